@@ -1,0 +1,23 @@
+//! Sheepdog's core. The map of the layers is ARCHITECTURE.md; `tests/layers.rs` holds the law of imports.
+
+// Layer 0: values.
+pub mod error;
+pub mod redaction;
+pub mod retry;
+
+// Layer 1: mechanisms.
+pub mod http;
+pub mod jsonrpc;
+pub mod process;
+pub mod watch;
+
+// Layer 2: agents.
+pub mod copilot;
+pub mod harness;
+pub mod model;
+
+// Layer 3: service.
+pub mod runtime;
+
+// Layer 4: the edge to JavaScript.
+pub mod binding;
