@@ -1,1 +1,8 @@
-//! The binding module.
+//! The edge to JavaScript, and the only place that names napi.
+//!
+//! Every promise-returning function goes through [`promise::settle`], every fault through [`error`]. The files named by a
+//! capability hold what crosses (same names, same order as in lib/) and no decisions: defaults, timers and retries live in
+//! the core, types of options are checked in lib/.
+
+pub mod error;
+pub mod promise;

@@ -1,0 +1,105 @@
+// Checks of options at the edge: JavaScript's types. What a value means, and its default, is the core's business.
+import { invalidOption } from './error'
+
+type Check = (path: string, value: unknown) => void
+
+/** How a wrong value is shown in a message: short, and never the inside of an object. */
+export function show(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}...` : value)
+  if (typeof value === 'number' || typeof value === 'boolean' || value === null || value === undefined) return `${value}`
+  if (Array.isArray(value)) return 'an array'
+  return typeof value === 'object' ? `an object` : `a ${typeof value}`
+}
+
+function expected(what: string, holds: (value: unknown) => boolean): Check {
+  return (path, value) => {
+    if (!holds(value)) throw invalidOption(path, `expected ${what}, got ${show(value)}`)
+  }
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+export const check = {
+  boolean: expected('a boolean', (value) => typeof value === 'boolean'),
+  function: expected('a function', (value) => typeof value === 'function'),
+  object: expected('an object', isObject),
+  /** Any number; <= 0 and Infinity mean off. */
+  timeout: expected('a number of milliseconds', (value) => typeof value === 'number' && !Number.isNaN(value)),
+  /** A finite number >= 0. */
+  duration: expected(
+    'a finite number of milliseconds >= 0',
+    (value) => typeof value === 'number' && Number.isFinite(value) && value >= 0,
+  ),
+  /** An integer >= 1. */
+  count: expected('an integer >= 1', (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= 1),
+  signal: expected('an AbortSignal', (value) => isObject(value) && typeof value.aborted === 'boolean' && typeof value.addEventListener === 'function'),
+  string: ((path, value) => {
+    if (typeof value !== 'string') throw invalidOption(path, `expected a string, got ${show(value)}`)
+    if (value.includes('\0')) throw invalidOption(path, 'contains a NUL character, which no program can be given')
+  }) as Check,
+  /** A string with at least one character. */
+  name: ((path, value) => {
+    check.string(path, value)
+    if (value === '') throw invalidOption(path, 'expected a string that is not empty')
+  }) as Check,
+  strings: ((path, value) => {
+    if (!Array.isArray(value)) throw invalidOption(path, `expected an array of strings, got ${show(value)}`)
+    value.forEach((item, index) => check.string(`${path}[${index}]`, item))
+  }) as Check,
+  oneOf: (...names: string[]): Check =>
+    expected(names.map((name) => `"${name}"`).join(' or '), (value) => names.includes(value as string)),
+  anyOf:
+    (what: string, ...checks: Check[]): Check =>
+    (path, value) => {
+      const passes = checks.some((one) => {
+        try {
+          one(path, value)
+          return true
+        } catch {
+          return false
+        }
+      })
+      if (!passes) throw invalidOption(path, `expected ${what}, got ${show(value)}`)
+    },
+}
+
+/** Checks an options object against its table; `undefined` counts as absent, a name that is not in the table as a typo. */
+export function checkOptions(options: unknown, table: Record<string, Check>, at = ''): void {
+  if (options === undefined) return
+  if (!isObject(options)) throw invalidOption(at || 'options', `expected an object, got ${show(options)}`)
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined) continue
+    const path = at ? `${at}.${name}` : name
+    const one = Object.hasOwn(table, name) ? table[name] : undefined
+    if (!one) throw invalidOption(path, `no such option${suggestion(name, Object.keys(table))}`)
+    one(path, value)
+  }
+}
+
+/** "; did you mean ...?" when a known name differs in letters' case or by few letters. */
+export function suggestion(name: string, known: string[]): string {
+  let best: string | undefined
+  let least = Math.max(2, Math.floor(name.length / 3)) + 1
+  for (const candidate of known) {
+    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase())
+    if (distance < least) {
+      least = distance
+      best = candidate
+    }
+  }
+  return best ? `; did you mean ${best}?` : ''
+}
+
+function editDistance(left: string, right: string): number {
+  let row = Array.from({ length: right.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= left.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= right.length; j++) {
+      const cost = left[i - 1] === right[j - 1] ? 0 : 1
+      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + cost))
+    }
+    row = next
+  }
+  return row[right.length]!
+}

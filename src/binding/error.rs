@@ -1,0 +1,41 @@
+//! Error -> data that lib/error.ts makes a JavaScript `Error` of. The one home of that translation.
+//!
+//! A napi rejection can carry a code but no fields, so promises resolve with a [`Fault`] and the glue throws.
+
+use crate::error::Error;
+use napi_derive::napi;
+use serde_json::{Map, Value};
+
+/// An error on its way to JavaScript.
+#[napi(object, object_from_js = false)]
+pub struct Fault {
+    pub code: String,
+    pub message: String,
+    /// The further fields of the error.
+    #[napi(ts_type = "Record<string, unknown>")]
+    pub facts: Map<String, Value>,
+    #[napi(ts_type = "Fault")]
+    pub cause: Option<Value>,
+}
+
+impl From<&Error> for Fault {
+    fn from(error: &Error) -> Self {
+        Fault {
+            code: error.code().as_str().to_owned(),
+            message: error.message().to_owned(),
+            facts: error.facts().clone(),
+            cause: error.cause().map(as_value),
+        }
+    }
+}
+
+fn as_value(error: &Error) -> Value {
+    let mut value = Map::new();
+    value.insert("code".to_owned(), error.code().as_str().into());
+    value.insert("message".to_owned(), error.message().into());
+    value.insert("facts".to_owned(), Value::Object(error.facts().clone()));
+    if let Some(cause) = error.cause() {
+        value.insert("cause".to_owned(), as_value(cause));
+    }
+    Value::Object(value)
+}

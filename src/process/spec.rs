@@ -1,0 +1,209 @@
+//! What to run and how it is watched: the values that go in, and the ones that come out. Defaults live here, once.
+
+use crate::error::Error;
+use bytes::Bytes;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A program to run. `ProcessSpec::new` has the defaults that API users get.
+#[derive(Clone, Debug)]
+pub struct ProcessSpec {
+    pub command: String,
+    pub args: Vec<String>,
+    /// The host's own when `None`.
+    pub cwd: Option<PathBuf>,
+    pub environment: Environment,
+    pub input: Input,
+    /// No byte read from stdout or stderr, nor accepted by stdin, for so long: the tree is killed. `None`: off.
+    pub idle_timeout: Option<Duration>,
+    /// Wall clock. `None`: off.
+    pub timeout: Option<Duration>,
+    /// Between SIGTERM to the group and SIGKILL to the tree, on timeout, abort and kill.
+    pub kill_grace: Duration,
+    /// How long pipes that others hold open are still read after the exit.
+    pub drain: Duration,
+    /// Kept of each stream, head and tail.
+    pub max_output_bytes: usize,
+    /// Longest line that an iterator is given.
+    pub max_line_bytes: usize,
+    pub strays: Strays,
+    pub containment: Containment,
+    /// Needs a writable cgroup.
+    pub memory_max_bytes: Option<u64>,
+    /// Needs a writable cgroup.
+    pub max_processes: Option<u64>,
+}
+
+impl ProcessSpec {
+    pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+    pub const TIMEOUT: Duration = Duration::from_millis(1_800_000);
+    pub const KILL_GRACE: Duration = Duration::from_millis(2000);
+    pub const DRAIN: Duration = Duration::from_millis(250);
+    pub const MAX_OUTPUT_BYTES: usize = 16 << 20;
+    pub const MAX_LINE_BYTES: usize = 64 << 20;
+
+    pub fn new(command: impl Into<String>, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        ProcessSpec {
+            command: command.into(),
+            args: args.into_iter().map(Into::into).collect(),
+            cwd: None,
+            environment: Environment::default(),
+            input: Input::Null,
+            idle_timeout: Some(Self::IDLE_TIMEOUT),
+            timeout: Some(Self::TIMEOUT),
+            kill_grace: Self::KILL_GRACE,
+            drain: Self::DRAIN,
+            max_output_bytes: Self::MAX_OUTPUT_BYTES,
+            max_line_bytes: Self::MAX_LINE_BYTES,
+            strays: Strays::Kill,
+            containment: Containment::Auto,
+            memory_max_bytes: None,
+            max_processes: None,
+        }
+    }
+}
+
+/// What the program's stdin is.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Immediate end of file.
+    Null,
+    /// Written, then closed. A program that does not read it all is no error.
+    Bytes(Bytes),
+    /// A pipe that the owner of the handle writes to (`Process::take_stdin`).
+    Pipe,
+}
+
+/// The program's environment: a base, then changes over it.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    pub base: EnvironmentBase,
+    /// In order; `None` removes the name.
+    pub changes: Vec<(String, Option<String>)>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub enum EnvironmentBase {
+    /// The host's environment at the time of the call.
+    #[default]
+    Inherit,
+    /// Of the host's environment, only these names.
+    Only(Vec<String>),
+    /// Nothing.
+    Empty,
+    /// These variables: a worker thread's own copy of the environment.
+    Variables(Vec<(OsString, OsString)>),
+}
+
+/// What becomes of descendants that outlive the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strays {
+    Kill,
+    Keep,
+}
+
+/// How strongly the tree is held together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Containment {
+    /// The strongest that needs no privilege.
+    Auto,
+    /// Process group and marks only.
+    Group,
+    /// A PID namespace, or `CONTAINMENT_UNAVAILABLE`.
+    Strict,
+}
+
+/// What held the tree together in fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum ContainmentLevel {
+    #[serde(rename = "guard")]
+    Guard,
+    #[serde(rename = "guard+cgroup")]
+    GuardCgroup,
+    #[serde(rename = "pidns")]
+    PidNamespace,
+    #[serde(rename = "group")]
+    Group,
+}
+
+/// One of the two streams that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// Why a run ended. The first reason wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// By itself.
+    Exited,
+    Idle,
+    TimedOut,
+    Aborted,
+    Killed,
+    LineTooLong(Stream),
+    /// Its guard was killed.
+    Lost,
+    /// The JavaScript environment that started it is being torn down.
+    HostClosing,
+}
+
+/// How a run ended, any way it ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was read and measured; `None` when nothing was started.
+    pub result: Option<RunResult>,
+    /// Set unless the program ran and ended by itself, with whatever exit status.
+    pub error: Option<Error>,
+}
+
+impl Outcome {
+    /// The result of a run that was not stopped, or why there is none.
+    pub fn into_result(self) -> Result<RunResult, Error> {
+        match (self.error, self.result) {
+            (None, Some(result)) => Ok(result),
+            (Some(error), _) => Err(error),
+            (None, None) => Err(Error::new(crate::error::ErrorCode::ProcessSpawnFailed, "nothing was started")),
+        }
+    }
+}
+
+/// Facts of a run. Durations are milliseconds since the spawn, by a monotonic clock.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunResult {
+    pub command: String,
+    pub args: Vec<String>,
+    pub pid: u32,
+    pub exit_code: Option<i32>,
+    /// For example "SIGTERM".
+    pub signal: Option<String>,
+    pub stdout: String,
+    pub stderr: String,
+    pub stdout_bytes: u64,
+    pub stderr_bytes: u64,
+    /// Whether bytes were left out of `stdout` or `stderr`.
+    pub truncated: bool,
+    /// Until the exit.
+    pub duration_ms: f64,
+    pub first_output_ms: Option<f64>,
+    pub last_output_ms: Option<f64>,
+    /// Somebody else held stdout or stderr open past the drain.
+    pub pipes_held_open: bool,
+    pub strays_killed: u32,
+    pub containment: ContainmentLevel,
+    pub usage: Usage,
+}
+
+/// Of the command and the descendants it waited for.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    pub user_ms: f64,
+    pub system_ms: f64,
+    pub max_rss_bytes: u64,
+}
