@@ -150,10 +150,7 @@ impl DirectTree {
         };
         self.state = State::Sweeping(tokio::spawn(async move {
             match strays {
-                Strays::Kill => {
-                    signal_group(request.leader, Signal::SIGKILL);
-                    sweep(request).await
-                }
+                Strays::Kill => sweep(request).await,
                 Strays::Keep => 0,
             }
         }));
