@@ -1,20 +1,21 @@
 //! One run of the runtime: how it is reached, the handshake, and the ways it ends.
 
 use super::outbox::Outbox;
-use super::runtime_process::{Exit, RuntimeProcess, StdoutSource};
+use super::runtime_process::{ExitWatch, RuntimeProcess, StdinSink, StdoutSource, WeakRuntimeProcess};
 use super::session::Sessions;
 use super::session_event::parse_session_event;
 use crate::error::{Error, ErrorCode};
-use crate::jsonrpc::{ByteSource, Client, Decoder, Handler, Noise, Refusal, StreamSink, StreamSource, quote};
+use crate::jsonrpc::{ByteSource, Client, Decoder, Handler, Noise, StreamSink, StreamSource};
 use crate::process::ProcessSpec;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// Where the runtime is.
 #[derive(Clone, Debug)]
@@ -76,33 +77,48 @@ impl Connection {
     /// Between the end of a stream and the exit of its process.
     const EXIT_WAIT: Duration = Duration::from_millis(1000);
 
-    /// Starts or reaches the runtime and shakes hands; whatever fails takes the process down. Call it within tokio.
-    pub async fn start(options: ConnectionOptions, outbox: Arc<Outbox>) -> Result<(Self, Started), Error> {
+    /// Starts or reaches the runtime and shakes hands; whatever fails takes the process down before it is told. It is given up
+    /// when `cancelled` becomes true. Call it within tokio.
+    pub async fn start(
+        options: ConnectionOptions,
+        outbox: Arc<Outbox>,
+        mut cancelled: watch::Receiver<bool>,
+    ) -> Result<(Self, Started), Error> {
         let deadline = options.start_timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let limit = options.start_timeout.unwrap_or_default().as_millis() as u64;
-        let bound = |error: fn(u64) -> Error| move || error(limit);
-        let to_host = options.tell_stderr.then(|| Arc::clone(&outbox));
-        let reached = within(deadline, reach(options.target, to_host), bound(not_reached)).await?;
-        let (connection, port) = Self::open(reached, outbox);
-        let shaken = connection.shake_hands(&options.handshake, &options.setup);
-        match within(deadline, shaken, bound(no_handshake)).await {
-            Ok((protocol_version, version)) => {
-                let pid = connection.0.process.as_ref().map(RuntimeProcess::pid);
-                Ok((connection, Started { pid, port, protocol_version, version }))
+        let mut process = None;
+        let result = tokio::select! {
+            result = Self::attempt(options, outbox, &mut process) => result,
+            Some(()) = at(deadline) => Err(not_started(limit)),
+            Ok(_) = cancelled.wait_for(|cancelled| *cancelled) => {
+                Err(Error::new(ErrorCode::SessionClosed, "The client was stopped while it was starting"))
             }
-            Err(error) => {
-                let stderr = connection.0.process.as_ref().map(RuntimeProcess::stderr_tail);
-                connection.kill().await;
-                Err(match stderr.filter(|stderr| !stderr.is_empty() && error.facts().get("stderr").is_none()) {
-                    Some(stderr) => error.with("stderr", stderr),
-                    None => error,
-                })
-            }
+        };
+        let Err(error) = result else { return result };
+        let Some(process) = process else { return Err(error) };
+        process.kill().await;
+        let stderr = process.stderr_tail();
+        if stderr.is_empty() || error.facts().contains_key("stderr") {
+            return Err(error);
         }
+        Err(error.with("stderr", stderr))
     }
 
-    fn open(reached: Reached, outbox: Arc<Outbox>) -> (Self, Option<u16>) {
-        let Reached { streams, process, port } = reached;
+    async fn attempt(
+        options: ConnectionOptions,
+        outbox: Arc<Outbox>,
+        process: &mut Option<RuntimeProcess>,
+    ) -> Result<(Self, Started), Error> {
+        let to_host = options.tell_stderr.then(|| Arc::clone(&outbox));
+        let reached = reach(options.target, to_host, process).await?;
+        let (connection, port) = Self::open(reached, process.clone(), outbox);
+        let (protocol_version, version) = connection.shake_hands(&options.handshake, &options.setup).await?;
+        let pid = process.as_ref().map(RuntimeProcess::pid);
+        Ok((connection, Started { pid, port, protocol_version, version }))
+    }
+
+    fn open(reached: Reached, process: Option<RuntimeProcess>, outbox: Arc<Outbox>) -> (Self, Option<u16>) {
+        let Reached { streams, port } = reached;
         let sessions: Arc<Sessions> = Arc::default();
         let notifications: Arc<Mutex<HashSet<String>>> = Arc::default();
         let noise: Arc<AtomicU64> = Arc::default();
@@ -110,7 +126,7 @@ impl Connection {
         let receiver = Receiver {
             sessions: Arc::clone(&sessions),
             outbox: Arc::clone(&outbox),
-            process: process.clone(),
+            process: process.as_ref().map(|process| (process.exit().clone(), process.downgrade())),
             notifications: Arc::clone(&notifications),
             noise: Arc::clone(&noise),
             stopping: Arc::clone(&stopping),
@@ -123,7 +139,7 @@ impl Connection {
             }
         };
         if let Some(process) = &process {
-            tokio::spawn(close_after_exit(process.clone(), client.clone()));
+            tokio::spawn(close_after_exit(process.exit().clone(), client.clone()));
         }
         (Connection(Arc::new(Shared { client, sessions, outbox, process, notifications, noise, stopping })), port)
     }
@@ -192,7 +208,7 @@ impl Connection {
         let mut facts = Vec::new();
         match &self.0.process {
             Some(process) => {
-                match process.exit() {
+                match process.exit().get() {
                     Some(exit) => facts.push(exit.to_error().message().lines().next().unwrap_or_default().to_owned()),
                     None => facts.push(format!("CLI server running, pid {}", process.pid())),
                 }
@@ -247,6 +263,15 @@ impl Connection {
         }
     }
 
+    /// The host's environment is being torn down: nothing is waited for.
+    pub fn abandon(&self) {
+        self.0.stopping.store(true, Ordering::SeqCst);
+        self.0.outbox.close();
+        if let Some(process) = &self.0.process {
+            process.abandon();
+        }
+    }
+
     fn close(&self) {
         let error = Error::new(ErrorCode::SessionClosed, "The client was stopped");
         self.0.sessions.close_all(&error);
@@ -266,57 +291,50 @@ pub fn is_unhandled(error: &Error, method: &str) -> bool {
             || error.message() == format!("Unhandled method {method}"))
 }
 
-async fn within<T>(
-    deadline: Option<Instant>,
-    future: impl Future<Output = Result<T, Error>>,
-    late: impl FnOnce() -> Error,
-) -> Result<T, Error> {
-    match deadline {
-        Some(deadline) => timeout_at(deadline, future).await.unwrap_or_else(|_| Err(late())),
-        None => future.await,
-    }
+async fn at(deadline: Option<Instant>) -> Option<()> {
+    sleep_until(deadline?).await;
+    Some(())
 }
 
-fn not_reached(limit: u64) -> Error {
-    let message = format!("Timeout waiting for CLI server to start: it was not reached within {limit} ms");
-    Error::new(ErrorCode::ConnectionTimedOut, message).with("timeoutMs", limit)
-}
-
-fn no_handshake(limit: u64) -> Error {
+fn not_started(limit: u64) -> Error {
     let message = format!("Timeout waiting for CLI server to start: no answer to the handshake within {limit} ms");
     Error::new(ErrorCode::ConnectionTimedOut, message).with("timeoutMs", limit)
 }
 
 enum Streams {
-    Pipes(StdoutSource, super::runtime_process::StdinSink),
+    Pipes(StdoutSource, StdinSink),
     Socket(TcpStream),
 }
 
 struct Reached {
     streams: Streams,
-    process: Option<RuntimeProcess>,
     port: Option<u16>,
 }
 
-async fn reach(target: Target, to_host: Option<Arc<Outbox>>) -> Result<Reached, Error> {
+/// `held` gets the process as soon as there is one.
+async fn reach(
+    target: Target,
+    to_host: Option<Arc<Outbox>>,
+    held: &mut Option<RuntimeProcess>,
+) -> Result<Reached, Error> {
     match target {
         Target::Stdio(spec) => {
-            let process = RuntimeProcess::start(spec, true, to_host).await?;
+            let process = held.insert(RuntimeProcess::start(spec, true, to_host).await?);
             let stdin = process.stdin().ok_or_else(|| Error::new(ErrorCode::ConnectionLost, "the CLI server has no stdin"))?;
-            Ok(Reached { streams: Streams::Pipes(process.stdout(), stdin), process: Some(process), port: None })
+            Ok(Reached { streams: Streams::Pipes(process.stdout(), stdin), port: None })
         }
         Target::Tcp(spec) => {
-            let process = RuntimeProcess::start(spec, false, to_host).await?;
+            let process = held.insert(RuntimeProcess::start(spec, false, to_host).await?);
             let mut stdout = process.stdout();
-            let port = read_port(&mut stdout, &process).await?;
+            let port = read_port(&mut stdout, process).await?;
             // What it goes on to print is of no interest, but it must be read.
             tokio::spawn(async move { while let Ok(Some(_)) = stdout.next().await {} });
             let socket = connect("localhost", port).await?;
-            Ok(Reached { streams: Streams::Socket(socket), process: Some(process), port: Some(port) })
+            Ok(Reached { streams: Streams::Socket(socket), port: Some(port) })
         }
         Target::Address { host, port } => {
             let socket = connect(&host, port).await?;
-            Ok(Reached { streams: Streams::Socket(socket), process: None, port: Some(port) })
+            Ok(Reached { streams: Streams::Socket(socket), port: Some(port) })
         }
     }
 }
@@ -348,7 +366,7 @@ async fn read_port(stdout: &mut StdoutSource, process: &RuntimeProcess) -> Resul
     loop {
         match stdout.next().await {
             Ok(Some(bytes)) => printed.push_str(&String::from_utf8_lossy(&bytes)),
-            _ => return Err(process.exited().await.to_error()),
+            _ => return Err(process.exit().exited().await.to_error()),
         }
         if let Some(port) = find_port(&printed) {
             return Ok(port);
@@ -369,7 +387,7 @@ fn find_port(printed: &str) -> Option<u16> {
 }
 
 /// A process that is gone while somebody holds its pipes open has nothing more to say.
-async fn close_after_exit(process: RuntimeProcess, client: Client) {
+async fn close_after_exit(process: ExitWatch, client: Client) {
     let exit = tokio::select! {
         exit = process.exited() => exit,
         () = client.ended() => return,
@@ -383,7 +401,7 @@ async fn close_after_exit(process: RuntimeProcess, client: Client) {
 struct Receiver {
     sessions: Arc<Sessions>,
     outbox: Arc<Outbox>,
-    process: Option<RuntimeProcess>,
+    process: Option<(ExitWatch, WeakRuntimeProcess)>,
     notifications: Arc<Mutex<HashSet<String>>>,
     noise: Arc<AtomicU64>,
     stopping: Arc<AtomicBool>,
@@ -420,12 +438,12 @@ impl Handler for Receiver {
 
     async fn on_end(&mut self, cause: Error) -> Error {
         let mut exit = None;
-        if let Some(process) = &self.process {
-            exit = timeout(Connection::EXIT_WAIT, process.exited()).await.ok();
+        if let Some((watch, process)) = &self.process {
+            exit = timeout(Connection::EXIT_WAIT, watch.exited()).await.ok();
             if exit.is_none() {
                 // Nothing can be said to it any more, so it is of no use to anybody.
                 process.kill().await;
-                exit = process.exit();
+                exit = watch.get();
             }
         }
         let error = match &exit {
@@ -437,13 +455,8 @@ impl Handler for Receiver {
         };
         self.sessions.close_all(&error);
         if !self.stopping.load(Ordering::SeqCst) {
-            self.outbox.push_exit(&exit.unwrap_or_else(Exit::default).to_json());
+            self.outbox.push_exit(&exit.unwrap_or_default().to_json());
         }
         error
     }
-}
-
-/// The refusal for a request that nobody handles.
-pub fn unhandled(method: &str) -> Refusal {
-    Refusal { code: -32601, message: format!("Unhandled method {}", quote(method).trim_matches('"')), data: None }
 }

@@ -4,6 +4,7 @@ use super::connection::Connection;
 use super::event_log::{self, Inspection};
 use super::resume::{self, Fallback, Judgement, LogState, ResumeEvidence, Verdict};
 use crate::error::{Error, ErrorCode};
+use crate::jsonrpc::quote;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,6 +33,14 @@ pub struct Resumed {
     pub reason: String,
     /// The result, JSON text.
     pub response: String,
+}
+
+impl Resumed {
+    /// For the host.
+    pub fn to_json(&self) -> String {
+        let Resumed { how, reason, response } = self;
+        format!(r#"{{"how":"{how}","reason":{},"response":{response}}}"#, quote(reason))
+    }
 }
 
 impl Connection {
@@ -133,12 +142,15 @@ fn without_agent(params: &str) -> (String, bool) {
 }
 
 fn rejection(request: &ResumeRequest, error: Error, judgement: &Judgement, log: LogState) -> Error {
+    let rpc_code = error.facts().get("rpcCode").and_then(Value::as_i64);
     let code = match judgement.verdict {
         Verdict::Corrupt => ErrorCode::ResumeCorrupt,
         Verdict::InUse => ErrorCode::ResumeInUse,
         Verdict::Transient => ErrorCode::ResumeTransient,
         Verdict::NotFound => ErrorCode::ResumeNotFound,
-        _ if resume::is_agent_missing(error.message()) => ErrorCode::ResumeAgentMissing,
+        _ if rpc_code == Some(resume::INTERNAL_ERROR) && resume::is_agent_missing(error.message()) => {
+            ErrorCode::ResumeAgentMissing
+        }
         _ => ErrorCode::ResumeFailed,
     };
     let message = format!("Session {} could not be resumed: {} ({})", request.session_id, error.message(), judgement.reason);

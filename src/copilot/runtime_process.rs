@@ -9,7 +9,7 @@ use crate::process::{self, ChunkReader, Input, Process, ProcessSpec, StdinWriter
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -76,13 +76,53 @@ impl Stderr {
     }
 }
 
-/// A handle; clones share the process.
+/// A handle; clones share the process. The last one takes the process down with it.
 #[derive(Clone)]
-pub struct RuntimeProcess {
+pub struct RuntimeProcess(Arc<Inner>);
+
+struct Inner {
     process: Process,
-    exit: watch::Receiver<Option<Exit>>,
+    exit: ExitWatch,
     stderr: Stderr,
     pid: u32,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // The task that waits for the exit holds the process too.
+        self.process.stop(StopReason::HostClosing);
+    }
+}
+
+/// Sees the exit without holding the process.
+#[derive(Clone)]
+pub struct ExitWatch(watch::Receiver<Option<Exit>>);
+
+impl ExitWatch {
+    /// How the process ended, if it has.
+    pub fn get(&self) -> Option<Exit> {
+        self.0.borrow().clone()
+    }
+
+    /// Resolves when the process and its tree are gone.
+    pub async fn exited(&self) -> Exit {
+        let mut exit = self.0.clone();
+        let exited = exit.wait_for(Option::is_some).await;
+        // The task that tells it lives until it has told.
+        exited.ok().and_then(|exit| exit.clone()).unwrap_or_default()
+    }
+}
+
+/// Reaches the process while somebody holds it.
+#[derive(Clone)]
+pub struct WeakRuntimeProcess(Weak<Inner>);
+
+impl WeakRuntimeProcess {
+    pub async fn kill(&self) {
+        if let Some(inner) = self.0.upgrade() {
+            RuntimeProcess(inner).kill().await;
+        }
+    }
 }
 
 /// The stdout of the process, for the connection; its stderr is taken aside.
@@ -114,54 +154,54 @@ impl RuntimeProcess {
         let stderr = Stderr { tail: Arc::default(), to_host };
         let (told, exit) = watch::channel(None);
         tokio::spawn(watch_exit(process.clone(), stderr.clone(), told));
-        Ok(RuntimeProcess { process, exit, stderr, pid })
+        Ok(RuntimeProcess(Arc::new(Inner { process, exit: ExitWatch(exit), stderr, pid })))
     }
 
     pub fn pid(&self) -> u32 {
-        self.pid
+        self.0.pid
     }
 
     pub fn stdout(&self) -> StdoutSource {
-        StdoutSource { chunks: self.process.chunks(), stderr: self.stderr.clone() }
+        StdoutSource { chunks: self.0.process.chunks(), stderr: self.0.stderr.clone() }
     }
 
     pub fn stdin(&self) -> Option<StdinSink> {
-        self.process.take_stdin().map(StdinSink)
+        self.0.process.take_stdin().map(StdinSink)
     }
 
     pub fn stderr_tail(&self) -> String {
-        self.stderr.text()
+        self.0.stderr.text()
     }
 
-    /// How it ended, if it has.
-    pub fn exit(&self) -> Option<Exit> {
-        self.exit.borrow().clone()
+    pub fn exit(&self) -> &ExitWatch {
+        &self.0.exit
     }
 
-    /// Resolves when the process and its tree are gone.
-    pub async fn exited(&self) -> Exit {
-        let mut exit = self.exit.clone();
-        let exited = exit.wait_for(Option::is_some).await;
-        // The task that tells it lives until it has told.
-        exited.ok().and_then(|exit| exit.clone()).unwrap_or_default()
+    pub fn downgrade(&self) -> WeakRuntimeProcess {
+        WeakRuntimeProcess(Arc::downgrade(&self.0))
     }
 
     /// SIGTERM, and SIGKILL to the tree for what is left. Whether the tree is gone.
     pub async fn stop(&self) -> bool {
-        self.process.stop(StopReason::Killed);
-        timeout(Self::KILL_GRACE + Self::KILL_WAIT, self.exited()).await.is_ok()
+        self.0.process.stop(StopReason::Killed);
+        timeout(Self::KILL_GRACE + Self::KILL_WAIT, self.exit().exited()).await.is_ok()
     }
 
     /// SIGKILL to the tree at once.
     pub async fn kill(&self) -> bool {
-        self.process.stop(StopReason::Idle);
-        timeout(Self::KILL_WAIT, self.exited()).await.is_ok()
+        self.abandon();
+        timeout(Self::KILL_WAIT, self.exit().exited()).await.is_ok()
+    }
+
+    /// As [`RuntimeProcess::kill`], without waiting.
+    pub fn abandon(&self) {
+        self.0.process.stop(StopReason::HostClosing);
     }
 }
 
 async fn watch_exit(process: Process, stderr: Stderr, told: watch::Sender<Option<Exit>>) {
     let outcome = process.outcome().await;
-    let (exit_code, signal) = outcome.result.map_or((None, None), |result| (result.exit_code, result.signal));
+    let (exit_code, signal) = outcome.result.as_ref().map_or((None, None), |result| (result.exit_code, result.signal.clone()));
     stderr.finish();
     told.send_replace(Some(Exit { exit_code, signal, stderr: stderr.text() }));
 }
