@@ -13,11 +13,14 @@ use super::spec::{Containment, ContainmentLevel, ProcessSpec, Strays, Usage};
 use crate::error::{Error, ErrorCode, Result};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::Instant;
 use tokio::net::unix::pipe;
 
 /// A started program.
 pub struct Launched {
     pub pid: u32,
+    /// Just before the system was asked: the zero of the run's clocks.
+    pub spawned: Instant,
     pub level: ContainmentLevel,
     /// `None` when stdin is null.
     pub stdin: Option<pipe::Sender>,

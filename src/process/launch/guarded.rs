@@ -9,6 +9,7 @@ use super::super::spec::{Containment, Input, ProcessSpec, Strays, Usage};
 use super::{ExitStatus, Launched, Tree, TreeEvent, watch_pipes};
 use crate::error::{Error, ErrorCode, Result};
 use std::ffi::OsStr;
+use std::time::Instant;
 use tokio::task::JoinHandle;
 
 /// What became of the attempt.
@@ -22,10 +23,11 @@ pub(super) async fn launch(command: ResolvedCommand, spec: &ProcessSpec) -> Resu
     let stdin = if matches!(spec.input, Input::Null) { StdinKind::Null } else { StdinKind::Pipe };
     let containment = spec.containment;
     let attempt = tokio::task::spawn_blocking(move || {
+        let spawned = Instant::now();
         let started = start_guard(&command, containment, stdin);
-        (command, started)
+        (command, spawned, started)
     });
-    let Ok((command, launched)) = attempt.await else {
+    let Ok((command, spawned, launched)) = attempt.await else {
         return Err(Error::new(ErrorCode::ProcessSpawnFailed, "the addon's threads are shutting down"));
     };
     let started = match launched {
@@ -44,6 +46,7 @@ pub(super) async fn launch(command: ResolvedCommand, spec: &ProcessSpec) -> Resu
         GuardedTree { lifeline: process.lifeline, mark: command.mark, end: None, lost: None, over: false };
     Ok(Attempt::Launched(Launched {
         pid: process.pid,
+        spawned,
         level: process.level,
         stdin,
         stdout,
