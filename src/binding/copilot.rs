@@ -10,7 +10,8 @@ use super::promise::{Settled, settle};
 use crate::copilot::event_log;
 use crate::copilot::resume::{self, Fallback, LogState, ResumeEvidence};
 use crate::copilot::{
-    Connection, ConnectionOptions, Outbox, ResumeRequest, Session, Target, TurnHandle, TurnOptions, wait_for_turn,
+    Connection, ConnectionOptions, Outbox, ResumeRequest, Session, Target, TurnHandle, TurnOptions,
+    wait_for_turn,
 };
 use crate::error::{Error, ErrorCode};
 use crate::jsonrpc::Refusal;
@@ -83,6 +84,8 @@ pub struct CopilotResumeSpec {
     pub create_params: String,
     pub home: Option<String>,
     pub known_turns: f64,
+    /// Messages that this client sent to the session before.
+    pub seen_turns: f64,
     #[napi(ts_type = "'evidence' | 'unless-corrupt' | 'never'")]
     pub fallback: Option<String>,
     pub timeout_ms: Option<f64>,
@@ -99,7 +102,9 @@ pub struct CopilotResumeEvidence {
 
 #[napi(object, object_from_js = false)]
 pub struct CopilotJudgement {
-    #[napi(ts_type = "'recreate' | 'without-agent' | 'corrupt' | 'not-found' | 'in-use' | 'transient' | 'failed'")]
+    #[napi(
+        ts_type = "'recreate' | 'without-agent' | 'corrupt' | 'not-found' | 'in-use' | 'transient' | 'failed'"
+    )]
     pub verdict: String,
     pub reason: String,
     pub line: Option<f64>,
@@ -211,7 +216,8 @@ impl CopilotLink {
         let outbox = self.outbox.clone();
         match self.connected() {
             Ok(connection) => {
-                connection.client().call(&method, &params, timeout_ms.and_then(limit), move |result| {
+                let timeout = timeout_ms.map_or_else(|| Some(Connection::request_timeout(&method)), limit);
+                connection.client().call(&method, &params, timeout, move |result| {
                     outbox.push_result(call, result.as_ref().map(|result| *result));
                 });
             }
@@ -226,7 +232,8 @@ impl CopilotLink {
         match code {
             None => connection.client().respond(&id, Ok(result.as_deref().unwrap_or("null"))),
             Some(code) => {
-                let refusal = Refusal { code: code.into(), message: message.unwrap_or_default(), data: result };
+                let refusal =
+                    Refusal { code: code.into(), message: message.unwrap_or_default(), data: result };
                 connection.client().respond(&id, Err(&refusal));
             }
         }
@@ -286,7 +293,9 @@ impl CopilotLink {
         let outbox = self.outbox.clone();
         match self.session(session) {
             Ok((connection, session)) => {
-                session.send(connection.client(), params, timeout_ms.and_then(limit), None, move |result| {
+                let timeout =
+                    timeout_ms.map_or_else(|| Some(Connection::request_timeout("session.send")), limit);
+                session.send(connection.client(), params, timeout, None, move |result| {
                     outbox.push_result(call, result.as_ref().map(|result| *result));
                 });
             }
@@ -351,8 +360,11 @@ impl CopilotLink {
             create_params: spec.create_params,
             home: spec.home.map(PathBuf::from),
             known_turns: spec.known_turns as u64,
+            seen_turns: spec.seen_turns as u64,
             fallback: spec.fallback.as_deref().and_then(Fallback::parse).unwrap_or_default(),
-            timeout: spec.timeout_ms.and_then(limit),
+            timeout: spec
+                .timeout_ms
+                .map_or_else(|| Some(Connection::request_timeout("session.resume")), limit),
         };
         within_runtime_if_available(|| {
             tokio::spawn(async move {
@@ -403,7 +415,11 @@ impl CopilotLink {
 
 /// What a failed resume means.
 #[napi]
-pub fn classify_copilot_resume(code: Option<f64>, message: String, evidence: CopilotResumeEvidence) -> CopilotJudgement {
+pub fn classify_copilot_resume(
+    code: Option<f64>,
+    message: String,
+    evidence: CopilotResumeEvidence,
+) -> CopilotJudgement {
     let evidence = ResumeEvidence {
         log: evidence.log.as_deref().and_then(LogState::parse).unwrap_or_default(),
         known_turns: evidence.known_turns.map_or(0, |turns| turns as u64),
@@ -455,14 +471,16 @@ pub fn salvage_copilot_session<'env>(
     settle(env, async move {
         let copy = move || event_log::salvage(&PathBuf::from(home), &session_id, &new_id);
         let made = tokio::task::spawn_blocking(copy).await.map_err(not_finished).flatten();
-        Settled::from(made.map(|made| CopilotSalvage {
-            session_id: made.session_id,
-            kept: made.kept as f64,
-            left_out: made
-                .left_out
-                .into_iter()
-                .map(|left_out| CopilotLeftOut { line: left_out.line as f64, reason: left_out.reason })
-                .collect(),
+        Settled::from(made.map(|made| {
+            CopilotSalvage {
+                session_id: made.session_id,
+                kept: made.kept as f64,
+                left_out: made
+                    .left_out
+                    .into_iter()
+                    .map(|left_out| CopilotLeftOut { line: left_out.line as f64, reason: left_out.reason })
+                    .collect(),
+            }
         }))
     })
 }
@@ -482,10 +500,12 @@ fn to_options(spec: CopilotStartSpec) -> Result<ConnectionOptions, Error> {
             port: spec.port.ok_or_else(|| Error::invalid_option("connection.url", "has no port"))?,
         },
         transport => {
-            let command = spec.command.ok_or_else(|| Error::invalid_option("connection.path", "is missing"))?;
+            let command =
+                spec.command.ok_or_else(|| Error::invalid_option("connection.path", "is missing"))?;
             let mut process = ProcessSpec::new(command, spec.args);
             process.cwd = spec.cwd.map(Into::into);
-            let variables = spec.env.into_iter().filter_map(|change| Some((change.name.into(), change.value?.into())));
+            let variables =
+                spec.env.into_iter().filter_map(|change| Some((change.name.into(), change.value?.into())));
             process.environment =
                 Environment { base: EnvironmentBase::Variables(variables.collect()), changes: Vec::new() };
             if transport == "tcp" { Target::Tcp(process) } else { Target::Stdio(process) }

@@ -141,7 +141,18 @@ impl Connection {
         if let Some(process) = &process {
             tokio::spawn(close_after_exit(process.exit().clone(), client.clone()));
         }
-        (Connection(Arc::new(Shared { client, sessions, outbox, process, notifications, noise, stopping })), port)
+        (
+            Connection(Arc::new(Shared {
+                client,
+                sessions,
+                outbox,
+                process,
+                notifications,
+                noise,
+                stopping,
+            })),
+            port,
+        )
     }
 
     async fn shake_hands(
@@ -156,7 +167,8 @@ impl Connection {
             version: Option<String>,
         }
         let client = &self.0.client;
-        let hello = match client.request("connect", &Value::Object(handshake.clone()).to_string(), None).await {
+        let hello = match client.request("connect", &Value::Object(handshake.clone()).to_string(), None).await
+        {
             Err(error) if is_unhandled(&error, "connect") => client.request("ping", "{}", None).await?,
             hello => hello?,
         };
@@ -167,7 +179,8 @@ impl Connection {
                 "SDK protocol version mismatch: SDK supports versions {supported}-{supported}, but server {found}. \
                  Please update your {todo} to ensure compatibility."
             );
-            Error::new(ErrorCode::ProtocolMismatch, message).with("protocolVersion", hello.protocol_version.clone())
+            Error::new(ErrorCode::ProtocolMismatch, message)
+                .with("protocolVersion", hello.protocol_version.clone())
         };
         match hello.protocol_version.as_ref().and_then(Value::as_u64) {
             Some(version) if version == supported => {}
@@ -183,6 +196,34 @@ impl Connection {
             client.request(method, params, None).await?;
         }
         Ok((supported, hello.version))
+    }
+
+    /// How long a request waits for its reply, unless the caller says otherwise: short where the runtime answers by itself,
+    /// a day where a person does, a quarter of an hour for all else.
+    pub fn request_timeout(method: &str) -> Duration {
+        const QUICK: Duration = Duration::from_secs(30);
+        const LOADING: Duration = Duration::from_secs(180);
+        const LONG: Duration = Duration::from_secs(15 * 60);
+        const PERSON: Duration = Duration::from_secs(24 * 60 * 60);
+        match method {
+            "ping"
+            | "status.get"
+            | "auth.getStatus"
+            | "session.list"
+            | "session.getMetadata"
+            | "session.getLastId" => QUICK,
+            "session.getForeground" | "session.setForeground" | "session.abort" | "session.detach" => QUICK,
+            "session.destroy"
+            | "session.eventLog.registerInterest"
+            | "session.options.update"
+            | "session.log" => QUICK,
+            method if method.contains(".handlePending") => QUICK,
+            "session.send" | "models.list" => Duration::from_secs(60),
+            "session.create" | "session.resume" | "session.getMessages" | "session.delete" => LOADING,
+            "session.ui.elicitation" | "session.factory.run" | "session.factory.resume" => PERSON,
+            "session.tasks.waitForPending" => PERSON,
+            _ => LONG,
+        }
     }
 
     pub fn client(&self) -> &Client {
@@ -209,7 +250,9 @@ impl Connection {
         match &self.0.process {
             Some(process) => {
                 match process.exit().get() {
-                    Some(exit) => facts.push(exit.to_error().message().lines().next().unwrap_or_default().to_owned()),
+                    Some(exit) => {
+                        facts.push(exit.to_error().message().lines().next().unwrap_or_default().to_owned())
+                    }
                     None => facts.push(format!("CLI server running, pid {}", process.pid())),
                 }
                 let stderr = process.stderr_tail();
@@ -297,7 +340,8 @@ async fn at(deadline: Option<Instant>) -> Option<()> {
 }
 
 fn not_started(limit: u64) -> Error {
-    let message = format!("Timeout waiting for CLI server to start: no answer to the handshake within {limit} ms");
+    let message =
+        format!("Timeout waiting for CLI server to start: no answer to the handshake within {limit} ms");
     Error::new(ErrorCode::ConnectionTimedOut, message).with("timeoutMs", limit)
 }
 
@@ -320,7 +364,9 @@ async fn reach(
     match target {
         Target::Stdio(spec) => {
             let process = held.insert(RuntimeProcess::start(spec, true, to_host).await?);
-            let stdin = process.stdin().ok_or_else(|| Error::new(ErrorCode::ConnectionLost, "the CLI server has no stdin"))?;
+            let stdin = process
+                .stdin()
+                .ok_or_else(|| Error::new(ErrorCode::ConnectionLost, "the CLI server has no stdin"))?;
             Ok(Reached { streams: Streams::Pipes(process.stdout(), stdin), port: None })
         }
         Target::Tcp(spec) => {
@@ -372,7 +418,10 @@ async fn read_port(stdout: &mut StdoutSource, process: &RuntimeProcess) -> Resul
             return Ok(port);
         }
         if printed.len() > MAX_BANNER {
-            return Err(Error::new(ErrorCode::ConnectionLost, "the CLI server does not say the port it listens on"));
+            return Err(Error::new(
+                ErrorCode::ConnectionLost,
+                "the CLI server does not say the port it listens on",
+            ));
         }
     }
 }
@@ -448,10 +497,12 @@ impl Handler for Receiver {
         }
         let error = match &exit {
             Some(exit) => exit.to_error().caused_by(cause),
-            None => Error::new(ErrorCode::ConnectionLost, format!("Connection is closed: {}", cause.message()))
-                .with("exitCode", Value::Null)
-                .with("signal", Value::Null)
-                .with("stderr", String::new()),
+            None => {
+                Error::new(ErrorCode::ConnectionLost, format!("Connection is closed: {}", cause.message()))
+                    .with("exitCode", Value::Null)
+                    .with("signal", Value::Null)
+                    .with("stderr", String::new())
+            }
         };
         self.sessions.close_all(&error);
         if !self.stopping.load(Ordering::SeqCst) {

@@ -104,7 +104,13 @@ pub fn salvage(home: &Path, session_id: &str, new_id: &str) -> Result<Salvage, E
     })
 }
 
-fn copy_session(file: File, path: &Path, target: &Path, session_id: &str, new_id: &str) -> io::Result<Salvage> {
+fn copy_session(
+    file: File,
+    path: &Path,
+    target: &Path,
+    session_id: &str,
+    new_id: &str,
+) -> io::Result<Salvage> {
     fs::create_dir_all(target)?;
     let mut output = BufWriter::new(File::create_new(target.join("events.jsonl"))?);
     let mut salvage = Salvage { session_id: new_id.to_owned(), kept: 0, left_out: Vec::new() };
@@ -117,7 +123,9 @@ fn copy_session(file: File, path: &Path, target: &Path, session_id: &str, new_id
             Line::Blank => return,
             Line::Bad(reason) => Err(reason),
             // A history begins with its start; what is left of a beginning that is lost would not be read.
-            Line::Event(event) if salvage.kept == 0 && !event.begins() => Err("it stands before the session's start".into()),
+            Line::Event(event) if salvage.kept == 0 && !event.begins() => {
+                Err("it stands before the session's start".into())
+            }
             Line::Event(event) => Ok(event.begins()),
         };
         match kept {

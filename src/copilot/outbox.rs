@@ -207,7 +207,9 @@ mod tests {
     fn a_batch_is_json_and_keeps_the_order() {
         let (outbox, wakes) = outbox();
         outbox.push_event(3, r#"{"type":"a"}"#);
-        let error = Error::new(ErrorCode::RpcError, "no").with("rpcCode", 1).caused_by(Error::new(ErrorCode::RpcError, "x"));
+        let error = Error::new(ErrorCode::RpcError, "no")
+            .with("rpcCode", 1)
+            .caused_by(Error::new(ErrorCode::RpcError, "x"));
         outbox.push_result(7, Err(&error));
         outbox.push_result(8, Ok("null"));
         outbox.push_request("\"q\"", "hooks.invoke", "{}");

@@ -131,7 +131,10 @@ pub const INTERNAL_ERROR: i64 = -32603;
 pub fn classify_resume_error(code: Option<i64>, message: &str, evidence: &ResumeEvidence) -> Judgement {
     let judge = |verdict, reason: &str| Judgement { verdict, reason: reason.to_owned(), line: None };
     if code != Some(INTERNAL_ERROR) {
-        return judge(Verdict::Failed, "the error is no internal error of the runtime, so it says nothing about the session");
+        return judge(
+            Verdict::Failed,
+            "the error is no internal error of the runtime, so it says nothing about the session",
+        );
     }
     let text = Text::new(message);
     if text.says(&IN_USE) {
@@ -148,7 +151,9 @@ pub fn classify_resume_error(code: Option<i64>, message: &str, evidence: &Resume
     }
     if is_agent_missing(message) {
         return match (evidence.fallback, evidence.agent) {
-            (Fallback::Never, _) => judge(Verdict::Failed, "the custom agent is gone, and no fallback is wanted"),
+            (Fallback::Never, _) => {
+                judge(Verdict::Failed, "the custom agent is gone, and no fallback is wanted")
+            }
             (_, Some(false)) => judge(Verdict::Failed, "the custom agent is gone, and none was asked for"),
             _ => judge(Verdict::WithoutAgent, "the custom agent is gone"),
         };
@@ -170,7 +175,9 @@ pub fn classify_resume_error(code: Option<i64>, message: &str, evidence: &Resume
                 () if evidence.log == LogState::Turns => {
                     judge(Verdict::NotFound, "the session's log holds turns that the runtime does not find")
                 }
-                () => judge(Verdict::NotFound, "turns of the session are known that the runtime does not find"),
+                () => {
+                    judge(Verdict::NotFound, "turns of the session are known that the runtime does not find")
+                }
             };
         }
         match evidence.log {
@@ -191,7 +198,8 @@ pub fn classify_resume_error(code: Option<i64>, message: &str, evidence: &Resume
 /// Whether the runtime misses the session's custom agent.
 pub fn is_agent_missing(message: &str) -> bool {
     let text = message.to_lowercase();
-    let missing = ["not found", "does not exist", "doesn't exist", "is unknown", "no longer exists", "not available"];
+    let missing =
+        ["not found", "does not exist", "doesn't exist", "is unknown", "no longer exists", "not available"];
     match text.find("agent") {
         Some(start) => {
             let after = &text[start..];
@@ -226,7 +234,9 @@ impl Text {
         let words: Vec<String> = unquoted
             .split_whitespace()
             .filter(|word| !word.contains('/') && !word.contains('\\'))
-            .flat_map(|word| word.split(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '-'))
+            .flat_map(|word| {
+                word.split(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '-')
+            })
             .filter(|word| !word.is_empty())
             .map(str::to_owned)
             .collect();
@@ -280,8 +290,14 @@ impl Family {
 static IN_USE: LazyLock<Family> = LazyLock::new(|| {
     Family::new(
         &[
-            "in use", "being used", "another process", "another client", "already open", "already active",
-            "already attached", "locked by",
+            "in use",
+            "being used",
+            "another process",
+            "another client",
+            "already open",
+            "already active",
+            "already attached",
+            "locked by",
         ],
         &["alreadyinuse"],
     )
@@ -290,43 +306,125 @@ static IN_USE: LazyLock<Family> = LazyLock::new(|| {
 static MISSING_DIRECTORY: LazyLock<Family> = LazyLock::new(|| {
     Family::new(
         &[
-            "directory does not exist", "directory doesn't exist", "directory doesn t exist", "directory not found",
-            "directory was not found", "directory is missing", "missing directory", "no such directory", "not a directory",
-            "directory cannot be accessed", "cwd does not exist",
+            "directory does not exist",
+            "directory doesn't exist",
+            "directory doesn t exist",
+            "directory not found",
+            "directory was not found",
+            "directory is missing",
+            "missing directory",
+            "no such directory",
+            "not a directory",
+            "directory cannot be accessed",
+            "cwd does not exist",
         ],
         &["enotdir", "chdir"],
     )
 });
 
-static REFUSED_ID: LazyLock<Family> =
-    LazyLock::new(|| Family::new(&["invalid sessionid", "invalid session id", "invalid session identifier"], &[]));
+static REFUSED_ID: LazyLock<Family> = LazyLock::new(|| {
+    Family::new(&["invalid sessionid", "invalid session id", "invalid session identifier"], &[])
+});
 
 static TRANSIENT: LazyLock<Family> = LazyLock::new(|| {
     Family::new(
         &[
             // Network.
-            "fetch failed", "socket hang up", "failed to connect", "could not connect", "unable to connect",
-            "cannot connect", "connection refused", "connection reset", "connection closed", "connection lost",
-            "connection aborted", "connection error", "connection failed", "host unreachable", "name resolution",
-            "service unavailable", "temporarily unavailable", "bad gateway", "too many requests", "rate limit",
-            "rate limited", "status 429", "status 500", "status 502", "status 503", "status 504", "http 429", "http 500",
-            "http 502", "http 503", "http 504", "server error",
+            "fetch failed",
+            "socket hang up",
+            "failed to connect",
+            "could not connect",
+            "unable to connect",
+            "cannot connect",
+            "connection refused",
+            "connection reset",
+            "connection closed",
+            "connection lost",
+            "connection aborted",
+            "connection error",
+            "connection failed",
+            "host unreachable",
+            "name resolution",
+            "service unavailable",
+            "temporarily unavailable",
+            "bad gateway",
+            "too many requests",
+            "rate limit",
+            "rate limited",
+            "status 429",
+            "status 500",
+            "status 502",
+            "status 503",
+            "status 504",
+            "http 429",
+            "http 500",
+            "http 502",
+            "http 503",
+            "http 504",
+            "server error",
             // Sign-in.
-            "not authenticated", "not authorized", "not signed in", "not logged in", "sign in", "log in", "login required",
-            "token expired", "token has expired", "expired token", "bad credentials", "status 401", "status 403",
-            "http 401", "http 403",
+            "not authenticated",
+            "not authorized",
+            "not signed in",
+            "not logged in",
+            "sign in",
+            "log in",
+            "login required",
+            "token expired",
+            "token has expired",
+            "expired token",
+            "bad credentials",
+            "status 401",
+            "status 403",
+            "http 401",
+            "http 403",
             // Permission.
-            "permission denied", "access denied", "access is denied", "not permitted", "insufficient permission",
-            "insufficient permissions", "no permission",
+            "permission denied",
+            "access denied",
+            "access is denied",
+            "not permitted",
+            "insufficient permission",
+            "insufficient permissions",
+            "no permission",
             // Time.
-            "timed out", "time out", "deadline exceeded", "took too long",
+            "timed out",
+            "time out",
+            "deadline exceeded",
+            "took too long",
             // The machine.
-            "too many open files", "no space left", "database is locked",
+            "too many open files",
+            "no space left",
+            "database is locked",
         ],
         &[
-            "econn", "enotfound", "eai_", "epipe", "ehostunreach", "enetunreach", "enetdown", "network", "offline",
-            "unreachable", "dns", "tls", "ssl", "certificate", "unauthor", "unauthenticat", "authenticat", "forbidden",
-            "credential", "eacces", "eperm", "timeout", "timedout", "etimedout", "ebusy", "emfile", "enfile", "enospc",
+            "econn",
+            "enotfound",
+            "eai_",
+            "epipe",
+            "ehostunreach",
+            "enetunreach",
+            "enetdown",
+            "network",
+            "offline",
+            "unreachable",
+            "dns",
+            "tls",
+            "ssl",
+            "certificate",
+            "unauthor",
+            "unauthenticat",
+            "authenticat",
+            "forbidden",
+            "credential",
+            "eacces",
+            "eperm",
+            "timeout",
+            "timedout",
+            "etimedout",
+            "ebusy",
+            "emfile",
+            "enfile",
+            "enospc",
         ],
     )
 });
@@ -334,16 +432,62 @@ static TRANSIENT: LazyLock<Family> = LazyLock::new(|| {
 static DAMAGE: LazyLock<Family> = LazyLock::new(|| {
     Family::new(
         &[
-            "unexpected token", "unexpected end", "unexpected eof", "unexpected character", "unexpected field",
-            "unexpected property", "unexpected data", "unexpected format", "unknown event type", "unrecognized event",
-            "first event must be", "not valid", "not a valid", "expected value", "expected ident", "trailing characters",
-            "trailing comma", "trailing data", "eof while", "missing field", "wrong format", "bad format", "broken file",
-            "broken log", "bad line", "bad json", "can't be read", "cannot be read", "could not be read", "could not read",
+            "unexpected token",
+            "unexpected end",
+            "unexpected eof",
+            "unexpected character",
+            "unexpected field",
+            "unexpected property",
+            "unexpected data",
+            "unexpected format",
+            "unknown event type",
+            "unrecognized event",
+            "first event must be",
+            "not valid",
+            "not a valid",
+            "expected value",
+            "expected ident",
+            "trailing characters",
+            "trailing comma",
+            "trailing data",
+            "eof while",
+            "missing field",
+            "wrong format",
+            "bad format",
+            "broken file",
+            "broken log",
+            "bad line",
+            "bad json",
+            "can't be read",
+            "cannot be read",
+            "could not be read",
+            "could not read",
         ],
         &[
-            "corrupt", "damag", "malform", "invalid", "validat", "schema", "pars", "unpars", "syntax", "deseriali",
-            "unseriali", "decod", "undecod", "incompatib", "garbl", "garbage", "unreadab", "inconsisten", "mismatch",
-            "jsondecode", "zoderror", "checksum", "mangl", "illegal",
+            "corrupt",
+            "damag",
+            "malform",
+            "invalid",
+            "validat",
+            "schema",
+            "pars",
+            "unpars",
+            "syntax",
+            "deseriali",
+            "unseriali",
+            "decod",
+            "undecod",
+            "incompatib",
+            "garbl",
+            "garbage",
+            "unreadab",
+            "inconsisten",
+            "mismatch",
+            "jsondecode",
+            "zoderror",
+            "checksum",
+            "mangl",
+            "illegal",
         ],
     )
 });

@@ -19,7 +19,10 @@ pub struct ResumeRequest {
     pub create_params: String,
     /// The runtime's home, where it can be read.
     pub home: Option<PathBuf>,
+    /// Turns that the caller knows of.
     pub known_turns: u64,
+    /// Messages that this client sent to the session before.
+    pub seen_turns: u64,
     pub fallback: Fallback,
     /// Of each request. `None`: off.
     pub timeout: Option<Duration>,
@@ -48,7 +51,11 @@ impl Connection {
     pub async fn resume(&self, request: &ResumeRequest) -> Result<Resumed, Error> {
         let error = match self.client().request("session.resume", &request.params, request.timeout).await {
             Ok(response) => {
-                return Ok(Resumed { how: "resumed", reason: "the runtime opened its history".to_owned(), response });
+                return Ok(Resumed {
+                    how: "resumed",
+                    reason: "the runtime opened its history".to_owned(),
+                    response,
+                });
             }
             Err(error) => error,
         };
@@ -56,7 +63,9 @@ impl Connection {
         let (judgement, evidence) = self.judge(request, &error, has_agent).await?;
         match judgement.verdict {
             Verdict::WithoutAgent => {}
-            Verdict::Recreate => return self.recreate(request, &request.create_params, error, &judgement).await,
+            Verdict::Recreate => {
+                return self.recreate(request, &request.create_params, error, &judgement).await;
+            }
             _ => return Err(rejection(request, error, &judgement, evidence.log)),
         }
         let reason = format!("{}: {}", judgement.reason, error.message());
@@ -86,9 +95,14 @@ impl Connection {
             return Err(error.clone());
         }
         let log = look(request.home.clone(), request.session_id.clone()).await;
+        let state = log.as_ref().map_or(LogState::Unknown, |log| log.log);
         let evidence = ResumeEvidence {
-            log: log.as_ref().map_or(LogState::Unknown, |log| log.log),
-            known_turns: request.known_turns,
+            log: state,
+            known_turns: match state {
+                // The session may have been started over since.
+                LogState::NoTurns => request.known_turns,
+                _ => request.known_turns.max(request.seen_turns),
+            },
             fallback: request.fallback,
             agent: Some(has_agent),
             bad_line: log.and_then(|log| log.bad_line),
@@ -153,7 +167,12 @@ fn rejection(request: &ResumeRequest, error: Error, judgement: &Judgement, log: 
         }
         _ => ErrorCode::ResumeFailed,
     };
-    let message = format!("Session {} could not be resumed: {} ({})", request.session_id, error.message(), judgement.reason);
+    let message = format!(
+        "Session {} could not be resumed: {} ({})",
+        request.session_id,
+        error.message(),
+        judgement.reason
+    );
     let mut rejection = Error::new(code, message)
         .with("sessionId", request.session_id.clone())
         .with("rpcCode", error.facts().get("rpcCode").cloned().unwrap_or_default())

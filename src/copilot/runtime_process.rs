@@ -5,7 +5,9 @@ use super::outbox::Outbox;
 use super::stderr_tail::StderrTail;
 use crate::error::{Error, ErrorCode};
 use crate::jsonrpc::{ByteSink, ByteSource};
-use crate::process::{self, ChunkReader, Input, Process, ProcessSpec, StdinWriter, StopReason, Strays, Stream};
+use crate::process::{
+    self, ChunkReader, Input, Process, ProcessSpec, StdinWriter, StopReason, Strays, Stream,
+};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::io;
@@ -142,7 +144,11 @@ impl RuntimeProcess {
     const KEPT_OUTPUT: usize = 32 << 10;
 
     /// Starts the process. `with_stdin`: a pipe, else nothing to read.
-    pub async fn start(mut spec: ProcessSpec, with_stdin: bool, to_host: Option<Arc<Outbox>>) -> Result<Self, Error> {
+    pub async fn start(
+        mut spec: ProcessSpec,
+        with_stdin: bool,
+        to_host: Option<Arc<Outbox>>,
+    ) -> Result<Self, Error> {
         spec.input = if with_stdin { Input::Pipe } else { Input::Null };
         spec.idle_timeout = None;
         spec.timeout = None;
@@ -201,7 +207,8 @@ impl RuntimeProcess {
 
 async fn watch_exit(process: Process, stderr: Stderr, told: watch::Sender<Option<Exit>>) {
     let outcome = process.outcome().await;
-    let (exit_code, signal) = outcome.result.as_ref().map_or((None, None), |result| (result.exit_code, result.signal.clone()));
+    let (exit_code, signal) =
+        outcome.result.as_ref().map_or((None, None), |result| (result.exit_code, result.signal.clone()));
     stderr.finish();
     told.send_replace(Some(Exit { exit_code, signal, stderr: stderr.text() }));
 }

@@ -6,7 +6,7 @@
 use super::outbox::Outbox;
 use super::session_event::{EventHead, TurnEvent};
 use super::turn_state::{TurnEnd, TurnId, Turns};
-use crate::error::{Error, ErrorCode};
+use crate::error::Error;
 use crate::jsonrpc::{CallId, Client};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The sessions by their ids.
 #[derive(Default)]
 pub struct Sessions {
-    by_id: Mutex<HashMap<String, Arc<Session>>>,
+    by_id: Mutex<HashMap<String, Vec<Arc<Session>>>>,
 }
 
 /// One session as long as somebody holds it.
@@ -47,6 +47,15 @@ struct SessionState {
     closed: Option<Error>,
     /// Messages that the server took.
     sent: u64,
+    /// A message was sent since the last idle.
+    active: bool,
+    was_busy: bool,
+}
+
+impl SessionState {
+    fn is_busy(&self) -> bool {
+        self.active || self.sending || !self.turns.is_empty() || !self.sends.is_empty()
+    }
 }
 
 type Completion = Box<dyn for<'a> FnOnce(Result<&'a str, Error>) + std::marker::Send>;
@@ -98,34 +107,29 @@ impl TurnHandle {
 pub enum TurnLook {
     Ended(TurnEnd),
     /// Look again at this time, or when woken.
-    Open { deadline: Option<Duration>, last_event_at: Duration },
+    Open {
+        deadline: Option<Duration>,
+        last_event_at: Duration,
+    },
 }
 
 impl Sessions {
-    /// Makes a session known; one that has the same id is closed.
+    /// Makes a session known. One that is open under the same id goes on beside it, until it is closed.
     pub fn open(&self, id: &str, key: u32) -> Arc<Session> {
-        let session = Arc::new(Session {
-            id: id.to_owned(),
-            key,
-            state: Mutex::default(),
-            began: Instant::now(),
-        });
-        let before = lock(&self.by_id).insert(id.to_owned(), Arc::clone(&session));
-        if let Some(before) = before {
-            before.close(&Error::new(ErrorCode::SessionClosed, format!("Session {id} was opened again")));
-        }
+        let session =
+            Arc::new(Session { id: id.to_owned(), key, state: Mutex::default(), began: Instant::now() });
+        lock(&self.by_id).entry(id.to_owned()).or_default().push(Arc::clone(&session));
         session
     }
 
-    pub fn get(&self, id: &str) -> Option<Arc<Session>> {
-        lock(&self.by_id).get(id).cloned()
-    }
-
-    /// Forgets a session and ends its turns. One that took its place meanwhile is left alone.
+    /// Forgets a session and ends its turns.
     pub fn close(&self, session: &Arc<Session>, error: &Error) {
         let mut by_id = lock(&self.by_id);
-        if by_id.get(&session.id).is_some_and(|held| Arc::ptr_eq(held, session)) {
-            by_id.remove(&session.id);
+        if let Some(held) = by_id.get_mut(&session.id) {
+            held.retain(|held| !Arc::ptr_eq(held, session));
+            if held.is_empty() {
+                by_id.remove(&session.id);
+            }
         }
         drop(by_id);
         session.close(error);
@@ -133,13 +137,14 @@ impl Sessions {
 
     /// Ends the turns of all.
     pub fn close_all(&self, error: &Error) {
-        let all: Vec<_> = lock(&self.by_id).drain().map(|(_, session)| session).collect();
+        let all: Vec<_> = lock(&self.by_id).drain().flat_map(|(_, sessions)| sessions).collect();
         all.iter().for_each(|session| session.close(error));
     }
 
     /// An event came, on the reader's task.
     pub fn on_event(&self, event: &EventHead<'_>, outbox: &Outbox) {
-        if let Some(session) = self.get(&event.session_id) {
+        let by_id = lock(&self.by_id);
+        for session in by_id.get(&*event.session_id).into_iter().flatten() {
             session.on_event(event, outbox);
         }
     }
@@ -170,8 +175,11 @@ impl Session {
         state.last_event.push_str(&event.kind);
         let is_wanted = state.wants_all || state.wanted.contains(&*event.kind);
         let mut wakes = false;
-        if !state.turns.is_empty() {
+        if !state.turns.is_empty() || event.kind == "session.idle" {
             let event = event.turn_event();
+            if let TurnEvent::SessionIdle { background, .. } = &event {
+                state.active &= !background.is_empty();
+            }
             wakes = !matches!(event, TurnEvent::Other | TurnEvent::Work);
             if !matches!(event, TurnEvent::Other) {
                 state.turns.on_event(&event, now);
@@ -215,6 +223,7 @@ impl Session {
         }
         let Some(Send { params, timeout, turn, complete }) = state.sends.pop_front() else { return };
         state.sending = true;
+        state.active = true;
         if let Some(turn) = &turn {
             let id = state.turns.open(turn.steering);
             lock(&turn.state).id = Some(id);
@@ -285,7 +294,10 @@ impl Session {
         let now = self.now();
         let mut state = lock(&self.state);
         state.waiting.retain(|waiting| !Arc::ptr_eq(waiting, turn));
-        let queued = state.sends.iter().position(|send| send.turn.as_ref().is_some_and(|held| Arc::ptr_eq(held, turn)));
+        let queued = state
+            .sends
+            .iter()
+            .position(|send| send.turn.as_ref().is_some_and(|held| Arc::ptr_eq(held, turn)));
         let unsent = queued.and_then(|index| state.sends.remove(index));
         let handle = lock(&turn.state);
         let (id, call) = (handle.id, handle.call);
@@ -346,15 +358,21 @@ impl Session {
         self.began
     }
 
-    /// Whether a turn is open or a message on its way.
+    /// Whether a turn runs or a message is on its way; of a closed session, whether that was so at its end.
     pub fn is_busy(&self) -> bool {
         let state = lock(&self.state);
-        !state.turns.is_empty() || state.sending || !state.sends.is_empty()
+        match state.closed {
+            Some(_) => state.was_busy,
+            None => state.is_busy(),
+        }
     }
 
     fn close(&self, error: &Error) {
         let mut state = lock(&self.state);
-        state.closed.get_or_insert_with(|| error.clone());
+        if state.closed.is_none() {
+            state.was_busy = state.is_busy();
+            state.closed = Some(error.clone());
+        }
         state.turns.fail_all(error);
         let sends = std::mem::take(&mut state.sends);
         let waiting = std::mem::take(&mut state.waiting);

@@ -80,20 +80,39 @@ pub struct ReportedError {
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnEvent {
     /// `continuation`: injected by the agent itself, not sent by anybody.
-    UserMessage { message_id: Option<String>, continuation: bool },
+    UserMessage {
+        message_id: Option<String>,
+        continuation: bool,
+    },
     /// The whole event as JSON text when it has content; an empty one answers nothing.
-    AssistantMessage { origin: Option<String>, answer: Option<String> },
+    AssistantMessage {
+        origin: Option<String>,
+        answer: Option<String>,
+    },
     /// The foreground is done; background work may be left.
-    AssistantIdle { aborted: bool },
-    SessionIdle { background: Background, aborted: bool, autopilot: bool },
+    AssistantIdle {
+        aborted: bool,
+    },
+    SessionIdle {
+        background: Background,
+        aborted: bool,
+        autopilot: bool,
+    },
     /// An autopilot run said that it is over.
     AutopilotEnd,
     Error(ReportedError),
     Abort,
-    Shutdown { reason: Option<String> },
+    Shutdown {
+        reason: Option<String>,
+    },
     /// A tool, a question or a permission is open until the matching [`TurnEvent::Closed`].
-    Opened { id: String, name: String },
-    Closed { id: String },
+    Opened {
+        id: String,
+        name: String,
+    },
+    Closed {
+        id: String,
+    },
     /// The main agent goes on working.
     Work,
     /// Means nothing for turns.
@@ -157,8 +176,12 @@ impl EventHead<'_> {
     pub fn turn_event(&self) -> TurnEvent {
         // Of a sub-agent, only the waiting for people and tools concerns the turn.
         match &*self.kind {
-            "tool.execution_start" | "external_tool.requested" => self.opened("tool", |open| open.tool_call_id),
-            "tool.execution_complete" | "external_tool.completed" => self.closed("tool", |open| open.tool_call_id),
+            "tool.execution_start" | "external_tool.requested" => {
+                self.opened("tool", |open| open.tool_call_id)
+            }
+            "tool.execution_complete" | "external_tool.completed" => {
+                self.closed("tool", |open| open.tool_call_id)
+            }
             "permission.requested" => self.opened("permission", |open| open.request_id),
             "permission.completed" => self.closed("permission", |open| open.request_id),
             "user_input.requested" => self.opened("user input", |open| open.request_id),
@@ -168,7 +191,9 @@ impl EventHead<'_> {
             "session.shutdown" => TurnEvent::Shutdown { reason: self.shutdown_reason() },
             _ if self.is_sub_agent => TurnEvent::Other,
             "session.idle" => self.idle(),
-            "assistant.idle" => TurnEvent::AssistantIdle { aborted: self.data::<Idle>().aborted == Some(true) },
+            "assistant.idle" => {
+                TurnEvent::AssistantIdle { aborted: self.data::<Idle>().aborted == Some(true) }
+            }
             "user.message" => {
                 let message: Message = self.data();
                 // Steering by agents and injected skills is no prompt of anybody either.
@@ -213,7 +238,10 @@ impl EventHead<'_> {
 
     fn opened(&self, what: &str, id: impl Fn(Open) -> Option<String>) -> TurnEvent {
         let open: Open = self.data();
-        let detail = open.tool_name.clone().or_else(|| open.permission_request.as_ref().and_then(|it| it.kind.clone()));
+        let detail = open
+            .tool_name
+            .clone()
+            .or_else(|| open.permission_request.as_ref().and_then(|it| it.kind.clone()));
         let name = match detail {
             Some(detail) => format!("{what} {detail}"),
             None => what.to_owned(),
@@ -262,7 +290,8 @@ mod tests {
 
     #[test]
     fn reads_the_head_without_the_rest() {
-        let params = r#"{"event":{"type":"x.y","agentId":"a","extra":{"deep":[1]},"data":7},"sessionId":"s\u00e4"}"#;
+        let params =
+            r#"{"event":{"type":"x.y","agentId":"a","extra":{"deep":[1]},"data":7},"sessionId":"s\u00e4"}"#;
         let head = parse_session_event(params).unwrap();
         assert_eq!((&*head.session_id, &*head.kind, head.is_sub_agent), ("sä", "x.y", true));
         assert!(head.raw.starts_with(r#"{"type":"x.y""#));
@@ -277,7 +306,10 @@ mod tests {
         assert_eq!(event("session.idle", "{}"), idle(Background::default()));
         assert_eq!(event("session.idle", "null"), idle(Background::default()));
         assert_eq!(event("session.idle", r#"{"backgroundTasks":null}"#), idle(Background::default()));
-        assert_eq!(event("session.idle", r#"{"backgroundTasks":{"agents":[],"shells":[]}}"#), idle(Background::default()));
+        assert_eq!(
+            event("session.idle", r#"{"backgroundTasks":{"agents":[],"shells":[]}}"#),
+            idle(Background::default())
+        );
         let named = r#"{"backgroundTasks":{"agents":[{"agentId":"a1","agentType":"task","description":"look"}],"shells":[{"shellId":"s1"}]}}"#;
         let background = Background { agents: vec!["a1 (look)".into()], shells: vec!["s1".into()] };
         assert_eq!(event("session.idle", named), idle(background));
@@ -285,7 +317,8 @@ mod tests {
 
     #[test]
     fn a_sub_agents_message_answers_nothing() {
-        let params = r#"{"sessionId":"s","event":{"type":"assistant.message","agentId":"x","data":{"content":"hi"}}}"#;
+        let params =
+            r#"{"sessionId":"s","event":{"type":"assistant.message","agentId":"x","data":{"content":"hi"}}}"#;
         assert_eq!(parse_session_event(params).unwrap().turn_event(), TurnEvent::Other);
         assert_eq!(
             event("assistant.message", r#"{"content":"","toolRequests":[{}],"originatingMessageId":"m"}"#),
@@ -295,7 +328,10 @@ mod tests {
 
     #[test]
     fn data_of_an_unknown_form_counts_as_absent() {
-        assert_eq!(event("user.message", "[1]"), TurnEvent::UserMessage { message_id: None, continuation: false });
+        assert_eq!(
+            event("user.message", "[1]"),
+            TurnEvent::UserMessage { message_id: None, continuation: false }
+        );
         assert_eq!(event("session.error", r#""text""#), TurnEvent::Error(ReportedError::default()));
     }
 }

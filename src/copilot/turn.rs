@@ -125,10 +125,17 @@ impl Wait<'_> {
         }
     }
 
-    async fn until_tasks_are_done(&self, end: Result<Option<String>, Error>) -> Result<Option<String>, Error> {
+    async fn until_tasks_are_done(
+        &self,
+        end: Result<Option<String>, Error>,
+    ) -> Result<Option<String>, Error> {
         let params = serde_json::json!({ "sessionId": self.session.id }).to_string();
         loop {
-            let tasks = self.connection.client().request("session.tasks.list", &params, Some(TurnOptions::TASKS_TIMEOUT));
+            let tasks = self.connection.client().request(
+                "session.tasks.list",
+                &params,
+                Some(TurnOptions::TASKS_TIMEOUT),
+            );
             let running = match tasks.await {
                 Ok(tasks) => running_tasks(&tasks),
                 // A runtime that does not list its tasks can't be waited for any longer.
@@ -173,6 +180,7 @@ fn running_tasks(list: &str) -> Vec<String> {
         }
     }
     let list = serde_json::from_str::<List>(list).map(|list| list.tasks).unwrap_or_default();
-    let is_running = |task: &Task| matches!(&*task.status, "running" | "pending" | "queued" | "starting" | "active");
+    let is_running =
+        |task: &Task| matches!(&*task.status, "running" | "pending" | "queued" | "starting" | "active");
     list.into_iter().filter(is_running).map(|task| task.id).collect()
 }

@@ -153,7 +153,9 @@ impl Turns {
 
     /// `session.abort` was asked for: the running turns end with their next idle, or when nothing more is heard.
     pub fn on_abort_requested(&mut self, now: Duration) {
-        for turn in self.turns.iter_mut().filter(|turn| matches!(turn.phase, Phase::Running) && turn.is_open()) {
+        for turn in
+            self.turns.iter_mut().filter(|turn| matches!(turn.phase, Phase::Running) && turn.is_open())
+        {
             turn.aborted = true;
             turn.provisional_end = Some(now + QUIET);
         }
@@ -276,7 +278,13 @@ impl Turns {
         })
     }
 
-    fn on_user_message(&mut self, message_id: Option<&str>, continuation: bool, now: Duration, only: Option<TurnId>) {
+    fn on_user_message(
+        &mut self,
+        message_id: Option<&str>,
+        continuation: bool,
+        now: Duration,
+        only: Option<TurnId>,
+    ) {
         let by_id = message_id.and_then(|message_id| {
             self.turns.iter().position(|turn| turn.message_id.as_deref() == Some(message_id))
         });
@@ -289,7 +297,8 @@ impl Turns {
             };
             (!continuation).then(|| self.turns.iter().position(waits)).flatten()
         };
-        let begun = by_id.or_else(by_order).filter(|&index| only.is_none_or(|only| self.turns[index].id == only));
+        let begun =
+            by_id.or_else(by_order).filter(|&index| only.is_none_or(|only| self.turns[index].id == only));
         if continuation && begun.is_none() {
             return self.affected(only).for_each(Turn::on_work);
         }
@@ -323,9 +332,12 @@ impl Turns {
     fn on_assistant_message(&mut self, origin: Option<&str>, answer: Option<&String>, only: Option<TurnId>) {
         let latest = self.latest;
         let known = |turn: &Turn, origin: &str| turn.message_id.as_deref() == Some(origin);
-        let owner = origin.and_then(|origin| self.turns.iter().find(|turn| known(turn, origin)).map(|turn| turn.id));
+        let owner =
+            origin.and_then(|origin| self.turns.iter().find(|turn| known(turn, origin)).map(|turn| turn.id));
         let is_past = origin.is_some_and(|origin| self.past.iter().any(|past| past == origin));
-        for turn in self.turns.iter_mut().filter(|turn| only.is_none_or(|only| only == turn.id) && turn.is_open()) {
+        for turn in
+            self.turns.iter_mut().filter(|turn| only.is_none_or(|only| only == turn.id) && turn.is_open())
+        {
             if Some(turn.id) == owner && matches!(turn.phase, Phase::Queued) {
                 // Its answer is there, so its prompt was taken.
                 turn.phase = Phase::Running;
@@ -337,7 +349,10 @@ impl Turns {
             let belongs = match owner {
                 Some(owner) => owner == turn.id || turn.steering,
                 None if is_past => turn.steering,
-                None => Some(turn.id) == latest && !origin.is_some_and(|origin| turn.foreign.iter().any(|id| id == origin)),
+                None => {
+                    Some(turn.id) == latest
+                        && !origin.is_some_and(|origin| turn.foreign.iter().any(|id| id == origin))
+                }
             };
             if belongs {
                 turn.on_work();
@@ -348,7 +363,14 @@ impl Turns {
         }
     }
 
-    fn on_idle(&mut self, background: &Background, aborted: bool, autopilot: bool, now: Duration, only: Option<TurnId>) {
+    fn on_idle(
+        &mut self,
+        background: &Background,
+        aborted: bool,
+        autopilot: bool,
+        now: Duration,
+        only: Option<TurnId>,
+    ) {
         let is_owed = self.owed_idle.take().is_some_and(|since| now.saturating_sub(since) < QUIET);
         for turn in self.affected(only) {
             turn.aborted |= aborted;

@@ -97,7 +97,12 @@ impl Client {
     const LAST_WORDS: Duration = Duration::from_millis(500);
 
     /// Starts the tasks; call it within tokio.
-    pub fn start<H: Handler>(source: impl ByteSource, sink: impl ByteSink, max_body: usize, handler: H) -> Self {
+    pub fn start<H: Handler>(
+        source: impl ByteSource,
+        sink: impl ByteSink,
+        max_body: usize,
+        handler: H,
+    ) -> Self {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             to_write: Arc::default(),
@@ -149,7 +154,12 @@ impl Client {
     }
 
     /// Sends a request and waits for its result, JSON text. Dropping the future cancels the request.
-    pub async fn request(&self, method: &str, params: &str, timeout: Option<Duration>) -> Result<String, Error> {
+    pub async fn request(
+        &self,
+        method: &str,
+        params: &str,
+        timeout: Option<Duration>,
+    ) -> Result<String, Error> {
         struct CancelOnDrop<'a>(&'a Client, CallId);
         impl Drop for CancelOnDrop<'_> {
             fn drop(&mut self) {
@@ -162,7 +172,9 @@ impl Client {
             let _ = sender.send(result.map(str::to_owned));
         });
         let _cancel = CancelOnDrop(self, id);
-        receiver.await.unwrap_or_else(|_| Err(Error::new(ErrorCode::ConnectionLost, "the connection was dropped")))
+        receiver
+            .await
+            .unwrap_or_else(|_| Err(Error::new(ErrorCode::ConnectionLost, "the connection was dropped")))
     }
 
     /// Gives a request up without a word to the peer: it fails with `error`. Settled requests are left alone.
@@ -178,7 +190,8 @@ impl Client {
         let mut state = self.0.lock();
         let Some(pending) = state.pending.remove(&call.0) else { return };
         // A peer that reads nothing need not be told.
-        let _ = state.enqueue(encode(&message::notification("$/cancelRequest", &format!("{{\"id\":{}}}", call.0))));
+        let _ = state
+            .enqueue(encode(&message::notification("$/cancelRequest", &format!("{{\"id\":{}}}", call.0))));
         drop(state);
         self.0.to_write.notify_one();
         (pending.complete)(Err(error));
@@ -285,7 +298,8 @@ impl Shared {
 }
 
 fn to_error(method: &str, refusal: Refusal) -> Error {
-    let error = Error::new(ErrorCode::RpcError, refusal.message).with("rpcCode", refusal.code).with("method", method);
+    let error =
+        Error::new(ErrorCode::RpcError, refusal.message).with("rpcCode", refusal.code).with("method", method);
     match refusal.data.and_then(|data| serde_json::from_str::<serde_json::Value>(&data).ok()) {
         Some(data) => error.with("data", data),
         None => error,
@@ -330,10 +344,16 @@ async fn read_frames<H: Handler>(
             Ok(Some(bytes)) => decoder.push(&bytes),
             Ok(None) => {
                 let torn = if decoder.is_torn() { " in the middle of a message" } else { "" };
-                return Error::new(ErrorCode::ConnectionLost, format!("the peer closed the connection{torn}"));
+                return Error::new(
+                    ErrorCode::ConnectionLost,
+                    format!("the peer closed the connection{torn}"),
+                );
             }
             Err(error) => {
-                return Error::new(ErrorCode::ConnectionLost, format!("reading from the peer failed: {error}"));
+                return Error::new(
+                    ErrorCode::ConnectionLost,
+                    format!("reading from the peer failed: {error}"),
+                );
             }
         }
         loop {
@@ -360,7 +380,8 @@ async fn read_frames<H: Handler>(
                     return Error::new(ErrorCode::ConnectionLost, message);
                 }
                 Err(Broken::TooLong(bytes)) => {
-                    let message = format!("the peer announced a message of {bytes} bytes, {max_body} are read at most");
+                    let message =
+                        format!("the peer announced a message of {bytes} bytes, {max_body} are read at most");
                     return Error::new(ErrorCode::ConnectionLost, message);
                 }
             }

@@ -8,10 +8,20 @@ use std::fmt::Write;
 /// One message, its parts still in their JSON text.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    Notification { method: Cow<'a, str>, params: &'a str },
+    Notification {
+        method: Cow<'a, str>,
+        params: &'a str,
+    },
     /// `id` is JSON text: a number or a string.
-    Request { id: &'a str, method: Cow<'a, str>, params: &'a str },
-    Reply { id: &'a str, result: Result<&'a str, Refusal> },
+    Request {
+        id: &'a str,
+        method: Cow<'a, str>,
+        params: &'a str,
+    },
+    Reply {
+        id: &'a str,
+        result: Result<&'a str, Refusal>,
+    },
 }
 
 /// The error of a reply.
@@ -137,7 +147,10 @@ mod tests {
     fn an_error_of_an_unusual_form_still_fails_the_request() {
         for error in [r#""boom""#, "{}", r#"{"code":1.5,"message":"x"}"#, "[]"] {
             let frame = format!(r#"{{"id":1,"error":{error}}}"#);
-            assert!(matches!(parse(frame.as_bytes()), Some(Message::Reply { result: Err(_), .. })), "{error}");
+            assert!(
+                matches!(parse(frame.as_bytes()), Some(Message::Reply { result: Err(_), .. })),
+                "{error}"
+            );
         }
     }
 

@@ -127,8 +127,9 @@ impl Decoder {
 
 /// Where the next `Content-Length:` begins, in any case of letters.
 fn find_field(bytes: &[u8]) -> Option<usize> {
-    memchr2_iter(b'C', b'c', bytes)
-        .find(|&start| bytes.get(start..start + FIELD.len()).is_some_and(|field| field.eq_ignore_ascii_case(FIELD)))
+    memchr2_iter(b'C', b'c', bytes).find(|&start| {
+        bytes.get(start..start + FIELD.len()).is_some_and(|field| field.eq_ignore_ascii_case(FIELD))
+    })
 }
 
 /// Reads the header block that `bytes` begins with; the first line is a `Content-Length:`.
@@ -164,7 +165,8 @@ fn parse_header(bytes: &[u8]) -> Header {
 }
 
 fn is_plausible(line: &[u8]) -> bool {
-    line.len() <= MAX_HEADER && line.iter().all(|&byte| byte == b'\t' || byte == b'\r' || (b' '..0x7f).contains(&byte))
+    line.len() <= MAX_HEADER
+        && line.iter().all(|&byte| byte == b'\t' || byte == b'\r' || (b' '..0x7f).contains(&byte))
 }
 
 /// A whole frame, ready to be written.
@@ -204,17 +206,29 @@ mod tests {
     #[test]
     fn any_split_of_the_bytes_gives_the_same_frames() {
         let mut bytes = frame(r#"{"a":"äöü"}"#);
-        bytes.extend(b"Content-Type: application/vscode-jsonrpc; charset=utf-8\r\ncontent-length: 2\r\n\r\n{}");
+        bytes.extend(
+            b"Content-Type: application/vscode-jsonrpc; charset=utf-8\r\ncontent-length: 2\r\n\r\n{}",
+        );
         bytes.extend(b"oh no, Content-Length: is broken\nwarning: Con");
         bytes.extend(frame("[1,2]"));
         for step in 1..bytes.len() {
-            assert_eq!(decode(&bytes, step), (vec![r#"{"a":"äöü"}"#.into(), "{}".into(), "[1,2]".into()], None), "{step}");
+            assert_eq!(
+                decode(&bytes, step),
+                (vec![r#"{"a":"äöü"}"#.into(), "{}".into(), "[1,2]".into()], None),
+                "{step}"
+            );
         }
     }
 
     #[test]
     fn garbage_before_a_header_is_skipped() {
-        for garbage in ["hello\n", "Content-Length: abc\r\n\r\n", "Content-Length: -1\n", "\u{fffd}\u{0}", "Content-Length:\r\n\r\n"] {
+        for garbage in [
+            "hello\n",
+            "Content-Length: abc\r\n\r\n",
+            "Content-Length: -1\n",
+            "\u{fffd}\u{0}",
+            "Content-Length:\r\n\r\n",
+        ] {
             let mut bytes = garbage.as_bytes().to_vec();
             bytes.extend(frame("{}"));
             assert_eq!(decode(&bytes, 7).0, vec!["{}"], "{garbage:?}");
