@@ -51,7 +51,12 @@ describe('run', () => {
 
   it('reports a signal and no output as null', async () => {
     const result = await sh('kill -TERM $$')
-    expect(result).toMatchObject({ exitCode: null, signal: 'SIGTERM', firstOutputMs: null, lastOutputMs: null })
+    expect(result).toMatchObject({
+      exitCode: null,
+      signal: 'SIGTERM',
+      firstOutputMs: null,
+      lastOutputMs: null,
+    })
   })
 
   it('gives the environment that was asked for', async () => {
@@ -60,7 +65,9 @@ describe('run', () => {
     const print = 'echo "$SHEEPDOG_TEST_A,$SHEEPDOG_TEST_B,$C"'
     expect((await sh(print, { env: { C: 'c', SHEEPDOG_TEST_B: undefined } })).stdout).toBe('a,,c\n')
     expect((await sh(print, { inheritEnv: ['PATH', 'SHEEPDOG_TEST_B'] })).stdout).toBe(',b,\n')
-    expect((await sh(print, { inheritEnv: false, env: { PATH: process.env.PATH, C: 'c' } })).stdout).toBe(',,c\n')
+    expect((await sh(print, { inheritEnv: false, env: { PATH: process.env.PATH, C: 'c' } })).stdout).toBe(
+      ',,c\n',
+    )
   })
 
   it('writes input and closes it, and takes stdin as null without', async () => {
@@ -88,28 +95,93 @@ describe('a fault', () => {
     ['a missing program', () => run('no-such-program'), 'PROCESS_NOT_FOUND', /no-such-program/],
     ['a missing cwd', () => sh('true', { cwd: '/no/such' }), 'PROCESS_CWD_MISSING', /\/no\/such/],
     ['a directory as program', () => run('/tmp'), 'PROCESS_NOT_EXECUTABLE', /directory/],
-    ['a file without execute permission', () => run(fixture('print-forever.mjs')), 'PROCESS_NOT_EXECUTABLE', /permission/],
+    [
+      'a file without execute permission',
+      () => run(fixture('print-forever.mjs')),
+      'PROCESS_NOT_EXECUTABLE',
+      /permission/,
+    ],
     ['a 200 KB argument', () => run('echo', ['x'.repeat(200_000)]), 'PROCESS_ARGUMENT_TOO_LONG', /input/],
     ['NUL in an argument', () => run('echo', ['a', 'b\0c']), 'INVALID_OPTION', /^args\[1\]: /],
     ['NUL in the command', () => run('a\0b'), 'INVALID_OPTION', /^command: /],
     ['an empty command', () => run(''), 'INVALID_OPTION', /^command: /],
-    ['a command of another type', () => run(7 as never), 'INVALID_OPTION', /^command: expected a string, got 7/],
-    ['arguments of another type', () => run('echo', 'x' as never), 'INVALID_OPTION', /^args: expected an array/],
-    ['an argument of another type', () => run('echo', ['a', 1 as never]), 'INVALID_OPTION', /^args\[1\]: expected a string/],
-    ['a variable name with "="', () => sh('true', { env: { 'A=B': '1' } }), 'INVALID_OPTION', /^env\["A=B"\]: /],
-    ['a variable of another type', () => sh('true', { env: { A: 1 } }), 'INVALID_OPTION', /^env\["A"\]: expected a string, got 1/],
+    [
+      'a command of another type',
+      () => run(7 as never),
+      'INVALID_OPTION',
+      /^command: expected a string, got 7/,
+    ],
+    [
+      'arguments of another type',
+      () => run('echo', 'x' as never),
+      'INVALID_OPTION',
+      /^args: expected an array/,
+    ],
+    [
+      'an argument of another type',
+      () => run('echo', ['a', 1 as never]),
+      'INVALID_OPTION',
+      /^args\[1\]: expected a string/,
+    ],
+    [
+      'a variable name with "="',
+      () => sh('true', { env: { 'A=B': '1' } }),
+      'INVALID_OPTION',
+      /^env\["A=B"\]: /,
+    ],
+    [
+      'a variable of another type',
+      () => sh('true', { env: { A: 1 } }),
+      'INVALID_OPTION',
+      /^env\["A"\]: expected a string, got 1/,
+    ],
     ['NUL in a variable', () => sh('true', { env: { A: '\0' } }), 'INVALID_OPTION', /^env\["A"\]: /],
-    ['NaN', () => sh('true', { idleTimeoutMs: NaN }), 'INVALID_OPTION', /^idleTimeoutMs: expected a number.*got NaN/],
-    ['a duration as text', () => sh('true', { timeoutMs: '5s' }), 'INVALID_OPTION', /^timeoutMs: expected a number.*got "5s"/],
+    [
+      'NaN',
+      () => sh('true', { idleTimeoutMs: NaN }),
+      'INVALID_OPTION',
+      /^idleTimeoutMs: expected a number.*got NaN/,
+    ],
+    [
+      'a duration as text',
+      () => sh('true', { timeoutMs: '5s' }),
+      'INVALID_OPTION',
+      /^timeoutMs: expected a number.*got "5s"/,
+    ],
     ['an endless grace', () => sh('true', { killGraceMs: Infinity }), 'INVALID_OPTION', /^killGraceMs: /],
     ['a negative drain', () => sh('true', { drainMs: -1 }), 'INVALID_OPTION', /^drainMs: /],
     ['a count of zero', () => sh('true', { maxOutputBytes: 0 }), 'INVALID_OPTION', /^maxOutputBytes: /],
     ['a broken count', () => sh('true', { maxLineBytes: 1.5 }), 'INVALID_OPTION', /^maxLineBytes: /],
-    ['an unknown choice', () => sh('true', { strays: 'spare' }), 'INVALID_OPTION', /^strays: expected "kill" or "keep"/],
-    ['a signal that is none', () => sh('true', { signal: {} }), 'INVALID_OPTION', /^signal: expected an AbortSignal/],
-    ['null as options', () => run('true', [], null as never), 'INVALID_OPTION', /^options: expected an object/],
-    ['a misspelt option', () => sh('true', { idleTimeoutMS: 1 }), 'INVALID_OPTION', /^idleTimeoutMS: .*did you mean idleTimeoutMs/],
-    ['limits that nothing enforces', () => sh('true', { containment: 'group', maxProcesses: 5 }), 'CONTAINMENT_UNAVAILABLE', /cgroup/],
+    [
+      'an unknown choice',
+      () => sh('true', { strays: 'spare' }),
+      'INVALID_OPTION',
+      /^strays: expected "kill" or "keep"/,
+    ],
+    [
+      'a signal that is none',
+      () => sh('true', { signal: {} }),
+      'INVALID_OPTION',
+      /^signal: expected an AbortSignal/,
+    ],
+    [
+      'null as options',
+      () => run('true', [], null as never),
+      'INVALID_OPTION',
+      /^options: expected an object/,
+    ],
+    [
+      'a misspelt option',
+      () => sh('true', { idleTimeoutMS: 1 }),
+      'INVALID_OPTION',
+      /^idleTimeoutMS: .*did you mean idleTimeoutMs/,
+    ],
+    [
+      'limits that nothing enforces',
+      () => sh('true', { containment: 'group', maxProcesses: 5 }),
+      'CONTAINMENT_UNAVAILABLE',
+      /cgroup/,
+    ],
   ]
   it.each(cases)('%s is a rejected promise with its own code', async (_, start, code, message) => {
     const error = await start().then(
@@ -137,9 +209,17 @@ describe('a fault', () => {
 
   it('carries what was read before', async () => {
     const idle = await sh('echo before; sleep 60', { idleTimeoutMs: 200 }).catch((error) => error)
-    expect(idle).toMatchObject({ code: 'PROCESS_IDLE', idleTimeoutMs: 200, result: { stdout: 'before\n', signal: 'SIGKILL' } })
+    expect(idle).toMatchObject({
+      code: 'PROCESS_IDLE',
+      idleTimeoutMs: 200,
+      result: { stdout: 'before\n', signal: 'SIGKILL' },
+    })
     const late = await sh('echo before; sleep 60', { timeoutMs: 200 }).catch((error) => error)
-    expect(late).toMatchObject({ code: 'PROCESS_TIMED_OUT', timeoutMs: 200, result: { stdout: 'before\n', signal: 'SIGTERM' } })
+    expect(late).toMatchObject({
+      code: 'PROCESS_TIMED_OUT',
+      timeoutMs: 200,
+      result: { stdout: 'before\n', signal: 'SIGTERM' },
+    })
   })
 })
 
@@ -165,7 +245,10 @@ describe('an abort signal', () => {
     const folder = mkdtempSync(join(tmpdir(), 'sheepdog-'))
     const reason = new Error('enough')
     const signal = AbortSignal.abort(reason)
-    await expect(run('touch', [join(folder, 'x')], { signal })).rejects.toMatchObject({ code: 'PROCESS_ABORTED', cause: reason })
+    await expect(run('touch', [join(folder, 'x')], { signal })).rejects.toMatchObject({
+      code: 'PROCESS_ABORTED',
+      cause: reason,
+    })
     expect(existsSync(join(folder, 'x'))).toBe(false)
     rmSync(folder, { recursive: true })
   })
@@ -174,7 +257,9 @@ describe('an abort signal', () => {
     const controller = new AbortController()
     let heard = 0
     controller.signal.onabort = () => heard++
-    const running = spawn('sh', ['-c', 'setsid sh -c "echo \\$\\$ $$; exec sleep 60" & wait'], { signal: controller.signal })
+    const running = spawn('sh', ['-c', 'setsid sh -c "echo \\$\\$ $$; exec sleep 60" & wait'], {
+      signal: controller.signal,
+    })
     const { value } = await running.lines().next()
     controller.abort()
     const error = await running.result.catch((error) => error)
@@ -202,18 +287,38 @@ describe('iterating', () => {
 
   it('never tears a character, however the bytes come', async () => {
     const script = "printf 'a\\303'; sleep 0.1; printf '\\244b\\n\\377\\n'"
-    expect(await collect(spawn('sh', ['-c', script]).lines())).toMatchObject([{ text: 'aäb' }, { text: '\ufffd' }])
+    expect(await collect(spawn('sh', ['-c', script]).lines())).toMatchObject([
+      { text: 'aäb' },
+      { text: '\ufffd' },
+    ])
   })
 
   it('gives batches and keeps the order of lines', async () => {
     const batches = await collect(spawn('seq', ['1', '100000']).lineBatches())
-    expect(batches.flatMap((batch) => batch.lines)).toEqual(Array.from({ length: 100_000 }, (_, index) => `${index + 1}`))
+    expect(batches.flatMap((batch) => batch.lines)).toEqual(
+      Array.from({ length: 100_000 }, (_, index) => `${index + 1}`),
+    )
   })
 
   it('gives JSON objects and skips everything else', async () => {
-    const lines = ['{"type":"a","n":1}', '123', 'null', '"x"', '[1]', '{broken', '[['.repeat(100_000), '', '{"type":"b"}', '  {"n":2}']
+    const lines = [
+      '{"type":"a","n":1}',
+      '123',
+      'null',
+      '"x"',
+      '[1]',
+      '{broken',
+      '[['.repeat(100_000),
+      '',
+      '{"type":"b"}',
+      '  {"n":2}',
+    ]
     const input = lines.join('\n')
-    expect(await collect(spawn('cat', [], { input }).json())).toEqual([{ type: 'a', n: 1 }, { type: 'b' }, { n: 2 }])
+    expect(await collect(spawn('cat', [], { input }).json())).toEqual([
+      { type: 'a', n: 1 },
+      { type: 'b' },
+      { n: 2 },
+    ])
     expect(await collect(spawn('cat', [], { input }).json({ types: ['b', 'c'] }))).toEqual([{ type: 'b' }])
     expect(await collect(spawn('cat', [], { input }).json({ types: [] }))).toEqual([])
   })
@@ -226,7 +331,9 @@ describe('iterating', () => {
   })
 
   it('names a line that is too long, after those before it', async () => {
-    const running = spawn('sh', ['-c', 'echo short; head -c 5000 /dev/zero; sleep 60'], { maxLineBytes: 1000 })
+    const running = spawn('sh', ['-c', 'echo short; head -c 5000 /dev/zero; sleep 60'], {
+      maxLineBytes: 1000,
+    })
     const seen: string[] = []
     const error = await (async () => {
       for await (const { text } of running) seen.push(text)
@@ -295,7 +402,11 @@ describe('iterating', () => {
 
 describe('kill', () => {
   it('resolves when the tree is gone, while result rejects', async () => {
-    const running = spawn('sh', ['-c', 'trap "" TERM; setsid sh -c "echo \\$\\$ $$; exec sleep 60" & wait; sleep 60'], { killGraceMs: 200 })
+    const running = spawn(
+      'sh',
+      ['-c', 'trap "" TERM; setsid sh -c "echo \\$\\$ $$; exec sleep 60" & wait; sleep 60'],
+      { killGraceMs: 200 },
+    )
     const { value } = await running.lines().next()
     const result = await running.kill()
     expect(result).toMatchObject({ signal: 'SIGKILL', exitCode: null })
@@ -341,7 +452,9 @@ describe('the host', () => {
 
   it('runs a thousand children at once', async () => {
     const results = await Promise.all(Array.from({ length: 1000 }, (_, index) => sh(`echo ${index}`)))
-    expect(results.map((result) => result.stdout)).toEqual(Array.from({ length: 1000 }, (_, index) => `${index}\n`))
+    expect(results.map((result) => result.stdout)).toEqual(
+      Array.from({ length: 1000 }, (_, index) => `${index}\n`),
+    )
   })
 
   it('is not touched: its own children keep their exit events', async () => {

@@ -75,6 +75,7 @@ pub struct ModelCall {
 #[napi]
 impl ModelCall {
     #[napi(constructor)]
+    #[expect(clippy::new_without_default, reason = "JavaScript constructs it")]
     pub fn new() -> Self {
         ModelCall { aborted: watch::Sender::new(false) }
     }
