@@ -21,4 +21,6 @@ pub(crate) use lifeline::{GuardEvent, GuardedProcess};
 pub(crate) use wire::{Exit, Toll};
 
 #[cfg(test)]
+mod survival;
+#[cfg(test)]
 mod tests;
