@@ -20,8 +20,8 @@ enum End {
 }
 
 pub fn run(header: &Header, watch: Watch) -> ! {
-    // A session of its own: no group or session holds both guards.
-    syscall::setsid();
+    // No group holds both guards, nor the program (which is in a session of its own).
+    syscall::own_group();
     outer::become_subreaper();
     let in_namespace = header.flags & FLAG_PID_NAMESPACE != 0;
     let mut host_view = -1;

@@ -28,7 +28,9 @@ pub fn run() -> ! {
     // posix_spawn has made the others default, but leaves the C library's own two ignored.
     syscall::default_action(32);
     syscall::default_action(33);
-    syscall::setsid();
+    // A group, no session: under load a new session costs milliseconds, because the scheduler groups by session
+    // (autogroup) and a new group waits for its first turn.
+    syscall::own_group();
     syscall::prctl(PR_SET_NAME, b"sheepdog-guard\0".as_ptr() as usize);
     become_subreaper();
 

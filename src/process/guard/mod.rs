@@ -21,6 +21,8 @@ pub(crate) use lifeline::{GuardEvent, GuardedProcess};
 pub(crate) use wire::{Exit, Toll};
 
 #[cfg(test)]
+mod cost;
+#[cfg(test)]
 mod survival;
 #[cfg(test)]
 mod tests;

@@ -43,7 +43,7 @@ fn token(name: &str) -> String {
 }
 
 /// Everybody alive whose command line has the token.
-fn alive(token: &str) -> Vec<i32> {
+pub(super) fn alive(token: &str) -> Vec<i32> {
     let pids =
         fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     // A zombie has no command line; an empty file does not contain the token.
@@ -68,16 +68,16 @@ fn until_gone(token: &str) -> Result<Duration, Vec<i32>> {
     }
 }
 
-struct Tree {
-    token: String,
-    process: GuardedProcess,
+pub(super) struct Tree {
+    pub token: String,
+    pub process: GuardedProcess,
     /// The guards are (outer, inner).
-    guards: (i32, i32),
-    lived: usize,
+    pub guards: (i32, i32),
+    pub lived: usize,
 }
 
 /// Starts a behaviour and waits for its whole tree.
-async fn grow(behaviour: &str, containment: Containment) -> Tree {
+pub(super) async fn grow(behaviour: &str, containment: Containment) -> Tree {
     let token = token(behaviour);
     let arguments = [OsStr::new("survivors"), OsStr::new(behaviour), OsStr::new(&token)];
     let spawn = GuardedSpawn {
