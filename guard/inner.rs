@@ -1,9 +1,9 @@
 //! The inner guard: starts the program, obeys the host, reports, and kills the tree at the end.
 
-use crate::children::{Children, drain};
+use crate::children::{Children, Reaped, drain};
 use crate::program::{self, Started};
 use crate::protocol::{
-    COMMAND_KILL, COMMAND_TERMINATE, FLAG_KEEP_STRAYS, FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_GONE,
+    COMMAND_KILL, COMMAND_RELEASE, COMMAND_TERMINATE, FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_GONE,
     FRAME_LOST, FRAME_STARTED, Frame, Header, ORIGIN_INNER,
 };
 use crate::syscall::{POLLIN, POLLRDHUP, PollEntry};
@@ -11,8 +11,10 @@ use crate::{LIFELINE, Watch, namespace, outer, report_error, say, syscall};
 
 /// Why the inner guard stopped waiting.
 enum End {
-    /// The program ended by itself.
-    Exited,
+    /// The program ended and left nobody behind.
+    Alone,
+    /// The program ended; the host wants what it left behind to live on.
+    Released,
     /// The host asked, or is gone.
     Killed,
     /// The outer guard is gone; so is half of the protection: the run is lost.
@@ -44,10 +46,8 @@ pub fn fail(stage: u32, result: isize) -> ! {
 
 fn supervise(header: &Header, watch: Watch, started: &Started, in_namespace: bool) -> ! {
     let mut children = Children::new(started.pid, true, header.flags & FLAG_SCAN_PROC != 0);
-    let mut stopping = false;
-    let end = wait(&mut children, watch, started.pid, &mut stopping);
-    let keep = matches!(end, End::Exited) && !stopping && header.flags & FLAG_KEEP_STRAYS != 0;
-    if keep {
+    let end = wait(&mut children, watch, started.pid);
+    if let End::Released = end {
         say(&Frame::new(FRAME_GONE, ORIGIN_INNER).u32(0).u32(0).u32(0));
         syscall::exit(outer::INNER_KEEPS)
     }
@@ -64,7 +64,8 @@ fn supervise(header: &Header, watch: Watch, started: &Started, in_namespace: boo
     syscall::exit(outer::INNER_DONE)
 }
 
-fn wait(children: &mut Children, watch: Watch, leader: isize, stopping: &mut bool) -> End {
+/// The program's exit alone ends nothing: others may still write into its pipes, and the host says how long they may.
+fn wait(children: &mut Children, watch: Watch, leader: isize) -> End {
     loop {
         let entry = |descriptor: isize, wanted| PollEntry { descriptor: descriptor as i32, wanted, got: 0 };
         let mut entries = [
@@ -78,9 +79,9 @@ fn wait(children: &mut Children, watch: Watch, leader: isize, stopping: &mut boo
         // First of all who ended: a program that is done must not be reported as killed.
         if ended != 0 {
             drain(watch.children);
-            children.reap(|_, _| {});
-            if children.leader == 0 {
-                return End::Exited;
+            let reaped = children.reap(|_, _| {});
+            if let (0, Reaped::None) = (children.leader, reaped) {
+                return End::Alone;
             }
         }
         if outer != 0 {
@@ -93,12 +94,14 @@ fn wait(children: &mut Children, watch: Watch, leader: isize, stopping: &mut boo
             let mut commands = [0; 16];
             let length = syscall::receive(LIFELINE, &mut commands);
             for command in commands.iter().take(length.max(0) as usize) {
-                if *command == COMMAND_TERMINATE {
-                    *stopping = true;
-                    // The leader is not reaped, so the group's number is still its own.
-                    syscall::kill(-leader, syscall::SIGTERM);
-                } else if *command == COMMAND_KILL {
-                    return End::Killed;
+                match *command {
+                    // As long as the leader is not reaped, the group's number is its own.
+                    COMMAND_TERMINATE if children.leader != 0 => {
+                        syscall::kill(-leader, syscall::SIGTERM);
+                    }
+                    COMMAND_RELEASE if children.leader == 0 => return End::Released,
+                    COMMAND_KILL => return End::Killed,
+                    _ => {}
                 }
             }
             // Nothing to read any more, and no host that could write.

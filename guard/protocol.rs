@@ -12,8 +12,6 @@ pub const HEADER_BYTES: usize = 32;
 /// More than any system takes for arguments and environment.
 pub const MAX_BODY_BYTES: u32 = 32 << 20;
 
-/// Descendants that outlive the program's own, normal end are left alone.
-pub const FLAG_KEEP_STRAYS: u32 = 1;
 /// The program runs in a PID namespace of its own.
 pub const FLAG_PID_NAMESPACE: u32 = 1 << 1;
 /// Children are found by reading every /proc/*/stat, as where the kernel has no children list (for tests).
@@ -21,8 +19,10 @@ pub const FLAG_SCAN_PROC: u32 = 1 << 2;
 
 /// SIGTERM to the program's group.
 pub const COMMAND_TERMINATE: u8 = b'T';
-/// SIGKILL to everything, now.
+/// SIGKILL to everything, now. After EXITED: to what the program left behind.
 pub const COMMAND_KILL: u8 = b'K';
+/// After EXITED: what the program left behind lives on, unguarded.
+pub const COMMAND_RELEASE: u8 = b'R';
 
 pub const FRAME_STARTED: u8 = 1;
 pub const FRAME_SPAWN_ERROR: u8 = 2;

@@ -4,7 +4,7 @@ use super::image::{Image, image};
 use super::leash::{Leash, reap_unattended};
 use super::lifeline::{GuardedProcess, Lifeline};
 use super::wire::{Request, Stage, Unencodable};
-use crate::process::{Containment, Strays};
+use crate::process::Containment;
 use nix::errno::Errno;
 use nix::libc;
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
@@ -29,7 +29,6 @@ pub(crate) struct GuardedSpawn<'a> {
     pub environment: &'a [(&'a OsStr, &'a OsStr)],
     /// The host's when `None`.
     pub cwd: Option<&'a Path>,
-    pub strays: Strays,
     pub containment: Containment,
 }
 
@@ -126,7 +125,6 @@ pub(crate) fn launch(spawn: &GuardedSpawn<'_>, stdin: StdinKind) -> Result<Launc
         cgroup: None,
         arguments: spawn.arguments,
         variables: spawn.environment,
-        keep_strays: spawn.strays == Strays::Keep,
         pid_namespace: spawn.containment == Containment::Strict,
         scan_proc: false,
         host_pid: std::process::id(),

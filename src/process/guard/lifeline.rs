@@ -2,7 +2,7 @@
 
 use super::launch::{GuardFailure, GuardStage, Launch};
 use super::leash::Leash;
-use super::wire::{COMMAND_KILL, COMMAND_TERMINATE, Exit, Report, Reports, Toll};
+use super::wire::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_TERMINATE, Exit, Report, Reports, Toll};
 use crate::process::{Containment, ContainmentLevel};
 use nix::libc;
 use std::io::{self, ErrorKind, Read, Write};
@@ -34,7 +34,7 @@ pub(crate) struct GuardedProcess {
 /// What happens to a run, in this order: at most one `Exited`, then `Gone` or `Lost`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GuardEvent {
-    /// The program ended; what it left behind is being killed (or kept).
+    /// The program ended; what it left behind lives until `kill` or `release` is called. When it left nothing, `Gone` follows by itself.
     Exited(Exit),
     /// Everything that was to end has ended, the guards too.
     Gone(Toll),
@@ -94,12 +94,17 @@ impl Lifeline {
         self.guard.pid() as u32
     }
 
-    /// SIGTERM to the program's group. From now on a normal end is not "kept": strays are killed.
+    /// SIGTERM to the program's group, as long as the program itself runs.
     pub(crate) fn terminate(&mut self) {
         self.send(COMMAND_TERMINATE);
     }
 
-    /// SIGKILL to the whole tree.
+    /// After `Exited`: what the program left behind lives on.
+    pub(crate) fn release(&mut self) {
+        self.send(COMMAND_RELEASE);
+    }
+
+    /// SIGKILL to the whole tree; after `Exited`, to what the program left behind.
     pub(crate) fn kill(&mut self) {
         self.send(COMMAND_KILL);
         self.killed_at.get_or_insert_with(Instant::now);

@@ -17,8 +17,11 @@ mod lifeline;
 mod wire;
 
 pub(crate) use launch::{GuardFailure, GuardStage, GuardedSpawn, Launch, StdinKind, launch};
-pub(crate) use lifeline::{GuardEvent, GuardedProcess};
-pub(crate) use wire::{Exit, Toll};
+#[cfg(test)]
+use lifeline::GuardedProcess;
+pub(crate) use lifeline::{GuardEvent, Lifeline};
+#[cfg(test)]
+use wire::{Exit, Toll};
 
 #[cfg(test)]
 mod cost;

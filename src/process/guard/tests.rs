@@ -1,7 +1,7 @@
 //! The guard with real processes.
 
 use super::*;
-use crate::process::{Containment, Strays};
+use crate::process::Containment;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -22,7 +22,6 @@ fn spec<'a>(program: &'a str, arguments: &'a [&'a OsStr]) -> GuardedSpawn<'a> {
         arguments,
         environment: &[],
         cwd: None,
-        strays: Strays::Kill,
         containment: Containment::Auto,
     }
 }
@@ -41,6 +40,7 @@ async fn failure_of(spawn: &GuardedSpawn<'_>) -> (GuardStage, Errno) {
 async fn end(process: &mut GuardedProcess) -> (Exit, Toll) {
     let exited = process.lifeline.next().await;
     let GuardEvent::Exited(exit) = exited else { panic!("{exited:?}") };
+    process.lifeline.kill();
     let gone = process.lifeline.next().await;
     let GuardEvent::Gone(toll) = gone else { panic!("{gone:?}") };
     (exit, toll)
@@ -194,7 +194,8 @@ async fn the_program_begins_with_default_signals_no_mask_and_only_its_three_desc
     for field in ["SigBlk", "SigIgn", "SigCgt"] {
         assert!(text.contains(&format!("{field}:\t0000000000000000\n")), "{text}");
     }
-    let mut process = start_sh("ls /proc/$$/fd | tr '\\n' ' '").await;
+    let mut process =
+        start_sh("for i in 0 1 2 3 4 5 9 10 11; do [ -e /proc/$$/fd/$i ] && printf '%s ' $i; done; :").await;
     end(&mut process).await;
     assert_eq!(output(process), "0 1 2 ");
     drop(leaked);
@@ -236,21 +237,25 @@ async fn strays_are_killed_and_counted_when_the_program_ends() {
 }
 
 #[tokio::test]
-async fn strays_are_kept_after_a_normal_end_when_asked_for() {
+async fn strays_live_on_when_they_are_released() {
     let arguments = strings(&["sh", "-c", "setsid sleep 60 & echo $!"]);
-    let spawn = GuardedSpawn { strays: Strays::Keep, ..spec("/bin/sh", &arguments) };
+    let spawn = spec("/bin/sh", &arguments);
     let mut process = launch(&spawn, StdinKind::Null).unwrap().started().await.unwrap();
     let stray = read_pids(&process, 1)[0];
-    let (_, toll) = end(&mut process).await;
+    let exited = process.lifeline.next().await;
+    assert!(matches!(exited, GuardEvent::Exited(_)), "{exited:?}");
+    process.lifeline.release();
+    let gone = process.lifeline.next().await;
+    let GuardEvent::Gone(toll) = gone else { panic!("{gone:?}") };
     assert_eq!(toll.strays_killed, 0);
     assert!(is_alive(stray));
     kill(Pid::from_raw(stray), Signal::SIGKILL).unwrap();
 }
 
 #[tokio::test]
-async fn kept_strays_die_when_the_run_is_stopped() {
+async fn strays_die_when_the_run_is_stopped() {
     let arguments = strings(&["sh", "-c", "setsid sh -c 'echo $$; exec sleep 60' & exec sleep 60"]);
-    let spawn = GuardedSpawn { strays: Strays::Keep, ..spec("/bin/sh", &arguments) };
+    let spawn = spec("/bin/sh", &arguments);
     let mut process = launch(&spawn, StdinKind::Null).unwrap().started().await.unwrap();
     let stray = read_pids(&process, 1)[0];
     process.lifeline.terminate();

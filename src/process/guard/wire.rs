@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-pub(super) use protocol::{COMMAND_KILL, COMMAND_TERMINATE};
+pub(super) use protocol::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_TERMINATE};
 
 /// What the guard is asked for.
 pub(super) struct Request<'a> {
@@ -22,7 +22,6 @@ pub(super) struct Request<'a> {
     /// The name that the program is called by included.
     pub arguments: &'a [&'a OsStr],
     pub variables: &'a [(&'a OsStr, &'a OsStr)],
-    pub keep_strays: bool,
     pub pid_namespace: bool,
     /// For tests.
     pub scan_proc: bool,
@@ -64,11 +63,9 @@ impl Request<'_> {
         let body_bytes =
             u32::try_from(bytes.len() - HEADER_BYTES).ok().filter(|bytes| *bytes <= MAX_BODY_BYTES);
         let mut flags = 0;
-        for (wanted, flag) in [
-            (self.keep_strays, protocol::FLAG_KEEP_STRAYS),
-            (self.pid_namespace, protocol::FLAG_PID_NAMESPACE),
-            (self.scan_proc, protocol::FLAG_SCAN_PROC),
-        ] {
+        for (wanted, flag) in
+            [(self.pid_namespace, protocol::FLAG_PID_NAMESPACE), (self.scan_proc, protocol::FLAG_SCAN_PROC)]
+        {
             if wanted {
                 flags |= flag;
             }
@@ -217,7 +214,6 @@ mod tests {
             cgroup: None,
             arguments,
             variables,
-            keep_strays: false,
             pid_namespace: false,
             scan_proc: false,
             host_pid: 7,
@@ -230,10 +226,9 @@ mod tests {
         let variables = [(OsStr::new("A"), OsStr::new("b=c"))];
         let mut request = request(&arguments, &variables);
         request.directory = Some(OsStr::new("/tmp"));
-        request.keep_strays = true;
         let bytes = request.encode().unwrap();
         let header: [u8; 32] = [
-            b'S', b'H', b'P', b'G', 1, 0, 32, 0, 1, 0, 0, 0, 7, 0, 0, 0, 28, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,
+            b'S', b'H', b'P', b'G', 1, 0, 32, 0, 0, 0, 0, 0, 7, 0, 0, 0, 28, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,
             0, 0, 0, 0,
         ];
         assert_eq!(bytes[..32], header);
