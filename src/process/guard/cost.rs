@@ -1,9 +1,9 @@
 //! What a guard costs: time per run against a bare posix_spawn, memory, and how long the last process of a tree lives on.
 //! Run by hand: `cargo test --lib guard::cost -- --ignored --nocapture --test-threads 1`.
 
-use super::survival::{alive, grow};
+use super::survival::{alive, grow, last_event};
 use super::*;
-use crate::process::{Containment, Strays};
+use crate::process::Containment;
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
 use std::ffi::{CStr, OsStr};
 use std::fs;
@@ -31,11 +31,10 @@ async fn guarded(containment: Containment) {
         arguments: &arguments,
         environment: &[],
         cwd: None,
-        strays: Strays::Kill,
         containment,
     };
     let mut process = launch(&spawn, StdinKind::Null).unwrap().started().await.unwrap();
-    while matches!(process.lifeline.next().await, GuardEvent::Exited(_)) {}
+    last_event(&mut process).await;
 }
 
 #[tokio::test]
@@ -78,7 +77,7 @@ async fn time_until_the_last_process_is_dead() {
                 let mut tree = grow(behaviour, containment).await;
                 let began = Instant::now();
                 tree.process.lifeline.kill();
-                while matches!(tree.process.lifeline.next().await, GuardEvent::Exited(_)) {}
+                last_event(&mut tree.process).await;
                 times.push(began.elapsed());
                 assert!(alive(&tree.token).is_empty());
             }

@@ -1,7 +1,7 @@
 //! Nobody survives: trees that are hard to get rid of, against every way in which a run or its supervisors can end.
 
 use super::*;
-use crate::process::{Containment, Strays};
+use crate::process::Containment;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::ffi::OsStr;
@@ -85,7 +85,6 @@ pub(super) async fn grow(behaviour: &str, containment: Containment) -> Tree {
         arguments: &arguments,
         environment: &[],
         cwd: None,
-        strays: Strays::Kill,
         containment,
     };
     let process = launch(&spawn, StdinKind::Null).unwrap().started().await.unwrap();
@@ -117,11 +116,12 @@ fn sigkill(pid: i32) {
     kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
 }
 
-async fn last_event(process: &mut GuardedProcess) -> GuardEvent {
+/// What the program leaves behind is killed as soon as it has exited.
+pub(super) async fn last_event(process: &mut GuardedProcess) -> GuardEvent {
     loop {
-        let event = process.lifeline.next().await;
-        if !matches!(event, GuardEvent::Exited(_)) {
-            return event;
+        match process.lifeline.next().await {
+            GuardEvent::Exited(_) => process.lifeline.kill(),
+            event => return event,
         }
     }
 }
