@@ -13,26 +13,25 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-const BEHAVIOURS: [&str; 11] =
+pub(super) const BEHAVIOURS: [&str; 11] =
     ["plain", "setsid", "dfork", "clean", "exit", "hop", "deep", "pair", "bomb", "killpar", "killgrand"];
 
-/// The program of fixtures/survivors; `cargo test --lib` does not build examples.
+/// The program of fixtures/survivors, built once a test run.
 fn behaviour_program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         if let Some(built) = std::env::var_os("SURVIVOR_PROGRAM") {
             return built.into();
         }
-        let target = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo
-            .args(["build", "--quiet", "--example", "survivors", "--target-dir"])
-            .arg(target.parent().unwrap());
-        if target.ends_with("release") {
-            cargo.arg("--release");
-        }
-        assert!(cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
-        target.join("examples/survivors")
+        let folder = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+        let program = folder.join(format!("survivors-{}", std::process::id()));
+        let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+        rustc.args(["--edition", "2024", "-O", "fixtures/survivors/behaviour.rs", "-o"]).arg(&program);
+        assert!(rustc.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
+        // Always the same name; by a rename, because another test run may be executing it.
+        let named = folder.join("survivors");
+        fs::rename(program, &named).unwrap();
+        named
     })
 }
 
@@ -55,7 +54,7 @@ pub(super) fn alive(token: &str) -> Vec<i32> {
 }
 
 /// Waits for all to be gone; returns how long that took, or who is left.
-fn until_gone(token: &str) -> Result<Duration, Vec<i32>> {
+pub(super) fn until_gone(token: &str) -> Result<Duration, Vec<i32>> {
     let began = Instant::now();
     loop {
         let left = alive(token);
@@ -104,11 +103,16 @@ fn assert_gone(behaviour: &str, end: &str, token: &str, lived: usize) {
     match until_gone(token) {
         Ok(_) => {}
         Err(left) => {
-            for pid in &left {
-                let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
-            }
+            kill_all_of(&left);
             panic!("{behaviour} x {end}: {} of {lived} survived", left.len());
         }
+    }
+}
+
+/// So that a failed test leaves nobody behind either.
+pub(super) fn kill_all_of(pids: &[i32]) {
+    for pid in pids {
+        let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
     }
 }
 
@@ -195,17 +199,19 @@ async fn a_program_that_ends_first_takes_its_daemons_along_and_they_are_counted(
 #[ignore = "run by another test, in a process of its own"]
 async fn as_host() {
     let behaviour = std::env::var("SURVIVOR_BEHAVIOUR").unwrap();
-    let tree = grow(&behaviour, Containment::Auto).await;
+    let strict = std::env::var("SURVIVOR_CONTAINMENT").unwrap() == "strict";
+    let tree = grow(&behaviour, if strict { Containment::Strict } else { Containment::Auto }).await;
     println!("\ntree {} {} {}", tree.token, tree.guards.0, tree.guards.1);
     std::thread::sleep(Duration::from_secs(60));
 }
 
 /// A host in a process of its own, as an ordinary user where the tests run as root; returns when its tree is grown.
-fn host(behaviour: &str) -> (std::process::Child, String) {
+pub(super) fn host(behaviour: &str, containment: &str) -> (std::process::Child, String) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "process::guard::survival::as_host", "--ignored", "--nocapture"]);
     command
         .env("SURVIVOR_BEHAVIOUR", behaviour)
+        .env("SURVIVOR_CONTAINMENT", containment)
         .env("SURVIVOR_PROGRAM", behaviour_program())
         .stdout(Stdio::piped());
     if nix::unistd::getuid().is_root() {
@@ -222,7 +228,7 @@ fn host(behaviour: &str) -> (std::process::Child, String) {
 #[test]
 fn nobody_survives_the_hosts_death() {
     for behaviour in BEHAVIOURS {
-        let (mut host, token) = host(behaviour);
+        let (mut host, token) = host(behaviour, "auto");
         let lived = alive(&token).len();
         host.kill().unwrap();
         assert_gone(behaviour, "host killed", &token, lived);

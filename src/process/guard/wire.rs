@@ -266,7 +266,7 @@ mod tests {
     fn a_frame_comes_out_however_its_bytes_are_cut() {
         let exited =
             Frame::new(protocol::FRAME_EXITED, protocol::ORIGIN_INNER).u32(0x100).u64(5).u64(6).u64(4096);
-        let gone = Frame::new(protocol::FRAME_GONE, protocol::ORIGIN_INNER).u32(3).u32(2).u32(0);
+        let gone = Frame::new(protocol::FRAME_GONE, protocol::ORIGIN_OUTER).u32(3).u32(2).u32(0);
         let bytes = [exited.bytes(), gone.bytes()].concat();
         for step in 1..=bytes.len() {
             let mut reports = Reports::default();
