@@ -117,6 +117,15 @@ impl Launch {
 
 /// Starts a guard; half a millisecond, on the calling thread. The host's memory is not copied: no fork.
 pub(crate) fn launch(spawn: &GuardedSpawn<'_>, stdin: StdinKind) -> Result<Launch, GuardFailure> {
+    launch_by(spawn, stdin, false)
+}
+
+/// `scan_proc`: as where the kernel keeps no list of children.
+pub(super) fn launch_by(
+    spawn: &GuardedSpawn<'_>,
+    stdin: StdinKind,
+    scan_proc: bool,
+) -> Result<Launch, GuardFailure> {
     reap_unattended();
     let image = image().map_err(failed(GuardStage::Unavailable))?;
     let request = Request {
@@ -126,7 +135,7 @@ pub(crate) fn launch(spawn: &GuardedSpawn<'_>, stdin: StdinKind) -> Result<Launc
         arguments: spawn.arguments,
         variables: spawn.environment,
         pid_namespace: spawn.containment == Containment::Strict,
-        scan_proc: false,
+        scan_proc,
         host_pid: std::process::id(),
     };
     let mut unsent = request.encode().map_err(|problem| match problem {
@@ -165,7 +174,7 @@ pub(crate) fn launch(spawn: &GuardedSpawn<'_>, stdin: StdinKind) -> Result<Launc
 
 /// The guard gets these four as 0 to 3, an empty environment, default signals, and a mask that blocks all of them, so that
 /// no signal can end it before it is ready.
-fn execute(image: &Image, descriptors: [OwnedFd; 4]) -> Result<i32, Errno> {
+pub(super) fn execute(image: &Image, descriptors: [OwnedFd; 4]) -> Result<i32, Errno> {
     // A source among the targets would be overwritten before its turn.
     let descriptors = descriptors.map(|descriptor| {
         if descriptor.as_raw_fd() > LIFELINE {

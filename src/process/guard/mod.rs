@@ -26,6 +26,8 @@ use wire::{Exit, Toll};
 #[cfg(test)]
 mod cost;
 #[cfg(test)]
+mod fallback;
+#[cfg(test)]
 mod strict;
 #[cfg(test)]
 mod survival;

@@ -26,7 +26,7 @@ fn sh(script: &str) -> Result<Launch, GuardFailure> {
 }
 
 /// Whether this machine lets this user have a PID namespace, as util-linux sees it.
-fn is_allowed() -> bool {
+pub(super) fn is_allowed() -> bool {
     let mut unshare = Command::new("unshare");
     unshare.args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "true"]);
     let allowed = unshare.output().is_ok_and(|output| output.status.success());

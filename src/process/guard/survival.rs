@@ -1,5 +1,6 @@
 //! Nobody survives: trees that are hard to get rid of, against every way in which a run or its supervisors can end.
 
+use super::launch::launch_by;
 use super::*;
 use crate::process::Containment;
 use nix::sys::signal::{Signal, kill};
@@ -77,6 +78,10 @@ pub(super) struct Tree {
 
 /// Starts a behaviour and waits for its whole tree.
 pub(super) async fn grow(behaviour: &str, containment: Containment) -> Tree {
+    grow_by(behaviour, containment, false).await
+}
+
+async fn grow_by(behaviour: &str, containment: Containment, scan_proc: bool) -> Tree {
     let token = token(behaviour);
     let arguments = [OsStr::new("survivors"), OsStr::new(behaviour), OsStr::new(&token)];
     let spawn = GuardedSpawn {
@@ -86,7 +91,7 @@ pub(super) async fn grow(behaviour: &str, containment: Containment) -> Tree {
         cwd: None,
         containment,
     };
-    let process = launch(&spawn, StdinKind::Null).unwrap().started().await.unwrap();
+    let process = launch_by(&spawn, StdinKind::Null, scan_proc).unwrap().started().await.unwrap();
     let outer = process.lifeline.guard_pid() as i32;
     let children = fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).unwrap();
     let inner = children.trim().parse().unwrap();
@@ -130,9 +135,9 @@ pub(super) async fn last_event(process: &mut GuardedProcess) -> GuardEvent {
     }
 }
 
-async fn nobody_survives_a_kill(containment: Containment) {
+async fn nobody_survives_a_kill(scan_proc: bool) {
     for behaviour in BEHAVIOURS {
-        let mut tree = grow(behaviour, containment).await;
+        let mut tree = grow_by(behaviour, Containment::Auto, scan_proc).await;
         tree.process.lifeline.kill();
         last_event(&mut tree.process).await;
         // No moment later: when the end is reported, they are gone.
@@ -143,7 +148,12 @@ async fn nobody_survives_a_kill(containment: Containment) {
 
 #[tokio::test]
 async fn nobody_survives_a_kill_under_guard() {
-    nobody_survives_a_kill(Containment::Auto).await;
+    nobody_survives_a_kill(false).await;
+}
+
+#[tokio::test]
+async fn nobody_survives_a_kill_where_the_kernel_lists_no_children() {
+    nobody_survives_a_kill(true).await;
 }
 
 #[tokio::test]
