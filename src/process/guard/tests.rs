@@ -391,6 +391,6 @@ fn a_guard_whose_host_is_another_process_ends() {
     let pid = super::launch::execute(image, [null(), null(), null(), guards_end.into()]).unwrap();
     let mut answer = Vec::new();
     lifeline.read_to_end(&mut answer).unwrap();
-    assert_eq!(answer, []);
+    assert!(answer.is_empty(), "{answer:?}");
     waitpid(Pid::from_raw(pid), None).unwrap();
 }
