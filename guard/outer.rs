@@ -126,7 +126,7 @@ fn watch_over(inner: isize, watch: Watch, scan_proc: bool) -> ! {
         }
         if deadline.is_some_and(|at| syscall::now_us() >= at) {
             // Stopped, or stuck: its children become ours.
-            children.kill_all(watch.children, false);
+            children.kill_all(watch.children, false, &[0]);
             lose(&children)
         }
     }
@@ -139,7 +139,7 @@ fn finish(status: i32, reaped: Reaped, mut children: Children, watch: Watch) -> 
         syscall::exit(0)
     }
     // It was killed, or had to leave something behind.
-    children.kill_all(watch.children, false);
+    children.kill_all(watch.children, false, &[0]);
     if exited_with(INNER_DONE) {
         syscall::exit(0)
     }

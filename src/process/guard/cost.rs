@@ -32,6 +32,7 @@ async fn guarded(containment: Containment) {
         environment: &[],
         cwd: None,
         containment,
+        limits: Limits::default(),
     };
     let mut process = launch(&spawn, StdinKind::Null).unwrap().started().await.unwrap();
     last_event(&mut process).await;

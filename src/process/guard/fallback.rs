@@ -21,6 +21,7 @@ async fn as_restricted_host() {
         environment: &[],
         cwd: None,
         containment: Containment::Auto,
+        limits: Limits::default(),
     };
     let started = match launch(&spawn, StdinKind::Null) {
         Ok(launch) => launch.started().await,

@@ -21,6 +21,7 @@ fn sh(script: &str) -> Result<Launch, GuardFailure> {
         environment: &environment,
         cwd: None,
         containment: Containment::Strict,
+        limits: Limits::default(),
     };
     launch(&spawn, StdinKind::Null)
 }
@@ -118,6 +119,7 @@ async fn a_program_that_is_not_there_is_reported_from_inside_a_namespace() {
         environment: &[],
         cwd: None,
         containment: Containment::Strict,
+        limits: Limits::default(),
     };
     let failure = launch(&spawn, StdinKind::Null).unwrap().started().await.unwrap_err();
     assert_eq!(failure, GuardFailure { stage: GuardStage::Exec, errno: Errno::ENOENT as i32 });

@@ -90,6 +90,7 @@ async fn grow_by(behaviour: &str, containment: Containment, scan_proc: bool) -> 
         environment: &[],
         cwd: None,
         containment,
+        limits: Limits::default(),
     };
     let process = launch_by(&spawn, StdinKind::Null, scan_proc).unwrap().started().await.unwrap();
     let outer = process.lifeline.guard_pid() as i32;
@@ -211,28 +212,38 @@ async fn as_host() {
     let behaviour = std::env::var("SURVIVOR_BEHAVIOUR").unwrap();
     let strict = std::env::var("SURVIVOR_CONTAINMENT").unwrap() == "strict";
     let tree = grow(&behaviour, if strict { Containment::Strict } else { Containment::Auto }).await;
-    println!("\ntree {} {} {}", tree.token, tree.guards.0, tree.guards.1);
+    println!("\ntree {} {:?}", tree.token, tree.process.level);
     std::thread::sleep(Duration::from_secs(60));
 }
 
 /// A host in a process of its own, as an ordinary user where the tests run as root; returns when its tree is grown.
 pub(super) fn host(behaviour: &str, containment: &str) -> (std::process::Child, String) {
     let mut command = Command::new(std::env::current_exe().unwrap());
+    if nix::unistd::getuid().is_root() {
+        command.uid(65534).gid(65534);
+    }
+    let (host, told) = start_host(command, behaviour, containment);
+    let token = told.split(' ').next().unwrap().to_owned();
+    (host, token)
+}
+
+/// `command` ends in this program. Returns what the host says when its tree is grown: token and level.
+pub(super) fn start_host(
+    mut command: Command,
+    behaviour: &str,
+    containment: &str,
+) -> (std::process::Child, String) {
     command.args(["--exact", "process::guard::survival::as_host", "--ignored", "--nocapture"]);
     command
         .env("SURVIVOR_BEHAVIOUR", behaviour)
         .env("SURVIVOR_CONTAINMENT", containment)
         .env("SURVIVOR_PROGRAM", behaviour_program())
         .stdout(Stdio::piped());
-    if nix::unistd::getuid().is_root() {
-        command.uid(65534).gid(65534);
-    }
     let mut host = command.spawn().unwrap();
     let lines = BufReader::new(host.stdout.take().unwrap()).lines();
     let told =
         lines.map(Result::unwrap).find_map(|line| line.strip_prefix("tree ").map(str::to_owned)).unwrap();
-    let token = told.split(' ').next().unwrap().to_owned();
-    (host, token)
+    (host, told)
 }
 
 #[test]

@@ -26,6 +26,7 @@ fn spec<'a>(program: &'a str, arguments: &'a [&'a OsStr]) -> GuardedSpawn<'a> {
         environment: &[],
         cwd: None,
         containment: Containment::Auto,
+        limits: Limits::default(),
     }
 }
 
