@@ -144,8 +144,8 @@ interface Started {
 }
 
 function start(command: string, args: string[] | undefined, options: RunOptions | undefined): Started {
-  const { signal, ...rest } = options ?? {}
-  const spec = toSpec(command, args, options === undefined ? undefined : { signal, ...rest })
+  const spec = toSpec(command, args, options)
+  const signal = options?.signal
   if (signal?.aborted) throw aborted(command, signal)
   const process = native.spawnProcess(spec, delivery)
   const onAbort = () => process.stop('aborted')
@@ -300,7 +300,7 @@ export class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposabl
     }
     const process = this.#process
     const iterator = make({
-      open: () => (process ? open(process) : -1),
+      open: () => process && open(process),
       close: () => process?.detachOutput(),
       end: this.result,
     })
