@@ -68,6 +68,7 @@ pub struct ErrorClass {
 
 /// A call that can be aborted, before it begins as well.
 #[napi]
+#[derive(Default)]
 pub struct ModelCall {
     aborted: watch::Sender<bool>,
 }
@@ -75,9 +76,8 @@ pub struct ModelCall {
 #[napi]
 impl ModelCall {
     #[napi(constructor)]
-    #[expect(clippy::new_without_default, reason = "JavaScript constructs it")]
     pub fn new() -> Self {
-        ModelCall { aborted: watch::Sender::new(false) }
+        ModelCall::default()
     }
 
     /// The completion as JSON.
