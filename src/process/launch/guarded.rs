@@ -142,11 +142,12 @@ impl GuardedTree {
                 TreeEvent::Gone { status, usage, strays_killed: toll.strays_killed }
             }
             GuardEvent::Lost => {
-                self.over = true;
                 // The other guard has killed the tree. If both were killed, marks are all that is left to find it by.
-                let request =
-                    SweepRequest { leader: 0, mark: std::mem::take(&mut self.mark), known: Vec::new() };
-                TreeEvent::Lost { strays_killed: sweep(request).await }
+                let request = SweepRequest { leader: 0, mark: self.mark.clone(), known: Vec::new() };
+                let swept = self.lost.get_or_insert_with(|| tokio::spawn(sweep(request)));
+                let strays_killed = swept.await.unwrap_or(0);
+                self.over = true;
+                TreeEvent::Lost { strays_killed }
             }
         }
     }
