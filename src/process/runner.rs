@@ -99,8 +99,9 @@ fn finish(
     outcome: Outcome,
 ) {
     let outcome = Arc::new(outcome);
-    commands.close();
+    // In this order: who finds the queue closed finds the outcome.
     shared.set_outcome(outcome.clone());
+    commands.close();
     while let Ok(command) = commands.try_recv() {
         early.push(command);
     }
