@@ -35,11 +35,10 @@ enum Form {
 }
 
 impl BodyReader {
-    /// The Content-Type is a hint only: servers name their events `text/plain` and worse.
-    pub fn new(content_type: &str) -> Self {
-        let is_stream = content_type.to_ascii_lowercase().starts_with("text/event-stream");
-        let form = if is_stream { Form::Events(SseParser::new(MAX_EVENT_BYTES)) } else { Form::Unknown };
-        BodyReader { form, bytes: 0, assembly: Assembly::default(), saw_end: false }
+    /// What the body is shows in its first byte. The Content-Type is not asked: servers name their events `text/plain`, and
+    /// their JSON `text/event-stream`.
+    pub fn new() -> Self {
+        BodyReader { form: Form::Unknown, bytes: 0, assembly: Assembly::default(), saw_end: false }
     }
 
     pub fn push(&mut self, chunk: &[u8]) -> Result<Progress, Malformed> {

@@ -34,7 +34,7 @@ pub async fn complete(
     abort: impl Future<Output = ()>,
 ) -> Result<Completion, Error> {
     let url = request.url()?;
-    check_url(&url).map_err(|error| Error::invalid_option("baseUrl", error))?;
+    check_url(&request.base_url).map_err(|error| Error::invalid_option("baseUrl", error))?;
     let http = Request {
         headers: request.all_headers()?,
         body: Body::Bytes(Bytes::from(request.body().to_string())),
@@ -96,7 +96,7 @@ async fn attempt(
             tokio::time::timeout_at(at, ask).await.map_err(|_| Failure::TimedOut { after: limit })??
         }
     };
-    let mut reader = BodyReader::new(response.header("content-type").unwrap_or_default());
+    let mut reader = BodyReader::new();
     read(&mut response, &mut reader, deadline).await?;
     let completion = reader.finish()?;
     match schema {
