@@ -163,6 +163,51 @@ declare function classify(error: unknown): ErrorClassification
  */
 declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-wasip1'
 
+/** One start of the runtime, and the queue of what comes from it. */
+declare class CopilotLink {
+  /** `onWake` is called when there is something to take, and not again before `take` found nothing. */
+  constructor(onWake: () => void)
+  /** Starts or reaches the runtime. */
+  start(spec: CopilotStartSpec): Promise<Settled<CopilotStarted>>
+  /** The next batch, JSON text of an array of items; null when there is nothing. */
+  take(): string | null
+  /** A request; its result comes through the queue under `call`. */
+  request(call: number, method: string, params: string, timeoutMs?: number | undefined | null): void
+  /** Answers a request of the runtime: the result, or an error's data, as JSON text. */
+  respond(
+    id: string,
+    result?: string | undefined | null,
+    code?: number | undefined | null,
+    message?: string | undefined | null,
+  ): void
+  /** Notifications beside `session.event` that are wanted; `*` is all. */
+  wantNotifications(methods: Array<string>): void
+  /** Makes a session known; returns its number, 0 without a connection. */
+  openSession(sessionId: string): number
+  /** Which events of the session go over. */
+  wantEvents(session: number, all: boolean, kinds: Array<string>): void
+  /** Forgets the session; its turns end with SESSION_CLOSED. */
+  closeSession(session: number, message: string): void
+  /** Messages that the runtime took of this session. */
+  countSent(session: number): number
+  /** Whether the session has a turn open or a message on its way. */
+  isBusy(session: number): boolean
+  /** `session.send`, in order. */
+  send(call: number, session: number, params: string, timeoutMs?: number | undefined | null): void
+  /** `session.send`, in order; the result is the answer of the turn, or null. */
+  sendAndWait(call: number, session: number, params: string, spec: CopilotTurnSpec): void
+  /** The caller's signal was aborted: the turn of this call ends, and its work is stopped. */
+  abortTurn(call: number): void
+  /** `session.abort` is on its way. */
+  onAbortRequested(session: number): void
+  /** `session.resume`, and what follows from its failure; the result is `{ how, reason, response }`. */
+  resume(call: number, spec: CopilotResumeSpec): void
+  /** Ends politely; resolves when the process tree is gone, with what went wrong. */
+  stop(): Promise<Settled<Fault[]>>
+  /** Ends at once; resolves when the process tree is gone. */
+  kill(): Promise<Settled<void>>
+}
+
 /** One a JavaScript environment: hands text over, and ends the environment's runs with it. */
 declare class Delivery {
   /**
@@ -197,6 +242,13 @@ declare class NativeProcess$1 {
   detachOutput(): void
 }
 
+/** What a failed resume means. */
+declare function classifyCopilotResume(
+  code: number | undefined | null,
+  message: string,
+  evidence: CopilotResumeEvidence,
+): CopilotJudgement
+
 declare function classifyError(layers: Array<ErrorLayerSpec>): ErrorClass
 
 /** Checked options of a call; what is absent has the core's default. JSON crosses as text. */
@@ -211,6 +263,95 @@ interface CompletionSpec {
   idleTimeoutMs?: number
   retry: RetrySpec
   headers: Array<HeaderSpec>
+}
+
+interface CopilotInspection {
+  log: 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
+  turns: number
+  lastEventId?: string
+  badLine?: number
+  path: string
+}
+
+interface CopilotJudgement {
+  verdict: 'recreate' | 'without-agent' | 'corrupt' | 'not-found' | 'in-use' | 'transient' | 'failed'
+  reason: string
+  line?: number
+}
+
+interface CopilotLeftOut {
+  line: number
+  reason: string
+}
+
+/** Bytes of a session's log, 0 without one. */
+declare function copilotLogSize(home: string, sessionId: string): number
+
+/** Evidence about a session that could not be resumed. */
+interface CopilotResumeEvidence {
+  log?: string
+  knownTurns?: number
+  fallback?: string
+  agent?: boolean
+}
+
+interface CopilotResumeSpec {
+  sessionId: string
+  /** Of `session.resume`, JSON text. */
+  params: string
+  /** Of `session.create`, JSON text. */
+  createParams: string
+  home?: string
+  knownTurns: number
+  /** Messages that this client sent to the session before. */
+  seenTurns: number
+  fallback?: 'evidence' | 'unless-corrupt' | 'never'
+  timeoutMs?: number
+}
+
+interface CopilotSalvage {
+  sessionId: string
+  kept: number
+  leftOut: Array<CopilotLeftOut>
+}
+
+/** A request to make before the start is done. */
+interface CopilotSetupCall {
+  method: string
+  /** JSON text. */
+  params: string
+}
+
+interface CopilotStarted {
+  pid?: number
+  port?: number
+  protocolVersion: number
+  version?: string
+}
+
+/** Where the runtime is, and how to start; what is absent has the core's default. */
+interface CopilotStartSpec {
+  transport: 'stdio' | 'tcp' | 'address'
+  command?: string
+  args: Array<string>
+  cwd?: string
+  /** The whole environment. */
+  env: Array<VariableChange>
+  host?: string
+  port?: number
+  /** Parameters of `connect`, JSON text. */
+  handshake: string
+  setup: Array<CopilotSetupCall>
+  startTimeoutMs?: number
+  tellStderr: boolean
+}
+
+interface CopilotTurnSpec {
+  timeoutMs?: number
+  idleTimeoutMs?: number
+  waitForTasks: boolean
+  /** Sent into a running turn. */
+  steering: boolean
 }
 
 interface ErrorClass {
@@ -243,6 +384,9 @@ interface HeaderSpec {
   name: string
   value: string
 }
+
+/** Reads a session's log. */
+declare function inspectCopilotSession(home: string, sessionId: string): Promise<Settled<CopilotInspection>>
 
 /** How often and how long: for `withRetry`, whose operation runs in JavaScript. */
 declare function retryAttempts(spec: RetrySpec): number
@@ -287,6 +431,13 @@ interface RunSpec {
   maxProcesses?: number
 }
 
+/** Copies the valid lines of a session's log to a new session. */
+declare function salvageCopilotSession(
+  home: string,
+  sessionId: string,
+  newId: string,
+): Promise<Settled<CopilotSalvage>>
+
 /** Starts a run; faults come by its promises. A class of its own so that the glue can hold it. */
 declare function spawnProcess(spec: RunSpec, delivery: Delivery): NativeProcess$1
 
@@ -297,6 +448,18 @@ interface VariableChange {
 }
 
 type Native_CompletionSpec = CompletionSpec
+type Native_CopilotInspection = CopilotInspection
+type Native_CopilotJudgement = CopilotJudgement
+type Native_CopilotLeftOut = CopilotLeftOut
+type Native_CopilotLink = CopilotLink
+declare const Native_CopilotLink: typeof CopilotLink
+type Native_CopilotResumeEvidence = CopilotResumeEvidence
+type Native_CopilotResumeSpec = CopilotResumeSpec
+type Native_CopilotSalvage = CopilotSalvage
+type Native_CopilotSetupCall = CopilotSetupCall
+type Native_CopilotStartSpec = CopilotStartSpec
+type Native_CopilotStarted = CopilotStarted
+type Native_CopilotTurnSpec = CopilotTurnSpec
 type Native_Delivery = Delivery
 declare const Native_Delivery: typeof Delivery
 type Native_ErrorClass = ErrorClass
@@ -309,23 +472,42 @@ type Native_RetrySpec = RetrySpec
 type Native_RunSpec = RunSpec
 type Native_VariableChange = VariableChange
 declare const Native___napiBindingTarget: typeof __napiBindingTarget
+declare const Native_classifyCopilotResume: typeof classifyCopilotResume
 declare const Native_classifyError: typeof classifyError
+declare const Native_copilotLogSize: typeof copilotLogSize
+declare const Native_inspectCopilotSession: typeof inspectCopilotSession
 declare const Native_retryAttempts: typeof retryAttempts
 declare const Native_retryDelay: typeof retryDelay
+declare const Native_salvageCopilotSession: typeof salvageCopilotSession
 declare const Native_spawnProcess: typeof spawnProcess
 declare namespace Native {
   export {
+    Native_CopilotLink as CopilotLink,
     Native_Delivery as Delivery,
     Native_ModelCall as ModelCall,
     NativeProcess$1 as NativeProcess,
     Native___napiBindingTarget as __napiBindingTarget,
+    Native_classifyCopilotResume as classifyCopilotResume,
     Native_classifyError as classifyError,
+    Native_copilotLogSize as copilotLogSize,
+    Native_inspectCopilotSession as inspectCopilotSession,
     Native_retryAttempts as retryAttempts,
     Native_retryDelay as retryDelay,
+    Native_salvageCopilotSession as salvageCopilotSession,
     Native_spawnProcess as spawnProcess,
   }
   export type {
     Native_CompletionSpec as CompletionSpec,
+    Native_CopilotInspection as CopilotInspection,
+    Native_CopilotJudgement as CopilotJudgement,
+    Native_CopilotLeftOut as CopilotLeftOut,
+    Native_CopilotResumeEvidence as CopilotResumeEvidence,
+    Native_CopilotResumeSpec as CopilotResumeSpec,
+    Native_CopilotSalvage as CopilotSalvage,
+    Native_CopilotSetupCall as CopilotSetupCall,
+    Native_CopilotStartSpec as CopilotStartSpec,
+    Native_CopilotStarted as CopilotStarted,
+    Native_CopilotTurnSpec as CopilotTurnSpec,
     Native_ErrorClass as ErrorClass,
     Native_ErrorLayerSpec as ErrorLayerSpec,
     Native_Fault as Fault,
@@ -339,7 +521,7 @@ declare namespace Native {
 declare const native: typeof Native
 
 /** How a program is run and watched. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
-interface RunOptions {
+interface RunOptions$1 {
   /** Working directory; default the host's own. */
   cwd?: string
   /** Merged over the inherited environment; `undefined` removes a name. */
@@ -439,9 +621,9 @@ declare const processOptionChecks: {
  * Runs a program to its end. Resolves for any exit status; rejects when it could not run or was stopped, with `code` and,
  * where it ran, `result`.
  */
-declare function run(command: string, args?: string[], options?: RunOptions): Promise<RunResult>
+declare function run(command: string, args?: string[], options?: RunOptions$1): Promise<RunResult>
 /** Starts a program. Never throws: errors reject `started` and `result`. */
-declare function spawn(command: string, args?: string[], options?: RunOptions): RunningProcess
+declare function spawn(command: string, args?: string[], options?: RunOptions$1): RunningProcess
 type NativeProcess = ReturnType<typeof native.spawnProcess>
 interface Started {
   process?: NativeProcess
@@ -484,33 +666,12350 @@ declare class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposab
   [Symbol.asyncDispose](): Promise<void>
 }
 
+type AbortData = {
+  reason: AbortReason
+}
+type AbortEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'abort'
+  data: AbortData
+}
+type AbortReason = 'user_initiated' | 'remote_command' | 'user_abort' | 'autopilot_credit_limit'
+type AgentInterruptedActivity = 'model_call' | 'retry_backoff' | 'tool_call' | 'background_agent'
+type AgentInterruptedCancelPhase = 'pre_first_token' | 'mid_stream'
+type AgentInterruptedData = {
+  activity: AgentInterruptedActivity
+  elapsedMs: number
+  turn: number
+  model?: string
+  apiEndpoint?: string
+  transport?: ModelCallFailureTransport
+  reasoningEffort?: string
+  cancelPhase?: AgentInterruptedCancelPhase
+  outputTtftMs?: number
+  toolNames?: string[]
+  toolCallIds?: string[]
+  safeToolNames?: string[]
+  interruptedAgentCount?: number
+}
+type AgentInterruptedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'agent.interrupted'
+  data: AgentInterruptedData
+}
+type AgentModelPolicy = 'preferred' | 'required'
+type AssistantFusionPhaseActivityEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'assistant.fusion_phase_activity'
+  data: FusionPhaseActivityData
+}
+type AssistantFusionPhaseCompletedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'assistant.fusion_phase_completed'
+  data: FusionPhaseCompletedData
+}
+type AssistantFusionPhaseFailedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'assistant.fusion_phase_failed'
+  data: FusionPhaseFailedData
+}
+type AssistantFusionPhaseStartedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'assistant.fusion_phase_started'
+  data: FusionPhaseStartedData
+}
+type AssistantIdleData = {
+  aborted?: boolean
+}
+type AssistantIdleEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'assistant.idle'
+  data: AssistantIdleData
+}
+type AssistantIntentData = {
+  intent: string
+}
+type AssistantIntentEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'assistant.intent'
+  data: AssistantIntentData
+}
+type AssistantMessageData = {
+  messageId: string
+  originatingMessageId?: string
+  model?: string
+  content: string
+  toolRequests?: AssistantMessageToolRequest[]
+  reasoningOpaque?: string
+  reasoningText?: string
+  reasoningWireField?: string
+  encryptedContent?: string
+  phase?: string
+  chunkIndex?: number
+  chunkCount?: number
+  outputTokens?: number
+  interactionId?: string
+  requestId?: string
+  clientRequestId?: string
+  serviceRequestId?: string
+  rte?: boolean
+  apiCallId?: string
+  serverTools?: AssistantMessageServerTools
+  reasoningBlocks?: AssistantMessageReasoningBlocks
+  turnId?: string
+  parentToolCallId?: string
+  citations?: Citations
+  fusion?: FusionAttribution
+}
+type AssistantMessageDeltaData = {
+  messageId: string
+  deltaContent: string
+  parentToolCallId?: string
+}
+type AssistantMessageDeltaEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'assistant.message_delta'
+  data: AssistantMessageDeltaData
+}
+type AssistantMessageEvent$1 = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'assistant.message'
+  data: AssistantMessageData
+}
+type AssistantMessageReasoningBlocks = {
+  provider: string
+  blocks?: unknown[]
+}
+type AssistantMessageServerTools = {
+  provider: string
+  items?: unknown[]
+  functionCallNamespaces?: Record<string, string>
+  rawContentBlocks?: unknown[]
+  advisorModel?: string
+}
+type AssistantMessageStartData = {
+  messageId: string
+  phase?: string
+}
+type AssistantMessageStartEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'assistant.message_start'
+  data: AssistantMessageStartData
+}
+type AssistantMessageToolRequest = {
+  toolCallId: string
+  name: string
+  arguments?: unknown
+  type?: AssistantMessageToolRequestType
+  toolTitle?: string
+  mcpServerName?: string
+  mcpToolName?: string
+  intentionSummary?: string | null
+  caller?: AssistantMessageToolRequestCaller
+}
+type AssistantMessageToolRequestCaller = {
+  type: AssistantMessageToolRequestCallerType
+  callerId: string
+}
+type AssistantMessageToolRequestCallerType = 'program'
+type AssistantMessageToolRequestType = 'function' | 'custom'
+type AssistantReasoningData = {
+  reasoningId: string
+  content: string
+  rte?: boolean
+}
+type AssistantReasoningDeltaData = {
+  reasoningId: string
+  deltaContent: string
+}
+type AssistantReasoningDeltaEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'assistant.reasoning_delta'
+  data: AssistantReasoningDeltaData
+}
+type AssistantReasoningEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'assistant.reasoning'
+  data: AssistantReasoningData
+}
+type AssistantServerToolProgressData = {
+  outputIndex: number
+  kind: string
+  status: string
+}
+type AssistantServerToolProgressEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'assistant.server_tool_progress'
+  data: AssistantServerToolProgressData
+}
+type AssistantStreamingDeltaData = {
+  totalResponseSizeBytes: number
+}
+type AssistantStreamingDeltaEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'assistant.streaming_delta'
+  data: AssistantStreamingDeltaData
+}
+type AssistantToolCallDeltaData = {
+  toolCallId: string
+  toolName?: string
+  toolType?: AssistantMessageToolRequestType
+  inputDelta: string
+}
+type AssistantToolCallDeltaEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'assistant.tool_call_delta'
+  data: AssistantToolCallDeltaData
+}
+type AssistantTurnEndData = {
+  turnId: string
+  model?: string
+}
+type AssistantTurnEndEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'assistant.turn_end'
+  data: AssistantTurnEndData
+}
+type AssistantTurnRetryData = {
+  turnId: string
+  model?: string
+  reason?: string
+}
+type AssistantTurnRetryEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'assistant.turn_retry'
+  data: AssistantTurnRetryData
+}
+type AssistantTurnStartData = {
+  turnId: string
+  model?: string
+  interactionId?: string
+}
+type AssistantTurnStartEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'assistant.turn_start'
+  data: AssistantTurnStartData
+}
+type AssistantUsageApiEndpoint = '/chat/completions' | '/v1/messages' | '/responses' | 'ws:/responses'
+type AssistantUsageCopilotUsage = {
+  model?: string
+  tokenDetails?: AssistantUsageCopilotUsageTokenDetail[]
+  totalNanoAiu: number
+}
+type AssistantUsageCopilotUsageTokenDetail = {
+  batchSize: number
+  costPerBatch: number
+  model?: string
+  tokenCount: number
+  tokenType: string
+}
+type AssistantUsageData = {
+  model: string
+  inputTokens?: number
+  outputTokens?: number
+  cacheReadTokens?: number
+  cacheWriteTokens?: number
+  cacheExpiresAt?: string
+  reasoningTokens?: number
+  cost?: number
+  duration?: number
+  timeToFirstTokenMs?: number
+  outputTtftMs?: number
+  interTokenLatencyMs?: number
+  initiator?: string
+  interactionType?: string
+  isByok?: boolean
+  isAuto?: boolean
+  maxPromptTokens?: number
+  maxOutputTokens?: number
+  acceptedPredictionTokens?: number
+  rejectedPredictionTokens?: number
+  transport?: AssistantUsageTransport
+  apiCallId?: string
+  providerCallId?: string
+  serviceRequestId?: string
+  rte?: boolean
+  apiEndpoint?: AssistantUsageApiEndpoint
+  parentToolCallId?: string
+  quotaSnapshots?: Record<string, AssistantUsageQuotaSnapshot>
+  copilotUsage?: AssistantUsageCopilotUsage
+  reasoningEffort?: string
+  reasoningSummary?: ReasoningSummary
+  availableToolCount?: number
+  toolTokenCount?: number
+  frontierSource?: string
+  cacheTtlSeconds?: number
+  cacheDetailsReported?: boolean
+  numToolCalls?: number
+  toolCounts?: Record<string, number>
+  finishReason?: string
+  contentFilterTriggered?: boolean
+  fusion?: FusionAttribution
+}
+type AssistantUsageEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'assistant.usage'
+  data: AssistantUsageData
+}
+type AssistantUsageQuotaSnapshot = {
+  isUnlimitedEntitlement: boolean
+  entitlementRequests: number
+  usedRequests: number
+  usageAllowedWithExhaustedQuota: boolean
+  overage: number
+  overageAllowedWithExhaustedQuota: boolean
+  remainingPercentage: number
+  resetDate?: string
+  hasQuota?: boolean
+  tokenBasedBilling?: boolean
+  overageEntitlement?: number
+}
+type AssistantUsageTransport = 'http' | 'websocket'
+type AssistedApprovalJudgeFailureReason =
+  'timeout' | 'abort' | 'empty_response' | 'model_error' | 'parse_error'
+type AssistedApprovalRecommendation = 'approve' | 'requireApproval' | 'excluded' | 'error'
+type Attachment =
+  | AttachmentFile
+  | AttachmentDirectory
+  | AttachmentSelection
+  | AttachmentGitHubReference
+  | AttachmentGitHubCommit
+  | AttachmentGitHubRelease
+  | AttachmentGitHubActionsJob
+  | AttachmentGitHubRepository
+  | AttachmentGitHubFileDiff
+  | AttachmentGitHubTreeComparison
+  | AttachmentGitHubUrl
+  | AttachmentGitHubFile
+  | AttachmentGitHubSnippet
+  | AttachmentBlob
+  | AttachmentExtensionContext
+type AttachmentBlob = {
+  type: 'blob'
+  data?: string
+  mimeType: string
+  displayName?: string
+  assetId?: string
+  byteLength?: number
+  omittedReason?: OmittedBinaryOmittedReason
+}
+type AttachmentDirectory = {
+  type: 'directory'
+  path: string
+  displayName: string
+  taggedFilesEntry?: string
+}
+type AttachmentExtensionContext = {
+  type: 'extension_context'
+  extensionId: string
+  canvasId?: string
+  instanceId?: string
+  title: string
+  payload?: unknown
+  capturedAt: string
+}
+type AttachmentFile = {
+  type: 'file'
+  path: string
+  displayName: string
+  lineRange?: AttachmentFileLineRange
+  mimeType?: string
+  assetId?: string
+  byteLength?: number
+  omittedReason?: OmittedBinaryOmittedReason
+  taggedFilesEntry?: string
+}
+type AttachmentFileLineRange = {
+  start: number
+  end: number
+}
+type AttachmentGitHubActionsJob = {
+  type: 'github_actions_job'
+  repo: GitHubRepoRef
+  jobId: number
+  jobName: string
+  workflowName: string
+  url: string
+  conclusion?: string
+}
+type AttachmentGitHubCommit = {
+  type: 'github_commit'
+  repo: GitHubRepoRef
+  oid: string
+  message: string
+  url: string
+}
+type AttachmentGitHubFile = {
+  type: 'github_file'
+  repo: GitHubRepoRef
+  ref: string
+  path: string
+  url: string
+}
+type AttachmentGitHubFileDiff = {
+  type: 'github_file_diff'
+  url: string
+  head?: AttachmentGitHubFileDiffSide
+  base?: AttachmentGitHubFileDiffSide
+}
+type AttachmentGitHubFileDiffSide = {
+  repo: GitHubRepoRef
+  ref: string
+  path: string
+}
+type AttachmentGitHubReference = {
+  type: 'github_reference'
+  number: number
+  title: string
+  referenceType: AttachmentGitHubReferenceType
+  state: string
+  url: string
+}
+type AttachmentGitHubReferenceType = 'issue' | 'pr' | 'discussion'
+type AttachmentGitHubRelease = {
+  type: 'github_release'
+  repo: GitHubRepoRef
+  tagName: string
+  name: string
+  url: string
+}
+type AttachmentGitHubRepository = {
+  type: 'github_repository'
+  repo: GitHubRepoRef
+  url: string
+  description?: string
+  ref?: string
+}
+type AttachmentGitHubSnippet = {
+  type: 'github_snippet'
+  repo: GitHubRepoRef
+  ref: string
+  path: string
+  url: string
+  lineRange: AttachmentFileLineRange
+}
+type AttachmentGitHubTreeComparison = {
+  type: 'github_tree_comparison'
+  url: string
+  base: AttachmentGitHubTreeComparisonSide
+  head: AttachmentGitHubTreeComparisonSide
+}
+type AttachmentGitHubTreeComparisonSide = {
+  repo: GitHubRepoRef
+  revision: string
+}
+type AttachmentGitHubUrl = {
+  type: 'github_url'
+  url: string
+}
+type AttachmentSelection = {
+  type: 'selection'
+  filePath: string
+  displayName: string
+  text: string
+  selection: AttachmentSelectionDetails
+}
+type AttachmentSelectionDetails = {
+  start: AttachmentSelectionDetailsStart
+  end: AttachmentSelectionDetailsEnd
+}
+type AttachmentSelectionDetailsEnd = {
+  line: number
+  character: number
+}
+type AttachmentSelectionDetailsStart = {
+  line: number
+  character: number
+}
+type AutoModeResolvedData = {
+  chosenModel: string
+  reasoningBucket?: AutoModeResolvedReasoningBucket
+  categoryScores?: Record<string, number>
+  predictedLabel?: string
+  confidence?: number
+  candidateModels?: string[]
+  routingMethod?: string
+  availableModels?: string[]
+  fallback?: boolean
+  fallbackReason?: string
+  stickyOverride?: boolean
+  routerLatencyMs?: number
+  endToEndLatencyMs?: number
+  chosenShortfall?: number
+  hasImage?: boolean
+}
+type AutoModeResolvedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.auto_mode_resolved'
+  data: AutoModeResolvedData
+}
+type AutoModeResolvedReasoningBucket = 'low' | 'medium' | 'high'
+type AutoModeSwitchCompletedData = {
+  requestId: string
+  response: AutoModeSwitchResponse$1
+}
+type AutoModeSwitchCompletedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'auto_mode_switch.completed'
+  data: AutoModeSwitchCompletedData
+}
+type AutoModeSwitchRequestedData = {
+  requestId: string
+  errorCode?: string
+  retryAfterSeconds?: number
+}
+type AutoModeSwitchRequestedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'auto_mode_switch.requested'
+  data: AutoModeSwitchRequestedData
+}
+type AutoModeSwitchResponse$1 = 'yes' | 'yes_always' | 'no'
+type AutopilotObjectiveChangedData = {
+  operation: AutopilotObjectiveChangedOperation
+  id?: number
+  status?: AutopilotObjectiveChangedStatus
+}
+type AutopilotObjectiveChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.autopilot_objective_changed'
+  data: AutopilotObjectiveChangedData
+}
+type AutopilotObjectiveChangedOperation = 'create' | 'update' | 'delete'
+type AutopilotObjectiveChangedStatus = 'active' | 'paused' | 'cap_reached' | 'completed'
+type AutoTier = 'efficiency' | 'balance' | 'intelligence' | 'fast'
+type AutoTierRecommendationData = {
+  recommendedAutoTier: RecommendedAutoTier
+}
+type AutoTierRecommendationEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.auto_tier_recommendation'
+  data: AutoTierRecommendationData
+}
+type AutoTierSwitchFailedData = {
+  effectiveAutoTier?: AutoTier
+  requestedAutoTier: AutoTier | null
+  reason: AutoTierSwitchFailureReason
+}
+type AutoTierSwitchFailedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.auto_tier_switch_failed'
+  data: AutoTierSwitchFailedData
+}
+type AutoTierSwitchFailureReason = 'policy_rejected' | 'request_failed' | 'setup_failed' | 'unsupported'
+type BackgroundTasksChangedData = {}
+type BackgroundTasksChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.background_tasks_changed'
+  data: BackgroundTasksChangedData
+}
+type BinaryAssetData = {
+  assetId: string
+  type: BinaryAssetType
+  mimeType: string
+  byteLength: number
+  data: string
+  description?: string
+  metadata?: Record<string, unknown>
+}
+type BinaryAssetEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.binary_asset'
+  data: BinaryAssetData
+}
+type BinaryAssetReference = {
+  type: BinaryAssetReferenceType
+  assetId: string
+  mimeType: string
+  byteLength: number
+  description?: string
+  metadata?: Record<string, unknown>
+}
+type BinaryAssetReferenceType = 'image' | 'resource'
+type BinaryAssetType = 'image' | 'resource'
+type CanvasClosedData = {
+  instanceId: string
+  extensionId: string
+  canvasId: string
+}
+type CanvasClosedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.canvas.closed'
+  data: CanvasClosedData
+}
+type CanvasOpenedData = {
+  instanceId: string
+  extensionId: string
+  extensionName?: string
+  canvasId: string
+  icon?: string
+  title?: string
+  status?: string
+  url?: string
+  input?: unknown
+}
+type CanvasOpenedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.canvas.opened'
+  data: CanvasOpenedData
+}
+type CanvasRecordedData = {
+  instanceId: string
+  extensionId: string
+  canvasId: string
+  title?: string
+  input?: unknown
+}
+type CanvasRecordedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.canvas.recorded'
+  data: CanvasRecordedData
+}
+type CanvasRegistryChangedCanvas = {
+  extensionId: string
+  extensionName?: string
+  canvasId: string
+  displayName: string
+  description: string
+  icon?: string
+  inputSchema?: unknown
+  actions?: CanvasRegistryChangedCanvasAction[]
+}
+type CanvasRegistryChangedCanvasAction = {
+  name: string
+  description?: string
+  inputSchema?: unknown
+}
+type CanvasRegistryChangedData = {
+  canvases: CanvasRegistryChangedCanvas[]
+}
+type CanvasRegistryChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.canvas.registry_changed'
+  data: CanvasRegistryChangedData
+}
+type CanvasRemovedData = {
+  instanceId: string
+  extensionId: string
+  canvasId: string
+}
+type CanvasRemovedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.canvas.removed'
+  data: CanvasRemovedData
+}
+type CanvasUnavailableData = {
+  instanceId: string
+  extensionId: string
+  canvasId: string
+}
+type CanvasUnavailableEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.canvas.unavailable'
+  data: CanvasUnavailableData
+}
+type CapabilitiesChangedData = {
+  ui?: CapabilitiesChangedUI
+}
+type CapabilitiesChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'capabilities.changed'
+  data: CapabilitiesChangedData
+}
+type CapabilitiesChangedUI = {
+  elicitation?: boolean
+  mcpApps?: boolean
+  canvases?: boolean
+}
+type CitableSource = {
+  id: string
+  title?: string
+  content: string
+  url?: string
+  path?: string
+}
+type CitationLocation = CitationLocationChar | CitationLocationPage | CitationLocationBlock
+type CitationLocationBlock = {
+  type: 'block'
+  startBlock: number
+  endBlock: number
+}
+type CitationLocationChar = {
+  type: 'char'
+  startIndex: number
+  endIndex: number
+}
+type CitationLocationPage = {
+  type: 'page'
+  startPage: number
+  endPage: number
+}
+type CitationProvider = 'anthropic' | 'openai' | 'client'
+type CitationReference = {
+  sourceId: string
+  citedText?: string
+  location?: CitationLocation
+  providerMetadata?: unknown
+}
+type Citations = {
+  sources: CitationSource[]
+  spans: CitationSpan[]
+}
+type CitationSource = {
+  id: string
+  provider: CitationProvider
+  title?: string
+  url?: string
+  path?: string
+}
+type CitationSpan = {
+  startIndex: number
+  endIndex: number
+  references: CitationReference[]
+}
+type CommandCompletedData = {
+  requestId: string
+}
+type CommandCompletedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'command.completed'
+  data: CommandCompletedData
+}
+type CommandExecuteData = {
+  requestId: string
+  command: string
+  commandName: string
+  args: string
+}
+type CommandExecuteEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'command.execute'
+  data: CommandExecuteData
+}
+type CommandQueuedData = {
+  requestId: string
+  command: string
+}
+type CommandQueuedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'command.queued'
+  data: CommandQueuedData
+}
+type CommandsChangedCommand = {
+  name: string
+  description?: string
+}
+type CommandsChangedData = {
+  commands: CommandsChangedCommand[]
+}
+type CommandsChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'commands.changed'
+  data: CommandsChangedData
+}
+type CompactionCompleteCompactionTokensUsed = {
+  inputTokens?: number
+  outputTokens?: number
+  cacheReadTokens?: number
+  cacheWriteTokens?: number
+  copilotUsage?: CompactionCompleteCompactionTokensUsedCopilotUsage
+  duration?: number
+  model?: string
+}
+type CompactionCompleteCompactionTokensUsedCopilotUsage = {
+  model?: string
+  tokenDetails?: CompactionCompleteCompactionTokensUsedCopilotUsageTokenDetail[]
+  totalNanoAiu: number
+}
+type CompactionCompleteCompactionTokensUsedCopilotUsageTokenDetail = {
+  batchSize: number
+  costPerBatch: number
+  model?: string
+  tokenCount: number
+  tokenType: string
+}
+type CompactionCompleteData = {
+  success: boolean
+  error?: string
+  preCompactionTokens?: number
+  postCompactionTokens?: number
+  preCompactionMessagesLength?: number
+  messagesRemoved?: number
+  tokensRemoved?: number
+  customInstructions?: string
+  summaryContent?: string
+  activeFactorySummary?: string
+  behaviorModelId?: string
+  checkpointNumber?: number
+  checkpointPath?: string
+  compactionTokensUsed?: CompactionCompleteCompactionTokensUsed
+  requestId?: string
+  serviceRequestId?: string
+  systemTokens?: number
+  conversationTokens?: number
+  toolDefinitionsTokens?: number
+  statusCode?: number
+  tokenLimit?: number
+  trigger?: CompactionTrigger
+}
+type CompactionCompleteEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.compaction_complete'
+  data: CompactionCompleteData
+}
+type CompactionStartData = {
+  model?: string
+  systemTokens?: number
+  conversationTokens?: number
+  toolDefinitionsTokens?: number
+  currentTokens?: number
+  tokenLimit?: number
+  trigger?: CompactionTrigger
+}
+type CompactionStartEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.compaction_start'
+  data: CompactionStartData
+}
+type CompactionTrigger = 'threshold' | 'context_limit_retry' | 'manual' | 'memory_pressure' | 'model_switch'
+type CompletionReceiptData = {
+  schemaVersion: number
+  attempt: number
+  sourceEventId: string
+  eventRange: CompletionReceiptEventRange
+  stopReason: CompletionReceiptStopReason
+  finalTool?: CompletionReceiptFinalTool
+  successfulToolCount: number
+  failedToolCount: number
+}
+type CompletionReceiptEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.completion_receipt'
+  data: CompletionReceiptData
+}
+type CompletionReceiptEventRange = {
+  startEventId: string
+  endEventId: string
+}
+type CompletionReceiptFinalTool = {
+  toolCallId: string
+  toolName?: string
+  status: CompletionReceiptToolStatus
+  exitCode?: number
+}
+type CompletionReceiptStopReason = 'natural' | 'terminal_tool' | 'agent_stop_block_limit'
+type CompletionReceiptToolStatus = 'success' | 'failure' | 'timeout' | 'rejected' | 'denied'
+type ContextChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.context_changed'
+  data: WorkingDirectoryContext
+}
+type ContextClearedData = {
+  initialMessage?: string
+  messagesCleared: number
+}
+type ContextClearedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.context_cleared'
+  data: ContextClearedData
+}
+type ContextTier$1 = 'default' | 'long_context'
+type CustomAgentsUpdatedAgent = {
+  id: string
+  name: string
+  displayName: string
+  description: string
+  source: string
+  tools: string[] | null
+  userInvocable: boolean
+  disableModelInvocation?: boolean
+  model?: string
+  models?: string[]
+  modelPolicy?: AgentModelPolicy
+}
+type CustomAgentsUpdatedData = {
+  agents: CustomAgentsUpdatedAgent[]
+  warnings: string[]
+  errors: string[]
+}
+type CustomAgentsUpdatedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.custom_agents_updated'
+  data: CustomAgentsUpdatedData
+}
+type CustomNotificationData = {
+  source: string
+  name: string
+  version?: number
+  subject?: CustomNotificationSubject
+  payload: CustomNotificationPayload
+}
+type CustomNotificationEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.custom_notification'
+  data: CustomNotificationData
+}
+type CustomNotificationPayload = unknown
+type CustomNotificationSubject = Record<string, string>
+type ElicitationCompletedAction = 'accept' | 'decline' | 'cancel'
+type ElicitationCompletedContent = unknown
+type ElicitationCompletedData = {
+  requestId: string
+  action?: ElicitationCompletedAction
+  content?: Record<string, ElicitationCompletedContent>
+}
+type ElicitationCompletedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'elicitation.completed'
+  data: ElicitationCompletedData
+}
+type ElicitationRequestedData = {
+  requestId: string
+  toolCallId?: string
+  elicitationSource?: string
+  message: string
+  mode?: ElicitationRequestedMode
+  requestedSchema?: ElicitationRequestedSchema
+  url?: string
+}
+type ElicitationRequestedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'elicitation.requested'
+  data: ElicitationRequestedData
+}
+type ElicitationRequestedMode = 'form' | 'url'
+type ElicitationRequestedSchema = {
+  type: 'object'
+  properties: Record<string, unknown>
+  required?: string[]
+}
+type EmbeddedBlobResourceContents = {
+  uri: string
+  mimeType?: string
+  blob: string
+}
+type EmbeddedTextResourceContents = {
+  uri: string
+  mimeType?: string
+  text: string
+}
+type ErrorData = {
+  errorType: string
+  errorCode?: string
+  eligibleForAutoSwitch?: boolean
+  message: string
+  remediation?: RemediationAction
+  stack?: string
+  statusCode?: number
+  providerCallId?: string
+  serviceRequestId?: string
+  url?: string
+}
+type ErrorEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.error'
+  data: ErrorData
+}
+type ExitPlanModeAction = 'exit_only' | 'interactive' | 'autopilot' | 'autopilot_fleet'
+type ExitPlanModeCompletedData = {
+  requestId: string
+  approved?: boolean
+  selectedAction?: ExitPlanModeAction
+  autoApproveEdits?: boolean
+  feedback?: string
+}
+type ExitPlanModeCompletedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'exit_plan_mode.completed'
+  data: ExitPlanModeCompletedData
+}
+type ExitPlanModeRequestedData = {
+  requestId: string
+  summary: string
+  planContent: string
+  actions: ExitPlanModeAction[]
+  recommendedAction: ExitPlanModeAction
+  model?: string
+}
+type ExitPlanModeRequestedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'exit_plan_mode.requested'
+  data: ExitPlanModeRequestedData
+}
+type ExtensionsAttachmentsPushedData = {
+  attachments: Attachment[]
+}
+type ExtensionsAttachmentsPushedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.extensions.attachments_pushed'
+  data: ExtensionsAttachmentsPushedData
+}
+type ExtensionsLoadedData = {
+  extensions: ExtensionsLoadedExtension[]
+}
+type ExtensionsLoadedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.extensions_loaded'
+  data: ExtensionsLoadedData
+}
+type ExtensionsLoadedExtension = {
+  id: string
+  name: string
+  source: ExtensionsLoadedExtensionSource
+  status: ExtensionsLoadedExtensionStatus
+}
+type ExtensionsLoadedExtensionSource = 'project' | 'user' | 'plugin' | 'session'
+type ExtensionsLoadedExtensionStatus = 'running' | 'disabled' | 'failed' | 'starting'
+type ExternalToolCompletedData = {
+  requestId: string
+}
+type ExternalToolCompletedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: true
+  agentId?: string
+  type: 'external_tool.completed'
+  data: ExternalToolCompletedData
+}
+type ExternalToolRequestedData = {
+  requestId: string
+  sessionId: string
+  toolCallId: string
+  toolName: string
+  providerId?: string | null
+  arguments?: unknown
+  workingDirectory?: string
+  traceparent?: string
+  tracestate?: string
+}
+type ExternalToolRequestedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'external_tool.requested'
+  data: ExternalToolRequestedData
+}
+type FactoryPermissionOperation = 'run' | 'author'
+type FactoryPermissionPhase = {
+  title: string
+  detail?: string
+}
+type FactoryRunSettledData = {
+  runId: string
+  status: FactoryRunSettledStatus
+  consumedSubagents: number
+  consumedNanoAiu: number
+  elapsedMs: number
+  failureType?: string
+}
+type FactoryRunSettledEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'factory.run_settled'
+  data: FactoryRunSettledData
+}
+type FactoryRunSettledStatus = 'completed' | 'halted' | 'paused' | 'cancelled' | 'error'
+type FactoryRunStartedData = {
+  runId: string
+  factoryName: string
+  attempt: number
+}
+type FactoryRunStartedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'factory.run_started'
+  data: FactoryRunStartedData
+}
+type FactoryRunUpdatedData = {
+  runId: string
+  revision: number
+}
+type FactoryRunUpdatedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'factory.run_updated'
+  data: FactoryRunUpdatedData
+}
+type FusionAttribution = {
+  fusionId: string
+  commitId?: string
+  syntheticModel: string
+  policy: string
+  pattern: string
+  phaseId?: string
+  phaseKind?: string
+  role?: string
+  sourceModel?: string
+  conversationScope?: string
+  sourcePhaseId?: string
+}
+type FusionCommitKind = 'text' | 'terminal_tool'
+type FusionCommitStartedData = {
+  fusionId: string
+  commitId: string
+  sourcePhaseId: string
+  sourceModel: string
+  kind: FusionCommitKind
+  toolCallId: string | null
+}
+type FusionCommitStartedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.fusion_commit_started'
+  data: FusionCommitStartedData
+}
+type FusionCompletedData = {
+  fusionId: string
+  commitId: string
+  turnId: string
+  syntheticModel: string
+  pattern: FusionPattern
+  outcome: string
+  finalSourcePhaseId: string | null
+  finalSourceModel: string | null
+  followUpModel: string
+  degradedReason: string | null
+  phaseCount: number
+  requestCount: number
+  inputTokens: number
+  outputTokens: number
+  cachedTokens: number
+  cacheWriteTokens?: number
+  totalNanoAiu: number
+  durationMs: number
+}
+type FusionCompletedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.fusion_completed'
+  data: FusionCompletedData
+}
+type FusionConversationScope = 'root' | 'review'
+type FusionFollowUpAction = 'reuse_primary' | 'reroute'
+type FusionFollowUpRecommendation = {
+  userTurn: FusionFollowUpAction
+  compactionTurn: FusionFollowUpAction
+}
+type FusionHandoffData = {
+  fusionId: string
+  sourcePhaseId: string
+  targetPhaseId: string
+  targetModel: string
+  message: unknown
+}
+type FusionHandoffEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.fusion_handoff'
+  data: FusionHandoffData
+}
+type FusionPattern = 'single' | 'cascade' | 'critique'
+type FusionPhaseActivityData = {
+  fusionId: string
+  phaseId: string
+  phaseKind: FusionPhaseKind
+  pattern: FusionPattern
+  role: string
+  conversationScope: FusionConversationScope
+  activity: FusionPhaseActivityKind
+  totalResponseSizeBytes?: number
+  toolCallId?: string
+}
+type FusionPhaseActivityKind = 'model_output' | 'tool_started' | 'tool_completed'
+type FusionPhaseCompletedData = {
+  fusionId: string
+  phaseId: string
+  phaseKind: FusionPhaseKind
+  role: string
+  conversationScope: FusionConversationScope
+  model: string
+  status: FusionPhaseStatus
+  content: string
+  verdict: string | null
+  durationMs: number
+  usage: FusionPhaseUsage
+  projectionMessage?: unknown
+  projectionMode?: FusionProjectionMode
+  stagedTerminal?: FusionStagedTerminal
+}
+type FusionPhaseFailedData = {
+  fusionId: string
+  phaseId: string
+  phaseKind: FusionPhaseKind
+  role: string
+  conversationScope: FusionConversationScope
+  model: string
+  status: FusionPhaseStatus
+  reason: string
+  durationMs: number
+  usage: FusionPhaseUsage
+  errorMessage?: string
+  degradedToPhaseId?: string
+}
+type FusionPhaseKind = 'primary' | 'judge' | 'repair' | 'draft' | 'critic' | 'revision' | 'follow_up'
+type FusionPhasePlanStep = {
+  kind: FusionPhaseKind
+  role: string
+  scope: FusionConversationScope
+  conditional: boolean
+}
+type FusionPhaseStartedData = {
+  fusionId: string
+  phaseId: string
+  phaseKind: FusionPhaseKind
+  pattern: FusionPattern
+  role: string
+  conversationScope: FusionConversationScope
+  model: string
+}
+type FusionPhaseStatus = 'succeeded' | 'failed' | 'cancelled'
+type FusionPhaseUsage = {
+  requestCount: number
+  inputTokens: number
+  outputTokens: number
+  cachedTokens: number
+  cacheWriteTokens?: number
+  totalNanoAiu: number
+}
+type FusionProjectionMode = 'append' | 'staged' | 'none'
+type FusionResolvedData = {
+  fusionId: string
+  turnId: string
+  contractVersion: number
+  syntheticModel: string
+  policy: string
+  routeSource?: string
+  planVersion?: string
+  policyVersion?: string
+  modelUniverseVersion?: string
+  ruleId?: string
+  ruleIndex?: number
+  ruleName?: string
+  scores?: FusionScores
+  pattern: FusionPattern
+  phasePlan?: FusionPhasePlanStep[]
+  primaryModel: string
+  secondaryModel: string | null
+  fallbackModel: string
+  followUpModel: string
+  followUp?: FusionFollowUpRecommendation
+  routingLatencyMs?: number
+}
+type FusionResolvedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.fusion_resolved'
+  data: FusionResolvedData
+}
+type FusionRouteFailedData = {
+  attemptId: string
+  syntheticModel: string
+  policy: string
+  reason: string
+  errorMessage?: string
+  fallbackModel: string
+  routingLatencyMs?: number
+}
+type FusionRouteFailedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.fusion_route_failed'
+  data: FusionRouteFailedData
+}
+type FusionRouteStartedData = {
+  attemptId: string
+  turnKind: FusionTurnKind
+  syntheticModel?: string
+  policy?: string
+}
+type FusionRouteStartedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.fusion_route_started'
+  data: FusionRouteStartedData
+}
+type FusionScores = {
+  reasoning: number
+  codeGen: number
+  debugging: number
+  toolUse: number
+}
+type FusionStagedTerminal = {
+  assistantMessage: unknown
+  toolName: string
+  toolCallId: string
+  arguments: string
+  phaseId: string
+}
+type FusionTurnKind = 'user' | 'compaction'
+type GitHubMcpToolConfig$1 = {
+  enableAllTools?: boolean
+  additionalToolsets?: string[]
+  additionalTools?: string[]
+  enableInsidersMode?: boolean
+}
+type GitHubRepoRef = {
+  id?: number
+  name: string
+  owner: string
+}
+type HandoffData = {
+  handoffTime: string
+  sourceType: HandoffSourceType
+  repository?: HandoffRepository
+  context?: string
+  summary?: string
+  remoteSessionId?: string
+  host?: string
+}
+type HandoffEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.handoff'
+  data: HandoffData
+}
+type HandoffRepository = {
+  owner: string
+  name: string
+  branch?: string
+}
+type HandoffSourceType = 'remote' | 'local'
+type HeaderEntry = {
+  name: string
+  value: string
+}
+type HookEndData = {
+  hookInvocationId: string
+  hookType: string
+  output?: unknown
+  success: boolean
+  error?: HookEndError
+  parentToolCallId?: string
+}
+type HookEndError = {
+  message: string
+  stack?: string
+  source?: string
+}
+type HookEndEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'hook.end'
+  data: HookEndData
+}
+type HookProgressData = {
+  message: string
+  temporary?: boolean
+}
+type HookProgressEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'hook.progress'
+  data: HookProgressData
+}
+type HookStartData = {
+  hookInvocationId: string
+  hookType: string
+  input?: unknown
+  parentToolCallId?: string
+}
+type HookStartEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'hook.start'
+  data: HookStartData
+}
+type IdleData = {
+  aborted?: boolean
+  mode?: SessionMode
+}
+type IdleEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.idle'
+  data: IdleData
+}
+type InfoData = {
+  infoType: string
+  message: string
+  url?: string
+  tip?: string
+}
+type InfoEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.info'
+  data: InfoData
+}
+type ManagedSettingsEnforcedAction = 'bypass_permissions_blocked'
+type ManagedSettingsEnforcedData = {
+  action: ManagedSettingsEnforcedAction
+  escalation?: ManagedSettingsEnforcedEscalation
+  setting: string
+  failClosed: boolean
+  message: string
+}
+type ManagedSettingsEnforcedEscalation =
+  | 'allow_all'
+  | 'approve_all'
+  | 'assisted_approval'
+  | 'unrestricted_paths'
+  | 'unrestricted_urls'
+  | 'server_wide_mcp_approval'
+type ManagedSettingsEnforcedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.managed_settings_enforced'
+  data: ManagedSettingsEnforcedData
+}
+type ManagedSettingsResolvedData = {
+  source: ManagedSettingsResolvedSource
+  serverManaged: boolean
+  deviceManaged: boolean
+  clientManaged?: boolean
+  policyHelperManaged?: boolean
+  failClosed: boolean
+  sandboxEnabledByUndeterminedPolicy?: boolean
+  bypassPermissionsDisabled: boolean
+  permissionsAllowIntersected?: boolean
+  managedKeys: string[]
+  settings?: unknown
+}
+type ManagedSettingsResolvedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.managed_settings_resolved'
+  data: ManagedSettingsResolvedData
+}
+type ManagedSettingsResolvedSource = 'server' | 'device' | 'client' | 'policyHelper' | 'mixed' | 'none'
+type McpAppToolCallCompleteData = {
+  serverName: string
+  toolName: string
+  arguments?: Record<string, unknown>
+  success: boolean
+  durationMs: number
+  result?: Record<string, unknown>
+  error?: McpAppToolCallCompleteError
+  toolMeta?: McpAppToolCallCompleteToolMeta
+}
+type McpAppToolCallCompleteError = {
+  message: string
+}
+type McpAppToolCallCompleteEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'mcp_app.tool_call_complete'
+  data: McpAppToolCallCompleteData
+}
+type McpAppToolCallCompleteToolMeta = {
+  ui?: McpAppToolCallCompleteToolMetaUI
+}
+type McpAppToolCallCompleteToolMetaUI = {
+  resourceUri?: string
+  visibility?: string[]
+}
+type McpHeadersRefreshCompletedData = {
+  requestId: string
+  outcome: McpHeadersRefreshCompletedOutcome
+}
+type McpHeadersRefreshCompletedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'mcp.headers_refresh_completed'
+  data: McpHeadersRefreshCompletedData
+}
+type McpHeadersRefreshCompletedOutcome = 'headers' | 'none' | 'error' | 'timeout'
+type McpHeadersRefreshRequiredData = {
+  requestId: string
+  serverName: string
+  serverUrl: string
+  reason: McpHeadersRefreshRequiredReason
+}
+type McpHeadersRefreshRequiredEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'mcp.headers_refresh_required'
+  data: McpHeadersRefreshRequiredData
+}
+type McpHeadersRefreshRequiredReason = 'startup' | 'ttl-expired' | 'auth-failed'
+type McpListChangedData = {
+  serverName: string
+}
+type McpOauthCompletedData = {
+  requestId: string
+  outcome: McpOauthCompletionOutcome
+}
+type McpOauthCompletedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'mcp.oauth_completed'
+  data: McpOauthCompletedData
+}
+type McpOauthCompletionOutcome = 'token' | 'cancelled'
+type McpOauthHttpResponse = {
+  statusCode: number
+  headers: HeaderEntry[]
+  body?: string
+}
+type McpOauthRequestReason = 'initial' | 'refresh' | 'reauth' | 'upscope'
+type McpOauthRequiredData = {
+  requestId: string
+  serverName: string
+  serverUrl: string
+  staticClientConfig?: McpOauthRequiredStaticClientConfig
+  wwwAuthenticateParams?: McpOauthWWWAuthenticateParams
+  httpResponse?: McpOauthHttpResponse
+  resourceMetadata?: string
+  reason: McpOauthRequestReason
+}
+type McpOauthRequiredEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'mcp.oauth_required'
+  data: McpOauthRequiredData
+}
+type McpOauthRequiredStaticClientConfig = {
+  clientId: string
+  clientSecret?: string
+  publicClient?: boolean
+  grantType?: 'client_credentials'
+}
+type McpOauthWWWAuthenticateParams = {
+  resourceMetadataUrl?: string
+  scope?: string
+  error?: string
+}
+type McpPromptsListChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'mcp.prompts.list_changed'
+  data: McpListChangedData
+}
+type McpResourcesListChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'mcp.resources.list_changed'
+  data: McpListChangedData
+}
+type McpServerMetadata = {
+  instructions: string | null
+}
+type McpServerNeedsReconnectData = {
+  serverName: string
+}
+type McpServerNeedsReconnectEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.mcp_server_needs_reconnect'
+  data: McpServerNeedsReconnectData
+}
+type McpServerRemovedData = {
+  serverName: string
+}
+type McpServerRemovedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.mcp_server_removed'
+  data: McpServerRemovedData
+}
+type McpServersLoadedData = {
+  servers: McpServersLoadedServer[]
+}
+type McpServersLoadedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.mcp_servers_loaded'
+  data: McpServersLoadedData
+}
+type McpServersLoadedServer = {
+  name: string
+  status: McpServerStatus
+  source?: McpServerSource
+  displayName?: string
+  error?: string
+  serverMetadata?: McpServerMetadata
+  transport?: McpServerTransport
+  pluginName?: string
+  pluginVersion?: string
+}
+type McpServerSource = 'user' | 'workspace' | 'plugin' | 'builtin' | 'managed'
+type McpServerStatus =
+  'connected' | 'failed' | 'needs-auth' | 'pending' | 'disabled' | 'stopped' | 'not_configured'
+type McpServerStatusChangedData = {
+  serverName: string
+  status: McpServerStatus
+  error?: string
+}
+type McpServerStatusChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.mcp_server_status_changed'
+  data: McpServerStatusChangedData
+}
+type McpServerTransport = 'stdio' | 'http' | 'sse' | 'memory'
+type McpToolsListChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'mcp.tools.list_changed'
+  data: McpListChangedData
+}
+type MemoryChangedData = {}
+type MemoryChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.memory_changed'
+  data: MemoryChangedData
+}
+type ModeChangedData = {
+  previousMode: SessionMode
+  newMode: SessionMode
+}
+type ModeChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.mode_changed'
+  data: ModeChangedData
+}
+type ModelCallFailureBadRequestKind = 'bodyless' | 'structured_error'
+type ModelCallFailureData = {
+  model?: string
+  initiator?: string
+  apiCallId?: string
+  providerCallId?: string
+  serviceRequestId?: string
+  rte?: boolean
+  statusCode?: number
+  durationMs?: number
+  apiEndpoint?: AssistantUsageApiEndpoint
+  transport?: ModelCallFailureTransport
+  failureKind?: ModelCallFailureKind
+  maxPromptTokens?: number
+  maxOutputTokens?: number
+  isByok?: boolean
+  isAuto?: boolean
+  reasoningEffort?: string
+  interactionType?: string
+  source: ModelCallFailureSource
+  errorMessage?: string
+  badRequestKind?: ModelCallFailureBadRequestKind
+  errorCode?: string
+  errorType?: string
+  quotaSnapshots?: Record<string, AssistantUsageQuotaSnapshot>
+  requestFingerprint?: ModelCallFailureRequestFingerprint
+  fusion?: FusionAttribution
+}
+type ModelCallFailureEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'model.call_failure'
+  data: ModelCallFailureData
+}
+type ModelCallFailureKind = 'api' | 'transport'
+type ModelCallFailureRequestFingerprint = {
+  messageCount: number
+  toolResultMessageCount: number
+  toolCallCount: number
+  namelessToolCallCount: number
+  imagePartCount: number
+  imagePartsMissingMediaType: number
+  lastMessageRole?: string
+}
+type ModelCallFailureSource = 'top_level' | 'subagent' | 'mcp_sampling'
+type ModelCallFailureTransport = 'http' | 'websocket'
+type ModelCallFinishedData = {
+  turnId: string
+  interactionId?: string
+  dispatchDurationMs: number
+  outcome: ModelCallFinishedOutcome
+  containsBuiltInFileEditRequest?: boolean
+  editClassifierVersion: number
+}
+type ModelCallFinishedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'model.call_finished'
+  data: ModelCallFinishedData
+}
+type ModelCallFinishedOutcome = 'success' | 'error' | 'cancelled' | 'rejected'
+type ModelCallStartData = {
+  turnId: string
+  model?: string
+  previousResponseId?: string
+  fusion?: FusionAttribution
+}
+type ModelCallStartEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'model.call_start'
+  data: ModelCallStartData
+}
+type ModelChangeData = {
+  previousModel?: string
+  newModel: string
+  previousReasoningEffort?: string
+  reasoningEffort?: string | null
+  previousReasoningSummary?: ReasoningSummary
+  reasoningSummary?: ReasoningSummary
+  previousVerbosity?: Verbosity
+  verbosity?: Verbosity
+  contextTier?: ContextTier$1 | null
+  cause?: string
+  source?: ModelChangeSource
+  previousAutoTier?: AutoTier
+  autoTier?: AutoTier | null
+}
+type ModelChangeEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.model_change'
+  data: ModelChangeData
+}
+type ModelChangeSource =
+  | 'model_command'
+  | 'settings_command'
+  | 'config_command'
+  | 'model_picker'
+  | 'managed_settings'
+  | 'repo_settings'
+  | 'startup'
+  | 'agent'
+  | 'plan_mode'
+  | 'automatic'
+  | 'sdk'
+type ModeNoticeDeliveredData = {
+  mode: SessionMode
+  content?: string
+}
+type ModeNoticeDeliveredEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.mode_notice_delivered'
+  data: ModeNoticeDeliveredData
+}
+type OmittedBinaryOmittedReason = 'too_large' | 'asset_unavailable'
+type OmittedBinaryResult = {
+  type: OmittedBinaryType
+  mimeType: string
+  byteLength: number
+  omittedReason: OmittedBinaryOmittedReason
+  description?: string
+  metadata?: Record<string, unknown>
+}
+type OmittedBinaryType = 'image' | 'resource'
+type PendingMessagesModifiedData = {}
+type PendingMessagesModifiedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'pending_messages.modified'
+  data: PendingMessagesModifiedData
+}
+type PermissionApproved = {
+  kind: 'approved'
+  managedApprovalHandled?: boolean
+}
+type PermissionApprovedForLocation = {
+  kind: 'approved-for-location'
+  approval: UserToolSessionApproval
+  locationKey: string
+  managedApprovalHandled?: boolean
+}
+type PermissionApprovedForSession = {
+  kind: 'approved-for-session'
+  approval: UserToolSessionApproval
+  managedApprovalHandled?: boolean
+}
+type PermissionAssentDetectedData = {
+  requestId: string
+  turnIndex: number
+}
+type PermissionAssentDetectedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'permission.assentDetected'
+  data: PermissionAssentDetectedData
+}
+type PermissionAssistedApproval = {
+  recommendation: AssistedApprovalRecommendation
+  reason?: string
+  model?: string
+  failureReason?: AssistedApprovalJudgeFailureReason
+}
+type PermissionCancelled = {
+  kind: 'cancelled'
+  reason?: string
+}
+type PermissionCarriedForwardData = {
+  requestId: string
+  toolCallId: string
+  recordId: string
+  decisionSource: PermissionDecisionSource
+}
+type PermissionCarriedForwardEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'permission.carriedForward'
+  data: PermissionCarriedForwardData
+}
+type PermissionCompletedData = {
+  requestId: string
+  toolCallId?: string
+  result: PermissionResult
+  decisionSource?: PermissionDecisionSource
+}
+type PermissionCompletedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'permission.completed'
+  data: PermissionCompletedData
+}
+type PermissionContextualAuthorizationData = {
+  recordId: string
+  requestId: string
+  turnIndex: number
+  polarity: PermissionMessageAuthorizationPolarity
+  spanStart: number
+  spanEnd: number
+}
+type PermissionContextualAuthorizationEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'permission.contextualAuthorization'
+  data: PermissionContextualAuthorizationData
+}
+type PermissionDecisionSource =
+  | 'assisted_approval'
+  | 'human_response'
+  | 'host_policy'
+  | 'unattended_fallback'
+  | 'authorization_carry_forward'
+type PermissionDeniedByContentExclusionPolicy = {
+  kind: 'denied-by-content-exclusion-policy'
+  path: string
+  message: string
+}
+type PermissionDeniedByPermissionRequestHook = {
+  kind: 'denied-by-permission-request-hook'
+  message?: string
+  interrupt?: boolean
+}
+type PermissionDeniedByRules = {
+  kind: 'denied-by-rules'
+  rules: PermissionRule[]
+}
+type PermissionDeniedInteractivelyByUser = {
+  kind: 'denied-interactively-by-user'
+  feedback?: string
+  forceReject?: boolean
+}
+type PermissionDeniedNoApprovalRuleAndCouldNotRequestFromUser = {
+  kind: 'denied-no-approval-rule-and-could-not-request-from-user'
+}
+type PermissionMessageAuthorizationData = {
+  recordId: string
+  turnIndex: number
+  polarity: PermissionMessageAuthorizationPolarity
+  actionClass: string
+  spanStart: number
+  spanEnd: number
+  targetMembers?: string[]
+  task?: string
+  world?: unknown
+}
+type PermissionMessageAuthorizationDegradedData = {
+  turnIndex: number
+}
+type PermissionMessageAuthorizationDegradedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'permission.messageAuthorizationDegraded'
+  data: PermissionMessageAuthorizationDegradedData
+}
+type PermissionMessageAuthorizationEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'permission.messageAuthorization'
+  data: PermissionMessageAuthorizationData
+}
+type PermissionMessageAuthorizationPolarity = 'grant' | 'denial'
+type PermissionMessageAuthorizationReadData = {
+  turnIndex: number
+  activatesExtraction?: boolean
+}
+type PermissionMessageAuthorizationReadEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'permission.messageAuthorizationRead'
+  data: PermissionMessageAuthorizationReadData
+}
+type PermissionMode = 'manual' | 'assisted' | 'allow-all'
+type PermissionPromptRequest =
+  | PermissionPromptRequestCommands
+  | PermissionPromptRequestWrite
+  | PermissionPromptRequestRead
+  | PermissionPromptRequestMcp
+  | PermissionPromptRequestUrl
+  | PermissionPromptRequestMemory
+  | PermissionPromptRequestCustomTool
+  | PermissionPromptRequestPath
+  | PermissionPromptRequestHook
+  | PermissionPromptRequestExtensionManagement
+  | PermissionPromptRequestFactory
+  | PermissionPromptRequestExtensionPermissionAccess
+  | PermissionPromptRequestExtensionEnvAccess
+type PermissionPromptRequestCommands = {
+  kind: 'commands'
+  toolCallId?: string
+  fullCommandText: string
+  intention: string
+  commandIdentifiers: string[]
+  canOfferSessionApproval: boolean
+  warning?: string
+  assistedApproval?: PermissionAssistedApproval
+  managedApprovalRequired?: boolean
+  requestSandboxBypass?: boolean
+  requestSandboxPermissive?: boolean
+  requestSandboxBypassReason?: string
+}
+type PermissionPromptRequestCustomTool = {
+  kind: 'custom-tool'
+  toolCallId?: string
+  toolName: string
+  toolDescription: string
+  args?: unknown
+  assistedApproval?: PermissionAssistedApproval
+}
+type PermissionPromptRequestExtensionEnvAccess = {
+  kind: 'extension-env-access'
+  toolCallId?: string
+  extensionName: string
+  environmentVariables: string[]
+  assistedApproval?: PermissionAssistedApproval
+}
+type PermissionPromptRequestExtensionManagement = {
+  kind: 'extension-management'
+  toolCallId?: string
+  operation: string
+  extensionName?: string
+  assistedApproval?: PermissionAssistedApproval
+}
+type PermissionPromptRequestExtensionPermissionAccess = {
+  kind: 'extension-permission-access'
+  toolCallId?: string
+  extensionName: string
+  capabilities: string[]
+  assistedApproval?: PermissionAssistedApproval
+}
+type PermissionPromptRequestFactory = {
+  kind: 'factory'
+  toolCallId?: string
+  operation: FactoryPermissionOperation
+  name: string
+  description: string
+  phases: FactoryPermissionPhase[]
+  maxConcurrentSubagents?: number
+  maxTotalSubagents?: number
+  timeoutSeconds?: number
+  maxAiCredits?: number
+  declaredMaxConcurrentSubagents?: number
+  declaredMaxTotalSubagents?: number
+  declaredTimeoutSeconds?: number
+  declaredMaxAiCredits?: number
+  approvalKey: string
+  canPersistApproval: boolean
+  assistedApproval?: PermissionAssistedApproval
+  managedApprovalRequired?: boolean
+}
+type PermissionPromptRequestHook = {
+  kind: 'hook'
+  toolCallId?: string
+  toolName: string
+  toolArgs?: unknown
+  hookMessage?: string
+  assistedApproval?: PermissionAssistedApproval
+}
+type PermissionPromptRequestMcp = {
+  kind: 'mcp'
+  toolCallId?: string
+  serverName: string
+  toolName: string
+  toolTitle: string
+  args?: unknown
+  permissionRecommendation?: PermissionRecommendation
+  assistedApproval?: PermissionAssistedApproval
+  canOfferServerWideApproval?: boolean
+}
+type PermissionPromptRequestMemory = {
+  kind: 'memory'
+  toolCallId?: string
+  action?: PermissionRequestMemoryAction
+  subject?: string
+  fact: string
+  citations?: string
+  direction?: PermissionRequestMemoryDirection
+  reason?: string
+  assistedApproval?: PermissionAssistedApproval
+}
+type PermissionPromptRequestPath = {
+  kind: 'path'
+  toolCallId?: string
+  accessKind: PermissionPromptRequestPathAccessKind
+  paths: string[]
+  assistedApproval?: PermissionAssistedApproval
+}
+type PermissionPromptRequestPathAccessKind = 'read' | 'shell' | 'write'
+type PermissionPromptRequestRead = {
+  kind: 'read'
+  toolCallId?: string
+  intention: string
+  path: string
+  resolvedPath?: string
+  assistedApproval?: PermissionAssistedApproval
+  managedApprovalRequired?: boolean
+}
+type PermissionPromptRequestUrl = {
+  kind: 'url'
+  toolCallId?: string
+  intention: string
+  url: string
+  redirectedFrom?: string
+  requestSandboxBypass?: boolean
+  requestSandboxBypassReason?: string
+  assistedApproval?: PermissionAssistedApproval
+  managedApprovalRequired?: boolean
+}
+type PermissionPromptRequestWrite = {
+  kind: 'write'
+  toolCallId?: string
+  intention: string
+  fileName: string
+  resolvedPath?: string
+  diff: string
+  newFileContents?: string
+  canOfferSessionApproval: boolean
+  assistedApproval?: PermissionAssistedApproval
+  managedApprovalRequired?: boolean
+}
+type PermissionRecommendation = 'approve'
+type PermissionRequest$1 =
+  | PermissionRequestShell
+  | PermissionRequestWrite
+  | PermissionRequestRead
+  | PermissionRequestMcp
+  | PermissionRequestUrl
+  | PermissionRequestMemory
+  | PermissionRequestCustomTool
+  | PermissionRequestHook
+  | PermissionRequestExtensionManagement
+  | PermissionRequestFactory
+  | PermissionRequestExtensionPermissionAccess
+  | PermissionRequestExtensionEnvAccess
+type PermissionRequestCustomTool = {
+  kind: 'custom-tool'
+  toolCallId?: string
+  toolName: string
+  toolDescription: string
+  args?: unknown
+  skipPermission?: boolean
+}
+type PermissionRequestedData = {
+  requestId: string
+  permissionRequest: PermissionRequest$1
+  promptRequest?: PermissionPromptRequest
+  agentMode?: SessionMode
+  riskAssessment?: unknown
+  resolvedByHook?: boolean
+}
+type PermissionRequestedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'permission.requested'
+  data: PermissionRequestedData
+}
+type PermissionRequestExtensionEnvAccess = {
+  kind: 'extension-env-access'
+  toolCallId?: string
+  extensionName: string
+  environmentVariables: string[]
+}
+type PermissionRequestExtensionManagement = {
+  kind: 'extension-management'
+  toolCallId?: string
+  operation: string
+  extensionName?: string
+}
+type PermissionRequestExtensionPermissionAccess = {
+  kind: 'extension-permission-access'
+  toolCallId?: string
+  extensionName: string
+  capabilities: string[]
+}
+type PermissionRequestFactory = {
+  kind: 'factory'
+  toolCallId?: string
+  operation: FactoryPermissionOperation
+  name: string
+  description: string
+  phases: FactoryPermissionPhase[]
+  maxConcurrentSubagents?: number
+  maxTotalSubagents?: number
+  timeoutSeconds?: number
+  maxAiCredits?: number
+  declaredMaxConcurrentSubagents?: number
+  declaredMaxTotalSubagents?: number
+  declaredTimeoutSeconds?: number
+  declaredMaxAiCredits?: number
+  approvalKey: string
+  canPersistApproval: boolean
+}
+type PermissionRequestHook = {
+  kind: 'hook'
+  toolCallId?: string
+  toolName: string
+  toolArgs?: unknown
+  hookMessage?: string
+}
+type PermissionRequestMcp = {
+  kind: 'mcp'
+  toolCallId?: string
+  serverName: string
+  toolName: string
+  toolTitle: string
+  args?: unknown
+  readOnly: boolean
+  permissionRecommendation?: PermissionRecommendation
+}
+type PermissionRequestMemory = {
+  kind: 'memory'
+  toolCallId?: string
+  action?: PermissionRequestMemoryAction
+  subject?: string
+  fact: string
+  citations?: string
+  direction?: PermissionRequestMemoryDirection
+  reason?: string
+  scope?: PermissionRequestMemoryScope
+  repoNwo?: string
+  assistedApproval?: PermissionAssistedApproval
+}
+type PermissionRequestMemoryAction = 'store' | 'vote'
+type PermissionRequestMemoryDirection = 'upvote' | 'downvote'
+type PermissionRequestMemoryScope = 'repository' | 'user'
+type PermissionRequestRead = {
+  kind: 'read'
+  toolCallId?: string
+  managedApprovalRequired?: boolean
+  intention: string
+  path: string
+  resolvedPath?: string
+  requestSandboxBypass?: boolean
+  requestSandboxBypassReason?: string
+}
+type PermissionRequestShell = {
+  kind: 'shell'
+  toolCallId?: string
+  managedApprovalRequired?: boolean
+  fullCommandText: string
+  intention: string
+  commands: PermissionRequestShellCommand[]
+  commandSegments?: PermissionRequestShellCommandSegment[]
+  possiblePaths: string[]
+  resolvedWorkingDirectory?: string
+  resolvedPaths?: Record<string, string>
+  possibleUrls: PermissionRequestShellPossibleUrl[]
+  hasWriteFileRedirection: boolean
+  canOfferSessionApproval: boolean
+  warning?: string
+  requestSandboxBypass?: boolean
+  requestSandboxPermissive?: boolean
+  requestSandboxBypassReason?: string
+}
+type PermissionRequestShellCommand = {
+  identifier: string
+  readOnly: boolean
+}
+type PermissionRequestShellCommandSegment = {
+  identifier: string
+  fullCommandText: string
+}
+type PermissionRequestShellPossibleUrl = {
+  url: string
+}
+type PermissionRequestUrl = {
+  kind: 'url'
+  toolCallId?: string
+  managedApprovalRequired?: boolean
+  intention: string
+  url: string
+  redirectedFrom?: string
+  requestSandboxBypass?: boolean
+  requestSandboxBypassReason?: string
+}
+type PermissionRequestWrite = {
+  kind: 'write'
+  toolCallId?: string
+  managedApprovalRequired?: boolean
+  intention: string
+  fileName: string
+  resolvedPath?: string
+  diff: string
+  newFileContents?: string
+  canOfferSessionApproval: boolean
+  requestSandboxBypass?: boolean
+  requestSandboxBypassReason?: string
+}
+type PermissionResult =
+  | PermissionApproved
+  | PermissionApprovedForSession
+  | PermissionApprovedForLocation
+  | PermissionCancelled
+  | PermissionDeniedByRules
+  | PermissionDeniedNoApprovalRuleAndCouldNotRequestFromUser
+  | PermissionDeniedInteractivelyByUser
+  | PermissionDeniedByContentExclusionPolicy
+  | PermissionDeniedByPermissionRequestHook
+type PermissionRule = {
+  kind: string
+  argument: string | null
+}
+type PermissionsChangedData = {
+  previousMode?: PermissionMode
+  mode?: PermissionMode
+  assistedApprovalModel?: string
+}
+type PermissionsChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.permissions_changed'
+  data: PermissionsChangedData
+}
+type PersistedBinaryImage = {
+  type: PersistedBinaryImageType
+  data: string
+  mimeType: string
+  description?: string
+  metadata?: Record<string, unknown>
+}
+type PersistedBinaryImageType = 'image' | 'resource'
+type PersistedBinaryResult = PersistedBinaryImage | OmittedBinaryResult | BinaryAssetReference
+type PlanChangedData = {
+  operation: PlanChangedOperation
+}
+type PlanChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.plan_changed'
+  data: PlanChangedData
+}
+type PlanChangedOperation = 'create' | 'update' | 'delete'
+type PromptCacheBreakData = {
+  primaryReason: string
+  contributingReasons: string[]
+  beforeRequest?: unknown
+  afterRequest?: unknown
+  survivedTokens: number
+  frontierTokens: number
+  shortfallTokens: number
+  retentionRatio: number
+  modelFrom?: string
+  modelTo?: string
+  toolsAdded?: string[]
+  toolsRemoved?: string[]
+  toolsRedefined?: string[]
+  toolsAddedRaw?: string[]
+  toolsRemovedRaw?: string[]
+  toolsRedefinedRaw?: string[]
+  toolsReordered?: boolean
+  systemSegmentsChanged?: string[]
+  cacheConfigChangedFields?: string[]
+  rewriteMessageIndex?: number
+  rewriteShape?: string
+  rewriteSource?: string[]
+  agentName?: string
+}
+type PromptCacheBreakEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'prompt_cache_break'
+  data: PromptCacheBreakData
+}
+type ReasoningSummary = 'none' | 'concise' | 'detailed'
+type RecommendedAutoTier = 'efficiency' | 'balance' | 'intelligence'
+type RemediationAction =
+  'sign_in' | 'switch_account' | 'show_account' | 'review_sandbox_policy' | 'allow_sandbox_outbound'
+type RemoteSteerableChangedData = {
+  remoteSteerable: boolean
+}
+type RemoteSteerableChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.remote_steerable_changed'
+  data: RemoteSteerableChangedData
+}
+type ResumeData = {
+  resumeTime: string
+  eventCount: number
+  eventsFileSizeBytes?: number
+  selectedModel?: string
+  reasoningEffort?: string
+  reasoningSummary?: ReasoningSummary
+  verbosity?: Verbosity
+  contextTier?: ContextTier$1 | null
+  autoTier?: AutoTier
+  sessionLimits?: SessionLimitsConfig | null
+  context?: WorkingDirectoryContext
+  alreadyInUse?: boolean
+  sessionWasActive?: boolean
+  remoteSteerable?: boolean
+  continuePendingWork?: boolean
+}
+type ResumeEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.resume'
+  data: ResumeData
+}
+type SamplingCompletedData = {
+  requestId: string
+}
+type SamplingCompletedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'sampling.completed'
+  data: SamplingCompletedData
+}
+type SamplingRequestedData = {
+  requestId: string
+  serverName: string
+  mcpRequestId: unknown
+}
+type SamplingRequestedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'sampling.requested'
+  data: SamplingRequestedData
+}
+type SandboxAttestation = 'spawn_succeeded' | 'unsupported' | 'builtin_policy_checked'
+type SandboxBackend = 'seatbelt' | 'bubblewrap' | 'process_container' | 'unsupported'
+type SandboxBypassSource = 'model_requested' | 'user_prompted' | 'prompt_unavailable'
+type SandboxControl = 'process' | 'filesystem' | 'network' | 'routing' | 'bypass' | 'credentials' | 'platform'
+type SandboxDecisionData =
+  | {
+      control: SandboxControl
+      outcome: SandboxOutcome
+      toolCallId?: string | null
+      platform: SandboxPlatform
+      backend: SandboxBackend
+      policySource: SandboxPolicySource
+      enforcementPoint: SandboxEnforcementPoint
+      readwritePathsCount: number
+      readonlyPathsCount: number
+      deniedPathsCount: number
+      addCurrentWorkingDirectory: boolean
+      allowOutbound: boolean
+      allowLocalNetwork: boolean
+      proxyMode: SandboxProxyMode
+      allowBypass: boolean
+      gitAuth: boolean
+      ghAuth: boolean
+      keychainAccess: boolean
+      effectiveFilesystemPolicy?: SandboxFilesystemPolicyDetails | null
+      degradationReason?: SandboxDegradationReason | null
+      kind: 'policy_resolved'
+    }
+  | {
+      control: SandboxControl
+      outcome: SandboxOutcome
+      toolCallId?: string | null
+      platform: SandboxPlatform
+      backend: SandboxBackend
+      enforcementPoint: SandboxEnforcementPoint
+      durationMs: number
+      degradationReason?: SandboxDegradationReason | null
+      kind: 'spawn_completed'
+    }
+  | {
+      control: SandboxControl
+      outcome: SandboxOutcome
+      toolCallId?: string | null
+      platform: SandboxPlatform
+      backend: SandboxBackend
+      enforcementPoint: SandboxEnforcementPoint
+      attestation?: SandboxAttestation | null
+      command?: string | null
+      kind: 'enforcement_state'
+    }
+  | {
+      control: SandboxControl
+      outcome: SandboxOutcome
+      toolCallId?: string | null
+      platform: SandboxPlatform
+      enforcementPoint: SandboxEnforcementPoint
+      denialClass: SandboxDenialClass
+      attestation: SandboxAttestation
+      confidence?: SandboxDenialConfidence | null
+      deniedResource?: string | null
+      command?: string | null
+      processName?: string | null
+      kind: 'access_denied'
+    }
+  | {
+      control: SandboxControl
+      outcome: SandboxOutcome
+      toolCallId?: string | null
+      platform: SandboxPlatform
+      enforcementPoint: SandboxEnforcementPoint
+      source: SandboxBypassSource
+      denialClass?: SandboxDenialClass | null
+      confidence?: SandboxDenialConfidence | null
+      deniedResource?: string | null
+      command?: string | null
+      processName?: string | null
+      kind: 'bypass_decided'
+    }
+  | {
+      control: SandboxControl
+      outcome: SandboxOutcome
+      toolCallId?: string | null
+      platform: SandboxPlatform
+      enforcementPoint: SandboxEnforcementPoint
+      source: SandboxBypassSource
+      denialClass?: SandboxDenialClass | null
+      confidence?: SandboxDenialConfidence | null
+      deniedResource?: string | null
+      command?: string | null
+      processName?: string | null
+      kind: 'permissive_retry_decided'
+    }
+  | {
+      control: SandboxControl
+      outcome: SandboxOutcome
+      toolCallId?: string | null
+      platform: SandboxPlatform
+      enforcementPoint: SandboxEnforcementPoint
+      denialClass?: SandboxDenialClass | null
+      confidence?: SandboxDenialConfidence | null
+      deniedResource?: string | null
+      command?: string | null
+      processName?: string | null
+      kind: 'permissive_retry_completed'
+    }
+type SandboxDecisionEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'sandbox.decision'
+  data: SandboxDecisionData
+}
+type SandboxDegradationReason = 'denied_paths_unsupported' | 'unsupported_platform'
+type SandboxDenialClass =
+  | 'filesystem_read'
+  | 'filesystem_write'
+  | 'process_startup'
+  | 'registry_access'
+  | 'ipc_access'
+  | 'process_access'
+  | 'job_access'
+  | 'ui_access'
+  | 'service_access'
+  | 'network_outbound'
+  | 'network_local'
+  | 'network_host'
+  | 'other_access'
+type SandboxDenialConfidence = 'captured' | 'policy_corroborated' | 'sandbox_reported' | 'output_classified'
+type SandboxEnforcementPoint = 'shell' | 'builtin_filesystem' | 'search' | 'web_fetch' | 'mcp' | 'lsp'
+type SandboxFilesystemPolicyDetails = {
+  readwritePaths: string[]
+  readonlyPaths: string[]
+  deniedPaths: string[]
+}
+type SandboxOutcome =
+  | 'resolved'
+  | 'inactive'
+  | 'engaged'
+  | 'succeeded'
+  | 'failed'
+  | 'degraded'
+  | 'denied'
+  | 'approved'
+  | 'declined'
+type SandboxPlatform = 'macos' | 'linux' | 'windows' | 'other'
+type SandboxPolicySource = 'default_policy' | 'user_policy'
+type SandboxProxyMode = 'none' | 'loopback' | 'external'
+type ScheduleCancelledData = {
+  id: number
+}
+type ScheduleCancelledEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.schedule_cancelled'
+  data: ScheduleCancelledData
+}
+type ScheduleCreatedData = {
+  id: number
+  intervalMs?: number
+  cron?: string
+  tz?: string
+  at?: number
+  prompt: string
+  recurring?: boolean
+  selfPaced?: boolean
+  displayPrompt?: string
+  origin?: ScheduleOrigin
+}
+type ScheduleCreatedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.schedule_created'
+  data: ScheduleCreatedData
+}
+type ScheduleOrigin = 'user' | 'model'
+type ScheduleRearmedData = {
+  id: number
+  nextRunAt: number
+}
+type ScheduleRearmedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.schedule_rearmed'
+  data: ScheduleRearmedData
+}
+type SessionEvent$1 =
+  | StartEvent
+  | ResumeEvent
+  | RemoteSteerableChangedEvent
+  | ErrorEvent
+  | IdleEvent
+  | TitleChangedEvent
+  | ScheduleCreatedEvent
+  | ScheduleCancelledEvent
+  | ScheduleRearmedEvent
+  | AutopilotObjectiveChangedEvent
+  | InfoEvent
+  | WarningEvent
+  | ModelChangeEvent
+  | AutoTierRecommendationEvent
+  | AutoTierSwitchFailedEvent
+  | ModeChangedEvent
+  | ModeNoticeDeliveredEvent
+  | SessionLimitsChangedEvent
+  | PermissionsChangedEvent
+  | PlanChangedEvent
+  | TodosChangedEvent
+  | MemoryChangedEvent
+  | WorkspaceFileChangedEvent
+  | HandoffEvent
+  | TruncationEvent
+  | SnapshotRewindEvent
+  | ShutdownEvent
+  | UsageCheckpointEvent
+  | ContextChangedEvent
+  | UsageInfoEvent
+  | ContextClearedEvent
+  | CompactionStartEvent
+  | CompactionCompleteEvent
+  | TaskCompleteEvent
+  | CompletionReceiptEvent
+  | FusionRouteStartedEvent
+  | FusionRouteFailedEvent
+  | FusionResolvedEvent
+  | FusionHandoffEvent
+  | FusionCommitStartedEvent
+  | FusionCompletedEvent
+  | UserMessageEvent
+  | PendingMessagesModifiedEvent
+  | AssistantTurnStartEvent
+  | AssistantTurnRetryEvent
+  | AgentInterruptedEvent
+  | AssistantIntentEvent
+  | AssistantFusionPhaseStartedEvent
+  | AssistantFusionPhaseActivityEvent
+  | AssistantFusionPhaseCompletedEvent
+  | AssistantFusionPhaseFailedEvent
+  | AssistantServerToolProgressEvent
+  | AssistantReasoningEvent
+  | AssistantReasoningDeltaEvent
+  | AssistantToolCallDeltaEvent
+  | AssistantStreamingDeltaEvent
+  | AssistantMessageEvent$1
+  | AssistantMessageStartEvent
+  | AssistantMessageDeltaEvent
+  | AssistantTurnEndEvent
+  | AssistantIdleEvent
+  | AssistantUsageEvent
+  | PromptCacheBreakEvent
+  | ModelCallFailureEvent
+  | ModelCallFinishedEvent
+  | ModelCallStartEvent
+  | AbortEvent
+  | ToolUserRequestedEvent
+  | ToolExecutionStartEvent
+  | ToolExecutionPartialResultEvent
+  | ToolExecutionProgressEvent
+  | ToolExecutionCompleteEvent
+  | ToolSearchActivatedEvent
+  | SkillInvokedEvent
+  | SkillInvokedRefEvent
+  | SkillContextDeliveredEvent
+  | SkillContextDeliveredRefEvent
+  | SandboxDecisionEvent
+  | SubagentStartedEvent
+  | SubagentConfiguredEvent
+  | SubagentCompletedEvent
+  | SubagentFailedEvent
+  | SubagentSelectedEvent
+  | SubagentDeselectedEvent
+  | HookStartEvent
+  | HookEndEvent
+  | HookProgressEvent
+  | BinaryAssetEvent
+  | SystemMessageEvent
+  | SystemNotificationEvent
+  | PermissionRequestedEvent
+  | PermissionCompletedEvent
+  | PermissionCarriedForwardEvent
+  | PermissionMessageAuthorizationEvent
+  | PermissionMessageAuthorizationReadEvent
+  | PermissionMessageAuthorizationDegradedEvent
+  | PermissionAssentDetectedEvent
+  | PermissionContextualAuthorizationEvent
+  | UserInputRequestedEvent
+  | UserInputCompletedEvent
+  | ElicitationRequestedEvent
+  | ElicitationCompletedEvent
+  | SamplingRequestedEvent
+  | SamplingCompletedEvent
+  | McpOauthRequiredEvent
+  | McpOauthCompletedEvent
+  | McpHeadersRefreshRequiredEvent
+  | McpHeadersRefreshCompletedEvent
+  | CustomNotificationEvent
+  | UIEphemeralQueryEvent
+  | ExternalToolRequestedEvent
+  | ExternalToolCompletedEvent
+  | CommandQueuedEvent
+  | CommandExecuteEvent
+  | CommandCompletedEvent
+  | AutoModeSwitchRequestedEvent
+  | AutoModeSwitchCompletedEvent
+  | SessionLimitsExhaustedRequestedEvent
+  | SessionLimitsExhaustedCompletedEvent
+  | AutoModeResolvedEvent
+  | ManagedSettingsResolvedEvent
+  | ManagedSettingsEnforcedEvent
+  | CommandsChangedEvent
+  | CapabilitiesChangedEvent
+  | ExitPlanModeRequestedEvent
+  | ExitPlanModeCompletedEvent
+  | ToolsUpdatedEvent
+  | BackgroundTasksChangedEvent
+  | FactoryRunUpdatedEvent
+  | FactoryRunStartedEvent
+  | FactoryRunSettledEvent
+  | SkillsLoadedEvent
+  | CustomAgentsUpdatedEvent
+  | McpServersLoadedEvent
+  | McpServerStatusChangedEvent
+  | McpServerRemovedEvent
+  | McpServerNeedsReconnectEvent
+  | McpToolsListChangedEvent
+  | McpResourcesListChangedEvent
+  | McpPromptsListChangedEvent
+  | ExtensionsLoadedEvent
+  | CanvasOpenedEvent
+  | CanvasRegistryChangedEvent
+  | CanvasClosedEvent
+  | CanvasUnavailableEvent
+  | CanvasRecordedEvent
+  | CanvasRemovedEvent
+  | ExtensionsAttachmentsPushedEvent
+  | McpAppToolCallCompleteEvent
+type SessionLimitsChangedData = {
+  sessionLimits: SessionLimitsConfig | null
+}
+type SessionLimitsChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.session_limits_changed'
+  data: SessionLimitsChangedData
+}
+type SessionLimitsConfig = {
+  maxAiCredits?: number
+}
+type SessionLimitsExhaustedCompletedData = {
+  requestId: string
+  response: SessionLimitsExhaustedResponse
+}
+type SessionLimitsExhaustedCompletedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session_limits_exhausted.completed'
+  data: SessionLimitsExhaustedCompletedData
+}
+type SessionLimitsExhaustedRequestedData = {
+  requestId: string
+  usedAiCredits: number
+  maxAiCredits: number
+}
+type SessionLimitsExhaustedRequestedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session_limits_exhausted.requested'
+  data: SessionLimitsExhaustedRequestedData
+}
+type SessionLimitsExhaustedResponse = {
+  action: SessionLimitsExhaustedResponseAction
+  additionalAiCredits?: number
+  maxAiCredits?: number
+}
+type SessionLimitsExhaustedResponseAction = 'add' | 'set' | 'unset' | 'cancel'
+type SessionMode = 'interactive' | 'plan' | 'autopilot'
+type ShutdownAgentMetric = {
+  agentName?: string
+  agentDisplayName?: string
+  totalApiDurationMs: number
+  totalNanoAiu: number
+  modelMetrics: Record<string, ShutdownModelMetric>
+}
+type ShutdownCodeChanges = {
+  linesAdded: number
+  linesRemoved: number
+  filesModified: string[]
+}
+type ShutdownData = {
+  shutdownType: ShutdownType
+  errorReason?: string
+  totalPremiumRequests?: number
+  totalNanoAiu?: number
+  tokenDetails?: Record<string, ShutdownTokenDetail>
+  totalApiDurationMs: number
+  sessionStartTime: number
+  eventsFileSizeBytes?: number
+  codeChanges: ShutdownCodeChanges
+  modelMetrics: Record<string, ShutdownModelMetric>
+  agentMetrics?: Record<string, ShutdownAgentMetric>
+  currentModel?: string
+  currentTokens?: number
+  systemTokens?: number
+  conversationTokens?: number
+  toolDefinitionsTokens?: number
+}
+type ShutdownEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.shutdown'
+  data: ShutdownData
+}
+type ShutdownModelMetric = {
+  requests: ShutdownModelMetricRequests
+  usage: ShutdownModelMetricUsage
+  totalNanoAiu?: number
+  tokenDetails?: Record<string, ShutdownModelMetricTokenDetail>
+}
+type ShutdownModelMetricRequests = {
+  count?: number
+  cost?: number
+}
+type ShutdownModelMetricTokenDetail = {
+  tokenCount: number
+}
+type ShutdownModelMetricUsage = {
+  inputTokens: number
+  outputTokens: number
+  cacheReadTokens: number
+  cacheWriteTokens: number
+  reasoningTokens?: number
+}
+type ShutdownTokenDetail = {
+  tokenCount: number
+}
+type ShutdownType = 'routine' | 'error'
+type SkillContextDeliveredData = {
+  content: string
+  source: string
+  interactionId?: string
+}
+type SkillContextDeliveredEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'skill.context_delivered'
+  data: SkillContextDeliveredData
+}
+type SkillContextDeliveredRefData = {
+  contentId: string
+  prefix?: string
+  suffix?: string
+  source: string
+  interactionId?: string
+}
+type SkillContextDeliveredRefEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'skill.context_delivered_ref'
+  data: SkillContextDeliveredRefData
+}
+type SkillInvokedData = {
+  name: string
+  model?: string
+  path: string
+  content: string
+  allowedTools?: string[]
+  disableModelInvocation?: boolean
+  source?: string
+  pluginName?: string
+  pluginVersion?: string
+  description?: string
+  trigger?: SkillInvokedTrigger
+}
+type SkillInvokedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'skill.invoked'
+  data: SkillInvokedData
+}
+type SkillInvokedRefData = {
+  name: string
+  model?: string
+  path: string
+  contentId: string
+  contentLength: number
+  allowedTools?: string[]
+  disableModelInvocation?: boolean
+  source?: string
+  pluginName?: string
+  pluginVersion?: string
+  description?: string
+  trigger?: SkillInvokedTrigger
+}
+type SkillInvokedRefEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'skill.invoked_ref'
+  data: SkillInvokedRefData
+}
+type SkillInvokedTrigger = 'user-invoked' | 'agent-invoked' | 'context-load'
+type SkillsLoadedData = {
+  skills: SkillsLoadedSkill[]
+}
+type SkillsLoadedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.skills_loaded'
+  data: SkillsLoadedData
+}
+type SkillsLoadedSkill = {
+  name: string
+  commandName?: string
+  description: string
+  source: SkillSource
+  userInvocable: boolean
+  enabled: boolean
+  path?: string
+  argumentHint?: string
+}
+type SkillSource =
+  'project' | 'inherited' | 'personal-copilot' | 'personal-agents' | 'plugin' | 'custom' | 'builtin' | 'sdk'
+type SnapshotRewindData = {
+  upToEventId: string
+  eventsRemoved: number
+}
+type SnapshotRewindEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.snapshot_rewind'
+  data: SnapshotRewindData
+}
+type StartData = {
+  sessionId: string
+  version: number
+  producer: string
+  copilotVersion: string
+  startTime: string
+  selectedModel?: string
+  reasoningEffort?: string
+  reasoningSummary?: ReasoningSummary
+  verbosity?: Verbosity
+  contextTier?: ContextTier$1 | null
+  autoTier?: AutoTier
+  sessionLimits?: SessionLimitsConfig
+  context?: WorkingDirectoryContext
+  githubMcpToolConfig?: GitHubMcpToolConfig$1
+  alreadyInUse?: boolean
+  remoteSteerable?: boolean
+  detachedFromSpawningParentSessionId?: string
+}
+type StartEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.start'
+  data: StartData
+}
+type SubagentCompletedData = {
+  toolCallId: string
+  agentName: string
+  agentDisplayName: string
+  model?: string
+  firstDispatchedModel?: string
+  configuredModelPreference?: string
+  explicitModelOverride?: string
+  explicitModelMatchesPreference?: boolean
+  modelOverrideReason?: string
+  modelSelectionSource?: SubagentModelSelectionSource
+  configuredModelMatchesActual?: boolean
+  totalToolCalls?: number
+  totalTokens?: number
+  durationMs?: number
+  cancelled?: boolean
+}
+type SubagentCompletedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'subagent.completed'
+  data: SubagentCompletedData
+}
+type SubagentConfiguredData = {
+  model: string
+  reasoningEffort?: string
+  contextTier?: string
+  multiTurn: boolean
+}
+type SubagentConfiguredEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'subagent.configured'
+  data: SubagentConfiguredData
+}
+type SubagentDeselectedData = {}
+type SubagentDeselectedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'subagent.deselected'
+  data: SubagentDeselectedData
+}
+type SubagentFailedData = {
+  toolCallId: string
+  agentName: string
+  agentDisplayName: string
+  error: string
+  model?: string
+  firstDispatchedModel?: string
+  configuredModelPreference?: string
+  explicitModelOverride?: string
+  explicitModelMatchesPreference?: boolean
+  modelOverrideReason?: string
+  modelSelectionSource?: SubagentModelSelectionSource
+  configuredModelMatchesActual?: boolean
+  totalToolCalls?: number
+  totalTokens?: number
+  durationMs?: number
+}
+type SubagentFailedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'subagent.failed'
+  data: SubagentFailedData
+}
+type SubagentModelSelectionSource =
+  | 'explicit_override'
+  | 'configured_required'
+  | 'configured_preference'
+  | 'complementary_default'
+  | 'session_inheritance'
+  | 'agent_definition_default'
+  | 'runtime_policy'
+type SubagentSelectedData = {
+  agentName: string
+  agentDisplayName: string
+  tools: string[] | null
+}
+type SubagentSelectedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'subagent.selected'
+  data: SubagentSelectedData
+}
+type SubagentStartedData = {
+  toolCallId: string
+  agentName: string
+  agentDisplayName: string
+  agentDescription: string
+  model?: string
+  taskModelSource?: SubagentTaskModelSource
+  modelSelectionSource?: SubagentModelSelectionSource
+  factoryRunId?: string
+  parentId?: string
+  resumable?: boolean
+  agentType?: string
+  executionMode?: string
+}
+type SubagentStartedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'subagent.started'
+  data: SubagentStartedData
+}
+type SubagentTaskModelSource =
+  'task_argument' | 'subagent_configuration' | 'custom_agent_definition' | 'unset'
+type SystemMessageData = {
+  content: string
+  interactionId?: string
+  role: SystemMessageRole
+  name?: string
+  metadata?: SystemMessageMetadata
+}
+type SystemMessageEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'system.message'
+  data: SystemMessageData
+}
+type SystemMessageMetadata = {
+  promptVersion?: string
+  variables?: Record<string, unknown>
+}
+type SystemMessageRole = 'system' | 'developer'
+type SystemNotification =
+  | SystemNotificationAgentCompleted
+  | SystemNotificationAgentIdle
+  | SystemNotificationNewInboxMessage
+  | SystemNotificationShellCompleted
+  | SystemNotificationShellDetachedCompleted
+  | SystemNotificationInstructionDiscovered
+  | SystemNotificationFactoryCompleted
+  | SystemNotificationUnclassified
+type SystemNotificationAgentCompleted = {
+  type: 'agent_completed'
+  agentId: string
+  displayName?: string
+  agentType: string
+  status: SystemNotificationAgentCompletedStatus
+  description?: string
+  prompt?: string
+}
+type SystemNotificationAgentCompletedStatus = 'completed' | 'failed'
+type SystemNotificationAgentIdle = {
+  type: 'agent_idle'
+  agentId: string
+  displayName?: string
+  agentType: string
+  description?: string
+}
+type SystemNotificationData = {
+  content: string
+  kind: SystemNotification
+}
+type SystemNotificationEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'system.notification'
+  data: SystemNotificationData
+}
+type SystemNotificationFactoryCompleted = {
+  type: 'factory_completed'
+  runId: string
+  factoryName: string
+  status: SystemNotificationFactoryCompletedStatus
+  consumedSubagents: number
+  elapsedMs: number
+  consumedNanoAiu: number
+  attempt: number
+  resultPreview?: string
+  failure?: unknown
+  retryGuidance?: string
+  pauseInfo?: SystemNotificationFactoryPauseInfo
+}
+type SystemNotificationFactoryCompletedStatus = 'completed' | 'halted' | 'paused' | 'cancelled' | 'error'
+type SystemNotificationFactoryPauseInfo =
+  | {
+      type: 'user'
+    }
+  | {
+      key: string
+      type: 'checkpoint'
+    }
+type SystemNotificationInstructionDiscovered = {
+  type: 'instruction_discovered'
+  sourcePath: string
+  triggerFile: string
+  triggerTool: string
+  description?: string
+}
+type SystemNotificationNewInboxMessage = {
+  type: 'new_inbox_message'
+  entryId: string
+  senderName: string
+  senderType: string
+  summary: string
+}
+type SystemNotificationShellCompleted = {
+  type: 'shell_completed'
+  shellId: string
+  exitCode?: number
+  description?: string
+}
+type SystemNotificationShellDetachedCompleted = {
+  type: 'shell_detached_completed'
+  shellId: string
+  description?: string
+}
+type SystemNotificationUnclassified = {
+  type: 'unclassified'
+  metadata?: unknown
+}
+type TaskCompleteData = {
+  summary?: string
+  success?: boolean
+  outcome?: TaskCompletionOutcome
+  reason?: string
+  objectiveId?: number
+}
+type TaskCompleteEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.task_complete'
+  data: TaskCompleteData
+}
+type TaskCompletionOutcome = 'completed' | 'continue' | 'blocked'
+type TitleChangedData = {
+  title: string
+}
+type TitleChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.title_changed'
+  data: TitleChangedData
+}
+type TodosChangedData = {}
+type TodosChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.todos_changed'
+  data: TodosChangedData
+}
+type ToolExecutionCompleteContent =
+  | ToolExecutionCompleteContentText
+  | ToolExecutionCompleteContentTerminal
+  | ToolExecutionCompleteContentShellExit
+  | ToolExecutionCompleteContentImage
+  | ToolExecutionCompleteContentAudio
+  | ToolExecutionCompleteContentResourceLink
+  | ToolExecutionCompleteContentResource
+type ToolExecutionCompleteContentAudio = {
+  type: 'audio'
+  data: string
+  mimeType: string
+}
+type ToolExecutionCompleteContentImage = {
+  type: 'image'
+  data: string
+  mimeType: string
+}
+type ToolExecutionCompleteContentResource = {
+  type: 'resource'
+  resource: ToolExecutionCompleteContentResourceDetails
+}
+type ToolExecutionCompleteContentResourceDetails = EmbeddedTextResourceContents | EmbeddedBlobResourceContents
+type ToolExecutionCompleteContentResourceLink = {
+  icons?: ToolExecutionCompleteContentResourceLinkIcon[]
+  name: string
+  title?: string
+  uri: string
+  description?: string
+  mimeType?: string
+  size?: number
+  type: 'resource_link'
+}
+type ToolExecutionCompleteContentResourceLinkIcon = {
+  src: string
+  mimeType?: string
+  sizes?: string[]
+  theme?: ToolExecutionCompleteContentResourceLinkIconTheme
+}
+type ToolExecutionCompleteContentResourceLinkIconTheme = 'light' | 'dark'
+type ToolExecutionCompleteContentShellExit = {
+  type: 'shell_exit'
+  shellId: string
+  exitCode: number
+  cwd?: string
+  outputPreview?: string
+  outputTruncated?: boolean
+  outputFilePath?: string
+}
+type ToolExecutionCompleteContentTerminal = {
+  type: 'terminal'
+  text: string
+  exitCode?: number
+  cwd?: string
+}
+type ToolExecutionCompleteContentText = {
+  type: 'text'
+  text: string
+}
+type ToolExecutionCompleteData = {
+  toolCallId: string
+  success: boolean
+  model?: string
+  mcpMeta?: unknown
+  interactionId?: string
+  rte?: boolean
+  isUserRequested?: boolean
+  result?: ToolExecutionCompleteResult
+  error?: ToolExecutionCompleteError
+  toolTelemetry?: Record<string, unknown>
+  turnId?: string
+  toolDescription?: ToolExecutionCompleteToolDescription
+  sandboxed?: boolean
+  shellExecution?: ToolExecutionCompleteShellExecution
+  parentToolCallId?: string
+  fusion?: FusionAttribution
+}
+type ToolExecutionCompleteError = {
+  message: string
+  code?: string
+  remediation?: RemediationAction
+}
+type ToolExecutionCompleteEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'tool.execution_complete'
+  data: ToolExecutionCompleteData
+}
+type ToolExecutionCompleteResult = {
+  content: string
+  detailedContent?: string
+  contents?: ToolExecutionCompleteContent[]
+  binaryResultsForLlm?: PersistedBinaryResult[]
+  uiResource?: ToolExecutionCompleteUIResource
+  structuredContent?: unknown
+  citableSources?: CitableSource[]
+  mcpMeta?: unknown
+}
+type ToolExecutionCompleteShellExecution = {
+  exitCode: number
+}
+type ToolExecutionCompleteToolDescription = {
+  name: string
+  description?: string
+  _meta?: ToolExecutionCompleteToolDescriptionMeta
+}
+type ToolExecutionCompleteToolDescriptionMeta = {
+  ui?: ToolExecutionCompleteToolDescriptionMetaUI
+}
+type ToolExecutionCompleteToolDescriptionMetaUI = {
+  resourceUri?: string
+  visibility?: ToolExecutionCompleteToolDescriptionMetaUIVisibility[]
+}
+type ToolExecutionCompleteToolDescriptionMetaUIVisibility = 'model' | 'app'
+type ToolExecutionCompleteUIResource = {
+  uri: string
+  mimeType: string
+  text?: string
+  blob?: string
+  _meta?: ToolExecutionCompleteUIResourceMeta
+}
+type ToolExecutionCompleteUIResourceMeta = {
+  ui?: ToolExecutionCompleteUIResourceMetaUI
+}
+type ToolExecutionCompleteUIResourceMetaUI = {
+  csp?: ToolExecutionCompleteUIResourceMetaUICsp
+  permissions?: ToolExecutionCompleteUIResourceMetaUIPermissions
+  domain?: string
+  prefersBorder?: boolean
+}
+type ToolExecutionCompleteUIResourceMetaUICsp = {
+  connectDomains?: string[]
+  resourceDomains?: string[]
+  frameDomains?: string[]
+  baseUriDomains?: string[]
+}
+type ToolExecutionCompleteUIResourceMetaUIPermissions = {
+  camera?: ToolExecutionCompleteUIResourceMetaUIPermissionsCamera
+  microphone?: ToolExecutionCompleteUIResourceMetaUIPermissionsMicrophone
+  geolocation?: ToolExecutionCompleteUIResourceMetaUIPermissionsGeolocation
+  clipboardWrite?: ToolExecutionCompleteUIResourceMetaUIPermissionsClipboardWrite
+}
+type ToolExecutionCompleteUIResourceMetaUIPermissionsCamera = Record<string, unknown>
+type ToolExecutionCompleteUIResourceMetaUIPermissionsClipboardWrite = Record<string, unknown>
+type ToolExecutionCompleteUIResourceMetaUIPermissionsGeolocation = Record<string, unknown>
+type ToolExecutionCompleteUIResourceMetaUIPermissionsMicrophone = Record<string, unknown>
+type ToolExecutionPartialData = {
+  toolCallId: string
+  partialOutput: string
+}
+type ToolExecutionPartialResultEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'tool.execution_partial_result'
+  data: ToolExecutionPartialData
+}
+type ToolExecutionProgressData = {
+  toolCallId: string
+  progressMessage: string
+}
+type ToolExecutionProgressEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'tool.execution_progress'
+  data: ToolExecutionProgressData
+}
+type ToolExecutionStartData = {
+  toolCallId: string
+  toolName: string
+  arguments?: unknown
+  shellToolInfo?: ToolExecutionStartShellToolInfo
+  model?: string
+  rte?: boolean
+  mcpServerName?: string
+  mcpConfigServerName?: string
+  mcpToolName?: string
+  mcpTransport?: McpServerTransport
+  mcpConfigSource?: McpServerSource
+  turnId?: string
+  displayVerbatim?: boolean
+  toolDescription?: ToolExecutionStartToolDescription
+  parentToolCallId?: string
+  fusion?: FusionAttribution
+}
+type ToolExecutionStartEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'tool.execution_start'
+  data: ToolExecutionStartData
+}
+type ToolExecutionStartShellToolInfo = {
+  possiblePaths: string[]
+  hasWriteFileRedirection: boolean
+  displayCommand?: string
+}
+type ToolExecutionStartToolDescription = {
+  name: string
+  description?: string
+  _meta?: ToolExecutionStartToolDescriptionMeta
+}
+type ToolExecutionStartToolDescriptionMeta = {
+  ui?: ToolExecutionStartToolDescriptionMetaUI
+}
+type ToolExecutionStartToolDescriptionMetaUI = {
+  resourceUri?: string
+  visibility?: ToolExecutionStartToolDescriptionMetaUIVisibility[]
+}
+type ToolExecutionStartToolDescriptionMetaUIVisibility = 'model' | 'app'
+type ToolSearchActivatedData = {
+  strategy: string
+  toolNames: string[]
+}
+type ToolSearchActivatedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'tool_search.activated'
+  data: ToolSearchActivatedData
+}
+type ToolsUpdatedData = {
+  model: string
+}
+type ToolsUpdatedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.tools_updated'
+  data: ToolsUpdatedData
+}
+type ToolUserRequestedData = {
+  toolCallId: string
+  toolName: string
+  arguments?: unknown
+}
+type ToolUserRequestedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'tool.user_requested'
+  data: ToolUserRequestedData
+}
+type TruncationData = {
+  tokenLimit: number
+  preTruncationTokensInMessages: number
+  preTruncationMessagesLength: number
+  postTruncationTokensInMessages: number
+  postTruncationMessagesLength: number
+  tokensRemovedDuringTruncation: number
+  messagesRemovedDuringTruncation: number
+  performedBy: string
+}
+type TruncationEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.truncation'
+  data: TruncationData
+}
+type UIEphemeralQueryData = {
+  requestId: string
+  phase: UIEphemeralQueryPhase
+  chunk?: string
+  answer?: string
+  error?: string
+}
+type UIEphemeralQueryEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'ui.ephemeral_query'
+  data: UIEphemeralQueryData
+}
+type UIEphemeralQueryPhase = 'started' | 'chunk' | 'completed' | 'failed' | 'aborted'
+type UsageCheckpointData = {
+  totalNanoAiu: number
+  totalPremiumRequests?: number
+  modelCacheState?: UsageCheckpointModelCacheState[]
+  promptCacheBreakState?: unknown[]
+}
+type UsageCheckpointEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.usage_checkpoint'
+  data: UsageCheckpointData
+}
+type UsageCheckpointModelCacheState = {
+  modelId: string
+  cacheExpiresAt: string
+  cacheTtlSeconds: number
+}
+type UsageInfoData = {
+  tokenLimit: number
+  currentTokens: number
+  messagesLength: number
+  systemTokens?: number
+  conversationTokens?: number
+  toolDefinitionsTokens?: number
+  isInitial?: boolean
+}
+type UsageInfoEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'session.usage_info'
+  data: UsageInfoData
+}
+type UserInputCompletedData = {
+  requestId: string
+  answer?: string
+  wasFreeform?: boolean
+}
+type UserInputCompletedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'user_input.completed'
+  data: UserInputCompletedData
+}
+type UserInputRequestedData = {
+  requestId: string
+  question: string
+  choices?: string[]
+  allowFreeform?: boolean
+  toolCallId?: string
+}
+type UserInputRequestedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral: true
+  agentId?: string
+  type: 'user_input.requested'
+  data: UserInputRequestedData
+}
+type UserMessageAgentMode = 'interactive' | 'plan' | 'autopilot' | 'shell'
+type UserMessageData = {
+  content: string
+  messageId?: string
+  transformedContent?: string
+  attachments?: Attachment[]
+  supportedNativeDocumentMimeTypes?: string[]
+  nativeDocumentPathFallbackPaths?: string[]
+  source?: string
+  delivery?: UserMessageDelivery
+  agentMode?: UserMessageAgentMode
+  isAutopilotContinuation?: boolean
+  interactionId?: string
+  turnId?: string
+  parentAgentTaskId?: string
+}
+type UserMessageDelivery = 'idle' | 'steering' | 'queued'
+type UserMessageEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'user.message'
+  data: UserMessageData
+}
+type UserToolSessionApproval =
+  | UserToolSessionApprovalCommands
+  | UserToolSessionApprovalRead
+  | UserToolSessionApprovalWrite
+  | UserToolSessionApprovalMcp
+  | UserToolSessionApprovalMemory
+  | UserToolSessionApprovalCustomTool
+  | UserToolSessionApprovalExtensionManagement
+  | UserToolSessionApprovalFactory
+  | UserToolSessionApprovalExtensionPermissionAccess
+  | UserToolSessionApprovalExtensionEnvAccess
+type UserToolSessionApprovalCommands = {
+  kind: 'commands'
+  commandIdentifiers: string[]
+}
+type UserToolSessionApprovalCustomTool = {
+  kind: 'custom-tool'
+  toolName: string
+}
+type UserToolSessionApprovalExtensionEnvAccess = {
+  kind: 'extension-env-access'
+  extensionName: string
+  environmentVariables: string[]
+}
+type UserToolSessionApprovalExtensionManagement = {
+  kind: 'extension-management'
+  operation?: string
+}
+type UserToolSessionApprovalExtensionPermissionAccess = {
+  kind: 'extension-permission-access'
+  extensionName: string
+}
+type UserToolSessionApprovalFactory = {
+  kind: 'factory'
+  approvalKey?: string
+}
+type UserToolSessionApprovalMcp = {
+  kind: 'mcp'
+  serverName: string
+  toolName: string | null
+}
+type UserToolSessionApprovalMemory = {
+  kind: 'memory'
+}
+type UserToolSessionApprovalRead = {
+  kind: 'read'
+}
+type UserToolSessionApprovalWrite = {
+  kind: 'write'
+}
+type Verbosity = 'low' | 'medium' | 'high'
+type WarningData = {
+  warningType: string
+  message: string
+  url?: string
+  remediation?: RemediationAction
+}
+type WarningEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.warning'
+  data: WarningData
+}
+type WorkingDirectoryContext = {
+  cwd: string
+  gitRoot?: string
+  repository?: string
+  hostType?: WorkingDirectoryContextHostType
+  repositoryHost?: string
+  branch?: string
+  headCommit?: string
+  baseCommit?: string
+  pendingGitContext?: boolean
+}
+type WorkingDirectoryContextHostType = 'github' | 'ado'
+type WorkspaceFileChangedData = {
+  path: string
+  operation: WorkspaceFileChangedOperation
+}
+type WorkspaceFileChangedEvent = {
+  id: string
+  timestamp: string
+  parentId: string | null
+  ephemeral?: boolean
+  agentId?: string
+  type: 'session.workspace_file_changed'
+  data: WorkspaceFileChangedData
+}
+type WorkspaceFileChangedOperation = 'create' | 'update'
+
+type AbortResult = {
+  success: boolean
+  error?: string
+}
+type AccountAllUsers = {
+  authInfo: AuthInfo
+  selectionId?: string
+  token?: string
+}
+type AccountGetCurrentAuthResult = {
+  authInfo?: AuthInfo
+  authErrors?: string[]
+}
+type AccountGetQuotaRequest =
+  | unknown
+  | {
+      selectionId?: string
+      gitHubToken?: string
+    }
+type AccountGetQuotaResult = {
+  quotaSnapshots: Record<string, AccountQuotaSnapshot>
+}
+type AccountLoginRequest = {
+  host: string
+  login?: string
+  token: string
+}
+type AccountLoginResult = {
+  storedInVault: boolean
+}
+type AccountLogoutRequest = unknown
+type AccountLogoutResult = {
+  hasMoreUsers: boolean
+}
+type AccountQuotaSnapshot = {
+  isUnlimitedEntitlement: boolean
+  entitlementRequests: number
+  usedRequests: number
+  usageAllowedWithExhaustedQuota: boolean
+  remainingPercentage: number
+  overage: number
+  overageAllowedWithExhaustedQuota: boolean
+  resetDate?: string
+}
+type AdaptiveThinkingSupport = 'unsupported' | 'optional' | 'required' | 'adaptive_only'
+type AgentDiscoveryPath = {
+  path: string
+  scope: AgentDiscoveryPathScope
+  preferredForCreation: boolean
+  projectPath?: string
+}
+type AgentDiscoveryPathList = {
+  paths: AgentDiscoveryPath[]
+}
+type AgentDiscoveryPathScope = 'user' | 'project'
+type AgentGetCurrentResult = {
+  agent: AgentInfo
+}
+type AgentInfo = {
+  name: string
+  displayName: string
+  description: string
+  path?: string
+  id: string
+  source?: AgentInfoSource
+  userInvocable?: boolean
+  disableModelInvocation?: boolean
+  tools?: string[]
+  model?: string
+  models?: string[]
+  modelPolicy?: AgentModelPolicy
+  mcpServers?: Record<string, unknown>
+  skills?: string[]
+  prompt?: string
+}
+type AgentInfoSource = 'user' | 'project' | 'inherited' | 'remote' | 'plugin' | 'builtin'
+type AgentList = {
+  agents: AgentInfo[]
+}
+type AgentRegistryLiveTargetEntry = {
+  schemaVersion: number
+  kind: AgentRegistryLiveTargetEntryKind
+  pid: number
+  host: string
+  port: number
+  sessionId?: string
+  sessionName?: string
+  cwd?: string
+  branch?: string
+  model?: string
+  status?: AgentRegistryLiveTargetEntryStatus
+  attentionKind?: AgentRegistryLiveTargetEntryAttentionKind
+  statusRevision?: number
+  lastTerminalEvent?: AgentRegistryLiveTargetEntryLastTerminalEvent
+  startedAt: string
+  copilotVersion: string
+  lastSeenMs: number
+  token?: string | null
+}
+type AgentRegistryLiveTargetEntryAttentionKind =
+  'error' | 'permission' | 'exit_plan' | 'elicitation' | 'user_input'
+type AgentRegistryLiveTargetEntryKind = 'ui-server' | 'managed-server'
+type AgentRegistryLiveTargetEntryLastTerminalEvent = 'turn_end' | 'abort'
+type AgentRegistryLiveTargetEntryStatus = 'working' | 'waiting' | 'done' | 'attention'
+type AgentRegistryLogCapture = {
+  enabled: boolean
+  path?: string
+  openError?: string
+  openErrorReason?: AgentRegistryLogCaptureOpenErrorReason
+}
+type AgentRegistryLogCaptureOpenErrorReason = 'permission' | 'disk_full' | 'other'
+type AgentRegistrySpawnError = {
+  kind: 'spawn-error'
+  message: string
+  code?: string
+}
+type AgentRegistrySpawnPermissionMode = 'default' | 'yolo'
+type AgentRegistrySpawnRegistryTimeout = {
+  kind: 'registry-timeout'
+  childPid: number
+  logCapture?: AgentRegistryLogCapture
+}
+type AgentRegistrySpawnRequest = {
+  cwd: string
+  agentName?: string
+  model?: string
+  name?: string
+  permissionMode?: AgentRegistrySpawnPermissionMode
+  initialPrompt?: string
+}
+type AgentRegistrySpawnResult =
+  | AgentRegistrySpawnSpawned
+  | AgentRegistrySpawnError
+  | AgentRegistrySpawnRegistryTimeout
+  | AgentRegistrySpawnValidationError
+type AgentRegistrySpawnSpawned = {
+  kind: 'spawned'
+  entry: AgentRegistryLiveTargetEntry
+  initialPromptSent?: boolean
+  initialPromptError?: string
+  logCapture?: AgentRegistryLogCapture
+}
+type AgentRegistrySpawnValidationError = {
+  kind: 'validation-error'
+  reason: AgentRegistrySpawnValidationErrorReason
+  field?: AgentRegistrySpawnValidationErrorField
+  message: string
+}
+type AgentRegistrySpawnValidationErrorField = 'cwd' | 'name' | 'agentName' | 'model' | 'permissionMode'
+type AgentRegistrySpawnValidationErrorReason =
+  | 'cwd-not-found'
+  | 'cwd-not-directory'
+  | 'invalid-name'
+  | 'unknown-agent'
+  | 'unknown-model'
+  | 'yolo-not-allowed'
+type AgentReloadResult = {
+  agents: AgentInfo[]
+}
+type AgentsDiscoverRequest = {
+  projectPaths?: string[]
+  excludeHostAgents?: boolean
+}
+type AgentSelectResult = {
+  agent: AgentInfo
+}
+type AgentsGetDiscoveryPathsRequest = {
+  projectPaths?: string[]
+  excludeHostAgents?: boolean
+}
+type ApiKeyAuthInfo = {
+  type: 'api-key'
+  apiKey: string
+  host: string
+  copilotUser?: CopilotUserResponse
+}
+type AuthInfo =
+  | HMACAuthInfo
+  | EnvAuthInfo
+  | TokenAuthInfo
+  | TokenProviderAuthInfo
+  | CopilotApiTokenAuthInfo
+  | UserAuthInfo
+  | GhCliAuthInfo
+  | ApiKeyAuthInfo
+type AuthInfoType =
+  'hmac' | 'env' | 'user' | 'gh-cli' | 'api-key' | 'token' | 'token-provider' | 'copilot-api-token'
+type AutopilotObjectiveCreditLimit = {
+  credits?: number
+  creditsUsed: number
+  creditsUsedNanoAiu: string
+}
+type AutopilotObjectiveGetStateResult = {
+  state: AutopilotObjectiveState | null
+}
+type AutopilotObjectiveState = {
+  id: number
+  objective: string
+  status: AutopilotObjectiveStatus
+  turnCount: number
+  pauseReason?: string
+  completionSummary?: string
+  creditCountNanoAiu: string
+  creditLimit?: AutopilotObjectiveCreditLimit
+}
+type AutopilotObjectiveStatus = 'active' | 'paused' | 'completed'
+type BuiltInModelCatalog = {
+  models: BuiltInModelCatalogEntry[]
+}
+type BuiltInModelCatalogEntry = {
+  id: string
+}
+type BuiltinToolDescriptor = {
+  name: string
+  title: string | null
+  description: string
+  inputSchema: BuiltinToolInputSchema | null
+  instructions: string | null
+  type: string | null
+  format: BuiltinToolFormat | null
+  safeForTelemetry: BuiltinToolSafeForTelemetry
+  isTerminal: boolean
+  hasSummariseIntention: boolean
+}
+type BuiltinToolFormat = {
+  type: BuiltinToolFormatType
+  syntax: string
+  definition: string
+}
+type BuiltinToolFormatType = 'grammar'
+type BuiltinToolInputSchema = {
+  type: BuiltinToolInputSchemaType
+  [key: string]: unknown
+}
+type BuiltinToolInputSchemaType = 'object'
+type BuiltinToolSafeForTelemetry = boolean | BuiltinToolSafeTelemetryFields
+type BuiltinToolSafeTelemetryFields = {
+  name?: boolean
+  inputsNames?: boolean
+}
+type CancelUserRequestedShellCommandResult = {
+  cancelled: boolean
+}
+type CanvasAction$1 = {
+  name: string
+  description?: string
+  inputSchema?: CanvasJsonSchema
+}
+type CanvasActionInvokeResult = {
+  result?: unknown
+}
+type CanvasHostContext = {
+  capabilities?: CanvasHostContextCapabilities
+}
+type CanvasHostContextCapabilities = {
+  canvases?: boolean
+}
+type CanvasJsonSchema = unknown
+type CanvasList = {
+  canvases: DiscoveredCanvas[]
+}
+type CanvasListOpenResult = {
+  openCanvases: OpenCanvasInstance[]
+}
+type CanvasProviderCloseRequest = {
+  extensionId: string
+  canvasId: string
+  instanceId: string
+  host?: CanvasHostContext
+  session?: CanvasSessionContext
+}
+type CanvasProviderInvokeActionRequest = {
+  extensionId: string
+  canvasId: string
+  instanceId: string
+  actionName: string
+  input?: unknown
+  host?: CanvasHostContext
+  session?: CanvasSessionContext
+}
+type CanvasProviderOpenRequest = {
+  extensionId: string
+  canvasId: string
+  instanceId: string
+  input?: unknown
+  host?: CanvasHostContext
+  session?: CanvasSessionContext
+}
+type CanvasProviderOpenResult = {
+  url?: string
+  title?: string
+  status?: string
+}
+type CanvasSessionContext = {
+  workingDirectory?: string
+}
+type CapiSessionOptions$1 = {
+  autoTier?: AutoTier
+  enableWebSocketResponses?: boolean
+}
+type CardDigest = {
+  algorithm: CardDigestAlgorithm
+  value: CardDigestValue
+}
+type CardDigestAlgorithm = 'sha256-rfc8785'
+type CardDigestValue = string
+type CatalogAiSkillCandidate = {
+  handle: string
+  handleExpiresAt: string
+  kind: 'ai-skill'
+  mediaType: 'application/ai-skill'
+  installability: 'not-installable-kind'
+  displayName: string
+  description?: string
+  publisher?: string
+  source: CatalogCandidateSource
+  provenance: CatalogAiSkillCandidateProvenance
+  trust?: CatalogTrustSnapshot
+}
+type CatalogAiSkillCandidateProvenance = {
+  authority: string
+  observedAt: string
+  mediaType: 'application/ai-skill'
+}
+type CatalogAuthenticationRequiredError = {
+  kind: 'authentication-required'
+  reason: CatalogAuthenticationRequiredReason
+  message: string
+}
+type CatalogAuthenticationRequiredReason = 'no-credential' | 'credential-expired' | 'credential-rejected'
+type CatalogCandidate = CatalogMcpServerCandidate | CatalogAiSkillCandidate
+type CatalogCandidateKind = 'mcp-server' | 'ai-skill'
+type CatalogCandidateSource = CatalogCandidateSourceUrl | CatalogCandidateSourceEmbedded
+type CatalogCandidateSourceEmbedded = {
+  kind: 'embedded'
+}
+type CatalogCandidateSourceUrl = {
+  kind: 'url'
+  url: string
+}
+type CatalogCapability =
+  | 'mcp-server-card'
+  | 'legacy-mcp-server-card'
+  | 'ai-skill-discovery'
+  | 'mcp-install-planning'
+  | 'multiple-transport-choice'
+  | 'trust-snapshot'
+type CatalogCapabilityId = string
+type CatalogClientContract = {
+  protocolVersion: number
+  requiredCapabilities: CatalogCapabilityId[]
+}
+type CatalogContractViolationError = {
+  kind: 'contract-violation'
+  reason: CatalogContractViolationReason
+  message: string
+}
+type CatalogContractViolationReason =
+  'both-url-and-data' | 'neither-url-nor-data' | 'duplicate-identity' | 'unknown-media-type'
+type CatalogHandleRejectedError = {
+  kind: 'handle-rejected'
+  handleType: CatalogHandleType
+  reason: CatalogHandleRejectionReason
+  message: string
+}
+type CatalogHandleRejectionReason = 'invalid' | 'stale' | 'replayed' | 'foreign'
+type CatalogHandleType = 'candidate' | 'plan'
+type CatalogInvalidRequestError = {
+  kind: 'invalid-request'
+  field: CatalogInvalidRequestField
+  message: string
+}
+type CatalogInvalidRequestField = 'query' | 'limit' | 'kinds' | 'contract' | 'source' | 'card' | 'scope'
+type CatalogMalformedCardError = {
+  kind: 'malformed-card'
+  reason: CatalogMalformedCardReason
+  mediaType?: CatalogMediaType
+  message: string
+}
+type CatalogMalformedCardReason =
+  | 'invalid-json'
+  | 'schema-violation'
+  | 'unsupported-media-type'
+  | 'missing-required-field'
+  | 'size-limit-exceeded'
+type CatalogMcpServerCandidate = {
+  handle: string
+  handleExpiresAt: string
+  kind: 'mcp-server'
+  mediaType: McpServerCardMediaType
+  installability: CatalogMcpServerInstallability
+  displayName: string
+  description?: string
+  publisher?: string
+  source: CatalogCandidateSource
+  provenance: CatalogMcpServerCandidateProvenance
+  trust?: CatalogTrustSnapshot
+}
+type CatalogMcpServerCandidateProvenance = {
+  authority: string
+  observedAt: string
+  mediaType: McpServerCardMediaType
+}
+type CatalogMcpServerInstallability = 'installable' | 'not-installable-policy'
+type CatalogMediaType =
+  'application/mcp-server-card+json' | 'application/mcp-server+json' | 'application/ai-skill'
+type CatalogNegotiatedContract = {
+  runtimeProtocolVersion: number
+  grantedCapabilities: CatalogCapability[]
+}
+type CatalogNegotiationRefusedError = {
+  kind: 'negotiation-refused'
+  reason: CatalogNegotiationRefusedReason
+  runtimeProtocolVersion: number
+  minimumSupportedProtocolVersion: number
+  supportedCapabilities: CatalogCapabilityId[]
+  unsupportedCapabilities: CatalogCapabilityId[]
+  message: string
+}
+type CatalogNegotiationRefusedReason = 'unsupported-protocol-version' | 'unsupported-capability'
+type CatalogNetworkFailureError = {
+  kind: 'network-failure'
+  reason: CatalogNetworkFailureReason
+  statusCode?: number
+  retryAfterSeconds?: number
+  message: string
+}
+type CatalogNetworkFailureReason =
+  | 'offline'
+  | 'dns'
+  | 'timeout'
+  | 'tls'
+  | 'connection-refused'
+  | 'proxy-authentication-required'
+  | 'rate-limited'
+  | 'service-unavailable'
+  | 'http-status'
+  | 'response-too-large'
+  | 'redirect-rejected'
+type CatalogNotInstallableError = {
+  kind: 'not-installable'
+  reason: CatalogNotInstallableReason
+  message: string
+}
+type CatalogNotInstallableReason = 'kind-not-installable' | 'ai-skill-not-installable' | 'policy-forbids'
+type CatalogPolicyRejectedError = {
+  kind: 'policy-rejected'
+  source: McpPlanPolicySource
+  message: string
+}
+type CatalogSearchRequest = {
+  contract: CatalogClientContract
+  query: string
+  limit?: number
+  kinds?: CatalogCandidateKind[]
+}
+type CatalogSearchResult =
+  | CatalogSearchSucceeded
+  | CatalogNegotiationRefusedError
+  | CatalogUnsupportedKindError
+  | CatalogInvalidRequestError
+  | CatalogAuthenticationRequiredError
+  | CatalogPolicyRejectedError
+  | CatalogNetworkFailureError
+  | CatalogUnsafeRetrievalError
+  | CatalogMalformedCardError
+  | CatalogContractViolationError
+  | CatalogUnavailableError
+type CatalogSearchSucceeded = {
+  kind: 'succeeded'
+  searchId: string
+  candidates: CatalogCandidate[]
+  truncated: boolean
+  negotiated: CatalogNegotiatedContract
+}
+type CatalogTrustEligibility = 'default' | 'expanded' | 'hidden' | 'unknown'
+type CatalogTrustProvenance = {
+  source: CatalogTrustSource
+  observedAt: string
+}
+type CatalogTrustSnapshot =
+  | CatalogTrustSnapshotCurrent
+  | CatalogTrustSnapshotAbsent
+  | CatalogTrustSnapshotStale
+  | CatalogTrustSnapshotDowngraded
+  | CatalogTrustSnapshotRevoked
+  | CatalogTrustSnapshotUnsupported
+  | CatalogTrustSnapshotMalformed
+type CatalogTrustSnapshotAbsent = {
+  schemaVersion: CatalogTrustSnapshotSchemaVersion
+  status: CatalogTrustSnapshotAbsentStatus
+  eligibility: CatalogTrustEligibility
+  provenance: CatalogTrustProvenance
+}
+type CatalogTrustSnapshotAbsentStatus = 'absent'
+type CatalogTrustSnapshotCurrent = {
+  schemaVersion: CatalogTrustSnapshotSchemaVersion
+  status: CatalogTrustSnapshotCurrentStatus
+  tier: CatalogTrustTier
+  eligibility: CatalogTrustEligibility
+  provenance: CatalogTrustProvenance
+}
+type CatalogTrustSnapshotCurrentStatus = 'current'
+type CatalogTrustSnapshotDowngraded = {
+  schemaVersion: CatalogTrustSnapshotSchemaVersion
+  status: CatalogTrustSnapshotDowngradedStatus
+  eligibility: CatalogTrustEligibility
+  provenance: CatalogTrustProvenance
+}
+type CatalogTrustSnapshotDowngradedStatus = 'downgraded'
+type CatalogTrustSnapshotMalformed = {
+  schemaVersion: CatalogTrustSnapshotSchemaVersion
+  status: CatalogTrustSnapshotMalformedStatus
+  eligibility: CatalogTrustEligibility
+  provenance: CatalogTrustProvenance
+}
+type CatalogTrustSnapshotMalformedStatus = 'malformed'
+type CatalogTrustSnapshotRevoked = {
+  schemaVersion: CatalogTrustSnapshotSchemaVersion
+  status: CatalogTrustSnapshotRevokedStatus
+  eligibility: CatalogTrustEligibility
+  provenance: CatalogTrustProvenance
+}
+type CatalogTrustSnapshotRevokedStatus = 'revoked'
+type CatalogTrustSnapshotSchemaVersion = 'v1'
+type CatalogTrustSnapshotStale = {
+  schemaVersion: CatalogTrustSnapshotSchemaVersion
+  status: CatalogTrustSnapshotStaleStatus
+  eligibility: CatalogTrustEligibility
+  provenance: CatalogTrustProvenance
+}
+type CatalogTrustSnapshotStaleStatus = 'stale'
+type CatalogTrustSnapshotUnsupported = {
+  schemaVersion: CatalogTrustSnapshotSchemaVersion
+  status: CatalogTrustSnapshotUnsupportedStatus
+  eligibility: CatalogTrustEligibility
+  provenance: CatalogTrustProvenance
+}
+type CatalogTrustSnapshotUnsupportedStatus = 'unsupported'
+type CatalogTrustSource = 'agent-finder'
+type CatalogTrustTier = 'T1' | 'T2'
+type CatalogUnavailableError = {
+  kind: 'unavailable'
+  reason: CatalogUnavailableReason
+  message: string
+}
+type CatalogUnavailableReason =
+  'search-unavailable' | 'planning-unavailable' | 'authority-not-configured' | 'disabled-by-policy'
+type CatalogUnavailableTransportError = {
+  kind: 'unavailable-transport'
+  reason: CatalogUnavailableTransportReason
+  message: string
+}
+type CatalogUnavailableTransportReason =
+  'no-eligible-transport' | 'transport-not-supported' | 'remote-enumeration-unavailable'
+type CatalogUnsafeRetrievalError = {
+  kind: 'unsafe-retrieval'
+  reason: CatalogUnsafeRetrievalReason
+  message: string
+}
+type CatalogUnsafeRetrievalReason =
+  | 'blocked-scheme'
+  | 'credentials-in-url'
+  | 'blocked-address'
+  | 'redirect-to-blocked-address'
+  | 'proxy-rejected'
+  | 'host-not-permitted'
+type CatalogUnsupportedKindError = {
+  kind: 'unsupported-kind'
+  requestedKinds: CatalogCandidateKind[]
+  supportedKinds: CatalogCandidateKind[]
+  message: string
+}
+type ClientMetadata = Record<string, string>
+type CommandList = {
+  commands: SlashCommandInfo[]
+}
+type CommandsHandlePendingCommandResult = {
+  success: boolean
+}
+type CommandsInvocationOrigin = 'settings'
+type CommandsRespondToQueuedCommandResult = {
+  success: boolean
+}
+type CompletionsGetTriggerCharactersResult = {
+  triggerCharacters: string[]
+}
+type CompletionsRequestResult = {
+  items: SessionCompletionItem[]
+}
+type ConnectedRemoteSessionMetadata = {
+  sessionId: string
+  name?: string
+  summary?: string
+  startTime: string
+  modifiedTime: string
+  repository: ConnectedRemoteSessionMetadataRepository
+  pullRequestNumber?: number
+  resourceId?: string
+  kind: ConnectedRemoteSessionMetadataKind
+  staleAt?: string
+  state?: string
+}
+type ConnectedRemoteSessionMetadataKind = 'remote-session' | 'coding-agent'
+type ConnectedRemoteSessionMetadataRepository = {
+  owner: string
+  name: string
+  branch: string
+}
+type ConnectRemoteSessionParams = {
+  sessionId: string
+}
+type ContentExclusionCheckPathsResult = {
+  available: boolean
+  checks: ContentExclusionPathCheck[]
+}
+type ContentExclusionPathCheck = {
+  path: string
+  excluded: boolean
+}
+type ContentFilterMode = 'none' | 'markdown' | 'hidden_characters'
+type ContextHeaviestMessage = {
+  id: string
+  label: string
+  role: string
+  tokens: number
+}
+type RpcContextTier = 'default' | 'long_context'
+type CopilotApiTokenAuthInfo = {
+  type: 'copilot-api-token'
+  host: 'https://github.com'
+  copilotUser?: CopilotUserResponse
+}
+type CopilotUserResponse = {
+  login?: string
+  access_type_sku?: string
+  analytics_tracking_id?: string
+  assigned_date?: (unknown | string) | null
+  can_signup_for_limited?: boolean
+  chat_enabled?: boolean
+  copilot_plan?: string
+  copilotignore_enabled?: boolean
+  endpoints?: CopilotUserResponseEndpoints
+  organization_login_list?: string[]
+  organization_list?:
+    | (
+        | unknown
+        | {
+            id?: number
+            login?: (unknown | string) | null
+            name?: (unknown | string) | null
+          }
+        | null[]
+      )
+    | null
+  codex_agent_enabled?: boolean
+  is_mcp_enabled?: (unknown | boolean) | null
+  quota_reset_date?: string
+  quota_snapshots?: CopilotUserResponseQuotaSnapshots
+  restricted_telemetry?: boolean
+  is_staff?: boolean
+  te?: boolean
+  token_based_billing?: boolean
+  can_upgrade_plan?: boolean
+  quota_reset_date_utc?: string
+  limited_user_quotas?: Record<string, number>
+  limited_user_reset_date?: string
+  monthly_quotas?: Record<string, number>
+  cloud_session_storage_enabled?: boolean
+  cli_remote_control_enabled?: boolean
+}
+type CopilotUserResponseEndpoints = {
+  api?: string
+  'origin-tracker'?: string
+  proxy?: string
+  telemetry?: string
+  exp?: string
+}
+type CopilotUserResponseQuotaSnapshots = {
+  chat?: CopilotUserResponseQuotaSnapshotsChat
+  completions?: CopilotUserResponseQuotaSnapshotsCompletions
+  premium_interactions?: CopilotUserResponseQuotaSnapshotsPremiumInteractions
+  [key: string]: unknown
+}
+type CopilotUserResponseQuotaSnapshotsChat = {
+  entitlement?: number
+  overage_count?: number
+  overage_permitted?: boolean
+  percent_remaining?: number
+  quota_id?: string
+  quota_remaining?: number
+  remaining?: number
+  unlimited?: boolean
+  timestamp_utc?: string
+  has_quota?: boolean
+  quota_reset_at?: number
+  token_based_billing?: boolean
+}
+type CopilotUserResponseQuotaSnapshotsCompletions = {
+  entitlement?: number
+  overage_count?: number
+  overage_permitted?: boolean
+  percent_remaining?: number
+  quota_id?: string
+  quota_remaining?: number
+  remaining?: number
+  unlimited?: boolean
+  timestamp_utc?: string
+  has_quota?: boolean
+  quota_reset_at?: number
+  token_based_billing?: boolean
+}
+type CopilotUserResponseQuotaSnapshotsPremiumInteractions = {
+  entitlement?: number
+  overage_count?: number
+  overage_permitted?: boolean
+  percent_remaining?: number
+  quota_id?: string
+  quota_remaining?: number
+  remaining?: number
+  unlimited?: boolean
+  timestamp_utc?: string
+  has_quota?: boolean
+  quota_reset_at?: number
+  token_based_billing?: boolean
+}
+type CurrentModel = {
+  modelId?: string
+  reasoningEffort?: string
+  contextTier?: RpcContextTier
+  autoTier?: AutoTier
+  pendingAutoTier?: AutoTier | null
+  activatingAutoTier?: AutoTier | null
+}
+type CurrentToolMetadata = {
+  name: string
+  namespacedName?: string
+  mcpServerName?: string
+  mcpToolName?: string
+  description: string
+  input_schema?: Record<string, unknown>
+  deferLoading?: boolean
+}
+type DebugCollectLogsCollectedEntry = {
+  bundlePath: string
+  source: DebugCollectLogsSource
+  sizeBytes: number
+}
+type DebugCollectLogsDestination =
+  | {
+      outputPath: string
+      noOverwrite?: boolean
+      kind: 'archive'
+    }
+  | {
+      outputDirectory: string
+      kind: 'directory'
+    }
+type DebugCollectLogsEntry = {
+  kind: DebugCollectLogsEntryKind
+  path: string
+  bundlePath: string
+  redaction?: DebugCollectLogsRedaction
+  required?: boolean
+}
+type DebugCollectLogsEntryKind = 'file' | 'directory'
+type DebugCollectLogsInclude = {
+  events?: boolean
+  processLogs?: boolean
+  shellLogs?: boolean
+  eventsPath?: string
+  currentProcessLogPath?: string
+  processLogDirectory?: string
+  previousProcessLogLimit?: number
+}
+type DebugCollectLogsRedaction = 'plain-text' | 'events-jsonl' | 'none'
+type DebugCollectLogsResult = {
+  kind: DebugCollectLogsResultKind
+  path: string
+  entries: DebugCollectLogsCollectedEntry[]
+  skippedEntries?: DebugCollectLogsSkippedEntry[]
+}
+type DebugCollectLogsResultKind = 'archive' | 'directory'
+type DebugCollectLogsSkippedEntry = {
+  bundlePath: string
+  path?: string
+  reason: string
+}
+type DebugCollectLogsSource = 'events' | 'process-log' | 'shell-log' | 'additional'
+type DiscoveredCanvas = {
+  displayName: string
+  description: string
+  icon?: string
+  inputSchema?: CanvasJsonSchema
+  actions?: CanvasAction$1[]
+  extensionId: string
+  extensionName?: string
+  canvasId: string
+}
+type DiscoveredExtension = {
+  id: string
+  name: string
+  path: string
+  source: DiscoveredExtensionSource
+  enabled: boolean
+  plugin?: DiscoveredExtensionPlugin
+}
+type DiscoveredExtensionMode = 'disabled' | 'load_only' | 'load_and_augment'
+type DiscoveredExtensionPlugin = {
+  name: string
+}
+type DiscoveredExtensions = {
+  extensions: DiscoveredExtension[]
+  mode: DiscoveredExtensionMode
+}
+type DiscoveredExtensionsDisableRequest = {
+  ids: string[]
+}
+type DiscoveredExtensionsEnableRequest = {
+  ids: string[]
+}
+type DiscoveredExtensionSource = 'user' | 'plugin'
+type DiscoveredHook = {
+  id: string
+  hookType: HookType
+  origin: HookOrigin
+  source?: string
+  projectPath?: string
+  enabled: boolean
+  disableKey?: string
+}
+type DiscoveredMcpServer = {
+  name: string
+  type?: DiscoveredMcpServerType
+  source: McpServerSource
+  sourcePlugin?: string
+  sourcePluginVersion?: string
+  effectiveSource?: McpSourceRef
+  enabled: boolean
+}
+type DiscoveredMcpServerType = 'stdio' | 'http' | 'sse' | 'memory'
+type EnqueueCommandResult = {
+  queued: boolean
+}
+type EnvAuthInfo = {
+  type: 'env'
+  host: string
+  login?: string
+  token: string
+  envVar: string
+  copilotUser?: CopilotUserResponse
+}
+type EventLogReleaseInterestResult = {
+  success: boolean
+}
+type EventLogTailResult = {
+  cursor: string
+}
+type EventLogTypes = '*' | string[]
+type EventsAgentScope = 'primary' | 'all'
+type EventsCursorStatus = 'ok' | 'expired'
+type EventsReadDirection = 'forward' | 'backward'
+type EventsReadResult = {
+  events: SessionEvent$1[]
+  cursor: string
+  hasMore: boolean
+  cursorStatus: EventsCursorStatus
+}
+type ExecuteCommandResult = {
+  error?: string
+}
+type Extension = {
+  id: string
+  name: string
+  source: ExtensionSource
+  status: ExtensionStatus
+  pid?: number
+}
+type ExtensionContextPushInput = {
+  type: 'extension_context'
+  title: string
+  payload: unknown
+}
+type ExtensionList = {
+  extensions: Extension[]
+}
+type ExtensionSource = 'project' | 'user' | 'plugin' | 'session'
+type ExtensionStatus = 'running' | 'disabled' | 'failed' | 'starting'
+type ExternalToolResult = string | ExternalToolTextResultForLlm
+type ExternalToolTextResultForLlm = {
+  textResultForLlm: string
+  resultType?: string
+  error?: string
+  sessionLog?: string
+  toolTelemetry?: Record<string, unknown>
+  binaryResultsForLlm?: ExternalToolTextResultForLlmBinaryResultsForLlm[]
+  contents?: ExternalToolTextResultForLlmContent[]
+  toolReferences?: string[]
+}
+type ExternalToolTextResultForLlmBinaryResultsForLlm = {
+  type: ExternalToolTextResultForLlmBinaryResultsForLlmType
+  data: string
+  mimeType: string
+  description?: string
+  metadata?: Record<string, unknown>
+}
+type ExternalToolTextResultForLlmBinaryResultsForLlmType = 'image' | 'resource'
+type ExternalToolTextResultForLlmContent =
+  | ExternalToolTextResultForLlmContentText
+  | ExternalToolTextResultForLlmContentTerminal
+  | ExternalToolTextResultForLlmContentShellExit
+  | ExternalToolTextResultForLlmContentImage
+  | ExternalToolTextResultForLlmContentAudio
+  | ExternalToolTextResultForLlmContentResourceLink
+  | ExternalToolTextResultForLlmContentResource
+type ExternalToolTextResultForLlmContentAudio = {
+  type: 'audio'
+  data: string
+  mimeType: string
+}
+type ExternalToolTextResultForLlmContentImage = {
+  type: 'image'
+  data: string
+  mimeType: string
+}
+type ExternalToolTextResultForLlmContentResource = {
+  type: 'resource'
+  resource: ExternalToolTextResultForLlmContentResourceDetails
+}
+type ExternalToolTextResultForLlmContentResourceDetails =
+  EmbeddedTextResourceContents | EmbeddedBlobResourceContents
+type ExternalToolTextResultForLlmContentResourceLink = {
+  icons?: ExternalToolTextResultForLlmContentResourceLinkIcon[]
+  name: string
+  title?: string
+  uri: string
+  description?: string
+  mimeType?: string
+  size?: number
+  type: 'resource_link'
+}
+type ExternalToolTextResultForLlmContentResourceLinkIcon = {
+  src: string
+  mimeType?: string
+  sizes?: string[]
+  theme?: ExternalToolTextResultForLlmContentResourceLinkIconTheme
+}
+type ExternalToolTextResultForLlmContentResourceLinkIconTheme = 'light' | 'dark'
+type ExternalToolTextResultForLlmContentShellExit = {
+  type: 'shell_exit'
+  shellId: string
+  exitCode: number
+  cwd?: string
+  outputPreview?: string
+  outputTruncated?: boolean
+  outputFilePath?: string
+}
+type ExternalToolTextResultForLlmContentTerminal = {
+  type: 'terminal'
+  text: string
+  exitCode?: number
+  cwd?: string
+}
+type ExternalToolTextResultForLlmContentText = {
+  type: 'text'
+  text: string
+}
+type FactoryAckResult = {}
+type FactoryAgentOptions$1 = {
+  label?: string
+  schema?: unknown
+  model?: string
+  reasoningEffort?: string
+  contextTier?: RpcContextTier
+  agent?: string
+}
+type FactoryAgentResult = {
+  result?: unknown
+}
+type FactoryAgentSummary = {
+  agentId: string
+  toolCallId: string
+  runId: string
+  phaseId: string | null
+  label: string
+  displayName?: string
+  agentType: string
+  status: string
+  requestedModel?: string
+  resolvedModel?: string
+  startedAt?: number
+  completedAt?: number
+  activeMs: number
+  activity?: string
+}
+type FactoryCurrentPhase = {
+  id: string
+  ordinal: number | null
+}
+type FactoryDeclaredLimits = {
+  maxConcurrentSubagents?: number
+  maxTotalSubagents?: number
+  timeoutSeconds?: number
+  maxAiCredits?: number
+}
+type FactoryDurableOperation =
+  | 'createRun'
+  | 'markRunStarted'
+  | 'finishRun'
+  | 'reserveAgent'
+  | 'releaseAgent'
+  | 'chargeCredit'
+  | 'addElapsed'
+  | 'reconcileCreditTotal'
+  | 'journalGet'
+  | 'journalPut'
+  | 'refreshLease'
+type FactoryGetRunProgressRequest = {
+  runId: string
+  phaseId?: string
+  afterSeq?: number
+  beforeSeq?: number
+  limit?: number
+}
+type FactoryJournalGetResult = {
+  hit: boolean
+  resultJson?: unknown
+}
+type FactoryListRunsRequest = {
+  afterSeq?: number
+  beforeSeq?: number
+  limit?: number
+}
+type FactoryListRunsResult = {
+  runs: FactoryRunSummary[]
+  oldestSeq?: number | null
+  newestSeq?: number | null
+  hasMoreNewer?: boolean
+  omittedOlder?: number
+}
+type FactoryLogLine = {
+  seq: number
+  kind: FactoryLogLineKind
+  text: string
+}
+type FactoryLogLineKind = 'log' | 'phase'
+type FactoryPauseInfo =
+  | {
+      type: 'user'
+    }
+  | {
+      key: string
+      type: 'checkpoint'
+    }
+type FactoryPhaseObservation = {
+  id: string
+  ordinal: number | null
+  title: string
+  detail?: string
+  status: FactoryPhaseStatus
+  lastEnteredRunAttempt: number
+  entryCount: number
+  startedAt?: number
+  completedAt?: number
+  accumulatedActiveMs: number
+  currentActiveMs: number
+  totalAgentCount: number
+  liveAgentCount: number
+}
+type FactoryPhaseStatus = 'pending' | 'active' | 'completed' | 'skipped'
+type FactoryProgressLine = {
+  seq: number
+  attempt: number
+  phaseId: string | null
+  recordedAt: number
+  kind: FactoryLogLineKind
+  text: string
+}
+type FactoryProgressPage = {
+  records: FactoryProgressLine[]
+  oldestSeq: number | null
+  newestSeq: number | null
+  hasMoreOlder: boolean
+  hasMoreNewer: boolean
+  revision: number
+}
+type FactoryResumeResult = {
+  factoryName: string
+  run: FactoryRunResult
+}
+type FactoryRunConsumed = {
+  activeMs: number
+  subagents: number
+  nanoAiu: number
+}
+type FactoryRunDetail = {
+  runId: string
+  factoryName: string
+  description: string
+  status: FactoryRunStatus
+  revision: number
+  createdAt: number
+  startedAt: number | null
+  updatedAt: number
+  completedAt: number | null
+  currentPhase: FactoryCurrentPhase | null
+  declaredPhaseCount: number
+  liveAgentCount: number
+  totalSpawnedAgentCount: number
+  consumed: FactoryRunConsumed
+  declaredLimits: FactoryDeclaredLimits
+  approved: FactoryDeclaredLimits | null
+  observedAt: number
+  activeSegmentStartedAt: number | null
+  terminal: FactoryRunTerminal | null
+  canResume: boolean
+  phases: FactoryPhaseObservation[]
+  agents: FactoryAgentSummary[]
+  progress: FactoryProgressPage
+}
+type FactoryRunFailure =
+  | {
+      kind: FactoryRunFailureKind
+      value: number
+      suggestedValue?: number
+      runId: string
+      type: 'factory_limit_reached'
+    }
+  | {
+      runId: string
+      reason: string
+      type: 'factory_resume_declined'
+    }
+  | {
+      code: string
+      operation: FactoryDurableOperation
+      runId: string
+      type: 'factory_durable_failure'
+    }
+  | {
+      runId: string
+      drainedNanoAiu: number
+      type: 'factory_accounting_incomplete'
+    }
+  | {
+      runId: string
+      type: 'factory_provider_disconnected'
+    }
+type FactoryRunFailureKind = 'maxTotalSubagents' | 'timeoutSeconds' | 'maxAiCredits'
+type FactoryRunLimits = {
+  maxConcurrentSubagents?: number | null
+  maxTotalSubagents?: number | null
+  timeoutSeconds?: number | null
+  maxAiCredits?: number | null
+}
+type FactoryRunResult = {
+  runId: string
+  attempt?: number
+  status: FactoryRunStatus
+  result?: unknown
+  error?: string
+  failure?: FactoryRunFailure
+  reason?: string
+  snapshot?: unknown
+  pauseInfo?: FactoryPauseInfo
+}
+type FactoryRunStatus = 'pending' | 'running' | 'completed' | 'halted' | 'paused' | 'cancelled' | 'error'
+type FactoryRunSummary = {
+  runId: string
+  factoryName: string
+  description: string
+  status: FactoryRunStatus
+  revision: number
+  createdAt: number
+  startedAt: number | null
+  updatedAt: number
+  completedAt: number | null
+  currentPhase: FactoryCurrentPhase | null
+  declaredPhaseCount: number
+  liveAgentCount: number
+  totalSpawnedAgentCount: number
+  consumed: FactoryRunConsumed
+  declaredLimits: FactoryDeclaredLimits
+  approved: FactoryDeclaredLimits | null
+  observedAt: number
+  activeSegmentStartedAt: number | null
+  terminal: FactoryRunTerminal | null
+  canResume: boolean
+}
+type FactoryRunTerminal = {
+  reason?: string
+  failure?: FactoryRunFailure
+  error?: string
+  resultPreview?: string
+  pauseInfo: FactoryPauseInfo | null
+}
+type FilterMapping = Record<string, ContentFilterMode> | ContentFilterMode
+type FleetStartResult = {
+  started: boolean
+}
+type FolderTrustCheckResult = {
+  trusted: boolean
+}
+type GhCliAuthInfo = {
+  type: 'gh-cli'
+  host: string
+  login: string
+  token: string
+  copilotUser?: CopilotUserResponse
+}
+type GitHubTelemetryClientInfo = {
+  cli_version: string
+  os_platform: string
+  os_version: string
+  os_arch: string
+  node_version: string
+  copilot_plan?: string
+  client_type?: string
+  client_name?: string
+  is_staff?: boolean
+  dev_device_id?: string
+  cpu_model?: string
+  cpu_count?: number
+}
+type GitHubTelemetryEvent = {
+  kind: string
+  created_at?: string
+  model_call_id?: string
+  properties: Record<string, string>
+  metrics: Record<string, number>
+  exp_assignment_context?: string
+  features?: Record<string, string>
+  session_id?: string
+  copilot_tracking_id?: string
+  client?: GitHubTelemetryClientInfo
+}
+type GitHubTelemetryNotification = {
+  sessionId?: string
+  restricted: boolean
+  event: GitHubTelemetryEvent
+}
+type GitHubTokenAcquireReason = 'initial' | 'refresh'
+type GitHubTokenAcquireRequest = {
+  registrationId: string
+  host: string
+  sessionId?: string
+  reason: GitHubTokenAcquireReason
+}
+type GitHubTokenAcquireResult =
+  | {
+      accessToken: string
+      tokenType?: string
+      expiresIn: number
+      kind: 'token'
+    }
+  | {
+      kind: 'cancelled'
+    }
+type HandlePendingToolCallResult = {
+  success: boolean
+}
+type HistoryAbortManualCompactionResult = {
+  aborted: boolean
+}
+type HistoryCancelBackgroundCompactionResult = {
+  cancelled: boolean
+}
+type HistoryClearContextResult = {
+  messagesCleared: number
+}
+type HistoryCompactContextWindow = {
+  tokenLimit: number
+  currentTokens: number
+  messagesLength: number
+  systemTokens?: number
+  conversationTokens?: number
+  toolDefinitionsTokens?: number
+}
+type HistoryCompactResult = {
+  success: boolean
+  tokensRemoved: number
+  messagesRemoved: number
+  summaryContent?: string
+  contextWindow?: HistoryCompactContextWindow
+}
+type HistoryFileRestoreSkipReason = 'user-modified' | 'skipped-capture'
+type HistoryListRewindPointsResult = {
+  fileChangeTrackingEnabled: boolean
+  unavailableReason?: HistoryRewindUnavailableReason
+  points: HistoryRewindPoint[]
+}
+type HistoryPreviewRewindResult = {
+  available: boolean
+  reason?: HistoryRewindUnavailableReason
+  fileCount: number
+  files: HistoryRewindFilePreview[]
+}
+type HistoryRewindChangeType = 'created' | 'deleted' | 'modified'
+type HistoryRewindFilePreview = {
+  path: string
+  changeType: HistoryRewindChangeType
+  linesAdded: number
+  linesRemoved: number
+}
+type HistoryRewindMode = 'conversation' | 'conversation-and-files'
+type HistoryRewindOutcome =
+  | 'success'
+  | 'session-busy'
+  | 'file-change-tracking-disabled'
+  | 'unsupported-remote-session'
+  | 'files-rolled-back'
+  | 'rollback-incomplete'
+  | 'truncation-failed'
+  | 'checkpoint-cleanup-failed'
+  | 'snapshot-prune-failed'
+type HistoryRewindPoint = {
+  eventId: string
+  userMessage: string
+  timestamp: string
+  canRestoreFiles: boolean
+  fileCount: number
+  turnChangedFiles: boolean
+  linesAdded: number
+  linesRemoved: number
+  isAutopilotContinuation: boolean
+}
+type HistoryRewindResult = {
+  outcome: HistoryRewindOutcome
+  eventsRemoved?: number
+  restoredFiles: string[]
+  skippedFiles: HistorySkippedFileRestore[]
+  error?: string
+}
+type HistoryRewindUnavailableReason =
+  'file-change-tracking-disabled' | 'session-busy' | 'unsupported-remote-session'
+type HistorySkippedFileRestore = {
+  path: string
+  reason: HistoryFileRestoreSkipReason
+}
+type HistorySummarizeForHandoffResult = {
+  summary: string
+}
+type HistoryTruncateResult = {
+  eventsRemoved: number
+  checkpointCleanupFailed?: boolean
+  checkpointCleanupError?: string
+}
+type HMACAuthInfo = {
+  type: 'hmac'
+  host: 'https://github.com'
+  hmac: string
+  copilotUser?: CopilotUserResponse
+}
+type HookOrigin = 'user' | 'repository' | 'plugin' | 'policy'
+type HooksDiscoverRequest = {
+  projectPaths?: string[]
+  excludeHostHooks?: boolean
+}
+type HooksDiscoverResult = {
+  hooks: DiscoveredHook[]
+  warnings: string[]
+  errors: string[]
+}
+type HookType =
+  | 'preToolUse'
+  | 'preMcpToolCall'
+  | 'postToolUse'
+  | 'postToolUseFailure'
+  | 'userPromptSubmitted'
+  | 'userPromptTransformed'
+  | 'sessionStart'
+  | 'sessionEnd'
+  | 'postResult'
+  | 'prePRDescription'
+  | 'errorOccurred'
+  | 'agentStop'
+  | 'subagentStart'
+  | 'subagentStop'
+  | 'preCompact'
+  | 'permissionRequest'
+  | 'notification'
+type InstalledPlugin = {
+  name: string
+  marketplace: string
+  version?: string
+  installed_at: string
+  enabled: boolean
+  cache_path?: string
+  source?: InstalledPluginSource
+  source_sha?: string
+  installed_from?: string
+}
+type InstalledPluginInfo = {
+  name: string
+  marketplace: string
+  directSourceId?: string
+  version?: string
+  enabled: boolean
+  installedFrom?: string
+  source?: string
+}
+type InstalledPluginSource =
+  string | InstalledPluginSourceGitHub | InstalledPluginSourceUrl | InstalledPluginSourceLocal
+type InstalledPluginSourceGitHub = {
+  source: 'github'
+  repo: string
+  ref?: string
+  sha?: string
+  path?: string
+}
+type InstalledPluginSourceLocal = {
+  source: 'local'
+  path: string
+}
+type InstalledPluginSourceUrl = {
+  source: 'url'
+  url: string
+  ref?: string
+  sha?: string
+  path?: string
+}
+type InstructionDiscoveryPath = {
+  path: string
+  location: InstructionDiscoveryPathLocation
+  kind: InstructionDiscoveryPathKind
+  preferredForCreation: boolean
+  projectPath?: string
+}
+type InstructionDiscoveryPathKind = 'file' | 'directory'
+type InstructionDiscoveryPathList = {
+  paths: InstructionDiscoveryPath[]
+}
+type InstructionDiscoveryPathLocation = 'user' | 'repository' | 'working-directory' | 'plugin'
+type InstructionsDiscoverRequest = {
+  projectPaths?: string[]
+  excludeHostInstructions?: boolean
+}
+type InstructionsGetDiscoveryPathsRequest = {
+  projectPaths?: string[]
+  excludeHostInstructions?: boolean
+}
+type InstructionsGetSourcesResult = {
+  sources: InstructionSource[]
+}
+type InstructionSource = {
+  id: string
+  label: string
+  sourcePath: string
+  content: string
+  type: InstructionSourceType
+  location: InstructionSourceLocation
+  applyTo?: string[]
+  description?: string
+  defaultDisabled?: boolean
+  projectPath?: string
+}
+type InstructionSourceLocation = 'user' | 'repository' | 'working-directory' | 'plugin'
+type InstructionSourceType =
+  'home' | 'repo' | 'model' | 'vscode' | 'nested-agents' | 'child-instructions' | 'plugin'
+type InterruptMainTurnResult = {
+  interrupted: boolean
+}
+type JsonSchemaResponseFormat = {
+  name: string
+  schema: unknown
+  description?: string
+  strict?: boolean
+}
+type LlmInferenceHeaders = Record<string, string[]>
+type LlmInferenceHttpResponseChunkError = {
+  message: string
+  code?: string
+}
+type LlmInferenceHttpResponseChunkRequest = {
+  requestId: string
+  data: string
+  binary?: boolean
+  end?: boolean
+  error?: LlmInferenceHttpResponseChunkError
+}
+type LlmInferenceHttpResponseChunkResult = {
+  accepted: boolean
+}
+type LlmInferenceHttpResponseStartRequest = {
+  requestId: string
+  status: number
+  statusText?: string
+  headers: LlmInferenceHeaders
+}
+type LlmInferenceHttpResponseStartResult = {
+  accepted: boolean
+}
+type LlmInferenceSetProviderResult = {
+  success: boolean
+}
+type LocalSessionMetadataValue = {
+  sessionId: string
+  startTime: string
+  modifiedTime: string
+  summary?: string
+  name?: string
+  clientName?: string
+  isRemote: false
+  isDetached?: boolean
+  context?: SessionContext$1
+  mcTaskId?: string
+}
+type LogResult = {
+  eventId: string
+}
+type ManagedMcpServerConfig = {
+  displayName: string
+  url: string
+  tools?: string[]
+  timeout?: number
+  headersRefreshTtlMs?: number
+}
+type ManagedSettingsReadResult = {
+  settingsJson?: unknown
+  errorMessage?: string
+}
+type MarketplaceAddResult = {
+  name: string
+}
+type MarketplaceBrowseResult = {
+  plugins: MarketplacePluginInfo[]
+}
+type MarketplaceInfo = {
+  name: string
+  source: string
+  isDefault?: boolean
+}
+type MarketplaceListResult = {
+  marketplaces: MarketplaceInfo[]
+}
+type MarketplacePluginInfo = {
+  name: string
+  description?: string
+}
+type MarketplaceRefreshEntry = {
+  name: string
+  success: boolean
+  error?: string
+}
+type MarketplaceRefreshResult = {
+  results: MarketplaceRefreshEntry[]
+}
+type MarketplaceRemoveResult = {
+  removed: boolean
+  dependentPlugins?: string[]
+}
+type McpAppsDiagnoseCapability = {
+  sessionHasMcpApps: boolean
+  featureFlagEnabled: boolean
+  advertised: boolean
+}
+type McpAppsDiagnoseResult = {
+  capability: McpAppsDiagnoseCapability
+  server: McpAppsDiagnoseServer
+}
+type McpAppsDiagnoseServer = {
+  connected: boolean
+  toolCount: number
+  toolsWithUiMeta: number
+  sampleToolNames: string[]
+}
+type McpAppsHostContext = {
+  context: McpAppsHostContextDetails
+}
+type McpAppsHostContextDetails = {
+  theme?: McpAppsHostContextDetailsTheme
+  locale?: string
+  timeZone?: string
+  displayMode?: McpAppsHostContextDetailsDisplayMode
+  availableDisplayModes?: McpAppsHostContextDetailsAvailableDisplayMode[]
+  platform?: McpAppsHostContextDetailsPlatform
+  userAgent?: string
+  [key: string]: unknown
+}
+type McpAppsHostContextDetailsAvailableDisplayMode = 'inline' | 'fullscreen' | 'pip'
+type McpAppsHostContextDetailsDisplayMode = 'inline' | 'fullscreen' | 'pip'
+type McpAppsHostContextDetailsPlatform = 'web' | 'desktop' | 'mobile'
+type McpAppsHostContextDetailsTheme = 'light' | 'dark'
+type McpAppsListToolsResult = {
+  tools: Record<string, unknown>[]
+}
+type McpAppsReadResourceResult = {
+  contents: McpAppsResourceContent[]
+}
+type McpAppsResourceContent = {
+  uri: string
+  mimeType?: string
+  text?: string
+  blob?: string
+  _meta?: Record<string, unknown>
+}
+type McpAppsSetHostContextDetails = {
+  theme?: McpAppsSetHostContextDetailsTheme
+  locale?: string
+  timeZone?: string
+  displayMode?: McpAppsSetHostContextDetailsDisplayMode
+  availableDisplayModes?: McpAppsSetHostContextDetailsAvailableDisplayMode[]
+  platform?: McpAppsSetHostContextDetailsPlatform
+  userAgent?: string
+  [key: string]: unknown
+}
+type McpAppsSetHostContextDetailsAvailableDisplayMode = 'inline' | 'fullscreen' | 'pip'
+type McpAppsSetHostContextDetailsDisplayMode = 'inline' | 'fullscreen' | 'pip'
+type McpAppsSetHostContextDetailsPlatform = 'web' | 'desktop' | 'mobile'
+type McpAppsSetHostContextDetailsTheme = 'light' | 'dark'
+type McpCancelSamplingExecutionResult = {
+  cancelled: boolean
+}
+type McpConfigAddRequest = {
+  name: string
+  config: McpSerializableServerConfig
+}
+type McpConfigDisableRequest = {
+  names: string[]
+}
+type McpConfigEnableRequest = {
+  names: string[]
+}
+type McpConfigList = {
+  servers: Record<string, McpSerializableServerConfig>
+}
+type McpConfigRemoveRequest = {
+  name: string
+  authClientIdMetadataUrl?: string
+}
+type McpConfigUpdateRequest = {
+  name: string
+  config: McpSerializableServerConfig
+}
+type McpDiscoverRequest = {
+  workingDirectory?: string
+  includeEffectiveSource?: boolean
+}
+type McpDiscoverResult = {
+  servers: DiscoveredMcpServer[]
+}
+type McpElicitationFormMode = 'form'
+type McpExecuteSamplingRequest = Record<string, unknown>
+type McpExecuteSamplingResult = Record<string, unknown>
+type McpHeadersHandlePendingHeadersRefreshRequest =
+  | {
+      headers: Record<string, string>
+      ttlMs?: number
+      kind: 'headers'
+    }
+  | {
+      kind: 'none'
+    }
+  | {
+      message: string
+      kind: 'error'
+    }
+type McpHeadersHandlePendingHeadersRefreshRequestResult = {
+  success: boolean
+}
+type McpHostState = {
+  mcp3pEnabled: boolean
+  disabledServers: string[]
+  filteredServers: string[]
+  clients: string[]
+  pendingConnections: string[]
+  failedServers: Record<string, McpServerFailureInfo>
+  needsAuthServers: Record<string, McpServerNeedsAuthInfo>
+}
+type McpInstallPlan = {
+  planHandle: string
+  planHandleExpiresAt: string
+  identity: McpPlanResourceIdentity
+  provenance: McpPlanProvenance
+  transportChoices: McpPlanTransportChoice[]
+  recommendedTransportChoiceId?: string
+  target: McpPlanTarget
+  policy: McpPlanPolicyResult
+  configurationChanges: McpPlanConfigurationChange[]
+  reloadRequired: boolean
+  requiresInteractiveConfiguration: boolean
+}
+type McpIsServerRunningResult = {
+  running: boolean
+}
+type McpListToolsResult = {
+  tools: McpTools[]
+}
+type McpOauthHandlePendingResult = {
+  success: boolean
+}
+type McpOauthLoginGrantType = 'authorization_code' | 'client_credentials'
+type McpOauthLoginResult = {
+  authorizationUrl?: string
+}
+type McpOauthPendingRequestResponse =
+  | {
+      accessToken: string
+      tokenType?: string
+      expiresIn?: number
+      kind: 'token'
+    }
+  | {
+      kind: 'cancelled'
+    }
+type McpOauthProbeNeedsAuthReason = 'initial' | 'refresh' | 'upscope'
+type McpOauthProbeResult =
+  | {
+      httpResponse: McpOauthHttpResponse
+      status: 'no-auth-required'
+    }
+  | {
+      httpResponse: McpOauthHttpResponse
+      status: 'authenticated'
+    }
+  | {
+      httpResponse: McpOauthHttpResponse
+      reason: McpOauthProbeNeedsAuthReason
+      wwwAuthenticateParams?: McpOauthWWWAuthenticateParams
+      status: 'needs-auth'
+    }
+  | {
+      error: string
+      httpResponse?: McpOauthHttpResponse
+      status: 'failed'
+    }
+type McpOauthRespondResult = {
+  success: boolean
+}
+type McpPlanConfigurationChange = {
+  operation: McpPlanConfigurationOperation
+  scope: McpPlanScope
+  configKey: string
+  changedFields: string[]
+  secretReferences: McpPlanSecretReference[]
+}
+type McpPlanConfigurationOperation = 'add' | 'update'
+type McpPlanEnumValueType = 'enum'
+type McpPlanInstallPlanned = {
+  kind: 'planned'
+  plan: McpInstallPlan
+  negotiated: CatalogNegotiatedContract
+}
+type McpPlanInstallRequest = {
+  contract: CatalogClientContract
+  source: McpPlanInstallSource
+  scope?: McpPlanScope
+}
+type McpPlanInstallResult =
+  | McpPlanInstallPlanned
+  | CatalogNegotiationRefusedError
+  | CatalogHandleRejectedError
+  | CatalogInvalidRequestError
+  | CatalogAuthenticationRequiredError
+  | CatalogPolicyRejectedError
+  | CatalogNetworkFailureError
+  | CatalogUnsafeRetrievalError
+  | CatalogMalformedCardError
+  | CatalogContractViolationError
+  | CatalogUnavailableTransportError
+  | CatalogNotInstallableError
+  | CatalogUnavailableError
+type McpPlanInstallSource = McpPlanInstallSourceCandidate | McpPlanInstallSourceCard
+type McpPlanInstallSourceCandidate = {
+  kind: McpPlanInstallSourceCandidateKind
+  candidateHandle: string
+  searchId: string
+}
+type McpPlanInstallSourceCandidateKind = 'candidate'
+type McpPlanInstallSourceCard = {
+  kind: McpPlanInstallSourceCardKind
+  card: McpServerCardReference
+}
+type McpPlanInstallSourceCardKind = 'card'
+type McpPlanPackageInstallMethod = 'package'
+type McpPlanPackageTransport = 'stdio'
+type McpPlanPolicyDecision = 'allowed' | 'blocked' | 'requires-approval'
+type McpPlanPolicyResult = {
+  decision: McpPlanPolicyDecision
+  source: McpPlanPolicySource
+  reason?: string
+}
+type McpPlanPolicySource = 'none' | 'enterprise-allowlist' | 'registry-policy' | 'local-trust'
+type McpPlanProvenance = {
+  authority: string
+  validatedAt: string
+  cardDigest: CardDigest
+  mediaType: McpServerCardMediaType
+}
+type McpPlanRemoteInstallMethod = 'remote'
+type McpPlanRemoteTransport = 'http' | 'streamable-http' | 'sse'
+type McpPlanRequiredValue = McpPlanRequiredValueScalar | McpPlanRequiredValueEnum
+type McpPlanRequiredValueEnum = {
+  kind: McpPlanRequiredValueEnumKind
+  key: string
+  category: McpPlanValueCategory
+  valueType: McpPlanEnumValueType
+  required: boolean
+  defaultValue?: string
+  title?: string
+  description?: string
+  enumValues: string[]
+  isRepeated: boolean
+}
+type McpPlanRequiredValueEnumKind = 'enum'
+type McpPlanRequiredValueScalar = {
+  kind: McpPlanRequiredValueScalarKind
+  key: string
+  category: McpPlanValueCategory
+  valueType: McpPlanScalarValueType
+  required: boolean
+  defaultValue?: string
+  title?: string
+  description?: string
+  isRepeated: boolean
+}
+type McpPlanRequiredValueScalarKind = 'scalar'
+type McpPlanResourceIdentity = {
+  canonicalName: string
+  serverName: string
+  version?: string
+  registryId?: string
+}
+type McpPlanScalarValueType = 'string' | 'number' | 'boolean' | 'path'
+type McpPlanScope = 'user'
+type McpPlanSecretPlaceholder = {
+  key: string
+  placeholder: McpPlanSecretReference
+  title?: string
+}
+type McpPlanSecretReference = string
+type McpPlanTarget = {
+  scope: McpPlanScope
+  configKey: string
+}
+type McpPlanTransportChoice = McpPlanTransportChoicePackage | McpPlanTransportChoiceRemote
+type McpPlanTransportChoicePackage = {
+  choiceId: string
+  transport: McpPlanPackageTransport
+  installMethod: McpPlanPackageInstallMethod
+  packageType: string
+  packageIdentifier: string
+  requiredValues: McpPlanRequiredValue[]
+  secretPlaceholders: McpPlanSecretPlaceholder[]
+}
+type McpPlanTransportChoiceRemote = {
+  choiceId: string
+  transport: McpPlanRemoteTransport
+  installMethod: McpPlanRemoteInstallMethod
+  endpoint: string
+  requiredValues: McpPlanRequiredValue[]
+  secretPlaceholders: McpPlanSecretPlaceholder[]
+}
+type McpPlanValueCategory =
+  'environment-variable' | 'runtime-argument' | 'package-argument' | 'header' | 'url-variable'
+type McpRemoveGitHubResult = {
+  removed: boolean
+}
+type McpResource = {
+  uri: string
+  name: string
+  title?: string
+  description?: string
+  mimeType?: string
+  size?: number
+  icons?: McpResourceIcon[]
+  annotations?: McpResourceAnnotations
+  _meta?: Record<string, unknown>
+  additionalProperties?: Record<string, unknown>
+}
+type McpResourceAnnotations = {
+  audience?: string[]
+  priority?: number
+  lastModified?: string
+  additionalProperties?: Record<string, unknown>
+}
+type McpResourceContent = {
+  uri: string
+  mimeType?: string
+  text?: string
+  blob?: string
+  _meta?: Record<string, unknown>
+}
+type McpResourceIcon = {
+  src: string
+  mimeType?: string
+  sizes?: string
+  theme?: string
+  additionalProperties?: Record<string, unknown>
+}
+type McpResourcesListResult = {
+  resources: McpResource[]
+  nextCursor?: string
+}
+type McpResourcesListTemplatesResult = {
+  resourceTemplates: McpResourceTemplate[]
+  nextCursor?: string
+}
+type McpResourcesReadResult = {
+  contents: McpResourceContent[]
+}
+type McpResourceTemplate = {
+  uriTemplate: string
+  name: string
+  title?: string
+  description?: string
+  mimeType?: string
+  icons?: McpResourceIcon[]
+  annotations?: McpResourceAnnotations
+  _meta?: Record<string, unknown>
+  additionalProperties?: Record<string, unknown>
+}
+type McpSafeForTelemetry = boolean | McpSafeForTelemetryFields
+type McpSafeForTelemetryFields = {
+  name: boolean
+  inputsNames: boolean
+}
+type McpSamplingExecutionAction = 'success' | 'failure' | 'cancelled'
+type McpSamplingExecutionResult = {
+  action: McpSamplingExecutionAction
+  result?: McpExecuteSamplingResult
+  error?: string
+}
+type McpSerializableServerConfig = McpServerConfigStdio | McpServerConfigHttp
+type McpServer = {
+  name: string
+  status: McpServerStatus
+  source?: McpServerSource
+  sourcePlugin?: string
+  sourcePluginVersion?: string
+  displayName?: string
+  error?: string
+  serverMetadata?: McpServerMetadata
+}
+type McpServerAuthConfig = boolean | McpServerAuthConfigRedirectPort
+type McpServerAuthConfigRedirectPort = {
+  redirectPort?: number
+}
+type McpServerCardEmbedded = {
+  kind: McpServerCardEmbeddedKind
+  mediaType: McpServerCardMediaType
+  data: string
+}
+type McpServerCardEmbeddedKind = 'embedded'
+type McpServerCardMediaType = 'application/mcp-server-card+json' | 'application/mcp-server+json'
+type McpServerCardReference = McpServerCardUrl | McpServerCardEmbedded
+type McpServerCardUrl = {
+  kind: McpServerCardUrlKind
+  mediaType: McpServerCardMediaType
+  url: string
+}
+type McpServerCardUrlKind = 'url'
+type McpServerConfigDeferTools = 'auto' | 'never'
+type McpServerConfigHttp = {
+  displayName?: string
+  safeForTelemetry?: McpSafeForTelemetry
+  tools?: string[]
+  type?: McpServerConfigHttpType
+  isDefaultServer?: boolean
+  filterMapping?: FilterMapping
+  timeout?: number
+  oidc?: McpServerAuthConfig
+  auth?: McpServerAuthConfig
+  deferTools?: McpServerConfigDeferTools
+  disableToolCache?: boolean
+  disableSecretMasking?: boolean
+  excludeTools?: string[]
+  events?: string[]
+  notifications?: string[]
+  source?: McpServerSource
+  sourcePlugin?: string
+  sourcePluginVersion?: string
+  sourcePluginSpec?: boolean
+  sourcePath?: string
+  configWarnings?: string[]
+  url: string
+  headers?: Record<string, string>
+  headersRefreshTtlMs?: number
+  oauthClientId?: string
+  oauthPublicClient?: boolean
+  oauthGrantType?: McpServerConfigHttpOauthGrantType
+}
+type McpServerConfigHttpOauthGrantType = 'authorization_code' | 'client_credentials'
+type McpServerConfigHttpType = 'http' | 'sse'
+type McpServerConfigStdio = {
+  displayName?: string
+  safeForTelemetry?: McpSafeForTelemetry
+  tools?: string[]
+  isDefaultServer?: boolean
+  filterMapping?: FilterMapping
+  timeout?: number
+  oidc?: McpServerAuthConfig
+  auth?: McpServerAuthConfig
+  deferTools?: McpServerConfigDeferTools
+  disableToolCache?: boolean
+  disableSecretMasking?: boolean
+  excludeTools?: string[]
+  events?: string[]
+  notifications?: string[]
+  source?: McpServerSource
+  sourcePlugin?: string
+  sourcePluginVersion?: string
+  sourcePluginSpec?: boolean
+  sourcePath?: string
+  configWarnings?: string[]
+  command: string
+  args?: string[]
+  cwd?: string
+  env?: Record<string, string>
+  type?: McpServerConfigStdioType
+}
+type McpServerConfigStdioType = 'local' | 'stdio'
+type McpServerFailureInfo = {
+  message: string
+  timestamp: number
+}
+type McpServerList = {
+  servers: McpServer[]
+  host?: McpHostState
+}
+type McpServerNeedsAuthInfo = {
+  timestamp: number
+}
+type McpSetEnvValueModeDetails = 'direct' | 'indirect'
+type McpSetEnvValueModeResult = {
+  mode: McpSetEnvValueModeDetails
+}
+type McpSourceFile = {
+  uri: string
+  jsonPointer?: string
+}
+type McpSourcePlugin = {
+  id: string
+  name?: string
+  version?: string
+}
+type McpSourceRef = {
+  kind: string
+  id: string
+  editability: string
+  file?: McpSourceFile
+  plugin?: McpSourcePlugin
+}
+type McpTaskMetadata = {
+  ttl?: number
+}
+type McpTools = {
+  name: string
+  description?: string
+  ui?: McpToolUi
+}
+type McpToolUi = {
+  resourceUri?: string
+  visibility?: McpToolUiVisibility[]
+}
+type McpToolUiVisibility = 'model' | 'app'
+type MemoryConfiguration$1 = {
+  enabled: boolean
+}
+type MetadataContextAttributionResult = {
+  contextAttribution: SessionContextAttribution
+}
+type MetadataContextHeaviestMessagesResult = {
+  totalTokens: number
+  messages: ContextHeaviestMessage[]
+}
+type MetadataContextInfoResult = {
+  contextInfo: SessionContextInfo
+}
+type MetadataIsProcessingResult = {
+  processing: boolean
+}
+type MetadataRecomputeContextTokensResult = {
+  totalTokens: number
+  messagesTokenCount: number
+  systemTokenCount: number
+}
+type MetadataRecordContextChangeResult = {}
+type MetadataSetWorkingDirectoryResult = {
+  workingDirectory: string
+}
+type MetadataSnapshotCurrentMode = 'interactive' | 'plan' | 'autopilot'
+type MetadataSnapshotRemoteMetadata = {
+  resourceId?: string
+  repository: MetadataSnapshotRemoteMetadataRepository
+  pullRequestNumber?: number
+  taskType?: MetadataSnapshotRemoteMetadataTaskType
+}
+type MetadataSnapshotRemoteMetadataRepository = {
+  owner: string
+  name: string
+  branch: string
+}
+type MetadataSnapshotRemoteMetadataTaskType = 'cca' | 'cli'
+type Model = {
+  id: string
+  name: string
+  capabilities: ModelCapabilities$1
+  metadata?: Record<string, unknown>
+  policy?: ModelPolicy$1
+  billing?: ModelBilling$1
+  supportedReasoningEfforts?: string[]
+  defaultReasoningEffort?: string
+  supportedContextTiers?: string[]
+  modelPickerCategory?: ModelPickerCategory
+  modelPickerPriceCategory?: ModelPickerPriceCategory
+  warningText?: ModelWarningText
+  infoMessages?: ModelMessage[]
+  warningMessages?: ModelMessage[]
+}
+type ModelBilling$1 = {
+  multiplier?: number
+  tokenPrices?: ModelBillingTokenPrices
+  discountPercent?: number
+  promo?: ModelBillingPromo
+}
+type ModelBillingPromo = {
+  id?: string
+  discountPercent?: number
+  endsAt?: string
+  message?: string
+  showBanner?: boolean
+}
+type ModelBillingTokenPrices = {
+  inputPrice?: number
+  outputPrice?: number
+  cachePrice?: number
+  cacheReadPrice?: number
+  cacheWritePrice?: number
+  cacheWrite1hPrice?: number
+  batchSize?: number
+  contextMax?: number
+  maxPromptTokens?: number
+  longContext?: ModelBillingTokenPricesLongContext
+}
+type ModelBillingTokenPricesLongContext = {
+  inputPrice?: number
+  outputPrice?: number
+  cachePrice?: number
+  cacheReadPrice?: number
+  cacheWritePrice?: number
+  cacheWrite1hPrice?: number
+  contextMax?: number
+  maxPromptTokens?: number
+}
+type ModelCapabilities$1 = {
+  supports?: ModelCapabilitiesSupports
+  limits?: ModelCapabilitiesLimits
+}
+type ModelCapabilitiesLimits = {
+  max_prompt_tokens?: number
+  max_output_tokens?: number
+  max_context_window_tokens?: number
+  vision?: ModelCapabilitiesLimitsVision
+}
+type ModelCapabilitiesLimitsVision = {
+  supported_media_types: string[]
+  max_prompt_images: number
+  max_prompt_image_size: number
+}
+type ModelCapabilitiesOverride$1 = {
+  supports?: ModelCapabilitiesOverrideSupports
+  limits?: ModelCapabilitiesOverrideLimits
+}
+type ModelCapabilitiesOverrideLimits = {
+  max_prompt_tokens?: number
+  max_output_tokens?: number
+  max_context_window_tokens?: number
+  vision?: ModelCapabilitiesOverrideLimitsVision
+}
+type ModelCapabilitiesOverrideLimitsVision = {
+  supported_media_types?: string[]
+  max_prompt_images?: number
+  max_prompt_image_size?: number
+}
+type ModelCapabilitiesOverrideSupports = {
+  vision?: boolean
+  reasoningEffort?: boolean
+  adaptive_thinking?: AdaptiveThinkingSupport
+}
+type ModelCapabilitiesSupports = {
+  vision?: boolean
+  reasoningEffort?: boolean
+  adaptive_thinking?: AdaptiveThinkingSupport
+}
+type ModelList = {
+  models: Model[]
+}
+type ModelMessage = {
+  code: string
+  message: string
+}
+type ModelPickerCategory = 'lightweight' | 'versatile' | 'powerful'
+type ModelPickerPersistenceRequest = {
+  settingsContext: ModelPickerSettingsContext
+  reasoningEffortExplicit?: boolean
+  contextTierExplicit?: boolean
+}
+type ModelPickerPriceCategory = 'low' | 'medium' | 'high' | 'very_high'
+type ModelPickerSettingsContext = {
+  configDir?: string
+  homeDirectory: string
+  environment: Record<string, unknown>
+}
+type ModelPolicy$1 = {
+  state: ModelPolicyState
+  terms?: string
+}
+type ModelPolicyState = 'enabled' | 'disabled' | 'unconfigured'
+type ModelSetAllowedModelsResult = {
+  allowedModels?: string[]
+  effectiveAllowedModels?: string[]
+  fallbackModel?: string
+  modelId?: string
+}
+type ModelSetReasoningEffortResult = {
+  reasoningEffort: string
+}
+type ModelsListRequest =
+  | unknown
+  | {
+      selectionId?: string
+      gitHubToken?: string
+    }
+type ModelSwitchAutoTierResult = {
+  status: ModelSwitchAutoTierStatus
+  effectiveAutoTier?: AutoTier
+  pendingAutoTier?: AutoTier | null
+  activatingAutoTier?: AutoTier | null
+  supersededAutoTier?: AutoTier | null
+}
+type ModelSwitchAutoTierStatus = 'unchanged' | 'pending'
+type ModelSwitchConfirmation = {
+  targetModelDisplayName: string
+  currentTokens: number
+  targetLimit: number
+}
+type ModelSwitchToResult = {
+  modelId?: string
+  deferred?: boolean
+  status?: string
+  confirmation?: ModelSwitchConfirmation
+  persistenceError?: string
+  message?: string
+  warning?: string
+  deprecationWarnings?: string[]
+  modelState?: CurrentModel
+}
+type ModelWarningText = {
+  dataRetention?: string
+}
+type ModeSetResult = {
+  status: string
+  modelChanged: boolean
+  modeApplied?: boolean
+  confirmation?: ModelSwitchConfirmation
+  warning?: string
+  message?: string
+  deprecationWarnings?: string[]
+  deferImplementation?: boolean
+  armInteractiveContinuation?: boolean
+}
+type MoveMcpLoadingToBackgroundResult = {
+  movedToBackground: boolean
+}
+type NamedProviderConfig$1 = {
+  name: string
+  type?: ProviderConfigType
+  wireApi?: ProviderConfigWireApi
+  transport?: ProviderConfigTransport
+  baseUrl: string
+  apiKey?: string
+  bearerToken?: string
+  azure?: ProviderConfigAzure
+  headers?: Record<string, string>
+  hasBearerTokenProvider?: boolean
+}
+type NameGetResult = {
+  name: string | null
+}
+type NameSetAutoResult = {
+  applied: boolean
+}
+type OpenCanvasInstance = {
+  instanceId: string
+  extensionId: string
+  extensionName?: string
+  canvasId: string
+  icon?: string
+  title?: string
+  status?: string
+  url?: string
+  input?: unknown
+}
+type OptionsUpdateAdditionalContentExclusionPolicy = {
+  rules: OptionsUpdateAdditionalContentExclusionPolicyRule[]
+  last_updated_at: unknown
+  scope: OptionsUpdateAdditionalContentExclusionPolicyScope
+}
+type OptionsUpdateAdditionalContentExclusionPolicyRule = {
+  paths: string[]
+  ifAnyMatch?: string[]
+  ifNoneMatch?: string[]
+  source: OptionsUpdateAdditionalContentExclusionPolicyRuleSource
+}
+type OptionsUpdateAdditionalContentExclusionPolicyRuleSource = {
+  name: string
+  type: string
+}
+type OptionsUpdateAdditionalContentExclusionPolicyScope = 'repo' | 'all'
+type OptionsUpdateContextTier = 'default' | 'long_context'
+type OptionsUpdateEnvValueMode = 'direct' | 'indirect'
+type OptionsUpdateReasoningSummary = 'none' | 'concise' | 'detailed'
+type OptionsUpdateToolFilterPrecedence = 'available' | 'excluded'
+type PendingPermissionRequest = {
+  requestId: string
+  request: PermissionPromptRequest
+}
+type PendingPermissionRequestList = {
+  items: PendingPermissionRequest[]
+}
+type PermissionDecision =
+  | PermissionDecisionApproveOnce
+  | PermissionDecisionApproveForSession
+  | PermissionDecisionApproveForLocation
+  | PermissionDecisionApprovePermanently
+  | PermissionDecisionReject
+  | PermissionDecisionUserNotAvailable
+  | PermissionDecisionApproved
+  | PermissionDecisionApprovedForSession
+  | PermissionDecisionApprovedForLocation
+  | PermissionDecisionCancelled
+  | PermissionDecisionDeniedByRules
+  | PermissionDecisionDeniedNoApprovalRuleAndCouldNotRequestFromUser
+  | PermissionDecisionDeniedInteractivelyByUser
+  | PermissionDecisionDeniedByContentExclusionPolicy
+  | PermissionDecisionDeniedByPermissionRequestHook
+type PermissionDecisionApproved = {
+  kind: 'approved'
+}
+type PermissionDecisionApprovedForLocation = {
+  kind: 'approved-for-location'
+  approval: UserToolSessionApproval
+  locationKey: string
+}
+type PermissionDecisionApprovedForSession = {
+  kind: 'approved-for-session'
+  approval: UserToolSessionApproval
+}
+type PermissionDecisionApproveForLocation = {
+  kind: 'approve-for-location'
+  approval: PermissionDecisionApproveForLocationApproval
+  locationKey: string
+}
+type PermissionDecisionApproveForLocationApproval =
+  | PermissionDecisionApproveForLocationApprovalCommands
+  | PermissionDecisionApproveForLocationApprovalRead
+  | PermissionDecisionApproveForLocationApprovalWrite
+  | PermissionDecisionApproveForLocationApprovalMcp
+  | PermissionDecisionApproveForLocationApprovalMcpSampling
+  | PermissionDecisionApproveForLocationApprovalMemory
+  | PermissionDecisionApproveForLocationApprovalCustomTool
+  | PermissionDecisionApproveForLocationApprovalExtensionManagement
+  | PermissionDecisionApproveForLocationApprovalFactory
+  | PermissionDecisionApproveForLocationApprovalExtensionPermissionAccess
+  | PermissionDecisionApproveForLocationApprovalExtensionEnvAccess
+type PermissionDecisionApproveForLocationApprovalCommands = {
+  kind: 'commands'
+  commandIdentifiers: string[]
+}
+type PermissionDecisionApproveForLocationApprovalCustomTool = {
+  kind: 'custom-tool'
+  toolName: string
+}
+type PermissionDecisionApproveForLocationApprovalExtensionEnvAccess = {
+  kind: 'extension-env-access'
+  extensionName: string
+  environmentVariables: string[]
+}
+type PermissionDecisionApproveForLocationApprovalExtensionManagement = {
+  kind: 'extension-management'
+  operation?: string
+}
+type PermissionDecisionApproveForLocationApprovalExtensionPermissionAccess = {
+  kind: 'extension-permission-access'
+  extensionName: string
+}
+type PermissionDecisionApproveForLocationApprovalFactory = {
+  kind: 'factory'
+  approvalKey?: string
+}
+type PermissionDecisionApproveForLocationApprovalMcp = {
+  kind: 'mcp'
+  serverName: string
+  toolName: string | null
+}
+type PermissionDecisionApproveForLocationApprovalMcpSampling = {
+  kind: 'mcp-sampling'
+  serverName: string
+}
+type PermissionDecisionApproveForLocationApprovalMemory = {
+  kind: 'memory'
+}
+type PermissionDecisionApproveForLocationApprovalRead = {
+  kind: 'read'
+}
+type PermissionDecisionApproveForLocationApprovalWrite = {
+  kind: 'write'
+}
+type PermissionDecisionApproveForSession = {
+  kind: 'approve-for-session'
+  approval?: PermissionDecisionApproveForSessionApproval
+  domain?: string
+}
+type PermissionDecisionApproveForSessionApproval =
+  | PermissionDecisionApproveForSessionApprovalCommands
+  | PermissionDecisionApproveForSessionApprovalRead
+  | PermissionDecisionApproveForSessionApprovalWrite
+  | PermissionDecisionApproveForSessionApprovalMcp
+  | PermissionDecisionApproveForSessionApprovalMcpSampling
+  | PermissionDecisionApproveForSessionApprovalMemory
+  | PermissionDecisionApproveForSessionApprovalCustomTool
+  | PermissionDecisionApproveForSessionApprovalExtensionManagement
+  | PermissionDecisionApproveForSessionApprovalFactory
+  | PermissionDecisionApproveForSessionApprovalExtensionPermissionAccess
+  | PermissionDecisionApproveForSessionApprovalExtensionEnvAccess
+type PermissionDecisionApproveForSessionApprovalCommands = {
+  kind: 'commands'
+  commandIdentifiers: string[]
+}
+type PermissionDecisionApproveForSessionApprovalCustomTool = {
+  kind: 'custom-tool'
+  toolName: string
+}
+type PermissionDecisionApproveForSessionApprovalExtensionEnvAccess = {
+  kind: 'extension-env-access'
+  extensionName: string
+  environmentVariables: string[]
+}
+type PermissionDecisionApproveForSessionApprovalExtensionManagement = {
+  kind: 'extension-management'
+  operation?: string
+}
+type PermissionDecisionApproveForSessionApprovalExtensionPermissionAccess = {
+  kind: 'extension-permission-access'
+  extensionName: string
+}
+type PermissionDecisionApproveForSessionApprovalFactory = {
+  kind: 'factory'
+  approvalKey?: string
+}
+type PermissionDecisionApproveForSessionApprovalMcp = {
+  kind: 'mcp'
+  serverName: string
+  toolName: string | null
+}
+type PermissionDecisionApproveForSessionApprovalMcpSampling = {
+  kind: 'mcp-sampling'
+  serverName: string
+}
+type PermissionDecisionApproveForSessionApprovalMemory = {
+  kind: 'memory'
+}
+type PermissionDecisionApproveForSessionApprovalRead = {
+  kind: 'read'
+}
+type PermissionDecisionApproveForSessionApprovalWrite = {
+  kind: 'write'
+}
+type PermissionDecisionApproveOnce = {
+  kind: 'approve-once'
+  approvedInteractively?: boolean
+}
+type PermissionDecisionApprovePermanently = {
+  kind: 'approve-permanently'
+  domain: string
+}
+type PermissionDecisionCancelled = {
+  kind: 'cancelled'
+  reason?: string
+}
+type PermissionDecisionContext = {
+  outcome: PermissionDecisionOutcome
+  source: PermissionDecisionSource
+  surface: PermissionDecisionSurface
+  responseCapability?: PermissionResponseCapability
+}
+type PermissionDecisionDeniedByContentExclusionPolicy = {
+  kind: 'denied-by-content-exclusion-policy'
+  path: string
+  message: string
+}
+type PermissionDecisionDeniedByPermissionRequestHook = {
+  kind: 'denied-by-permission-request-hook'
+  message?: string
+  interrupt?: boolean
+}
+type PermissionDecisionDeniedByRules = {
+  kind: 'denied-by-rules'
+  rules: PermissionRule[]
+}
+type PermissionDecisionDeniedInteractivelyByUser = {
+  kind: 'denied-interactively-by-user'
+  feedback?: string
+  forceReject?: boolean
+}
+type PermissionDecisionDeniedNoApprovalRuleAndCouldNotRequestFromUser = {
+  kind: 'denied-no-approval-rule-and-could-not-request-from-user'
+}
+type PermissionDecisionOutcome = 'auto_approved' | 'autopilot_denied' | 'prompted_user'
+type PermissionDecisionReject = {
+  kind: 'reject'
+  feedback?: string
+}
+type PermissionDecisionRequest = {
+  requestId: string
+  result: PermissionDecision
+  decisionContext?: PermissionDecisionContext
+}
+type PermissionDecisionSurface = 'tui' | 'prompt_mode' | 'copilot_app' | 'acp' | 'sdk'
+type PermissionDecisionUserNotAvailable = {
+  kind: 'user-not-available'
+}
+type PermissionLocationApplyResult = {
+  locationKey: string
+  locationType: PermissionLocationType
+  changed: boolean
+  appliedRuleCount: number
+  appliedDirectoryCount: number
+  appliedRules: PermissionRule[]
+}
+type PermissionLocationResolveResult = {
+  locationKey: string
+  locationType: PermissionLocationType
+}
+type PermissionLocationType = 'repo' | 'dir'
+type PermissionModeSource =
+  'cli_flag' | 'slash_command' | 'autopilot_confirmation' | 'user_setting' | 'organization_targeting' | 'rpc'
+type PermissionPathsAllowedCheckResult = {
+  allowed: boolean
+}
+type PermissionPathsConfig = {
+  unrestricted?: boolean
+  additionalDirectories?: string[]
+  includeTempDirectory?: boolean
+  workspacePath?: string
+}
+type PermissionPathsList = {
+  directories: string[]
+  primary: string
+}
+type PermissionPathsWorkspaceCheckResult = {
+  allowed: boolean
+}
+type PermissionRequestResult$1 = {
+  success: boolean
+}
+type PermissionResponseCapability = 'interactive' | 'headless' | 'none'
+type PermissionRulesSet = {
+  approved: PermissionRule[]
+  denied: PermissionRule[]
+}
+type PermissionsConfigureAdditionalContentExclusionPolicy = {
+  rules: PermissionsConfigureAdditionalContentExclusionPolicyRule[]
+  last_updated_at: unknown
+  scope: PermissionsConfigureAdditionalContentExclusionPolicyScope
+}
+type PermissionsConfigureAdditionalContentExclusionPolicyRule = {
+  paths: string[]
+  ifAnyMatch?: string[]
+  ifNoneMatch?: string[]
+  source: PermissionsConfigureAdditionalContentExclusionPolicyRuleSource
+}
+type PermissionsConfigureAdditionalContentExclusionPolicyRuleSource = {
+  name: string
+  type: string
+}
+type PermissionsConfigureAdditionalContentExclusionPolicyScope = 'repo' | 'all'
+type PermissionsConfigureResult = {
+  success: boolean
+}
+type PermissionsFolderTrustAddTrustedResult = {
+  success: boolean
+}
+type PermissionsGetModeResult = {
+  mode: PermissionMode
+}
+type PermissionsLocationsAddToolApprovalDetails =
+  | PermissionsLocationsAddToolApprovalDetailsCommands
+  | PermissionsLocationsAddToolApprovalDetailsRead
+  | PermissionsLocationsAddToolApprovalDetailsWrite
+  | PermissionsLocationsAddToolApprovalDetailsMcp
+  | PermissionsLocationsAddToolApprovalDetailsMcpSampling
+  | PermissionsLocationsAddToolApprovalDetailsMemory
+  | PermissionsLocationsAddToolApprovalDetailsCustomTool
+  | PermissionsLocationsAddToolApprovalDetailsExtensionManagement
+  | PermissionsLocationsAddToolApprovalDetailsFactory
+  | PermissionsLocationsAddToolApprovalDetailsExtensionPermissionAccess
+  | PermissionsLocationsAddToolApprovalDetailsExtensionEnvAccess
+type PermissionsLocationsAddToolApprovalDetailsCommands = {
+  kind: 'commands'
+  commandIdentifiers: string[]
+}
+type PermissionsLocationsAddToolApprovalDetailsCustomTool = {
+  kind: 'custom-tool'
+  toolName: string
+}
+type PermissionsLocationsAddToolApprovalDetailsExtensionEnvAccess = {
+  kind: 'extension-env-access'
+  extensionName: string
+  environmentVariables: string[]
+}
+type PermissionsLocationsAddToolApprovalDetailsExtensionManagement = {
+  kind: 'extension-management'
+  operation?: string
+}
+type PermissionsLocationsAddToolApprovalDetailsExtensionPermissionAccess = {
+  kind: 'extension-permission-access'
+  extensionName: string
+}
+type PermissionsLocationsAddToolApprovalDetailsFactory = {
+  kind: 'factory'
+  approvalKey?: string
+}
+type PermissionsLocationsAddToolApprovalDetailsMcp = {
+  kind: 'mcp'
+  serverName: string
+  toolName: string | null
+}
+type PermissionsLocationsAddToolApprovalDetailsMcpSampling = {
+  kind: 'mcp-sampling'
+  serverName: string
+}
+type PermissionsLocationsAddToolApprovalDetailsMemory = {
+  kind: 'memory'
+}
+type PermissionsLocationsAddToolApprovalDetailsRead = {
+  kind: 'read'
+}
+type PermissionsLocationsAddToolApprovalDetailsWrite = {
+  kind: 'write'
+}
+type PermissionsLocationsAddToolApprovalResult = {
+  success: boolean
+}
+type PermissionsModifyRulesResult = {
+  success: boolean
+}
+type PermissionsModifyRulesScope = 'session' | 'location'
+type PermissionsNotifyPromptShownResult = {
+  success: boolean
+}
+type PermissionsPathsAddResult = {
+  success: boolean
+}
+type PermissionsPathsUpdatePrimaryResult = {
+  success: boolean
+}
+type PermissionsResetSessionApprovalsResult = {
+  success: boolean
+}
+type PermissionsSetApproveAllResult = {
+  success: boolean
+}
+type PermissionsSetApproveAllSource =
+  'cli_flag' | 'slash_command' | 'autopilot_confirmation' | 'user_setting' | 'rpc'
+type PermissionsSetModeResult = {
+  success: boolean
+  mode: PermissionMode
+}
+type PermissionsSetRequiredResult = {
+  success: boolean
+}
+type PermissionsUrlsSetUnrestrictedModeResult = {
+  success: boolean
+}
+type PermissionUrlsConfig = {
+  unrestricted?: boolean
+  initialAllowed?: string[]
+}
+type PingRequest = {
+  message?: string
+}
+type PingResult = {
+  message: string
+  timestamp: string
+  protocolVersion: number
+}
+type PlanReadResult = {
+  exists: boolean
+  content: string | null
+  path: string | null
+}
+type PlanReadSqlTodosResult = {
+  rows: PlanSqlTodosRow[]
+}
+type PlanReadSqlTodosWithDependenciesResult = {
+  rows: PlanSqlTodosRow[]
+  dependencies: PlanSqlTodoDependency[]
+}
+type PlanSqlTodoDependency = {
+  todoId: string
+  dependsOn: string
+}
+type PlanSqlTodosRow = {
+  id?: string
+  title?: string
+  description?: string
+  status?: string
+  createdAt?: string
+}
+type Plugin = {
+  name: string
+  marketplace: string
+  version?: string
+  enabled: boolean
+}
+type PluginInstallResult = {
+  plugin: InstalledPluginInfo
+  skillsInstalled: number
+  stagingMode?: PluginInstallStagingMode
+  postInstallMessage?: string
+  deprecationWarning?: string
+}
+type PluginInstallStagingMode = 'external' | 'destination_sibling'
+type PluginList = {
+  plugins: Plugin[]
+}
+type PluginListResult = {
+  plugins: InstalledPluginInfo[]
+}
+type PluginsBuiltinSetRequest = {
+  paths: string[]
+}
+type PluginsDisableRequest = {
+  names: string[]
+  workingDirectory?: string
+}
+type PluginsEnableRequest = {
+  names: string[]
+  workingDirectory?: string
+}
+type PluginsInstallRequest = {
+  source: string
+  workingDirectory?: string
+}
+type PluginsMarketplacesAddRequest = {
+  source: string
+  workingDirectory?: string
+}
+type PluginsMarketplacesBrowseRequest = {
+  name: string
+}
+type PluginsMarketplacesRefreshRequest =
+  | unknown
+  | {
+      name?: string
+    }
+type PluginsMarketplacesRemoveRequest = {
+  name: string
+  force?: boolean
+}
+type PluginsUninstallRequest = {
+  name: string
+  directSourceId?: string | null
+}
+type PluginsUpdateRequest = {
+  name: string
+}
+type PluginUpdateAllEntry = {
+  name: string
+  marketplace: string
+  success: boolean
+  previousVersion?: string
+  newVersion?: string
+  skillsInstalled?: number
+  error?: string
+}
+type PluginUpdateAllResult = {
+  results: PluginUpdateAllEntry[]
+}
+type PluginUpdateResult = {
+  previousVersion?: string
+  newVersion?: string
+  skillsInstalled: number
+}
+type ProtocolAppendMode = 'append'
+type ProtocolCustomizeMode = 'customize'
+type ProtocolExternalToolDefer = 'auto' | 'never'
+type ProtocolExternalToolDefinition = {
+  name: string
+  description: string
+  title?: string
+  parameters?: Record<string, unknown>
+  overridesBuiltInTool?: boolean
+  skipPermission?: boolean
+  defer?: ProtocolExternalToolDefer
+  isTerminal?: boolean
+  metadata?: Record<string, unknown>
+}
+type ProtocolMarkerSectionOverride =
+  | {
+      action: 'transform'
+    }
+  | {
+      action: 'preserve'
+    }
+type ProtocolReplaceMode = 'replace'
+type ProtocolSectionOverride = ProtocolStaticSectionOverride | ProtocolMarkerSectionOverride
+type ProtocolStaticSectionAction = 'replace' | 'remove' | 'append' | 'prepend'
+type ProtocolStaticSectionOverride = {
+  action: ProtocolStaticSectionAction
+  content?: string
+}
+type ProtocolSystemMessageAppendConfig = {
+  mode?: ProtocolAppendMode
+  content?: string
+}
+type ProtocolSystemMessageConfig =
+  | ProtocolSystemMessageAppendConfig
+  | ProtocolSystemMessageReplaceConfig
+  | ProtocolSystemMessageCustomizeConfig
+type ProtocolSystemMessageCustomizeConfig = {
+  mode: ProtocolCustomizeMode
+  sections?: Record<string, ProtocolSectionOverride>
+  content?: string
+}
+type ProtocolSystemMessageReplaceConfig = {
+  mode: ProtocolReplaceMode
+  content: string
+  contentBlocks?: SystemMessageBlock[]
+}
+type ProviderAddResult = {
+  models: unknown[]
+}
+type ProviderConfig$1 = {
+  type?: ProviderConfigType
+  wireApi?: ProviderConfigWireApi
+  transport?: ProviderConfigTransport
+  baseUrl: string
+  apiKey?: string
+  bearerToken?: string
+  azure?: ProviderConfigAzure
+  modelId?: string
+  modelCapabilities?: ModelCapabilitiesOverride$1
+  providerName?: string
+  wireModel?: string
+  maxPromptTokens?: number
+  maxContextWindowTokens?: number
+  maxOutputTokens?: number
+  headers?: Record<string, string>
+  hasBearerTokenProvider?: boolean
+}
+type ProviderConfigAzure = {
+  apiVersion?: string
+}
+type ProviderConfigTransport = 'http' | 'websockets'
+type ProviderConfigType = 'openai' | 'azure' | 'anthropic'
+type ProviderConfigWireApi = 'completions' | 'responses'
+type ProviderEndpoint = {
+  type: ProviderEndpointType
+  wireApi?: ProviderEndpointWireApi
+  transport?: ProviderEndpointTransport
+  baseUrl: string
+  apiKey?: string
+  headers: Record<string, string>
+  sessionToken?: ProviderSessionToken
+}
+type ProviderEndpointTransport = 'http' | 'websockets'
+type ProviderEndpointType = 'openai' | 'azure' | 'anthropic'
+type ProviderEndpointWireApi = 'completions' | 'responses'
+type ProviderModelConfig$1 = {
+  id: string
+  provider: string
+  wireModel?: string
+  modelId?: string
+  name?: string
+  maxPromptTokens?: number
+  maxContextWindowTokens?: number
+  maxOutputTokens?: number
+  capabilities?: ModelCapabilitiesOverride$1
+  systemMessage?: ProtocolSystemMessageConfig
+}
+type ProviderSessionToken = {
+  token: string
+  header: string
+  model?: string
+  expiresAt?: string
+}
+type PushAttachment =
+  | PushAttachmentFile
+  | PushAttachmentDirectory
+  | PushAttachmentSelection
+  | PushAttachmentGitHubReference
+  | PushAttachmentGitHubCommit
+  | PushAttachmentGitHubRelease
+  | PushAttachmentGitHubActionsJob
+  | PushAttachmentGitHubRepository
+  | PushAttachmentGitHubFileDiff
+  | PushAttachmentGitHubTreeComparison
+  | PushAttachmentGitHubUrl
+  | PushAttachmentGitHubFile
+  | PushAttachmentGitHubSnippet
+  | PushAttachmentBlob
+  | ExtensionContextPushInput
+type PushAttachmentBlob = {
+  type: 'blob'
+  data: string
+  mimeType: string
+  displayName?: string
+}
+type PushAttachmentDirectory = {
+  type: 'directory'
+  path: string
+  displayName: string
+}
+type PushAttachmentFile = {
+  type: 'file'
+  path: string
+  displayName: string
+  lineRange?: PushAttachmentFileLineRange
+}
+type PushAttachmentFileLineRange = {
+  start: number
+  end: number
+}
+type PushAttachmentGitHubActionsJob = {
+  type: 'github_actions_job'
+  repo: PushGitHubRepoRef
+  jobId: number
+  jobName: string
+  workflowName: string
+  url: string
+  conclusion?: string
+}
+type PushAttachmentGitHubCommit = {
+  type: 'github_commit'
+  repo: PushGitHubRepoRef
+  oid: string
+  message: string
+  url: string
+}
+type PushAttachmentGitHubFile = {
+  type: 'github_file'
+  repo: PushGitHubRepoRef
+  ref: string
+  path: string
+  url: string
+}
+type PushAttachmentGitHubFileDiff = {
+  type: 'github_file_diff'
+  url: string
+  head?: PushAttachmentGitHubFileDiffSide
+  base?: PushAttachmentGitHubFileDiffSide
+}
+type PushAttachmentGitHubFileDiffSide = {
+  repo: PushGitHubRepoRef
+  ref: string
+  path: string
+}
+type PushAttachmentGitHubReference = {
+  type: 'github_reference'
+  number: number
+  title: string
+  referenceType: PushAttachmentGitHubReferenceType
+  state: string
+  url: string
+}
+type PushAttachmentGitHubReferenceType = 'issue' | 'pr' | 'discussion'
+type PushAttachmentGitHubRelease = {
+  type: 'github_release'
+  repo: PushGitHubRepoRef
+  tagName: string
+  name: string
+  url: string
+}
+type PushAttachmentGitHubRepository = {
+  type: 'github_repository'
+  repo: PushGitHubRepoRef
+  url: string
+  description?: string
+  ref?: string
+}
+type PushAttachmentGitHubSnippet = {
+  type: 'github_snippet'
+  repo: PushGitHubRepoRef
+  ref: string
+  path: string
+  url: string
+  lineRange: PushAttachmentFileLineRange
+}
+type PushAttachmentGitHubTreeComparison = {
+  type: 'github_tree_comparison'
+  url: string
+  base: PushAttachmentGitHubTreeComparisonSide
+  head: PushAttachmentGitHubTreeComparisonSide
+}
+type PushAttachmentGitHubTreeComparisonSide = {
+  repo: PushGitHubRepoRef
+  revision: string
+}
+type PushAttachmentGitHubUrl = {
+  type: 'github_url'
+  url: string
+}
+type PushAttachmentSelection = {
+  type: 'selection'
+  filePath: string
+  displayName: string
+  text: string
+  selection: PushAttachmentSelectionDetails
+}
+type PushAttachmentSelectionDetails = {
+  start: PushAttachmentSelectionDetailsStart
+  end: PushAttachmentSelectionDetailsEnd
+}
+type PushAttachmentSelectionDetailsEnd = {
+  line: number
+  character: number
+}
+type PushAttachmentSelectionDetailsStart = {
+  line: number
+  character: number
+}
+type PushGitHubRepoRef = {
+  id?: number
+  name: string
+  owner: string
+}
+type QueuedCommandHandled = {
+  handled: true
+  stopProcessingQueue?: boolean
+}
+type QueuedCommandNotHandled = {
+  handled: false
+}
+type QueuedCommandResult = QueuedCommandHandled | QueuedCommandNotHandled
+type QueueDuplicateAtResult = {
+  id: string
+}
+type QueueInsertAtResult = {
+  id: string
+}
+type QueueInsertMessage = {
+  prompt: string
+  displayPrompt?: string
+  attachments?: Attachment[]
+  agentMode?: SendAgentMode
+  source?: string
+  billable?: boolean
+  requiredTool?: string
+  requestHeaders?: Record<string, string>
+  mode?: SendMode
+  prepend?: boolean
+  wait?: boolean
+  delivery?: string
+}
+type QueueMoveItemResult = {
+  changed: boolean
+}
+type QueuePendingItems = {
+  id: string
+  messageId?: string
+  kind: QueuePendingItemsKind
+  displayText: string
+  agentMode: SendAgentMode
+}
+type QueuePendingItemsKind = 'message' | 'command'
+type QueuePendingItemsResult = {
+  items: QueuePendingItems[]
+  steeringMessages: string[]
+  inFlightSteeringCount?: number
+}
+type QueueRemoveAtResult = {
+  removed: boolean
+}
+type QueueRemoveMostRecentResult = {
+  removed: boolean
+}
+type QueueSendNowResult = {
+  steered: boolean
+}
+type QueueUpdateTextResult = {
+  updated: boolean
+}
+type RegisterEventInterestResult = {
+  handle: string
+}
+type RemoteControlConfig = {
+  remote: boolean
+  steerable: boolean
+  explicit: boolean
+  silent: boolean
+  taskId?: string
+  existingMcSession?: RemoteControlConfigExistingMcSession
+}
+type RemoteControlConfigExistingMcSession = {
+  mcSessionId: string
+  mcTaskId: string
+}
+type RemoteControlStatus =
+  | RemoteControlStatusOff
+  | RemoteControlStatusConnecting
+  | RemoteControlStatusActive
+  | RemoteControlStatusError
+type RemoteControlStatusActive = {
+  state: 'active'
+  attachedSessionId: string
+  frontendUrl?: string
+  isSteerable: boolean
+  promptManager?: unknown
+  awaitingFirstMessage?: boolean
+}
+type RemoteControlStatusConnecting = {
+  state: 'connecting'
+  attachedSessionId: string
+}
+type RemoteControlStatusError = {
+  state: 'error'
+  error: string
+  attachedSessionId?: string
+}
+type RemoteControlStatusOff = {
+  state: 'off'
+}
+type RemoteControlStatusResult = {
+  status: RemoteControlStatus
+}
+type RemoteControlStopResult = {
+  status: RemoteControlStatus
+  stopped: boolean
+}
+type RemoteControlTransferResult = {
+  status: RemoteControlStatus
+  transferred: boolean
+}
+type RemoteEnableResult = {
+  url?: string
+  remoteSteerable: boolean
+}
+type RemoteNotifySteerableChangedResult = {}
+type RemoteSessionConnectionResult = {
+  sessionId: string
+  metadata: ConnectedRemoteSessionMetadata
+}
+type RemoteSessionHostStatus = 'idle' | 'working' | 'input-needed' | 'error'
+type RemoteSessionMetadataRepository = {
+  owner: string
+  name: string
+  branch: string
+}
+type RemoteSessionMetadataTaskType = 'cca' | 'cli'
+type RemoteSessionMetadataValue = {
+  sessionId: string
+  startTime: string
+  modifiedTime: string
+  summary?: string
+  name?: string
+  isRemote: true
+  context?: SessionContext$1
+  repository: RemoteSessionMetadataRepository
+  remoteSessionIds: string[]
+  pullRequestNumber?: number
+  resourceId?: string
+  taskType?: RemoteSessionMetadataTaskType
+  staleAt?: string
+  state?: string
+  hostStatus?: RemoteSessionHostStatus
+  hostActivity?: string
+}
+type RemoteSessionMode = 'off' | 'export' | 'on'
+type RemoteSessionRepository = {
+  owner: string
+  name: string
+  branch?: string
+}
+type ResponseFormat = {
+  jsonSchema: JsonSchemaResponseFormat
+  type: 'json_schema'
+}
+type RunOptions = {
+  limits?: FactoryRunLimits
+  notifyOnComplete?: boolean
+  logPhaseNames?: boolean
+  resumeFromRunId?: string
+}
+type SandboxConfig = {
+  enabled: boolean
+  userPolicy?: SandboxConfigUserPolicy
+  addCurrentWorkingDirectory?: boolean
+  sandboxMcpServers?: boolean
+  sandboxLspServers?: boolean
+  allowBypass?: boolean
+  managedMcpRoutingLocked?: boolean
+  managedLspRoutingLocked?: boolean
+  auth?: SandboxConfigAuth
+  allowDevToolAccess?: boolean
+}
+type SandboxConfigAuth = {
+  git?: boolean
+  gh?: boolean
+}
+type SandboxConfigSource =
+  | 'never_configured'
+  | 'user_enabled'
+  | 'user_disabled'
+  | 'session_flag'
+  | 'session_disabled'
+  | 'unsupported_host'
+  | 'repository_policy'
+type SandboxConfigUserPolicy = {
+  filesystem?: SandboxConfigUserPolicyFilesystem
+  network?: SandboxConfigUserPolicyNetwork
+  seatbelt?: SandboxConfigUserPolicySeatbelt
+  experimental?: SandboxConfigUserPolicyExperimental
+}
+type SandboxConfigUserPolicyExperimental = {
+  seatbelt?: SandboxConfigUserPolicyExperimentalSeatbelt
+}
+type SandboxConfigUserPolicyExperimentalSeatbelt = {
+  keychainAccess?: boolean
+}
+type SandboxConfigUserPolicyFilesystem = {
+  readwritePaths?: string[]
+  readonlyPaths?: string[]
+  deniedPaths?: string[]
+  clearPolicyOnExit?: boolean
+}
+type SandboxConfigUserPolicyNetwork = {
+  allowedHosts?: string[]
+  blockedHosts?: string[]
+  allowOutbound?: boolean
+  allowLocalNetwork?: boolean
+  proxy?: SandboxConfigUserPolicyNetworkProxy
+}
+type SandboxConfigUserPolicyNetworkProxy = {
+  url: string
+  username?: string
+  password?: string
+}
+type SandboxConfigUserPolicySeatbelt = {
+  keychainAccess?: boolean
+}
+type SandboxDisableForSessionResult = {
+  success: boolean
+  enabled: boolean
+}
+type SandboxEnforcementStatus = {
+  required: boolean
+  blocked: boolean
+  reason?: string
+}
+type SandboxSessionChange = 'disabled' | 'restored'
+type ScheduleEntry = {
+  id: number
+  intervalMs?: number
+  cron?: string
+  tz?: string
+  at?: number
+  prompt: string
+  recurring: boolean
+  selfPaced?: boolean
+  displayPrompt?: string
+  nextRunAt: string
+}
+type ScheduleList = {
+  entries: ScheduleEntry[]
+}
+type ScheduleStopResult = {
+  entry?: ScheduleEntry
+}
+type SecretsAddFilterValuesRequest = {
+  values: string[]
+}
+type SecretsAddFilterValuesResult = {
+  ok: true
+}
+type SendAgentMode = 'interactive' | 'plan' | 'autopilot' | 'shell'
+type SendMessageItem = {
+  prompt: string
+  displayPrompt?: string
+  attachments?: Attachment[]
+  billable?: boolean
+  requiredTool?: string
+  source?: string
+}
+type SendMessagesResult = {
+  messageIds: string[]
+}
+type SendMode = 'enqueue' | 'immediate'
+type SendResult = {
+  messageId: string
+}
+type ServerAgentList = {
+  agents: AgentInfo[]
+}
+type ServerInstructionSourceList = {
+  sources: InstructionSource[]
+}
+type ServerSkill = {
+  name: string
+  commandName?: string
+  description: string
+  source: SkillSource
+  userInvocable: boolean
+  enabled: boolean
+  path?: string
+  projectPath?: string
+  argumentHint?: string
+}
+type ServerSkillList = {
+  skills: ServerSkill[]
+  errors?: string[]
+}
+type SessionActivity = {
+  abortable: boolean
+  hasActiveWork: boolean
+}
+type SessionAuthStatus = {
+  isAuthenticated: boolean
+  authType?: AuthInfoType
+  host?: string
+  login?: string
+  statusMessage?: string
+  copilotPlan?: string
+}
+type SessionBulkDeleteResult = {
+  freedBytes: Record<string, number>
+}
+type SessionCapability =
+  | 'tui-hints'
+  | 'plan-mode'
+  | 'memory'
+  | 'cli-documentation'
+  | 'ask-user'
+  | 'interactive-mode'
+  | 'system-notifications'
+  | 'elicitation'
+  | 'session-store'
+  | 'mcp-apps'
+  | 'canvas-renderer'
+type SessionCompletionItem = {
+  insertText: string
+  rangeStart?: number
+  rangeEnd?: number
+  label?: string
+  kind?: string
+}
+type SessionContext$1 = {
+  cwd: string
+  gitRoot?: string
+  repository?: string
+  hostType?: SessionContextHostType
+  branch?: string
+}
+type SessionContextAttribution = {
+  totalTokens: number
+  modelId: string
+  modelSource: string
+  promptTokenLimit: number
+  limit: number
+  bufferTokens: number
+  compactionThreshold: number
+  categories: {
+    systemPrompt: number
+    customInstructions: number
+    systemTools: number
+    mcpTools: number
+    messages: number
+    freeSpace: number
+    buffer: number
+  }
+  entries: {
+    kind: string
+    id: string
+    label: string
+    tokens: number
+    parentId?: string
+    attributes?: Record<string, string>
+  }[]
+  compactions: {
+    count: number
+  }
+} | null
+type SessionContextHostType = 'github' | 'ado'
+type SessionContextInfo = {
+  modelName: string
+  systemTokens: number
+  conversationTokens: number
+  toolDefinitionsTokens: number
+  mcpToolsTokens: number
+  totalTokens: number
+  promptTokenLimit: number
+  compactionThreshold: number
+  limit: number
+  bufferTokens: number
+} | null
+type SessionEnrichMetadataResult = {
+  sessions: LocalSessionMetadataValue[]
+}
+type SessionFsError = {
+  code: SessionFsErrorCode
+  message?: string
+}
+type SessionFsErrorCode = 'ENOENT' | 'UNKNOWN'
+type SessionFsReaddirWithTypesEntry = {
+  name: string
+  type: SessionFsReaddirWithTypesEntryType
+}
+type SessionFsReaddirWithTypesEntryType = 'file' | 'directory'
+type SessionFsSetProviderCapabilities = {
+  sqlite?: boolean
+}
+type SessionFsSetProviderConventions = 'windows' | 'posix'
+type SessionFsSetProviderRequest = {
+  initialCwd: string
+  sessionStatePath: string
+  conventions: SessionFsSetProviderConventions
+  capabilities?: SessionFsSetProviderCapabilities
+}
+type SessionFsSetProviderResult = {
+  success: boolean
+}
+type SessionFsSqliteQueryResult$1 = {
+  rows: Record<string, unknown>[]
+  columns: string[]
+  rowsAffected: number
+  lastInsertRowid?: number
+  error?: SessionFsError
+}
+type SessionFsSqliteQueryType = 'exec' | 'query' | 'run'
+type SessionFsSqliteTransactionErrorClass = 'busyOrLocked' | 'fatal' | 'postCommitAmbiguous'
+type SessionFsStatResult = {
+  isFile: boolean
+  isDirectory: boolean
+  size: number
+  mtime: string
+  birthtime: string
+  error?: SessionFsError
+}
+type SessionInstalledPlugin = {
+  name: string
+  marketplace: string
+  version?: string
+  installed_at: string
+  enabled: boolean
+  cache_path?: string
+  source?: SessionInstalledPluginSource
+  source_sha?: string
+  installed_from?: string
+}
+type SessionInstalledPluginSource =
+  | string
+  | SessionInstalledPluginSourceGitHub
+  | SessionInstalledPluginSourceUrl
+  | SessionInstalledPluginSourceLocal
+type SessionInstalledPluginSourceGitHub = {
+  source: 'github'
+  repo: string
+  ref?: string
+  sha?: string
+  path?: string
+}
+type SessionInstalledPluginSourceLocal = {
+  source: 'local'
+  path: string
+}
+type SessionInstalledPluginSourceUrl = {
+  source: 'url'
+  url: string
+  ref?: string
+  sha?: string
+  path?: string
+}
+type SessionLimitPredictionBaselineData = {
+  windowStart: string
+  windowEnd: string
+}
+type SessionLimitPredictionClientType = 'cli-interactive' | 'cli-prompt'
+type SessionLimitPredictionDetails = {
+  clientType: SessionLimitPredictionClientType
+  modelId: string
+  source: SessionLimitPredictionSource
+  sourceKey: string
+  family?: string
+  tiers: SessionLimitPredictionTierOption[]
+  baselineData: SessionLimitPredictionBaselineData
+  recommendedTier: SessionLimitPredictionTier
+  recommendedCap: number
+}
+type SessionLimitPredictionResult =
+  | {
+      prediction: SessionLimitPredictionDetails
+      kind: 'available'
+    }
+  | {
+      reason: SessionLimitPredictionUnavailableReason
+      kind: 'unavailable'
+    }
+type SessionLimitPredictionSource = 'model' | 'family' | 'global'
+type SessionLimitPredictionTier =
+  'recommended' | 'additional_headroom' | 'generous_headroom' | 'maximum_headroom'
+type SessionLimitPredictionTierOption = {
+  tier: SessionLimitPredictionTier
+  cap: number
+}
+type SessionLimitPredictionUnavailableReason = 'auto_unresolved' | 'no_model'
+type SessionList = {
+  sessions: SessionListEntry[]
+}
+type SessionListEntry = LocalSessionMetadataValue | RemoteSessionMetadataValue
+type SessionListFilter$1 = {
+  cwd?: string
+  gitRoot?: string
+  repository?: string
+  branch?: string
+}
+type SessionLoadDeferredRepoHooksResult = {
+  startupPrompts: string[]
+  hookCount: number
+}
+type SessionLogLevel = 'info' | 'warning' | 'error'
+type SessionManagedPermissions = {
+  disableBypassPermissionsMode?: string
+  deny?: string[]
+  ask?: string[]
+  allow?: string[]
+}
+type SessionManagedSettings = {
+  permissions?: SessionManagedPermissions
+}
+type SessionMetadataSnapshot = {
+  sessionId: string
+  startTime: string
+  modifiedTime: string
+  isRemote: boolean
+  alreadyInUse: boolean
+  workspacePath: string | null
+  initialName?: string
+  clientName?: string
+  remoteMetadata?: MetadataSnapshotRemoteMetadata
+  summary?: string
+  workingDirectory: string
+  currentMode: MetadataSnapshotCurrentMode
+  selectedModel?: string
+  sessionLimits: SessionLimitsConfig | null
+  workspace: WorkspaceSummary
+}
+type SessionModelList = {
+  list: unknown[]
+  modelPriceCategories?: SessionModelPriceCategory[]
+  quotaSnapshots?: Record<string, unknown>
+}
+type SessionModelPriceCategory = {
+  id: string
+  priceCategory: ModelPickerPriceCategory
+}
+type SessionOpenOptions = {
+  sessionId?: string
+  name?: string
+  model?: string
+  reasoningEffort?: string
+  reasoningSummary?: SessionOpenOptionsReasoningSummary
+  verbosity?: RpcVerbosity
+  clientName?: string
+  authClientIdMetadataUrl?: string
+  clientKind?: string
+  lspClientName?: string
+  integrationId?: string
+  expAssignments?: unknown
+  enableManagedSettings?: boolean
+  managedSettings?: SessionManagedSettings
+  enableFileChangeTracking?: boolean
+  featureFlags?: Record<string, boolean>
+  isExperimentalMode?: boolean
+  authInfo?: AuthInfo
+  provider?: ProviderConfig$1
+  capi?: CapiSessionOptions$1
+  providers?: NamedProviderConfig$1[]
+  models?: ProviderModelConfig$1[]
+  workingDirectory?: string
+  additionalDirectories?: string[]
+  workingDirectoryContext?: SessionContext$1
+  remoteSteerable?: boolean
+  remoteExporting?: boolean
+  remoteDefaultedOn?: boolean
+  detachedFromSpawningParentSessionId?: string
+  detachedFromSpawningParentEngagementId?: string
+  availableTools?: string[]
+  excludedTools?: string[]
+  includedBuiltinAgents?: string[]
+  excludedBuiltinAgents?: string[]
+  enableScriptSafety?: boolean
+  shell?: ShellOptions
+  shellInitProfile?: string
+  shellProcessFlags?: string[]
+  sandboxConfig?: SandboxConfig
+  sandboxConfigSource?: SandboxConfigSource
+  logInteractiveShells?: boolean
+  envValueMode?: SessionOpenOptionsEnvValueMode
+  disabledMcpServers?: string[]
+  managedMcpServers?: Record<string, ManagedMcpServerConfig>
+  allowAllMcpServerInstructions?: boolean
+  skillDirectories?: string[]
+  enableSkills?: boolean
+  hasSkillProvider?: boolean
+  includedBuiltinSkills?: string[]
+  disabledSkills?: string[]
+  installedPlugins?: InstalledPlugin[]
+  customAgentsLocalOnly?: boolean
+  skipCustomInstructions?: boolean
+  refreshCustomInstructions?: boolean
+  disabledInstructionSources?: string[]
+  coauthorEnabled?: boolean
+  trajectoryFile?: string
+  enableStreaming?: boolean
+  enableCitations?: boolean
+  copilotUrl?: string
+  askUserDisabled?: boolean
+  continueOnAutoMode?: boolean
+  runningInInteractiveMode?: boolean
+  enableOnDemandInstructionDiscovery?: boolean
+  maxInlineBinaryBytes?: number
+  modelCapabilitiesOverrides?: ModelCapabilitiesOverride$1
+  sessionLimits?: SessionLimitsConfig
+  agentContext?: string
+  eventsLogDirectory?: string
+  eventsLogIncludesSubagents?: boolean
+  configDir?: string
+  additionalContentExclusionPolicies?: SessionOpenOptionsAdditionalContentExclusionPolicy[]
+  memory?: MemoryConfiguration$1
+  sessionCapabilities?: SessionCapability[]
+}
+type SessionOpenOptionsAdditionalContentExclusionPolicy = {
+  rules: SessionOpenOptionsAdditionalContentExclusionPolicyRule[]
+  last_updated_at: unknown
+  scope: SessionOpenOptionsAdditionalContentExclusionPolicyScope
+}
+type SessionOpenOptionsAdditionalContentExclusionPolicyRule = {
+  paths: string[]
+  ifAnyMatch?: string[]
+  ifNoneMatch?: string[]
+  source: SessionOpenOptionsAdditionalContentExclusionPolicyRuleSource
+}
+type SessionOpenOptionsAdditionalContentExclusionPolicyRuleSource = {
+  name: string
+  type: string
+}
+type SessionOpenOptionsAdditionalContentExclusionPolicyScope = 'repo' | 'all'
+type SessionOpenOptionsEnvValueMode = 'direct' | 'indirect'
+type SessionOpenOptionsReasoningSummary = 'none' | 'concise' | 'detailed'
+type SessionOpenParams =
+  | SessionsOpenCreate
+  | SessionsOpenResume
+  | SessionsOpenResumeLast
+  | SessionsOpenAttach
+  | SessionsOpenRemote
+  | SessionsOpenCloud
+  | SessionsOpenHandoff
+type SessionOpenResult = {
+  status: SessionsOpenStatus
+  sessionId?: string
+  sessionApi?: unknown
+  startupPrompts?: string[]
+  remoteSessionId?: string
+  metadata?: RemoteSessionMetadataValue
+  progress?: SessionsOpenProgress[]
+}
+type SessionPruneResult = {
+  deleted: string[]
+  candidates: string[]
+  skipped: string[]
+  freedBytes: number
+  dryRun: boolean
+}
+type SessionsBulkDeleteRequest = {
+  sessionIds: string[]
+}
+type SessionsCheckInUseRequest = {
+  sessionIds: string[]
+}
+type SessionsCheckInUseResult = {
+  inUse: string[]
+}
+type SessionsClientMetadataEntry =
+  | {
+      sessionId: string
+      metadata: ClientMetadata
+      status: 'ok'
+    }
+  | {
+      sessionId: string
+      status: 'notFound'
+    }
+  | {
+      sessionId: string
+      status: 'corrupt'
+    }
+  | {
+      sessionId: string
+      status: 'unsupportedVersion'
+    }
+  | {
+      sessionId: string
+      code: string
+      message: string
+      status: 'unavailable'
+    }
+type SessionsCloseRequest = {
+  sessionId: string
+}
+type SessionsCloseResult = {}
+type SessionsEnrichMetadataRequest = {
+  sessions: LocalSessionMetadataValue[]
+}
+type SessionSetCredentialsResult = {
+  success: boolean
+  copilotUserResolved?: boolean
+}
+type SessionsFindByPrefixRequest = {
+  prefix: string
+}
+type SessionsFindByPrefixResult = {
+  sessionId?: string
+}
+type SessionsFindByTaskIDRequest = {
+  taskId: string
+}
+type SessionsFindByTaskIDResult = {
+  sessionId?: string
+}
+type SessionsForkRequest = {
+  sessionId: string
+  toEventId?: string
+  name?: string
+}
+type SessionsForkResult = {
+  sessionId: string
+  name?: string
+}
+type SessionsGetClientMetadataRequest = {
+  sessionIds: string[]
+  keys?: string[]
+}
+type SessionsGetClientMetadataResult = SessionsClientMetadataEntry[]
+type SessionsGetLastForContextRequest = {
+  context?: SessionContext$1
+}
+type SessionsGetLastForContextResult = {
+  sessionId?: string
+}
+type SessionSizes = {
+  sizes: Record<string, number>
+}
+type SessionsListRequest =
+  | unknown
+  | {
+      source?: SessionSource
+      metadataLimit?: number
+      filter?: SessionListFilter$1
+      includeDetached?: boolean
+      throwOnError?: boolean
+    }
+type SessionsLoadDeferredRepoHooksRequest = {
+  sessionId: string
+}
+type SessionsOpenAttach = {
+  kind: 'attach'
+  sessionId: string
+}
+type SessionsOpenCloud = {
+  kind: 'cloud'
+  repository?: RemoteSessionRepository
+  owner?: string
+  options?: SessionOpenOptions
+  onTaskCreated?: unknown
+}
+type SessionsOpenCreate = {
+  kind: 'create'
+  options?: SessionOpenOptions
+  emitStart?: boolean
+}
+type SessionsOpenHandoff = {
+  kind: 'handoff'
+  metadata: RemoteSessionMetadataValue
+  options?: SessionOpenOptions
+  taskType?: SessionsOpenHandoffTaskType
+  onProgress?: unknown
+  onConfirm?: unknown
+}
+type SessionsOpenHandoffTaskType = 'cca' | 'cli'
+type SessionsOpenProgress = {
+  step: SessionsOpenProgressStep
+  status: SessionsOpenProgressStatus
+  message?: string
+}
+type SessionsOpenProgressStatus = 'in-progress' | 'complete'
+type SessionsOpenProgressStep =
+  'load-session' | 'validate-repo' | 'check-changes' | 'checkout-branch' | 'create-session' | 'save-session'
+type SessionsOpenRemote = {
+  kind: 'remote'
+  remoteSessionId: string
+  repository?: RemoteSessionRepository
+  options?: SessionOpenOptions
+}
+type SessionsOpenResume = {
+  kind: 'resume'
+  sessionId: string
+  options?: SessionOpenOptions
+  resume?: boolean
+  suppressResumeWorkspaceMetadataWriteback?: boolean
+}
+type SessionsOpenResumeLast = {
+  kind: 'resumeLast'
+  context?: SessionContext$1
+  options?: SessionOpenOptions
+  suppressResumeWorkspaceMetadataWriteback?: boolean
+}
+type SessionsOpenStatus = 'created' | 'resumed' | 'not_found' | 'connected' | 'handed_off'
+type SessionSource = 'local' | 'remote' | 'all'
+type SessionsPruneOldRequest = {
+  olderThanDays: number
+  dryRun?: boolean
+  includeNamed?: boolean
+  excludeSessionIds?: string[]
+}
+type SessionsReadPersistedEventsRequest = {
+  sessionId: string
+  cursor?: string
+  max?: number
+  direction?: EventsReadDirection
+}
+type SessionsReleaseLockRequest = {
+  sessionId: string
+}
+type SessionsReleaseLockResult = {}
+type SessionsReloadPluginHooksRequest = {
+  sessionId: string
+  deferRepoHooks?: boolean
+}
+type SessionsReloadPluginHooksResult = {}
+type SessionsSaveRequest = {
+  sessionId: string
+}
+type SessionsSaveResult = {}
+type SessionsSetAdditionalPluginsRequest = {
+  plugins: InstalledPlugin[]
+}
+type SessionsSetAdditionalPluginsResult = {}
+type SessionsSetRemoteControlSteeringRequest = {
+  enabled: boolean
+}
+type SessionsStartRemoteControlRequest = {
+  sessionId: string
+  config: RemoteControlConfig
+}
+type SessionsStopRemoteControlRequest =
+  | unknown
+  | {
+      expectedSessionId?: string
+      force?: boolean
+    }
+type SessionsTransferRemoteControlRequest = {
+  toSessionId: string
+  expectedFromSessionId?: string
+}
+type SessionTelemetryEngagement = {
+  engagementId?: string
+}
+type SessionUpdateOptionsResult = {
+  success: boolean
+  pluginHookCount?: number
+}
+type SessionVisibilityStatus = 'repo' | 'unshared'
+type SessionWorkingDirectoryContext = {
+  cwd: string
+  gitRoot?: string
+  repository?: string
+  hostType?: SessionWorkingDirectoryContextHostType
+  repositoryHost?: string
+  branch?: string
+  headCommit?: string
+  baseCommit?: string
+}
+type SessionWorkingDirectoryContextHostType = 'github' | 'ado'
+type SettableAuthInfo =
+  | HMACAuthInfo
+  | EnvAuthInfo
+  | SettableTokenAuthInfo
+  | CopilotApiTokenAuthInfo
+  | UserAuthInfo
+  | GhCliAuthInfo
+  | ApiKeyAuthInfo
+type SettableTokenAuthInfo = {
+  type: 'token'
+  host: string
+  token: string
+  copilotUser?: CopilotUserResponse
+}
+type ShellCredentials = {
+  git?: boolean
+  gh?: boolean
+}
+type ShellExecResult = {
+  processId: string
+}
+type ShellInitProfile = 'none' | 'non-interactive'
+type ShellInitScript = {
+  path: string
+  shell: ShellInitScriptShell
+}
+type ShellInitScriptShell = 'bash' | 'powershell'
+type ShellKillResult = {
+  killed: boolean
+}
+type ShellKillSignal = 'SIGTERM' | 'SIGKILL' | 'SIGINT'
+type ShellOptions = {
+  initProfile?: ShellInitProfile
+  initScripts?: ShellInitScript[]
+  processFlags?: string[]
+  credentials?: ShellCredentials
+}
+type RpcShutdownType = 'routine' | 'error'
+type Skill = {
+  name: string
+  commandName?: string
+  description: string
+  source: SkillSource
+  userInvocable: boolean
+  enabled: boolean
+  path?: string
+  pluginName?: string
+  argumentHint?: string
+}
+type SkillDiscoveryPath = {
+  path: string
+  scope: SkillDiscoveryScope
+  preferredForCreation: boolean
+  projectPath?: string
+}
+type SkillDiscoveryPathList = {
+  paths: SkillDiscoveryPath[]
+}
+type SkillDiscoveryScope = 'project' | 'personal-copilot' | 'personal-agents' | 'custom'
+type SkillList = {
+  skills: Skill[]
+}
+type SkillsConfigSetDisabledSkillsRequest = {
+  disabledSkills: string[]
+}
+type SkillsConfigSetSkillDisabledRequest = {
+  name: string
+  disabled: boolean
+}
+type SkillsDiscoverRequest = {
+  projectPaths?: string[]
+  skillDirectories?: string[]
+  excludeHostSkills?: boolean
+}
+type SkillsGetDiscoveryPathsRequest = {
+  projectPaths?: string[]
+  excludeHostSkills?: boolean
+}
+type SkillsGetInvokedResult = {
+  skills: SkillsInvokedSkill[]
+}
+type SkillsInvokedSkill = {
+  name: string
+  path: string
+  content: string
+  allowedTools?: string[]
+  disableModelInvocation?: boolean
+  invokedAtTurn: number
+}
+type SkillsLoadDiagnostics = {
+  warnings: string[]
+  errors: string[]
+}
+type SlashCommandAddTimelineEntryResult = {
+  kind: 'add-timeline-entry'
+  entry: SlashCommandTimelineEntry
+  prefillInput?: string
+  runtimeSettingsChanged?: boolean
+}
+type SlashCommandAgentPromptResult = {
+  kind: 'agent-prompt'
+  prompt: string
+  displayPrompt: string
+  mode?: SessionMode
+  notice?: string
+  runtimeSettingsChanged?: boolean
+}
+type SlashCommandCompletedResult = {
+  kind: 'completed'
+  message?: string
+  mode?: SessionMode
+  runtimeSettingsChanged?: boolean
+}
+type SlashCommandInfo = {
+  name: string
+  aliases?: string[]
+  description: string
+  kind: SlashCommandKind
+  input?: SlashCommandInput
+  allowDuringAgentExecution: boolean
+  experimental?: boolean
+  schedulable?: boolean
+}
+type SlashCommandInput = {
+  hint: string
+  choices?: SlashCommandInputChoice[]
+  required?: boolean
+  completion?: SlashCommandInputCompletion
+  preserveMultilineInput?: boolean
+}
+type SlashCommandInputChoice = {
+  name: string
+  description: string
+}
+type SlashCommandInputCompletion = 'directory'
+type SlashCommandInvocationResult =
+  | SlashCommandTextResult
+  | SlashCommandAgentPromptResult
+  | SlashCommandCompletedResult
+  | SlashCommandSelectSubcommandResult
+  | SlashCommandAddTimelineEntryResult
+  | SlashCommandShowDialogResult
+  | SlashCommandSetModelResult
+  | SlashCommandSetPlanModelResult
+type SlashCommandKind = 'builtin' | 'skill' | 'client'
+type SlashCommandModelPickerDialog = {
+  kind: 'model-picker'
+  modelToEnable?: string
+  scope?: string
+  target?: string
+}
+type SlashCommandSelectSubcommandOption = {
+  name: string
+  description: string
+  group?: string
+}
+type SlashCommandSelectSubcommandResult = {
+  kind: 'select-subcommand'
+  command: string
+  title: string
+  options: SlashCommandSelectSubcommandOption[]
+  runtimeSettingsChanged?: boolean
+}
+type SlashCommandSetModelResult = {
+  kind: 'set-model'
+  model: string
+  scope?: string
+  warning?: string
+  reasoningEffort?: string
+  revertOnCancel?: Record<string, unknown>
+  repoScope?: string
+  runtimeSettingsChanged?: boolean
+}
+type SlashCommandSetPlanModelResult = {
+  kind: 'set-plan-model'
+  planModel?: string
+  message: string
+  runtimeSettingsChanged?: boolean
+}
+type SlashCommandShowDialogResult = {
+  kind: 'show-dialog'
+  dialog: SlashCommandModelPickerDialog
+  runtimeSettingsChanged?: boolean
+}
+type SlashCommandTextResult = {
+  kind: 'text'
+  text: string
+  markdown?: boolean
+  preserveAnsi?: boolean
+  runtimeSettingsChanged?: boolean
+  sandboxSessionChange?: SandboxSessionChange
+}
+type SlashCommandTimelineEntry = {
+  type: string
+  text: string
+  url?: string
+  remediation?: RemediationAction
+}
+type SubagentSettings = {
+  agents?: Record<string, SubagentSettingsEntry>
+  disabledSubagents?: string[]
+  maxConcurrency?: number
+  maxDepth?: number
+} | null
+type SubagentSettingsEntry = {
+  model?: string
+  modelPolicy?: AgentModelPolicy
+  effortLevel?: string
+  contextTier?: SubagentSettingsEntryContextTier
+  autoInvoke?: boolean
+}
+type SubagentSettingsEntryContextTier = 'inherit' | 'default' | 'long_context'
+type SystemMessageBlock = {
+  content: string
+  isStatic?: boolean
+}
+type TaskAgentInfo = {
+  type: 'agent'
+  id: string
+  toolCallId: string
+  displayName?: string
+  description: string
+  status: TaskStatus
+  startedAt: string
+  completedAt?: string
+  activeTimeMs?: number
+  activeStartedAt?: string
+  error?: string
+  agentType: string
+  prompt: string
+  result?: string
+  model?: string
+  resolvedModel?: string
+  executionMode?: TaskExecutionMode
+  canPromoteToBackground?: boolean
+  latestResponse?: string
+  idleSince?: string
+}
+type TaskAgentProgress = {
+  type: 'agent'
+  recentActivity: TaskProgressLine[]
+  latestIntent?: string
+}
+type TaskClientActiveStatus = 'running' | 'idle'
+type TaskClientExecutionMode = 'background'
+type TaskClientInfo = {
+  type: TaskClientType
+  id: string
+  clientTaskId: string
+  displayName?: string
+  description: string
+  status: TaskClientStatus
+  owner: TaskClientOwner
+  startedAt: string
+  updatedAt: string
+  completedAt?: string
+  activeTimeMs: number
+  activeStartedAt?: string
+  idleSince?: string
+  orphanedAt?: string
+  reclaimedAt?: string
+  executionMode: TaskClientExecutionMode
+  canCancel: boolean
+  sequence: number
+  result?: unknown
+  error?: string
+  errorCode?: string
+  cancellationReason?: string
+}
+type TaskClientOwner = {
+  participantId: string
+  joinId: string
+  kind: TaskClientOwnerKind
+  displayName?: string
+  source?: string
+  presence: TaskClientOwnerPresence
+  disconnectedAt?: string
+}
+type TaskClientOwnerKind = 'extension' | 'sdk'
+type TaskClientOwnerPresence = 'connected' | 'disconnected'
+type TaskClientProgress = {
+  type: TaskClientType
+  status: TaskClientStatus
+  sequence: number
+  updatedAt: string
+  phase?: string
+  percentage?: number
+  lastMessage?: string
+  recentActivity: TaskProgressLine[]
+}
+type TaskClientStatus = 'running' | 'idle' | 'completed' | 'failed' | 'cancelled' | 'orphaned'
+type TaskClientType = 'client'
+type TaskClientUpdate =
+  | {
+      status?: TaskClientActiveStatus
+      message?: string
+      phase?: string | null
+      percentage?: number | null
+      kind: 'progress'
+    }
+  | {
+      message?: string
+      result?: unknown
+      kind: 'completed'
+    }
+  | {
+      message?: string
+      error: string
+      code?: string
+      kind: 'failed'
+    }
+  | {
+      message?: string
+      reason?: string
+      kind: 'cancelled'
+    }
+type TaskCompletionDecision = {
+  outcome: TaskCompletionOutcome
+  reason?: string
+  reviewerDerived?: boolean
+  reviewerResultMeta?: unknown
+  objectiveId?: number
+  completionRejectionBudgetExhausted?: boolean
+  completionEligibilityToken?: number
+}
+type TaskExecutionMode = 'sync' | 'background'
+type TaskInfo = TaskAgentInfo | TaskClientInfo | TaskShellInfo
+type TaskList = {
+  tasks: TaskInfo[]
+}
+type TaskProgress = TaskAgentProgress | TaskClientProgress | TaskShellProgress | null
+type TaskProgressLine = {
+  message: string
+  timestamp: string
+}
+type TasksCancelResult = {
+  cancelled: boolean
+}
+type TasksGetCurrentPromotableResult = {
+  task?: TaskInfo
+}
+type TasksGetProgressResult = {
+  progress: TaskProgress
+}
+type TaskShellInfo = {
+  type: 'shell'
+  id: string
+  description: string
+  status: TaskStatus
+  startedAt: string
+  completedAt?: string
+  command: string
+  attachmentMode: TaskShellInfoAttachmentMode
+  executionMode?: TaskExecutionMode
+  canPromoteToBackground?: boolean
+  logPath?: string
+  pid?: number
+}
+type TaskShellInfoAttachmentMode = 'attached' | 'detached'
+type TaskShellProgress = {
+  type: 'shell'
+  recentOutput: string
+  pid?: number
+}
+type TasksPromoteCurrentToBackgroundResult = {
+  task?: TaskInfo
+}
+type TasksPromoteToBackgroundResult = {
+  promoted: boolean
+}
+type TasksRefreshResult = {}
+type TasksRegisterResult = {
+  task: TaskClientInfo
+  created: boolean
+  reclaimed: boolean
+}
+type TasksRemoveResult = {
+  removed: boolean
+}
+type TasksSendMessageResult = {
+  sent: boolean
+  error?: string
+}
+type TasksStartAgentResult = {
+  agentId: string
+}
+type TaskStatus = 'running' | 'idle' | 'completed' | 'failed' | 'cancelled'
+type TasksUpdateResult = {
+  task: TaskClientInfo
+  applied: boolean
+  duplicate: boolean
+}
+type TasksWaitForPendingResult = {}
+type TokenAuthInfo = {
+  type: 'token'
+  host: string
+  token: string
+  registrationId?: string
+  copilotUser?: CopilotUserResponse
+}
+type TokenProviderAuthInfo = {
+  type: 'token-provider'
+  host: string
+  registrationId: string
+  copilotUser?: CopilotUserResponse
+}
+type Tool$1 = {
+  name: string
+  namespacedName?: string
+  description: string
+  parameters?: Record<string, unknown>
+  instructions?: string
+}
+type ToolList = {
+  tools: Tool$1[]
+}
+type ToolResult$1 = string | ToolResultExpanded
+type ToolResultExpanded = {
+  textResultForLlm: string
+  resultType: ToolResultType$1
+  binaryResultsForLlm?: ExternalToolTextResultForLlmBinaryResultsForLlm[]
+  sessionLog?: string
+  error?: string
+  toolTelemetry?: unknown
+  skipLargeOutputProcessing?: boolean
+  newMessages?: ToolResultNewMessage[]
+  contents?: ExternalToolTextResultForLlmContent[]
+  toolReferences?: string[]
+  citableSources?: unknown[]
+  skillInvocation?: unknown
+  postToolUseFailureHooksProcessed?: boolean
+  uiResource?: unknown
+  mcpMeta?: Record<string, unknown>
+  structuredContent?: unknown
+  taskCompletionDecision?: TaskCompletionDecision
+}
+type ToolResultNewMessage = {
+  content: string
+  source: string
+}
+type ToolResultType$1 = 'success' | 'failure' | 'timeout' | 'rejected' | 'denied'
+type ToolsGetBuiltinDescriptorsResult = {
+  tools: BuiltinToolDescriptor[]
+}
+type ToolsGetCurrentMetadataResult = {
+  tools: CurrentToolMetadata[] | null
+}
+type ToolsInitializeAndValidateResult = {}
+type ToolsListRequest = {
+  model?: string
+}
+type ToolsSetResult = {}
+type ToolsShellDescriptorConfig = {
+  shellType: string
+  displayName: string
+  shellToolName: string
+  readShellToolName: string
+  stopShellToolName: string
+  listShellsToolName: string
+  descriptionLines: string[]
+}
+type ToolsUpdateSubagentSettingsResult = {}
+type UIAutoModeSwitchResponse = 'yes' | 'yes_always' | 'no'
+type UIElicitationArrayAnyOfField = {
+  type: 'array'
+  title?: string
+  description?: string
+  minItems?: number
+  maxItems?: number
+  items: UIElicitationArrayAnyOfFieldItems
+  default?: string[]
+}
+type UIElicitationArrayAnyOfFieldItems = {
+  anyOf: UIElicitationArrayAnyOfFieldItemsAnyOf[]
+}
+type UIElicitationArrayAnyOfFieldItemsAnyOf = {
+  const: string
+  title: string
+}
+type UIElicitationArrayEnumField = {
+  type: 'array'
+  title?: string
+  description?: string
+  minItems?: number
+  maxItems?: number
+  items: UIElicitationArrayEnumFieldItems
+  default?: string[]
+}
+type UIElicitationArrayEnumFieldItems = {
+  type: 'string'
+  enum: string[]
+}
+type UIElicitationFieldValue = string | number | boolean | string[]
+type UIElicitationResponse = {
+  action: UIElicitationResponseAction
+  content?: UIElicitationResponseContent
+  _meta?: Record<string, unknown>
+  [key: string]: unknown
+}
+type UIElicitationResponseAction = 'accept' | 'decline' | 'cancel'
+type UIElicitationResponseContent = Record<string, UIElicitationFieldValue>
+type UIElicitationResult = {
+  success: boolean
+}
+type UIElicitationSchema = {
+  type: 'object'
+  properties: Record<string, UIElicitationSchemaProperty>
+  required?: string[]
+}
+type UIElicitationSchemaProperty =
+  | UIElicitationStringEnumField
+  | UIElicitationStringOneOfField
+  | UIElicitationArrayEnumField
+  | UIElicitationArrayAnyOfField
+  | UIElicitationSchemaPropertyBoolean
+  | UIElicitationSchemaPropertyString
+  | UIElicitationSchemaPropertyNumber
+type UIElicitationSchemaPropertyBoolean = {
+  type: 'boolean'
+  title?: string
+  description?: string
+  default?: boolean
+}
+type UIElicitationSchemaPropertyNumber = {
+  type: UIElicitationSchemaPropertyNumberType
+  title?: string
+  description?: string
+  minimum?: number
+  maximum?: number
+  default?: number
+}
+type UIElicitationSchemaPropertyNumberType = 'number' | 'integer'
+type UIElicitationSchemaPropertyString = {
+  type: 'string'
+  title?: string
+  description?: string
+  minLength?: number
+  maxLength?: number
+  format?: UIElicitationSchemaPropertyStringFormat
+  default?: string
+}
+type UIElicitationSchemaPropertyStringFormat = 'email' | 'uri' | 'date' | 'date-time'
+type UIElicitationStringEnumField = {
+  type: 'string'
+  title?: string
+  description?: string
+  enum: string[]
+  enumNames?: string[]
+  default?: string
+}
+type UIElicitationStringOneOfField = {
+  type: 'string'
+  title?: string
+  description?: string
+  oneOf: UIElicitationStringOneOfFieldOneOf[]
+  default?: string
+}
+type UIElicitationStringOneOfFieldOneOf = {
+  const: string
+  title: string
+}
+type UIEphemeralQueryResult = {
+  answer: string
+}
+type UIExitPlanModeAction = 'exit_only' | 'interactive' | 'autopilot' | 'autopilot_fleet'
+type UIExitPlanModeResponse = {
+  approved: boolean
+  selectedAction?: UIExitPlanModeAction
+  autoApproveEdits?: boolean
+  feedback?: string
+  deferImplementation?: boolean
+}
+type UIHandlePendingResult = {
+  success: boolean
+}
+type UIHandlePendingSamplingResponse = Record<string, unknown>
+type UIRegisterDirectAutoModeSwitchHandlerResult = {
+  handle: string
+}
+type UISessionLimitsExhaustedResponse = {
+  action: UISessionLimitsExhaustedResponseAction
+  additionalAiCredits?: number
+  maxAiCredits?: number
+}
+type UISessionLimitsExhaustedResponseAction = 'add' | 'set' | 'unset' | 'cancel'
+type UIUnregisterDirectAutoModeSwitchHandlerResult = {
+  unregistered: boolean
+}
+type UIUserInputResponse = {
+  answer: string
+  wasFreeform: boolean
+}
+type UsageGetMetricsResult = {
+  totalPremiumRequestCost: number
+  totalUserRequests: number
+  totalNanoAiu?: number
+  tokenDetails?: Record<string, UsageMetricsTokenDetail>
+  totalApiDurationMs: number
+  sessionStartTime: string
+  codeChanges: UsageMetricsCodeChanges
+  modelMetrics: Record<string, UsageMetricsModelMetric>
+  agentMetrics?: Record<string, UsageMetricsAgentMetric>
+  currentModel?: string
+  lastCallInputTokens: number
+  lastCallOutputTokens: number
+}
+type UsageMetricsAgentMetric = {
+  agentName?: string
+  agentDisplayName?: string
+  totalApiDurationMs: number
+  totalNanoAiu: number
+  modelMetrics: Record<string, UsageMetricsModelMetric>
+}
+type UsageMetricsCodeChanges = {
+  linesAdded: number
+  linesRemoved: number
+  filesModifiedCount: number
+  filesModified: string[]
+}
+type UsageMetricsModelMetric = {
+  requests: UsageMetricsModelMetricRequests
+  usage: UsageMetricsModelMetricUsage
+  cacheExpiresAt?: string
+  totalNanoAiu?: number
+  tokenDetails?: Record<string, UsageMetricsModelMetricTokenDetail>
+}
+type UsageMetricsModelMetricRequests = {
+  count: number
+  cost: number
+}
+type UsageMetricsModelMetricTokenDetail = {
+  tokenCount: number
+}
+type UsageMetricsModelMetricUsage = {
+  inputTokens: number
+  outputTokens: number
+  cacheReadTokens: number
+  cacheWriteTokens: number
+  reasoningTokens?: number
+}
+type UsageMetricsTokenDetail = {
+  tokenCount: number
+}
+type UserAuthInfo = {
+  type: 'user'
+  host: string
+  login: string
+  copilotUser?: CopilotUserResponse
+}
+type UserRequestedShellCommandResult = {
+  toolCallId: string
+  success: boolean
+  output: string
+  exitCode?: number | null
+  error?: string
+}
+type UserSettingMetadata = {
+  value: unknown
+  default: unknown
+  isDefault: boolean
+}
+type UserSettingsGetResult = {
+  settings: Record<string, UserSettingMetadata>
+}
+type UserSettingsSetRequest = {
+  settings: unknown
+}
+type UserSettingsSetResult = {
+  shadowedKeys: string[]
+}
+type RpcVerbosity = 'low' | 'medium' | 'high'
+type VisibilityGetResult = {
+  synced: boolean
+  status?: SessionVisibilityStatus
+  shareUrl?: string
+}
+type VisibilitySetResult = {
+  synced: boolean
+  status?: SessionVisibilityStatus
+  shareUrl?: string
+}
+type WorkspaceDiffFileChange = {
+  path: string
+  diff: string
+  changeType: WorkspaceDiffFileChangeType
+  oldPath?: string
+  isTruncated?: boolean
+}
+type WorkspaceDiffFileChangeType = 'added' | 'modified' | 'deleted' | 'renamed'
+type WorkspaceDiffMode = 'unstaged' | 'branch' | 'session'
+type WorkspaceDiffResult = {
+  requestedMode: WorkspaceDiffMode
+  mode: WorkspaceDiffMode
+  changes: WorkspaceDiffFileChange[]
+  baseBranch?: string
+  isFallback: boolean
+  unavailableReason?: HistoryRewindUnavailableReason
+}
+type WorkspacesAddSummaryResult = {
+  summary?: Record<string, unknown>
+  workspace?: Record<string, unknown>
+  [key: string]: unknown
+}
+type WorkspacesAutopilotObjectiveExistsResult = {
+  exists: boolean
+}
+type WorkspacesCheckpoints = {
+  number: number
+  title: string
+  filename: string
+}
+type WorkspacesDeleteAutopilotObjectiveResult = {
+  deleted: boolean
+}
+type WorkspacesGetWorkspaceResult = {
+  workspace: {
+    id: string
+    cwd?: string
+    git_root?: string
+    repository?: string
+    host_type?: WorkspacesWorkspaceDetailsHostType
+    branch?: string
+    name?: string
+    client_name?: string
+    user_named?: boolean
+    summary_count?: number
+    created_at?: string
+    updated_at?: string
+    remote_steerable?: boolean
+    mc_task_id?: string
+    mc_session_id?: string
+    mc_last_event_id?: string
+    chronicle_sync_dismissed?: boolean
+  } | null
+  path?: string
+}
+type WorkspacesListCheckpointsResult = {
+  checkpoints: WorkspacesCheckpoints[]
+}
+type WorkspacesListFilesResult = {
+  files: string[]
+}
+type WorkspacesReadAutopilotObjectiveResult = {
+  content: string | null
+}
+type WorkspacesReadCheckpointResult = {
+  content: string | null
+}
+type WorkspacesReadFileResult = {
+  content: string
+}
+type WorkspacesSaveLargePasteResult = {
+  saved: {
+    filePath: string
+    filename: string
+    sizeBytes: number
+  } | null
+}
+type WorkspacesStatFileResult = {
+  isFile: boolean
+  isDirectory: boolean
+  size: number
+  mtimeMs: number
+  birthtimeMs: number
+}
+type WorkspaceSummary = {
+  id: string
+  cwd?: string
+  git_root?: string
+  repository?: string
+  host_type?: WorkspaceSummaryHostType
+  branch?: string
+  name?: string
+  user_named?: boolean
+  created_at?: string
+  updated_at?: string
+} | null
+type WorkspaceSummaryHostType = 'github' | 'ado'
+type WorkspacesWorkspaceDetailsHostType = 'github' | 'ado'
+type WorkspacesWriteAutopilotObjectiveResult = {
+  operation: string
+}
+type ServerRpc = {
+  ping(params?: PingRequest): Promise<PingResult>
+  hooks: {
+    discover(params?: HooksDiscoverRequest): Promise<HooksDiscoverResult>
+  }
+  models: {
+    list(params: ModelsListRequest): Promise<ModelList>
+    getBuiltInCatalog(): Promise<BuiltInModelCatalog>
+  }
+  tools: {
+    list(params?: ToolsListRequest): Promise<ToolList>
+  }
+  account: {
+    getQuota(params: AccountGetQuotaRequest): Promise<AccountGetQuotaResult>
+    getCurrentAuth(): Promise<AccountGetCurrentAuthResult>
+    getAllUsers(): Promise<AccountAllUsers[]>
+    login(params: AccountLoginRequest): Promise<AccountLoginResult>
+    logout(params?: AccountLogoutRequest): Promise<AccountLogoutResult>
+  }
+  secrets: {
+    addFilterValues(params: SecretsAddFilterValuesRequest): Promise<SecretsAddFilterValuesResult>
+  }
+  mcp: {
+    config: {
+      list(): Promise<McpConfigList>
+      add(params: McpConfigAddRequest): Promise<void>
+      update(params: McpConfigUpdateRequest): Promise<void>
+      remove(params: McpConfigRemoveRequest): Promise<void>
+      enable(params: McpConfigEnableRequest): Promise<void>
+      disable(params: McpConfigDisableRequest): Promise<void>
+      reload(): Promise<void>
+    }
+    discover(params?: McpDiscoverRequest): Promise<McpDiscoverResult>
+    planInstall(params: McpPlanInstallRequest): Promise<McpPlanInstallResult>
+  }
+  extensions: {
+    discover(): Promise<DiscoveredExtensions>
+    enable(params: DiscoveredExtensionsEnableRequest): Promise<void>
+    disable(params: DiscoveredExtensionsDisableRequest): Promise<void>
+  }
+  registerExtensionLaunchProvider(): Promise<void>
+  catalog: {
+    search(params: CatalogSearchRequest): Promise<CatalogSearchResult>
+  }
+  plugins: {
+    list(): Promise<PluginListResult>
+    install(params: PluginsInstallRequest): Promise<PluginInstallResult>
+    uninstall(params: PluginsUninstallRequest): Promise<void>
+    update(params: PluginsUpdateRequest): Promise<PluginUpdateResult>
+    updateAll(): Promise<PluginUpdateAllResult>
+    enable(params: PluginsEnableRequest): Promise<void>
+    disable(params: PluginsDisableRequest): Promise<void>
+    builtin: {
+      set(params: PluginsBuiltinSetRequest): Promise<void>
+    }
+    marketplaces: {
+      list(): Promise<MarketplaceListResult>
+      add(params: PluginsMarketplacesAddRequest): Promise<MarketplaceAddResult>
+      remove(params: PluginsMarketplacesRemoveRequest): Promise<MarketplaceRemoveResult>
+      browse(params: PluginsMarketplacesBrowseRequest): Promise<MarketplaceBrowseResult>
+      refresh(params: PluginsMarketplacesRefreshRequest): Promise<MarketplaceRefreshResult>
+    }
+  }
+  skills: {
+    config: {
+      setDisabledSkills(params: SkillsConfigSetDisabledSkillsRequest): Promise<void>
+      setSkillDisabled(params: SkillsConfigSetSkillDisabledRequest): Promise<void>
+    }
+    discover(params?: SkillsDiscoverRequest): Promise<ServerSkillList>
+    getDiscoveryPaths(params?: SkillsGetDiscoveryPathsRequest): Promise<SkillDiscoveryPathList>
+  }
+  agents: {
+    discover(params?: AgentsDiscoverRequest): Promise<ServerAgentList>
+    getDiscoveryPaths(params?: AgentsGetDiscoveryPathsRequest): Promise<AgentDiscoveryPathList>
+  }
+  instructions: {
+    discover(params?: InstructionsDiscoverRequest): Promise<ServerInstructionSourceList>
+    getDiscoveryPaths(params?: InstructionsGetDiscoveryPathsRequest): Promise<InstructionDiscoveryPathList>
+  }
+  commands: {
+    list(): Promise<CommandList>
+  }
+  user: {
+    settings: {
+      reload(): Promise<void>
+      get(): Promise<UserSettingsGetResult>
+      set(params: UserSettingsSetRequest): Promise<UserSettingsSetResult>
+    }
+  }
+  managedSettings: {
+    read(): Promise<ManagedSettingsReadResult>
+    clearCache(): Promise<void>
+  }
+  runtime: {
+    shutdown(): Promise<void>
+  }
+  sessionFs: {
+    setProvider(params: SessionFsSetProviderRequest): Promise<SessionFsSetProviderResult>
+  }
+  llmInference: {
+    setProvider(): Promise<LlmInferenceSetProviderResult>
+    httpResponseStart(
+      params: LlmInferenceHttpResponseStartRequest,
+    ): Promise<LlmInferenceHttpResponseStartResult>
+    httpResponseChunk(
+      params: LlmInferenceHttpResponseChunkRequest,
+    ): Promise<LlmInferenceHttpResponseChunkResult>
+  }
+  sessions: {
+    open(params: SessionOpenParams): Promise<SessionOpenResult>
+    fork(params: SessionsForkRequest): Promise<SessionsForkResult>
+    connect(params: ConnectRemoteSessionParams): Promise<RemoteSessionConnectionResult>
+    list(params: SessionsListRequest): Promise<SessionList>
+    getClientMetadata(params: SessionsGetClientMetadataRequest): Promise<SessionsGetClientMetadataResult>
+    readPersistedEvents(params: SessionsReadPersistedEventsRequest): Promise<EventsReadResult>
+    findByTaskId(params: SessionsFindByTaskIDRequest): Promise<SessionsFindByTaskIDResult>
+    findByPrefix(params: SessionsFindByPrefixRequest): Promise<SessionsFindByPrefixResult>
+    getLastForContext(params?: SessionsGetLastForContextRequest): Promise<SessionsGetLastForContextResult>
+    getSizes(): Promise<SessionSizes>
+    checkInUse(params: SessionsCheckInUseRequest): Promise<SessionsCheckInUseResult>
+    close(params: SessionsCloseRequest): Promise<SessionsCloseResult>
+    bulkDelete(params: SessionsBulkDeleteRequest): Promise<SessionBulkDeleteResult>
+    pruneOld(params: SessionsPruneOldRequest): Promise<SessionPruneResult>
+    save(params: SessionsSaveRequest): Promise<SessionsSaveResult>
+    releaseLock(params: SessionsReleaseLockRequest): Promise<SessionsReleaseLockResult>
+    enrichMetadata(params: SessionsEnrichMetadataRequest): Promise<SessionEnrichMetadataResult>
+    reloadPluginHooks(params: SessionsReloadPluginHooksRequest): Promise<SessionsReloadPluginHooksResult>
+    loadDeferredRepoHooks(
+      params: SessionsLoadDeferredRepoHooksRequest,
+    ): Promise<SessionLoadDeferredRepoHooksResult>
+    setAdditionalPlugins(
+      params: SessionsSetAdditionalPluginsRequest,
+    ): Promise<SessionsSetAdditionalPluginsResult>
+    startRemoteControl(params: SessionsStartRemoteControlRequest): Promise<RemoteControlStatusResult>
+    transferRemoteControl(params: SessionsTransferRemoteControlRequest): Promise<RemoteControlTransferResult>
+    setRemoteControlSteering(
+      params: SessionsSetRemoteControlSteeringRequest,
+    ): Promise<RemoteControlStatusResult>
+    stopRemoteControl(params: SessionsStopRemoteControlRequest): Promise<RemoteControlStopResult>
+    getRemoteControlStatus(): Promise<RemoteControlStatusResult>
+  }
+  agentRegistry: {
+    spawn(params: AgentRegistrySpawnRequest): Promise<AgentRegistrySpawnResult>
+  }
+}
+type SessionRpc = {
+  suspend(): Promise<void>
+  send(params: {
+    prompt: string
+    displayPrompt?: string
+    attachments?: Attachment[]
+    mode?: SendMode
+    prepend?: boolean
+    billable?: boolean
+    requiredTool?: string
+    source?: string
+    agentMode?: SendAgentMode
+    requestHeaders?: Record<string, string>
+    responseFormat?: ResponseFormat
+    traceparent?: string
+    tracestate?: string
+    wait?: boolean
+  }): Promise<SendResult>
+  sendMessages(params: {
+    messages: SendMessageItem[]
+    mode?: SendMode
+    prepend?: boolean
+    agentMode?: SendAgentMode
+    requestHeaders?: Record<string, string>
+    responseFormat?: ResponseFormat
+    traceparent?: string
+    tracestate?: string
+    wait?: boolean
+  }): Promise<SendMessagesResult>
+  sandbox: {
+    getEnforcementStatus(): Promise<SandboxEnforcementStatus>
+    disableForSession(params: {
+      requestId: string
+      decisionContext?: PermissionDecisionContext
+    }): Promise<SandboxDisableForSessionResult>
+  }
+  abort(params?: { reason?: AbortReason }): Promise<AbortResult>
+  interruptMainTurn(params?: { flushQueued?: boolean }): Promise<InterruptMainTurnResult>
+  cancelAllBackgroundAgents(): Promise<number>
+  shutdown(params?: {
+    type?: RpcShutdownType
+    reason?: string
+    detachSessionEndHooks?: boolean
+  }): Promise<void>
+  gitHubAuth: {
+    getStatus(): Promise<SessionAuthStatus>
+    setCredentials(params?: { credentials?: SettableAuthInfo }): Promise<SessionSetCredentialsResult>
+  }
+  debug: {
+    collectLogs(params: {
+      destination: DebugCollectLogsDestination
+      include?: DebugCollectLogsInclude
+      additionalEntries?: DebugCollectLogsEntry[]
+    }): Promise<DebugCollectLogsResult>
+  }
+  canvas: {
+    list(): Promise<CanvasList>
+    listOpen(): Promise<CanvasListOpenResult>
+    open(params: {
+      extensionId?: string
+      canvasId: string
+      instanceId: string
+      input?: unknown
+    }): Promise<OpenCanvasInstance>
+    close(params: { instanceId: string }): Promise<void>
+    action: {
+      invoke(params: {
+        instanceId: string
+        actionName: string
+        input?: unknown
+      }): Promise<CanvasActionInvokeResult>
+    }
+  }
+  factory: {
+    run(params: { name: string; args: unknown; options?: RunOptions }): Promise<FactoryRunResult>
+    resume(params: {
+      runId: string
+      limits?: FactoryRunLimits
+      notifyOnComplete?: boolean
+      logPhaseNames?: boolean
+    }): Promise<FactoryResumeResult>
+    getRun(params: { runId: string }): Promise<FactoryRunResult>
+    listRuns(params?: {
+      afterSeq?: number
+      beforeSeq?: number
+      limit?: number
+    }): Promise<FactoryListRunsResult>
+    getRunDetail(params: { runId: string }): Promise<FactoryRunDetail>
+    getRunProgress(params: {
+      runId: string
+      phaseId?: string
+      afterSeq?: number
+      beforeSeq?: number
+      limit?: number
+    }): Promise<FactoryProgressPage>
+    cancel(params: { runId: string }): Promise<FactoryRunResult>
+    pause(params: { runId: string }): Promise<FactoryRunResult>
+    log(params: { runId: string; executionToken: string; lines: FactoryLogLine[] }): Promise<FactoryAckResult>
+    agent(params: {
+      factoryRunId: string
+      executionToken: string
+      prompt: string
+      opts: FactoryAgentOptions$1
+    }): Promise<FactoryAgentResult>
+    journal: {
+      get(params: { runId: string; executionToken: string; key: string }): Promise<FactoryJournalGetResult>
+      put(params: {
+        runId: string
+        executionToken: string
+        key: string
+        resultJson: unknown
+      }): Promise<FactoryAckResult>
+    }
+  }
+  model: {
+    getCurrent(): Promise<CurrentModel>
+    switchTo(params: {
+      modelId: string
+      autoTier?: AutoTier | null
+      reasoningEffort?: string
+      reasoningSummary?: ReasoningSummary
+      verbosity?: RpcVerbosity
+      modelCapabilities?: ModelCapabilitiesOverride$1
+      contextTier?: RpcContextTier
+      source?: ModelChangeSource
+      deferIfModelChangeQueued?: boolean
+      compactionDecision?: string
+      runCompactionPreflight?: boolean
+      repoScope?: string
+      modelChangeScope?: string
+      requireAvailable?: boolean
+      pickerPersistence?: ModelPickerPersistenceRequest
+    }): Promise<ModelSwitchToResult>
+    switchAutoTier(params: {
+      autoTier: AutoTier | null
+      source?: ModelChangeSource
+    }): Promise<ModelSwitchAutoTierResult>
+    setAllowedModels(params?: { allowedModels?: string[] | null }): Promise<ModelSetAllowedModelsResult>
+    setReasoningEffort(params: { reasoningEffort: string }): Promise<ModelSetReasoningEffortResult>
+    list(
+      params:
+        | unknown
+        | {
+            sessionId: string
+            skipCache?: boolean
+          },
+    ): Promise<SessionModelList>
+  }
+  mode: {
+    get(): Promise<SessionMode>
+    set(params: {
+      mode: SessionMode
+      expectedMode?: SessionMode
+      inheritPlanBaseFromSessionId?: string
+      planModelConfigured?: boolean
+      planModel?: string
+      planReasoningEffort?: string
+      planContextTier?: string
+      compactionDecision?: string
+      restorePlanModel?: boolean
+      persistPlanSelection?: boolean
+      pickerSettingsContext?: ModelPickerSettingsContext
+      planExitAction?: string
+    }): Promise<ModeSetResult>
+  }
+  name: {
+    get(): Promise<NameGetResult>
+    set(params: { name: string }): Promise<void>
+    setAuto(params: { summary: string }): Promise<NameSetAutoResult>
+  }
+  plan: {
+    read(): Promise<PlanReadResult>
+    update(params: { content: string }): Promise<void>
+    delete(): Promise<void>
+    readSqlTodos(): Promise<PlanReadSqlTodosResult>
+    readSqlTodosWithDependencies(): Promise<PlanReadSqlTodosWithDependenciesResult>
+  }
+  workspaces: {
+    getWorkspace(): Promise<WorkspacesGetWorkspaceResult>
+    updateMetadata(params?: { context?: unknown; name?: string }): Promise<WorkspacesGetWorkspaceResult>
+    ensure(params?: { context?: unknown }): Promise<WorkspacesGetWorkspaceResult>
+    listFiles(): Promise<WorkspacesListFilesResult>
+    readFile(params: { path: string }): Promise<WorkspacesReadFileResult>
+    createFile(params: { path: string; content: string }): Promise<void>
+    statFile(params: { path: string }): Promise<WorkspacesStatFileResult>
+    createDirectory(params: { path: string; recursive?: boolean }): Promise<void>
+    removePath(params: { path: string; recursive?: boolean; force?: boolean }): Promise<void>
+    renamePath(params: { source: string; destination: string }): Promise<void>
+    listCheckpoints(): Promise<WorkspacesListCheckpointsResult>
+    readCheckpoint(params: { number: number }): Promise<WorkspacesReadCheckpointResult>
+    addSummary(params: { title: string; content: string }): Promise<WorkspacesAddSummaryResult>
+    truncateSummaries(params: { keepCount: number }): Promise<WorkspacesGetWorkspaceResult>
+    readAutopilotObjective(): Promise<WorkspacesReadAutopilotObjectiveResult>
+    writeAutopilotObjective(params: { content: string }): Promise<WorkspacesWriteAutopilotObjectiveResult>
+    deleteAutopilotObjective(): Promise<WorkspacesDeleteAutopilotObjectiveResult>
+    autopilotObjectiveExists(): Promise<WorkspacesAutopilotObjectiveExistsResult>
+    saveLargePaste(params: { content: string }): Promise<WorkspacesSaveLargePasteResult>
+    diff(params: { mode: WorkspaceDiffMode; ignoreWhitespace?: boolean }): Promise<WorkspaceDiffResult>
+  }
+  autopilotObjective: {
+    getState(): Promise<AutopilotObjectiveGetStateResult>
+  }
+  completions: {
+    getTriggerCharacters(): Promise<CompletionsGetTriggerCharactersResult>
+    request(params: { text: string; offset: number }): Promise<CompletionsRequestResult>
+  }
+  instructions: {
+    getSources(): Promise<InstructionsGetSourcesResult>
+  }
+  fleet: {
+    start(params?: {
+      prompt?: string
+      attachments?: Attachment[]
+      billable?: boolean
+      wait?: boolean
+    }): Promise<FleetStartResult>
+  }
+  agent: {
+    list(
+      params:
+        | unknown
+        | {
+            sessionId: string
+            includeBuiltInAgents?: boolean
+            includePrompt?: boolean
+          },
+    ): Promise<AgentList>
+    setPrompt(params: { id: string; prompt: string }): Promise<void>
+    getCurrent(): Promise<AgentGetCurrentResult>
+    select(params: { name: string }): Promise<AgentSelectResult>
+    deselect(): Promise<void>
+    reload(): Promise<AgentReloadResult>
+  }
+  tasks: {
+    startAgent(params: {
+      agentType: string
+      prompt: string
+      name: string
+      description?: string
+      model?: string
+    }): Promise<TasksStartAgentResult>
+    list(): Promise<TaskList>
+    register(params: {
+      type: TaskClientType
+      clientTaskId: string
+      description: string
+      displayName?: string
+      cancellable: boolean
+      expectedSequence?: number
+    }): Promise<TasksRegisterResult>
+    update(params: { id: string; sequence: number; update: TaskClientUpdate }): Promise<TasksUpdateResult>
+    refresh(): Promise<TasksRefreshResult>
+    waitForPending(): Promise<TasksWaitForPendingResult>
+    getProgress(params: { id: string }): Promise<TasksGetProgressResult>
+    getCurrentPromotable(): Promise<TasksGetCurrentPromotableResult>
+    promoteToBackground(params: { id: string }): Promise<TasksPromoteToBackgroundResult>
+    promoteCurrentToBackground(): Promise<TasksPromoteCurrentToBackgroundResult>
+    cancel(params: { id: string }): Promise<TasksCancelResult>
+    remove(params: { id: string }): Promise<TasksRemoveResult>
+    sendMessage(params: {
+      id: string
+      message: string
+      fromAgentId?: string
+    }): Promise<TasksSendMessageResult>
+  }
+  skills: {
+    list(): Promise<SkillList>
+    getInvoked(): Promise<SkillsGetInvokedResult>
+    enable(params: { name: string }): Promise<void>
+    disable(params: { name: string }): Promise<void>
+    reload(): Promise<SkillsLoadDiagnostics>
+    ensureLoaded(): Promise<void>
+  }
+  mcp: {
+    list(): Promise<McpServerList>
+    listTools(params: { serverName: string }): Promise<McpListToolsResult>
+    enable(params: { serverName: string }): Promise<void>
+    disable(params: { serverName: string }): Promise<void>
+    reload(): Promise<void>
+    moveLoadingToBackground(): Promise<MoveMcpLoadingToBackgroundResult>
+    executeSampling(params: {
+      requestId: string
+      serverName: string
+      mcpRequestId: unknown
+      request: McpExecuteSamplingRequest
+    }): Promise<McpSamplingExecutionResult>
+    cancelSamplingExecution(params: { requestId: string }): Promise<McpCancelSamplingExecutionResult>
+    setEnvValueMode(params: { mode: McpSetEnvValueModeDetails }): Promise<McpSetEnvValueModeResult>
+    removeGitHub(): Promise<McpRemoveGitHubResult>
+    startServer(params: { serverName: string; config?: McpSerializableServerConfig }): Promise<void>
+    restartServer(params: { serverName: string; config?: McpSerializableServerConfig }): Promise<void>
+    stopServer(params: { serverName: string }): Promise<void>
+    isServerRunning(params: { serverName: string }): Promise<McpIsServerRunningResult>
+    oauth: {
+      handlePendingRequest(params: {
+        requestId: string
+        result: McpOauthPendingRequestResponse
+      }): Promise<McpOauthHandlePendingResult>
+      authenticationStateChanged(params?: {
+        serverName?: string
+        refreshSessionToken?: boolean
+      }): Promise<void>
+      login(params: {
+        serverName: string
+        forceReauth?: boolean
+        clientName?: string
+        callbackSuccessMessage?: string
+        clientId?: string
+        clientSecret?: string
+        publicClient?: boolean
+        grantType?: McpOauthLoginGrantType
+      }): Promise<McpOauthLoginResult>
+      probe(params: { serverName: string }): Promise<McpOauthProbeResult>
+      respond(params: { requestId: string }): Promise<McpOauthRespondResult>
+    }
+    headers: {
+      handlePendingHeadersRefreshRequest(params: {
+        requestId: string
+        result: McpHeadersHandlePendingHeadersRefreshRequest
+      }): Promise<McpHeadersHandlePendingHeadersRefreshRequestResult>
+    }
+    apps: {
+      readResource(params: { serverName: string; uri: string }): Promise<McpAppsReadResourceResult>
+      listTools(params: { serverName: string; originServerName: string }): Promise<McpAppsListToolsResult>
+      callTool(params: {
+        serverName: string
+        toolName: string
+        arguments?: Record<string, unknown>
+        originServerName: string
+      }): Promise<Record<string, unknown>>
+      setHostContext(params: { context: McpAppsSetHostContextDetails }): Promise<void>
+      getHostContext(): Promise<McpAppsHostContext>
+      diagnose(params: { serverName: string }): Promise<McpAppsDiagnoseResult>
+    }
+    resources: {
+      read(params: { serverName: string; uri: string }): Promise<McpResourcesReadResult>
+      list(params: { serverName: string; cursor?: string }): Promise<McpResourcesListResult>
+      listTemplates(params: { serverName: string; cursor?: string }): Promise<McpResourcesListTemplatesResult>
+    }
+  }
+  plugins: {
+    list(): Promise<PluginList>
+    reload(
+      params:
+        | unknown
+        | {
+            sessionId: string
+            reloadMcp?: boolean
+            reloadCustomAgents?: boolean
+            reloadHooks?: boolean
+            reloadExtensions?: boolean
+            deferRepoHooks?: boolean
+          },
+    ): Promise<void>
+  }
+  provider: {
+    getEndpoint(
+      params:
+        | unknown
+        | {
+            sessionId: string
+            modelId?: string
+          },
+    ): Promise<ProviderEndpoint>
+    add(params?: {
+      providers?: NamedProviderConfig$1[]
+      models?: ProviderModelConfig$1[]
+    }): Promise<ProviderAddResult>
+  }
+  options: {
+    update(params?: {
+      model?: string
+      modelCapabilitiesOverrides?: ModelCapabilitiesOverride$1
+      reasoningEffort?: string
+      reasoningSummary?: OptionsUpdateReasoningSummary
+      verbosity?: RpcVerbosity
+      clientName?: string
+      lspClientName?: string
+      integrationId?: string
+      featureFlags?: Record<string, boolean>
+      isExperimentalMode?: boolean
+      provider?: ProviderConfig$1
+      capi?: CapiSessionOptions$1
+      workingDirectory?: string
+      availableTools?: string[]
+      excludedTools?: string[]
+      includedBuiltinAgents?: string[] | null
+      excludedBuiltinAgents?: string[]
+      toolFilterPrecedence?: OptionsUpdateToolFilterPrecedence
+      enableScriptSafety?: boolean
+      shell?: ShellOptions
+      shellInitProfile?: string
+      shellProcessFlags?: string[]
+      sandboxConfig?: SandboxConfig
+      sandboxConfigSource?: SandboxConfigSource
+      logInteractiveShells?: boolean
+      envValueMode?: OptionsUpdateEnvValueMode
+      allowAllMcpServerInstructions?: boolean
+      skillDirectories?: string[]
+      includedBuiltinSkills?: string[] | null
+      disabledSkills?: string[]
+      enableOnDemandInstructionDiscovery?: boolean
+      maxInlineBinaryBytes?: number
+      installedPlugins?: SessionInstalledPlugin[]
+      customAgentsLocalOnly?: boolean
+      suppressCustomAgentPrompt?: boolean
+      skipCustomInstructions?: boolean
+      disabledInstructionSources?: string[]
+      coauthorEnabled?: boolean
+      trajectoryFile?: string
+      enableStreaming?: boolean
+      copilotUrl?: string
+      askUserDisabled?: boolean
+      continueOnAutoMode?: boolean
+      runningInInteractiveMode?: boolean
+      enableReasoningSummaries?: boolean
+      agentContext?: string
+      eventsLogDirectory?: string
+      eventsLogIncludesSubagents?: boolean
+      additionalContentExclusionPolicies?: OptionsUpdateAdditionalContentExclusionPolicy[]
+      manageScheduleEnabled?: boolean
+      sessionCapabilities?: SessionCapability[]
+      skipEmbeddingRetrieval?: boolean
+      organizationCustomInstructions?: string
+      enableFileHooks?: boolean
+      enableHostGitOperations?: boolean
+      enableSessionStore?: boolean
+      enableSkills?: boolean
+      contextTier?: OptionsUpdateContextTier
+      sessionLimits?: SessionLimitsConfig | null
+    }): Promise<SessionUpdateOptionsResult>
+  }
+  lsp: {
+    initialize(params?: { workingDirectory?: string; gitRoot?: string; force?: boolean }): Promise<void>
+  }
+  extensions: {
+    list(): Promise<ExtensionList>
+    enable(params: { id: string }): Promise<void>
+    disable(params: { id: string }): Promise<void>
+    reload(): Promise<void>
+    sendAttachmentsToMessage(params: { instanceId?: string; attachments: PushAttachment[] }): Promise<void>
+  }
+  tools: {
+    execute(params: { name: string; arguments: unknown; toolCallId?: string }): Promise<ToolResult$1>
+    getBuiltinDescriptors(params?: {
+      reduceUserIntervention?: boolean
+      includeAuthor?: boolean
+      skillEmbeddingEnabled?: boolean
+      shellConfig?: ToolsShellDescriptorConfig
+      shellSupportsPowerShell7Syntax?: boolean
+      shellTimeoutMs?: number
+      backgroundTaskNotificationsEnabled?: boolean
+    }): Promise<ToolsGetBuiltinDescriptorsResult>
+    taskCompleteEventData(params: {
+      toolArgs: unknown
+      finalResult: ToolResultExpanded
+    }): Promise<TaskCompleteData>
+    handlePendingToolCall(params: {
+      requestId: string
+      result?: ExternalToolResult
+      error?: string
+    }): Promise<HandlePendingToolCallResult>
+    initializeAndValidate(): Promise<ToolsInitializeAndValidateResult>
+    getCurrentMetadata(): Promise<ToolsGetCurrentMetadataResult>
+    set(params: { tools: ProtocolExternalToolDefinition[] }): Promise<ToolsSetResult>
+    updateSubagentSettings(params: {
+      subagents: SubagentSettings
+    }): Promise<ToolsUpdateSubagentSettingsResult>
+  }
+  commands: {
+    list(
+      params:
+        | unknown
+        | {
+            sessionId: string
+            includeBuiltins?: boolean
+            includeSkills?: boolean
+            includeClientCommands?: boolean
+          },
+    ): Promise<CommandList>
+    invoke(params: {
+      name: string
+      input?: string
+      origin?: CommandsInvocationOrigin
+    }): Promise<SlashCommandInvocationResult>
+    handlePendingCommand(params: {
+      requestId: string
+      error?: string
+    }): Promise<CommandsHandlePendingCommandResult>
+    execute(params: { commandName: string; args: string }): Promise<ExecuteCommandResult>
+    enqueue(params: { command: string; displayText?: string | null }): Promise<EnqueueCommandResult>
+    respondToQueuedCommand(params: {
+      requestId: string
+      result: QueuedCommandResult
+    }): Promise<CommandsRespondToQueuedCommandResult>
+  }
+  telemetry: {
+    getEngagementId(): Promise<SessionTelemetryEngagement>
+    setFeatureOverrides(params: { features: Record<string, string> }): Promise<void>
+  }
+  ui: {
+    ephemeralQuery(params: {
+      question: string
+      onChunk?: unknown
+      abortSignal?: unknown
+    }): Promise<UIEphemeralQueryResult>
+    elicitation(params: {
+      mode?: McpElicitationFormMode
+      message: string
+      requestedSchema: UIElicitationSchema
+      _meta?: Record<string, unknown>
+      task?: McpTaskMetadata
+      [key: string]: unknown
+    }): Promise<UIElicitationResponse>
+    handlePendingElicitation(params: {
+      requestId: string
+      result: UIElicitationResponse
+    }): Promise<UIElicitationResult>
+    handlePendingUserInput(params: {
+      requestId: string
+      response: UIUserInputResponse
+    }): Promise<UIHandlePendingResult>
+    handlePendingSampling(params: {
+      requestId: string
+      response?: UIHandlePendingSamplingResponse
+    }): Promise<UIHandlePendingResult>
+    handlePendingAutoModeSwitch(params: {
+      requestId: string
+      response: UIAutoModeSwitchResponse
+    }): Promise<UIHandlePendingResult>
+    handlePendingSessionLimitsExhausted(params: {
+      requestId: string
+      response: UISessionLimitsExhaustedResponse
+    }): Promise<UIHandlePendingResult>
+    handlePendingExitPlanMode(params: {
+      requestId: string
+      response: UIExitPlanModeResponse
+    }): Promise<UIHandlePendingResult>
+    registerDirectAutoModeSwitchHandler(): Promise<UIRegisterDirectAutoModeSwitchHandlerResult>
+    unregisterDirectAutoModeSwitchHandler(params: {
+      handle: string
+    }): Promise<UIUnregisterDirectAutoModeSwitchHandlerResult>
+  }
+  permissions: {
+    configure(params?: {
+      approveAllToolPermissionRequests?: boolean
+      approveAllReadPermissionRequests?: boolean
+      rules?: PermissionRulesSet
+      paths?: PermissionPathsConfig
+      urls?: PermissionUrlsConfig
+      additionalContentExclusionPolicies?: PermissionsConfigureAdditionalContentExclusionPolicy[]
+    }): Promise<PermissionsConfigureResult>
+    handlePendingPermissionRequest(params: {
+      requestId: string
+      result: PermissionDecision
+      decisionContext?: PermissionDecisionContext
+    }): Promise<PermissionRequestResult$1>
+    pendingRequests(): Promise<PendingPermissionRequestList>
+    setApproveAll(params: {
+      enabled: boolean
+      source?: PermissionsSetApproveAllSource
+    }): Promise<PermissionsSetApproveAllResult>
+    setMode(params: {
+      mode: PermissionMode
+      assistedApprovalModel?: string
+      source?: PermissionModeSource
+    }): Promise<PermissionsSetModeResult>
+    getMode(): Promise<PermissionsGetModeResult>
+    modifyRules(params: {
+      scope: PermissionsModifyRulesScope
+      add?: PermissionRule[]
+      remove?: PermissionRule[]
+      removeAll?: boolean
+    }): Promise<PermissionsModifyRulesResult>
+    setRequired(params: { required: boolean }): Promise<PermissionsSetRequiredResult>
+    resetSessionApprovals(params?: {
+      includeLocation?: boolean
+    }): Promise<PermissionsResetSessionApprovalsResult>
+    notifyPromptShown(params: { message: string }): Promise<PermissionsNotifyPromptShownResult>
+    paths: {
+      list(): Promise<PermissionPathsList>
+      add(params: { path: string }): Promise<PermissionsPathsAddResult>
+      updatePrimary(params: { path: string }): Promise<PermissionsPathsUpdatePrimaryResult>
+      isPathWithinAllowedDirectories(params: { path: string }): Promise<PermissionPathsAllowedCheckResult>
+      isPathWithinWorkspace(params: { path: string }): Promise<PermissionPathsWorkspaceCheckResult>
+    }
+    locations: {
+      resolve(params: { workingDirectory: string }): Promise<PermissionLocationResolveResult>
+      apply(params: { workingDirectory: string }): Promise<PermissionLocationApplyResult>
+      addToolApproval(params: {
+        locationKey: string
+        approval: PermissionsLocationsAddToolApprovalDetails
+      }): Promise<PermissionsLocationsAddToolApprovalResult>
+    }
+    folderTrust: {
+      isTrusted(params: { path: string }): Promise<FolderTrustCheckResult>
+      addTrusted(params: { path: string }): Promise<PermissionsFolderTrustAddTrustedResult>
+    }
+    urls: {
+      setUnrestrictedMode(params: { enabled: boolean }): Promise<PermissionsUrlsSetUnrestrictedModeResult>
+    }
+  }
+  log(params: {
+    message: string
+    level?: SessionLogLevel
+    type?: string
+    ephemeral?: boolean
+    url?: string
+    tip?: string
+  }): Promise<LogResult>
+  metadata: {
+    snapshot(): Promise<SessionMetadataSnapshot>
+    getClientMetadata(): Promise<ClientMetadata>
+    updateClientMetadata(params?: {
+      clear?: boolean
+      remove?: string[]
+      set?: Record<string, string>
+    }): Promise<ClientMetadata>
+    isProcessing(): Promise<MetadataIsProcessingResult>
+    activity(): Promise<SessionActivity>
+    contextInfo(params: {
+      promptTokenLimit: number
+      outputTokenLimit: number
+      selectedModel?: string
+    }): Promise<MetadataContextInfoResult>
+    getContextAttribution(): Promise<MetadataContextAttributionResult>
+    getContextHeaviestMessages(params?: { limit?: number }): Promise<MetadataContextHeaviestMessagesResult>
+    recordContextChange(params: {
+      context: SessionWorkingDirectoryContext
+    }): Promise<MetadataRecordContextChangeResult>
+    setWorkingDirectory(params: { workingDirectory: string }): Promise<MetadataSetWorkingDirectoryResult>
+    recomputeContextTokens(params: { modelId: string }): Promise<MetadataRecomputeContextTokensResult>
+  }
+  contentExclusion: {
+    checkPaths(params: { paths: string[] }): Promise<ContentExclusionCheckPathsResult>
+  }
+  shell: {
+    exec(params: { command: string; cwd?: string; timeout?: number }): Promise<ShellExecResult>
+    kill(params: { processId: string; signal?: ShellKillSignal }): Promise<ShellKillResult>
+    executeUserRequested(params: {
+      requestId: string
+      command: string
+    }): Promise<UserRequestedShellCommandResult>
+    cancelUserRequested(params: { requestId: string }): Promise<CancelUserRequestedShellCommandResult>
+  }
+  history: {
+    compact(
+      params:
+        | unknown
+        | {
+            sessionId: string
+            customInstructions?: string
+            trigger?: 'manual' | 'model_switch'
+            tokenLimit?: number
+          },
+    ): Promise<HistoryCompactResult>
+    truncate(params: { eventId: string }): Promise<HistoryTruncateResult>
+    listRewindPoints(): Promise<HistoryListRewindPointsResult>
+    previewRewind(params: { eventId: string }): Promise<HistoryPreviewRewindResult>
+    rewind(params: { eventId: string; mode: HistoryRewindMode }): Promise<HistoryRewindResult>
+    cancelBackgroundCompaction(): Promise<HistoryCancelBackgroundCompactionResult>
+    abortManualCompaction(): Promise<HistoryAbortManualCompactionResult>
+    summarizeForHandoff(): Promise<HistorySummarizeForHandoffResult>
+    clearContext(params: { prompt: string }): Promise<HistoryClearContextResult>
+  }
+  queue: {
+    pendingItems(): Promise<QueuePendingItemsResult>
+    moveItem(params: { id: string; toPosition: number }): Promise<QueueMoveItemResult>
+    insertAt(params: { position: number; message: QueueInsertMessage }): Promise<QueueInsertAtResult>
+    removeAt(params: { id: string }): Promise<QueueRemoveAtResult>
+    updateText(params: { id: string; prompt: string; displayPrompt?: string }): Promise<QueueUpdateTextResult>
+    duplicateAt(params: { id: string }): Promise<QueueDuplicateAtResult>
+    setDrainPaused(params: { paused: boolean }): Promise<void>
+    sendNow(params: { id: string }): Promise<QueueSendNowResult>
+    removeMostRecent(): Promise<QueueRemoveMostRecentResult>
+    clear(): Promise<void>
+  }
+  eventLog: {
+    read(params?: {
+      cursor?: string
+      max?: number
+      waitMs?: number
+      types?: EventLogTypes
+      agentScope?: EventsAgentScope
+      agentIds?: string[]
+      direction?: EventsReadDirection
+      includeEphemeral?: boolean
+    }): Promise<EventsReadResult>
+    tail(): Promise<EventLogTailResult>
+    registerInterest(params: { eventType: string }): Promise<RegisterEventInterestResult>
+    releaseInterest(params: { handle: string }): Promise<EventLogReleaseInterestResult>
+  }
+  usage: {
+    getMetrics(): Promise<UsageGetMetricsResult>
+  }
+  limitPrediction: {
+    predict(
+      params:
+        | unknown
+        | {
+            sessionId: string
+            modelId?: string
+            clientType?: SessionLimitPredictionClientType
+          },
+    ): Promise<SessionLimitPredictionResult>
+  }
+  remote: {
+    enable(params?: { mode?: RemoteSessionMode }): Promise<RemoteEnableResult>
+    disable(): Promise<void>
+    notifySteerableChanged(params: { remoteSteerable: boolean }): Promise<RemoteNotifySteerableChangedResult>
+  }
+  visibility: {
+    get(): Promise<VisibilityGetResult>
+    set(params: { status: SessionVisibilityStatus }): Promise<VisibilitySetResult>
+  }
+  schedule: {
+    list(): Promise<ScheduleList>
+    stop(params: { id: number }): Promise<ScheduleStopResult>
+  }
+}
+
+/** Who a message is from. */
+type MessageSource = 'user' | 'system' | `agent-${string}`
+interface Position {
+  line: number
+  character: number
+}
+type MessageAttachment =
+  | {
+      type: 'file' | 'directory'
+      path: string
+      displayName?: string
+    }
+  | {
+      type: 'selection'
+      filePath: string
+      displayName: string
+      selection?: {
+        start: Position
+        end: Position
+      }
+      text?: string
+    }
+  | {
+      type: 'blob'
+      data: string
+      mimeType: string
+      displayName?: string
+    }
+interface MessageOptions {
+  prompt: string
+  source?: MessageSource
+  attachments?: MessageAttachment[]
+  /** "enqueue" (default): after the turns before it. "immediate": into the turn that runs. */
+  mode?: 'enqueue' | 'immediate'
+  agentMode?: 'interactive' | 'plan' | 'autopilot' | 'shell'
+  requestHeaders?: Record<string, string>
+  /** Shown in the history instead of the prompt. */
+  displayPrompt?: string
+}
+/** How long, and for what, `sendAndWait` waits. */
+interface SendAndWaitOptions {
+  /** The whole wait, the reply to the message included; default 60_000. <= 0 and Infinity: off. SESSION_TIMED_OUT. */
+  timeoutMs?: number
+  /** No event of the session for so long; default off. SESSION_IDLE. */
+  idleTimeoutMs?: number
+  /** Wait for detached tasks too (`session.rpc.tasks.list`); default false. */
+  waitForTasks?: boolean
+  /** Ends the wait with SESSION_ABORTED and stops the work. */
+  signal?: AbortSignal
+}
+interface TraceContext {
+  traceparent?: string
+  tracestate?: string
+}
+type TraceContextProvider = () => TraceContext | Promise<TraceContext>
+/** The caller's trace; a provider that throws has none. */
+declare function traceOf(provider: TraceContextProvider | undefined): Promise<TraceContext>
+
+type ReasoningEffort = 'low' | 'medium' | 'high' | 'xhigh' | 'max'
+type ContextTier = 'default' | 'long_context'
+interface ModelCapabilities {
+  supports: {
+    vision: boolean
+    reasoningEffort: boolean
+  }
+  limits: {
+    max_prompt_tokens?: number
+    max_output_tokens?: number
+    max_context_window_tokens: number
+    vision?: {
+      supported_media_types: string[]
+      max_prompt_images: number
+      max_prompt_image_size: number
+    }
+  }
+}
+type DeepPartial<T> = T extends readonly (infer Item)[]
+  ? DeepPartial<Item>[]
+  : T extends object
+    ? {
+        [Key in keyof T]?: DeepPartial<T[Key]>
+      }
+    : T
+type ModelCapabilitiesOverride = DeepPartial<ModelCapabilities>
+interface ModelPolicy {
+  state: 'enabled' | 'disabled' | 'unconfigured'
+  terms: string
+}
+interface ModelBilling {
+  multiplier?: number
+  tokenPrices?: ModelBillingTokenPrices
+}
+interface ModelInfo {
+  id: string
+  name: string
+  capabilities: ModelCapabilities
+  policy?: ModelPolicy
+  billing?: ModelBilling
+  supportedReasoningEfforts?: ReasoningEffort[]
+  defaultReasoningEffort?: ReasoningEffort
+}
+interface ProviderTokenArgs {
+  readonly providerName: string
+  readonly sessionId: string
+}
+/** Asked for a fresh token whenever the runtime needs one. */
+type BearerTokenProvider = (args: ProviderTokenArgs) => Promise<string>
+interface ProviderBase {
+  type?: 'openai' | 'azure' | 'anthropic'
+  wireApi?: 'completions' | 'responses'
+  baseUrl: string
+  apiKey?: string
+  bearerToken?: string
+  bearerTokenProvider?: BearerTokenProvider
+  azure?: {
+    apiVersion?: string
+  }
+  headers?: Record<string, string>
+}
+/** The one provider of a session. */
+interface ProviderConfig extends ProviderBase {
+  transport?: 'http' | 'websockets'
+  modelId?: string
+  wireModel?: string
+  maxPromptTokens?: number
+  maxOutputTokens?: number
+}
+interface NamedProviderConfig extends ProviderBase {
+  name: string
+}
+interface ProviderModelConfig {
+  id: string
+  /** Name of its provider. */
+  provider: string
+  wireModel?: string
+  modelId?: string
+  name?: string
+  maxPromptTokens?: number
+  maxContextWindowTokens?: number
+  maxOutputTokens?: number
+  capabilities?: ModelCapabilitiesOverride
+}
+interface CapiSessionOptions {
+  autoTier?: AutoTier
+  enableWebSocketResponses?: boolean
+}
+/** Fills in what older runtimes leave out. */
+declare function completeModel(model: ModelInfo): ModelInfo
+/** Providers for the wire, and the functions that stay here, by the provider's name. */
+declare function splitProviders(
+  provider: ProviderConfig | undefined,
+  providers: NamedProviderConfig[] | undefined,
+): {
+  provider: unknown
+  providers: unknown[] | undefined
+  tokens: Map<string, BearerTokenProvider>
+}
+
+/** What a request is about. */
+interface CopilotRequestContext {
+  readonly requestId: string
+  readonly sessionId?: string
+  readonly agentId?: string
+  readonly parentAgentId?: string
+  readonly interactionType?: string
+  readonly transport: 'http' | 'websocket'
+  url: string
+  headers: LlmInferenceHeaders
+  /** Aborted when the runtime gives the request up. */
+  readonly signal: AbortSignal
+}
+/** How a WebSocket was closed. */
+declare class CopilotWebSocketCloseStatus {
+  readonly description?: string | undefined
+  readonly errorCode?: string | undefined
+  readonly error?: Error | undefined
+  static readonly normalClosure: CopilotWebSocketCloseStatus
+  constructor(description?: string | undefined, errorCode?: string | undefined, error?: Error | undefined)
+}
+type Send = (method: string, params: object) => Promise<unknown>
+/** The way back to the runtime; a response is started once, and ended once. */
+declare class ResponseWriter {
+  #private
+  readonly requestId: string
+  readonly send: Send
+  isCancelled: boolean
+  constructor(requestId: string, send: Send)
+  get isStarted(): boolean
+  get isFinished(): boolean
+  start(status: number, headers: Record<string, string[]>, statusText?: string): Promise<void>
+  write(data: string | Uint8Array): Promise<void>
+  end(error?: { message: string; code?: string }): Promise<void>
+}
+declare const kOpen: unique symbol
+declare const kClosed: unique symbol
+declare const kSuppressClose: unique symbol
+/** One WebSocket of the runtime's, as the program serves it. */
+declare abstract class CopilotWebSocketHandler implements AsyncDisposable {
+  #private
+  protected readonly context: CopilotRequestContext
+  /** @internal */
+  readonly [kClosed]: Promise<CopilotWebSocketCloseStatus>;
+  /** @internal */
+  [kSuppressClose]: boolean
+  protected constructor(context: CopilotRequestContext)
+  /** A message of the runtime. */
+  abstract sendRequestMessage(data: string | Uint8Array): Promise<void> | void
+  /** A message for the runtime. */
+  sendResponseMessage(data: string | Uint8Array): Promise<void>
+  close(status?: CopilotWebSocketCloseStatus): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+  /** @internal */
+  [kOpen](): Promise<void>
+}
+/** Passes the messages on to the request's own address. Needs the global WebSocket (Node 22). */
+declare class CopilotWebSocketForwarder extends CopilotWebSocketHandler {
+  #private
+  constructor(context: CopilotRequestContext)
+  sendRequestMessage(data: string | Uint8Array): void
+  /** @internal */
+  [kOpen](): Promise<void>
+  close(status?: CopilotWebSocketCloseStatus): Promise<void>
+}
+/** Override what should be done otherwise than the runtime would do it. */
+declare class CopilotRequestHandler {
+  protected sendRequest(request: Request, context: CopilotRequestContext): Promise<Response>
+  protected openWebSocket(context: CopilotRequestContext): Promise<CopilotWebSocketHandler>
+  /** @internal */
+  [kOpen](exchange: Exchange): Promise<void>
+}
+interface StartParams {
+  requestId: string
+  sessionId?: string
+  agentId?: string
+  parentAgentId?: string
+  interactionType?: string
+  method: string
+  url: string
+  headers: LlmInferenceHeaders
+  transport?: 'http' | 'websocket'
+}
+interface ChunkParams {
+  requestId: string
+  data?: string
+  binary?: boolean
+  end?: boolean
+  cancel?: boolean
+  cancelReason?: string
+}
+/** One request on its way: its body comes in pieces, maybe before its head. */
+declare class Exchange {
+  #private
+  readonly writer: ResponseWriter
+  context: CopilotRequestContext
+  constructor(requestId: string, send: Send)
+  begin(params: StartParams): void
+  push({ data, binary, end, cancel, cancelReason }: ChunkParams): void
+  body(): AsyncGenerator<string | Uint8Array>
+  toRequest(): Promise<Request>
+}
+
+/** A process of its own for the runtime. */
+interface ChildProcessRuntimeConnection {
+  /** The runtime's program; a `.js`, `.mjs` or `.cjs` file runs with this Node. Default: COPILOT_CLI_PATH, else the platform package. */
+  readonly path?: string
+  /** Arguments before the ones of the client. */
+  readonly args?: readonly string[]
+  /** The whole environment, instead of the client's `env`. */
+  readonly env?: Record<string, string>
+}
+interface StdioRuntimeConnection extends ChildProcessRuntimeConnection {
+  readonly kind: 'stdio'
+}
+interface TcpRuntimeConnection extends ChildProcessRuntimeConnection {
+  readonly kind: 'tcp'
+  /** Default: a free one. */
+  readonly port?: number
+  /** Default: a random one. */
+  readonly connectionToken?: string
+}
+interface UriRuntimeConnection {
+  readonly kind: 'uri'
+  readonly url: string
+  readonly connectionToken?: string
+}
+/** Not offered by this package: see docs/copilot.md. */
+interface InProcessRuntimeConnection {
+  readonly kind: 'inprocess'
+}
+type RuntimeConnection =
+  StdioRuntimeConnection | InProcessRuntimeConnection | TcpRuntimeConnection | UriRuntimeConnection
+/** The ways to reach a runtime. */
+declare const RuntimeConnection: {
+  /** A process of ours, over its stdin and stdout. The default. */
+  readonly forStdio: (options?: {
+    path?: string
+    args?: readonly string[]
+    env?: Record<string, string>
+  }) => StdioRuntimeConnection
+  /** A process of ours that listens on a TCP port. */
+  readonly forTcp: (options?: {
+    port?: number
+    connectionToken?: string
+    path?: string
+    args?: readonly string[]
+    env?: Record<string, string>
+  }) => TcpRuntimeConnection
+  /** A runtime that runs already: "host:port", "[ipv6]:port", "http(s)://host:port" or "port". */
+  readonly forUri: (
+    url: string,
+    options?: {
+      connectionToken?: string
+    },
+  ) => UriRuntimeConnection
+  /** Only there so that programs load: a client of this kind can't be made. */
+  readonly forInProcess: () => InProcessRuntimeConnection
+}
+/** OpenTelemetry settings for the runtime's process. */
+interface TelemetryConfig {
+  otlpEndpoint?: string
+  otlpProtocol?: 'http/json' | 'http/protobuf'
+  filePath?: string
+  exporterType?: string
+  sourceName?: string
+  captureContent?: boolean
+}
+
+/** Client option: where the sessions' paths begin. */
+interface SessionFsConfig {
+  initialCwd: string
+  sessionStatePath: string
+  conventions: 'windows' | 'posix'
+  capabilities?: {
+    sqlite?: boolean
+  }
+}
+type SessionFsFileInfo = Omit<SessionFsStatResult, 'error'>
+type SessionFsSqliteQueryResult = Omit<SessionFsSqliteQueryResult$1, 'error'>
+type SqliteParams = Record<string, string | number | null>
+interface SessionFsSqliteStatement {
+  queryType: SessionFsSqliteQueryType
+  query: string
+  params?: SqliteParams
+}
+interface SessionFsSqliteProvider {
+  query(
+    queryType: SessionFsSqliteQueryType,
+    query: string,
+    params?: SqliteParams,
+  ): Promise<SessionFsSqliteQueryResult | undefined>
+  /** All or nothing; a fault that is worth a retry is a `SessionFsSqliteTransactionFailure`. */
+  transaction?(statements: SessionFsSqliteStatement[]): Promise<SessionFsSqliteQueryResult[]>
+  exists(): Promise<boolean>
+}
+/** File operations; an error whose `code` is "ENOENT" says that there is no such file. */
+interface SessionFsProvider {
+  readFile(path: string): Promise<string>
+  writeFile(path: string, content: string, mode?: number): Promise<void>
+  appendFile(path: string, content: string, mode?: number): Promise<void>
+  exists(path: string): Promise<boolean>
+  stat(path: string): Promise<SessionFsFileInfo>
+  mkdir(path: string, recursive: boolean, mode?: number): Promise<void>
+  readdir(path: string): Promise<string[]>
+  readdirWithTypes(path: string): Promise<SessionFsReaddirWithTypesEntry[]>
+  rm(path: string, recursive: boolean, force: boolean): Promise<void>
+  rename(src: string, dest: string): Promise<void>
+  sqlite?: SessionFsSqliteProvider
+}
+/** Why a transaction failed, for the runtime to know whether to try again. */
+declare class SessionFsSqliteTransactionFailure extends Error {
+  readonly errorClass: SessionFsSqliteTransactionErrorClass
+  constructor(message: string, errorClass?: SessionFsSqliteTransactionErrorClass)
+}
+/** Handlers of the runtime's `sessionFs.*` requests. */
+type SessionFsAdapter = Record<string, (params: never) => Promise<unknown>>
+interface PathParams {
+  path: string
+  content: string
+  mode?: number
+  recursive?: boolean
+  force?: boolean
+  src: string
+  dest: string
+}
+/** Turns a provider into handlers: its errors become values, those of SQL queries the request's errors. */
+declare function createSessionFsAdapter(provider: SessionFsProvider): {
+  readFile: ({ path }: Pick<PathParams, 'path'>) => Promise<
+    | {
+        content: string
+      }
+    | {
+        content: string
+        error: {
+          code: 'ENOENT' | 'UNKNOWN'
+          message: string
+        }
+      }
+  >
+  writeFile: ({ path, content, mode }: Pick<PathParams, 'path' | 'content' | 'mode'>) => Promise<
+    | {
+        code: 'ENOENT' | 'UNKNOWN'
+        message: string
+      }
+    | undefined
+  >
+  appendFile: ({ path, content, mode }: Pick<PathParams, 'path' | 'content' | 'mode'>) => Promise<
+    | {
+        code: 'ENOENT' | 'UNKNOWN'
+        message: string
+      }
+    | undefined
+  >
+  exists: ({ path }: Pick<PathParams, 'path'>) => Promise<
+    | {
+        exists: boolean
+      }
+    | {
+        exists: boolean
+      }
+  >
+  stat: ({ path }: Pick<PathParams, 'path'>) => Promise<
+    | SessionFsFileInfo
+    | {
+        isFile: boolean
+        isDirectory: boolean
+        size: number
+        mtime: string
+        birthtime: string
+        error: {
+          code: 'ENOENT' | 'UNKNOWN'
+          message: string
+        }
+      }
+  >
+  mkdir: ({ path, recursive, mode }: Pick<PathParams, 'path' | 'recursive' | 'mode'>) => Promise<
+    | {
+        code: 'ENOENT' | 'UNKNOWN'
+        message: string
+      }
+    | undefined
+  >
+  readdir: ({ path }: Pick<PathParams, 'path'>) => Promise<
+    | {
+        entries: string[]
+      }
+    | {
+        entries: string[]
+        error: {
+          code: 'ENOENT' | 'UNKNOWN'
+          message: string
+        }
+      }
+  >
+  readdirWithTypes: ({ path }: Pick<PathParams, 'path'>) => Promise<
+    | {
+        entries: SessionFsReaddirWithTypesEntry[]
+      }
+    | {
+        entries: SessionFsReaddirWithTypesEntry[]
+        error: {
+          code: 'ENOENT' | 'UNKNOWN'
+          message: string
+        }
+      }
+  >
+  rm: ({ path, recursive, force }: Pick<PathParams, 'path' | 'recursive' | 'force'>) => Promise<
+    | {
+        code: 'ENOENT' | 'UNKNOWN'
+        message: string
+      }
+    | undefined
+  >
+  rename: ({ src, dest }: Pick<PathParams, 'src' | 'dest'>) => Promise<
+    | {
+        code: 'ENOENT' | 'UNKNOWN'
+        message: string
+      }
+    | undefined
+  >
+  sqliteQuery: ({ queryType, query, params }: SessionFsSqliteStatement) => Promise<SessionFsSqliteQueryResult>
+  sqliteTransaction: ({ statements }: { statements: SessionFsSqliteStatement[] }) => Promise<
+    | {
+        results: SessionFsSqliteQueryResult[]
+        error: {
+          errorClass: SessionFsSqliteTransactionErrorClass
+          message: string
+        }
+      }
+    | {
+        results: {
+          rows: Record<string, unknown>[]
+          columns: string[]
+          rowsAffected: number
+          lastInsertRowid?: number | undefined
+        }[]
+      }
+  >
+  sqliteExists: () => Promise<{
+    exists: boolean
+  }>
+}
+
+type CopilotClientMode = 'empty' | 'copilot-cli'
+interface CopilotClientInfo {
+  applicationName?: string
+  applicationVersion?: string
+  integrationName?: string
+  integrationVersion?: string
+}
+interface CopilotClientOptions {
+  /** Default `RuntimeConnection.forStdio()`. */
+  connection?: RuntimeConnection
+  /** "empty": sessions have nothing that they were not given. Default "copilot-cli". */
+  mode?: CopilotClientMode
+  /** Default `process.cwd()`. */
+  workingDirectory?: string
+  /** The runtime's home (COPILOT_HOME): its settings, and all session histories. */
+  baseDirectory?: string
+  builtinPluginDirectories?: readonly string[]
+  logLevel?: 'none' | 'error' | 'warning' | 'info' | 'debug' | 'all'
+  /** The runtime's whole environment; default `process.env`. */
+  env?: Record<string, string | undefined>
+  gitHubToken?: string
+  /** Default true, or false with a `gitHubToken`. */
+  useLoggedInUser?: boolean
+  /** Instead of asking the runtime. */
+  onListModels?: () => Promise<ModelInfo[]> | ModelInfo[]
+  telemetry?: TelemetryConfig
+  onGetTraceContext?: TraceContextProvider
+  /** The program keeps the sessions' files: every session needs a `createSessionFsProvider`. */
+  sessionFs?: SessionFsConfig
+  /** The program makes the runtime's model requests. */
+  requestHandler?: CopilotRequestHandler
+  onGitHubTelemetry?: (notification: GitHubTelemetryNotification) => void | Promise<void>
+  /** 0 (default): sessions are never ended for idleness. */
+  sessionIdleTimeoutSeconds?: number
+  enableRemoteSessions?: boolean
+  clientInfo?: CopilotClientInfo
+  /** From the start of the process to the end of the handshake; default 30_000. CONNECTION_TIMED_OUT. */
+  startTimeoutMs?: number
+  /** Lines that the runtime writes to stderr; nothing is printed unasked. */
+  onStderr?: (line: string) => void
+  /**
+   * After a crash: "never" (default) until `start()` is called; "on-demand": the next call starts the runtime again, and
+   * sessions that had no turn running are resumed. No message is ever sent twice.
+   */
+  restart?: 'never' | 'on-demand'
+}
+
+/** Any event of a session. Types that the schemas do not know arrive too: see `CopilotSession.on`. */
+type SessionEvent = SessionEvent$1
+type SessionEventType = SessionEvent['type']
+type SessionEventPayload<T extends SessionEventType> = Extract<
+  SessionEvent,
+  {
+    type: T
+  }
+>
+type TypedSessionEventHandler<T extends SessionEventType> = (event: SessionEventPayload<T>) => void
+type SessionEventHandler = (event: SessionEvent) => void
+type AssistantMessageEvent = SessionEventPayload<'assistant.message'>
+
+type SessionLifecycleEventType =
+  'session.created' | 'session.deleted' | 'session.updated' | 'session.foreground' | 'session.background'
+interface SessionLifecycleEventMetadata {
+  startTime: Date
+  modifiedTime: Date
+  summary?: string
+}
+interface LifecycleEvent<T extends SessionLifecycleEventType, M = SessionLifecycleEventMetadata> {
+  type: T
+  sessionId: string
+  metadata: M
+}
+type SessionCreatedEvent = LifecycleEvent<'session.created'>
+interface SessionDeletedEvent {
+  type: 'session.deleted'
+  sessionId: string
+  metadata?: undefined
+}
+type SessionUpdatedEvent = LifecycleEvent<'session.updated'>
+type SessionForegroundEvent = LifecycleEvent<'session.foreground'>
+type SessionBackgroundEvent = LifecycleEvent<'session.background'>
+type SessionLifecycleEvent =
+  | SessionCreatedEvent
+  | SessionDeletedEvent
+  | SessionUpdatedEvent
+  | SessionForegroundEvent
+  | SessionBackgroundEvent
+type SessionLifecycleHandler = (event: SessionLifecycleEvent) => void
+type TypedSessionLifecycleHandler<K extends SessionLifecycleEventType> = (
+  event: Extract<
+    SessionLifecycleEvent,
+    {
+      type: K
+    }
+  >,
+) => void
+
+/** How the runtime's process ended. */
+interface RuntimeExit {
+  exitCode: number | null
+  signal: string | null
+  /** The last of its stderr. */
+  stderr: string
+}
+/** What comes from the runtime and is no reply. */
+interface LinkReceiver {
+  onEvent(session: number, event: unknown): void
+  onRequest(id: string, method: string, params: unknown): void
+  onNotification(method: string, params: unknown): void
+  onExit(exit: RuntimeExit): void
+  onStderr(line: string): void
+}
+declare class Link {
+  #private
+  constructor(receiver: LinkReceiver)
+  start(spec: CopilotStartSpec): Promise<CopilotStarted>
+  /** Ends politely; resolves with what went wrong. */
+  stop(): Promise<Error[]>
+  kill(): Promise<void>
+  /** A request; it is bounded by its method's own limit unless `timeoutMs` says otherwise. */
+  request<T>(method: string, params: unknown, timeoutMs?: number): Promise<T>
+  resume<T>(spec: CopilotResumeSpec): Promise<T>
+  send<T>(session: number, params: unknown): Promise<T>
+  /** Resolves with the answer's event, or null; `onStart` gets what stops the wait and the work. */
+  sendAndWait<T>(
+    session: number,
+    params: unknown,
+    spec: CopilotTurnSpec,
+    onStart: (abort: () => void) => void,
+  ): Promise<T>
+  respond(id: string, result: unknown): void
+  refuse(id: string, code: number, message: string, data?: unknown): void
+  wantNotifications(methods: string[]): void
+  openSession(sessionId: string): number
+  wantEvents(session: number, all: boolean, kinds: string[]): void
+  closeSession(session: number, message: string): void
+  onAbortRequested(session: number): void
+  countSent(session: number): number
+  isBusy(session: number): boolean
+}
+
+declare const fallbacks: readonly ['evidence', 'unless-corrupt', 'never']
+/** When a session that can't be resumed may be opened afresh. */
+type ResumeFallback = (typeof fallbacks)[number]
+/** State of a session's log: see `ResumeEvidence`. */
+type SessionLogState = 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
+interface ResumeOptions {
+  /** Turns that the caller knows the session has: with any, nothing is ever opened afresh. */
+  knownTurns?: number
+  /** Default "evidence". */
+  fallback?: ResumeFallback
+}
+/** What is known about a session beside the error. */
+interface ResumeEvidence {
+  /** "unknown" when there is no log to look at, as with a runtime on another machine. */
+  log: SessionLogState
+  knownTurns?: number
+  fallback?: ResumeFallback
+  /** Whether the request named an agent that could be left out. */
+  agent?: boolean
+}
+interface ResumeJudgement {
+  verdict: 'recreate' | 'without-agent' | 'corrupt' | 'not-found' | 'in-use' | 'transient' | 'failed'
+  reason: string
+  /** The damaged line of the log, where it is known. */
+  line?: number
+}
+interface SessionInspection {
+  log: SessionLogState
+  /** User messages left in it. */
+  turns: number
+  lastEventId?: string
+  /** The first line that is no event, from 1. */
+  badLine?: number
+  path: string
+}
+interface SessionSalvage {
+  /** The new session. */
+  sessionId: string
+  /** Lines copied. */
+  kept: number
+  leftOut: {
+    line: number
+    reason: string
+  }[]
+}
+/** What a failed resume means: the rule by which `resumeSession` decides. docs/copilot.md has its table. */
+declare function classifyResumeError(error: unknown, evidence?: ResumeEvidence): ResumeJudgement
+
+/** What JSON can say. */
+type JsonValue =
+  | null
+  | boolean
+  | number
+  | string
+  | JsonValue[]
+  | {
+      [key: string]: JsonValue
+    }
+
+type FactoryListRunsOptions = FactoryListRunsRequest
+type FactoryRunsPage = FactoryListRunsResult
+type FactoryJsonSchema = {
+  [key: string]: JsonValue
+}
+interface FactoryLimits {
+  maxConcurrentSubagents?: number
+  maxTotalSubagents?: number
+  maxAiCredits?: number
+  timeoutSeconds?: number
+}
+type FactoryLimitOverrides = {
+  [K in keyof FactoryLimits]?: number | null
+}
+interface FactoryMeta {
+  name: string
+  description: string
+  phases: {
+    title: string
+    detail?: string
+  }[]
+  argsSchema?: FactoryJsonSchema
+  limits?: FactoryLimits
+}
+interface FactoryAgentOptions {
+  label?: string
+  schema?: FactoryJsonSchema
+  model?: string
+  reasoningEffort?: string
+  contextTier?: ContextTier$1
+  agent?: string
+}
+interface FactoryStepOptions {
+  volatile?: boolean
+}
+type FactoryPipelineStage<TInput = unknown, TResult = unknown> = (
+  previous: TInput,
+  item: unknown,
+  index: number,
+) => Promise<TResult> | TResult
+interface FactoryContext<TArgs extends JsonValue = JsonValue> {
+  readonly runId: string
+  agent(prompt: string, options?: FactoryAgentOptions): Promise<unknown>
+  step(
+    key: string,
+    producer: () => Promise<JsonValue> | JsonValue,
+    options?: FactoryStepOptions,
+  ): Promise<JsonValue>
+  pause(key: string): Promise<void>
+  parallel<TResult>(thunks: (() => Promise<TResult> | TResult)[]): Promise<(TResult | null)[]>
+  pipeline(items: unknown[], ...stages: FactoryPipelineStage[]): Promise<unknown[]>
+  phase(title: string): void
+  log(message: string): void
+  factory(name: string, args?: JsonValue): Promise<JsonValue | void>
+  args: TArgs
+  session: CopilotSession
+  signal: AbortSignal
+}
+interface FactoryDefinition<
+  TArgs extends JsonValue = JsonValue,
+  TResult extends JsonValue | void = JsonValue | void,
+> {
+  meta: FactoryMeta
+  run(context: FactoryContext<TArgs>): Promise<TResult>
+}
+declare const brand: unique symbol
+interface FactoryHandle<
+  TArgs extends JsonValue = JsonValue,
+  TResult extends JsonValue | void = JsonValue | void,
+> {
+  readonly meta: Readonly<FactoryMeta>
+  readonly [brand]: {
+    readonly args: TArgs
+    readonly result: TResult
+  }
+}
+/** Options of `session.factory.run`; the SDK calls them RunOptions, a name that `run` has here. */
+interface FactoryRunOptions<TArgs extends JsonValue = JsonValue> {
+  args?: TArgs
+  limits?: FactoryLimitOverrides
+  notifyOnComplete?: boolean
+  logPhaseNames?: boolean
+  resumeFromRunId?: string
+}
+interface FactoryResumeOptions {
+  limits?: FactoryLimitOverrides
+  notifyOnComplete?: boolean
+  logPhaseNames?: boolean
+}
+type FactoryResumeErrorCode =
+  | 'not_found'
+  | 'non_resumable'
+  | 'already_active'
+  | 'factory_already_running'
+  | 'factory_limits_invalid'
+  | 'factory_session_disposed'
+  | 'factory_storage_unavailable'
+  | 'factory_storage_corrupt'
+declare class FactoryResumeError extends Error {
+  readonly code: FactoryResumeErrorCode
+  constructor(code: FactoryResumeErrorCode, message: string)
+}
+interface SessionFactoryApi {
+  run<TArgs extends JsonValue>(
+    factory: string | FactoryHandle<TArgs, JsonValue | void>,
+    options?: FactoryRunOptions<TArgs>,
+  ): Promise<FactoryRunResult>
+  resume(runId: string, options?: FactoryResumeOptions): Promise<FactoryRunResult>
+  getRun(runId: string): Promise<FactoryRunResult>
+  waitForRun(
+    runId: string,
+    options?: {
+      signal?: AbortSignal
+    },
+  ): Promise<FactoryRunResult>
+  listRuns(): Promise<FactoryRunSummary[]>
+  listRuns(options: FactoryListRunsOptions): Promise<FactoryRunsPage>
+  getRunDetail(runId: string): Promise<FactoryRunDetail>
+  getRunProgress(
+    runId: string,
+    options?: Omit<FactoryGetRunProgressRequest, 'runId'>,
+  ): Promise<FactoryProgressPage>
+  pause(runId: string): Promise<FactoryRunResult>
+  cancel(runId: string): Promise<FactoryRunResult>
+}
+declare function isFactoryRunTerminal(status: FactoryRunStatus): boolean
+/** Checks a definition and gives the handle that `session.factory.run` takes. */
+declare function defineFactory<
+  TArgs extends JsonValue = JsonValue,
+  TResult extends JsonValue | void = JsonValue | void,
+>(definition: FactoryDefinition<TArgs, TResult>): FactoryHandle<TArgs, TResult>
+
+interface UserInputRequest {
+  question: string
+  choices?: string[]
+  allowFreeform?: boolean
+}
+interface UserInputResponse {
+  answer: string
+  wasFreeform: boolean
+}
+type UserInputHandler = (
+  request: UserInputRequest,
+  invocation: {
+    sessionId: string
+  },
+) => Promise<UserInputResponse> | UserInputResponse
+interface Field {
+  title?: string
+  description?: string
+}
+type ElicitationSchemaField =
+  | (Field & {
+      type: 'string'
+      enum: string[]
+      enumNames?: string[]
+      default?: string
+    })
+  | (Field & {
+      type: 'string'
+      oneOf: {
+        const: string
+        title: string
+      }[]
+      default?: string
+    })
+  | (Field & {
+      type: 'array'
+      minItems?: number
+      maxItems?: number
+      items:
+        | {
+            type: 'string'
+            enum: string[]
+          }
+        | {
+            anyOf: {
+              const: string
+              title: string
+            }[]
+          }
+      default?: string[]
+    })
+  | (Field & {
+      type: 'boolean'
+      default?: boolean
+    })
+  | (Field & {
+      type: 'string'
+      minLength?: number
+      maxLength?: number
+      format?: 'email' | 'uri' | 'date' | 'date-time'
+      default?: string
+    })
+  | (Field & {
+      type: 'number' | 'integer'
+      minimum?: number
+      maximum?: number
+      default?: number
+    })
+interface ElicitationSchema {
+  type: 'object'
+  properties: Record<string, ElicitationSchemaField>
+  required?: string[]
+}
+type ElicitationFieldValue = string | number | boolean | string[]
+interface ElicitationResult {
+  action: 'accept' | 'decline' | 'cancel'
+  content?: Record<string, ElicitationFieldValue>
+}
+interface ElicitationParams {
+  message: string
+  requestedSchema: ElicitationSchema
+}
+interface ElicitationContext {
+  sessionId: string
+  message: string
+  requestedSchema?: ElicitationSchema
+  mode?: 'form' | 'url'
+  elicitationSource?: string
+  url?: string
+}
+/** A handler that throws counts as "cancel". */
+type ElicitationHandler = (context: ElicitationContext) => Promise<ElicitationResult> | ElicitationResult
+interface UiInputOptions {
+  title?: string
+  description?: string
+  minLength?: number
+  maxLength?: number
+  format?: 'email' | 'uri' | 'date' | 'date-time'
+  default?: string
+}
+/** Dialogs of the host; every one throws unless `session.capabilities.ui?.elicitation`. */
+interface SessionUiApi {
+  elicitation(params: ElicitationParams): Promise<ElicitationResult>
+  confirm(message: string): Promise<boolean>
+  select(message: string, options: string[]): Promise<string | null>
+  input(message: string, options?: UiInputOptions): Promise<string | null>
+}
+interface ExitPlanModeRequest {
+  summary: string
+  planContent?: string
+  actions: string[]
+  recommendedAction: string
+}
+interface ExitPlanModeResult {
+  approved: boolean
+  selectedAction?: string
+  feedback?: string
+}
+/** Without one, plans are approved. */
+type ExitPlanModeHandler = (
+  request: ExitPlanModeRequest,
+  invocation: {
+    sessionId: string
+  },
+) => Promise<ExitPlanModeResult> | ExitPlanModeResult
+interface AutoModeSwitchRequest {
+  errorCode?: string
+  retryAfterSeconds?: number
+}
+type AutoModeSwitchResponse = 'yes' | 'yes_always' | 'no'
+/** Without one, the answer is "no". */
+type AutoModeSwitchHandler = (
+  request: AutoModeSwitchRequest,
+  invocation: {
+    sessionId: string
+  },
+) => Promise<AutoModeSwitchResponse> | AutoModeSwitchResponse
+interface McpAuthRequest {
+  requestId: string
+  serverName: string
+  serverUrl: string
+  reason: 'initial' | 'refresh' | 'reauth' | 'upscope'
+  wwwAuthenticateParams?: {
+    resourceMetadataUrl?: string
+    scope?: string
+    error?: string
+  }
+  resourceMetadata?: string
+  staticClientConfig?: {
+    clientId: string
+    clientSecret?: string
+    grantType?: 'client_credentials'
+    publicClient?: boolean
+  }
+}
+interface McpAuthToken {
+  accessToken: string
+  tokenType?: string
+  expiresIn?: number
+}
+type McpAuthResult =
+  | ({
+      kind: 'token'
+    } & McpAuthToken)
+  | {
+      kind: 'cancelled'
+    }
+/** A handler that throws or returns nothing counts as cancelled. */
+type McpAuthHandler = (
+  request: McpAuthRequest,
+  context: {
+    sessionId: string
+  },
+) =>
+  McpAuthResult | McpAuthToken | null | undefined | Promise<McpAuthResult | McpAuthToken | null | undefined>
+/** Form for a yes or no. */
+declare const confirmSchema: ElicitationSchema
+declare function selectSchema(options: string[]): ElicitationSchema
+declare function inputSchema(options?: UiInputOptions): ElicitationSchema
+
+interface CanvasAction {
+  name: string
+  description?: string
+  inputSchema?: CanvasJsonSchema
+  handler: (context: CanvasProviderInvokeActionRequest) => Promise<unknown> | unknown
+}
+interface CanvasDeclaration {
+  id: string
+  displayName: string
+  description: string
+  inputSchema?: CanvasJsonSchema
+  actions?: Omit<CanvasAction, 'handler'>[]
+}
+interface CanvasOptions {
+  id: string
+  displayName: string
+  description: string
+  inputSchema?: CanvasJsonSchema
+  actions?: CanvasAction[]
+  open: (context: CanvasProviderOpenRequest) => Promise<CanvasProviderOpenResult> | CanvasProviderOpenResult
+  onClose?: (context: CanvasProviderCloseRequest) => Promise<void> | void
+}
+/** A fault with a code that the agent is told. */
+declare class CanvasError extends Error {
+  readonly code: string
+  constructor(code: string, message: string)
+  /** The fault of an action that nobody handles. */
+  static noHandler(): CanvasError
+}
+declare class Canvas {
+  #private
+  /** What the runtime is told. */
+  readonly declaration: CanvasDeclaration
+  readonly open: CanvasOptions['open']
+  readonly onClose?: CanvasOptions['onClose']
+  constructor(options: CanvasOptions)
+  /** @internal */
+  act(request: CanvasProviderInvokeActionRequest): Promise<unknown>
+}
+declare function createCanvas(options: CanvasOptions): Canvas
+
+type ToolResultType = 'success' | 'failure' | 'rejected' | 'denied' | 'timeout'
+interface ToolBinaryResult {
+  /** Base64. */
+  data: string
+  mimeType: string
+  type: 'image' | 'resource'
+  description?: string
+}
+type ToolTelemetry = Record<string, Record<string, JsonValue> | undefined>
+/** A tool's result in full; anything else that a handler returns is turned into text. */
+interface ToolResultObject {
+  textResultForLlm: string
+  binaryResultsForLlm?: ToolBinaryResult[]
+  resultType: ToolResultType
+  error?: string
+  sessionLog?: string
+  toolTelemetry?: ToolTelemetry
+  toolReferences?: string[]
+}
+type ToolResult = string | ToolResultObject
+/** What a handler is told beside its arguments. */
+interface ToolInvocation {
+  sessionId: string
+  toolCallId: string
+  toolName: string
+  arguments: unknown
+  /** For the tool-search tool: what there is to find. */
+  availableTools?: CurrentToolMetadata[]
+  traceparent?: string
+  tracestate?: string
+  /** Aborted when the call is over elsewhere, or the session is. */
+  signal?: AbortSignal
+}
+type ToolHandler<TArgs = unknown> = (args: TArgs, invocation: ToolInvocation) => Promise<unknown> | unknown
+/** A schema library's object that knows its JSON Schema (zod 4). */
+interface ZodSchema<T = unknown> {
+  _output: T
+  toJSONSchema(): Record<string, unknown>
+}
+interface Tool<TArgs = unknown> {
+  name: string
+  description?: string
+  parameters?: ZodSchema<TArgs> | Record<string, unknown>
+  /** Without one, the calls are only announced as events, for the program to answer by RPC. */
+  handler?: ToolHandler<TArgs>
+  overridesBuiltInTool?: boolean
+  skipPermission?: boolean
+  defer?: 'auto' | 'never'
+  metadata?: Record<string, unknown>
+  isTerminal?: boolean
+}
+interface ToolSearchConfig {
+  enabled?: boolean
+  deferThreshold?: number
+}
+/** A tool, its arguments typed by its schema. */
+declare function defineTool<T = unknown>(name: string, config: Omit<Tool<T>, 'name'>): Tool<T>
+type McpContent =
+  | {
+      type: 'text'
+      text: string
+    }
+  | {
+      type: 'image'
+      data: string
+      mimeType: string
+    }
+  | {
+      type: 'resource'
+      resource: {
+        uri: string
+        mimeType?: string
+        text?: string
+        blob?: string
+      }
+    }
+/** An MCP server's tool result as one of the agent's. */
+declare function convertMcpCallToolResult(callResult: {
+  content: McpContent[]
+  isError?: boolean
+}): ToolResultObject
+/** A choice of tools by their source; every method returns the set itself. */
+declare class ToolSet {
+  #private
+  addBuiltIn(names: string | readonly string[]): this
+  addCustom(name: string): this
+  addMcp(toolName: string): this
+  toArray(): string[]
+}
+/** Sets of the runtime's own tools. */
+declare const BuiltInTools: {
+  /** Those that stay within their session: no host files, no network, no other session. */
+  Isolated: readonly [
+    'ask_user',
+    'task_complete',
+    'exit_plan_mode',
+    'task',
+    'read_agent',
+    'write_agent',
+    'list_agents',
+    'send_inbox',
+    'context_board',
+    'skill',
+  ]
+}
+
+interface BaseHookInput {
+  sessionId: string
+  timestamp: Date
+  workingDirectory: string
+}
+type Hook<Input, Output> = (
+  input: Input,
+  invocation: {
+    sessionId: string
+  },
+) => Promise<Output | void> | Output | void
+interface PreToolUseHookInput extends BaseHookInput {
+  toolName: string
+  toolArgs: unknown
+}
+interface PreToolUseHookOutput {
+  permissionDecision?: 'allow' | 'deny' | 'ask'
+  permissionDecisionReason?: string
+  modifiedArgs?: unknown
+  additionalContext?: string
+  suppressOutput?: boolean
+}
+type PreToolUseHandler = Hook<PreToolUseHookInput, PreToolUseHookOutput>
+interface PreMcpToolCallHookInput extends BaseHookInput {
+  toolCallId?: string
+  serverName: string
+  toolName: string
+  arguments: unknown
+  _meta?: Record<string, unknown>
+}
+interface PreMcpToolCallHookOutput {
+  metaToUse?: Record<string, unknown> | null
+}
+type PreMcpToolCallHandler = Hook<PreMcpToolCallHookInput, PreMcpToolCallHookOutput>
+interface PostToolUseHookInput extends BaseHookInput {
+  toolName: string
+  toolArgs: unknown
+  toolResult: ToolResultObject
+}
+interface PostToolUseHookOutput {
+  modifiedResult?: ToolResultObject
+  additionalContext?: string
+  suppressOutput?: boolean
+}
+type PostToolUseHandler = Hook<PostToolUseHookInput, PostToolUseHookOutput>
+interface PostToolUseFailureHookInput extends BaseHookInput {
+  toolName: string
+  toolArgs: unknown
+  error: string
+}
+interface PostToolUseFailureHookOutput {
+  additionalContext?: string
+}
+type PostToolUseFailureHandler = Hook<PostToolUseFailureHookInput, PostToolUseFailureHookOutput>
+interface UserPromptSubmittedHookInput extends BaseHookInput {
+  prompt: string
+}
+interface UserPromptSubmittedHookOutput {
+  modifiedPrompt?: string
+  additionalContext?: string
+  suppressOutput?: boolean
+}
+type UserPromptSubmittedHandler = Hook<UserPromptSubmittedHookInput, UserPromptSubmittedHookOutput>
+interface UserPromptTransformedHookInput extends BaseHookInput {
+  prompt: string
+  transformedPrompt: string
+}
+interface UserPromptTransformedHookOutput {
+  modifiedTransformedPrompt?: string
+}
+type UserPromptTransformedHandler = Hook<UserPromptTransformedHookInput, UserPromptTransformedHookOutput>
+interface SessionStartHookInput extends BaseHookInput {
+  source: 'startup' | 'resume' | 'new'
+  initialPrompt?: string
+}
+interface SessionStartHookOutput {
+  additionalContext?: string
+  modifiedConfig?: Record<string, unknown>
+}
+type SessionStartHandler = Hook<SessionStartHookInput, SessionStartHookOutput>
+interface SessionEndHookInput extends BaseHookInput {
+  reason: 'complete' | 'error' | 'abort' | 'timeout' | 'user_exit'
+  finalMessage?: string
+  error?: string
+}
+interface SessionEndHookOutput {
+  suppressOutput?: boolean
+  cleanupActions?: string[]
+  sessionSummary?: string
+}
+type SessionEndHandler = Hook<SessionEndHookInput, SessionEndHookOutput>
+interface ErrorOccurredHookInput extends BaseHookInput {
+  error: string
+  errorContext: 'model_call' | 'tool_execution' | 'system' | 'user_input'
+  recoverable: boolean
+}
+interface ErrorOccurredHookOutput {
+  suppressOutput?: boolean
+  errorHandling?: 'retry' | 'skip' | 'abort'
+  retryCount?: number
+  userNotification?: string
+}
+type ErrorOccurredHandler = Hook<ErrorOccurredHookInput, ErrorOccurredHookOutput>
+interface AgentStopHookInput extends BaseHookInput {
+  stopReason?: string
+  transcriptPath?: string
+  stopHookActive?: boolean
+}
+interface AgentStopHookOutput {
+  decision?: 'block'
+  reason?: string
+}
+type AgentStopHandler = Hook<AgentStopHookInput, AgentStopHookOutput>
+interface SessionHooks {
+  onPreToolUse?: PreToolUseHandler
+  onPreMcpToolCall?: PreMcpToolCallHandler
+  onPostToolUse?: PostToolUseHandler
+  onPostToolUseFailure?: PostToolUseFailureHandler
+  onUserPromptSubmitted?: UserPromptSubmittedHandler
+  onUserPromptTransformed?: UserPromptTransformedHandler
+  onSessionStart?: SessionStartHandler
+  onSessionEnd?: SessionEndHandler
+  onErrorOccurred?: ErrorOccurredHandler
+  onAgentStop?: AgentStopHandler
+}
+/** The hook's output for `hooks.invoke`. */
+declare function invokeHook(
+  hooks: SessionHooks | undefined,
+  type: string,
+  input: unknown,
+  sessionId: string,
+): Promise<unknown>
+
+type PermissionRequest = PermissionRequest$1 & {
+  readonly managedApprovalRequired?: boolean
+}
+/** "no-result": the question stays open, for another client to answer. */
+type PermissionRequestResult =
+  | PermissionDecisionRequest['result']
+  | {
+      kind: 'no-result'
+    }
+/** A decision with the word on who made it. */
+interface AttributedPermissionResult {
+  kind: 'attributed'
+  result: PermissionRequestResult
+  decisionContext: PermissionDecisionContext
+}
+/** A handler that throws counts as a user who is not there. */
+type PermissionHandler = (
+  request: PermissionRequest,
+  invocation: {
+    sessionId: string
+    managedSettingsEnabled?: boolean
+  },
+) =>
+  | Promise<PermissionRequestResult | AttributedPermissionResult>
+  | PermissionRequestResult
+  | AttributedPermissionResult
+declare function createAttributedPermissionResult(
+  result: PermissionRequestResult | AttributedPermissionResult,
+  decisionContext: PermissionDecisionContext,
+): AttributedPermissionResult
+/** Allows everything, once each; what managed settings reserve for people stays open. */
+declare const approveAll: PermissionHandler
+/** Values of `ManagedSettingsPermissions.disableBypassPermissionsMode`. */
+declare const DisableBypassPermissionsModes: {
+  /** No bypass at all. */
+  readonly Disable: 'disable'
+  /** The automatic bypass alone. */
+  readonly AllowAutoOnly: 'allow-auto-only'
+}
+
+type SystemMessageSection =
+  | 'preamble'
+  | 'identity'
+  | 'tone'
+  | 'tool_efficiency'
+  | 'environment_context'
+  | 'code_change_rules'
+  | 'guidelines'
+  | 'safety'
+  | 'tool_instructions'
+  | 'custom_instructions'
+  | 'runtime_instructions'
+  | 'last_instructions'
+/** The sections, and what each is about. */
+declare const SYSTEM_MESSAGE_SECTIONS: Record<
+  SystemMessageSection,
+  {
+    description: string
+  }
+>
+/** A transform that throws leaves its section as it was. */
+type SectionTransformFn = (currentContent: string) => string | Promise<string>
+type SectionOverrideAction = 'replace' | 'remove' | 'append' | 'prepend' | 'preserve' | SectionTransformFn
+interface SectionOverride {
+  action: SectionOverrideAction
+  content?: string
+}
+interface SystemMessageAppendConfig {
+  mode?: 'append'
+  content?: string
+}
+interface SystemMessageReplaceConfig {
+  mode: 'replace'
+  content: string
+}
+interface SystemMessageCustomizeConfig {
+  mode: 'customize'
+  sections?: Partial<Record<SystemMessageSection, SectionOverride>>
+  content?: string
+}
+type SystemMessageConfig =
+  SystemMessageAppendConfig | SystemMessageReplaceConfig | SystemMessageCustomizeConfig
+type SectionTransforms = Map<string, SectionTransformFn>
+/** What goes over the wire, and the functions that stay here. */
+declare function splitSystemMessage(message: SystemMessageConfig | undefined): {
+  wire: unknown
+  transforms: SectionTransforms
+}
+/** An empty-mode session hears nothing of its surroundings unless its program says so. */
+declare function forEmptyMode(message: SystemMessageConfig | undefined): SystemMessageConfig
+declare function transformSections(
+  transforms: SectionTransforms,
+  sections: Record<
+    string,
+    {
+      content: string
+    }
+  >,
+): Promise<{
+  sections: Record<
+    string,
+    {
+      content: string
+    }
+  >
+}>
+
+interface CommandContext {
+  sessionId: string
+  command: string
+  commandName: string
+  args: string
+}
+type CommandHandler = (context: CommandContext) => Promise<void> | void
+interface CommandDefinition {
+  name: string
+  description?: string
+  handler: CommandHandler
+}
+interface MCPServerConfigBase {
+  tools?: string[]
+  type?: string
+  timeout?: number
+}
+interface MCPStdioServerConfig extends MCPServerConfigBase {
+  type?: 'local' | 'stdio'
+  command: string
+  args?: string[]
+  env?: Record<string, string>
+  workingDirectory?: string
+}
+interface MCPHTTPServerConfig extends MCPServerConfigBase {
+  type: 'http' | 'sse'
+  url: string
+  headers?: Record<string, string>
+}
+type MCPServerConfig = MCPStdioServerConfig | MCPHTTPServerConfig
+interface CustomAgentConfig {
+  name: string
+  displayName?: string
+  description?: string
+  tools?: string[] | null
+  prompt: string
+  mcpServers?: Record<string, MCPServerConfig>
+  infer?: boolean
+  skills?: string[]
+  model?: string
+  reasoningEffort?: ReasoningEffort
+}
+interface DefaultAgentConfig {
+  excludedTools?: string[]
+}
+interface InfiniteSessionConfig {
+  enabled?: boolean
+  backgroundCompactionThreshold?: number
+  bufferExhaustionThreshold?: number
+}
+interface MemoryConfiguration {
+  enabled: boolean
+}
+interface LargeToolOutputConfig {
+  enabled?: boolean
+  maxSizeBytes?: number
+  outputDirectory?: string
+}
+interface ExtensionInfo {
+  source: string
+  name: string
+}
+interface CanvasProviderIdentity {
+  id: string
+  name?: string
+}
+interface GitHubMcpToolConfig {
+  enableAllTools?: boolean
+  additionalToolsets?: string[]
+  additionalTools?: string[]
+  enableInsidersMode?: boolean
+  disableFormDeferral?: boolean
+}
+interface ManagedSettingsPermissions {
+  disableBypassPermissionsMode?: string
+  deny?: string[]
+  ask?: string[]
+  allow?: string[]
+}
+interface ManagedSettings {
+  permissions?: ManagedSettingsPermissions
+}
+type AskUserVariant = 'legacy' | 'elicitation'
+type ExpFlagValue = string | number | boolean | null
+interface ExpConfigEntry {
+  Id: string
+  Parameters: Record<string, ExpFlagValue>
+}
+interface CopilotExpAssignmentResponse {
+  Features: string[]
+  Flights: Record<string, string>
+  Configs: ExpConfigEntry[]
+  ParameterGroups?: unknown
+  FlightingVersion?: number
+  ImpressionId?: string
+  AssignmentContext: string
+}
+interface CloudSessionRepository {
+  owner: string
+  name: string
+  branch?: string
+}
+interface CloudSessionOptions {
+  repository?: CloudSessionRepository
+}
+type GitHubTokenProviderArgs = Pick<GitHubTokenAcquireRequest, 'host' | 'sessionId' | 'reason'>
+type GitHubTokenProviderResult = GitHubTokenAcquireResult
+type GitHubTokenProvider = (
+  args: GitHubTokenProviderArgs,
+) => GitHubTokenProviderResult | Promise<GitHubTokenProviderResult>
+/** What new and resumed sessions have in common. */
+interface SessionConfigBase {
+  clientName?: string
+  model?: string
+  reasoningEffort?: ReasoningEffort
+  reasoningSummary?: ReasoningSummary
+  enableExperimentalMode?: boolean
+  contextTier?: ContextTier
+  modelCapabilities?: ModelCapabilitiesOverride
+  largeOutput?: LargeToolOutputConfig
+  configDirectory?: string
+  enableConfigDiscovery?: boolean
+  tools?: Tool<any>[]
+  canvases?: Canvas[]
+  requestCanvasRenderer?: boolean
+  requestExtensions?: boolean
+  extensionSdkPath?: string
+  extensionInfo?: ExtensionInfo
+  canvasProvider?: CanvasProviderIdentity
+  commands?: CommandDefinition[]
+  systemMessage?: SystemMessageConfig
+  toolSearch?: ToolSearchConfig
+  availableTools?: string[] | ToolSet
+  excludedTools?: string[] | ToolSet
+  excludedBuiltinAgents?: string[]
+  includedBuiltinSkills?: string[]
+  provider?: ProviderConfig
+  capi?: CapiSessionOptions
+  providers?: NamedProviderConfig[]
+  models?: ProviderModelConfig[]
+  enableSessionTelemetry?: boolean
+  enableCitations?: boolean
+  enableFileChangeTracking?: boolean
+  sessionLimits?: SessionLimitsConfig
+  skipCustomInstructions?: boolean
+  customAgentsLocalOnly?: boolean
+  coauthorEnabled?: boolean
+  manageScheduleEnabled?: boolean
+  /** Without one, permissions stay open for another client, or for the program by RPC. */
+  onPermissionRequest?: PermissionHandler
+  onMcpAuthRequest?: McpAuthHandler
+  onUserInputRequest?: UserInputHandler
+  askUserVariant?: AskUserVariant
+  onElicitationRequest?: ElicitationHandler
+  enableMcpApps?: boolean
+  githubMcpToolConfig?: GitHubMcpToolConfig
+  onExitPlanModeRequest?: ExitPlanModeHandler
+  onAutoModeSwitchRequest?: AutoModeSwitchHandler
+  hooks?: SessionHooks
+  workingDirectory?: string
+  additionalDirectories?: string[]
+  streaming?: boolean
+  /** Default true. */
+  includeSubAgentStreamingEvents?: boolean
+  mcpOAuthTokenStorage?: 'persistent' | 'in-memory'
+  authClientIdMetadataUrl?: string
+  mcpServers?: Record<string, MCPServerConfig>
+  customAgents?: CustomAgentConfig[]
+  defaultAgent?: DefaultAgentConfig
+  /** Name of the custom agent to begin with. */
+  agent?: string
+  skillDirectories?: string[]
+  pluginDirectories?: string[]
+  instructionDirectories?: string[]
+  disabledSkills?: string[]
+  disabledMcpServers?: string[]
+  infiniteSessions?: InfiniteSessionConfig
+  memory?: MemoryConfiguration
+  gitHubToken?: string
+  gitHubTokenProvider?: GitHubTokenProvider
+  enableManagedSettings?: boolean
+  managedSettings?: ManagedSettings
+  skipEmbeddingRetrieval?: boolean
+  embeddingCacheStorage?: 'persistent' | 'in-memory'
+  organizationCustomInstructions?: string
+  enableOnDemandInstructionDiscovery?: boolean
+  enableFileHooks?: boolean
+  enableHostGitOperations?: boolean
+  enableSessionStore?: boolean
+  enableSkills?: boolean
+  remoteSession?: RemoteSessionMode
+  /** As `session.on(handler)`, from before the first event. */
+  onEvent?: SessionEventHandler
+  /** Wanted when the client has `sessionFs`. */
+  createSessionFsProvider?: (session: CopilotSession) => SessionFsProvider
+  featureFlags?: Record<string, boolean>
+  expAssignments?: CopilotExpAssignmentResponse
+}
+interface SessionConfig extends SessionConfigBase {
+  /** Default: a random UUID. One whose session has a history already is refused with SESSION_EXISTS. */
+  sessionId?: string
+  cloud?: CloudSessionOptions
+}
+interface ResumeSessionConfig extends SessionConfigBase {
+  suppressResumeEvent?: boolean
+  continuePendingWork?: boolean
+  openCanvases?: OpenCanvasInstance[]
+}
+type AnyConfig = SessionConfig & ResumeSessionConfig
+/** The configuration with the defaults of the client's mode. */
+declare function withModeDefaults<T extends SessionConfigBase>(config: T, isEmptyMode: boolean): T
+/** Parameters of `session.create` and `session.resume`; what both take means the same. */
+declare function toWireConfig(config: AnyConfig): Record<string, unknown>
+/** What only `session.create` takes. */
+declare function toWireCreate(config: SessionConfig): Record<string, unknown>
+/** What only `session.resume` takes. */
+declare function toWireResume(config: ResumeSessionConfig): Record<string, unknown>
+/** Options that go over after the session is open (`session.options.update`); undefined when there are none. */
+declare function toWireOptions(
+  config: SessionConfigBase,
+  isEmptyMode: boolean,
+): Record<string, unknown> | undefined
+
+interface Data {
+  requestId: string
+  [field: string]: unknown
+}
+declare class Responder {
+  #private
+  sessionFs: SessionFsAdapter | undefined
+  openCanvases: OpenCanvasInstance[]
+  constructor(link: Link, sessionId: string, config: SessionConfig & ResumeSessionConfig)
+  close(): void
+  /** An event of the session; what it asks is answered without making the events after it wait. */
+  onEvent(type: string, data: Data): void
+  /** A request of the runtime to this session; undefined when there is no such method. */
+  answer(method: string): ((params: never) => Promise<unknown>) | undefined
+}
+
+/** What the host behind the runtime can do. */
+interface SessionCapabilities {
+  ui?: {
+    elicitation?: boolean
+    mcpApps?: boolean
+    canvases?: boolean
+  }
+}
+/** How a resumed session came to be open. */
+type ResumeOutcome = 'resumed' | 'recreated' | 'without-agent'
+/** What a session needs of its client. */
+interface SessionOwner {
+  /** The connection that the session lives on, after bringing it back if that is allowed. */
+  reach(session: CopilotSession): Promise<void>
+  forget(session: CopilotSession): void
+  readonly onGetTraceContext: TraceContextProvider | undefined
+}
+declare class CopilotSession {
+  #private
+  readonly sessionId: string
+  /** For a session of `resumeSession`: whether its history was opened, it was empty and opened afresh, or its agent was gone. */
+  readonly resumed: ResumeOutcome | undefined
+  /** What that was decided from. */
+  readonly resumeReason: string | undefined
+  /** Runs of registered factories. Experimental, as in the runtime. */
+  readonly factory: SessionFactoryApi
+  /** @internal */
+  constructor(owner: SessionOwner, link: Link, sessionId: string, config: SessionConfig & ResumeSessionConfig)
+  /** Methods of the session by path: `session.rpc.model.getCurrent()` is the request "session.model.getCurrent". */
+  get rpc(): SessionRpc
+  /** Where the session keeps its plan, checkpoints and files; undefined when infinite sessions are off. */
+  get workspacePath(): string | undefined
+  get capabilities(): SessionCapabilities
+  get openCanvases(): OpenCanvasInstance[]
+  /** Dialogs of the host. */
+  get ui(): SessionUiApi
+  /** Sends a message; resolves with its id when it is queued. Messages of a session go out in the order of the calls. */
+  send(message: string | MessageOptions): Promise<string>
+  /**
+   * Sends a message and waits for the end of its turn, background work included; resolves with the last answer of the main
+   * agent to this message, or undefined when there was none. The work goes on after a timeout; the signal stops it.
+   *
+   * Rejects with SESSION_TIMED_OUT, SESSION_IDLE, SESSION_ERROR (what the session reported), SESSION_ABORTED, SESSION_CLOSED
+   * (shutdown, disconnect(), stop()), or CONNECTION_LOST.
+   */
+  sendAndWait(
+    message: string | MessageOptions,
+    timeout?: number | SendAndWaitOptions,
+  ): Promise<AssistantMessageEvent | undefined>
+  /**
+   * Subscribes to events of a type, or to all; returns what ends the subscription. Types that this version does not know come
+   * as they are. Events that nobody subscribed to never reach JavaScript.
+   */
+  on<K extends SessionEventType>(eventType: K, handler: TypedSessionEventHandler<K>): () => void
+  on(
+    eventType: string,
+    handler: (event: { type: string; data: unknown; [field: string]: unknown }) => void,
+  ): () => void
+  on(handler: SessionEventHandler): () => void
+  /** The session's history. */
+  getEvents(): Promise<SessionEvent[]>
+  /** Stops the turn that runs; a `sendAndWait` that waits for it ends with SESSION_ABORTED. */
+  abort(): Promise<void>
+  setModel(
+    model: string,
+    options?: {
+      reasoningEffort?: ReasoningEffort
+      reasoningSummary?: ReasoningSummary
+      contextTier?: ContextTier
+      modelCapabilities?: ModelCapabilitiesOverride
+      autoTier?: AutoTier | null
+    },
+  ): Promise<void>
+  /** Asks for another tier of the "auto" model; it takes effect with a later turn. */
+  setAutoTier(autoTier: AutoTier | null): Promise<ModelSwitchAutoTierResult>
+  /** Writes a line into the session's timeline. */
+  log(
+    message: string,
+    options?: {
+      level?: 'info' | 'warning' | 'error'
+      ephemeral?: boolean
+    },
+  ): Promise<void>
+  /** Lets the session go; its history stays and can be resumed. Turns that wait end with SESSION_CLOSED. */
+  disconnect(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+  /** @internal Tells the runtime; it is asked twice. */
+  detach(timeoutMs?: number): Promise<void>
+  /** @internal */
+  close(message?: string): void
+  /** @internal Takes over the answer of `session.create` or `session.resume`. */
+  opened(
+    answer: {
+      workspacePath?: string
+      capabilities?: SessionCapabilities
+      openCanvases?: OpenCanvasInstance[]
+    },
+    resumed?: ResumeOutcome,
+    reason?: string,
+  ): void
+  /** @internal The session goes on over another connection. */
+  moveTo(link: Link, config: SessionConfig & ResumeSessionConfig): void
+  /** @internal Another object of the same session answers for it from now on, or does not any more. */
+  supersede(isSuperseded: boolean): void
+  /** @internal */
+  onEvent(event: { type: string; data: never }): void
+  /** @internal */
+  get key(): number
+  /** @internal */
+  get link(): Link
+  /** @internal */
+  get responder(): Responder
+  /** @internal */
+  get isBusy(): boolean
+}
+
+interface SessionContext {
+  workingDirectory: string
+  gitRoot?: string
+  repository?: string
+  branch?: string
+}
+interface SessionListFilter {
+  workingDirectory?: string
+  gitRoot?: string
+  repository?: string
+  branch?: string
+}
+interface SessionMetadata {
+  sessionId: string
+  startTime: Date
+  modifiedTime: Date
+  summary?: string
+  isRemote: boolean
+  context?: SessionContext
+}
+interface GetStatusResponse {
+  version: string
+  protocolVersion: number
+}
+interface GetAuthStatusResponse {
+  isAuthenticated: boolean
+  authType?: 'user' | 'env' | 'gh-cli' | 'hmac' | 'api-key' | 'token'
+  host?: string
+  login?: string
+  statusMessage?: string
+}
+interface ForegroundSessionInfo {
+  sessionId?: string
+  workspacePath?: string
+}
+interface WireMetadata {
+  sessionId: string
+  startTime: string
+  modifiedTime: string
+  summary?: string
+  isRemote: boolean
+  context?: {
+    cwd: string
+    gitRoot?: string
+    repository?: string
+    branch?: string
+  }
+}
+declare function toSessionMetadata(wire: WireMetadata): SessionMetadata
+
+type ConnectionState = 'disconnected' | 'connecting' | 'connected' | 'error'
+/**
+ * Talks to the runtime of the Copilot CLI. Nothing is started before `start()` or the first session; `stop()` (or
+ * `await using`) leaves no process behind.
+ */
+declare class CopilotClient implements SessionOwner {
+  #private
+  readonly onGetTraceContext: TraceContextProvider | undefined
+  /** Does nothing yet; throws for options that contradict each other. */
+  constructor(options?: CopilotClientOptions)
+  /** Methods of the runtime by path: `client.rpc.models.list()` is the request "models.list". */
+  get rpc(): ServerRpc
+  /** Where the connection stands. */
+  get state(): ConnectionState
+  /** The port that the runtime listens on, for a connection over TCP. */
+  get runtimePort(): number | null
+  /**
+   * Starts the runtime and shakes hands, or does nothing when that was done. Calls at once share one start.
+   *
+   * Rejects with PROCESS_NOT_FOUND (and what to install), CONNECTION_LOST (the runtime exited), CONNECTION_TIMED_OUT,
+   * PROTOCOL_MISMATCH; nothing is left running then.
+   */
+  start(): Promise<void>
+  /**
+   * Lets the sessions go and ends the runtime: politely, then by force, within 7 seconds. Never rejects; resolves with what
+   * went wrong. No process of the runtime's tree is left.
+   */
+  stop(): Promise<Error[]>
+  /** Ends the runtime at once, within a second. */
+  forceStop(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+  /**
+   * Opens a new session. Starts the runtime if need be. An id whose session has a history is refused with SESSION_EXISTS: the
+   * runtime would begin a second one in the same log.
+   */
+  createSession(config?: SessionConfig): Promise<CopilotSession>
+  /**
+   * Opens a session's history. A session that is truly empty (never used, or started over) is opened afresh under the same id,
+   * one whose custom agent is gone without it: `session.resumed` and `session.resumeReason` say so.
+   *
+   * Rejects with RESUME_CORRUPT (+ `line`), RESUME_NOT_FOUND, RESUME_IN_USE, RESUME_AGENT_MISSING, RESUME_TRANSIENT,
+   * RESUME_FAILED; the runtime's own error is the `cause`. Nothing is created and no log is touched then.
+   */
+  resumeSession(
+    sessionId: string,
+    config?: ResumeSessionConfig,
+    options?: ResumeOptions,
+  ): Promise<CopilotSession>
+  /** @internal */
+  forget(session: CopilotSession): void
+  /** @internal After a crash, a session that had no turn running is brought back. */
+  reach(session: CopilotSession): Promise<void>
+  /** Reads a session's log, without the runtime and without changing anything. */
+  inspectSession(sessionId: string): Promise<SessionInspection>
+  /** Copies the valid lines of a session's log to a new session, which can be resumed; the original stays as it is. */
+  salvageSession(sessionId: string): Promise<SessionSalvage>
+  ping(message?: string): Promise<{
+    message: string
+    timestamp: string
+    protocolVersion?: number
+  }>
+  getStatus(): Promise<GetStatusResponse>
+  getAuthStatus(): Promise<GetAuthStatusResponse>
+  /** Asked once a connection; a failure is not kept. */
+  listModels(): Promise<ModelInfo[]>
+  listSessions(filter?: SessionListFilter): Promise<SessionMetadata[]>
+  /** undefined when there is no such session. */
+  getSessionMetadata(sessionId: string): Promise<SessionMetadata | undefined>
+  getLastSessionId(): Promise<string | undefined>
+  /** Removes a session and its history for good. */
+  deleteSession(sessionId: string): Promise<void>
+  /** For a runtime with a terminal interface. */
+  getForegroundSessionId(): Promise<string | undefined>
+  setForegroundSessionId(sessionId: string): Promise<void>
+  /** Subscribes to sessions' lives, of any client of the runtime; returns what ends the subscription. */
+  onLifecycle<K extends SessionLifecycleEventType>(
+    eventType: K,
+    handler: TypedSessionLifecycleHandler<K>,
+  ): () => void
+  onLifecycle(handler: SessionLifecycleHandler): () => void
+  /** Called when the runtime exits, or the connection to it breaks, without `stop()`; returns what ends the subscription. */
+  onExit(handler: (exit: RuntimeExit) => void): () => void
+}
+
 export {
+  BuiltInTools,
+  Canvas,
+  CanvasError,
+  CopilotClient,
+  CopilotRequestHandler,
+  CopilotSession,
+  CopilotWebSocketCloseStatus,
+  CopilotWebSocketForwarder,
+  CopilotWebSocketHandler,
+  DisableBypassPermissionsModes,
+  FactoryResumeError,
   RunningProcess,
+  RuntimeConnection,
+  SYSTEM_MESSAGE_SECTIONS,
+  SessionFsSqliteTransactionFailure,
   SheepdogError,
+  ToolSet,
+  approveAll,
   classify,
+  classifyResumeError,
   complete,
+  completeModel,
+  confirmSchema,
+  convertMcpCallToolResult,
+  createAttributedPermissionResult,
+  createCanvas,
+  createSessionFsAdapter,
+  defineFactory,
+  defineTool,
+  forEmptyMode,
   inheritance,
+  inputSchema,
   invalidOption,
+  invokeHook,
+  isFactoryRunTerminal,
   processOptionChecks,
   run,
+  selectSchema,
   settle,
   spawn,
+  splitProviders,
+  splitSystemMessage,
   toError,
+  toSessionMetadata,
+  toWireConfig,
+  toWireCreate,
+  toWireOptions,
+  toWireResume,
+  traceOf,
+  transformSections,
+  withModeDefaults,
   withRetry,
 }
 export type {
+  AbortData,
+  AbortEvent,
+  AbortReason,
+  AgentInterruptedActivity,
+  AgentInterruptedCancelPhase,
+  AgentInterruptedData,
+  AgentInterruptedEvent,
+  AgentModelPolicy,
+  AgentStopHandler,
+  AgentStopHookInput,
+  AgentStopHookOutput,
+  AskUserVariant,
+  AssistantFusionPhaseActivityEvent,
+  AssistantFusionPhaseCompletedEvent,
+  AssistantFusionPhaseFailedEvent,
+  AssistantFusionPhaseStartedEvent,
+  AssistantIdleData,
+  AssistantIdleEvent,
+  AssistantIntentData,
+  AssistantIntentEvent,
+  AssistantMessageData,
+  AssistantMessageDeltaData,
+  AssistantMessageDeltaEvent,
+  AssistantMessageEvent,
+  AssistantMessageReasoningBlocks,
+  AssistantMessageServerTools,
+  AssistantMessageStartData,
+  AssistantMessageStartEvent,
+  AssistantMessageToolRequest,
+  AssistantMessageToolRequestCaller,
+  AssistantMessageToolRequestCallerType,
+  AssistantMessageToolRequestType,
+  AssistantReasoningData,
+  AssistantReasoningDeltaData,
+  AssistantReasoningDeltaEvent,
+  AssistantReasoningEvent,
+  AssistantServerToolProgressData,
+  AssistantServerToolProgressEvent,
+  AssistantStreamingDeltaData,
+  AssistantStreamingDeltaEvent,
+  AssistantToolCallDeltaData,
+  AssistantToolCallDeltaEvent,
+  AssistantTurnEndData,
+  AssistantTurnEndEvent,
+  AssistantTurnRetryData,
+  AssistantTurnRetryEvent,
+  AssistantTurnStartData,
+  AssistantTurnStartEvent,
+  AssistantUsageApiEndpoint,
+  AssistantUsageCopilotUsage,
+  AssistantUsageCopilotUsageTokenDetail,
+  AssistantUsageData,
+  AssistantUsageEvent,
+  AssistantUsageQuotaSnapshot,
+  AssistantUsageTransport,
+  AssistedApprovalJudgeFailureReason,
+  AssistedApprovalRecommendation,
+  Attachment,
+  AttachmentBlob,
+  AttachmentDirectory,
+  AttachmentExtensionContext,
+  AttachmentFile,
+  AttachmentFileLineRange,
+  AttachmentGitHubActionsJob,
+  AttachmentGitHubCommit,
+  AttachmentGitHubFile,
+  AttachmentGitHubFileDiff,
+  AttachmentGitHubFileDiffSide,
+  AttachmentGitHubReference,
+  AttachmentGitHubReferenceType,
+  AttachmentGitHubRelease,
+  AttachmentGitHubRepository,
+  AttachmentGitHubSnippet,
+  AttachmentGitHubTreeComparison,
+  AttachmentGitHubTreeComparisonSide,
+  AttachmentGitHubUrl,
+  AttachmentSelection,
+  AttachmentSelectionDetails,
+  AttachmentSelectionDetailsEnd,
+  AttachmentSelectionDetailsStart,
+  AttributedPermissionResult,
+  AutoModeResolvedData,
+  AutoModeResolvedEvent,
+  AutoModeResolvedReasoningBucket,
+  AutoModeSwitchCompletedData,
+  AutoModeSwitchCompletedEvent,
+  AutoModeSwitchHandler,
+  AutoModeSwitchRequest,
+  AutoModeSwitchRequestedData,
+  AutoModeSwitchRequestedEvent,
+  AutoModeSwitchResponse,
+  AutoTier,
+  AutoTierRecommendationData,
+  AutoTierRecommendationEvent,
+  AutoTierSwitchFailedData,
+  AutoTierSwitchFailedEvent,
+  AutoTierSwitchFailureReason,
+  AutopilotObjectiveChangedData,
+  AutopilotObjectiveChangedEvent,
+  AutopilotObjectiveChangedOperation,
+  AutopilotObjectiveChangedStatus,
+  BackgroundTasksChangedData,
+  BackgroundTasksChangedEvent,
+  BaseHookInput,
+  BearerTokenProvider,
+  BinaryAssetData,
+  BinaryAssetEvent,
+  BinaryAssetReference,
+  BinaryAssetReferenceType,
+  BinaryAssetType,
+  CanvasAction,
+  CanvasClosedData,
+  CanvasClosedEvent,
+  CanvasDeclaration,
+  CanvasHostContext,
+  CanvasHostContextCapabilities,
+  CanvasJsonSchema,
+  CanvasOpenedData,
+  CanvasOpenedEvent,
+  CanvasOptions,
+  CanvasProviderIdentity,
+  CanvasRecordedData,
+  CanvasRecordedEvent,
+  CanvasRegistryChangedCanvas,
+  CanvasRegistryChangedCanvasAction,
+  CanvasRegistryChangedData,
+  CanvasRegistryChangedEvent,
+  CanvasRemovedData,
+  CanvasRemovedEvent,
+  CanvasUnavailableData,
+  CanvasUnavailableEvent,
+  CapabilitiesChangedData,
+  CapabilitiesChangedEvent,
+  CapabilitiesChangedUI,
+  CapiSessionOptions,
   ChatMessage,
   ChatTool,
+  ChildProcessRuntimeConnection,
+  CitableSource,
+  CitationLocation,
+  CitationLocationBlock,
+  CitationLocationChar,
+  CitationLocationPage,
+  CitationProvider,
+  CitationReference,
+  CitationSource,
+  CitationSpan,
+  Citations,
+  CloudSessionOptions,
+  CloudSessionRepository,
+  CommandCompletedData,
+  CommandCompletedEvent,
+  CommandContext,
+  CommandDefinition,
+  CommandExecuteData,
+  CommandExecuteEvent,
+  CommandHandler,
+  CommandQueuedData,
+  CommandQueuedEvent,
+  CommandsChangedCommand,
+  CommandsChangedData,
+  CommandsChangedEvent,
+  CompactionCompleteCompactionTokensUsed,
+  CompactionCompleteCompactionTokensUsedCopilotUsage,
+  CompactionCompleteCompactionTokensUsedCopilotUsageTokenDetail,
+  CompactionCompleteData,
+  CompactionCompleteEvent,
+  CompactionStartData,
+  CompactionStartEvent,
+  CompactionTrigger,
   CompleteOptions,
   Completion,
+  CompletionReceiptData,
+  CompletionReceiptEvent,
+  CompletionReceiptEventRange,
+  CompletionReceiptFinalTool,
+  CompletionReceiptStopReason,
+  CompletionReceiptToolStatus,
+  ConnectionState,
+  ContextChangedEvent,
+  ContextClearedData,
+  ContextClearedEvent,
+  ContextTier,
+  CopilotClientInfo,
+  CopilotClientMode,
+  CopilotClientOptions,
+  CopilotExpAssignmentResponse,
+  CopilotRequestContext,
+  CurrentModel,
+  CurrentToolMetadata,
+  CustomAgentConfig,
+  CustomAgentsUpdatedAgent,
+  CustomAgentsUpdatedData,
+  CustomAgentsUpdatedEvent,
+  CustomNotificationData,
+  CustomNotificationEvent,
+  CustomNotificationPayload,
+  CustomNotificationSubject,
+  DefaultAgentConfig,
+  ElicitationCompletedAction,
+  ElicitationCompletedContent,
+  ElicitationCompletedData,
+  ElicitationCompletedEvent,
+  ElicitationContext,
+  ElicitationFieldValue,
+  ElicitationHandler,
+  ElicitationParams,
+  ElicitationRequestedData,
+  ElicitationRequestedEvent,
+  ElicitationRequestedMode,
+  ElicitationRequestedSchema,
+  ElicitationResult,
+  ElicitationSchema,
+  ElicitationSchemaField,
+  EmbeddedBlobResourceContents,
+  EmbeddedTextResourceContents,
   ErrorClassification,
+  ErrorData,
+  ErrorEvent,
+  ErrorOccurredHandler,
+  ErrorOccurredHookInput,
+  ErrorOccurredHookOutput,
+  ExitPlanModeAction,
+  ExitPlanModeCompletedData,
+  ExitPlanModeCompletedEvent,
+  ExitPlanModeHandler,
+  ExitPlanModeRequest,
+  ExitPlanModeRequestedData,
+  ExitPlanModeRequestedEvent,
+  ExitPlanModeResult,
+  ExpConfigEntry,
+  ExpFlagValue,
+  ExtensionInfo,
+  ExtensionsAttachmentsPushedData,
+  ExtensionsAttachmentsPushedEvent,
+  ExtensionsLoadedData,
+  ExtensionsLoadedEvent,
+  ExtensionsLoadedExtension,
+  ExtensionsLoadedExtensionSource,
+  ExtensionsLoadedExtensionStatus,
+  ExternalToolCompletedData,
+  ExternalToolCompletedEvent,
+  ExternalToolRequestedData,
+  ExternalToolRequestedEvent,
+  FactoryAgentOptions,
+  FactoryAgentSummary,
+  FactoryContext,
+  FactoryDefinition,
+  FactoryHandle,
+  FactoryJsonSchema,
+  FactoryLimitOverrides,
+  FactoryListRunsOptions,
+  FactoryMeta,
+  FactoryPermissionOperation,
+  FactoryPermissionPhase,
+  FactoryPhaseObservation,
+  FactoryPhaseStatus,
+  FactoryPipelineStage,
+  FactoryProgressLine,
+  FactoryProgressPage,
+  FactoryResumeErrorCode,
+  FactoryResumeOptions,
+  FactoryRunDetail,
+  FactoryRunOptions,
+  FactoryRunResult,
+  FactoryRunSettledData,
+  FactoryRunSettledEvent,
+  FactoryRunSettledStatus,
+  FactoryRunStartedData,
+  FactoryRunStartedEvent,
+  FactoryRunStatus,
+  FactoryRunSummary,
+  FactoryRunUpdatedData,
+  FactoryRunUpdatedEvent,
+  FactoryRunsPage,
+  FactoryStepOptions,
   Fault$1 as Fault,
+  ForegroundSessionInfo,
+  FusionAttribution,
+  FusionCommitKind,
+  FusionCommitStartedData,
+  FusionCommitStartedEvent,
+  FusionCompletedData,
+  FusionCompletedEvent,
+  FusionConversationScope,
+  FusionFollowUpAction,
+  FusionFollowUpRecommendation,
+  FusionHandoffData,
+  FusionHandoffEvent,
+  FusionPattern,
+  FusionPhaseActivityData,
+  FusionPhaseActivityKind,
+  FusionPhaseCompletedData,
+  FusionPhaseFailedData,
+  FusionPhaseKind,
+  FusionPhasePlanStep,
+  FusionPhaseStartedData,
+  FusionPhaseStatus,
+  FusionPhaseUsage,
+  FusionProjectionMode,
+  FusionResolvedData,
+  FusionResolvedEvent,
+  FusionRouteFailedData,
+  FusionRouteFailedEvent,
+  FusionRouteStartedData,
+  FusionRouteStartedEvent,
+  FusionScores,
+  FusionStagedTerminal,
+  FusionTurnKind,
+  GetAuthStatusResponse,
+  GetStatusResponse,
+  GitHubMcpToolConfig,
+  GitHubRepoRef,
+  GitHubTelemetryClientInfo,
+  GitHubTelemetryEvent,
+  GitHubTelemetryNotification,
+  GitHubTokenAcquireReason,
+  GitHubTokenAcquireResult,
+  GitHubTokenProvider,
+  GitHubTokenProviderArgs,
+  GitHubTokenProviderResult,
+  HandoffData,
+  HandoffEvent,
+  HandoffRepository,
+  HandoffSourceType,
+  HeaderEntry,
+  HookEndData,
+  HookEndError,
+  HookEndEvent,
+  HookProgressData,
+  HookProgressEvent,
+  HookStartData,
+  HookStartEvent,
+  IdleData,
+  IdleEvent,
+  InProcessRuntimeConnection,
+  InfiniteSessionConfig,
+  InfoData,
+  InfoEvent,
+  JsonValue,
+  LargeToolOutputConfig,
   LineBatch,
+  MCPHTTPServerConfig,
+  MCPServerConfig,
+  MCPStdioServerConfig,
+  ManagedSettings,
+  ManagedSettingsEnforcedAction,
+  ManagedSettingsEnforcedData,
+  ManagedSettingsEnforcedEscalation,
+  ManagedSettingsEnforcedEvent,
+  ManagedSettingsPermissions,
+  ManagedSettingsResolvedData,
+  ManagedSettingsResolvedEvent,
+  ManagedSettingsResolvedSource,
+  McpAppToolCallCompleteData,
+  McpAppToolCallCompleteError,
+  McpAppToolCallCompleteEvent,
+  McpAppToolCallCompleteToolMeta,
+  McpAppToolCallCompleteToolMetaUI,
+  McpAuthHandler,
+  McpAuthRequest,
+  McpAuthResult,
+  McpAuthToken,
+  McpHeadersRefreshCompletedData,
+  McpHeadersRefreshCompletedEvent,
+  McpHeadersRefreshCompletedOutcome,
+  McpHeadersRefreshRequiredData,
+  McpHeadersRefreshRequiredEvent,
+  McpHeadersRefreshRequiredReason,
+  McpListChangedData,
+  McpOauthCompletedData,
+  McpOauthCompletedEvent,
+  McpOauthCompletionOutcome,
+  McpOauthHttpResponse,
+  McpOauthRequestReason,
+  McpOauthRequiredData,
+  McpOauthRequiredEvent,
+  McpOauthRequiredStaticClientConfig,
+  McpOauthWWWAuthenticateParams,
+  McpPromptsListChangedEvent,
+  McpResourcesListChangedEvent,
+  McpServerMetadata,
+  McpServerNeedsReconnectData,
+  McpServerNeedsReconnectEvent,
+  McpServerRemovedData,
+  McpServerRemovedEvent,
+  McpServerSource,
+  McpServerStatus,
+  McpServerStatusChangedData,
+  McpServerStatusChangedEvent,
+  McpServerTransport,
+  McpServersLoadedData,
+  McpServersLoadedEvent,
+  McpServersLoadedServer,
+  McpToolsListChangedEvent,
+  MemoryChangedData,
+  MemoryChangedEvent,
+  MemoryConfiguration,
+  MessageAttachment,
+  MessageOptions,
+  MessageSource,
+  ModeChangedData,
+  ModeChangedEvent,
+  ModeNoticeDeliveredData,
+  ModeNoticeDeliveredEvent,
+  ModelBilling,
+  ModelBillingTokenPrices,
+  ModelBillingTokenPricesLongContext,
+  ModelCallFailureBadRequestKind,
+  ModelCallFailureData,
+  ModelCallFailureEvent,
+  ModelCallFailureKind,
+  ModelCallFailureRequestFingerprint,
+  ModelCallFailureSource,
+  ModelCallFailureTransport,
+  ModelCallFinishedData,
+  ModelCallFinishedEvent,
+  ModelCallFinishedOutcome,
+  ModelCallStartData,
+  ModelCallStartEvent,
+  ModelCapabilities,
+  ModelCapabilitiesOverride,
+  ModelChangeData,
+  ModelChangeEvent,
+  ModelChangeSource,
   ModelErrorKind,
+  ModelInfo,
+  ModelPolicy,
+  ModelSwitchAutoTierResult,
+  ModelSwitchAutoTierStatus,
+  NamedProviderConfig,
+  OmittedBinaryOmittedReason,
+  OmittedBinaryResult,
+  OmittedBinaryType,
+  OpenCanvasInstance,
   OutputLine,
+  PendingMessagesModifiedData,
+  PendingMessagesModifiedEvent,
+  PermissionApproved,
+  PermissionApprovedForLocation,
+  PermissionApprovedForSession,
+  PermissionAssentDetectedData,
+  PermissionAssentDetectedEvent,
+  PermissionAssistedApproval,
+  PermissionCancelled,
+  PermissionCarriedForwardData,
+  PermissionCarriedForwardEvent,
+  PermissionCompletedData,
+  PermissionCompletedEvent,
+  PermissionContextualAuthorizationData,
+  PermissionContextualAuthorizationEvent,
+  PermissionDecisionContext,
+  PermissionDecisionOutcome,
+  PermissionDecisionSource,
+  PermissionDecisionSurface,
+  PermissionDeniedByContentExclusionPolicy,
+  PermissionDeniedByPermissionRequestHook,
+  PermissionDeniedByRules,
+  PermissionDeniedInteractivelyByUser,
+  PermissionDeniedNoApprovalRuleAndCouldNotRequestFromUser,
+  PermissionHandler,
+  PermissionMessageAuthorizationData,
+  PermissionMessageAuthorizationDegradedData,
+  PermissionMessageAuthorizationDegradedEvent,
+  PermissionMessageAuthorizationEvent,
+  PermissionMessageAuthorizationPolarity,
+  PermissionMessageAuthorizationReadData,
+  PermissionMessageAuthorizationReadEvent,
+  PermissionMode,
+  PermissionPromptRequest,
+  PermissionPromptRequestCommands,
+  PermissionPromptRequestCustomTool,
+  PermissionPromptRequestExtensionEnvAccess,
+  PermissionPromptRequestExtensionManagement,
+  PermissionPromptRequestExtensionPermissionAccess,
+  PermissionPromptRequestFactory,
+  PermissionPromptRequestHook,
+  PermissionPromptRequestMcp,
+  PermissionPromptRequestMemory,
+  PermissionPromptRequestPath,
+  PermissionPromptRequestPathAccessKind,
+  PermissionPromptRequestRead,
+  PermissionPromptRequestUrl,
+  PermissionPromptRequestWrite,
+  PermissionRecommendation,
+  PermissionRequest$1 as PermissionRequest,
+  PermissionRequestCustomTool,
+  PermissionRequestExtensionEnvAccess,
+  PermissionRequestExtensionManagement,
+  PermissionRequestExtensionPermissionAccess,
+  PermissionRequestFactory,
+  PermissionRequestHook,
+  PermissionRequestMcp,
+  PermissionRequestMemory,
+  PermissionRequestMemoryAction,
+  PermissionRequestMemoryDirection,
+  PermissionRequestMemoryScope,
+  PermissionRequestRead,
+  PermissionRequestResult,
+  PermissionRequestShell,
+  PermissionRequestShellCommand,
+  PermissionRequestShellCommandSegment,
+  PermissionRequestShellPossibleUrl,
+  PermissionRequestUrl,
+  PermissionRequestWrite,
+  PermissionRequestedData,
+  PermissionRequestedEvent,
+  PermissionResponseCapability,
+  PermissionResult,
+  PermissionRule,
+  PermissionsChangedData,
+  PermissionsChangedEvent,
+  PersistedBinaryImage,
+  PersistedBinaryImageType,
+  PersistedBinaryResult,
+  PlanChangedData,
+  PlanChangedEvent,
+  PlanChangedOperation,
+  PostToolUseFailureHandler,
+  PostToolUseFailureHookInput,
+  PostToolUseFailureHookOutput,
+  PostToolUseHandler,
+  PostToolUseHookInput,
+  PostToolUseHookOutput,
+  PreMcpToolCallHandler,
+  PreMcpToolCallHookInput,
+  PreMcpToolCallHookOutput,
+  PreToolUseHandler,
+  PreToolUseHookInput,
+  PreToolUseHookOutput,
+  PromptCacheBreakData,
+  PromptCacheBreakEvent,
+  ProviderConfig,
+  ProviderModelConfig,
+  ProviderTokenArgs,
+  ReasoningEffort,
+  ReasoningSummary,
+  RecommendedAutoTier,
+  RemediationAction,
+  RemoteSessionMode,
+  RemoteSteerableChangedData,
+  RemoteSteerableChangedEvent,
+  ResumeData,
+  ResumeEvent,
+  ResumeEvidence,
+  ResumeFallback,
+  ResumeJudgement,
+  ResumeOptions,
+  ResumeOutcome,
+  ResumeSessionConfig,
   RetryOptions,
   RetryPolicy,
-  RunOptions,
+  RunOptions$1 as RunOptions,
   RunResult,
+  RuntimeExit,
+  SamplingCompletedData,
+  SamplingCompletedEvent,
+  SamplingRequestedData,
+  SamplingRequestedEvent,
+  SandboxAttestation,
+  SandboxBackend,
+  SandboxBypassSource,
+  SandboxControl,
+  SandboxDecisionData,
+  SandboxDecisionEvent,
+  SandboxDegradationReason,
+  SandboxDenialClass,
+  SandboxDenialConfidence,
+  SandboxEnforcementPoint,
+  SandboxFilesystemPolicyDetails,
+  SandboxOutcome,
+  SandboxPlatform,
+  SandboxPolicySource,
+  SandboxProxyMode,
+  ScheduleCancelledData,
+  ScheduleCancelledEvent,
+  ScheduleCreatedData,
+  ScheduleCreatedEvent,
+  ScheduleOrigin,
+  ScheduleRearmedData,
+  ScheduleRearmedEvent,
+  SectionOverride,
+  SectionOverrideAction,
+  SectionTransformFn,
+  SectionTransforms,
+  SendAndWaitOptions,
+  ServerRpc,
+  SessionBackgroundEvent,
+  SessionCapabilities,
+  SessionConfig,
+  SessionConfigBase,
+  SessionContext,
+  SessionCreatedEvent,
+  SessionDeletedEvent,
+  SessionEndHandler,
+  SessionEndHookInput,
+  SessionEndHookOutput,
+  SessionEvent$1 as SessionEvent,
+  SessionEventHandler,
+  SessionEventPayload,
+  SessionEventType,
+  SessionFactoryApi,
+  SessionForegroundEvent,
+  SessionFsConfig,
+  SessionFsFileInfo,
+  SessionFsProvider,
+  SessionFsSqliteProvider,
+  SessionFsSqliteQueryResult,
+  SessionFsSqliteQueryType,
+  SessionFsSqliteStatement,
+  SessionFsSqliteTransactionErrorClass,
+  SessionHooks,
+  SessionInspection,
+  SessionLifecycleEvent,
+  SessionLifecycleEventMetadata,
+  SessionLifecycleEventType,
+  SessionLifecycleHandler,
+  SessionLimitsChangedData,
+  SessionLimitsChangedEvent,
+  SessionLimitsConfig,
+  SessionLimitsExhaustedCompletedData,
+  SessionLimitsExhaustedCompletedEvent,
+  SessionLimitsExhaustedRequestedData,
+  SessionLimitsExhaustedRequestedEvent,
+  SessionLimitsExhaustedResponse,
+  SessionLimitsExhaustedResponseAction,
+  SessionListFilter,
+  SessionLogState,
+  SessionMetadata,
+  SessionMode,
+  SessionRpc,
+  SessionSalvage,
+  SessionStartHandler,
+  SessionStartHookInput,
+  SessionStartHookOutput,
+  SessionUiApi,
+  SessionUpdatedEvent,
   Settled,
+  ShutdownAgentMetric,
+  ShutdownCodeChanges,
+  ShutdownData,
+  ShutdownEvent,
+  ShutdownModelMetric,
+  ShutdownModelMetricRequests,
+  ShutdownModelMetricTokenDetail,
+  ShutdownModelMetricUsage,
+  ShutdownTokenDetail,
+  ShutdownType,
+  SkillContextDeliveredData,
+  SkillContextDeliveredEvent,
+  SkillContextDeliveredRefData,
+  SkillContextDeliveredRefEvent,
+  SkillInvokedData,
+  SkillInvokedEvent,
+  SkillInvokedRefData,
+  SkillInvokedRefEvent,
+  SkillInvokedTrigger,
+  SkillSource,
+  SkillsLoadedData,
+  SkillsLoadedEvent,
+  SkillsLoadedSkill,
+  SnapshotRewindData,
+  SnapshotRewindEvent,
+  StartData,
+  StartEvent,
+  StdioRuntimeConnection,
+  SubagentCompletedData,
+  SubagentCompletedEvent,
+  SubagentConfiguredData,
+  SubagentConfiguredEvent,
+  SubagentDeselectedData,
+  SubagentDeselectedEvent,
+  SubagentFailedData,
+  SubagentFailedEvent,
+  SubagentModelSelectionSource,
+  SubagentSelectedData,
+  SubagentSelectedEvent,
+  SubagentStartedData,
+  SubagentStartedEvent,
+  SubagentTaskModelSource,
+  SystemMessageAppendConfig,
+  SystemMessageConfig,
+  SystemMessageCustomizeConfig,
+  SystemMessageData,
+  SystemMessageEvent,
+  SystemMessageMetadata,
+  SystemMessageReplaceConfig,
+  SystemMessageRole,
+  SystemMessageSection,
+  SystemNotification,
+  SystemNotificationAgentCompleted,
+  SystemNotificationAgentCompletedStatus,
+  SystemNotificationAgentIdle,
+  SystemNotificationData,
+  SystemNotificationEvent,
+  SystemNotificationFactoryCompleted,
+  SystemNotificationFactoryCompletedStatus,
+  SystemNotificationFactoryPauseInfo,
+  SystemNotificationInstructionDiscovered,
+  SystemNotificationNewInboxMessage,
+  SystemNotificationShellCompleted,
+  SystemNotificationShellDetachedCompleted,
+  SystemNotificationUnclassified,
+  TaskCompleteData,
+  TaskCompleteEvent,
+  TaskCompletionOutcome,
+  TcpRuntimeConnection,
+  TelemetryConfig,
+  TitleChangedData,
+  TitleChangedEvent,
+  TodosChangedData,
+  TodosChangedEvent,
+  Tool,
+  ToolBinaryResult,
+  ToolExecutionCompleteContent,
+  ToolExecutionCompleteContentAudio,
+  ToolExecutionCompleteContentImage,
+  ToolExecutionCompleteContentResource,
+  ToolExecutionCompleteContentResourceDetails,
+  ToolExecutionCompleteContentResourceLink,
+  ToolExecutionCompleteContentResourceLinkIcon,
+  ToolExecutionCompleteContentResourceLinkIconTheme,
+  ToolExecutionCompleteContentShellExit,
+  ToolExecutionCompleteContentTerminal,
+  ToolExecutionCompleteContentText,
+  ToolExecutionCompleteData,
+  ToolExecutionCompleteError,
+  ToolExecutionCompleteEvent,
+  ToolExecutionCompleteResult,
+  ToolExecutionCompleteShellExecution,
+  ToolExecutionCompleteToolDescription,
+  ToolExecutionCompleteToolDescriptionMeta,
+  ToolExecutionCompleteToolDescriptionMetaUI,
+  ToolExecutionCompleteToolDescriptionMetaUIVisibility,
+  ToolExecutionCompleteUIResource,
+  ToolExecutionCompleteUIResourceMeta,
+  ToolExecutionCompleteUIResourceMetaUI,
+  ToolExecutionCompleteUIResourceMetaUICsp,
+  ToolExecutionCompleteUIResourceMetaUIPermissions,
+  ToolExecutionCompleteUIResourceMetaUIPermissionsCamera,
+  ToolExecutionCompleteUIResourceMetaUIPermissionsClipboardWrite,
+  ToolExecutionCompleteUIResourceMetaUIPermissionsGeolocation,
+  ToolExecutionCompleteUIResourceMetaUIPermissionsMicrophone,
+  ToolExecutionPartialData,
+  ToolExecutionPartialResultEvent,
+  ToolExecutionProgressData,
+  ToolExecutionProgressEvent,
+  ToolExecutionStartData,
+  ToolExecutionStartEvent,
+  ToolExecutionStartShellToolInfo,
+  ToolExecutionStartToolDescription,
+  ToolExecutionStartToolDescriptionMeta,
+  ToolExecutionStartToolDescriptionMetaUI,
+  ToolExecutionStartToolDescriptionMetaUIVisibility,
+  ToolHandler,
+  ToolInvocation,
+  ToolResult,
+  ToolResultObject,
+  ToolResultType,
+  ToolSearchActivatedData,
+  ToolSearchActivatedEvent,
+  ToolSearchConfig,
+  ToolTelemetry,
+  ToolUserRequestedData,
+  ToolUserRequestedEvent,
+  ToolsUpdatedData,
+  ToolsUpdatedEvent,
+  TraceContext,
+  TraceContextProvider,
+  TruncationData,
+  TruncationEvent,
+  TypedSessionEventHandler,
+  TypedSessionLifecycleHandler,
+  UIEphemeralQueryData,
+  UIEphemeralQueryEvent,
+  UIEphemeralQueryPhase,
+  UiInputOptions,
+  UriRuntimeConnection,
+  UsageCheckpointData,
+  UsageCheckpointEvent,
+  UsageCheckpointModelCacheState,
+  UsageInfoData,
+  UsageInfoEvent,
+  UserInputCompletedData,
+  UserInputCompletedEvent,
+  UserInputHandler,
+  UserInputRequest,
+  UserInputRequestedData,
+  UserInputRequestedEvent,
+  UserInputResponse,
+  UserMessageAgentMode,
+  UserMessageData,
+  UserMessageDelivery,
+  UserMessageEvent,
+  UserPromptSubmittedHandler,
+  UserPromptSubmittedHookInput,
+  UserPromptSubmittedHookOutput,
+  UserPromptTransformedHandler,
+  UserPromptTransformedHookInput,
+  UserPromptTransformedHookOutput,
+  UserToolSessionApproval,
+  UserToolSessionApprovalCommands,
+  UserToolSessionApprovalCustomTool,
+  UserToolSessionApprovalExtensionEnvAccess,
+  UserToolSessionApprovalExtensionManagement,
+  UserToolSessionApprovalExtensionPermissionAccess,
+  UserToolSessionApprovalFactory,
+  UserToolSessionApprovalMcp,
+  UserToolSessionApprovalMemory,
+  UserToolSessionApprovalRead,
+  UserToolSessionApprovalWrite,
+  Verbosity,
+  WarningData,
+  WarningEvent,
+  WorkingDirectoryContext,
+  WorkingDirectoryContextHostType,
+  WorkspaceFileChangedData,
+  WorkspaceFileChangedEvent,
+  WorkspaceFileChangedOperation,
+  ZodSchema,
 }

@@ -11,28 +11,36 @@ async function pidOf(client: CopilotClient): Promise<number> {
 }
 
 describe('the exit of the runtime', () => {
-  it.each(['exits-before-reply', 'exits-after-reply'])('%s ends the turn at once, with status and stderr', async (name) => {
-    const { client } = scripted(['--play', name])
-    const session = await client.createSession()
-    const exited = new Promise((resolve) => client.onExit(resolve))
-    const began = performance.now()
-    const error = await rejection(session.sendAndWait('go', 30_000))
-    expect(performance.now() - began).toBeLessThan(5000)
-    expect(error).toMatchObject({ code: 'CONNECTION_LOST', exitCode: 7, signal: null })
-    expect(error.stderr).toContain('something terrible')
-    expect(await exited).toMatchObject({ exitCode: 7, signal: null, stderr: expect.stringContaining('terrible') })
-    expect((await rejection(client.ping())).code).toBe('CONNECTION_LOST')
-    expect((await rejection(client.createSession())).code).toBe('CONNECTION_LOST')
-    expect((await rejection(session.send('more'))).code).toMatch(/CONNECTION_LOST|SESSION_CLOSED/)
-    await client.start()
-    expect((await client.ping('again')).message).toBe('pong: again')
-  })
+  it.each(['exits-before-reply', 'exits-after-reply'])(
+    '%s ends the turn at once, with status and stderr',
+    async (name) => {
+      const { client } = scripted(['--play', name])
+      const session = await client.createSession()
+      const exited = new Promise((resolve) => client.onExit(resolve))
+      const began = performance.now()
+      const error = await rejection(session.sendAndWait('go', 30_000))
+      expect(performance.now() - began).toBeLessThan(5000)
+      expect(error).toMatchObject({ code: 'CONNECTION_LOST', exitCode: 7, signal: null })
+      expect(error.stderr).toContain('something terrible')
+      expect(await exited).toMatchObject({
+        exitCode: 7,
+        signal: null,
+        stderr: expect.stringContaining('terrible'),
+      })
+      expect((await rejection(client.ping())).code).toBe('CONNECTION_LOST')
+      expect((await rejection(client.createSession())).code).toBe('CONNECTION_LOST')
+      expect((await rejection(session.send('more'))).code).toMatch(/CONNECTION_LOST|SESSION_CLOSED/)
+      await client.start()
+      expect((await client.ping('again')).message).toBe('pong: again')
+    },
+  )
 
   it('is told of every pending request', async () => {
     const { client } = scripted(['--play', 'exits-before-reply', '--silent', 'status.get'])
     const session = await client.createSession()
     const pending = [client.getStatus(), session.send('go')].map(rejection)
-    for (const error of await Promise.all(pending)) expect(error).toMatchObject({ code: 'CONNECTION_LOST', exitCode: 7 })
+    for (const error of await Promise.all(pending))
+      expect(error).toMatchObject({ code: 'CONNECTION_LOST', exitCode: 7 })
   })
 
   it('a closed stdout counts as one', async () => {
@@ -77,7 +85,7 @@ describe('start()', () => {
     expect((await started).code).toBe('SESSION_CLOSED')
   })
 
-  it('takes ping for an old runtime\'s handshake', async () => {
+  it("takes ping for an old runtime's handshake", async () => {
     const { client } = scripted(['--no-connect'])
     await client.start()
     expect((await client.ping('x')).message).toBe('pong: x')
@@ -99,7 +107,10 @@ describe('start()', () => {
 
   it('rejects when the runtime exits, with what it said', async () => {
     const { client } = scripted([], {
-      connection: RuntimeConnection.forStdio({ path: process.execPath, args: ['-e', 'console.error("no"); process.exit(3)', '--'] }),
+      connection: RuntimeConnection.forStdio({
+        path: process.execPath,
+        args: ['-e', 'console.error("no"); process.exit(3)', '--'],
+      }),
     })
     const error = await rejection(client.start())
     expect(error).toMatchObject({ code: 'CONNECTION_LOST', exitCode: 3, stderr: 'no' })
@@ -147,12 +158,15 @@ describe('stop()', () => {
 })
 
 describe('what is no message', () => {
-  it.each(['garbage', 'talks-before', 'megabyte-frames', 'unknown-everything'])('%s does not keep the answer away', async (name) => {
-    const { client } = scripted(['--play', name])
-    const session = await client.createSession()
-    const answer = await session.sendAndWait('go', 20_000)
-    expect(answer?.type).toBe('assistant.message')
-  })
+  it.each(['garbage', 'talks-before', 'megabyte-frames', 'unknown-everything'])(
+    '%s does not keep the answer away',
+    async (name) => {
+      const { client } = scripted(['--play', name])
+      const session = await client.createSession()
+      const answer = await session.sendAndWait('go', 20_000)
+      expect(answer?.type).toBe('assistant.message')
+    },
+  )
 
   it('unknown events reach their subscribers, unknown requests are refused', async () => {
     const { client } = scripted(['--play', 'unknown-everything'])

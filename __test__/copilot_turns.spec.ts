@@ -10,10 +10,13 @@ async function play(name: string, ...args: string[]) {
 }
 
 describe('an idle with work in the background', () => {
-  it.each(['idle-with-agents', 'idle-with-shells', 'idle-with-both'])('%s waits for the idle after it', async (name) => {
-    const { session } = await play(name)
-    expect(answerOf(await session.sendAndWait('go', 5000))).toBe('all done')
-  })
+  it.each(['idle-with-agents', 'idle-with-shells', 'idle-with-both'])(
+    '%s waits for the idle after it',
+    async (name) => {
+      const { session } = await play(name)
+      expect(answerOf(await session.sendAndWait('go', 5000))).toBe('all done')
+    },
+  )
 
   it.each(['idle-with-empty', 'idle-without'])('%s ends the turn', async (name) => {
     const { session } = await play(name)
@@ -61,7 +64,12 @@ describe('errors', () => {
   it('of a failed turn reject it, and its late idle does not answer the next', async () => {
     const { session } = await play('fails-first')
     const error = await rejection(session.sendAndWait('a', 5000))
-    expect(error).toMatchObject({ code: 'SESSION_ERROR', message: 'no to a', errorType: 'query', statusCode: 500 })
+    expect(error).toMatchObject({
+      code: 'SESSION_ERROR',
+      message: 'no to a',
+      errorType: 'query',
+      statusCode: 500,
+    })
     expect(answerOf(await session.sendAndWait('b', 5000))).toBe('answer to b')
     expect((await rejection(session.sendAndWait('c', 5000))).message).toBe('no to c')
     expect(answerOf(await session.sendAndWait('d', 5000))).toBe('answer to d')
@@ -70,10 +78,15 @@ describe('errors', () => {
   it('without an idle reject after two seconds of silence', async () => {
     const { session } = await play('error-alone')
     const error = await rejection(session.sendAndWait('go', 10_000))
-    expect(error).toMatchObject({ code: 'SESSION_ERROR', message: 'slow down', errorType: 'rate_limit', statusCode: 429 })
+    expect(error).toMatchObject({
+      code: 'SESSION_ERROR',
+      message: 'slow down',
+      errorType: 'rate_limit',
+      statusCode: 429,
+    })
   })
 
-  it('that are not the turn\'s are let by', async () => {
+  it("that are not the turn's are let by", async () => {
     const { session } = await play('error-of-others')
     expect(answerOf(await session.sendAndWait('go', 5000))).toBe('answer to go')
   })
@@ -95,7 +108,7 @@ describe('answers', () => {
     expect(sent.map(({ params }) => params?.prompt)).toEqual(['a', 'b'])
   })
 
-  it('are the main agent\'s, and not empty', async () => {
+  it("are the main agent's, and not empty", async () => {
     const { session } = await play('sub-agent-last')
     expect(answerOf(await session.sendAndWait('go', 5000))).toBe('mine')
   })
@@ -186,7 +199,9 @@ describe('clocks', () => {
 
   it('idleTimeoutMs leaves a turn alone that goes on', async () => {
     const { session } = await play('ticks')
-    expect(answerOf(await session.sendAndWait('go', { timeoutMs: 10_000, idleTimeoutMs: 400 }))).toBe('answer to go')
+    expect(answerOf(await session.sendAndWait('go', { timeoutMs: 10_000, idleTimeoutMs: 400 }))).toBe(
+      'answer to go',
+    )
   })
 
   it('waitForTasks waits for detached tasks too', async () => {

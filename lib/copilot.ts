@@ -46,7 +46,14 @@ export {
   type PermissionHandler,
   type PermissionRequestResult,
 } from './copilot/permission'
-export { Canvas, CanvasError, createCanvas, type CanvasAction, type CanvasDeclaration, type CanvasOptions } from './copilot/canvas'
+export {
+  Canvas,
+  CanvasError,
+  createCanvas,
+  type CanvasAction,
+  type CanvasDeclaration,
+  type CanvasOptions,
+} from './copilot/canvas'
 export {
   SessionFsSqliteTransactionFailure,
   createSessionFsAdapter,

@@ -2,7 +2,12 @@
 import { SheepdogError, settle } from '../error'
 import { native } from '../native'
 import { check, checkOptions } from '../option'
-import { type ClientSettings, type CopilotClientOptions, toSettings, toWireClientInfo } from './client_options'
+import {
+  type ClientSettings,
+  type CopilotClientOptions,
+  toSettings,
+  toWireClientInfo,
+} from './client_options'
 import {
   HandlerTable,
   type SessionLifecycleEvent,
@@ -81,6 +86,8 @@ export class CopilotClient implements SessionOwner {
   #starting: Promise<void> | undefined
   #stopping: Promise<Error[]> | undefined
   #hasCrashed = false
+  /** A start that was under way before one of them does not begin after it. */
+  #stops = 0
   #runtimePort: number | null = null
   #models: Promise<ModelInfo[]> | undefined
   #rpc: ServerRpc | undefined
@@ -100,8 +107,9 @@ export class CopilotClient implements SessionOwner {
 
   /** Methods of the runtime by path: `client.rpc.models.list()` is the request "models.list". */
   get rpc(): ServerRpc {
-    if (!this.#link) throw new SheepdogError('CONNECTION_LOST', 'Client is not connected. Call start() first.')
-    this.#rpc ??= rpcTree<ServerRpc>((method, params) => this.#connected().request(method, params))
+    if (!this.#link)
+      throw new SheepdogError('CONNECTION_LOST', 'Client is not connected. Call start() first.')
+    this.#rpc ??= rpcTree<ServerRpc>(async (method, params) => (await this.#live()).request(method, params))
     return this.#rpc
   }
 
@@ -130,9 +138,12 @@ export class CopilotClient implements SessionOwner {
   }
 
   async #start(): Promise<void> {
-    await this.#stopping
+    const stops = this.#stops
+    if (this.#stopping) await this.#stopping
     // What a crash left behind.
-    await this.#link?.kill()
+    if (this.#link) await this.#link.kill()
+    if (stops !== this.#stops)
+      throw new SheepdogError('SESSION_CLOSED', 'The client was stopped while it was starting')
     this.#state = 'connecting'
     this.#hasCrashed = false
     const link = new Link(this.#receiver())
@@ -199,6 +210,7 @@ export class CopilotClient implements SessionOwner {
 
   async #stop(): Promise<Error[]> {
     const link = this.#link
+    this.#stops++
     const errors: Error[] = []
     const sessions = [...this.#sessions.values()].flat()
     const isAlive = link !== undefined && this.#state === 'connected'
@@ -212,7 +224,7 @@ export class CopilotClient implements SessionOwner {
     })
     await Promise.all(detached)
     this.#closeSessions('The client was stopped')
-    if (link) errors.push(...(await link.stop()))
+    if (link) errors.push(...(await link.stop().catch((error: Error) => [error])))
     await this.#starting?.catch(() => {})
     if (this.#link === link) this.#disconnected()
     return errors
@@ -221,6 +233,7 @@ export class CopilotClient implements SessionOwner {
   /** Ends the runtime at once, within a second. */
   async forceStop(): Promise<void> {
     const link = this.#link
+    this.#stops++
     this.#closeSessions('The client was stopped')
     await link?.kill()
     await this.#starting?.catch(() => {})
@@ -258,7 +271,8 @@ export class CopilotClient implements SessionOwner {
     const link = await this.#ensureStarted()
     const full = withModeDefaults(config, this.#settings.isEmptyMode)
     const wire = toWireConfig(full)
-    if (full.sessionId !== undefined) this.#refuseExisting(full.sessionId)
+    if (full.sessionId !== undefined)
+      this.#refuseExisting(full.sessionId, full.configDirectory ?? this.#settings.home)
     const isNamedByServer = full.cloud != null && full.sessionId === undefined
     const sessionId = isNamedByServer ? undefined : (full.sessionId ?? randomUUID())
     const registration = this.#tokens.register(full.gitHubTokenProvider, sessionId)
@@ -300,15 +314,25 @@ export class CopilotClient implements SessionOwner {
    * Rejects with RESUME_CORRUPT (+ `line`), RESUME_NOT_FOUND, RESUME_IN_USE, RESUME_AGENT_MISSING, RESUME_TRANSIENT,
    * RESUME_FAILED; the runtime's own error is the `cause`. Nothing is created and no log is touched then.
    */
-  resumeSession(sessionId: string, config: ResumeSessionConfig = {}, options: ResumeOptions = {}): Promise<CopilotSession> {
+  resumeSession(
+    sessionId: string,
+    config: ResumeSessionConfig = {},
+    options: ResumeOptions = {},
+  ): Promise<CopilotSession> {
     const under = this.#resuming.get(sessionId)
     if (under) return under
-    const resumed = this.#resumeSession(sessionId, config, options).finally(() => this.#resuming.delete(sessionId))
+    const resumed = this.#resumeSession(sessionId, config, options).finally(() =>
+      this.#resuming.delete(sessionId),
+    )
     this.#resuming.set(sessionId, resumed)
     return resumed
   }
 
-  async #resumeSession(sessionId: string, config: ResumeSessionConfig, options: ResumeOptions): Promise<CopilotSession> {
+  async #resumeSession(
+    sessionId: string,
+    config: ResumeSessionConfig,
+    options: ResumeOptions,
+  ): Promise<CopilotSession> {
     checkOptions(options, { knownTurns: check.duration, fallback: check.oneOf(...fallbacks) })
     this.#checkTokens(config)
     const link = await this.#ensureStarted()
@@ -427,7 +451,10 @@ export class CopilotClient implements SessionOwner {
     await revival
   }
 
-  async #revive(session: CopilotSession, config: SessionConfig & ResumeSessionConfig): Promise<CopilotSession> {
+  async #revive(
+    session: CopilotSession,
+    config: SessionConfig & ResumeSessionConfig,
+  ): Promise<CopilotSession> {
     const link = await this.#ensureStarted()
     if (session.link === link) return session
     session.moveTo(link, config)
@@ -438,7 +465,9 @@ export class CopilotClient implements SessionOwner {
 
   /** Reads a session's log, without the runtime and without changing anything. */
   async inspectSession(sessionId: string): Promise<SessionInspection> {
-    return settle(native.inspectCopilotSession(this.#homeOf('inspectSession'), sessionId)) as Promise<SessionInspection>
+    return settle(
+      native.inspectCopilotSession(this.#homeOf('inspectSession'), sessionId),
+    ) as Promise<SessionInspection>
   }
 
   /** Copies the valid lines of a session's log to a new session, which can be resumed; the original stays as it is. */
@@ -449,11 +478,13 @@ export class CopilotClient implements SessionOwner {
   #homeOf(method: string): string {
     const { home } = this.#settings
     if (home !== undefined) return home
-    throw new SheepdogError('INVALID_OPTION', `${method}: the sessions of this client are not on this machine's disk`)
+    throw new SheepdogError(
+      'INVALID_OPTION',
+      `${method}: the sessions of this client are not on this machine's disk`,
+    )
   }
 
-  #refuseExisting(sessionId: string): void {
-    const { home } = this.#settings
+  #refuseExisting(sessionId: string, home: string | undefined): void {
     if (home === undefined || native.copilotLogSize(home, sessionId) === 0) return
     const message = `Session ${sessionId} has a history already: use resumeSession, or another id`
     throw new SheepdogError('SESSION_EXISTS', message, { sessionId })
@@ -476,25 +507,29 @@ export class CopilotClient implements SessionOwner {
     const { sessionFs } = this.#options
     if (!sessionFs) return
     if (!config.createSessionFsProvider) {
-      throw new Error('createSessionFsProvider is required in session config when sessionFs is enabled in client options.')
+      throw new Error(
+        'createSessionFsProvider is required in session config when sessionFs is enabled in client options.',
+      )
     }
     const provider = config.createSessionFsProvider(session)
     if (sessionFs.capabilities?.sqlite && !provider.sqlite) {
-      throw new Error('SessionFsConfig declares capabilities.sqlite but the provider does not implement sqlite.')
+      throw new Error(
+        'SessionFsConfig declares capabilities.sqlite but the provider does not implement sqlite.',
+      )
     }
     session.responder.sessionFs = createSessionFsAdapter(provider)
   }
 
   async ping(message?: string): Promise<{ message: string; timestamp: string; protocolVersion?: number }> {
-    return this.#connected().request('ping', { message })
+    return (await this.#live()).request('ping', { message })
   }
 
   async getStatus(): Promise<GetStatusResponse> {
-    return this.#connected().request('status.get', {})
+    return (await this.#live()).request('status.get', {})
   }
 
   async getAuthStatus(): Promise<GetAuthStatusResponse> {
-    return this.#connected().request('auth.getStatus', {})
+    return (await this.#live()).request('auth.getStatus', {})
   }
 
   /** Asked once a connection; a failure is not kept. */
@@ -508,7 +543,7 @@ export class CopilotClient implements SessionOwner {
 
   async #askModels(): Promise<ModelInfo[]> {
     if (this.#options.onListModels) return [...(await this.#options.onListModels())]
-    const { models } = await this.#connected().request<{ models?: ModelInfo[] }>('models.list', {})
+    const { models } = await (await this.#live()).request<{ models?: ModelInfo[] }>('models.list', {})
     return (models ?? []).map(completeModel)
   }
 
@@ -518,30 +553,37 @@ export class CopilotClient implements SessionOwner {
       const { workingDirectory, ...rest } = filter
       wire = { ...rest, cwd: workingDirectory }
     }
-    const { sessions } = await this.#connected().request<{ sessions?: never[] }>('session.list', { filter: wire })
+    const { sessions } = await (
+      await this.#live()
+    ).request<{ sessions?: never[] }>('session.list', { filter: wire })
     return (sessions ?? []).map(toSessionMetadata)
   }
 
   /** undefined when there is no such session. */
   async getSessionMetadata(sessionId: string): Promise<SessionMetadata | undefined> {
-    const answer = await this.#connected().request<{ session?: never }>('session.getMetadata', { sessionId })
+    const answer = await (
+      await this.#live()
+    ).request<{ session?: never }>('session.getMetadata', { sessionId })
     return answer.session ? toSessionMetadata(answer.session) : undefined
   }
 
   async getLastSessionId(): Promise<string | undefined> {
-    return (await this.#connected().request<{ sessionId?: string }>('session.getLastId', {})).sessionId
+    return (await (await this.#live()).request<{ sessionId?: string }>('session.getLastId', {})).sessionId
   }
 
   /** Removes a session and its history for good. */
   async deleteSession(sessionId: string): Promise<void> {
-    const { success, error } = await this.#connected().request<{ success?: boolean; error?: string }>('session.delete', {
+    const { success, error } = await (
+      await this.#live()
+    ).request<{ success?: boolean; error?: string }>('session.delete', {
       sessionId,
     })
     if (!success) {
       const message = `Failed to delete session ${sessionId}: ${error || 'Unknown error'}`
       throw new SheepdogError('RPC_ERROR', message, { method: 'session.delete' })
     }
-    for (const session of this.#sessions.get(sessionId) ?? []) session.close(`Session ${sessionId} was deleted`)
+    for (const session of this.#sessions.get(sessionId) ?? [])
+      session.close(`Session ${sessionId} was deleted`)
     this.#sessions.delete(sessionId)
     this.#sent.delete(sessionId)
     this.#tokens.release(sessionId)
@@ -549,21 +591,25 @@ export class CopilotClient implements SessionOwner {
 
   /** For a runtime with a terminal interface. */
   async getForegroundSessionId(): Promise<string | undefined> {
-    return (await this.#connected().request<{ sessionId?: string }>('session.getForeground', {})).sessionId
+    return (await (await this.#live()).request<{ sessionId?: string }>('session.getForeground', {})).sessionId
   }
 
   async setForegroundSessionId(sessionId: string): Promise<void> {
-    const { success, error } = await this.#connected().request<{ success?: boolean; error?: string }>(
-      'session.setForeground',
-      { sessionId },
-    )
+    const { success, error } = await (
+      await this.#live()
+    ).request<{ success?: boolean; error?: string }>('session.setForeground', { sessionId })
     if (!success) {
-      throw new SheepdogError('RPC_ERROR', error || 'Failed to set foreground session', { method: 'session.setForeground' })
+      throw new SheepdogError('RPC_ERROR', error || 'Failed to set foreground session', {
+        method: 'session.setForeground',
+      })
     }
   }
 
   /** Subscribes to sessions' lives, of any client of the runtime; returns what ends the subscription. */
-  onLifecycle<K extends SessionLifecycleEventType>(eventType: K, handler: TypedSessionLifecycleHandler<K>): () => void
+  onLifecycle<K extends SessionLifecycleEventType>(
+    eventType: K,
+    handler: TypedSessionLifecycleHandler<K>,
+  ): () => void
   onLifecycle(handler: SessionLifecycleHandler): () => void
   onLifecycle(first: string | SessionLifecycleHandler, handler?: (event: never) => void): () => void {
     if (typeof first === 'string' && handler) return this.#lifecycle.add(first, handler)
@@ -577,8 +623,15 @@ export class CopilotClient implements SessionOwner {
   }
 
   #connected(): Link {
-    if (!this.#link || this.#state === 'connecting') throw new SheepdogError('CONNECTION_LOST', 'Client not connected')
+    if (!this.#link || this.#state === 'connecting')
+      throw new SheepdogError('CONNECTION_LOST', 'Client not connected')
     return this.#link
+  }
+
+  /** The connection, after bringing it back if that is allowed. */
+  async #live(): Promise<Link> {
+    if (this.#hasCrashed && this.#options.restart === 'on-demand') await this.start()
+    return this.#connected()
   }
 
   async #ensureStarted(): Promise<Link> {
@@ -597,7 +650,8 @@ export class CopilotClient implements SessionOwner {
   #receiver(): LinkReceiver {
     return {
       onEvent: (key, event) => this.#byKey.get(key)?.onEvent(event as never),
-      onRequest: (id, method, params) => void this.#answer(id, method, params as { sessionId?: unknown } | null),
+      onRequest: (id, method, params) =>
+        void this.#answer(id, method, params as { sessionId?: unknown } | null),
       onNotification: (method, params) => this.#onNotification(method, params as never),
       onExit: (exit) => this.#onExit(exit),
       onStderr: (line) => this.#options.onStderr?.(line),
@@ -617,7 +671,10 @@ export class CopilotClient implements SessionOwner {
     }
   }
 
-  #handlerOf(method: string, params: { sessionId?: unknown } | null): ((params: never) => Promise<unknown>) | undefined {
+  #handlerOf(
+    method: string,
+    params: { sessionId?: unknown } | null,
+  ): ((params: never) => Promise<unknown>) | undefined {
     if (method === 'gitHubToken.getToken') return (request) => this.#tokens.acquire(request)
     if (method === 'llmInference.httpRequestStart') return this.#requestAdapter?.httpRequestStart
     if (method === 'llmInference.httpRequestChunk') return this.#requestAdapter?.httpRequestChunk
@@ -632,7 +689,11 @@ export class CopilotClient implements SessionOwner {
     void (async () => this.#options.onGitHubTelemetry?.(params))().catch(() => {})
   }
 
-  #onLifecycleEvent(raw: { type?: unknown; sessionId?: unknown; metadata?: Record<string, string | undefined> }): void {
+  #onLifecycleEvent(raw: {
+    type?: unknown
+    sessionId?: unknown
+    metadata?: Record<string, string | undefined>
+  }): void {
     if (typeof raw?.type !== 'string' || typeof raw.sessionId !== 'string') return
     const { startTime, modifiedTime, summary } = raw.metadata ?? {}
     const metadata =

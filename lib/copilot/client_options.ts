@@ -95,13 +95,19 @@ export function toSettings(options: CopilotClientOptions): ClientSettings {
   const { startTimeoutMs, onStderr, restart } = options
   checkOptions({ startTimeoutMs, onStderr, restart }, ownOptions)
   const connection = options.connection ?? defaultConnection()
-  if (connection.kind === 'uri' && (options.gitHubToken !== undefined || options.useLoggedInUser !== undefined)) {
+  if (
+    connection.kind === 'uri' &&
+    (options.gitHubToken !== undefined || options.useLoggedInUser !== undefined)
+  ) {
     throw new Error(
       'gitHubToken and useLoggedInUser cannot be used with RuntimeConnection.forUri (external server manages its own auth)',
     )
   }
   if (connection.kind === 'inprocess') {
-    throw invalidOption('connection', 'a runtime inside this process is not supported; use RuntimeConnection.forStdio()')
+    throw invalidOption(
+      'connection',
+      'a runtime inside this process is not supported; use RuntimeConnection.forStdio()',
+    )
   }
   const ownEnv = connection.kind === 'uri' ? undefined : connection.env
   if (ownEnv !== undefined && options.env !== undefined) {
@@ -117,7 +123,8 @@ export function toSettings(options: CopilotClientOptions): ClientSettings {
   }
   checkSessionFs(options.sessionFs)
   for (const path of options.builtinPluginDirectories ?? []) {
-    if (!isAbsolute(path)) throw new Error(`builtinPluginDirectories must contain only absolute paths: ${path}`)
+    if (!isAbsolute(path))
+      throw new Error(`builtinPluginDirectories must contain only absolute paths: ${path}`)
   }
   const isEmptyMode = options.mode === 'empty'
   if (isEmptyMode && !options.baseDirectory && !options.sessionFs && connection.kind !== 'uri') {

@@ -11,11 +11,7 @@ export type AssistantMessageEvent = SessionEventPayload<'assistant.message'>
 export type { PermissionRequestedEvent }
 
 export type SessionLifecycleEventType =
-  | 'session.created'
-  | 'session.deleted'
-  | 'session.updated'
-  | 'session.foreground'
-  | 'session.background'
+  'session.created' | 'session.deleted' | 'session.updated' | 'session.foreground' | 'session.background'
 
 export interface SessionLifecycleEventMetadata {
   startTime: Date

@@ -62,7 +62,11 @@ export type FactoryPipelineStage<TInput = unknown, TResult = unknown> = (
 export interface FactoryContext<TArgs extends JsonValue = JsonValue> {
   readonly runId: string
   agent(prompt: string, options?: FactoryAgentOptions): Promise<unknown>
-  step(key: string, producer: () => Promise<JsonValue> | JsonValue, options?: FactoryStepOptions): Promise<JsonValue>
+  step(
+    key: string,
+    producer: () => Promise<JsonValue> | JsonValue,
+    options?: FactoryStepOptions,
+  ): Promise<JsonValue>
   pause(key: string): Promise<void>
   parallel<TResult>(thunks: (() => Promise<TResult> | TResult)[]): Promise<(TResult | null)[]>
   pipeline(items: unknown[], ...stages: FactoryPipelineStage[]): Promise<unknown[]>
@@ -143,7 +147,10 @@ export interface SessionFactoryApi {
   listRuns(): Promise<FactoryRunSummary[]>
   listRuns(options: FactoryListRunsOptions): Promise<FactoryRunsPage>
   getRunDetail(runId: string): Promise<FactoryRunDetail>
-  getRunProgress(runId: string, options?: Omit<FactoryGetRunProgressRequest, 'runId'>): Promise<FactoryProgressPage>
+  getRunProgress(
+    runId: string,
+    options?: Omit<FactoryGetRunProgressRequest, 'runId'>,
+  ): Promise<FactoryProgressPage>
   pause(runId: string): Promise<FactoryRunResult>
   cancel(runId: string): Promise<FactoryRunResult>
 }
@@ -183,7 +190,12 @@ export function defineFactory<
 /** The longest that a timer can wait. */
 const MAX_TIMEOUT_SECONDS = 2147483.647
 
-function checkLimits({ maxConcurrentSubagents, maxTotalSubagents, timeoutSeconds, maxAiCredits }: FactoryLimits): void {
+function checkLimits({
+  maxConcurrentSubagents,
+  maxTotalSubagents,
+  timeoutSeconds,
+  maxAiCredits,
+}: FactoryLimits): void {
   for (const [field, value] of Object.entries({ maxConcurrentSubagents, maxTotalSubagents })) {
     if (value !== undefined && !(Number.isInteger(value) && value > 0)) {
       throw new Error(`Factory limit "${field}" must be a positive integer`)
@@ -220,7 +232,8 @@ export function factoryApi(session: CopilotSession): SessionFactoryApi {
       const { run } = await rpc().resume({ runId, limits, notifyOnComplete, logPhaseNames } as never)
       return await settled(run)
     } catch (error) {
-      const code = error instanceof SheepdogError ? (error.data as { code?: unknown } | undefined)?.code : undefined
+      const code =
+        error instanceof SheepdogError ? (error.data as { code?: unknown } | undefined)?.code : undefined
       if (resumeErrorCodes.includes(code)) {
         throw new FactoryResumeError(code as FactoryResumeErrorCode, (error as Error).message)
       }
@@ -228,9 +241,13 @@ export function factoryApi(session: CopilotSession): SessionFactoryApi {
     }
   }
 
-  async function waitForRun(runId: string, options: { signal?: AbortSignal } = {}): Promise<FactoryRunResult> {
+  async function waitForRun(
+    runId: string,
+    options: { signal?: AbortSignal } = {},
+  ): Promise<FactoryRunResult> {
     const { signal } = options
-    const aborted = () => signal?.reason ?? Object.assign(new Error('Factory run wait was aborted'), { name: 'AbortError' })
+    const aborted = () =>
+      signal?.reason ?? Object.assign(new Error('Factory run wait was aborted'), { name: 'AbortError' })
     if (signal?.aborted) throw aborted()
     let look = () => {}
     const unsubscribe = session.on('factory.run_updated', (event) => {
@@ -261,7 +278,8 @@ export function factoryApi(session: CopilotSession): SessionFactoryApi {
     async run(factory: string | { meta: { name: string } }, options: FactoryRunOptions = {}) {
       const { resumeFromRunId, args, limits, notifyOnComplete, logPhaseNames } = options
       if (typeof factory !== 'string' && !definitions.has(factory)) throw new Error('Invalid factory handle')
-      if (resumeFromRunId !== undefined) return resume(resumeFromRunId, { limits, notifyOnComplete, logPhaseNames })
+      if (resumeFromRunId !== undefined)
+        return resume(resumeFromRunId, { limits, notifyOnComplete, logPhaseNames })
       const name = typeof factory === 'string' ? factory : factory.meta.name
       const params = { name, args: args ?? {}, options: { limits, notifyOnComplete, logPhaseNames } }
       return settled(await rpc().run(params as never))

@@ -7,7 +7,10 @@ export interface BaseHookInput {
   workingDirectory: string
 }
 
-type Hook<Input, Output> = (input: Input, invocation: { sessionId: string }) => Promise<Output | void> | Output | void
+type Hook<Input, Output> = (
+  input: Input,
+  invocation: { sessionId: string },
+) => Promise<Output | void> | Output | void
 
 export interface PreToolUseHookInput extends BaseHookInput {
   toolName: string
@@ -73,7 +76,10 @@ export interface UserPromptTransformedHookInput extends BaseHookInput {
 export interface UserPromptTransformedHookOutput {
   modifiedTransformedPrompt?: string
 }
-export type UserPromptTransformedHandler = Hook<UserPromptTransformedHookInput, UserPromptTransformedHookOutput>
+export type UserPromptTransformedHandler = Hook<
+  UserPromptTransformedHookInput,
+  UserPromptTransformedHookOutput
+>
 
 export interface SessionStartHookInput extends BaseHookInput {
   source: 'startup' | 'resume' | 'new'
@@ -135,7 +141,12 @@ export interface SessionHooks {
 }
 
 /** The hook's output for `hooks.invoke`. */
-export async function invokeHook(hooks: SessionHooks | undefined, type: string, input: unknown, sessionId: string): Promise<unknown> {
+export async function invokeHook(
+  hooks: SessionHooks | undefined,
+  type: string,
+  input: unknown,
+  sessionId: string,
+): Promise<unknown> {
   // "preToolUse" is `onPreToolUse`.
   const name = `on${type.charAt(0).toUpperCase()}${type.slice(1)}`
   const hook = hooks && Object.hasOwn(hooks, name) ? hooks[name as keyof SessionHooks] : undefined
@@ -151,7 +162,11 @@ function toHookInput(raw: unknown): unknown {
   const input = raw as Record<string, unknown> | null
   if (typeof input !== 'object' || input === null || typeof input.timestamp !== 'number') return raw
   const { cwd, stop_hook_active: stopHookActive, ...rest } = input
-  const result: Record<string, unknown> = { ...rest, timestamp: new Date(input.timestamp), workingDirectory: cwd }
+  const result: Record<string, unknown> = {
+    ...rest,
+    timestamp: new Date(input.timestamp),
+    workingDirectory: cwd,
+  }
   if (stopHookActive !== undefined) result.stopHookActive = stopHookActive
   return result
 }

@@ -1,5 +1,10 @@
 // One connection as JavaScript sees it: calls go out, a queue of items comes back (src/copilot/outbox.rs).
-import type { CopilotResumeSpec, CopilotStarted, CopilotStartSpec, CopilotTurnSpec } from '../../native/native'
+import type {
+  CopilotResumeSpec,
+  CopilotStarted,
+  CopilotStartSpec,
+  CopilotTurnSpec,
+} from '../../native/native'
 import { type Fault, settle, toError } from '../error'
 import { native } from '../native'
 
@@ -91,7 +96,12 @@ export class Link {
   }
 
   /** Resolves with the answer's event, or null; `onStart` gets what stops the wait and the work. */
-  sendAndWait<T>(session: number, params: unknown, spec: CopilotTurnSpec, onStart: (abort: () => void) => void): Promise<T> {
+  sendAndWait<T>(
+    session: number,
+    params: unknown,
+    spec: CopilotTurnSpec,
+    onStart: (abort: () => void) => void,
+  ): Promise<T> {
     return this.#call((call) => {
       this.#native.sendAndWait(call, session, stringify(params), spec)
       onStart(() => this.#native.abortTurn(call))
@@ -152,51 +162,39 @@ export class Link {
     })
   }
 
-  /** Takes batch after batch; the loop turns between two of them. */
+  /** Takes batch after batch; the loop turns between two of them, and what was awaited goes on before the next. */
   async #pump(): Promise<void> {
-    for (;;) {
-      const batch = this.#native.take()
-      if (batch === null) return
+    for (let batch = this.#native.take(); batch !== null; batch = this.#native.take()) {
       for (const item of JSON.parse(batch) as Item[]) {
-        // What came before may have a program go on that subscribes to what comes now.
-        if (this.#deliver(item)) await nextTurn()
-        else for (let tick = 0; tick < TICKS_BETWEEN_EVENTS; tick++) await undefined
+        this.#deliver(item)
+        for (let tick = 0; tick < TICKS_BETWEEN_EVENTS; tick++) await undefined
       }
-      await nextTurn()
+      await new Promise((resolve) => setImmediate(resolve))
     }
   }
 
-  /** Whether a program may be waiting for the next turn of the loop. */
-  #deliver(item: Item): boolean {
+  #deliver(item: Item): void {
     const receiver = this.#receiver
     try {
       switch (item[0]) {
         case 0:
-          receiver.onEvent(item[1], item[2])
-          return false
+          return receiver.onEvent(item[1], item[2])
         case 1:
-          this.#take(item[1])?.resolve(item[2] as never)
-          return true
+          return this.#take(item[1])?.resolve(item[2] as never)
         case 2:
-          this.#take(item[1])?.reject(toError(item[2]))
-          return true
+          return this.#take(item[1])?.reject(toError(item[2]))
         case 3:
-          receiver.onRequest(item[1], item[2], item[3])
-          return false
+          return receiver.onRequest(item[1], item[2], item[3])
         case 4:
-          receiver.onNotification(item[1], item[2])
-          return false
+          return receiver.onNotification(item[1], item[2])
         case 5:
           this.#rest()
-          receiver.onExit(item[1])
-          return false
+          return receiver.onExit(item[1])
         case 6:
-          receiver.onStderr(item[1])
-          return false
+          return receiver.onStderr(item[1])
       }
     } catch {
       // A handler that throws is its program's business; what comes after it is still delivered.
-      return false
     }
   }
 
@@ -205,10 +203,6 @@ export class Link {
     this.#calls.delete(call)
     return found
   }
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }
 
 function stringify(value: unknown): string {

@@ -97,7 +97,10 @@ export function completeModel(model: ModelInfo): ModelInfo {
 const OWN_PROVIDER = 'default'
 
 /** Providers for the wire, and the functions that stay here, by the provider's name. */
-export function splitProviders(provider: ProviderConfig | undefined, providers: NamedProviderConfig[] | undefined) {
+export function splitProviders(
+  provider: ProviderConfig | undefined,
+  providers: NamedProviderConfig[] | undefined,
+) {
   const tokens = new Map<string, BearerTokenProvider>()
   const split = <T extends ProviderBase>(name: string, config: T): unknown => {
     const { bearerTokenProvider, ...rest } = config

@@ -1,5 +1,9 @@
 // Permissions: what the agent asks, and what may be answered.
-import type { PermissionDecisionContext, PermissionDecisionRequest, PermissionRequest as GeneratedRequest } from './generated'
+import type {
+  PermissionDecisionContext,
+  PermissionDecisionRequest,
+  PermissionRequest as GeneratedRequest,
+} from './generated'
 
 export type PermissionRequest = GeneratedRequest & { readonly managedApprovalRequired?: boolean }
 
@@ -26,12 +30,17 @@ export function createAttributedPermissionResult(
   result: PermissionRequestResult | AttributedPermissionResult,
   decisionContext: PermissionDecisionContext,
 ): AttributedPermissionResult {
-  return { kind: 'attributed', result: result.kind === 'attributed' ? result.result : result, decisionContext }
+  return {
+    kind: 'attributed',
+    result: result.kind === 'attributed' ? result.result : result,
+    decisionContext,
+  }
 }
 
 /** Allows everything, once each; what managed settings reserve for people stays open. */
 export const approveAll: PermissionHandler = (request, invocation) => {
-  if (invocation.managedSettingsEnabled) throw new Error('approveAll cannot be used when managed settings are enabled')
+  if (invocation.managedSettingsEnabled)
+    throw new Error('approveAll cannot be used when managed settings are enabled')
   return request.managedApprovalRequired ? { kind: 'no-result' } : { kind: 'approve-once' }
 }
 

@@ -61,7 +61,9 @@ export interface ElicitationContext {
   url?: string
 }
 /** A handler that throws counts as "cancel". */
-export type ElicitationHandler = (context: ElicitationContext) => Promise<ElicitationResult> | ElicitationResult
+export type ElicitationHandler = (
+  context: ElicitationContext,
+) => Promise<ElicitationResult> | ElicitationResult
 
 export interface UiInputOptions {
   title?: string
@@ -131,7 +133,8 @@ export type McpAuthResult = ({ kind: 'token' } & McpAuthToken) | { kind: 'cancel
 export type McpAuthHandler = (
   request: McpAuthRequest,
   context: { sessionId: string },
-) => McpAuthResult | McpAuthToken | null | undefined | Promise<McpAuthResult | McpAuthToken | null | undefined>
+) =>
+  McpAuthResult | McpAuthToken | null | undefined | Promise<McpAuthResult | McpAuthToken | null | undefined>
 
 /** Form for a yes or no. */
 export const confirmSchema: ElicitationSchema = {
@@ -141,13 +144,25 @@ export const confirmSchema: ElicitationSchema = {
 }
 
 export function selectSchema(options: string[]): ElicitationSchema {
-  return { type: 'object', properties: { selection: { type: 'string', enum: options } }, required: ['selection'] }
+  return {
+    type: 'object',
+    properties: { selection: { type: 'string', enum: options } },
+    required: ['selection'],
+  }
 }
 
 export function inputSchema(options: UiInputOptions = {}): ElicitationSchema {
   const { title, description, minLength, maxLength, format, default: preset } = options
   const field: ElicitationSchemaField = { type: 'string' }
-  const given = { title: title || undefined, description: description || undefined, minLength, maxLength, format, default: preset }
-  for (const [name, value] of Object.entries(given)) if (value !== undefined) Object.assign(field, { [name]: value })
+  const given = {
+    title: title || undefined,
+    description: description || undefined,
+    minLength,
+    maxLength,
+    format,
+    default: preset,
+  }
+  for (const [name, value] of Object.entries(given))
+    if (value !== undefined) Object.assign(field, { [name]: value })
   return { type: 'object', properties: { value: field }, required: ['value'] }
 }

@@ -49,7 +49,12 @@ class ResponseWriter {
   async start(status: number, headers: Record<string, string[]>, statusText?: string): Promise<void> {
     if (this.isStarted) throw new Error('Copilot request response start() called twice.')
     this.#state = 'started'
-    await this.send('llmInference.httpResponseStart', { requestId: this.requestId, status, statusText, headers })
+    await this.send('llmInference.httpResponseStart', {
+      requestId: this.requestId,
+      status,
+      statusText,
+      headers,
+    })
   }
 
   async write(data: string | Uint8Array): Promise<void> {
@@ -135,11 +140,13 @@ export class CopilotWebSocketForwarder extends CopilotWebSocketHandler {
   /** @internal */
   override async [kOpen](): Promise<void> {
     const { WebSocket } = globalThis as unknown as { WebSocket?: new (url: string) => WebSocketLike }
-    if (!WebSocket) throw new Error('this Node has no WebSocket: give an openWebSocket of your own, or use Node 22')
+    if (!WebSocket)
+      throw new Error('this Node has no WebSocket: give an openWebSocket of your own, or use Node 22')
     const upstream = new WebSocket(this.context.url)
     upstream.binaryType = 'arraybuffer'
     this.#upstream = upstream
-    const fail = (error: Error) => this.close(new CopilotWebSocketCloseStatus(error.message, undefined, error))
+    const fail = (error: Error) =>
+      this.close(new CopilotWebSocketCloseStatus(error.message, undefined, error))
     upstream.addEventListener('message', ({ data }) => {
       const message = data instanceof ArrayBuffer ? new Uint8Array(data) : (data as string | Uint8Array)
       this.sendResponseMessage(message).catch((error: Error) => fail(error))
@@ -310,7 +317,8 @@ class Exchange {
       for (const value of (values as string[] | undefined) ?? []) headers.append(name, value)
     }
     const pieces: Uint8Array[] = []
-    for await (const piece of this.body()) pieces.push(typeof piece === 'string' ? new TextEncoder().encode(piece) : piece)
+    for await (const piece of this.body())
+      pieces.push(typeof piece === 'string' ? new TextEncoder().encode(piece) : piece)
     const hasBody = !['GET', 'HEAD'].includes(this.#method) && pieces.length > 0
     const body = hasBody ? (Buffer.concat(pieces) as never) : undefined
     return new Request(this.context.url, { method: this.#method, headers, body })
@@ -334,11 +342,14 @@ export function createRequestAdapter(handler: CopilotRequestHandler, send: Send)
     const { writer } = exchange
     try {
       await handler[kOpen](exchange)
-      if (!writer.isFinished) throw new Error('Copilot request handler returned without finalising the response.')
+      if (!writer.isFinished)
+        throw new Error('Copilot request handler returned without finalising the response.')
     } catch (error) {
       const { isCancelled } = writer
       const message = error instanceof Error ? error.message : String(error)
-      const reason = isCancelled ? { message: 'Request cancelled by runtime', code: 'cancelled' } : { message }
+      const reason = isCancelled
+        ? { message: 'Request cancelled by runtime', code: 'cancelled' }
+        : { message }
       try {
         if (!writer.isStarted) await writer.start(isCancelled ? 499 : 502, {})
         await writer.end(reason)

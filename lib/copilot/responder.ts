@@ -148,7 +148,12 @@ export class Responder {
   }
 
   async #runTool(data: Data): Promise<void> {
-    const { requestId, toolCallId, toolName, arguments: args } = data as Data & { toolCallId: string; toolName: string }
+    const {
+      requestId,
+      toolCallId,
+      toolName,
+      arguments: args,
+    } = data as Data & { toolCallId: string; toolName: string }
     const handler = this.#tools.get(toolName)
     // A tool that was only declared is the program's to answer.
     if (!handler || this.#calls.has(requestId)) return
@@ -186,8 +191,7 @@ export class Responder {
     )
     try {
       const listed = (await Promise.race([this.#request('tools.getCurrentMetadata', {}), aborted])) as
-        | { tools?: CurrentToolMetadata[] }
-        | undefined
+        { tools?: CurrentToolMetadata[] } | undefined
       return listed?.tools ?? undefined
     } catch {
       return undefined
@@ -201,7 +205,8 @@ export class Responder {
     try {
       const decision = await handler(permissionRequest as never, {
         sessionId: this.#sessionId,
-        managedSettingsEnabled: this.#config.enableManagedSettings === true || this.#config.managedSettings !== undefined,
+        managedSettingsEnabled:
+          this.#config.enableManagedSettings === true || this.#config.managedSettings !== undefined,
       })
       answer =
         decision.kind === 'attributed'
@@ -214,7 +219,10 @@ export class Responder {
     if (!this.#isClosed) await this.#decided(requestId, answer)
   }
 
-  async #decided(requestId: string, answer: { result: { kind: string }; decisionContext?: unknown }): Promise<void> {
+  async #decided(
+    requestId: string,
+    answer: { result: { kind: string }; decisionContext?: unknown },
+  ): Promise<void> {
     try {
       await this.#request('permissions.handlePendingPermissionRequest', { requestId, ...answer })
     } catch {
@@ -238,7 +246,11 @@ export class Responder {
   }
 
   async #runCommand(data: Data): Promise<void> {
-    const { requestId, commandName, command, args } = data as Data & { commandName: string; command: string; args: string }
+    const { requestId, commandName, command, args } = data as Data & {
+      commandName: string
+      command: string
+      args: string
+    }
     const handler = this.#commands.get(commandName)
     let error: string | undefined = handler ? undefined : `Unknown command: ${commandName}`
     try {
@@ -252,7 +264,8 @@ export class Responder {
   async #elicit(data: Data): Promise<void> {
     const handler = this.#config.onElicitationRequest
     if (!handler) return
-    const { requestId, message, requestedSchema, mode, elicitationSource, url } = data as Data & ElicitationContext
+    const { requestId, message, requestedSchema, mode, elicitationSource, url } = data as Data &
+      ElicitationContext
     let result: object = { action: 'cancel' }
     try {
       const context = { sessionId: this.#sessionId, message, requestedSchema, mode, elicitationSource, url }
@@ -264,11 +277,18 @@ export class Responder {
     await this.#reply('ui.handlePendingElicitation', { requestId, result })
   }
 
-  async #askUser(params: { question: string; choices?: string[]; allowFreeform?: boolean }): Promise<unknown> {
+  async #askUser(params: {
+    question: string
+    choices?: string[]
+    allowFreeform?: boolean
+  }): Promise<unknown> {
     if (typeof params.question !== 'string') throw new Error('Invalid user input request payload')
     if (!this.#config.onUserInputRequest) throw new Error('User input requested but no handler registered')
     const { question, choices, allowFreeform } = params
-    return this.#config.onUserInputRequest({ question, choices, allowFreeform }, { sessionId: this.#sessionId })
+    return this.#config.onUserInputRequest(
+      { question, choices, allowFreeform },
+      { sessionId: this.#sessionId },
+    )
   }
 
   async #exitPlanMode(params: {
@@ -283,9 +303,17 @@ export class Responder {
     return handler({ summary, planContent, actions, recommendedAction }, { sessionId: this.#sessionId })
   }
 
-  async #switchMode({ errorCode, retryAfterSeconds }: { errorCode?: string; retryAfterSeconds?: number }): Promise<unknown> {
+  async #switchMode({
+    errorCode,
+    retryAfterSeconds,
+  }: {
+    errorCode?: string
+    retryAfterSeconds?: number
+  }): Promise<unknown> {
     const handler = this.#config.onAutoModeSwitchRequest
-    const response = handler ? await handler({ errorCode, retryAfterSeconds }, { sessionId: this.#sessionId }) : 'no'
+    const response = handler
+      ? await handler({ errorCode, retryAfterSeconds }, { sessionId: this.#sessionId })
+      : 'no'
     return { response }
   }
 

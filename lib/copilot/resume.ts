@@ -53,7 +53,10 @@ export interface SessionSalvage {
 }
 
 /** What a failed resume means: the rule by which `resumeSession` decides. docs/copilot.md has its table. */
-export function classifyResumeError(error: unknown, evidence: ResumeEvidence = { log: 'unknown' }): ResumeJudgement {
+export function classifyResumeError(
+  error: unknown,
+  evidence: ResumeEvidence = { log: 'unknown' },
+): ResumeJudgement {
   checkOptions(
     evidence,
     {
@@ -64,7 +67,10 @@ export function classifyResumeError(error: unknown, evidence: ResumeEvidence = {
     },
     'evidence',
   )
-  const { rpcCode, code, message } = (typeof error === 'object' && error !== null ? error : {}) as Record<string, unknown>
+  const { rpcCode, code, message } = (typeof error === 'object' && error !== null ? error : {}) as Record<
+    string,
+    unknown
+  >
   const number = [rpcCode, code].find((value) => typeof value === 'number') as number | undefined
   const text = typeof message === 'string' ? message : String(error)
   const { log, knownTurns, fallback, agent } = evidence

@@ -39,15 +39,14 @@ export interface InProcessRuntimeConnection {
 }
 
 export type RuntimeConnection =
-  | StdioRuntimeConnection
-  | InProcessRuntimeConnection
-  | TcpRuntimeConnection
-  | UriRuntimeConnection
+  StdioRuntimeConnection | InProcessRuntimeConnection | TcpRuntimeConnection | UriRuntimeConnection
 
 /** The ways to reach a runtime. */
 export const RuntimeConnection = {
   /** A process of ours, over its stdin and stdout. The default. */
-  forStdio(options: { path?: string; args?: readonly string[]; env?: Record<string, string> } = {}): StdioRuntimeConnection {
+  forStdio(
+    options: { path?: string; args?: readonly string[]; env?: Record<string, string> } = {},
+  ): StdioRuntimeConnection {
     return { kind: 'stdio', path: options.path, args: options.args, env: options.env }
   },
 
@@ -80,7 +79,9 @@ export const RuntimeConnection = {
 export function parseAddress(url: string): { host: string; port: number } {
   const rest = url.replace(/^https?:\/\//, '').replace(/\/$/, '')
   const wrong = (): Error =>
-    new Error(`Invalid cliUrl format: ${url}. Expected "host:port", "[ipv6]:port", "http://host:port", or "port"`)
+    new Error(
+      `Invalid cliUrl format: ${url}. Expected "host:port", "[ipv6]:port", "http://host:port", or "port"`,
+    )
   const parsePort = (text: string): number => {
     const port = /^\d+$/.test(text) ? Number(text) : Number.NaN
     if (!(port > 0 && port <= 65535)) throw new Error(`Invalid port in cliUrl: ${url}`)
@@ -138,7 +139,8 @@ export function launchCommand(
   else if (connection.port) args.push('--port', `${connection.port}`)
   if (options.gitHubToken) args.push('--auth-token-env', 'COPILOT_SDK_AUTH_TOKEN')
   if (!options.useLoggedInUser) args.push('--no-auto-login')
-  if (options.sessionIdleTimeoutSeconds > 0) args.push('--session-idle-timeout', `${options.sessionIdleTimeoutSeconds}`)
+  if (options.sessionIdleTimeoutSeconds > 0)
+    args.push('--session-idle-timeout', `${options.sessionIdleTimeoutSeconds}`)
   if (options.enableRemoteSessions) args.push('--remote')
   const isScript = /\.[cm]?js$/.test(path)
   return isScript ? { command: process.execPath, args: [path, ...args] } : { command: path, args }

@@ -10,7 +10,13 @@ import {
   type TypedSessionEventHandler,
 } from './event'
 import { type SessionFactoryApi, factoryApi } from './factory'
-import type { AutoTier, ModelSwitchAutoTierResult, OpenCanvasInstance, ReasoningSummary, SessionRpc } from './generated'
+import type {
+  AutoTier,
+  ModelSwitchAutoTierResult,
+  OpenCanvasInstance,
+  ReasoningSummary,
+  SessionRpc,
+} from './generated'
 import type { Link } from './link'
 import { type MessageOptions, type SendAndWaitOptions, type TraceContextProvider, traceOf } from './message'
 import type { ContextTier, ModelCapabilitiesOverride, ReasoningEffort } from './model'
@@ -71,7 +77,12 @@ export class CopilotSession {
   #disconnecting: Promise<void> | undefined
 
   /** @internal */
-  constructor(owner: SessionOwner, link: Link, sessionId: string, config: SessionConfig & ResumeSessionConfig) {
+  constructor(
+    owner: SessionOwner,
+    link: Link,
+    sessionId: string,
+    config: SessionConfig & ResumeSessionConfig,
+  ) {
     this.#owner = owner
     this.sessionId = sessionId
     this.#link = link
@@ -83,7 +94,9 @@ export class CopilotSession {
 
   /** Methods of the session by path: `session.rpc.model.getCurrent()` is the request "session.model.getCurrent". */
   get rpc(): SessionRpc {
-    this.#rpc ??= rpcTree<SessionRpc>((method, params) => this.#request(`session.${method}`, params as object))
+    this.#rpc ??= rpcTree<SessionRpc>((method, params) =>
+      this.#request(`session.${method}`, params as object),
+    )
     return this.#rpc
   }
 
@@ -140,7 +153,8 @@ export class CopilotSession {
     const options = typeof timeout === 'object' && timeout !== null ? timeout : { timeoutMs: timeout }
     checkOptions(options, turnOptions)
     const { signal } = options
-    const aborted = () => new SheepdogError('SESSION_ABORTED', 'The turn was aborted by its signal', {}, signal?.reason)
+    const aborted = () =>
+      new SheepdogError('SESSION_ABORTED', 'The turn was aborted by its signal', {}, signal?.reason)
     if (signal?.aborted) throw aborted()
     const params = await this.#prepare(message)
     if (signal?.aborted) throw aborted()
@@ -154,9 +168,14 @@ export class CopilotSession {
         waitForTasks: options.waitForTasks ?? false,
         steering: params.mode === 'immediate',
       }
-      const answer = await this.#link.sendAndWait<AssistantMessageEvent | null>(this.#key, params, spec, (start) => {
-        abort = start
-      })
+      const answer = await this.#link.sendAndWait<AssistantMessageEvent | null>(
+        this.#key,
+        params,
+        spec,
+        (start) => {
+          abort = start
+        },
+      )
       return answer ?? undefined
     } finally {
       signal?.removeEventListener('abort', onAbort)
@@ -168,7 +187,10 @@ export class CopilotSession {
    * as they are. Events that nobody subscribed to never reach JavaScript.
    */
   on<K extends SessionEventType>(eventType: K, handler: TypedSessionEventHandler<K>): () => void
-  on(eventType: string, handler: (event: { type: string; data: unknown; [field: string]: unknown }) => void): () => void
+  on(
+    eventType: string,
+    handler: (event: { type: string; data: unknown; [field: string]: unknown }) => void,
+  ): () => void
   on(handler: SessionEventHandler): () => void
   on(first: string | SessionEventHandler, handler?: (event: never) => void): () => void {
     if (typeof first === 'string' && handler) return this.#handlers.add(first, handler)
@@ -207,7 +229,10 @@ export class CopilotSession {
   }
 
   /** Writes a line into the session's timeline. */
-  async log(message: string, options?: { level?: 'info' | 'warning' | 'error'; ephemeral?: boolean }): Promise<void> {
+  async log(
+    message: string,
+    options?: { level?: 'info' | 'warning' | 'error'; ephemeral?: boolean },
+  ): Promise<void> {
     await this.#request('session.log', { message, ...options })
   }
 
@@ -235,7 +260,9 @@ export class CopilotSession {
     let answer: { success?: boolean; error?: string } = {}
     for (let attempt = 0; attempt < 2 && answer.success !== true; attempt++) {
       try {
-        answer = (await this.#request<typeof answer | null>('session.detach', {}, timeoutMs)) ?? { success: true }
+        answer = (await this.#request<typeof answer | null>('session.detach', {}, timeoutMs)) ?? {
+          success: true,
+        }
       } catch (error) {
         if ((error as SheepdogError).rpcCode !== -32601) throw error
         // Older runtimes know it by another name, and say nothing.
@@ -263,7 +290,11 @@ export class CopilotSession {
 
   /** @internal Takes over the answer of `session.create` or `session.resume`. */
   opened(
-    answer: { workspacePath?: string; capabilities?: SessionCapabilities; openCanvases?: OpenCanvasInstance[] },
+    answer: {
+      workspacePath?: string
+      capabilities?: SessionCapabilities
+      openCanvases?: OpenCanvasInstance[]
+    },
     resumed?: ResumeOutcome,
     reason?: string,
   ): void {
@@ -292,7 +323,8 @@ export class CopilotSession {
 
   /** @internal */
   onEvent(event: { type: string; data: never }): void {
-    if (event.type === 'capabilities.changed') this.#capabilities = { ...this.#capabilities, ...(event.data as object) }
+    if (event.type === 'capabilities.changed')
+      this.#capabilities = { ...this.#capabilities, ...(event.data as object) }
     if (!this.#isSuperseded) this.#responder.onEvent(event.type, event.data)
     this.#handlers.dispatch(event)
   }

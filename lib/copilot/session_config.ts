@@ -1,11 +1,33 @@
 // A session's configuration, and how it goes over the wire.
 import type { Canvas } from './canvas'
 import type { SessionEventHandler } from './event'
-import type { GitHubTokenAcquireRequest, GitHubTokenAcquireResult, OpenCanvasInstance, ReasoningSummary, RemoteSessionMode, SessionLimitsConfig } from './generated'
+import type {
+  GitHubTokenAcquireRequest,
+  GitHubTokenAcquireResult,
+  OpenCanvasInstance,
+  ReasoningSummary,
+  RemoteSessionMode,
+  SessionLimitsConfig,
+} from './generated'
 import type { SessionHooks } from './hook'
-import { type CapiSessionOptions, type ContextTier, type ModelCapabilitiesOverride, type NamedProviderConfig, type ProviderConfig, type ProviderModelConfig, type ReasoningEffort, splitProviders } from './model'
+import {
+  type CapiSessionOptions,
+  type ContextTier,
+  type ModelCapabilitiesOverride,
+  type NamedProviderConfig,
+  type ProviderConfig,
+  type ProviderModelConfig,
+  type ReasoningEffort,
+  splitProviders,
+} from './model'
 import type { PermissionHandler } from './permission'
-import type { AutoModeSwitchHandler, ElicitationHandler, ExitPlanModeHandler, McpAuthHandler, UserInputHandler } from './question'
+import type {
+  AutoModeSwitchHandler,
+  ElicitationHandler,
+  ExitPlanModeHandler,
+  McpAuthHandler,
+  UserInputHandler,
+} from './question'
 import type { CopilotSession } from './session'
 import type { SessionFsProvider } from './session_fs'
 import { type SystemMessageConfig, forEmptyMode, splitSystemMessage } from './system_message'
@@ -373,7 +395,10 @@ export function toWireResume(config: ResumeSessionConfig): Record<string, unknow
 }
 
 /** Options that go over after the session is open (`session.options.update`); undefined when there are none. */
-export function toWireOptions(config: SessionConfigBase, isEmptyMode: boolean): Record<string, unknown> | undefined {
+export function toWireOptions(
+  config: SessionConfigBase,
+  isEmptyMode: boolean,
+): Record<string, unknown> | undefined {
   const patch: Record<string, unknown> = {
     skipCustomInstructions: config.skipCustomInstructions ?? (isEmptyMode ? true : undefined),
     customAgentsLocalOnly: config.customAgentsLocalOnly ?? (isEmptyMode ? true : undefined),

@@ -81,7 +81,10 @@ interface PathParams {
 export function createSessionFsAdapter(provider: SessionFsProvider) {
   const fault = (error: unknown) => {
     const { code, message } = error as { code?: string; message?: string }
-    return { code: code === 'ENOENT' ? ('ENOENT' as const) : ('UNKNOWN' as const), message: message ?? String(error) }
+    return {
+      code: code === 'ENOENT' ? ('ENOENT' as const) : ('UNKNOWN' as const),
+      message: message ?? String(error),
+    }
   }
   /** Nothing when it worked, else the fault. */
   const doing = async (operation: () => Promise<void>) => {
@@ -92,7 +95,10 @@ export function createSessionFsAdapter(provider: SessionFsProvider) {
       return fault(error)
     }
   }
-  const getting = async <T, F>(operation: () => Promise<T>, failed: (error: ReturnType<typeof fault>) => F) => {
+  const getting = async <T, F>(
+    operation: () => Promise<T>,
+    failed: (error: ReturnType<typeof fault>) => F,
+  ) => {
     try {
       return await operation()
     } catch (error) {
@@ -142,7 +148,11 @@ export function createSessionFsAdapter(provider: SessionFsProvider) {
       doing(() => provider.rm(path, recursive ?? false, force ?? false)),
     rename: ({ src, dest }: Pick<PathParams, 'src' | 'dest'>) => doing(() => provider.rename(src, dest)),
     sqliteQuery: async ({ queryType, query, params }: SessionFsSqliteStatement) =>
-      (await sqlite().query(queryType, query, definedOnly(params))) ?? { rows: [], columns: [], rowsAffected: 0 },
+      (await sqlite().query(queryType, query, definedOnly(params))) ?? {
+        rows: [],
+        columns: [],
+        rowsAffected: 0,
+      },
     sqliteTransaction: async ({ statements }: { statements: SessionFsSqliteStatement[] }) => {
       const failed = (errorClass: SessionFsSqliteTransactionErrorClass, message: string) => ({
         results: [] as SessionFsSqliteQueryResult[],
@@ -155,7 +165,10 @@ export function createSessionFsAdapter(provider: SessionFsProvider) {
         return { results: (await transaction(prepared)).map((result) => ({ ...result })) }
       } catch (error) {
         const isKnown = error instanceof SessionFsSqliteTransactionFailure
-        return failed(isKnown ? error.errorClass : 'fatal', error instanceof Error ? error.message : String(error))
+        return failed(
+          isKnown ? error.errorClass : 'fatal',
+          error instanceof Error ? error.message : String(error),
+        )
       }
     },
     sqliteExists: async () => ({ exists: await sqlite().exists() }),

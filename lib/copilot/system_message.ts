@@ -32,7 +32,8 @@ export const SYSTEM_MESSAGE_SECTIONS: Record<SystemMessageSection, { description
 
 /** A transform that throws leaves its section as it was. */
 export type SectionTransformFn = (currentContent: string) => string | Promise<string>
-export type SectionOverrideAction = 'replace' | 'remove' | 'append' | 'prepend' | 'preserve' | SectionTransformFn
+export type SectionOverrideAction =
+  'replace' | 'remove' | 'append' | 'prepend' | 'preserve' | SectionTransformFn
 export interface SectionOverride {
   action: SectionOverrideAction
   content?: string
@@ -50,7 +51,8 @@ export interface SystemMessageCustomizeConfig {
   sections?: Partial<Record<SystemMessageSection, SectionOverride>>
   content?: string
 }
-export type SystemMessageConfig = SystemMessageAppendConfig | SystemMessageReplaceConfig | SystemMessageCustomizeConfig
+export type SystemMessageConfig =
+  SystemMessageAppendConfig | SystemMessageReplaceConfig | SystemMessageCustomizeConfig
 
 export type SectionTransforms = Map<string, SectionTransformFn>
 

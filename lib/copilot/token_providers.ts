@@ -47,7 +47,8 @@ export class TokenProviders {
 
   async acquire(request: GitHubTokenAcquireRequest): Promise<unknown> {
     const found = this.#registrations.get(request.registrationId)
-    if (!found) throw new Error(`No GitHub token provider registered for registration ID "${request.registrationId}"`)
+    if (!found)
+      throw new Error(`No GitHub token provider registered for registration ID "${request.registrationId}"`)
     const { host, reason } = request
     return found.provider({ host, reason, sessionId: request.sessionId ?? found.sessionId })
   }

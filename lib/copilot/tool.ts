@@ -41,7 +41,10 @@ export interface ToolInvocation {
   signal?: AbortSignal
 }
 
-export type ToolHandler<TArgs = unknown> = (args: TArgs, invocation: ToolInvocation) => Promise<unknown> | unknown
+export type ToolHandler<TArgs = unknown> = (
+  args: TArgs,
+  invocation: ToolInvocation,
+) => Promise<unknown> | unknown
 
 /** A schema library's object that knows its JSON Schema (zod 4). */
 export interface ZodSchema<T = unknown> {
@@ -78,14 +81,24 @@ export function toJsonSchema(parameters: Tool['parameters']): unknown {
   return typeof schema?.toJSONSchema === 'function' ? schema.toJSONSchema() : schema
 }
 
-const resultTypes: unknown[] = ['success', 'failure', 'rejected', 'denied', 'timeout'] satisfies ToolResultType[]
+const resultTypes: unknown[] = [
+  'success',
+  'failure',
+  'rejected',
+  'denied',
+  'timeout',
+] satisfies ToolResultType[]
 
 /** What a handler returned, as the runtime takes it. */
 export function toToolResult(value: unknown): ToolResult {
   if (value === null || value === undefined) return ''
   if (typeof value === 'string') return value
   const result = value as Partial<ToolResultObject>
-  if (typeof value === 'object' && typeof result.textResultForLlm === 'string' && resultTypes.includes(result.resultType)) {
+  if (
+    typeof value === 'object' &&
+    typeof result.textResultForLlm === 'string' &&
+    resultTypes.includes(result.resultType)
+  ) {
     return value as ToolResultObject
   }
   return JSON.stringify(value) ?? ''
@@ -97,7 +110,10 @@ type McpContent =
   | { type: 'resource'; resource: { uri: string; mimeType?: string; text?: string; blob?: string } }
 
 /** An MCP server's tool result as one of the agent's. */
-export function convertMcpCallToolResult(callResult: { content: McpContent[]; isError?: boolean }): ToolResultObject {
+export function convertMcpCallToolResult(callResult: {
+  content: McpContent[]
+  isError?: boolean
+}): ToolResultObject {
   const texts: string[] = []
   const binaries: ToolBinaryResult[] = []
   for (const block of callResult.content) {

@@ -219,7 +219,10 @@ struct Text {
 
 impl Text {
     fn new(message: &str) -> Self {
-        let mut unquoted = without_quotes(&message.to_lowercase());
+        let lower = message.to_lowercase();
+        // The runtime shows the line that it could not read, which may say anything.
+        let said = lower.find(". event: ").map_or(lower.as_str(), |excerpt| &lower[..excerpt]);
+        let mut unquoted = without_quotes(said);
         // The id that is not found may be any word.
         for marker in ["session not found:", "sessionid:", "session id:", "session not found for"] {
             if let Some(start) = unquoted.find(marker) {

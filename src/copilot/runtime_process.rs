@@ -217,7 +217,8 @@ impl ByteSource for StdoutSource {
     async fn next(&mut self) -> io::Result<Option<Bytes>> {
         loop {
             match self.chunks.next().await {
-                Some((Stream::Stdout, bytes)) => return Ok(Some(bytes)),
+                // An empty chunk is the stream's end.
+                Some((Stream::Stdout, bytes)) => return Ok((!bytes.is_empty()).then_some(bytes)),
                 Some((Stream::Stderr, bytes)) => self.stderr.push(&bytes),
                 None => return Ok(None),
             }

@@ -3,7 +3,7 @@
 //! State is changed under one short lock per session: by the reader (events), by the host (sends), and by one task per turn
 //! that wakes for its clocks. The lock is never held across a call into the connection.
 
-use super::outbox::Outbox;
+use super::outbox::{Filter, Outbox};
 use super::session_event::{EventHead, TurnEvent};
 use super::turn_state::{TurnEnd, TurnId, Turns};
 use crate::error::Error;
@@ -28,14 +28,15 @@ pub struct Session {
     pub id: String,
     /// Names the session to the host.
     pub key: u32,
+    filter: Arc<Filter>,
     state: Mutex<SessionState>,
     began: Instant,
 }
 
 #[derive(Default)]
 struct SessionState {
-    wants_all: bool,
-    wanted: HashSet<String>,
+    /// The types of events so far: one string for all events of a type.
+    kinds: HashSet<Arc<str>>,
     turns: Turns,
     waiting: Vec<Arc<TurnHandle>>,
     sends: VecDeque<Send>,
@@ -53,6 +54,19 @@ struct SessionState {
 }
 
 impl SessionState {
+    const MAX_KINDS: usize = 1024;
+
+    fn intern(&mut self, kind: &str) -> Arc<str> {
+        if let Some(known) = self.kinds.get(kind) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = kind.into();
+        if self.kinds.len() < Self::MAX_KINDS {
+            self.kinds.insert(Arc::clone(&new));
+        }
+        new
+    }
+
     fn is_busy(&self) -> bool {
         self.active || self.sending || !self.turns.is_empty() || !self.sends.is_empty()
     }
@@ -116,8 +130,13 @@ pub enum TurnLook {
 impl Sessions {
     /// Makes a session known. One that is open under the same id goes on beside it, until it is closed.
     pub fn open(&self, id: &str, key: u32) -> Arc<Session> {
-        let session =
-            Arc::new(Session { id: id.to_owned(), key, state: Mutex::default(), began: Instant::now() });
+        let session = Arc::new(Session {
+            id: id.to_owned(),
+            key,
+            filter: Arc::default(),
+            state: Mutex::default(),
+            began: Instant::now(),
+        });
         lock(&self.by_id).entry(id.to_owned()).or_default().push(Arc::clone(&session));
         session
     }
@@ -157,9 +176,7 @@ impl Session {
 
     /// Which events go to the host.
     pub fn want(&self, all: bool, kinds: impl IntoIterator<Item = String>) {
-        let mut state = lock(&self.state);
-        state.wants_all = all;
-        state.wanted = kinds.into_iter().collect();
+        self.filter.set(all, kinds);
     }
 
     /// How many messages the server took from this object.
@@ -173,7 +190,7 @@ impl Session {
         state.last_event_at = now;
         state.last_event.clear();
         state.last_event.push_str(&event.kind);
-        let is_wanted = state.wants_all || state.wanted.contains(&*event.kind);
+        let kind = state.intern(&event.kind);
         let mut wakes = false;
         if !state.turns.is_empty() || event.kind == "session.idle" {
             let event = event.turn_event();
@@ -186,10 +203,8 @@ impl Session {
             }
         }
         let waiting = if wakes { state.waiting.clone() } else { Vec::new() };
-        if is_wanted {
-            // Under the lock: the host hears of the event before it hears of the turn that it ends.
-            outbox.push_event(self.key, event.raw);
-        }
+        // Under the lock: the host hears of the event before it hears of the turn that it ends.
+        outbox.push_event(self.key, &self.filter, &kind, event.raw);
         drop(state);
         waiting.iter().for_each(|turn| turn.wake.notify_one());
     }
