@@ -11,7 +11,7 @@
 //!
 //! | item | means |
 //! |---|---|
-//! | `[0, session, event]` | an event of a session that somebody subscribed to |
+//! | `[0, session, notification]` | an event of a session that somebody subscribed to, within its notification |
 //! | `[1, call, result]` | a call succeeded |
 //! | `[2, call, fault]` | a call failed |
 //! | `[3, id, method, params]` | the peer asks |
@@ -115,7 +115,7 @@ impl Outbox {
         self.push(Item { text, event: None, ends_batch: false });
     }
 
-    /// `event` is JSON text.
+    /// The whole notification of an event, JSON text: to take it apart would cost more than to let it go over.
     pub fn push_event(&self, session: u32, filter: &Arc<Filter>, kind: &Arc<str>, event: &str) {
         let mut text = String::with_capacity(event.len() + 16);
         // Writing to a String has no way to fail.
