@@ -165,7 +165,7 @@ export class Link {
   /** Takes batch after batch; the loop turns between two of them, and what was awaited goes on before the next. */
   async #pump(): Promise<void> {
     for (let batch = this.#native.take(); batch !== null; batch = this.#native.take()) {
-      for (const item of JSON.parse(batch) as Item[]) {
+      for (const item of parseBatch(batch)) {
         this.#deliver(item)
         for (let tick = 0; tick < TICKS_BETWEEN_EVENTS; tick++) await undefined
       }
@@ -202,6 +202,15 @@ export class Link {
     const found = this.#calls.get(call)
     this.#calls.delete(call)
     return found
+  }
+}
+
+function parseBatch(batch: string): Item[] {
+  try {
+    return JSON.parse(batch) as Item[]
+  } catch {
+    // The core passes on nothing that it could not read; were it to happen, the items after it must still come.
+    return []
   }
 }
 
