@@ -40,7 +40,7 @@ interface Call {
 }
 
 /** Turns of the microtask queue between two events: what awaits one event may subscribe to the next. */
-const TICKS_BETWEEN_EVENTS = 6
+const TICKS_BETWEEN_EVENTS = 4
 
 export class Link {
   readonly #native: InstanceType<typeof native.CopilotLink>
