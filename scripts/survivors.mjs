@@ -8,7 +8,8 @@ import { fail, prepare, root } from './setup.mjs'
 
 const { values } = parseArgs({ options: { repetitions: { type: 'string' }, only: { type: 'string' } } })
 const repetitions = Number(values.repetitions ?? 5)
-if (process.platform !== 'linux') fail('the guard is for Linux: on macOS runs are held by their process group')
+if (process.platform !== 'linux')
+  fail('the guard is for Linux: on macOS runs are held by their process group')
 
 prepare({ debug: true })
 const program = buildBehaviours(join(root, 'target', 'survivors'))
@@ -33,10 +34,13 @@ for (const behaviour of behaviours.filter((name) => names.some((end) => isWanted
   console.log(row(behaviour, cells))
 }
 for (const { behaviour, end, ms } of times) {
-  console.log(`${behaviour}, ${end}: the last process was seen dead after ${ms.toFixed(1)} ms (median; looking takes a part of it)`)
+  console.log(
+    `${behaviour}, ${end}: the last process was seen dead after ${ms.toFixed(1)} ms (median; looking takes a part of it)`,
+  )
 }
 for (const problem of problems) console.log(`unexpected: ${problem}`)
-if (survivors > 0 || problems.length > 0) fail(`${survivors} processes survived, ${problems.length} unexpected ends`)
+if (survivors > 0 || problems.length > 0)
+  fail(`${survivors} processes survived, ${problems.length} unexpected ends`)
 console.log('nobody survived')
 
 function row(head, cells) {
