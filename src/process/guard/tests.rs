@@ -362,6 +362,21 @@ async fn signals_that_ask_a_guard_to_end_or_stop_do_nothing() {
     assert_eq!(toll.left, 0);
 }
 
+#[tokio::test]
+async fn guards_that_were_stopped_are_woken_by_a_kill() {
+    let mut process = start_sh("setsid sleep 60 & echo $!; echo $PPID; exec sleep 60").await;
+    let pids = read_pids(&process, 2);
+    for guard in [process.lifeline.guard_pid() as i32, pids[1]] {
+        kill(Pid::from_raw(guard), Signal::SIGSTOP).unwrap();
+    }
+    let began = Instant::now();
+    process.lifeline.kill();
+    let (_, toll) = end(&mut process).await;
+    assert_eq!((toll.strays_killed, toll.left), (1, 0));
+    assert!(!is_alive(pids[0]));
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+}
+
 #[test]
 fn a_guard_refuses_what_is_no_request_of_its_version_and_ends() {
     let (mut lifeline, guards_end) = UnixStream::pair().unwrap();
