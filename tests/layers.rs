@@ -65,6 +65,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("napi_derive", &["binding"]),
     ("reqwest", &["http"]),
     ("rustls", &["http"]),
+    ("rustls_native_certs", &["http"]),
+    ("webpki_roots", &["http"]),
     ("httpdate", &["retry", "http", "model"]),
     ("jsonschema", &["model"]),
     ("base64", &["http", "runtime"]),

@@ -126,5 +126,5 @@ impl BodyReader {
 }
 
 #[cfg(test)]
-#[path = "body_test.rs"]
+#[path = "tests/body.rs"]
 mod tests;

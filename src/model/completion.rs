@@ -239,5 +239,5 @@ fn usage_of(usage: &Value) -> Usage {
 }
 
 #[cfg(test)]
-#[path = "completion_test.rs"]
+#[path = "tests/completion.rs"]
 mod tests;

@@ -11,6 +11,7 @@
 //! Everything that decides is PURE: [`CompletionRequest`] makes the request, `body` and [`Completion`] read what comes back
 //! in any pieces, [`Failure::verdict`] says what a failure means, [`Schema`] finds and checks structured answers.
 
+mod abort;
 mod body;
 mod client;
 mod completion;
@@ -20,6 +21,7 @@ mod repair;
 mod request;
 mod schema;
 
+pub use abort::AbortSwitch;
 pub use client::{complete, shared_client};
 pub use completion::{Completion, Malformed, ServerError, ToolCall, Usage};
 pub use described::{ErrorLayer, classify_described};

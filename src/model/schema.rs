@@ -186,5 +186,5 @@ fn mended(text: &str) -> Vec<Value> {
 }
 
 #[cfg(test)]
-#[path = "schema_test.rs"]
+#[path = "tests/schema.rs"]
 mod tests;
