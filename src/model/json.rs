@@ -89,6 +89,11 @@ mod tests {
         }
 
         #[test]
+        fn every_number_is_read_exactly(number in any::<f64>().prop_filter("JSON has no others", |number| number.is_finite())) {
+            prop_assert_eq!(parse_json(&format!("{number:?}")).unwrap().as_f64(), Some(number));
+        }
+
+        #[test]
         fn every_string_of_javascript_is_read(units in prop::collection::vec(prop_oneof![0xd7f0u16..0xe010, any::<u16>()], 0..20)) {
             let escaped: String = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
             prop_assert_eq!(text(&format!("\"{escaped}\"")).unwrap(), String::from_utf16_lossy(&units));
