@@ -108,9 +108,12 @@ function openView(label, idleTimeoutMs) {
       for (const [word, words] of shown) show(word, words)
       live?.draw()
     },
-    onCutOff({ code, message }) {
+    onCutOff({ code, message, idleTimeoutMs }) {
       if (lines.rest()) show('says', `${lines.rest()} ...`)
-      show(code === 'PROCESS_IDLE' ? 'watchdog' : 'stopped', message)
+      const silent =
+        code === 'PROCESS_IDLE' &&
+        `silent for ${showDuration(idleTimeoutMs)}: killed, with all that it started`
+      show('stopped', silent || message)
     },
     close: () => live?.close(),
   }
