@@ -84,6 +84,8 @@ type Terminal = Pick<NodeJS.WriteStream, 'write' | 'columns' | 'on' | 'off' | 'i
 
 const tickMs = 500
 const usualColumns = 80
+/** Stay empty: a terminal may wrap when its last column is filled, and it echoes "^C" behind the line. */
+const freeColumns = 3
 
 export class LiveLine {
   readonly state: LiveState
@@ -91,6 +93,7 @@ export class LiveLine {
   readonly #colour: boolean
   readonly #onResize = () => this.draw()
   #drawnColumns = 0
+  #closed = false
   #timer: NodeJS.Timeout | undefined
 
   /** A live line where there is a terminal that can show one, else undefined. It begins with the first `draw`. */
@@ -105,12 +108,12 @@ export class LiveLine {
   }
 
   draw(): void {
+    if (this.#closed) return
     if (!this.#timer) {
       this.#timer = setInterval(() => this.draw(), tickMs).unref()
       this.#terminal.on('resize', this.#onResize)
     }
-    // The last column stays free: a terminal may wrap as soon as it is filled.
-    const columns = (this.#terminal.columns || usualColumns) - 1
+    const columns = (this.#terminal.columns || usualColumns) - freeColumns
     const nowMs = performance.now()
     this.#terminal.write(this.#erase() + renderLive(this.state, nowMs, columns, this.#colour))
     this.#drawnColumns = displayWidth(renderLive(this.state, nowMs, columns))
@@ -126,6 +129,7 @@ export class LiveLine {
   /** For good. */
   close(): void {
     this.clear()
+    this.#closed = true
     clearInterval(this.#timer)
     this.#terminal.off('resize', this.#onResize)
   }

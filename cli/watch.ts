@@ -53,7 +53,7 @@ export async function watch(command: string, args: string[], options: WatchOptio
     for await (const batch of child.lineBatches()) {
       ended.lines += batch.lines.length
       const text = json ? jsonLines(batch) : `${batch.lines.join('\n')}\n`
-      if (live) note(live, batch, text)
+      if (live) note(live, batch)
       await output.write(json ? 'stdout' : batch.stream, text)
     }
   } catch {
@@ -77,11 +77,11 @@ export async function watch(command: string, args: string[], options: WatchOptio
   return { ...ended, status }
 }
 
-function note(live: LiveLine, batch: LineBatch, text: string): void {
+function note(live: LiveLine, batch: LineBatch): void {
   live.state.lastMs = performance.now()
   live.state.last = batch.lines.findLast((line) => line.trim() !== '') ?? live.state.last
   live.state.lines += batch.lines.length
-  live.state.bytes += text.length
+  for (const line of batch.lines) live.state.bytes += Buffer.byteLength(line) + 1
 }
 
 function jsonLines({ stream, lines }: LineBatch): string {
