@@ -230,6 +230,25 @@ async fn the_guards_hold_none_of_the_hosts_descriptors_nor_the_programs_pipes() 
 }
 
 #[tokio::test]
+async fn the_program_keeps_the_hosts_niceness_and_its_turns() {
+    let mut process = start_sh("cat /proc/self/stat; cat /proc/self/sched").await;
+    end(&mut process).await;
+    let nice = |stat: &str| stat.rsplit_once(") ").unwrap().1.split(' ').nth(16).unwrap().to_owned();
+    let own = fs::read_to_string("/proc/thread-self/stat").unwrap();
+    let text = output(process);
+    let (stat, sched) = text.split_once('\n').unwrap();
+    assert_eq!(nice(stat), nice(&own));
+    // Where the kernel tells the length of turns, the program's is the common one.
+    let turn = |sched: &str| {
+        sched
+            .lines()
+            .find(|line| line.starts_with("se.slice"))
+            .map(|line| line.split(':').nth(1).unwrap().trim().to_owned())
+    };
+    assert_eq!(turn(sched), turn(&fs::read_to_string("/proc/thread-self/sched").unwrap_or_default()));
+}
+
+#[tokio::test]
 async fn strays_are_killed_and_counted_when_the_program_ends() {
     let mut process =
         start_sh("sleep 60 & setsid sleep 60 & (setsid sleep 60 &) ; true & wait $!; echo $$").await;
