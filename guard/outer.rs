@@ -157,10 +157,11 @@ fn finish(status: i32, reaped: Reaped, mut children: Children, watch: Watch, cgr
 
 /// The inner guard is dead, or about to be.
 fn take_over(mut children: Children, watch: Watch, cgroup: *const Cgroup) -> ! {
-    // SAFETY: the mapping lives as long as this process; volatile, because another process wrote it.
-    let cgroup = unsafe { cgroup.read_volatile() };
-    children.kill_all(watch.children, false, &cgroup);
+    // SAFETY: the mapping lives as long as this process. Another process wrote it, but not any more; the address came from
+    // the kernel, so the compiler assumes that each system call may have changed what is there.
+    let cgroup = unsafe { &*cgroup };
+    children.kill_all(watch.children, false, cgroup);
     say(&Frame::new(FRAME_LOST, ORIGIN_OUTER).u32(children.killed).u32(children.rounds).u32(children.left));
-    program::remove_cgroup(&cgroup);
+    program::remove_cgroup(cgroup);
     syscall::exit(2)
 }
