@@ -6,5 +6,6 @@
 
 pub mod delivery;
 pub mod error;
+pub mod model;
 pub mod process;
 pub mod promise;

@@ -99,8 +99,9 @@ fn finish(
     outcome: Outcome,
 ) {
     let outcome = Arc::new(outcome);
-    commands.close();
+    // In this order: who finds the queue closed finds the outcome.
     shared.set_outcome(outcome.clone());
+    commands.close();
     while let Ok(command) = commands.try_recv() {
         early.push(command);
     }
@@ -116,7 +117,9 @@ pub(super) fn replay(outcome: &Outcome, sink: &mut dyn Sink) {
     if let Some(result) = &outcome.result {
         for (stream, text) in [(Stream::Stdout, &result.stdout), (Stream::Stderr, &result.stderr)] {
             if sink.takes(stream) {
-                let _ = sink.push(stream, text.as_bytes());
+                if !text.is_empty() {
+                    let _ = sink.push(stream, text.as_bytes());
+                }
                 sink.end(stream);
             }
         }
@@ -238,7 +241,7 @@ impl Runner {
             }
             // What was left out meanwhile can't be given any more; the bounded text says so in a line of its own.
             let kept = output.keep.whole().unwrap_or_else(|| output.keep.clone().into_text().into_bytes());
-            if sink.push(stream, &kept).is_err() {
+            if !kept.is_empty() && sink.push(stream, &kept).is_err() {
                 too_long = Some(stream);
             }
             if output.pipe.is_none() {
@@ -260,7 +263,7 @@ impl Runner {
             }
             TreeEvent::Lost { strays_killed } => {
                 let now = Instant::now();
-                self.watchdog.on_stop(StopReason::Lost, now);
+                self.watchdog.on_lost();
                 self.exited.get_or_insert(now);
                 self.end = Some(End { status: None, usage: Usage::default(), strays_killed });
                 self.pump(PIPE_BYTES / READ_BYTES);
