@@ -14,11 +14,11 @@ export async function interleave(scenario, plan, program) {
     // Forwards and backwards in turn: nobody always follows the same neighbour.
     const order = round % 2 === 0 ? plan.contenders : [...plan.contenders].reverse()
     for (const parameters of order) {
-      process.stderr.write(`\r\x1b[K  round ${round + 1} of ${plan.rounds}: ${parameters.name}`)
+      progress(`  round ${round + 1} of ${plan.rounds}: ${parameters.name}`)
       samples.get(parameters.name).push(await measure(scenario, parameters, program))
     }
   }
-  process.stderr.write('\r\x1b[K')
+  progress('')
   return Object.fromEntries([...samples].map(([name, list]) => [name, medians(list)]))
 }
 
@@ -55,4 +55,9 @@ export function median(values) {
 export function percentile(values, share) {
   const sorted = [...values].sort((left, right) => left - right)
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)]
+}
+
+/** A line that replaces itself; nothing where nobody looks. */
+function progress(text) {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`)
 }

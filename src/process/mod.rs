@@ -26,6 +26,7 @@ mod runner;
 mod sink;
 mod spec;
 mod stdin;
+mod text;
 mod watchdog;
 
 pub use handle::{Process, WeakProcess, spawn};
@@ -38,3 +39,4 @@ pub use spec::{
     StopReason, Strays, Stream, Usage,
 };
 pub use stdin::StdinWriter;
+pub use text::Text;
