@@ -5,7 +5,7 @@
 //! - `paced LINES_A_SECOND SECONDS LINE_BYTES`: a JSON line at a time.
 //! - `quiet AT_NANOSECONDS`: prints a line at once and one at that moment of the monotonic clock, then is silent. Lines are
 //!   the moment they were printed at.
-//! - `observe`: pids come by stdin, one a line; prints `PID NANOSECONDS` when one has died.
+//! - `observe`: pids come by stdin, one a line; prints when each of them died, `PID NANOSECONDS`, once all have.
 
 use std::io::{self, BufRead, Write};
 use std::thread::sleep;
@@ -45,7 +45,9 @@ fn now() -> u64 {
 
 /// A JSON line of exactly so many bytes, its end counted.
 fn line(kind: &str, bytes: usize) -> Vec<u8> {
-    let start = format!("{{\"type\":\"{kind}\",\"session_id\":\"0f8fad5b-d9cd\",\"index\":4711,\"delta\":{{\"text\":\"");
+    let start = format!(
+        "{{\"type\":\"{kind}\",\"session_id\":\"0f8fad5b-d9cd\",\"index\":4711,\"delta\":{{\"text\":\""
+    );
     let end = "\"}}\n";
     let words = "the quick brown fox jumps over the lazy dog, ".bytes().cycle();
     let filler = words.take(bytes.saturating_sub(start.len() + end.len()));
@@ -96,18 +98,19 @@ fn quiet(at: u64) -> io::Result<()> {
 fn observe() -> io::Result<()> {
     let mut watched = Vec::new();
     let mut pids = Vec::new();
+    // Kept to the end: whoever reads this may be busy, and a full pipe would hold the next observation up.
+    let mut deaths = Vec::new();
     for pid in io::stdin().lock().lines() {
         let pid: i64 = pid?.parse().map_err(io::Error::other)?;
         // SAFETY: the call takes two integers and gives a descriptor.
         let descriptor = unsafe { syscall(SYS_PIDFD_OPEN, pid, 0_i64) } as i32;
         if descriptor < 0 {
-            println!("{pid} 0");
+            deaths.push((pid, 0));
             continue;
         }
         watched.push(PollFd { descriptor, events: POLLIN, returned: 0 });
         pids.push(pid);
     }
-    let mut output = io::stdout().lock();
     while !watched.is_empty() {
         // SAFETY: the pointer and the count are the vector's.
         unsafe { poll(watched.as_mut_ptr(), watched.len() as u64, -1) };
@@ -120,10 +123,11 @@ fn observe() -> io::Result<()> {
             }
             // SAFETY: the descriptor is open, and leaves the list with this.
             unsafe { close(watched.swap_remove(index).descriptor) };
-            writeln!(output, "{} {moment}", pids.swap_remove(index))?;
+            deaths.push((pids.swap_remove(index), moment));
         }
     }
-    Ok(())
+    let text: String = deaths.iter().map(|(pid, moment)| format!("{pid} {moment}\n")).collect();
+    io::stdout().write_all(text.as_bytes())
 }
 
 fn main() -> io::Result<()> {

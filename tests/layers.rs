@@ -2,6 +2,8 @@
 //!
 //! Imports are read from the sources' text: `crate::` paths, `use` of outside crates, and paths that begin with a crate's name.
 
+#![expect(clippy::expect_used, reason = "a panic is a test's report, in its helpers too")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -74,7 +74,7 @@ mod tests {
     fn the_first_real_status_counts() {
         let first = ErrorLayer { status: Some(20), ..layer(&["AbortError"], "") };
         let second = ErrorLayer { status: Some(429), retry_after: Some("3".into()), ..ErrorLayer::default() };
-        assert_eq!(judge(&[first.clone()]), (Aborted, false));
+        assert_eq!(judge(std::slice::from_ref(&first)), (Aborted, false));
         let verdict = classify_described(&[first, second], SystemTime::now());
         assert_eq!((verdict.kind, verdict.status), (RateLimit, Some(429)));
         assert_eq!(verdict.retry_after, Some(Duration::from_secs(3)));

@@ -13,6 +13,7 @@ use super::spec::{
     ContainmentLevel, Input, Outcome, ProcessSpec, RunResult, StopReason, Strays, Stream, Usage,
 };
 use super::stdin::{Fed, Feed};
+use super::stop::{stop_error, stopped_before_start};
 use super::watchdog::{Limits, Step, Watchdog};
 use crate::error::{Error, ErrorCode, Result};
 use bytes::Bytes;
@@ -26,6 +27,9 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 /// A pipe holds 64 KiB; larger reads only wait longer and fall out of the cache.
 const READ_BYTES: usize = 64 << 10;
+/// A pipe in flood: the writer is woken less often. Not for every run from the start: what a user's pipes may hold in all is
+/// bounded by the system.
+const FLOOD_PIPE_BYTES: i32 = 256 << 10;
 /// Reads of one stream before the other events get their turn.
 const READS_A_TURN: usize = 4;
 /// What may be waiting in a pipe at the exit at most: larger pipes need a privilege.
@@ -130,14 +134,19 @@ pub(super) fn replay(outcome: &Outcome, sink: &mut dyn Sink) {
 struct Output {
     pipe: Option<pipe::Receiver>,
     keep: Keep,
+    /// More was printed than is kept.
+    in_flood: bool,
 }
 
 impl Output {
     /// Reads what is there, keeps it and gives it. In a flood the kernel writes right into what is kept: a copy through `buffer`
     /// would cost as much as the read itself.
     fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
-        let Output { pipe: Some(pipe), keep } = self else { return Ok(&[]) };
+        let Output { pipe: Some(pipe), keep, in_flood } = self else { return Ok(&[]) };
         if let Some(oldest) = keep.oldest() {
+            if !std::mem::replace(in_flood, true) {
+                widen(pipe);
+            }
             let most = oldest.len().min(READ_BYTES);
             let length = pipe.try_read(&mut oldest[..most])?;
             return Ok(keep.commit(length));
@@ -146,6 +155,14 @@ impl Output {
         keep.push(&buffer[..length]);
         Ok(&buffer[..length])
     }
+}
+
+/// That the system refuses is fine: the pipe then stays as it was.
+fn widen(pipe: &pipe::Receiver) {
+    #[cfg(target_os = "linux")]
+    let _ = nix::fcntl::fcntl(pipe, nix::fcntl::FcntlArg::F_SETPIPE_SZ(FLOOD_PIPE_BYTES));
+    #[cfg(not(target_os = "linux"))]
+    let _ = (pipe, FLOOD_PIPE_BYTES);
 }
 
 struct Runner {
@@ -187,7 +204,7 @@ impl Runner {
             Input::Null | Input::Pipe => Bytes::new(),
         };
         let limit = spec.max_output_bytes;
-        let output = |pipe| Output { pipe: Some(pipe), keep: Keep::new(limit) };
+        let output = |pipe| Output { pipe: Some(pipe), keep: Keep::new(limit), in_flood: false };
         Runner {
             pid: launched.pid,
             level: launched.level,
@@ -470,58 +487,6 @@ impl Runner {
         let error = self.watchdog.reason().and_then(|reason| stop_error(reason, &self.spec, &result));
         Outcome { result: Some(result), error }
     }
-}
-
-/// The error of a run that was stopped.
-fn stop_error(reason: StopReason, spec: &ProcessSpec, result: &RunResult) -> Option<Error> {
-    let name = &result.command;
-    let millis = |limit: Option<std::time::Duration>| limit.unwrap_or_default().as_secs_f64() * 1e3;
-    let error = match reason {
-        StopReason::Exited => return None,
-        StopReason::Idle => {
-            let limit = millis(spec.idle_timeout);
-            let message = format!(
-                "{name} was silent for {limit} ms and was killed: raise `idleTimeoutMs` if it needs longer"
-            );
-            Error::new(ErrorCode::ProcessIdle, message).with("idleTimeoutMs", limit)
-        }
-        StopReason::TimedOut => {
-            let limit = millis(spec.timeout);
-            let message = format!(
-                "{name} was still running after {limit} ms and was stopped: raise `timeoutMs` if it needs longer"
-            );
-            Error::new(ErrorCode::ProcessTimedOut, message).with("timeoutMs", limit)
-        }
-        StopReason::Aborted => {
-            Error::new(ErrorCode::ProcessAborted, format!("{name} was stopped by its abort signal"))
-        }
-        StopReason::Killed => Error::new(ErrorCode::ProcessKilled, format!("{name} was stopped by kill()")),
-        StopReason::LineTooLong(stream) => {
-            let limit = spec.max_line_bytes;
-            let message = format!(
-                "{name} printed a line of more than {limit} bytes and was killed: raise `maxLineBytes`"
-            );
-            let stream = if stream == Stream::Stdout { "stdout" } else { "stderr" };
-            Error::new(ErrorCode::ProcessLineTooLong, message)
-                .with("maxLineBytes", limit)
-                .with("stream", stream)
-        }
-        StopReason::Lost => Error::new(
-            ErrorCode::ProcessLost,
-            format!("the guard of {name} was killed: its processes are gone, its exit status is unknown"),
-        ),
-        StopReason::HostClosing => {
-            Error::new(ErrorCode::ProcessKilled, format!("{name} was stopped because its host thread ended"))
-        }
-    };
-    Some(error)
-}
-
-/// The error of a run that was stopped before anything was started.
-fn stopped_before_start(reason: StopReason, spec: &ProcessSpec) -> Error {
-    let code =
-        if reason == StopReason::Aborted { ErrorCode::ProcessAborted } else { ErrorCode::ProcessKilled };
-    Error::new(code, format!("{} was stopped before it was started", spec.command))
 }
 
 async fn sleep_until(deadline: Option<Instant>) {
