@@ -166,8 +166,8 @@ declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-wasip1'
 /** One a JavaScript environment: hands text over, and ends the environment's runs with it. */
 declare class Delivery {
   /**
-   * `onFlush` gets `[channel, stream, text, weight, ...]`: stream 0 is stdout, 1 stderr, -1 the channel's end; the text is
-   * a string, or an array of lines for a channel whose reader takes them one by one.
+   * `onFlush` gets `[channel, kind, text, weight, ...]`: the kind is 0 for stdout, 1 for stderr, 2 more when the text has
+   * characters beyond Latin-1, and -1 for the channel's end.
    */
   constructor(onFlush: (blocks: unknown[]) => void)
   /** The loop has turned since a flush. */
@@ -191,7 +191,7 @@ declare class NativeProcess$1 {
   /** Ends the run because its signal was aborted, or because `kill()` was called. */
   stop(reason: 'aborted' | 'killed'): void
   /** Lines of both streams; returns the channel's number. */
-  lines(flat: boolean, delivery: Delivery): number
+  lines(delivery: Delivery): number
   /** JSON objects of stdout; returns the channel's number. */
   json(types: Array<string> | undefined | null, delivery: Delivery): number
   detachOutput(): void

@@ -63,7 +63,7 @@ impl JsonFilter {
         if line.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
             return;
         }
-        let text = String::from_utf8_lossy(line);
+        let text = super::text::decode(line);
         if let Some(types) = &self.types
             && !type_of(&text).is_some_and(|found| types.contains(&found))
         {

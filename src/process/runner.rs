@@ -27,6 +27,9 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 /// A pipe holds 64 KiB; larger reads only wait longer and fall out of the cache.
 const READ_BYTES: usize = 64 << 10;
+/// A pipe in flood: the writer is woken less often. Not for every run from the start: what a user's pipes may hold in all is
+/// bounded by the system.
+const FLOOD_PIPE_BYTES: i32 = 256 << 10;
 /// Reads of one stream before the other events get their turn.
 const READS_A_TURN: usize = 4;
 /// What may be waiting in a pipe at the exit at most: larger pipes need a privilege.
@@ -131,6 +134,35 @@ pub(super) fn replay(outcome: &Outcome, sink: &mut dyn Sink) {
 struct Output {
     pipe: Option<pipe::Receiver>,
     keep: Keep,
+    /// More was printed than is kept.
+    in_flood: bool,
+}
+
+impl Output {
+    /// Reads what is there, keeps it and gives it. In a flood the kernel writes right into what is kept: a copy through `buffer`
+    /// would cost as much as the read itself.
+    fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
+        let Output { pipe: Some(pipe), keep, in_flood } = self else { return Ok(&[]) };
+        if let Some(oldest) = keep.oldest() {
+            if !std::mem::replace(in_flood, true) {
+                widen(pipe);
+            }
+            let most = oldest.len().min(READ_BYTES);
+            let length = pipe.try_read(&mut oldest[..most])?;
+            return Ok(keep.commit(length));
+        }
+        let length = pipe.try_read(buffer)?;
+        keep.push(&buffer[..length]);
+        Ok(&buffer[..length])
+    }
+}
+
+/// That the system refuses is fine: the pipe then stays as it was.
+fn widen(pipe: &pipe::Receiver) {
+    #[cfg(target_os = "linux")]
+    let _ = nix::fcntl::fcntl(pipe, nix::fcntl::FcntlArg::F_SETPIPE_SZ(FLOOD_PIPE_BYTES));
+    #[cfg(not(target_os = "linux"))]
+    let _ = (pipe, FLOOD_PIPE_BYTES);
 }
 
 struct Runner {
@@ -172,7 +204,7 @@ impl Runner {
             Input::Null | Input::Pipe => Bytes::new(),
         };
         let limit = spec.max_output_bytes;
-        let output = |pipe| Output { pipe: Some(pipe), keep: Keep::new(limit) };
+        let output = |pipe| Output { pipe: Some(pipe), keep: Keep::new(limit), in_flood: false };
         Runner {
             pid: launched.pid,
             level: launched.level,
@@ -319,33 +351,31 @@ impl Runner {
     /// One read; false when there is nothing to read now, or never again.
     fn read(&mut self, stream: Stream) -> bool {
         READ_BUFFER.with_borrow_mut(|buffer| {
-            let Some(pipe) = &self.output(stream).pipe else { return false };
-            match pipe.try_read(buffer) {
-                Ok(0) => self.close(stream),
-                Ok(length) => {
-                    self.on_bytes(stream, &buffer[..length]);
-                    return true;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            let output = match stream {
+                Stream::Stdout => &mut self.stdout,
+                Stream::Stderr => &mut self.stderr,
+            };
+            let bytes = match output.read(buffer) {
+                Ok(bytes) if !bytes.is_empty() => bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
-                Err(_) => self.close(stream),
+                Ok(_) | Err(_) => {
+                    self.close(stream);
+                    return false;
+                }
+            };
+            let now = Instant::now();
+            self.watchdog.on_activity(now);
+            self.first_output.get_or_insert(now);
+            self.last_output = Some(now);
+            if let Some(sink) = self.sink.as_mut().filter(|sink| sink.takes(stream)) {
+                if let Err(LineTooLong) = sink.push(stream, bytes) {
+                    self.stop(StopReason::LineTooLong(stream));
+                }
+                self.check_room();
             }
-            false
+            true
         })
-    }
-
-    fn on_bytes(&mut self, stream: Stream, bytes: &[u8]) {
-        let now = Instant::now();
-        self.watchdog.on_activity(now);
-        self.first_output.get_or_insert(now);
-        self.last_output = Some(now);
-        self.output(stream).keep.push(bytes);
-        if let Some(sink) = self.sink.as_mut().filter(|sink| sink.takes(stream)) {
-            if let Err(LineTooLong) = sink.push(stream, bytes) {
-                self.stop(StopReason::LineTooLong(stream));
-            }
-            self.check_room();
-        }
     }
 
     fn close(&mut self, stream: Stream) {
