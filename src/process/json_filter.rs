@@ -194,6 +194,12 @@ mod tests {
     }
 
     #[test]
+    fn half_of_a_surrogate_pair_is_text_like_any_other() {
+        let block = "{\"type\":\"x\",\"text\":\"\\ud83d\"}\n";
+        assert_eq!(select(Some(&["x"]), block), block);
+    }
+
+    #[test]
     fn deep_nesting_is_no_danger() {
         let line = format!("{{\"type\":\"x\",\"a\":{}{}}}\n", "[".repeat(200_000), "]".repeat(200_000));
         assert_eq!(select(Some(&["x"]), &line).len(), line.len());

@@ -39,8 +39,9 @@ pub(crate) enum GuardEvent {
     Exited(Exit),
     /// Everything that was to end has ended, the guards too.
     Gone(Toll),
-    /// A guard was killed. The other one has killed the tree.
-    Lost,
+    /// A guard was killed. `Some`: the other one has killed the tree; the program is counted among the strays when the
+    /// inner guard is the one that died. `None`: nobody could say so, both were killed.
+    Lost(Option<Toll>),
 }
 
 /// The conversation with a run's guards.
@@ -121,7 +122,7 @@ impl Lifeline {
             if let Some(end) = self.end {
                 self.reap().await;
                 if let Some(cgroup) = self.cgroup.take()
-                    && end == GuardEvent::Lost
+                    && matches!(end, GuardEvent::Lost(_))
                 {
                     // Both guards may have been killed; the kernel has not.
                     cgroup.kill();
@@ -142,8 +143,8 @@ impl Lifeline {
             match report {
                 Some(Report::Exited(exit)) => return GuardEvent::Exited(exit),
                 Some(Report::Gone(toll)) => self.end = Some(GuardEvent::Gone(toll)),
-                // Nobody could say goodbye: both guards were killed.
-                Some(Report::Lost(_)) | None => self.end = Some(GuardEvent::Lost),
+                Some(Report::Lost(toll)) => self.end = Some(GuardEvent::Lost(Some(toll))),
+                None => self.end = Some(GuardEvent::Lost(None)),
                 // Not after the start; harmless.
                 Some(Report::Started { .. } | Report::SpawnError { .. }) => {}
             }
