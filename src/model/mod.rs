@@ -1,1 +1,6 @@
 //! The model module.
+
+mod repair;
+mod schema;
+
+pub use schema::{Problem, Reading, Schema};
