@@ -1,6 +1,8 @@
 //! PURE: why an agent says that it failed, as a kind. Numbers decide before words do.
 
 use super::event::ErrorKind;
+use crate::retry::{Evidence, FailureKind, classify};
+use std::time::Duration;
 
 /// A fault in the agent's own words.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,194 +26,70 @@ impl Failure {
     }
 }
 
-/// The kind of a failure: by `status`, else by a status that stands in the words, else by the words.
+/// The kind of a failure: by `status`, else by what the words call a status, else by the words (`crate::retry`); a CLI's own
+/// words come last.
 pub fn kind_of(status: Option<i64>, words: &str) -> ErrorKind {
-    let words_lower = words.to_ascii_lowercase();
-    let by_status = status.filter(|status| (400..600).contains(status)).or_else(|| status_in(&words_lower));
-    by_status.map_or_else(|| kind_of_words(&words_lower), |status| kind_of_status(status, &words_lower))
-}
-
-fn kind_of_status(status: i64, words: &str) -> ErrorKind {
-    match status {
-        401 => ErrorKind::Auth,
-        402 => ErrorKind::Quota,
-        403 => ErrorKind::Permission,
-        // The one word that turns "later" into "never".
-        429 if words.contains("insufficient_quota") => ErrorKind::Quota,
-        425 | 429 => ErrorKind::RateLimit,
-        413 => ErrorKind::ContextLength,
-        408 | 409 => ErrorKind::Server,
-        400 | 422 if kind_of_words(words) == ErrorKind::ContextLength => ErrorKind::ContextLength,
-        400..=499 => ErrorKind::InvalidRequest,
-        503 | 529 => ErrorKind::Overloaded,
-        _ => ErrorKind::Server,
+    let status = status.or_else(|| leading_status(words)).and_then(|status| u16::try_from(status).ok());
+    // The one code that turns "later" into "never".
+    let codes = if words.contains("insufficient_quota") { vec!["insufficient_quota"] } else { Vec::new() };
+    let verdict = classify(&Evidence { status, codes, message: words, retry_after: None });
+    match verdict.kind {
+        FailureKind::Auth => ErrorKind::Auth,
+        FailureKind::RateLimit => ErrorKind::RateLimit,
+        FailureKind::Quota => ErrorKind::Quota,
+        FailureKind::Overloaded => ErrorKind::Overloaded,
+        FailureKind::ContextLength => ErrorKind::ContextLength,
+        FailureKind::InvalidRequest => ErrorKind::InvalidRequest,
+        FailureKind::Server => ErrorKind::Server,
+        FailureKind::Permission => ErrorKind::Permission,
+        FailureKind::Timeout if verdict.status.is_some() => ErrorKind::Server,
+        FailureKind::Network | FailureKind::Timeout => ErrorKind::Network,
+        FailureKind::Aborted | FailureKind::Unknown => kind_of_cli_words(words),
     }
 }
 
-/// Words of services and of CLIs, the more telling ones first.
-const WORDS: &[(ErrorKind, &[&str])] = &[
-    (
-        ErrorKind::ContextLength,
-        &[
-            "context length",
-            "context_length",
-            "context window",
-            "context limit",
-            "context_limit",
-            "prompt is too long",
-            "input is too long",
-            "maximum context",
-            "too many tokens",
-        ],
-    ),
-    (
-        ErrorKind::Quota,
-        &[
-            "insufficient_quota",
-            "quota",
-            "billing",
-            "credit balance",
-            "usage limit",
-            "spending limit",
-            "out of credits",
-            "payment required",
-            "max_budget",
-        ],
-    ),
-    (ErrorKind::RateLimit, &["rate limit", "rate_limit", "rate-limit", "ratelimit", "too many requests"]),
-    (
-        ErrorKind::Auth,
-        &[
-            "unauthorized",
-            "unauthenticated",
-            "authentication",
-            "not authenticated",
-            "invalid api key",
-            "invalid_api_key",
-            "invalid x-api-key",
-            "api key not valid",
-            "no api key",
-            "missing api key",
-            "api key is missing",
-            "api_key",
-            "auth method",
-            "auth type",
-            "not logged in",
-            "/login",
-            "log in",
-            "login required",
-            "oauth",
-            "credentials",
-        ],
-    ),
-    (ErrorKind::Overloaded, &["overloaded", "at capacity", "service unavailable", "temporarily unavailable"]),
-    (
-        ErrorKind::InvalidRequest,
-        &[
-            "invalid request",
-            "invalid_request",
-            "bad request",
-            "unknown model",
-            "model not found",
-            "model_not_found",
-            "no such model",
-            "does not exist",
-            "unsupported",
-            "unknown option",
-            "unknown argument",
-            "unexpected argument",
-            "unrecognized",
-            "invalid value",
-            "invalid schema",
-        ],
-    ),
-    (
-        ErrorKind::Network,
-        &[
-            "econnreset",
-            "econnrefused",
-            "econnaborted",
-            "enotfound",
-            "etimedout",
-            "ehostunreach",
-            "enetunreach",
-            "epipe",
-            "eai_again",
-            "und_err",
-            "socket hang up",
-            "fetch failed",
-            "terminated",
-            "disconnected",
-            "premature close",
-            "other side closed",
-            "connection error",
-            "connection reset",
-            "connection refused",
-            "connection closed",
-            "timed out",
-            "timeout",
-            "network",
-            "transport",
-            "streaming_error",
-        ],
-    ),
-    (
-        ErrorKind::Server,
-        &["internal server error", "server error", "server_error", "internal error", "bad gateway", "gateway timeout"],
-    ),
-    (
-        ErrorKind::Permission,
-        &["permission", "forbidden", "not allowed", "not trusted", "untrusted", "trusted director", "root/sudo", "access denied"],
-    ),
-];
-
-fn kind_of_words(words: &str) -> ErrorKind {
-    let named = WORDS.iter().find(|(_, needles)| needles.iter().any(|needle| words.contains(needle)));
+/// What the CLIs say of themselves, rather than of a service.
+fn kind_of_cli_words(words: &str) -> ErrorKind {
+    const WORDS: &[(ErrorKind, &[&str])] = &[
+        (ErrorKind::Auth, &["auth method", "auth type", "/login", "oauth", "no api key", "sign in"]),
+        (ErrorKind::Quota, &["quota"]),
+        (ErrorKind::Permission, &["root/sudo", "not trusted", "untrusted", "trusted director", "not allowed", "permission"]),
+        (ErrorKind::InvalidRequest, &["unknown option", "unknown argument", "unexpected argument", "unrecognized", "invalid value"]),
+        (ErrorKind::Network, &["streaming_error", "und_err", "ehostunreach", "enetunreach", "econnaborted"]),
+    ];
+    let words = words.to_ascii_lowercase();
+    let named = WORDS.iter().find(|(_, signs)| signs.iter().any(|sign| words.contains(sign)));
     named.map_or(ErrorKind::Unknown, |(kind, _)| *kind)
 }
 
-/// An HTTP error status that the words name as one: "status 401", "HTTP 429", "[API Error: 500 ...]", "401 Unauthorized",
-/// `"code":401`; never the 500 of "1500s", "500 ms" or ":40500/".
-fn status_in(words: &str) -> Option<i64> {
-    const BEFORE: &[&str] = &["status", "code", "statuscode", "status_code", "http", "error", "api", "http/1.1", "http/2", "response"];
-    const AFTER: &[&str] = &[
-        "unauthorized",
-        "forbidden",
-        "bad",
-        "not",
-        "too",
-        "internal",
-        "service",
-        "payment",
-        "request",
-        "gateway",
-        "conflict",
-        "unprocessable",
-        "overloaded",
-        "status",
-    ];
-    let bytes = words.as_bytes();
-    let mut at = 0;
-    while at + 3 <= bytes.len() {
-        let starts = matches!(bytes[at], b'4' | b'5') && (at == 0 || !joins(bytes[at - 1]));
-        let ends = bytes.get(at + 3).is_none_or(|next| !joins(*next) || (*next == b'.' && !bytes.get(at + 4).is_some_and(u8::is_ascii_digit)));
-        if starts && ends && bytes[at..at + 3].iter().all(u8::is_ascii_digit) {
-            let before = words[..at].trim_end_matches([' ', ':', '=', '(', '[', '"', '\'', '\\']);
-            let word_before = before.rsplit([' ', ',', '{', '(', '[', '"', '\'', '\\', '.']).next().unwrap_or("");
-            let after = words[at + 3..].trim_start_matches([' ', ')', ']', '"', '\'', ':', ',', '-']);
-            let word_after = after.split([' ', ',', ')', ']', '"', '}', '.', ':']).next().unwrap_or("");
-            if before.is_empty() || BEFORE.contains(&word_before) || AFTER.contains(&word_after) {
-                return std::str::from_utf8(&bytes[at..at + 3]).ok()?.parse().ok();
-            }
-        }
-        at += 1;
-    }
-    None
+/// The status that a CLI puts before the service's words: "401 fake 401", "[API Error: 500 ...]".
+fn leading_status(words: &str) -> Option<i64> {
+    let words = words.trim_start().trim_start_matches('[');
+    let words = words.strip_prefix("API Error:").unwrap_or(words).trim_start();
+    let digits = words.split(|character: char| !character.is_ascii_alphanumeric()).next()?;
+    let status = digits.parse().ok().filter(|status| digits.len() == 3 && (400..600).contains(status))?;
+    // "500 ms" and "404 files" are no statuses; "500." is too little to tell.
+    let next = words[3..].trim_start_matches([' ', ':', '-', ',']);
+    let is_measure = ["ms", "s ", "sec", "min", "byte", "kb", "mb", "file", "line", "token", "step"];
+    (!is_measure.iter().any(|unit| next.starts_with(unit))).then_some(status)
 }
 
-/// What makes a longer word or number of the digits beside it.
-fn joins(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'/') || byte >= 0x80
+/// How long the words ask to wait: "retry-after: 5", "Please retry in 32.5s", "try again in 20 seconds".
+pub fn retry_after_in(words: &str) -> Option<Duration> {
+    const SIGNS: [&str; 6] = ["retry-after", "retry_after", "retry after", "retry in", "try again in", "retrying in"];
+    let words = words.to_ascii_lowercase();
+    let at = SIGNS.iter().find_map(|sign| words.find(sign).map(|at| at + sign.len()))?;
+    let rest = words[at..].trim_start_matches([' ', ':', '=', '"', '\'']);
+    let end = rest.find(|character: char| !(character.is_ascii_digit() || character == '.')).unwrap_or(rest.len());
+    let number: f64 = rest[..end].trim_end_matches('.').parse().ok()?;
+    let unit = rest[end..].trim_start();
+    let seconds = match unit {
+        _ if unit.starts_with("ms") || unit.starts_with("milli") => number / 1000.0,
+        _ if unit.starts_with('m') => number * 60.0,
+        _ if unit.starts_with('h') => number * 3600.0,
+        _ => number,
+    };
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// What the seven CLIs say of a session that they do not know.
@@ -300,6 +178,16 @@ mod tests {
         for words in ["gave up after 1500s", "waited 500ms", "500000 things", "at line 404 of it", "v4.500", "id 5006", "in 500 steps"] {
             assert_eq!(kind_of(None, words), ErrorKind::Unknown, "{words}");
         }
+    }
+
+    #[test]
+    fn finds_how_long_to_wait() {
+        let wait = |words| retry_after_in(words).map(|wait| wait.as_millis());
+        assert_eq!(wait("429: Please retry in 32.5s."), Some(32_500));
+        assert_eq!(wait("Retry-After: 7"), Some(7000));
+        assert_eq!(wait("try again in 20 seconds"), Some(20_000));
+        assert_eq!(wait("try again in 2 minutes"), Some(120_000));
+        assert_eq!(wait("try again later"), None);
     }
 
     #[test]
