@@ -157,7 +157,6 @@ struct End {
 
 impl Runner {
     fn new(mut spec: ProcessSpec, written: Option<Receiver<Bytes>>, launched: Launched) -> Self {
-        let now = Instant::now();
         let limits = Limits {
             idle: spec.idle_timeout,
             total: spec.timeout,
@@ -173,14 +172,14 @@ impl Runner {
         Runner {
             pid: launched.pid,
             level: launched.level,
-            watchdog: Watchdog::new(limits, now),
+            watchdog: Watchdog::new(limits, launched.spawned),
             stdout: output(launched.stdout),
             stderr: output(launched.stderr),
             feed: launched.stdin.map(|stdin| Feed::new(stdin, first, written)),
             tree: launched.tree,
             sink: None,
             paused: false,
-            started: now,
+            started: launched.spawned,
             first_output: None,
             last_output: None,
             exited: None,

@@ -77,10 +77,6 @@ impl Watchdog {
         self.reason
     }
 
-    pub fn last_activity(&self) -> Instant {
-        self.last_activity
-    }
-
     /// When [`Watchdog::on_time`] has something to do next. Lazy: activity does not move a timer, the check at its end does.
     pub fn deadline(&self) -> Option<Instant> {
         match self.phase {
