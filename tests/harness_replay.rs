@@ -35,8 +35,11 @@ fn recorded() -> Vec<Recorded> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/streams").join(provider.as_str());
         let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         paths.sort();
-        for path in paths.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")) {
-            let end: Value = serde_json::from_slice(&fs::read(path.with_extension("end.json")).unwrap()).unwrap();
+        for path in
+            paths.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+        {
+            let end: Value =
+                serde_json::from_slice(&fs::read(path.with_extension("end.json")).unwrap()).unwrap();
             let ending = match (end["exitCode"].as_i64(), end["signal"].as_str()) {
                 (Some(code), _) => Ending::Exited(code as i32),
                 (None, Some(signal)) => Ending::Signalled(signal.to_owned()),
@@ -124,7 +127,8 @@ fn a_last_line_that_is_cut_is_kept_as_noise() {
 
 #[test]
 fn garbage_between_the_lines_is_noise_and_changes_nothing_else() {
-    const GARBAGE: [&str; 8] = ["123", "null", "[[[[", "not json", "{\"no\":\"type\"}", "{\"type\":", "\"text\"", "{\"type\":5}"];
+    const GARBAGE: [&str; 8] =
+        ["123", "null", "[[[[", "not json", "{\"no\":\"type\"}", "{\"type\":", "\"text\"", "{\"type\":5}"];
     let deep = format!("{}1{}", "[".repeat(200_000), "]".repeat(200_000));
     for one in recorded() {
         let mut stdout = String::new();

@@ -6,5 +6,6 @@
 
 pub mod delivery;
 pub mod error;
+pub mod harness;
 pub mod process;
 pub mod promise;

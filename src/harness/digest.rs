@@ -168,7 +168,13 @@ impl Digest {
     }
 
     /// A tool ended. One that was never seen to start counts as a call all the same.
-    pub fn tool_end(&mut self, id: &str, exit_code: Option<i64>, is_error: bool, output: impl FnOnce() -> Option<String>) {
+    pub fn tool_end(
+        &mut self,
+        id: &str,
+        exit_code: Option<i64>,
+        is_error: bool,
+        output: impl FnOnce() -> Option<String>,
+    ) {
         self.progress();
         let open = self.open_tools.iter().position(|(open, _)| open == id);
         let name = open.map(|index| self.open_tools.swap_remove(index).1).filter(|name| !name.is_empty());
@@ -381,7 +387,11 @@ mod tests {
         digest.text_delta("lo");
         digest.text(None, "Hello");
         digest.text(None, "Bye");
-        let texts: Vec<_> = digest.take_events().into_iter().map(|event| serde_json::to_value(event).unwrap()["text"].clone()).collect();
+        let texts: Vec<_> = digest
+            .take_events()
+            .into_iter()
+            .map(|event| serde_json::to_value(event).unwrap()["text"].clone())
+            .collect();
         assert_eq!(texts, ["Hel", "lo", "Bye"]);
         assert_eq!(digest.final_text(), "Bye");
     }

@@ -8,12 +8,24 @@ use serde_json::Value;
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum AgentEvent {
     /// The session that the turn belongs to; `resume` takes this id.
-    Session { session_id: String },
+    Session {
+        session_id: String,
+    },
     /// Words of the answer: a piece of it (`delta`), or a whole message.
-    Text { text: String, delta: bool },
+    Text {
+        text: String,
+        delta: bool,
+    },
     /// Words of the model's thinking.
-    Reasoning { text: String, delta: bool },
-    ToolStart { id: String, name: String, input: Value },
+    Reasoning {
+        text: String,
+        delta: bool,
+    },
+    ToolStart {
+        id: String,
+        name: String,
+        input: Value,
+    },
     ToolEnd {
         id: String,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,13 +39,24 @@ pub enum AgentEvent {
     /// Tokens spent since the last event of this type: their sum is the turn's usage.
     Usage(Usage),
     /// The agent tries again by itself. The turn goes on.
-    Retry { message: String },
-    Warning { message: String },
-    Error { kind: ErrorKind, message: String },
+    Retry {
+        message: String,
+    },
+    Warning {
+        message: String,
+    },
+    Error {
+        kind: ErrorKind,
+        message: String,
+    },
     /// The agent's own end of turn; at most once, the last event.
-    End { ok: bool },
+    End {
+        ok: bool,
+    },
     /// Anything that is not an event of this provider.
-    Noise { line: String },
+    Noise {
+        line: String,
+    },
 }
 
 /// Tokens as the provider counts them, and money where it says so.
@@ -127,11 +150,22 @@ mod tests {
         let shapes = [
             (AgentEvent::Session { session_id: "s".into() }, json!({"type":"session","sessionId":"s"})),
             (
-                AgentEvent::ToolEnd { id: "1".into(), name: None, output: None, exit_code: Some(3), is_error: true },
+                AgentEvent::ToolEnd {
+                    id: "1".into(),
+                    name: None,
+                    output: None,
+                    exit_code: Some(3),
+                    is_error: true,
+                },
                 json!({"type":"tool_end","id":"1","exitCode":3,"isError":true}),
             ),
             (
-                AgentEvent::Usage(Usage { input_tokens: 1, output_tokens: 2, cached_input_tokens: 3, cost_usd: None }),
+                AgentEvent::Usage(Usage {
+                    input_tokens: 1,
+                    output_tokens: 2,
+                    cached_input_tokens: 3,
+                    cost_usd: None,
+                }),
                 json!({"type":"usage","inputTokens":1,"outputTokens":2,"cachedInputTokens":3}),
             ),
             (

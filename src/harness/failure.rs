@@ -53,8 +53,14 @@ fn kind_of_cli_words(words: &str) -> ErrorKind {
     const WORDS: &[(ErrorKind, &[&str])] = &[
         (ErrorKind::Auth, &["auth method", "auth type", "/login", "oauth", "no api key", "sign in"]),
         (ErrorKind::Quota, &["quota"]),
-        (ErrorKind::Permission, &["root/sudo", "not trusted", "untrusted", "trusted director", "not allowed", "permission"]),
-        (ErrorKind::InvalidRequest, &["unknown option", "unknown argument", "unexpected argument", "unrecognized", "invalid value"]),
+        (
+            ErrorKind::Permission,
+            &["root/sudo", "not trusted", "untrusted", "trusted director", "not allowed", "permission"],
+        ),
+        (
+            ErrorKind::InvalidRequest,
+            &["unknown option", "unknown argument", "unexpected argument", "unrecognized", "invalid value"],
+        ),
         (ErrorKind::Network, &["streaming_error", "und_err", "ehostunreach", "enetunreach", "econnaborted"]),
     ];
     let words = words.to_ascii_lowercase();
@@ -76,11 +82,13 @@ fn leading_status(words: &str) -> Option<i64> {
 
 /// How long the words ask to wait: "retry-after: 5", "Please retry in 32.5s", "try again in 20 seconds".
 pub fn retry_after_in(words: &str) -> Option<Duration> {
-    const SIGNS: [&str; 6] = ["retry-after", "retry_after", "retry after", "retry in", "try again in", "retrying in"];
+    const SIGNS: [&str; 6] =
+        ["retry-after", "retry_after", "retry after", "retry in", "try again in", "retrying in"];
     let words = words.to_ascii_lowercase();
     let at = SIGNS.iter().find_map(|sign| words.find(sign).map(|at| at + sign.len()))?;
     let rest = words[at..].trim_start_matches([' ', ':', '=', '"', '\'']);
-    let end = rest.find(|character: char| !(character.is_ascii_digit() || character == '.')).unwrap_or(rest.len());
+    let end =
+        rest.find(|character: char| !(character.is_ascii_digit() || character == '.')).unwrap_or(rest.len());
     let number: f64 = rest[..end].trim_end_matches('.').parse().ok()?;
     let unit = rest[end..].trim_start();
     let seconds = match unit {
@@ -115,12 +123,19 @@ pub fn reason_in(stderr: &str) -> Option<Failure> {
     let plain = without_colors(stderr);
     if says_unknown_session(&plain) {
         let line = plain.lines().find(|line| says_unknown_session(line)).unwrap_or_default();
-        return Some(Failure { kind: ErrorKind::InvalidRequest, message: line.trim().to_owned(), is_resume: true });
+        return Some(Failure {
+            kind: ErrorKind::InvalidRequest,
+            message: line.trim().to_owned(),
+            is_resume: true,
+        });
     }
     let lines = || plain.lines().rev().map(str::trim).filter(|line| !line.is_empty());
     let is_error = |line: &&str| {
         let line = line.to_ascii_lowercase();
-        line.starts_with("error") || line.starts_with("fatal") || line.starts_with("invalid") || line.starts_with("api error")
+        line.starts_with("error")
+            || line.starts_with("fatal")
+            || line.starts_with("invalid")
+            || line.starts_with("api error")
     };
     let last = lines().next().filter(|line| !line.to_ascii_lowercase().starts_with("warning"));
     lines()
@@ -138,7 +153,8 @@ pub fn without_colors(text: &str) -> String {
         plain.push_str(&rest[..at]);
         rest = &rest[at + 1..];
         if let Some(sequence) = rest.strip_prefix('[') {
-            let end = sequence.find(|last: char| last.is_ascii_alphabetic()).map_or(sequence.len(), |end| end + 1);
+            let end =
+                sequence.find(|last: char| last.is_ascii_alphabetic()).map_or(sequence.len(), |end| end + 1);
             rest = &sequence[end..];
         }
     }
@@ -157,13 +173,25 @@ mod tests {
             (Some(429), "the quota is exceeded, retry in 5s", ErrorKind::RateLimit),
             (Some(429), "insufficient_quota", ErrorKind::Quota),
             (Some(400), "prompt is too long: 210000 tokens", ErrorKind::ContextLength),
-            (None, "unexpected status 401 Unauthorized: fake 401, url: http://127.0.0.1:40795/v1/responses", ErrorKind::Auth),
+            (
+                None,
+                "unexpected status 401 Unauthorized: fake 401, url: http://127.0.0.1:40795/v1/responses",
+                ErrorKind::Auth,
+            ),
             (None, "[API Error: 401 fake 401]", ErrorKind::Auth),
-            (None, r#"[API Error: {"error":{"code":401,"message":"fake 401","status":"UNAUTHENTICATED"}}]"#, ErrorKind::Auth),
+            (
+                None,
+                r#"[API Error: {"error":{"code":401,"message":"fake 401","status":"UNAUTHENTICATED"}}]"#,
+                ErrorKind::Auth,
+            ),
             (None, "401 fake 401", ErrorKind::Auth),
             (None, "HTTP 429", ErrorKind::RateLimit),
             (None, "exceeded retry limit, last status: 429 Too Many Requests", ErrorKind::RateLimit),
-            (None, "Authentication failed with provider at http://127.0.0.1:39705/v1 (HTTP 401).", ErrorKind::Auth),
+            (
+                None,
+                "Authentication failed with provider at http://127.0.0.1:39705/v1 (HTTP 401).",
+                ErrorKind::Auth,
+            ),
             (None, "529 overloaded", ErrorKind::Overloaded),
             (None, "read ECONNRESET", ErrorKind::Network),
             (None, "[API Error: terminated]", ErrorKind::Network),
@@ -175,7 +203,15 @@ mod tests {
 
     #[test]
     fn digits_that_are_no_status_decide_nothing() {
-        for words in ["gave up after 1500s", "waited 500ms", "500000 things", "at line 404 of it", "v4.500", "id 5006", "in 500 steps"] {
+        for words in [
+            "gave up after 1500s",
+            "waited 500ms",
+            "500000 things",
+            "at line 404 of it",
+            "v4.500",
+            "id 5006",
+            "in 500 steps",
+        ] {
             assert_eq!(kind_of(None, words), ErrorKind::Unknown, "{words}");
         }
     }
@@ -194,9 +230,13 @@ mod tests {
     fn stderr_explains_an_exit_code_only_by_its_errors() {
         assert_eq!(reason_in("Ripgrep is not available.\nWarning: permission mode is off\n"), None);
         assert_eq!(reason_in("TypeError: x is not a function\n    at main (a.js:1:2)\n"), None);
-        let root = reason_in("--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons\n");
+        let root = reason_in(
+            "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons\n",
+        );
         assert_eq!(root.map(|failure| failure.kind), Some(ErrorKind::Permission));
         let resume = reason_in("\u{1b}[91m\u{1b}[1mError: \u{1b}[0mSession not found\n");
-        assert!(resume.is_some_and(|failure| failure.is_resume && failure.message == "Error: Session not found"));
+        assert!(
+            resume.is_some_and(|failure| failure.is_resume && failure.message == "Error: Session not found")
+        );
     }
 }

@@ -70,7 +70,9 @@ impl<'a> Json<'a> {
 
     /// Whether this is the string `expected`, which holds nothing that JSON escapes.
     pub fn is(self, expected: &str) -> bool {
-        self.0.len() == expected.len() + 2 && self.0[0] == b'"' && &self.0[1..self.0.len() - 1] == expected.as_bytes()
+        self.0.len() == expected.len() + 2
+            && self.0[0] == b'"'
+            && &self.0[1..self.0.len() - 1] == expected.as_bytes()
     }
 
     /// The string as it stands between its quotes, for a `match` over names that need no escape.
@@ -110,6 +112,12 @@ impl<'a> Json<'a> {
         Items { array: if is_array { self.0 } else { b"" }, at: 1 }
     }
 
+    /// The values of this object, whatever their names; none when it is no object.
+    pub fn values(self) -> Values<'a> {
+        let is_object = self.0.first() == Some(&b'{');
+        Values { object: if is_object { self.0 } else { b"" }, at: 1 }
+    }
+
     /// The value as it stands, as text.
     pub fn raw(self) -> Cow<'a, str> {
         String::from_utf8_lossy(self.0)
@@ -142,6 +150,25 @@ impl<'a> Iterator for Items<'a> {
         let next = blank(self.array, end);
         self.at = if self.array.get(next) == Some(&b',') { next + 1 } else { next };
         Some(Json(&self.array[start..end]))
+    }
+}
+
+/// See [`Json::values`].
+pub struct Values<'a> {
+    object: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Iterator for Values<'a> {
+    type Item = Json<'a>;
+
+    fn next(&mut self) -> Option<Json<'a>> {
+        let key_end = string(self.object, blank(self.object, self.at))?;
+        let start = blank(self.object, colon(self.object, key_end)?);
+        let end = value(self.object, start)?;
+        let next = blank(self.object, end);
+        self.at = if self.object.get(next) == Some(&b',') { next + 1 } else { next };
+        Some(Json(&self.object[start..end]))
     }
 }
 
@@ -323,7 +350,10 @@ fn unescape(inner: &[u8]) -> Cow<'_, str> {
             None => {}
         }
     }
-    Cow::Owned(String::from_utf8(plain).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    Cow::Owned(
+        String::from_utf8(plain)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+    )
 }
 
 /// The character whose four hexadecimal digits begin at `at`, and the place behind it.
@@ -333,11 +363,13 @@ fn unicode_escape(inner: &[u8], at: usize) -> (char, usize) {
         u32::from_str_radix(digits, 16).ok()
     };
     let Some(high) = unit(at) else { return (char::REPLACEMENT_CHARACTER, at) };
-    if (0xD800..0xDC00).contains(&high) && inner.get(at + 4..at + 6) == Some(b"\\u")
-        && let Some(low) = unit(at + 6).filter(|low| (0xDC00..0xE000).contains(low)) {
-            let character = char::from_u32(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00));
-            return (character.unwrap_or(char::REPLACEMENT_CHARACTER), at + 10);
-        }
+    if (0xD800..0xDC00).contains(&high)
+        && inner.get(at + 4..at + 6) == Some(b"\\u")
+        && let Some(low) = unit(at + 6).filter(|low| (0xDC00..0xE000).contains(low))
+    {
+        let character = char::from_u32(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00));
+        return (character.unwrap_or(char::REPLACEMENT_CHARACTER), at + 10);
+    }
     (char::from_u32(high).unwrap_or(char::REPLACEMENT_CHARACTER), at + 4)
 }
 
@@ -348,20 +380,35 @@ mod tests {
 
     #[test]
     fn finds_fields_wherever_they_stand_and_skips_the_rest() {
-        let line = br#" {"a": {"type":"inner"}, "type" : "outer" ,"n":-1.5e2,"list":[1,"]",{"x":[]}],"ok":true} "#;
+        let line =
+            br#" {"a": {"type":"inner"}, "type" : "outer" ,"n":-1.5e2,"list":[1,"]",{"x":[]}],"ok":true} "#;
         let [kind, number, list, ok, none] = object(line, ["type", "n", "list", "ok", "none"]).unwrap();
         assert_eq!(kind.text().unwrap(), "outer");
         assert_eq!(number.number(), Some(-150.0));
         assert_eq!(list.items().count(), 3);
+        let [object] = super::object(br#"{"o":{"a":1, "b":[2]}}"#, ["o"]).unwrap();
+        assert_eq!(object.values().map(|value| value.raw().into_owned()).collect::<Vec<_>>(), ["1", "[2]"]);
         assert_eq!(ok.flag(), Some(true));
         assert!(!none.is_present());
     }
 
     #[test]
     fn what_is_no_whole_object_is_none() {
-        for line in
-            ["", "123", "null", "[[[[", "[]", "{", "{}x", r#"{"a"}"#, r#"{"a":1,}"#, r#"{"a":01}"#, r#"{"a":"b"#, r#"{"a":"\"#, r#"{"a":[1}}"#]
-        {
+        for line in [
+            "",
+            "123",
+            "null",
+            "[[[[",
+            "[]",
+            "{",
+            "{}x",
+            r#"{"a"}"#,
+            r#"{"a":1,}"#,
+            r#"{"a":01}"#,
+            r#"{"a":"b"#,
+            r#"{"a":"\"#,
+            r#"{"a":[1}}"#,
+        ] {
             assert!(object(line.as_bytes(), ["a"]).is_none(), "{line}");
         }
         assert!(object(format!("{{\"a\":{}", "[".repeat(200_000)).as_bytes(), ["a"]).is_none());

@@ -154,7 +154,10 @@ mod tests {
             let at = launch.args.iter().position(|arg| arg == "--help me");
             let is_safe = match at {
                 Some(at) => launch.args[at - 1] == "--",
-                None => launch.stdin.as_deref() == Some("--help me") || launch.args.contains(&"--prompt=--help me".to_owned()),
+                None => {
+                    launch.stdin.as_deref() == Some("--help me")
+                        || launch.args.contains(&"--prompt=--help me".to_owned())
+                }
             };
             assert!(is_safe, "{}: {:?}", provider.as_str(), launch.args);
         }
@@ -183,7 +186,9 @@ mod tests {
         for provider in Provider::ALL {
             let launch = provider.launch(&wanted).unwrap();
             let all = format!("{:?} {:?} {:?}", launch.args, launch.set, launch.files);
-            for (option, sign) in [("tools", "read"), ("maxTurns", "3\""), ("systemPrompt", "Be brief."), ("model", "\"m\"")] {
+            for (option, sign) in
+                [("tools", "read"), ("maxTurns", "3\""), ("systemPrompt", "Be brief."), ("model", "\"m\"")]
+            {
                 let is_warned = launch.warnings.iter().any(|warning| warning.starts_with(option));
                 assert!(all.contains(sign) || is_warned, "{} {option}: {all}", provider.as_str());
             }

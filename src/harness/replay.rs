@@ -50,6 +50,11 @@ pub struct TurnResult {
 }
 
 impl TurnResult {
+    /// Of a turn that never ran.
+    pub fn empty(provider: Provider) -> Self {
+        TurnResult::of(provider, &Digest::default(), &Verdict { recovered: false, fault: None })
+    }
+
     /// What one attempt came to.
     pub fn of(provider: Provider, digest: &Digest, verdict: &Verdict) -> Self {
         TurnResult {

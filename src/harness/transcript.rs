@@ -21,7 +21,12 @@ pub struct Transcript {
 impl Transcript {
     /// `detail`: whether events are built. `before`: what the session had used, for providers that count on.
     pub fn new(provider: Provider, detail: bool, before: Option<Usage>) -> Self {
-        Transcript { reader: provider.reader(before), digest: Digest::new(detail), rest: Vec::new(), is_skipping: false }
+        Transcript {
+            reader: provider.reader(before),
+            digest: Digest::new(detail),
+            rest: Vec::new(),
+            is_skipping: false,
+        }
     }
 
     pub fn digest(&self) -> &Digest {
@@ -74,9 +79,14 @@ impl Transcript {
     }
 
     /// The end of stdout: a last line without its line feed is read too.
-    pub fn finish(&mut self) {
+    pub fn read_rest(&mut self) {
         let rest = std::mem::take(&mut self.rest);
         read(&mut *self.reader, &rest, &mut self.digest);
+    }
+
+    /// As [`Transcript::read_rest`], and nothing more comes: tells the agent's end of turn.
+    pub fn finish(&mut self) {
+        self.read_rest();
         self.digest.close();
     }
 }

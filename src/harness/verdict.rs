@@ -34,8 +34,14 @@ pub enum Stop {
     /// It did not end by itself after its good end of turn.
     Lingered,
     /// No output for so many milliseconds, with or without a tool open.
-    Idle { ms: f64, in_tool: bool, before_first_byte: bool },
-    TimedOut { ms: f64 },
+    Idle {
+        ms: f64,
+        in_tool: bool,
+        before_first_byte: bool,
+    },
+    TimedOut {
+        ms: f64,
+    },
     Aborted,
     NoProgress,
     /// It went on with another session than the one that was asked for.
@@ -94,10 +100,11 @@ pub fn verdict(evidence: &Evidence) -> Verdict {
         return Verdict::fault(ErrorCode::AgentAborted, None, format!("the {name} turn was aborted"));
     }
     if let (Some(asked), Some(reported)) = (resume, digest.session_id())
-        && !is_same_session(provider, asked, reported) {
-            let message = format!("{name} was asked to go on with session {asked} but began {reported}");
-            return Verdict::fault(ErrorCode::AgentResumeFailed, None, message);
-        }
+        && !is_same_session(provider, asked, reported)
+    {
+        let message = format!("{name} was asked to go on with session {asked} but began {reported}");
+        return Verdict::fault(ErrorCode::AgentResumeFailed, None, message);
+    }
     match digest.terminal() {
         Some(terminal) if terminal.ok => good_end(name, ending, stop),
         Some(terminal) => {
@@ -113,9 +120,11 @@ fn good_end(name: &str, ending: &Ending, stop: Option<Stop>) -> Verdict {
         _ if stop.is_some() => Verdict::success(true),
         Ending::Exited(0) | Ending::Unknown => Verdict::success(false),
         _ if is_kill(ending) => Verdict::success(true),
-        Ending::Signalled(signal) => {
-            Verdict::fault(ErrorCode::AgentCrashed, None, format!("{name} reported a good end of turn, then died of {signal}"))
-        }
+        Ending::Signalled(signal) => Verdict::fault(
+            ErrorCode::AgentCrashed,
+            None,
+            format!("{name} reported a good end of turn, then died of {signal}"),
+        ),
         Ending::Exited(code) => Verdict::fault(
             ErrorCode::AgentCrashed,
             None,
@@ -143,7 +152,9 @@ fn no_end(evidence: &Evidence) -> Verdict {
         Some(Stop::Idle { ms, in_tool, before_first_byte }) => {
             let seconds = ms / 1000.0;
             let what = match (before_first_byte, in_tool) {
-                (true, _) => format!("{name} printed nothing for {seconds} s after its start (startTimeoutMs)"),
+                (true, _) => {
+                    format!("{name} printed nothing for {seconds} s after its start (startTimeoutMs)")
+                }
                 (_, true) => format!(
                     "{name} was silent for {seconds} s while its tool {} ran (toolIdleTimeoutMs)",
                     digest.open_tool().unwrap_or_default()
@@ -174,20 +185,27 @@ fn no_end(evidence: &Evidence) -> Verdict {
     let is_silent = digest.session_id().is_none() && digest.turns() == 0 && digest.final_text().is_empty();
     match ending {
         Ending::Exited(0) if resume.is_some() && is_silent => {
-            let message = format!("{name} ended without a word when asked to go on with session {}", resume.unwrap_or_default());
+            let message = format!(
+                "{name} ended without a word when asked to go on with session {}",
+                resume.unwrap_or_default()
+            );
             Verdict::fault(ErrorCode::AgentResumeFailed, None, message)
         }
         Ending::Exited(0) => {
-            let message = format!("{name} exited with 0 but never said that its turn ended: its output was cut{last_words}");
+            let message = format!(
+                "{name} exited with 0 but never said that its turn ended: its output was cut{last_words}"
+            );
             Verdict::fault(ErrorCode::AgentTruncated, kind, message)
         }
         Ending::Unknown => {
             let message = format!("the output of {name} holds no end of turn{last_words}");
             Verdict::fault(ErrorCode::AgentTruncated, kind, message)
         }
-        Ending::Signalled(signal) => {
-            Verdict::fault(ErrorCode::AgentCrashed, kind, format!("{name} died of {signal} before its turn ended{last_words}"))
-        }
+        Ending::Signalled(signal) => Verdict::fault(
+            ErrorCode::AgentCrashed,
+            kind,
+            format!("{name} died of {signal} before its turn ended{last_words}"),
+        ),
         Ending::Exited(code) if is_kill(ending) => {
             let message = format!("{name} was killed (exit code {code}) before its turn ended{last_words}");
             Verdict::fault(ErrorCode::AgentCrashed, kind, message)
@@ -198,7 +216,11 @@ fn no_end(evidence: &Evidence) -> Verdict {
                 return Verdict::failed(&failure);
             }
             let tail = last_line(stderr).map(|line| format!(": {line}")).unwrap_or_default();
-            Verdict::fault(ErrorCode::AgentCrashed, kind, format!("{name} exited with {code} before its turn ended{tail}{last_words}"))
+            Verdict::fault(
+                ErrorCode::AgentCrashed,
+                kind,
+                format!("{name} exited with {code} before its turn ended{tail}{last_words}"),
+            )
         }
     }
 }

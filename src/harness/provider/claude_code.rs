@@ -4,17 +4,18 @@
 //! told as `system`/`api_retry`. Nested in itself it refuses to start, and so it does as root unless told it is in a sandbox.
 
 use super::super::digest::Digest;
+use super::super::event::Usage;
 use super::super::launch::{Launch, Permission, Wanted};
-use super::message::{Messages, Style};
 use super::Reader;
+use super::message::{Messages, Style};
 use crate::error::Error;
 use serde_json::Value;
 
 pub struct ClaudeCode(Messages);
 
-impl Default for ClaudeCode {
-    fn default() -> Self {
-        ClaudeCode(Messages::new(Style::Claude))
+impl ClaudeCode {
+    pub fn new(before: Option<Usage>) -> Self {
+        ClaudeCode(Messages::new(Style::Claude, before))
     }
 }
 
@@ -23,6 +24,9 @@ impl Reader for ClaudeCode {
         self.0.line(line, digest)
     }
 
+    fn counted(&self) -> Option<Usage> {
+        self.0.counted()
+    }
 }
 
 /// `claude -p ... -- PROMPT`; a long prompt comes by stdin.

@@ -14,11 +14,12 @@ use serde_json::{Value, json};
 
 pub struct Codex {
     before: Usage,
+    counted: Option<Usage>,
 }
 
 impl Codex {
     pub fn new(before: Option<Usage>) -> Self {
-        Codex { before: before.unwrap_or_default() }
+        Codex { before: before.unwrap_or_default(), counted: None }
     }
 }
 
@@ -35,19 +36,22 @@ impl Reader for Codex {
             b"item.completed" => item_completed(item, digest),
             b"turn.completed" => {
                 if usage.is_object() {
-                    let [input, cached, output] = usage.fields(["input_tokens", "cached_input_tokens", "output_tokens"]);
+                    let [input, cached, output] =
+                        usage.fields(["input_tokens", "cached_input_tokens", "output_tokens"]);
                     let total = Usage {
                         input_tokens: input.count().unwrap_or(0),
                         output_tokens: output.count().unwrap_or(0),
                         cached_input_tokens: cached.count().unwrap_or(0),
                         cost_usd: None,
                     };
+                    self.counted = Some(total);
                     digest.usage_total(total.since(self.before));
                 }
                 digest.end(true, None);
             }
             b"turn.failed" => {
-                let words = error.field("message").text().or(error.text()).unwrap_or("the turn failed".into());
+                let words =
+                    error.field("message").text().or(error.text()).unwrap_or("the turn failed".into());
                 digest.end(false, Some(Failure::classify(None, words)));
             }
             b"error" => {
@@ -63,6 +67,10 @@ impl Reader for Codex {
         }
         true
     }
+
+    fn counted(&self) -> Option<Usage> {
+        self.counted
+    }
 }
 
 fn item_started(item: Json, digest: &mut Digest) {
@@ -74,7 +82,8 @@ fn item_started(item: Json, digest: &mut Digest) {
 }
 
 fn item_completed(item: Json, digest: &mut Digest) {
-    const NAMES: [&str; 8] = ["type", "id", "text", "message", "status", "exit_code", "aggregated_output", "result"];
+    const NAMES: [&str; 8] =
+        ["type", "id", "text", "message", "status", "exit_code", "aggregated_output", "result"];
     let [kind, id, text, message, status, exit_code, output, result] = item.fields(NAMES);
     match kind.word() {
         b"agent_message" => {
@@ -92,9 +101,13 @@ fn item_completed(item: Json, digest: &mut Digest) {
             digest.model_speaks();
             digest.tool_start(&id, &tool_name(item, kind), || tool_input(item, kind));
             let exit_code = exit_code.whole();
-            let is_error = matches!(status.word(), b"failed" | b"declined") || exit_code.is_some_and(|code| code != 0);
+            let is_error =
+                matches!(status.word(), b"failed" | b"declined") || exit_code.is_some_and(|code| code != 0);
             digest.tool_end(&id, exit_code, is_error, || {
-                output.text().map(|text| text.into_owned()).or_else(|| result.is_present().then(|| result.raw().into_owned()))
+                output
+                    .text()
+                    .map(|text| text.into_owned())
+                    .or_else(|| result.is_present().then(|| result.raw().into_owned()))
             });
         }
         _ => digest.progress(),
@@ -102,7 +115,10 @@ fn item_completed(item: Json, digest: &mut Digest) {
 }
 
 fn is_tool(kind: &[u8]) -> bool {
-    matches!(kind, b"command_execution" | b"file_change" | b"mcp_tool_call" | b"web_search" | b"collab_tool_call")
+    matches!(
+        kind,
+        b"command_execution" | b"file_change" | b"mcp_tool_call" | b"web_search" | b"collab_tool_call"
+    )
 }
 
 fn tool_name(item: Json, kind: Json) -> String {
@@ -135,10 +151,13 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     match wanted.permission {
         Permission::Auto => launch.args(["--dangerously-bypass-approvals-and-sandbox"]),
         // `exec resume` has no --sandbox: the setting works for both.
-        Permission::Plan => launch.args(["-c", "sandbox_mode=\"read-only\"", "-c", "approval_policy=\"never\""]),
+        Permission::Plan => {
+            launch.args(["-c", "sandbox_mode=\"read-only\"", "-c", "approval_policy=\"never\""])
+        }
     }
     // With analytics on and no net, it lingers for 5 s after its answer.
-    for setting in ["analytics.enabled=false", "feedback.enabled=false", "check_for_update_on_startup=false"] {
+    for setting in ["analytics.enabled=false", "feedback.enabled=false", "check_for_update_on_startup=false"]
+    {
         launch.args(["-c", setting]);
     }
     if let Some(model) = &wanted.model {

@@ -32,7 +32,9 @@ impl Reader for Copilot {
         }
         let is_main = !agent.is_present();
         match kind.word() {
-            b"assistant.message_delta" if is_main => digest.text_delta(&data.field("deltaContent").text().unwrap_or_default()),
+            b"assistant.message_delta" if is_main => {
+                digest.text_delta(&data.field("deltaContent").text().unwrap_or_default())
+            }
             b"assistant.message_start" if is_main => {
                 self.is_reasoning_told = false;
                 digest.message_begins();
@@ -43,12 +45,17 @@ impl Reader for Copilot {
                 digest.reasoning(&data.field("deltaContent").text().unwrap_or_default(), true);
             }
             b"assistant.reasoning" if is_main => self.reasoning(data.field("content"), digest),
-            b"assistant.tool_call_delta" | b"tool.execution_partial_result" | b"tool.execution_progress" | b"tool.shell_output" => {
+            b"assistant.tool_call_delta"
+            | b"tool.execution_partial_result"
+            | b"tool.execution_progress"
+            | b"tool.shell_output" => {
                 digest.progress();
             }
             b"tool.execution_start" => {
                 let [id, name, input] = data.fields(["toolCallId", "toolName", "arguments"]);
-                digest.tool_start(&id.text().unwrap_or_default(), &name.text().unwrap_or_default(), || input.build());
+                digest.tool_start(&id.text().unwrap_or_default(), &name.text().unwrap_or_default(), || {
+                    input.build()
+                });
             }
             b"tool.execution_complete" => tool_complete(data, digest),
             b"assistant.usage" => {
@@ -62,11 +69,15 @@ impl Reader for Copilot {
             }
             b"model.call_failure" => {
                 let [status, message] = data.fields(["statusCode", "errorMessage"]);
-                self.call = Some(Failure::classify(status.whole(), message.text().unwrap_or("the model call failed".into())));
+                self.call = Some(Failure::classify(
+                    status.whole(),
+                    message.text().unwrap_or("the model call failed".into()),
+                ));
             }
             b"assistant.turn_retry" => {
                 digest.message_begins();
-                let reason = data.field("reason").text().unwrap_or("the model call failed".into()).into_owned();
+                let reason =
+                    data.field("reason").text().unwrap_or("the model call failed".into()).into_owned();
                 let failure = self.call.take().map_or_else(
                     || Failure::classify(None, reason.clone()),
                     |call| Failure { message: format!("{reason}: {}", call.message), ..call },
@@ -117,7 +128,10 @@ impl Copilot {
         }
         let failure = self.session_error.take().or(self.call.take());
         let failure = failure.unwrap_or_else(|| {
-            Failure::new(ErrorKind::Unknown, format!("the agent ended its turn with exit code {}", exit_code.unwrap_or(1)))
+            Failure::new(
+                ErrorKind::Unknown,
+                format!("the agent ended its turn with exit code {}", exit_code.unwrap_or(1)),
+            )
         });
         digest.end(false, Some(failure));
     }
@@ -125,7 +139,8 @@ impl Copilot {
 
 fn session_error(data: Json) -> Failure {
     let [kind, message, status] = data.fields(["errorType", "message", "statusCode"]);
-    let mut failure = Failure::classify(status.whole(), message.text().unwrap_or("the session failed".into()));
+    let mut failure =
+        Failure::classify(status.whole(), message.text().unwrap_or("the session failed".into()));
     if status.whole().is_none() {
         failure.kind = match kind.word() {
             b"authentication" => ErrorKind::Auth,
@@ -139,7 +154,8 @@ fn session_error(data: Json) -> Failure {
 }
 
 fn tool_complete(data: Json, digest: &mut Digest) {
-    let [id, success, shell, result, error] = data.fields(["toolCallId", "success", "shellExecution", "result", "error"]);
+    let [id, success, shell, result, error] =
+        data.fields(["toolCallId", "success", "shellExecution", "result", "error"]);
     let exit_code = shell.field("exitCode").whole();
     let is_error = success.flag() == Some(false) || exit_code.is_some_and(|code| code != 0);
     digest.tool_end(&id.text().unwrap_or_default(), exit_code, is_error, || {
@@ -150,7 +166,14 @@ fn tool_complete(data: Json, digest: &mut Digest) {
 /// `copilot --output-format json ... --prompt=PROMPT`; a long prompt comes by stdin.
 pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
-    launch.args(["--output-format", "json", "--no-auto-update", "--no-ask-user", "--no-color", "--allow-all-tools"]);
+    launch.args([
+        "--output-format",
+        "json",
+        "--no-auto-update",
+        "--no-ask-user",
+        "--no-color",
+        "--allow-all-tools",
+    ]);
     match wanted.permission {
         Permission::Auto => launch.args(["--allow-all-paths"]),
         // A denial weighs more than the allowance, which a run without a terminal can't do without.

@@ -39,12 +39,16 @@ impl Reader for Gemini {
                 digest.model(&model.text().unwrap_or_default());
             }
             b"tool_use" => {
-                let [id, name, input] = json::object(line, ["tool_id", "tool_name", "parameters"]).unwrap_or_default();
+                let [id, name, input] =
+                    json::object(line, ["tool_id", "tool_name", "parameters"]).unwrap_or_default();
                 digest.model_speaks();
-                digest.tool_start(&id.text().unwrap_or_default(), &name.text().unwrap_or_default(), || input.build());
+                digest.tool_start(&id.text().unwrap_or_default(), &name.text().unwrap_or_default(), || {
+                    input.build()
+                });
             }
             b"tool_result" => {
-                let [id, status, output, error] = json::object(line, ["tool_id", "status", "output", "error"]).unwrap_or_default();
+                let [id, status, output, error] =
+                    json::object(line, ["tool_id", "status", "output", "error"]).unwrap_or_default();
                 let is_error = !status.is("success") && status.is_present();
                 digest.tool_end(&id.text().unwrap_or_default(), None, is_error, || {
                     text_of(output).or_else(|| error.field("message").text().map(|text| text.into_owned()))
@@ -66,7 +70,8 @@ impl Reader for Gemini {
     }
 
     fn explain(&self, exit_code: i32) -> Option<Failure> {
-        let named = |kind, what: &str| Some(Failure::new(kind, format!("gemini exited with {exit_code}: {what}")));
+        let named =
+            |kind, what: &str| Some(Failure::new(kind, format!("gemini exited with {exit_code}: {what}")));
         match exit_code {
             41 => named(ErrorKind::Auth, "it is not signed in, and no API key is set"),
             42 => named(ErrorKind::InvalidRequest, "it refused its input"),

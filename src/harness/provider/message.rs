@@ -2,10 +2,10 @@
 //! the same with differences of its own, which [`Style`] names.
 
 use super::super::digest::Digest;
+use super::super::event::ErrorKind;
 use super::super::event::Usage;
 use super::super::failure::Failure;
 use super::super::json::{self, Json};
-use super::super::event::ErrorKind;
 
 /// Where the two differ.
 #[derive(Clone, Copy, PartialEq)]
@@ -22,15 +22,34 @@ pub struct Messages {
     usage: Option<Usage>,
     /// The CLI retried and kept the words that it had already given.
     kept_words: bool,
+    /// What the session had used before this turn: Qwen counts tokens on, Claude money.
+    before: Usage,
+    counted: Option<Usage>,
+    /// Money of this run's results so far.
+    cost: Option<f64>,
 }
 
 impl Messages {
-    pub fn new(style: Style) -> Self {
-        Messages { style, message: String::new(), usage: None, kept_words: false }
+    pub fn new(style: Style, before: Option<Usage>) -> Self {
+        let before = before.unwrap_or_default();
+        Messages {
+            style,
+            message: String::new(),
+            usage: None,
+            kept_words: false,
+            before,
+            counted: None,
+            cost: None,
+        }
+    }
+
+    pub fn counted(&self) -> Option<Usage> {
+        self.counted
     }
 
     pub fn line(&mut self, line: &[u8], digest: &mut Digest) -> bool {
-        const NAMES: [&str; 7] = ["type", "subtype", "session_id", "message", "event", "parent_tool_use_id", "error"];
+        const NAMES: [&str; 7] =
+            ["type", "subtype", "session_id", "message", "event", "parent_tool_use_id", "error"];
         let Some([kind, subtype, session, message, event, parent, error]) = json::object(line, NAMES) else {
             return false;
         };
@@ -54,8 +73,10 @@ impl Messages {
     }
 
     fn system(&mut self, line: &[u8], subtype: Json, session: Json, digest: &mut Digest) {
-        const NAMES: [&str; 7] = ["model", "attempt", "max_retries", "error_status", "error", "data", "message"];
-        let [model, attempt, most, status, error, data, message] = json::object(line, NAMES).unwrap_or_default();
+        const NAMES: [&str; 7] =
+            ["model", "attempt", "max_retries", "error_status", "error", "data", "message"];
+        let [model, attempt, most, status, error, data, message] =
+            json::object(line, NAMES).unwrap_or_default();
         match subtype.word() {
             b"init" => {
                 report_session(session, digest);
@@ -64,7 +85,8 @@ impl Messages {
             b"api_retry" => {
                 let error = error.text().unwrap_or("unknown".into());
                 let of = most.count().map(|most| format!(" of {most}")).unwrap_or_default();
-                let status_text = status.whole().map(|status| format!(" (status {status})")).unwrap_or_default();
+                let status_text =
+                    status.whole().map(|status| format!(" (status {status})")).unwrap_or_default();
                 let words = format!("retry {}{of}: {error}{status_text}", attempt.count().unwrap_or(1));
                 digest.retry(Failure::classify(status.whole(), words));
             }
@@ -84,7 +106,11 @@ impl Messages {
         let usage = usage_of(usage);
         if model.is("<synthetic>") || error.is_present() || self.is_api_error(content, usage) {
             // The CLI's own words about a failed call, dressed as an answer.
-            let words = content.items().find_map(|part| part.field("text").text()).or(error.text()).unwrap_or_default();
+            let words = content
+                .items()
+                .find_map(|part| part.field("text").text())
+                .or(error.text())
+                .unwrap_or_default();
             if !words.is_empty() {
                 digest.error(Failure::classify(None, words));
             }
@@ -118,7 +144,7 @@ impl Messages {
     }
 
     fn result(&mut self, line: &[u8], subtype: Json, session: Json, digest: &mut Digest) {
-        const NAMES: [&str; 12] = [
+        const NAMES: [&str; 13] = [
             "is_error",
             "result",
             "errors",
@@ -131,15 +157,29 @@ impl Messages {
             "structured_result",
             "permission_denials",
             "terminal_reason",
+            "model_usage_since_last_result",
         ];
-        let [is_error, result, errors, error, usage, cost, turns, status, structured, structured_result, denials, reason] =
-            json::object(line, NAMES).unwrap_or_default();
+        let [
+            is_error,
+            result,
+            errors,
+            error,
+            usage,
+            cost,
+            turns,
+            status,
+            structured,
+            structured_result,
+            denials,
+            reason,
+            new_usage,
+        ] = json::object(line, NAMES).unwrap_or_default();
         report_session(session, digest);
         if let Some(usage) = self.usage.take() {
             digest.usage_in_passing(usage);
         }
         if let Some(usage) = usage_of(usage) {
-            digest.usage_total(Usage { cost_usd: cost.number(), ..usage });
+            digest.usage_total(self.usage_of_turn(usage, cost.number(), new_usage));
         }
         if let Some(turns) = turns.count().filter(|turns| *turns > 0) {
             digest.set_turns(turns);
@@ -161,13 +201,38 @@ impl Messages {
             digest.end(true, None);
             return;
         }
-        let words = words_of(errors, error, result)
-            .unwrap_or_else(|| reason.text().or(subtype.text()).unwrap_or("the turn failed".into()).into_owned());
+        let words = words_of(errors, error, result).unwrap_or_else(|| {
+            reason.text().or(subtype.text()).unwrap_or("the turn failed".into()).into_owned()
+        });
         let mut failure = Failure::classify(status.whole(), words);
         if subtype.is("error_max_budget_usd") {
             failure.kind = ErrorKind::Quota;
         }
         digest.end(false, Some(failure));
+    }
+}
+
+impl Messages {
+    /// What this turn alone used, of a count that goes on over the turns of a session.
+    fn usage_of_turn(&mut self, usage: Usage, cost: Option<f64>, new_usage: Json) -> Usage {
+        match self.style {
+            Style::Qwen => {
+                self.counted = Some(usage);
+                usage.since(self.before)
+            }
+            Style::Claude => {
+                self.counted = cost.map(|cost| Usage { cost_usd: Some(cost), ..Usage::default() });
+                let new: Vec<f64> =
+                    new_usage.values().filter_map(|model| model.field("costUSD").number()).collect();
+                let cost = if new.is_empty() {
+                    cost.map(|cost| (cost - self.before.cost_usd.unwrap_or(0.0)).max(0.0))
+                } else {
+                    Some(new.iter().sum())
+                };
+                self.cost = cost.or(self.cost);
+                Usage { cost_usd: self.cost, ..usage }
+            }
+        }
     }
 }
 
@@ -239,7 +304,9 @@ pub fn text_of(content: Json) -> Option<String> {
 
 /// "Exit code 3" (Claude), "Exit Code: 3" (Qwen): the code of a shell tool that failed.
 fn exit_code_in(output: &str) -> Option<i64> {
-    let line = output.lines().find(|line| line.get(..9).is_some_and(|start| start.eq_ignore_ascii_case("exit code")))?;
+    let line = output
+        .lines()
+        .find(|line| line.get(..9).is_some_and(|start| start.eq_ignore_ascii_case("exit code")))?;
     line[9..].trim_start_matches(':').trim().parse().ok()
 }
 

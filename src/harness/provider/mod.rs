@@ -33,9 +33,14 @@ pub enum Provider {
 }
 
 /// Reads what one CLI prints.
-pub trait Reader: Send {
+pub trait Reader: Send + Sync {
     /// Reports one line of stdout; `false`: it is no event of this provider.
     fn line(&mut self, line: &[u8], digest: &mut Digest) -> bool;
+
+    /// What the session has used over all its turns, where the CLI counts on: the next turn's `before`.
+    fn counted(&self) -> Option<Usage> {
+        None
+    }
 
     /// What an exit code of this CLI means where its lines left it open.
     fn explain(&self, _exit_code: i32) -> Option<Failure> {
@@ -98,12 +103,12 @@ impl Provider {
     /// A reader for one run. `before`: what the session had used when the turn began, for providers that count on.
     pub fn reader(self, before: Option<Usage>) -> Box<dyn Reader> {
         match self {
-            Provider::ClaudeCode => Box::new(claude_code::ClaudeCode::default()),
+            Provider::ClaudeCode => Box::new(claude_code::ClaudeCode::new(before)),
             Provider::Codex => Box::new(codex::Codex::new(before)),
             Provider::Gemini => Box::new(gemini::Gemini),
             Provider::Opencode => Box::new(opencode::Opencode::default()),
             Provider::Copilot => Box::new(copilot_cli::Copilot::default()),
-            Provider::Qwen => Box::new(qwen::Qwen::default()),
+            Provider::Qwen => Box::new(qwen::Qwen::new(before)),
             Provider::Pi => Box::new(pi::Pi::default()),
         }
     }
@@ -119,10 +124,5 @@ impl Provider {
             Provider::Qwen => qwen::launch(wanted),
             Provider::Pi => pi::launch(wanted),
         }
-    }
-
-    /// Whether usage is counted over all turns of a session.
-    pub fn counts_on(self) -> bool {
-        self == Provider::Codex
     }
 }

@@ -20,7 +20,8 @@ pub struct Opencode {
 
 impl Reader for Opencode {
     fn line(&mut self, line: &[u8], digest: &mut Digest) -> bool {
-        let Some([kind, session, part, error]) = json::object(line, ["type", "sessionID", "part", "error"]) else {
+        let Some([kind, session, part, error]) = json::object(line, ["type", "sessionID", "part", "error"])
+        else {
             return false;
         };
         if kind.text().is_none() {
@@ -48,7 +49,12 @@ impl Reader for Opencode {
             b"error" => {
                 let [name, data, message] = error.fields(["name", "data", "message"]);
                 let [words, status] = data.fields(["message", "statusCode"]);
-                let words = words.text().or(message.text()).or(name.text()).or(error.text()).unwrap_or("unknown error".into());
+                let words = words
+                    .text()
+                    .or(message.text())
+                    .or(name.text())
+                    .or(error.text())
+                    .unwrap_or("unknown error".into());
                 let mut failure = Failure::classify(status.whole(), words);
                 if failure.kind == ErrorKind::Unknown {
                     failure.kind = match name.word() {
@@ -88,7 +94,8 @@ impl Opencode {
                 digest.end(true, None);
             }
             b"content-filter" | b"error" => {
-                let words = format!("the model stopped with the reason {}", reason.text().unwrap_or_default());
+                let words =
+                    format!("the model stopped with the reason {}", reason.text().unwrap_or_default());
                 digest.end(false, Some(Failure::new(ErrorKind::Unknown, words)));
             }
             b"tool-calls" => {
@@ -107,7 +114,8 @@ impl Opencode {
 
 fn tool_use(part: Json, digest: &mut Digest) {
     let [tool, id, state] = part.fields(["tool", "callID", "state"]);
-    let [status, input, output, error, metadata] = state.fields(["status", "input", "output", "error", "metadata"]);
+    let [status, input, output, error, metadata] =
+        state.fields(["status", "input", "output", "error", "metadata"]);
     let id = id.text().unwrap_or_default();
     digest.tool_start(&id, &tool.text().unwrap_or_default(), || input.build());
     if matches!(status.word(), b"pending" | b"running") {

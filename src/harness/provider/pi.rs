@@ -39,19 +39,25 @@ impl Reader for Pi {
             }
             b"message_end" if message.field("role").is("assistant") => self.message_end(message, digest),
             b"tool_execution_start" => {
-                let [id, name, input] = json::object(line, ["toolCallId", "toolName", "args"]).unwrap_or_default();
-                digest.tool_start(&id.text().unwrap_or_default(), &name.text().unwrap_or_default(), || input.build());
+                let [id, name, input] =
+                    json::object(line, ["toolCallId", "toolName", "args"]).unwrap_or_default();
+                digest.tool_start(&id.text().unwrap_or_default(), &name.text().unwrap_or_default(), || {
+                    input.build()
+                });
             }
             b"tool_execution_update" => digest.progress(),
             b"tool_execution_end" => {
-                let [id, result, is_error] = json::object(line, ["toolCallId", "result", "isError"]).unwrap_or_default();
+                let [id, result, is_error] =
+                    json::object(line, ["toolCallId", "result", "isError"]).unwrap_or_default();
                 let is_error = is_error.flag() == Some(true);
                 let content = result.field("content");
-                let exit_code = if is_error { text_of(content).as_deref().and_then(exit_code_in) } else { None };
+                let exit_code =
+                    if is_error { text_of(content).as_deref().and_then(exit_code_in) } else { None };
                 digest.tool_end(&id.text().unwrap_or_default(), exit_code, is_error, || text_of(content));
             }
             b"auto_retry_start" => {
-                let [message, attempt, most] = json::object(line, ["errorMessage", "attempt", "maxAttempts"]).unwrap_or_default();
+                let [message, attempt, most] =
+                    json::object(line, ["errorMessage", "attempt", "maxAttempts"]).unwrap_or_default();
                 let of = most.count().map(|most| format!(" of {most}")).unwrap_or_default();
                 let cause = message.text().unwrap_or("the model call failed".into());
                 digest.reopen();
@@ -90,7 +96,8 @@ impl Pi {
     }
 
     fn message_end(&mut self, message: Json, digest: &mut Digest) {
-        let [content, usage, model, stop, error] = message.fields(["content", "usage", "model", "stopReason", "errorMessage"]);
+        let [content, usage, model, stop, error] =
+            message.fields(["content", "usage", "model", "stopReason", "errorMessage"]);
         digest.model(&model.text().unwrap_or_default());
         let used = usage_of(usage);
         if let Some(used) = used {
@@ -103,7 +110,9 @@ impl Pi {
             parts += 1;
             match kind.word() {
                 b"text" => text.push_str(&words.text().unwrap_or_default()),
-                b"thinking" if !self.is_thinking_told => digest.reasoning(&thinking.text().unwrap_or_default(), false),
+                b"thinking" if !self.is_thinking_told => {
+                    digest.reasoning(&thinking.text().unwrap_or_default(), false)
+                }
                 _ => {}
             }
         }
@@ -111,13 +120,16 @@ impl Pi {
         let is_silent = used.is_some_and(|used| used.input_tokens == 0 && used.output_tokens == 0);
         self.last = Some(match stop.word() {
             b"error" | b"aborted" => {
-                let words = error.text().unwrap_or(if stop.is("aborted") { "the turn was aborted" } else { "the model call failed" }.into());
+                let words = error.text().unwrap_or(
+                    if stop.is("aborted") { "the turn was aborted" } else { "the model call failed" }.into(),
+                );
                 Ending::Failed(Failure::classify(None, words))
             }
             // A body that is no model's answer ends like one, with nothing in it.
-            _ if parts == 0 && is_silent => {
-                Ending::Failed(Failure::new(ErrorKind::Server, "the model answered with nothing: no text, no tool call, no tokens"))
-            }
+            _ if parts == 0 && is_silent => Ending::Failed(Failure::new(
+                ErrorKind::Server,
+                "the model answered with nothing: no text, no tool call, no tokens",
+            )),
             _ => {
                 digest.model_answered();
                 if is_silent && stop.is("stop") {
@@ -131,14 +143,19 @@ impl Pi {
     fn agent_end(&mut self, line: &[u8], digest: &mut Digest) {
         if self.last.is_none() {
             let [messages] = json::object(line, ["messages"]).unwrap_or_default();
-            if let Some(message) = messages.items().filter(|message| message.field("role").is("assistant")).last() {
+            if let Some(message) =
+                messages.items().filter(|message| message.field("role").is("assistant")).last()
+            {
                 self.message_end(message, digest);
             }
         }
         match &self.last {
             Some(Ending::Answered) => digest.end(true, None),
             Some(Ending::Failed(failure)) => digest.end(false, Some(failure.clone())),
-            None => digest.end(false, Some(Failure::new(ErrorKind::Unknown, "the agent ended without a message of the model"))),
+            None => digest.end(
+                false,
+                Some(Failure::new(ErrorKind::Unknown, "the agent ended without a message of the model")),
+            ),
         }
     }
 }
@@ -182,7 +199,8 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         // Its tools that only read; pi has no other way to hold it back.
         (Permission::Plan, tools) => {
             const READING: [&str; 4] = ["read", "grep", "find", "ls"];
-            let wanted = |tool: &&str| tools.as_ref().is_none_or(|tools| tools.iter().any(|name| name == tool));
+            let wanted =
+                |tool: &&str| tools.as_ref().is_none_or(|tools| tools.iter().any(|name| name == tool));
             launch.args(["--tools", &READING.into_iter().filter(wanted).collect::<Vec<_>>().join(",")]);
         }
     }

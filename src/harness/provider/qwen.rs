@@ -4,23 +4,28 @@
 //! given before it may stand in the answer once more.
 
 use super::super::digest::Digest;
+use super::super::event::Usage;
 use super::super::launch::{Launch, Permission, Wanted};
-use super::message::{Messages, Style};
 use super::Reader;
+use super::message::{Messages, Style};
 use crate::error::Error;
 use serde_json::Value;
 
 pub struct Qwen(Messages);
 
-impl Default for Qwen {
-    fn default() -> Self {
-        Qwen(Messages::new(Style::Qwen))
+impl Qwen {
+    pub fn new(before: Option<Usage>) -> Self {
+        Qwen(Messages::new(Style::Qwen, before))
     }
 }
 
 impl Reader for Qwen {
     fn line(&mut self, line: &[u8], digest: &mut Digest) -> bool {
         self.0.line(line, digest)
+    }
+
+    fn counted(&self) -> Option<Usage> {
+        self.0.counted()
     }
 }
 
