@@ -1,7 +1,8 @@
+import type { NativeTurn } from '../native/native'
 import { delivery } from './delivery'
 import { SheepdogError, invalidOption, settle } from './error'
 import { events, type AgentEvent } from './harness/event'
-import { host, type NativeTurn } from './harness/host'
+import { host } from './harness/host'
 import { ConcurrencyLimit, nativeLimit } from './harness/limit'
 import {
   checkHarnessOptions,

@@ -1,7 +1,5 @@
+import type { AgentHost } from '../../native/native'
 import { native } from '../native'
 
 /** One for this JavaScript environment: its turns end with it. */
-export const host = new native.AgentHost()
-
-/** A turn under way, natively. */
-export type NativeTurn = ReturnType<typeof host.start>
+export const host: AgentHost = new native.AgentHost()

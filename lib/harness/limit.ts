@@ -1,9 +1,8 @@
+import type { NativeConcurrencyLimit } from '../../native/native'
 import { native } from '../native'
 import { check } from '../option'
 
-type NativeLimit = InstanceType<typeof native.NativeConcurrencyLimit>
-
-const natives = new WeakMap<ConcurrencyLimit, NativeLimit>()
+const natives = new WeakMap<ConcurrencyLimit, NativeConcurrencyLimit>()
 
 /** So many turns at once, over all harnesses that are given it. First come, first served. */
 export class ConcurrencyLimit {
@@ -14,6 +13,6 @@ export class ConcurrencyLimit {
 }
 
 /** @internal */
-export function nativeLimit(limit: ConcurrencyLimit): NativeLimit {
+export function nativeLimit(limit: ConcurrencyLimit): NativeConcurrencyLimit {
   return natives.get(limit)!
 }
