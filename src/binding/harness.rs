@@ -45,7 +45,7 @@ pub struct TurnSpec {
     pub idle_timeout_ms: Option<f64>,
     pub tool_idle_timeout_ms: Option<f64>,
     pub timeout_ms: Option<f64>,
-    pub retry: Option<RetrySpec>,
+    pub retry: Option<TurnRetrySpec>,
     pub extra_args: Option<Vec<String>>,
     pub redact: Option<Vec<String>>,
     /// Whether somebody may listen to the events.
@@ -53,7 +53,7 @@ pub struct TurnSpec {
 }
 
 #[napi(object, object_to_js = false)]
-pub struct RetrySpec {
+pub struct TurnRetrySpec {
     pub attempts: Option<f64>,
     pub base_delay_ms: Option<f64>,
     pub max_delay_ms: Option<f64>,

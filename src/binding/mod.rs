@@ -7,5 +7,6 @@
 pub mod delivery;
 pub mod error;
 pub mod harness;
+pub mod model;
 pub mod process;
 pub mod promise;

@@ -74,9 +74,7 @@ pub fn of_code(code: &str) -> Option<(FailureKind, bool)> {
         | "RATE_LIMIT"
         | "TOO_MANY_REQUESTS"
         | "RESOURCE_EXHAUSTED"
-        | "RATELIMITERROR"
-        | "REQUESTS"
-        | "TOKENS" => (RateLimit, true),
+        | "RATELIMITERROR" => (RateLimit, true),
         "INSUFFICIENT_QUOTA"
         | "QUOTA_EXCEEDED"
         | "BILLING_ERROR"
