@@ -4,6 +4,7 @@ import { invalidOption } from '../error'
 import { native } from '../native'
 import { check, checkOptions, show, suggestion } from '../option'
 import { inheritance, processOptionChecks, type RunOptions } from '../process'
+import { schemaOf } from '../schema'
 import type { ConcurrencyLimit } from './limit'
 
 export type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' | 'qwen' | 'pi'
@@ -138,12 +139,11 @@ export function merge(defaults: HarnessOptions, options: TurnOptions = {}): Harn
 
 /** The JSON Schema as text; INVALID_OPTION for what is none. */
 export function schemaText(schema: object): string {
-  const { toJSONSchema } = schema as { toJSONSchema?: unknown }
   let text: string | undefined
   try {
-    const source: unknown = typeof toJSONSchema === 'function' ? toJSONSchema.call(schema) : schema
-    text = JSON.stringify(source)
+    text = JSON.stringify(schemaOf(schema))
   } catch (error) {
+    if ((error as { code?: unknown }).code === 'INVALID_OPTION') throw error
     throw invalidOption(
       'schema',
       `can't be written as JSON: ${error instanceof Error ? error.message : String(error)}`,
