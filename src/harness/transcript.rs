@@ -3,6 +3,7 @@
 
 use super::digest::Digest;
 use super::event::{AgentEvent, Usage};
+use super::json::Index;
 use super::provider::{Provider, Reader};
 use memchr::memchr;
 
@@ -13,6 +14,7 @@ pub const MAX_LINE_BYTES: usize = 64 << 20;
 pub struct Transcript {
     reader: Box<dyn Reader>,
     digest: Digest,
+    index: Index,
     /// The beginning of a line whose end has not come.
     rest: Vec<u8>,
     is_skipping: bool,
@@ -23,7 +25,7 @@ impl Transcript {
     pub fn new(provider: Provider, detail: bool, before: Option<Usage>) -> Self {
         Transcript {
             reader: provider.reader(before),
-            digest: Digest::new(detail),
+            digest: Digest::new(detail), index: Index::default(),
             rest: Vec::new(),
             is_skipping: false,
         }
@@ -54,11 +56,11 @@ impl Transcript {
                 continue;
             }
             if self.rest.is_empty() {
-                read(&mut *self.reader, line, &mut self.digest);
+                read(&mut *self.reader, line, &mut self.index, &mut self.digest);
             } else {
                 let mut whole = std::mem::take(&mut self.rest);
                 whole.extend_from_slice(line);
-                read(&mut *self.reader, &whole, &mut self.digest);
+                read(&mut *self.reader, &whole, &mut self.index, &mut self.digest);
                 // The buffer is kept for the next line, unless this one was out of the ordinary.
                 if whole.capacity() <= 1 << 20 {
                     whole.clear();
@@ -81,7 +83,7 @@ impl Transcript {
     /// The end of stdout: a last line without its line feed is read too.
     pub fn read_rest(&mut self) {
         let rest = std::mem::take(&mut self.rest);
-        read(&mut *self.reader, &rest, &mut self.digest);
+        read(&mut *self.reader, &rest, &mut self.index, &mut self.digest);
     }
 
     /// As [`Transcript::read_rest`], and nothing more comes: tells the agent's end of turn.
@@ -91,13 +93,14 @@ impl Transcript {
     }
 }
 
-fn read(reader: &mut dyn Reader, line: &[u8], digest: &mut Digest) {
+fn read(reader: &mut dyn Reader, line: &[u8], index: &mut Index, digest: &mut Digest) {
     let line = line.trim_ascii();
     if line.is_empty() {
         return;
     }
     digest.line_seen();
-    if !reader.line(line, digest) {
+    let is_event = index.read(line).is_some_and(|line| reader.line(line, digest));
+    if !is_event {
         digest.noise(line);
     }
 }

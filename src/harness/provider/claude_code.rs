@@ -5,6 +5,7 @@
 
 use super::super::digest::Digest;
 use super::super::event::Usage;
+use super::super::json::Line;
 use super::super::launch::{Launch, Permission, Wanted};
 use super::Reader;
 use super::message::{Messages, Style};
@@ -20,7 +21,7 @@ impl ClaudeCode {
 }
 
 impl Reader for ClaudeCode {
-    fn line(&mut self, line: &[u8], digest: &mut Digest) -> bool {
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
         self.0.line(line, digest)
     }
 

@@ -6,7 +6,7 @@
 use super::super::digest::Digest;
 use super::super::event::Usage;
 use super::super::failure::Failure;
-use super::super::json::{self, Json};
+use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Permission, Wanted};
 use super::Reader;
 use crate::error::Error;
@@ -24,11 +24,9 @@ impl Codex {
 }
 
 impl Reader for Codex {
-    fn line(&mut self, line: &[u8], digest: &mut Digest) -> bool {
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
         const NAMES: [&str; 6] = ["type", "item", "thread_id", "usage", "message", "error"];
-        let Some([kind, item, thread, usage, message, error]) = json::object(line, NAMES) else {
-            return false;
-        };
+        let [kind, item, thread, usage, message, error] = line.fields(NAMES);
         match kind.word() {
             b"thread.started" => digest.session(&thread.text().unwrap_or_default()),
             b"item.started" => item_started(item, digest),
@@ -63,7 +61,7 @@ impl Reader for Codex {
                     digest.error(failure);
                 }
             }
-            _ => return kind.text().is_some(),
+            _ => return kind.is_text(),
         }
         true
     }

@@ -6,7 +6,7 @@
 use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
 use super::super::failure::Failure;
-use super::super::json::{self, Json};
+use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Permission, Wanted};
 use super::Reader;
 use super::message::text_of;
@@ -23,11 +23,9 @@ pub struct Copilot {
 }
 
 impl Reader for Copilot {
-    fn line(&mut self, line: &[u8], digest: &mut Digest) -> bool {
-        let Some([kind, data, agent]) = json::object(line, ["type", "data", "agentId"]) else {
-            return false;
-        };
-        if kind.text().is_none() {
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
+        let [kind, data, agent] = line.fields(["type", "data", "agentId"]);
+        if !kind.is_text() {
             return false;
         }
         let is_main = !agent.is_present();
@@ -116,8 +114,8 @@ impl Copilot {
         }
     }
 
-    fn result(&mut self, line: &[u8], digest: &mut Digest) {
-        let [session, exit_code] = json::object(line, ["sessionId", "exitCode"]).unwrap_or_default();
+    fn result(&mut self, line: Line, digest: &mut Digest) {
+        let [session, exit_code] = line.fields(["sessionId", "exitCode"]);
         digest.session(&session.text().unwrap_or_default());
         let exit_code = exit_code.whole();
         if self.is_aborted {

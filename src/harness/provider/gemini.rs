@@ -6,7 +6,7 @@
 use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
 use super::super::failure::{Failure, kind_of};
-use super::super::json;
+use super::super::json::Line;
 use super::super::launch::{Launch, Permission, Wanted};
 use super::Reader;
 use super::message::text_of;
@@ -15,11 +15,9 @@ use crate::error::Error;
 pub struct Gemini;
 
 impl Reader for Gemini {
-    fn line(&mut self, line: &[u8], digest: &mut Digest) -> bool {
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
         const NAMES: [&str; 4] = ["type", "role", "content", "delta"];
-        let Some([kind, role, content, delta]) = json::object(line, NAMES) else {
-            return false;
-        };
+        let [kind, role, content, delta] = line.fields(NAMES);
         match kind.word() {
             b"message" if role.is("assistant") => {
                 let text = content.text().unwrap_or_default();
@@ -34,13 +32,13 @@ impl Reader for Gemini {
                 }
             }
             b"init" => {
-                let [session, model] = json::object(line, ["session_id", "model"]).unwrap_or_default();
+                let [session, model] = line.fields(["session_id", "model"]);
                 digest.session(&session.text().unwrap_or_default());
                 digest.model(&model.text().unwrap_or_default());
             }
             b"tool_use" => {
                 let [id, name, input] =
-                    json::object(line, ["tool_id", "tool_name", "parameters"]).unwrap_or_default();
+                    line.fields(["tool_id", "tool_name", "parameters"]);
                 digest.model_speaks();
                 digest.tool_start(&id.text().unwrap_or_default(), &name.text().unwrap_or_default(), || {
                     input.build()
@@ -48,14 +46,14 @@ impl Reader for Gemini {
             }
             b"tool_result" => {
                 let [id, status, output, error] =
-                    json::object(line, ["tool_id", "status", "output", "error"]).unwrap_or_default();
+                    line.fields(["tool_id", "status", "output", "error"]);
                 let is_error = !status.is("success") && status.is_present();
                 digest.tool_end(&id.text().unwrap_or_default(), None, is_error, || {
                     text_of(output).or_else(|| error.field("message").text().map(|text| text.into_owned()))
                 });
             }
             b"error" => {
-                let [severity, message] = json::object(line, ["severity", "message"]).unwrap_or_default();
+                let [severity, message] = line.fields(["severity", "message"]);
                 let message = message.text().unwrap_or("unknown error".into());
                 if severity.is("warning") {
                     digest.warning(&message);
@@ -64,7 +62,7 @@ impl Reader for Gemini {
                 }
             }
             b"result" => result(line, digest),
-            _ => return kind.text().is_some(),
+            _ => return kind.is_text(),
         }
         true
     }
@@ -89,8 +87,8 @@ impl Reader for Gemini {
     }
 }
 
-fn result(line: &[u8], digest: &mut Digest) {
-    let [status, error, stats] = json::object(line, ["status", "error", "stats"]).unwrap_or_default();
+fn result(line: Line, digest: &mut Digest) {
+    let [status, error, stats] = line.fields(["status", "error", "stats"]);
     if stats.is_object() {
         let [input, output, cached] = stats.fields(["input_tokens", "output_tokens", "cached"]);
         digest.usage_total(Usage {

@@ -5,7 +5,7 @@ use super::super::digest::Digest;
 use super::super::event::ErrorKind;
 use super::super::event::Usage;
 use super::super::failure::Failure;
-use super::super::json::{self, Json};
+use super::super::json::{Json, Line};
 
 /// Where the two differ.
 #[derive(Clone, Copy, PartialEq)]
@@ -47,13 +47,11 @@ impl Messages {
         self.counted
     }
 
-    pub fn line(&mut self, line: &[u8], digest: &mut Digest) -> bool {
+    pub fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
         const NAMES: [&str; 7] =
             ["type", "subtype", "session_id", "message", "event", "parent_tool_use_id", "error"];
-        let Some([kind, subtype, session, message, event, parent, error]) = json::object(line, NAMES) else {
-            return false;
-        };
-        if kind.text().is_none() {
+        let [kind, subtype, session, message, event, parent, error] = line.fields(NAMES);
+        if !kind.is_text() {
             return false;
         }
         let is_main = !parent.is_present();
@@ -72,11 +70,11 @@ impl Messages {
         true
     }
 
-    fn system(&mut self, line: &[u8], subtype: Json, session: Json, digest: &mut Digest) {
+    fn system(&mut self, line: Line, subtype: Json, session: Json, digest: &mut Digest) {
         const NAMES: [&str; 7] =
             ["model", "attempt", "max_retries", "error_status", "error", "data", "message"];
         let [model, attempt, most, status, error, data, message] =
-            json::object(line, NAMES).unwrap_or_default();
+            line.fields(NAMES);
         match subtype.word() {
             b"init" => {
                 report_session(session, digest);
@@ -130,11 +128,17 @@ impl Messages {
         for part in content.items() {
             let [kind, text, thinking] = part.fields(["type", "text", "thinking"]);
             match kind.word() {
-                b"text" => digest.text(key, &text.text().unwrap_or_default()),
+                b"text" => digest.text(key, self.without_api_error(&text.text().unwrap_or_default()).0),
                 b"thinking" => digest.reasoning(&thinking.text().unwrap_or_default(), false),
                 _ => tool_of(part, digest),
             }
         }
+    }
+
+    /// Qwen puts the error of a failed call behind the words that came before it, and may call that a success.
+    fn without_api_error<'t>(&self, text: &'t str) -> (&'t str, Option<&'t str>) {
+        let at = text.rfind("[API Error: ").filter(|_| self.style == Style::Qwen && text.trim_end().ends_with(']'));
+        at.map_or((text, None), |at| (&text[..at], Some(text[at..].trim_end())))
     }
 
     fn is_api_error(&self, content: Json, usage: Option<Usage>) -> bool {
@@ -143,7 +147,7 @@ impl Messages {
             && content.items().any(|part| part.field("text").word().starts_with(b"[API Error"))
     }
 
-    fn result(&mut self, line: &[u8], subtype: Json, session: Json, digest: &mut Digest) {
+    fn result(&mut self, line: Line, subtype: Json, session: Json, digest: &mut Digest) {
         const NAMES: [&str; 13] = [
             "is_error",
             "result",
@@ -173,7 +177,7 @@ impl Messages {
             denials,
             reason,
             new_usage,
-        ] = json::object(line, NAMES).unwrap_or_default();
+        ] = line.fields(NAMES);
         report_session(session, digest);
         if let Some(usage) = self.usage.take() {
             digest.usage_in_passing(usage);
@@ -197,8 +201,10 @@ impl Messages {
             if self.kept_words {
                 digest.warning("the CLI retried and kept the words it had given: the answer may begin with a part said twice");
             }
-            digest.answer(&result.text().unwrap_or_default());
-            digest.end(true, None);
+            let text = result.text().unwrap_or_default();
+            let (answer, api_error) = self.without_api_error(&text);
+            digest.answer(answer);
+            digest.end(api_error.is_none(), api_error.map(|words| Failure::classify(status.whole(), words)));
             return;
         }
         let words = words_of(errors, error, result).unwrap_or_else(|| {

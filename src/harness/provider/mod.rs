@@ -17,6 +17,7 @@ pub mod qwen;
 use super::digest::Digest;
 use super::event::Usage;
 use super::failure::Failure;
+use super::json::Line;
 use super::launch::{Launch, Wanted};
 use crate::error::Error;
 
@@ -34,8 +35,8 @@ pub enum Provider {
 
 /// Reads what one CLI prints.
 pub trait Reader: Send + Sync {
-    /// Reports one line of stdout; `false`: it is no event of this provider.
-    fn line(&mut self, line: &[u8], digest: &mut Digest) -> bool;
+    /// Reports one line of stdout, a JSON object; `false`: it is no event of this provider.
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool;
 
     /// What the session has used over all its turns, where the CLI counts on: the next turn's `before`.
     fn counted(&self) -> Option<Usage> {

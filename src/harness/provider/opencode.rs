@@ -6,7 +6,7 @@
 use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
 use super::super::failure::Failure;
-use super::super::json::{self, Json};
+use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Permission, Wanted};
 use super::Reader;
 use super::message::text_of;
@@ -19,12 +19,9 @@ pub struct Opencode {
 }
 
 impl Reader for Opencode {
-    fn line(&mut self, line: &[u8], digest: &mut Digest) -> bool {
-        let Some([kind, session, part, error]) = json::object(line, ["type", "sessionID", "part", "error"])
-        else {
-            return false;
-        };
-        if kind.text().is_none() {
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
+        let [kind, session, part, error] = line.fields(["type", "sessionID", "part", "error"]);
+        if !kind.is_text() {
             return false;
         }
         if let Some(session) = session.text() {

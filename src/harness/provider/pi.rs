@@ -6,7 +6,7 @@
 use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
 use super::super::failure::Failure;
-use super::super::json::{self, Json};
+use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Permission, Wanted};
 use super::Reader;
 use super::message::text_of;
@@ -25,11 +25,9 @@ enum Ending {
 }
 
 impl Reader for Pi {
-    fn line(&mut self, line: &[u8], digest: &mut Digest) -> bool {
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
         const NAMES: [&str; 4] = ["type", "assistantMessageEvent", "message", "id"];
-        let Some([kind, update, message, id]) = json::object(line, NAMES) else {
-            return false;
-        };
+        let [kind, update, message, id] = line.fields(NAMES);
         match kind.word() {
             b"message_update" => self.update(update, digest),
             b"session" => digest.session(&id.text().unwrap_or_default()),
@@ -40,7 +38,7 @@ impl Reader for Pi {
             b"message_end" if message.field("role").is("assistant") => self.message_end(message, digest),
             b"tool_execution_start" => {
                 let [id, name, input] =
-                    json::object(line, ["toolCallId", "toolName", "args"]).unwrap_or_default();
+                    line.fields(["toolCallId", "toolName", "args"]);
                 digest.tool_start(&id.text().unwrap_or_default(), &name.text().unwrap_or_default(), || {
                     input.build()
                 });
@@ -48,7 +46,7 @@ impl Reader for Pi {
             b"tool_execution_update" => digest.progress(),
             b"tool_execution_end" => {
                 let [id, result, is_error] =
-                    json::object(line, ["toolCallId", "result", "isError"]).unwrap_or_default();
+                    line.fields(["toolCallId", "result", "isError"]);
                 let is_error = is_error.flag() == Some(true);
                 let content = result.field("content");
                 let exit_code =
@@ -57,7 +55,7 @@ impl Reader for Pi {
             }
             b"auto_retry_start" => {
                 let [message, attempt, most] =
-                    json::object(line, ["errorMessage", "attempt", "maxAttempts"]).unwrap_or_default();
+                    line.fields(["errorMessage", "attempt", "maxAttempts"]);
                 let of = most.count().map(|most| format!(" of {most}")).unwrap_or_default();
                 let cause = message.text().unwrap_or("the model call failed".into());
                 digest.reopen();
@@ -69,14 +67,14 @@ impl Reader for Pi {
                 });
             }
             b"auto_retry_end" => {
-                let [success, error] = json::object(line, ["success", "finalError"]).unwrap_or_default();
+                let [success, error] = line.fields(["success", "finalError"]);
                 if success.flag() == Some(false) {
                     let words = error.text().unwrap_or("every retry failed".into());
                     digest.end(false, Some(Failure::classify(None, words)));
                 }
             }
             b"agent_end" => self.agent_end(line, digest),
-            _ => return kind.text().is_some(),
+            _ => return kind.is_text(),
         }
         true
     }
@@ -140,9 +138,9 @@ impl Pi {
         });
     }
 
-    fn agent_end(&mut self, line: &[u8], digest: &mut Digest) {
+    fn agent_end(&mut self, line: Line, digest: &mut Digest) {
         if self.last.is_none() {
-            let [messages] = json::object(line, ["messages"]).unwrap_or_default();
+            let [messages] = line.fields(["messages"]);
             if let Some(message) =
                 messages.items().filter(|message| message.field("role").is("assistant")).last()
             {
