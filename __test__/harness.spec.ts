@@ -1,5 +1,5 @@
 // Turns of a played agent: verdicts, clocks, retries, schemas, queueing, what crosses to JavaScript.
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -23,14 +23,30 @@ const counting = (...plans: object[][]) => ({ count: join(folder, `starts-${coun
 
 /** A harness whose agent plays this plan in the words of codex. */
 function played(plan: object[], options: Partial<HarnessOptions> = {}): Harness {
-  return new Harness({ provider: 'codex', binary: ['node', player, JSON.stringify(plan)], cwd: folder, ...options })
+  return new Harness({
+    provider: 'codex',
+    binary: ['node', player, JSON.stringify(plan)],
+    cwd: folder,
+    ...options,
+  })
 }
 
 const session = { line: { type: 'thread.started', thread_id: 't-1' } }
-const done = { line: { type: 'turn.completed', usage: { input_tokens: 10, cached_input_tokens: 2, output_tokens: 3 } } }
-const said = (text: string) => ({ line: { type: 'item.completed', item: { id: 'm', type: 'agent_message', text } } })
+const done = {
+  line: { type: 'turn.completed', usage: { input_tokens: 10, cached_input_tokens: 2, output_tokens: 3 } },
+}
+const said = (text: string) => ({
+  line: { type: 'item.completed', item: { id: 'm', type: 'agent_message', text } },
+})
 const failed = (message: string) => ({ line: { type: 'turn.failed', error: { message } } })
-const command = { id: 'c', type: 'command_execution', command: 'ls', aggregated_output: '', exit_code: null, status: 'in_progress' }
+const command = {
+  id: 'c',
+  type: 'command_execution',
+  command: 'ls',
+  aggregated_output: '',
+  exit_code: null,
+  status: 'in_progress',
+}
 const tool = { line: { type: 'item.started', item: command } }
 const answer = [session, said('Hello.'), done]
 
@@ -41,6 +57,13 @@ async function failure(promise: Promise<unknown>): Promise<SheepdogError & { res
   )
   expect(error).toBeInstanceOf(SheepdogError)
   return error
+}
+
+/** A step that prints these lines, more than an argument can hold. */
+function printed(...steps: { line: object }[]) {
+  const file = join(folder, `lines-${counter++}`)
+  writeFileSync(file, steps.map(({ line }) => `${JSON.stringify(line)}\n`).join(''))
+  return { file }
 }
 
 const isAlive = (pid: number) => existsSync(`/proc/${pid}`)
@@ -82,17 +105,18 @@ describe('a turn', () => {
 
   it('drops events that nobody iterates, and goes on when a loop is left early', async () => {
     const many = Array.from({ length: 5000 }, (_, index) => said(`message ${index}`))
-    const turn = played([session, ...many, done]).start('hi')
+    const turn = played([printed(session, ...many, done)]).start('hi')
     for await (const event of turn) if (event.type === 'text') break
     expect((await turn.result).text).toBe('message 4999')
   })
 
   it('waits for a slow reader without taking that for silence', async () => {
     const many = Array.from({ length: 3000 }, (_, index) => said(`${index} ${'x'.repeat(1000)}`))
-    const turn = played([session, ...many, done]).start('hi', { idleTimeoutMs: 400 })
+    const turn = played([printed(session, ...many, done)]).start('hi', { idleTimeoutMs: 400 })
     let texts = 0
     for await (const event of turn) {
-      if (event.type === 'text' && texts++ % 1000 === 0) await new Promise((resolve) => setTimeout(resolve, 500))
+      if (event.type === 'text' && texts++ % 1000 === 0)
+        await new Promise((resolve) => setTimeout(resolve, 500))
     }
     expect(texts).toBe(3000)
     await turn.result
@@ -110,7 +134,10 @@ describe('a turn', () => {
     try {
       const harness = played([session, { tell: 'env' }, done])
       expect(JSON.parse((await harness.run('hi')).text)).not.toHaveProperty('CLAUDECODE')
-      expect(JSON.parse((await harness.run('hi', { env: { CLAUDECODE: '2' } })).text)).toHaveProperty('CLAUDECODE', '2')
+      expect(JSON.parse((await harness.run('hi', { env: { CLAUDECODE: '2' } })).text)).toHaveProperty(
+        'CLAUDECODE',
+        '2',
+      )
     } finally {
       delete process.env.CLAUDECODE
     }
@@ -125,7 +152,11 @@ describe('a turn', () => {
 
   it('says what its CLI can not do', async () => {
     const { warnings } = await played(answer).run('hi', { maxTurns: 3, tools: ['read'], maxBudgetUsd: 1 })
-    expect(warnings.map((warning) => warning.split(':')[0]).sort()).toEqual(['maxBudgetUsd', 'maxTurns', 'tools'])
+    expect(warnings.map((warning) => warning.split(':')[0]).sort()).toEqual([
+      'maxBudgetUsd',
+      'maxTurns',
+      'tools',
+    ])
   })
 
   it('takes secrets out of events, result and error, also where they come in two deltas', async () => {
@@ -133,21 +164,30 @@ describe('a turn', () => {
       provider: 'gemini',
       cwd: folder,
       redact: ['s3cret-value'],
-      binary: ['node', player, JSON.stringify([
-        { line: { type: 'init', session_id: 'g' } },
-        { line: { type: 'message', role: 'assistant', content: 'it is s3cret', delta: true } },
-        { line: { type: 'message', role: 'assistant', content: '-value.', delta: true } },
-        { line: 's3cret-value is noise' },
-        { stderr: 's3cret-value' },
-        { line: { type: 'result', status: 'error', error: { message: 'no s3cret-value' } } },
-      ])],
+      binary: [
+        'node',
+        player,
+        JSON.stringify([
+          { line: { type: 'init', session_id: 'g' } },
+          { line: { type: 'message', role: 'assistant', content: 'it is s3cret', delta: true } },
+          { line: { type: 'message', role: 'assistant', content: '-value.', delta: true } },
+          { line: 's3cret-value is noise' },
+          { stderr: 's3cret-value' },
+          { line: { type: 'result', status: 'error', error: { message: 'no s3cret-value' } } },
+        ]),
+      ],
     })
     const turn = harness.start('hi')
     const events: AgentEvent[] = []
     for await (const event of turn) events.push(event)
     const error = await failure(turn.result)
     expect(JSON.stringify(events)).not.toContain('s3cret')
-    expect(JSON.stringify({ ...error, result: { ...error.result, process: { ...error.result.process, args: [] } } })).not.toContain('s3cret')
+    expect(
+      JSON.stringify({
+        ...error,
+        result: { ...error.result, process: { ...error.result.process, args: [] } },
+      }),
+    ).not.toContain('s3cret')
     expect(error.message).not.toContain('s3cret')
     expect(events.some((event) => event.type === 'text')).toBe(true)
   })
@@ -155,7 +195,12 @@ describe('a turn', () => {
 
 describe('the verdict', () => {
   it.each([
-    ['a failed turn with exit 0', [session, said('part'), failed('unexpected status 401 Unauthorized')], 'AGENT_FAILED', 'auth'],
+    [
+      'a failed turn with exit 0',
+      [session, said('part'), failed('unexpected status 401 Unauthorized')],
+      'AGENT_FAILED',
+      'auth',
+    ],
     ['exit 0 without an end of turn', [session, said('part')], 'AGENT_TRUNCATED', undefined],
     ['exit 7 after words', [session, said('part'), { exit: 7 }], 'AGENT_CRASHED', undefined],
     ['exit 7 after a good end of turn', [...answer, { exit: 7 }], 'AGENT_CRASHED', undefined],
@@ -187,7 +232,12 @@ describe('the verdict', () => {
   })
 
   it('differences the usage of a session that counts on', async () => {
-    const counted = (tokens: number) => ({ line: { type: 'turn.completed', usage: { input_tokens: tokens, cached_input_tokens: 0, output_tokens: 1 } } })
+    const counted = (tokens: number) => ({
+      line: {
+        type: 'turn.completed',
+        usage: { input_tokens: tokens, cached_input_tokens: 0, output_tokens: 1 },
+      },
+    })
     const start = { line: { type: 'thread.started', thread_id: 't-counting' } }
     const harness = played([counting([start, said('1'), counted(100)], [start, said('2'), counted(250)])])
     expect((await harness.run('hi')).usage!.inputTokens).toBe(100)
@@ -203,18 +253,29 @@ describe('the clocks', () => {
   })
 
   it('end an agent that falls silent, and nothing of it is left', async () => {
-    const error = await failure(played([session, said('part'), { spawn: true }, { hang: true }]).run('hi', { idleTimeoutMs: 500 }))
+    const error = await failure(
+      played([session, said('part'), { spawn: true }, { hang: true }]).run('hi', { idleTimeoutMs: 500 }),
+    )
     expect(error).toMatchObject({ code: 'AGENT_IDLE', result: { text: 'part' } })
     expect(isAlive(error.result.process.pid)).toBe(false)
   })
 
   it('have patience while a tool is open', async () => {
-    const result = await played([session, tool, { wait: 1200 }, { line: { type: 'item.completed', item: { ...command, status: 'completed', exit_code: 0 } } }, said('Done.'), done]).run('hi', {
+    const result = await played([
+      session,
+      tool,
+      { wait: 1200 },
+      { line: { type: 'item.completed', item: { ...command, status: 'completed', exit_code: 0 } } },
+      said('Done.'),
+      done,
+    ]).run('hi', {
       idleTimeoutMs: 500,
       toolIdleTimeoutMs: 20_000,
     })
     expect(result.text).toBe('Done.')
-    const error = await failure(played([session, tool, { hang: true }]).run('hi', { idleTimeoutMs: 60_000, toolIdleTimeoutMs: 500 }))
+    const error = await failure(
+      played([session, tool, { hang: true }]).run('hi', { idleTimeoutMs: 60_000, toolIdleTimeoutMs: 500 }),
+    )
     expect(error.code).toBe('AGENT_IDLE')
     expect(error.message).toContain('toolIdleTimeoutMs')
   })
@@ -230,7 +291,9 @@ describe('the clocks', () => {
   })
 
   it('end an attempt that takes too long', async () => {
-    const error = await failure(played([session, { repeat: [said('more')], every: 50 }]).run('hi', { timeoutMs: 700 }))
+    const error = await failure(
+      played([session, { repeat: [said('more')], every: 50 }]).run('hi', { timeoutMs: 700 }),
+    )
     expect(error).toMatchObject({ code: 'AGENT_TIMED_OUT', result: { text: 'more' } })
   })
 
@@ -246,7 +309,9 @@ describe('an abort', () => {
     const controller = new AbortController()
     const onabort = () => {}
     controller.signal.onabort = onabort
-    const turn = played([session, { spawn: true }, tool, { hang: true }]).start('hi', { signal: controller.signal })
+    const turn = played([session, { spawn: true }, tool, { hang: true }]).start('hi', {
+      signal: controller.signal,
+    })
     for await (const event of turn) if (event.type === 'tool_start') controller.abort(new Error('enough'))
     const error = await failure(turn.result)
     expect(error.code).toBe('AGENT_ABORTED')
@@ -291,7 +356,9 @@ describe('retries', () => {
   })
 
   it('end after the attempts that are allowed', async () => {
-    const error = await failure(played([counting(busy)]).run('hi', { retry: { attempts: 2, baseDelayMs: 10 } }))
+    const error = await failure(
+      played([counting(busy)]).run('hi', { retry: { attempts: 2, baseDelayMs: 10 } }),
+    )
     expect(error).toMatchObject({ code: 'AGENT_FAILED', kind: 'overloaded', result: { attempts: 2 } })
   })
 
@@ -299,7 +366,9 @@ describe('retries', () => {
     const worked = [session, tool, ...busy.slice(1)]
     const once = await failure(played([counting(worked, answer)]).run('hi', { retry: { baseDelayMs: 10 } }))
     expect(once.result.attempts).toBe(1)
-    const again = await played([counting(worked, answer)]).run('hi', { retry: { baseDelayMs: 10, afterTools: true } })
+    const again = await played([counting(worked, answer)]).run('hi', {
+      retry: { baseDelayMs: 10, afterTools: true },
+    })
     expect(again.attempts).toBe(2)
   })
 
@@ -311,7 +380,9 @@ describe('retries', () => {
   })
 
   it('never come for what stays wrong', async () => {
-    const error = await failure(played([session, failed('unexpected status 401 Unauthorized'), { exit: 1 }]).run('hi'))
+    const error = await failure(
+      played([session, failed('unexpected status 401 Unauthorized'), { exit: 1 }]).run('hi'),
+    )
     expect(error.result.attempts).toBe(1)
   })
 })
@@ -325,7 +396,9 @@ describe('a schema', () => {
   })
 
   it('is asked for once more in the same session, with the problems', async () => {
-    const harness = played([counting([session, said('{"a":"x"}'), done], [session, { tell: 'args' }, said('{"a":6}'), done])])
+    const harness = played([
+      counting([session, said('{"a":"x"}'), done], [session, { tell: 'args' }, said('{"a":6}'), done]),
+    ])
     const result = await harness.run('hi', { schema })
     expect(result).toMatchObject({ structured: { a: 6 }, attempts: 2 })
     expect(result.process!.args).toContain('t-1')
@@ -333,8 +406,14 @@ describe('a schema', () => {
   })
 
   it('rejects with the problems when the second answer does not fit either', async () => {
-    const error = await failure(played([session, said('{"a":"x"}'), done]).run('hi', { schema: { toJSONSchema: () => schema } }))
-    expect(error).toMatchObject({ code: 'AGENT_SCHEMA_MISMATCH', problems: [expect.stringContaining('/a')], result: { attempts: 2 } })
+    const error = await failure(
+      played([session, said('{"a":"x"}'), done]).run('hi', { schema: { toJSONSchema: () => schema } }),
+    )
+    expect(error).toMatchObject({
+      code: 'AGENT_SCHEMA_MISMATCH',
+      problems: [expect.stringContaining('/a')],
+      result: { attempts: 2 },
+    })
   })
 })
 
@@ -343,7 +422,9 @@ describe('the queue', () => {
     const limit = new ConcurrencyLimit(1)
     const order: number[] = []
     const harnesses = [0, 1].map(() => played([session, { wait: 100 }, said('Hello.'), done], { limit }))
-    const turns = [0, 1, 2, 3].map((number) => harnesses[number % 2]!.run('hi').then((result) => (order.push(number), result)))
+    const turns = [0, 1, 2, 3].map((number) =>
+      harnesses[number % 2]!.run('hi').then((result) => (order.push(number), result)),
+    )
     const results = await Promise.all(turns)
     expect(order).toEqual([0, 1, 2, 3])
     expect(results[3]!.queuedMs).toBeGreaterThan(results[1]!.queuedMs)
@@ -363,7 +444,9 @@ describe('bad input', () => {
     [{ provider: 'codex', limit: {} }, 'limit: '],
     [{ provider: 'codex', permission: 'ask' }, 'permission: '],
   ])('%j is refused by its path', (options, message) => {
-    expect(() => new Harness(options as HarnessOptions)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION', message: expect.stringContaining(message) }))
+    expect(() => new Harness(options as HarnessOptions)).toThrow(
+      expect.objectContaining({ code: 'INVALID_OPTION', message: expect.stringContaining(message) }),
+    )
   })
 
   it.each([
@@ -377,12 +460,19 @@ describe('bad input', () => {
   it('a program that is missing is told with how to install it', async () => {
     const harness = new Harness({ provider: 'pi', env: { PATH: folder } })
     const error = await failure(harness.run('hi'))
-    expect(error).toMatchObject({ code: 'AGENT_NOT_FOUND', install: expect.stringContaining('npm install -g') })
-    expect((await failure(new Harness({ provider: 'pi', binary: join(folder, 'none') }).run('hi'))).code).toBe('AGENT_NOT_FOUND')
+    expect(error).toMatchObject({
+      code: 'AGENT_NOT_FOUND',
+      install: expect.stringContaining('npm install -g'),
+    })
+    expect(
+      (await failure(new Harness({ provider: 'pi', binary: join(folder, 'none') }).run('hi'))).code,
+    ).toBe('AGENT_NOT_FOUND')
   })
 
   it('a folder that is missing is told as such', async () => {
-    expect((await failure(played(answer).run('hi', { cwd: join(folder, 'none') }))).code).toBe('PROCESS_CWD_MISSING')
+    expect((await failure(played(answer).run('hi', { cwd: join(folder, 'none') }))).code).toBe(
+      'PROCESS_CWD_MISSING',
+    )
   })
 })
 
@@ -397,8 +487,17 @@ describe('replay', () => {
       const { exitCode, signal, stderr } = JSON.parse(readFileSync(path('end.json'), 'utf8'))
       const expected = JSON.parse(readFileSync(path('expected.json'), 'utf8'))
       const stdout = readFileSync(path('jsonl'))
-      const { ok, events, result, error } = replay(provider as ProviderName, { stdout, stderr, exitCode, signal })
-      expect({ ok, events, result }, `${provider}/${name}`).toEqual({ ok: expected.ok, events: expected.events, result: expected.result })
+      const { ok, events, result, error } = replay(provider as ProviderName, {
+        stdout,
+        stderr,
+        exitCode,
+        signal,
+      })
+      expect({ ok, events, result }, `${provider}/${name}`).toEqual({
+        ok: expected.ok,
+        events: expected.events,
+        result: expected.result,
+      })
       expect(error?.code, name).toBe(expected.error?.code)
     }
   })
@@ -416,7 +515,11 @@ describe('doctor', () => {
     const findings = await doctor({ env: { PATH: folder } })
     expect(findings).toHaveLength(7)
     for (const finding of findings) {
-      expect(finding).toMatchObject({ found: false, install: expect.stringContaining('npm install'), problem: expect.any(String) })
+      expect(finding).toMatchObject({
+        found: false,
+        install: expect.stringContaining('npm install'),
+        problem: expect.any(String),
+      })
     }
     await expect(doctor({ signal: AbortSignal.abort() })).rejects.toMatchObject({ code: 'AGENT_ABORTED' })
   })

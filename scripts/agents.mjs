@@ -26,10 +26,14 @@ function install(name) {
   console.log(`> installing ${packageName}@${version}`)
   mkdirSync(place, { recursive: true })
   writeFileSync(join(place, 'package.json'), '{"private":true}\n')
-  const installed = spawnSync('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error', `${packageName}@${version}`], {
-    cwd: place,
-    stdio: 'inherit',
-  })
+  const installed = spawnSync(
+    'npm',
+    ['install', '--no-audit', '--no-fund', '--loglevel=error', `${packageName}@${version}`],
+    {
+      cwd: place,
+      stdio: 'inherit',
+    },
+  )
   if (installed.status !== 0 || !existsSync(binary)) fail(`${packageName}@${version} could not be installed`)
   return binary
 }
@@ -57,8 +61,12 @@ function writeTable(results) {
   const after = rest?.split(end)[1]
   if (after === undefined) fail('docs/agents.md has lost the marks of its table')
   const titles = names.map((name) => `${name} ${agents[name].version}`)
-  const rows = Object.keys(cases).map((test) => `| ${test} | ${names.map((name) => results[name][test]).join(' | ')} |`)
-  const table = [`| case | ${titles.join(' | ')} |`, `|---|${'---|'.repeat(names.length)}`, ...rows].join('\n')
+  const rows = Object.keys(cases).map(
+    (test) => `| ${test} | ${names.map((name) => results[name][test]).join(' | ')} |`,
+  )
+  const table = [`| case | ${titles.join(' | ')} |`, `|---|${'---|'.repeat(names.length)}`, ...rows].join(
+    '\n',
+  )
   writeFileSync(file, `${before}${begin}\n${table}\n${end}${after}`)
 }
 
@@ -73,14 +81,22 @@ for (const name of names) {
   console.log(`\n${name} ${agents[name].version}`)
   for (const [title, test] of Object.entries(cases)) {
     if (only.length > 0 && !only.includes(title)) continue
-    const context = bench({ provider: name, server, binary, cache: join(folder, 'cache'), make: (options) => new Harness(options) })
+    const context = bench({
+      provider: name,
+      server,
+      binary,
+      cache: join(folder, 'cache'),
+      make: (options) => new Harness(options),
+    })
     const started = performance.now()
     const { word, error } = await runCase(test, context)
     context.close()
     results[name][title] = word
     if (error) failures++
     const detail = error ? `: ${error.code ? `${error.code} ` : ''}${error.message}` : ''
-    console.log(`  ${error ? 'FAILED' : 'ok    '} ${title} (${((performance.now() - started) / 1000).toFixed(1)} s) ${word}${detail}`)
+    console.log(
+      `  ${error ? 'FAILED' : 'ok    '} ${title} (${((performance.now() - started) / 1000).toFixed(1)} s) ${word}${detail}`,
+    )
   }
 }
 if (names.length === Object.keys(agents).length && only.length === 0) writeTable(results)

@@ -116,6 +116,10 @@ impl Audience {
         }
     }
 
+    pub fn has_secrets(&self) -> bool {
+        !self.redactor.is_empty()
+    }
+
     pub fn redact(&self, text: &str) -> String {
         if self.redactor.is_empty() { text.to_owned() } else { self.redactor.redact(text) }
     }

@@ -1,7 +1,9 @@
 //! Who may run: first come, first served. A slot is held from before the start of a turn's first process until the tree of
 //! its last one is gone.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// So many turns at once, shared by whoever holds a clone.
@@ -39,6 +41,31 @@ pub async fn acquire(limits: &[ConcurrencyLimit]) -> Slot {
     Slot { _permits: permits }
 }
 
+/// A place in the queue.
+pub struct Waiting {
+    slot: Pin<Box<dyn Future<Output = Slot> + Send>>,
+    ready: Option<Slot>,
+}
+
+impl Waiting {
+    /// Takes the place now, without waiting for it.
+    pub fn begin(limits: Vec<ConcurrencyLimit>) -> Self {
+        let mut slot: Pin<Box<dyn Future<Output = Slot> + Send>> = Box::pin(async move { acquire(&limits).await });
+        // The first look is what puts it into the queue.
+        let first = slot.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let ready = if let Poll::Ready(slot) = first { Some(slot) } else { None };
+        Waiting { slot, ready }
+    }
+
+    /// Until it is this one's turn. Dropping it gives the place up.
+    pub async fn end(self) -> Slot {
+        match self.ready {
+            Some(slot) => slot,
+            None => self.slot.await,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +91,28 @@ mod tests {
             all.push(number);
         }
         assert_eq!(all, [0, 1, 2, 3, 4]);
+    }
+
+    #[tokio::test]
+    async fn places_are_taken_when_asked_for_not_when_waited_for() {
+        let limit = ConcurrencyLimit::new(1);
+        let first = Waiting::begin(vec![limit.clone()]);
+        let second = Waiting::begin(vec![limit.clone()]);
+        let third = Waiting::begin(vec![limit]);
+        let (order, mut ran) = mpsc::unbounded_channel();
+        for (number, waiting) in [(3, third), (2, second), (1, first)] {
+            let order = order.clone();
+            tokio::spawn(async move {
+                let _slot = waiting.end().await;
+                order.send(number).ok();
+            });
+        }
+        drop(order);
+        let mut all = Vec::new();
+        while let Some(number) = ran.recv().await {
+            all.push(number);
+        }
+        assert_eq!(all, [1, 2, 3]);
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use super::ledger;
 use super::provider::Provider;
 use super::replay::TurnResult;
 use super::request::TurnRequest;
-use super::scheduler::{ConcurrencyLimit, acquire};
+use super::scheduler::{ConcurrencyLimit, Waiting};
 use super::structured::{
     ANSWER_FILE, Candidates, has_flag, is_shape_failure, prompt_with_problems, prompt_with_schema,
     read_answer,
@@ -58,9 +58,11 @@ pub struct Turn {
 pub fn start(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
     let (commands, received) = unbounded_channel();
     let (publish, outcome) = watch::channel(None);
+    // Asked for here, not by the task: who starts first is first in the queue.
+    let slot = Waiting::begin(limits);
     tokio::spawn(async move {
         let mut owner = Owner::new(request, received);
-        let outcome = owner.run(&limits).await;
+        let outcome = owner.run(slot).await;
         publish.send_replace(Some(Arc::new(outcome)));
         owner.serve_late_listener().await;
     });
@@ -159,9 +161,9 @@ impl Owner {
         }
     }
 
-    async fn run(&mut self, limits: &[ConcurrencyLimit]) -> TurnOutcome {
+    async fn run(&mut self, slot: Waiting) -> TurnOutcome {
         let ended = match self.request.check() {
-            Ok(()) => self.run_in_turn(limits).await,
+            Ok(()) => self.run_in_turn(slot).await,
             Err(error) => Err(error),
         };
         if let Some(last) = &mut self.last {
@@ -185,8 +187,8 @@ impl Owner {
         self.audience.end();
     }
 
-    async fn run_in_turn(&mut self, limits: &[ConcurrencyLimit]) -> Result<Option<Value>, Error> {
-        let slot = self.or_abort(acquire(limits)).await;
+    async fn run_in_turn(&mut self, slot: Waiting) -> Result<Option<Value>, Error> {
+        let slot = self.or_abort(slot.end()).await;
         self.queued = self.started.elapsed();
         let _slot = slot?;
         let program = program_of(&self.request)?;
@@ -407,6 +409,10 @@ impl Owner {
             (Some(error), Some(stderr)) => Some(error.with("stderr", stderr)),
             (error, _) => error,
         };
+        if let Some(process) = result.process.as_mut().filter(|_| self.audience.has_secrets()) {
+            // The events were read from it. What it says in pieces, over several lines, can't be searched for secrets.
+            process.stdout.clear();
+        }
         let mut value = serde_json::to_value(&result).unwrap_or_default();
         self.audience.redact_value(&mut value);
         TurnOutcome { result: Some(value.to_string()), error }
