@@ -1,3 +1,4 @@
 export * from './error'
+export * from './harness'
 export * from './model'
 export * from './process'
