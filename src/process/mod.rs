@@ -3,6 +3,6 @@
 mod spec;
 
 pub use spec::{
-    Containment, ContainmentLevel, Environment, EnvironmentBase, Input, Outcome, ProcessSpec, RunResult, StopReason,
-    Strays, Stream, Usage,
+    Containment, ContainmentLevel, Environment, EnvironmentBase, Input, Outcome, ProcessSpec, RunResult,
+    StopReason, Strays, Stream, Usage,
 };

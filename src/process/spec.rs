@@ -167,7 +167,9 @@ impl Outcome {
         match (self.error, self.result) {
             (None, Some(result)) => Ok(result),
             (Some(error), _) => Err(error),
-            (None, None) => Err(Error::new(crate::error::ErrorCode::ProcessSpawnFailed, "nothing was started")),
+            (None, None) => {
+                Err(Error::new(crate::error::ErrorCode::ProcessSpawnFailed, "nothing was started"))
+            }
         }
     }
 }
