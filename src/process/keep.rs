@@ -1,0 +1,247 @@
+//! PURE. What is kept of a stream: its head and its tail, bounded, cut at line borders.
+
+use memchr::{memchr, memrchr};
+
+/// Head and tail of a byte stream of any length, in bounded memory that grows with what is really there.
+#[derive(Debug)]
+pub struct Keep {
+    head: Vec<u8>,
+    head_limit: usize,
+    tail: Ring,
+    total: u64,
+}
+
+impl Keep {
+    /// Keeps at most `limit` bytes: the first half of it as the head, the rest as the tail.
+    pub fn new(limit: usize) -> Self {
+        let head_limit = limit / 2;
+        Keep { head: Vec::new(), head_limit, tail: Ring::new(limit - head_limit), total: 0 }
+    }
+
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let room = (self.head_limit - self.head.len()).min(bytes.len());
+        self.head.extend_from_slice(&bytes[..room]);
+        self.tail.push(&bytes[room..]);
+    }
+
+    /// Bytes seen in all.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Whether bytes were left out.
+    pub fn truncated(&self) -> bool {
+        self.total > (self.head.len() + self.tail.len()) as u64
+    }
+
+    /// Everything that is still whole, as it came: `None` once bytes were left out.
+    pub fn whole(&self) -> Option<Vec<u8>> {
+        if self.truncated() {
+            return None;
+        }
+        let mut bytes = self.head.clone();
+        self.tail.append_to(&mut bytes);
+        Some(bytes)
+    }
+
+    /// The text: all of it, or head and tail on line borders with one line between that says how much is missing.
+    pub fn into_text(self) -> String {
+        let truncated = self.truncated();
+        let Keep { head: mut bytes, tail, total, .. } = self;
+        if !truncated {
+            tail.append_to(&mut bytes);
+            return into_string(bytes);
+        }
+        if let Some(border) = memrchr(b'\n', &bytes) {
+            bytes.truncate(border + 1);
+        } else {
+            bytes.truncate(character_border_before(&bytes, bytes.len()));
+        }
+        let kept_head = bytes.len() as u64;
+        let rest = tail.into_linear();
+        let from = match memchr(b'\n', &rest) {
+            // A border at the very end would leave no tail at all: better half a line than nothing.
+            Some(border) if border + 1 < rest.len() => border + 1,
+            _ => character_border_after(&rest, 0),
+        };
+        let left_out = total - kept_head - (rest.len() - from) as u64;
+        bytes.reserve_exact(rest.len() - from + 48);
+        if !bytes.is_empty() && bytes.last() != Some(&b'\n') {
+            bytes.push(b'\n');
+        }
+        bytes.extend_from_slice(format!("[... {left_out} bytes left out ...]\n").as_bytes());
+        bytes.extend_from_slice(&rest[from..]);
+        into_string(bytes)
+    }
+}
+
+/// Text with each invalid sequence replaced; valid text is not copied.
+pub fn into_string(bytes: Vec<u8>) -> String {
+    match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    }
+}
+
+fn is_continuation(byte: u8) -> bool {
+    byte & 0b1100_0000 == 0b1000_0000
+}
+
+/// The border at or before `at` that does not tear a character; bytes that are no UTF-8 have a border anywhere.
+fn character_border_before(bytes: &[u8], at: usize) -> usize {
+    let start = (at.saturating_sub(3)..at).rev().find(|&index| !is_continuation(bytes[index]));
+    match start {
+        Some(start) if start + character_length(bytes[start]) > at => start,
+        _ => at,
+    }
+}
+
+fn character_border_after(bytes: &[u8], at: usize) -> usize {
+    (at..bytes.len().min(at + 3)).find(|&index| !is_continuation(bytes[index])).unwrap_or(at)
+}
+
+fn character_length(first: u8) -> usize {
+    match first {
+        0xC0..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xFF => 4,
+        _ => 1,
+    }
+}
+
+/// The last `limit` bytes of what was pushed.
+#[derive(Debug)]
+struct Ring {
+    bytes: Vec<u8>,
+    limit: usize,
+    /// Where the oldest byte is, once the ring is full.
+    start: usize,
+}
+
+impl Ring {
+    fn new(limit: usize) -> Self {
+        Ring { bytes: Vec::new(), limit, start: 0 }
+    }
+
+    fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let bytes = &bytes[bytes.len().saturating_sub(self.limit)..];
+        let room = (self.limit - self.bytes.len()).min(bytes.len());
+        let (grow, mut rest) = bytes.split_at(room);
+        self.grow(grow);
+        while !rest.is_empty() {
+            let run = (self.limit - self.start).min(rest.len());
+            self.bytes[self.start..self.start + run].copy_from_slice(&rest[..run]);
+            self.start = (self.start + run) % self.limit;
+            rest = &rest[run..];
+        }
+    }
+
+    fn grow(&mut self, bytes: &[u8]) {
+        let needed = self.bytes.len() + bytes.len();
+        if needed > self.bytes.capacity() {
+            // Doubling, but never past the limit: a full ring holds exactly what it says.
+            let wanted = needed.max(self.bytes.capacity() * 2).min(self.limit);
+            self.bytes.reserve_exact(wanted - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn append_to(&self, target: &mut Vec<u8>) {
+        target.reserve_exact(self.bytes.len());
+        target.extend_from_slice(&self.bytes[self.start..]);
+        target.extend_from_slice(&self.bytes[..self.start]);
+    }
+
+    fn into_linear(mut self) -> Vec<u8> {
+        self.bytes.rotate_left(self.start);
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn kept(limit: usize, pushes: &[&[u8]]) -> String {
+        let mut keep = Keep::new(limit);
+        for bytes in pushes {
+            keep.push(bytes);
+        }
+        keep.into_text()
+    }
+
+    #[test]
+    fn keeps_all_of_a_short_stream() {
+        assert_eq!(kept(16, &[b"one\n", b"two\n"]), "one\ntwo\n");
+        assert_eq!(kept(16, &[]), "");
+        assert_eq!(kept(8, &[b"one\ntwo\n"]), "one\ntwo\n");
+    }
+
+    #[test]
+    fn cuts_at_line_borders_and_says_how_much_is_missing() {
+        assert_eq!(
+            kept(20, &[b"aaaa\nbbbb\ncccc\ndddd\neeee\nffff\n"]),
+            "aaaa\nbbbb\n[... 15 bytes left out ...]\nffff\n"
+        );
+    }
+
+    #[test]
+    fn keeps_halves_of_a_line_that_has_no_border() {
+        let text = kept(8, &[b"abcdefghijklmnop"]);
+        assert_eq!(text, "abcd\n[... 8 bytes left out ...]\nmnop");
+    }
+
+    #[test]
+    fn never_tears_a_character_in_the_middle() {
+        let text = kept(9, &["ääääääääää".as_bytes()]);
+        assert_eq!(text, "ää\n[... 12 bytes left out ...]\nää");
+    }
+
+    #[test]
+    fn replaces_what_is_no_utf8() {
+        assert_eq!(kept(64, &[b"a\xffb\n"]), "a\u{fffd}b\n");
+    }
+
+    #[test]
+    fn joins_a_character_that_came_in_two_chunks() {
+        assert_eq!(kept(64, &[b"\xc3", b"\xa4\n"]), "ä\n");
+    }
+
+    #[test]
+    fn the_smallest_limit_works() {
+        assert_eq!(kept(1, &[b"ab"]), "[... 1 bytes left out ...]\nb");
+    }
+
+    proptest! {
+        #[test]
+        fn any_pushes_keep_true_head_and_tail(limit in 1usize..64, pushes in prop::collection::vec("[a-c\n]{0,40}", 0..12)) {
+            let mut keep = Keep::new(limit);
+            let mut all = String::new();
+            for push in &pushes {
+                keep.push(push.as_bytes());
+                all.push_str(push);
+            }
+            prop_assert_eq!(keep.total(), all.len() as u64);
+            prop_assert_eq!(keep.truncated(), all.len() > limit);
+            let text = keep.into_text();
+            if all.len() <= limit {
+                prop_assert_eq!(text, all);
+            } else {
+                let (head, rest) = text.split_once("[... ").expect("a marker");
+                let (count, tail) = rest.split_once(" bytes left out ...]\n").expect("a marker's end");
+                let count: usize = count.parse().expect("a number");
+                prop_assert!(all.ends_with(tail));
+                // A head without a line border is given one: that newline is not the stream's.
+                let own = all.len() - count - tail.len();
+                prop_assert!(all.starts_with(&head[..own]));
+                prop_assert!(head[own..].is_empty() || &head[own..] == "\n");
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! PURE. Bytes to lines, at `\n` only: U+2028, U+0085 and a lone `\r` are text. Decoded per whole line, never per chunk.
+
+use super::spec::Stream;
+use memchr::{memchr, memmem, memrchr};
+
+/// A line grew past the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineTooLong;
+
+/// Collects chunks into blocks of whole lines.
+#[derive(Debug)]
+pub struct LineFramer {
+    carry: Vec<u8>,
+    limit: usize,
+}
+
+impl LineFramer {
+    /// No line may be longer than `limit` bytes, its end not counted.
+    pub fn new(limit: usize) -> Self {
+        LineFramer { carry: Vec::new(), limit }
+    }
+
+    /// Calls `on_block` at most once, with whole lines that end with `\n`. Lines before one that is too long still arrive.
+    pub fn push(&mut self, chunk: &[u8], on_block: impl FnOnce(&[u8])) -> Result<(), LineTooLong> {
+        let Some(border) = memrchr(b'\n', chunk).map(|last| last + 1) else {
+            self.carry.extend_from_slice(chunk);
+            return self.check_carry();
+        };
+        let (lines, rest) = chunk.split_at(border);
+        let checked = self.lines_within_limit(lines);
+        let whole = checked.unwrap_or_else(|border| border);
+        if self.carry.is_empty() {
+            if whole > 0 {
+                on_block(&lines[..whole]);
+            }
+        } else if whole > 0 {
+            self.carry.extend_from_slice(&lines[..whole]);
+            on_block(&self.carry);
+            self.carry.clear();
+            // One huge line must not cost its memory for the rest of the run.
+            if self.carry.capacity() > 1 << 20 {
+                self.carry = Vec::new();
+            }
+        }
+        if checked.is_err() {
+            return Err(LineTooLong);
+        }
+        self.carry.extend_from_slice(rest);
+        self.check_carry()
+    }
+
+    /// The last line when the stream ends without `\n`.
+    pub fn end(&mut self, on_block: impl FnOnce(&[u8])) {
+        if !self.carry.is_empty() {
+            on_block(&self.carry);
+            self.carry = Vec::new();
+        }
+    }
+
+    fn check_carry(&self) -> Result<(), LineTooLong> {
+        // One more for a `\r` that may turn out to belong to the line's end.
+        if self.carry.len() > self.limit + 1 { Err(LineTooLong) } else { Ok(()) }
+    }
+
+    /// `Ok(all)`, or `Err(border)` before the first line that is too long.
+    fn lines_within_limit(&self, lines: &[u8]) -> Result<usize, usize> {
+        if self.carry.len() + lines.len() <= self.limit {
+            return Ok(lines.len());
+        }
+        let mut start = 0;
+        let mut before = self.carry.len();
+        while start < lines.len() {
+            let end = start + memchr(b'\n', &lines[start..]).unwrap_or(lines.len() - start);
+            let last =
+                if end > start { lines.get(end - 1) } else { self.carry.last().filter(|_| before > 0) };
+            let carriage_return = usize::from(last == Some(&b'\r'));
+            if before + (end - start) - carriage_return > self.limit {
+                return Err(start);
+            }
+            before = 0;
+            start = end + 1;
+        }
+        Ok(lines.len())
+    }
+}
+
+/// A block's lines without their ends, `\r\n` and `\n` alike.
+pub fn lines_of(block: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let block = block.strip_suffix(b"\n").unwrap_or(block);
+    let mut rest = Some(block);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let line = match memchr(b'\n', text) {
+            Some(border) => {
+                rest = Some(&text[border + 1..]);
+                &text[..border]
+            }
+            None => {
+                rest = None;
+                text
+            }
+        };
+        Some(line.strip_suffix(b"\r").unwrap_or(line))
+    })
+}
+
+/// A block as one text, its lines joined by `\n` alone, without the last end.
+pub fn block_text(block: &[u8]) -> String {
+    let block = block.strip_suffix(b"\n").unwrap_or(block);
+    let block = block.strip_suffix(b"\r").unwrap_or(block);
+    if memmem::find(block, b"\r\n").is_none() {
+        return String::from_utf8_lossy(block).into_owned();
+    }
+    let mut joined = Vec::with_capacity(block.len());
+    for (index, line) in lines_of(block).enumerate() {
+        if index > 0 {
+            joined.push(b'\n');
+        }
+        joined.extend_from_slice(line);
+    }
+    super::keep::into_string(joined)
+}
+
+/// One framer for each stream.
+#[derive(Debug)]
+pub struct StreamFramers {
+    stdout: LineFramer,
+    stderr: LineFramer,
+}
+
+impl StreamFramers {
+    pub fn new(limit: usize) -> Self {
+        StreamFramers { stdout: LineFramer::new(limit), stderr: LineFramer::new(limit) }
+    }
+
+    pub fn of(&mut self, stream: Stream) -> &mut LineFramer {
+        match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn frame(limit: usize, chunks: &[&[u8]]) -> (Vec<String>, Result<(), LineTooLong>) {
+        let mut framer = LineFramer::new(limit);
+        let mut lines = Vec::new();
+        let mut collect = |block: &[u8]| {
+            lines.extend(lines_of(block).map(|line| String::from_utf8_lossy(line).into_owned()));
+        };
+        for chunk in chunks {
+            if let Err(error) = framer.push(chunk, &mut collect) {
+                return (lines, Err(error));
+            }
+        }
+        framer.end(&mut collect);
+        (lines, Ok(()))
+    }
+
+    fn lines(chunks: &[&[u8]]) -> Vec<String> {
+        frame(1 << 20, chunks).0
+    }
+
+    #[test]
+    fn splits_at_newlines_only() {
+        assert_eq!(lines(&["a\u{2028}b\u{85}c\rd\ne\n".as_bytes()]), ["a\u{2028}b\u{85}c\rd", "e"]);
+        assert_eq!(lines(&[b"a\r\nb\n\nc"]), ["a", "b", "", "c"]);
+        assert_eq!(lines(&[]), [""; 0]);
+        assert_eq!(lines(&[b"\n"]), [""]);
+    }
+
+    #[test]
+    fn joins_a_line_and_a_character_over_chunks() {
+        assert_eq!(lines(&[b"a\xc3", b"\xa4", b"b\nc"]), ["aäb", "c"]);
+    }
+
+    #[test]
+    fn names_a_line_that_is_too_long_and_delivers_those_before() {
+        assert_eq!(frame(3, &[b"abc\nabcd\nx\n"]), (vec!["abc".into()], Err(LineTooLong)));
+        assert_eq!(frame(3, &[b"abc", b"d\n"]), (vec![], Err(LineTooLong)));
+        assert_eq!(frame(3, &[b"abc\r", b"\nab\n"]), (vec!["abc".into(), "ab".into()], Ok(())));
+        assert_eq!(frame(3, &[b"abcde"]).1, Err(LineTooLong));
+    }
+
+    #[test]
+    fn a_block_is_one_text_with_plain_line_ends() {
+        assert_eq!(block_text(b"a\r\nb\n\nc\n"), "a\nb\n\nc");
+        assert_eq!(block_text(b"a\r\n"), "a");
+        assert_eq!(block_text(b"\n"), "");
+        assert_eq!(block_text(b"a\xff\n"), "a\u{fffd}");
+    }
+
+    proptest! {
+        #[test]
+        fn every_split_gives_the_same_lines(text in "[ab\r\nä]{0,60}", cuts in prop::collection::vec(0usize..80, 0..6)) {
+            let bytes = text.as_bytes();
+            let mut borders: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            borders.push(0);
+            borders.push(bytes.len());
+            borders.sort_unstable();
+            let chunks: Vec<&[u8]> = borders.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
+            prop_assert_eq!(lines(&chunks), lines(&[bytes]));
+        }
+    }
+}

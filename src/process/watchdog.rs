@@ -1,0 +1,307 @@
+//! PURE. The clocks of a run and the ladder of its end.
+//!
+//! | state | what ends it | what is done |
+//! |---|---|---|
+//! | running | no activity for `idle_timeout` (not while paused) | SIGKILL to the tree |
+//! | running | `timeout` since the spawn | SIGTERM to the group, state stopping |
+//! | running | abort, kill | SIGTERM to the group, state stopping |
+//! | running, stopping | line too long, the host's end | SIGKILL to the tree |
+//! | stopping | `kill_grace` since the SIGTERM | SIGKILL to the tree |
+//! | running, stopping | the command's exit | state draining |
+//! | draining | both pipes at their end | sweep the strays |
+//! | draining | `drain` since the exit (not while paused) | close the pipes, sweep the strays |
+//!
+//! The first reason wins: later ones can only make the end harsher, never rename it.
+
+use super::spec::StopReason;
+use std::time::{Duration, Instant};
+
+/// What the runner has to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Nothing,
+    /// SIGTERM to the process group.
+    Terminate,
+    /// SIGKILL to the whole tree.
+    Kill,
+    /// The drain is over: close the pipes, sweep what is left of the tree.
+    EndDrain,
+}
+
+/// The limits of a run; `None` is off.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub idle: Option<Duration>,
+    pub total: Option<Duration>,
+    pub kill_grace: Duration,
+    pub drain: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// SIGTERM was sent at this time.
+    Stopping(Instant),
+    /// SIGKILL was sent.
+    Killing,
+    /// The command exited at this time.
+    Draining(Instant),
+    Over,
+}
+
+#[derive(Debug)]
+pub struct Watchdog {
+    limits: Limits,
+    started: Instant,
+    last_activity: Instant,
+    /// Since when a slow reader keeps us from reading.
+    paused_since: Option<Instant>,
+    /// Time of pauses that ended while draining: it does not count against the drain.
+    rested: Duration,
+    phase: Phase,
+    reason: Option<StopReason>,
+}
+
+impl Watchdog {
+    pub fn new(limits: Limits, now: Instant) -> Self {
+        Watchdog {
+            limits,
+            started: now,
+            last_activity: now,
+            paused_since: None,
+            rested: Duration::ZERO,
+            phase: Phase::Running,
+            reason: None,
+        }
+    }
+
+    /// Why the run was stopped; `None` as long as it was not.
+    pub fn reason(&self) -> Option<StopReason> {
+        self.reason
+    }
+
+    pub fn last_activity(&self) -> Instant {
+        self.last_activity
+    }
+
+    /// When [`Watchdog::on_time`] has something to do next. Lazy: activity does not move a timer, the check at its end does.
+    pub fn deadline(&self) -> Option<Instant> {
+        let paused = self.paused_since.is_some();
+        match self.phase {
+            Phase::Running => {
+                let idle = if paused { None } else { after(self.last_activity, self.limits.idle) };
+                let total = after(self.started, self.limits.total);
+                [idle, total].into_iter().flatten().min()
+            }
+            Phase::Stopping(since) => after(since, Some(self.limits.kill_grace)),
+            Phase::Draining(_) if paused => None,
+            Phase::Draining(since) => after(since, Some(self.limits.drain + self.rested)),
+            Phase::Killing | Phase::Over => None,
+        }
+    }
+
+    pub fn on_time(&mut self, now: Instant) -> Step {
+        if self.deadline().is_none_or(|deadline| now < deadline) {
+            return Step::Nothing;
+        }
+        match self.phase {
+            Phase::Running => {
+                let total = after(self.started, self.limits.total);
+                let timed_out = total.is_some_and(|deadline| now >= deadline);
+                self.on_stop(if timed_out { StopReason::TimedOut } else { StopReason::Idle }, now)
+            }
+            Phase::Stopping(_) => {
+                self.phase = Phase::Killing;
+                Step::Kill
+            }
+            Phase::Draining(_) => {
+                self.phase = Phase::Over;
+                Step::EndDrain
+            }
+            Phase::Killing | Phase::Over => Step::Nothing,
+        }
+    }
+
+    /// A byte was read from the program, or taken by it.
+    pub fn on_activity(&mut self, now: Instant) {
+        self.last_activity = now;
+    }
+
+    /// The reader is too slow: nothing can be read, so silence means nothing.
+    pub fn on_pause(&mut self, now: Instant) {
+        self.paused_since.get_or_insert(now);
+    }
+
+    pub fn on_resume(&mut self, now: Instant) {
+        let Some(since) = self.paused_since.take() else { return };
+        self.last_activity = now;
+        if let Phase::Draining(exited) = self.phase {
+            self.rested += now.saturating_duration_since(since.max(exited));
+        }
+    }
+
+    pub fn on_stop(&mut self, reason: StopReason, now: Instant) -> Step {
+        if !matches!(self.phase, Phase::Running | Phase::Stopping(_)) {
+            return Step::Nothing;
+        }
+        self.reason.get_or_insert(reason);
+        let gentle = match reason {
+            StopReason::TimedOut | StopReason::Aborted | StopReason::Killed => {
+                !self.limits.kill_grace.is_zero()
+            }
+            StopReason::Exited
+            | StopReason::Idle
+            | StopReason::LineTooLong(_)
+            | StopReason::Lost
+            | StopReason::HostClosing => false,
+        };
+        match (gentle, self.phase) {
+            (true, Phase::Running) => {
+                self.phase = Phase::Stopping(now);
+                Step::Terminate
+            }
+            (true, _) => Step::Nothing,
+            (false, _) => {
+                self.phase = Phase::Killing;
+                Step::Kill
+            }
+        }
+    }
+
+    /// The command itself is gone; others may still hold its pipes.
+    pub fn on_exit(&mut self, now: Instant) {
+        self.phase = Phase::Draining(now);
+    }
+
+    /// Both pipes reached their end.
+    pub fn on_pipes_ended(&mut self) -> Step {
+        if !matches!(self.phase, Phase::Draining(_)) {
+            return Step::Nothing;
+        }
+        self.phase = Phase::Over;
+        Step::EndDrain
+    }
+}
+
+/// A deadline that the clock can't hold is none.
+fn after(start: Instant, limit: Option<Duration>) -> Option<Instant> {
+    start.checked_add(limit?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        idle: Some(Duration::from_secs(10)),
+        total: Some(Duration::from_secs(60)),
+        kill_grace: Duration::from_secs(2),
+        drain: Duration::from_millis(250),
+    };
+
+    fn at(start: Instant, seconds: f64) -> Instant {
+        start + Duration::from_secs_f64(seconds)
+    }
+
+    fn watchdog() -> (Watchdog, Instant) {
+        let start = Instant::now();
+        (Watchdog::new(LIMITS, start), start)
+    }
+
+    #[test]
+    fn kills_at_once_after_silence_and_activity_puts_it_off() {
+        let (mut dog, start) = watchdog();
+        dog.on_activity(at(start, 7.0));
+        assert_eq!(dog.on_time(at(start, 10.0)), Step::Nothing);
+        assert_eq!(dog.deadline(), Some(at(start, 17.0)));
+        assert_eq!(dog.on_time(at(start, 17.0)), Step::Kill);
+        assert_eq!(dog.reason(), Some(StopReason::Idle));
+        assert_eq!(dog.deadline(), None);
+    }
+
+    #[test]
+    fn terminates_then_kills_at_the_wall_clock_whatever_the_activity() {
+        let (mut dog, start) = watchdog();
+        dog.on_activity(at(start, 59.0));
+        assert_eq!(dog.on_time(at(start, 60.0)), Step::Terminate);
+        assert_eq!(dog.reason(), Some(StopReason::TimedOut));
+        assert_eq!(dog.on_time(at(start, 61.9)), Step::Nothing);
+        assert_eq!(dog.on_time(at(start, 62.0)), Step::Kill);
+    }
+
+    #[test]
+    fn rests_while_a_slow_reader_holds_the_pipe_but_the_wall_clock_does_not() {
+        let (mut dog, start) = watchdog();
+        dog.on_pause(at(start, 1.0));
+        assert_eq!(dog.deadline(), Some(at(start, 60.0)));
+        dog.on_resume(at(start, 50.0));
+        assert_eq!(dog.deadline(), Some(at(start, 60.0)));
+        dog.on_activity(at(start, 49.0));
+        let (mut dog, start) = watchdog();
+        dog.on_pause(at(start, 1.0));
+        dog.on_resume(at(start, 30.0));
+        assert_eq!(dog.deadline(), Some(at(start, 40.0)), "the idle clock begins anew after the pause");
+    }
+
+    #[test]
+    fn the_first_reason_wins_and_a_later_one_only_hastens() {
+        let (mut dog, start) = watchdog();
+        assert_eq!(dog.on_stop(StopReason::Aborted, at(start, 1.0)), Step::Terminate);
+        assert_eq!(dog.on_stop(StopReason::Killed, at(start, 1.1)), Step::Nothing);
+        assert_eq!(dog.on_stop(StopReason::HostClosing, at(start, 1.2)), Step::Kill);
+        assert_eq!(dog.reason(), Some(StopReason::Aborted));
+    }
+
+    #[test]
+    fn a_grace_of_zero_kills_at_once() {
+        let start = Instant::now();
+        let mut dog = Watchdog::new(Limits { kill_grace: Duration::ZERO, ..LIMITS }, start);
+        assert_eq!(dog.on_stop(StopReason::Killed, start), Step::Kill);
+    }
+
+    #[test]
+    fn the_drain_ends_with_the_pipes_or_after_its_time() {
+        let (mut dog, start) = watchdog();
+        dog.on_exit(at(start, 1.0));
+        assert_eq!(dog.deadline(), Some(at(start, 1.25)));
+        assert_eq!(dog.on_pipes_ended(), Step::EndDrain);
+        assert_eq!(dog.on_pipes_ended(), Step::Nothing);
+
+        let (mut dog, start) = watchdog();
+        dog.on_exit(at(start, 1.0));
+        assert_eq!(dog.on_time(at(start, 1.25)), Step::EndDrain);
+        assert_eq!(dog.reason(), None);
+    }
+
+    #[test]
+    fn the_drain_rests_while_paused_so_that_nothing_is_lost() {
+        let (mut dog, start) = watchdog();
+        dog.on_pause(at(start, 0.5));
+        dog.on_exit(at(start, 1.0));
+        assert_eq!(dog.deadline(), None);
+        dog.on_resume(at(start, 9.0));
+        assert_eq!(dog.deadline(), Some(at(start, 9.25)));
+    }
+
+    #[test]
+    fn pipes_that_end_before_the_exit_end_nothing() {
+        let (mut dog, start) = watchdog();
+        assert_eq!(dog.on_pipes_ended(), Step::Nothing);
+        assert_eq!(dog.on_stop(StopReason::Killed, at(start, 1.0)), Step::Terminate);
+        dog.on_exit(at(start, 1.5));
+        assert_eq!(
+            dog.on_stop(StopReason::Killed, at(start, 1.6)),
+            Step::Nothing,
+            "after the exit there is nothing to stop"
+        );
+    }
+
+    #[test]
+    fn endless_limits_never_fire() {
+        let start = Instant::now();
+        let limits = Limits { idle: None, total: Some(Duration::MAX), ..LIMITS };
+        let mut dog = Watchdog::new(limits, start);
+        assert_eq!(dog.deadline(), None);
+        assert_eq!(dog.on_time(at(start, 1e9)), Step::Nothing);
+    }
+}
