@@ -1,0 +1,35 @@
+//! Proxies as the environment names them. Loopback is never asked through a proxy: no proxy could reach it.
+
+use super::failure::HttpError;
+use reqwest::{NoProxy, Proxy};
+
+const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
+
+/// HTTPS_PROXY for https, HTTP_PROXY for http, ALL_PROXY for both, NO_PROXY for the exceptions; small letters count too.
+pub(super) fn from_environment() -> Result<Vec<Proxy>, HttpError> {
+    let exceptions = match read("NO_PROXY") {
+        Some(names) => format!("{LOOPBACK},{names}"),
+        None => LOOPBACK.to_owned(),
+    };
+    let mut proxies = Vec::new();
+    for name in ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"] {
+        let Some(url) = read(name) else { continue };
+        let proxy = match name {
+            "HTTPS_PROXY" => Proxy::https(url),
+            "HTTP_PROXY" => Proxy::http(url),
+            _ => Proxy::all(url),
+        };
+        // The value may hold a password: only the name is told.
+        let proxy = proxy.map_err(|_| HttpError::InvalidRequest {
+            problem: format!("the environment variable {name} is no URL of a proxy"),
+        })?;
+        proxies.push(proxy.no_proxy(NoProxy::from_string(&exceptions)));
+    }
+    Ok(proxies)
+}
+
+fn read(name: &str) -> Option<String> {
+    let value = std::env::var(name).or_else(|_| std::env::var(name.to_ascii_lowercase())).ok()?;
+    let value = value.trim();
+    (!value.is_empty()).then(|| value.to_owned())
+}

@@ -1,0 +1,102 @@
+//! A request: values only, so that it can be sent again.
+
+use super::failure::HttpError;
+use bytes::Bytes;
+use futures_util::Stream;
+use futures_util::stream;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::fs::File;
+use tokio::io::AsyncReadExt;
+use tokio::sync::watch;
+
+/// Read and sent of a file at once.
+const FILE_CHUNK_BYTES: usize = 64 << 10;
+
+/// What is sent with a request.
+#[derive(Clone, Debug, Default)]
+pub enum Body {
+    #[default]
+    Empty,
+    Bytes(Bytes),
+    /// The first `len` bytes of a file, streamed from disk. A file that is shorter by then is [`HttpError::File`].
+    File {
+        path: PathBuf,
+        len: u64,
+    },
+}
+
+/// A request to make. The clocks: see the module.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: &'static str,
+    pub url: String,
+    /// Names and values; a name may come more than once.
+    pub headers: Vec<(String, String)>,
+    pub body: Body,
+    /// `None`: no limit.
+    pub response_timeout: Option<Duration>,
+    /// `None`: no limit.
+    pub idle_timeout: Option<Duration>,
+}
+
+impl Request {
+    pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+    pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+    pub fn new(method: &'static str, url: impl Into<String>) -> Self {
+        Request {
+            method,
+            url: url.into(),
+            headers: Vec::new(),
+            body: Body::Empty,
+            response_timeout: Some(Self::RESPONSE_TIMEOUT),
+            idle_timeout: Some(Self::IDLE_TIMEOUT),
+        }
+    }
+
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    pub fn body(mut self, body: Body) -> Self {
+        self.body = body;
+        self
+    }
+}
+
+/// The file's bytes, telling each piece that was taken. What goes wrong with the file is left in `failure`, because
+/// reqwest's own error does not say whose fault it was.
+pub(super) fn file_stream(
+    file: File,
+    len: u64,
+    taken: Arc<watch::Sender<u64>>,
+) -> impl Stream<Item = Result<Bytes, io::Error>> + Send + 'static {
+    stream::try_unfold((file, len), move |(mut file, left)| {
+        let taken = taken.clone();
+        async move {
+            // Asked for the next piece: the one before has been taken.
+            taken.send_modify(|bytes| *bytes = len - left);
+            if left == 0 {
+                return Ok(None);
+            }
+            let mut piece = vec![0; FILE_CHUNK_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX))];
+            let read = file.read(&mut piece).await?;
+            if read == 0 {
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "the file became shorter while it was sent",
+                ));
+            }
+            piece.truncate(read);
+            Ok(Some((Bytes::from(piece), (file, left - read as u64))))
+        }
+    })
+}
+
+pub(super) async fn open(path: &PathBuf) -> Result<File, HttpError> {
+    File::open(path).await.map_err(|error| HttpError::File { path: path.clone(), problem: error.to_string() })
+}

@@ -1,0 +1,83 @@
+//! A response: its head is there, its body comes as it is pulled.
+
+use super::failure::{HttpError, Waiting};
+use super::retry_after::parse_retry_after;
+use bytes::Bytes;
+use std::time::{Duration, SystemTime};
+
+/// Of the body of an unwelcome status, shown in the error.
+const EXCERPT_BYTES: usize = 4 << 10;
+/// How long that excerpt is waited for: the status alone is worth more than a timeout.
+const EXCERPT_WAIT: Duration = Duration::from_secs(2);
+
+/// Dropping it closes the connection unless the body was read to its end.
+#[derive(Debug)]
+pub struct Response {
+    inner: reqwest::Response,
+    idle_timeout: Option<Duration>,
+}
+
+impl Response {
+    pub(super) fn new(inner: reqwest::Response, idle_timeout: Option<Duration>) -> Self {
+        Response { inner, idle_timeout }
+    }
+
+    pub fn status(&self) -> u16 {
+        self.inner.status().as_u16()
+    }
+
+    /// The value of a header, when it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.inner.headers().get(name)?.to_str().ok()
+    }
+
+    pub fn content_length(&self) -> Option<u64> {
+        self.inner.content_length()
+    }
+
+    /// Retry-After, in seconds or as a date.
+    pub fn retry_after(&self) -> Option<Duration> {
+        parse_retry_after(self.header("retry-after")?, SystemTime::now())
+    }
+
+    /// The next bytes as they come; `None` at the end. A body that ends early is [`HttpError::Reset`].
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
+        let next = self.inner.chunk();
+        let chunk = match self.idle_timeout {
+            None => next.await,
+            Some(limit) => tokio::time::timeout(limit, next)
+                .await
+                .map_err(|_| HttpError::Timeout { waiting_for: Waiting::Chunk, after: limit })?,
+        };
+        // No connection is made any more: the connect timeout can't be the reason.
+        chunk.map_err(|error| HttpError::from_reqwest(error, Duration::ZERO))
+    }
+
+    /// The rest of the body, at most so many bytes; what is longer is cut there.
+    pub async fn bytes(&mut self, max: usize) -> Result<Vec<u8>, HttpError> {
+        let mut body = Vec::new();
+        self.read_into(&mut body, max).await?;
+        Ok(body)
+    }
+
+    /// The response, if its status is one of 200 to 299; else [`HttpError::Status`] with the beginning of the body.
+    pub async fn success(mut self) -> Result<Self, HttpError> {
+        if self.inner.status().is_success() {
+            return Ok(self);
+        }
+        let (status, retry_after) = (self.status(), self.retry_after());
+        let mut body = Vec::new();
+        // However the excerpt ends, what was read of it is shown.
+        let _ = tokio::time::timeout(EXCERPT_WAIT, self.read_into(&mut body, EXCERPT_BYTES)).await;
+        Err(HttpError::Status { status, body: String::from_utf8_lossy(&body).into_owned(), retry_after })
+    }
+
+    async fn read_into(&mut self, body: &mut Vec<u8>, max: usize) -> Result<(), HttpError> {
+        while body.len() < max {
+            let Some(chunk) = self.chunk().await? else { break };
+            let room = max - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! The Retry-After header. PURE.
+
+use std::time::{Duration, SystemTime};
+
+/// So long a wait is no answer to a request any more; a header that asks for more means this.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Seconds (also with a fraction, which some servers send) or an HTTP date; a date that is past means now.
+pub fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    let value = value.trim();
+    // The first character keeps out what else f64 can read: signs, inf, NaN.
+    let seconds = value.starts_with(|first: char| first.is_ascii_digit()).then(|| value.parse::<f64>());
+    if let Some(Ok(seconds)) = seconds {
+        return Some(Duration::try_from_secs_f64(seconds).map_or(LONGEST, |wait| wait.min(LONGEST)));
+    }
+    let date = httpdate::parse_http_date(value).ok()?;
+    Some(date.duration_since(now).unwrap_or(Duration::ZERO).min(LONGEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::time::UNIX_EPOCH;
+
+    fn parse(value: &str) -> Option<u128> {
+        // Sun, 06 Nov 1994 08:49:37 GMT
+        parse_retry_after(value, UNIX_EPOCH + Duration::from_secs(784_111_777)).map(|wait| wait.as_millis())
+    }
+
+    #[test]
+    fn takes_seconds_and_dates_of_all_three_forms() {
+        assert_eq!(parse("120"), Some(120_000));
+        assert_eq!(parse(" 0 "), Some(0));
+        assert_eq!(parse("1.5"), Some(1500));
+        assert_eq!(parse("Sun, 06 Nov 1994 08:50:37 GMT"), Some(60_000));
+        assert_eq!(parse("Sunday, 06-Nov-94 08:49:47 GMT"), Some(10_000));
+        assert_eq!(parse("Sun Nov  6 08:49:38 1994"), Some(1000));
+    }
+
+    #[test]
+    fn a_date_that_is_past_means_now() {
+        assert_eq!(parse("Sun, 06 Nov 1994 08:00:00 GMT"), Some(0));
+    }
+
+    #[test]
+    fn is_bounded_and_ignores_nonsense() {
+        assert_eq!(parse("99999999999999999999"), Some(86_400_000));
+        assert_eq!(parse("1e400"), Some(86_400_000));
+        for nonsense in ["", "soon", "-5", "inf", "NaN", "12s", "1 2"] {
+            assert_eq!(parse(nonsense), None, "{nonsense}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_taken(value in ".*") {
+            parse(&value);
+        }
+    }
+}
