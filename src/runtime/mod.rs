@@ -1,7 +1,13 @@
 //! The runtime: agents and commands in a sandbox, behind a WebSocket, and the client of it.
 
+pub mod artifact;
+pub mod end_session;
 pub mod frame_budget;
+pub mod handler;
 pub mod message;
+pub mod outbox;
 pub mod reply;
 pub mod request_state;
+pub mod secrets;
 pub mod sequence;
+pub mod upgrade;
