@@ -48,7 +48,8 @@ export function checkRust() {
 export function installPackages() {
   const wanted = createHash('sha256').update(readFileSync(join(root, 'package-lock.json'))).digest('hex')
   if (existsSync(stampPath) && readFileSync(stampPath, 'utf8') === wanted) return
-  step('installing packages', 'npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'])
+  // Not `npm ci`: it refuses a lock file that leaves out optional packages of other platforms.
+  step('installing packages', 'npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'])
   writeFileSync(stampPath, wanted)
 }
 

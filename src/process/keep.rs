@@ -3,7 +3,7 @@
 use memchr::{memchr, memrchr};
 
 /// Head and tail of a byte stream of any length, in bounded memory that grows with what is really there.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Keep {
     head: Vec<u8>,
     head_limit: usize,
@@ -111,7 +111,7 @@ fn character_length(first: u8) -> usize {
 }
 
 /// The last `limit` bytes of what was pushed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Ring {
     bytes: Vec<u8>,
     limit: usize,

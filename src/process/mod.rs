@@ -1,12 +1,38 @@
 //! Runs a program under watch.
+//!
+//! [`spawn`] starts one owner task a run ([`runner`]) and gives a cloneable [`Process`]. The owner resolves the command
+//! (`command`), has it started off the JavaScript thread (`launch`), and then waits in one `select!` for words from the
+//! handles, for the tree (`launch::Tree`), for its clock, and for bytes. What follows from an event is decided by pure siblings:
+//! `watchdog` (clocks, the ladder of a kill), `keep` (bounded head and tail), `line` and `json_filter`.
+//!
+//! - Done is the command's exit, not its pipes' end: pipes that others hold are read for `drain`, then strays are killed.
+//! - The end is published once, when the tree is gone; every handle may await it.
+//! - Dropping the last handle kills the tree, as a backstop.
+//! - A reader (`sink`, `multiplexer`) that is too slow stops the reading, and with it the idle clock.
 
+mod command;
+mod handle;
+mod json_filter;
 mod keep;
+mod kill_tree;
+mod launch;
 mod line;
+mod multiplexer;
+#[cfg(target_os = "linux")]
+mod pidfd;
+mod runner;
+mod sink;
 mod spec;
+mod stdin;
 mod watchdog;
 
+pub use handle::{Process, WeakProcess, spawn};
+pub use kill_tree::TreeUsage;
 pub use line::{LineFramer, LineTooLong, block_text, lines_of};
+pub use multiplexer::{Block, Channel, Multiplexer, Selection};
+pub use sink::ChunkReader;
 pub use spec::{
     Containment, ContainmentLevel, Environment, EnvironmentBase, Input, Outcome, ProcessSpec, RunResult,
     StopReason, Strays, Stream, Usage,
 };
+pub use stdin::StdinWriter;

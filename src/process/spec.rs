@@ -1,6 +1,6 @@
 //! What to run and how it is watched: the values that go in, and the ones that come out. Defaults live here, once.
 
-use crate::error::Error;
+use crate::error::{Error, ErrorCode};
 use bytes::Bytes;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -89,12 +89,20 @@ pub enum EnvironmentBase {
     /// The host's environment at the time of the call.
     #[default]
     Inherit,
-    /// Of the host's environment, only these names.
-    Only(Vec<String>),
     /// Nothing.
     Empty,
     /// These variables: a worker thread's own copy of the environment.
     Variables(Vec<(OsString, OsString)>),
+}
+
+impl EnvironmentBase {
+    /// The host's environment as it is now, or of it only these names. Read where nothing can change it meanwhile: on the
+    /// main JavaScript thread.
+    pub fn snapshot(names: Option<&[String]>) -> Self {
+        let wanted =
+            |name: &OsString| names.is_none_or(|names| names.iter().any(|wanted| name == wanted.as_str()));
+        EnvironmentBase::Variables(std::env::vars_os().filter(|(name, _)| wanted(name)).collect())
+    }
 }
 
 /// What becomes of descendants that outlive the command.
@@ -162,14 +170,16 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Why there is neither a result nor an error: it can't be, but a caller need not panic over it.
+    pub fn nothing_started() -> Error {
+        Error::new(ErrorCode::ProcessSpawnFailed, "nothing was started")
+    }
+
     /// The result of a run that was not stopped, or why there is none.
     pub fn into_result(self) -> Result<RunResult, Error> {
         match (self.error, self.result) {
             (None, Some(result)) => Ok(result),
-            (Some(error), _) => Err(error),
-            (None, None) => {
-                Err(Error::new(crate::error::ErrorCode::ProcessSpawnFailed, "nothing was started"))
-            }
+            (error, _) => Err(error.unwrap_or_else(Self::nothing_started)),
         }
     }
 }

@@ -9,7 +9,7 @@
 //! | stopping | `kill_grace` since the SIGTERM | SIGKILL to the tree |
 //! | running, stopping | the command's exit | state draining |
 //! | draining | both pipes at their end | sweep the strays |
-//! | draining | `drain` since the exit (not while paused) | close the pipes, sweep the strays |
+//! | draining | `drain` since the exit | close the pipes, sweep the strays |
 //!
 //! The first reason wins: later ones can only make the end harsher, never rename it.
 
@@ -54,10 +54,8 @@ pub struct Watchdog {
     limits: Limits,
     started: Instant,
     last_activity: Instant,
-    /// Since when a slow reader keeps us from reading.
-    paused_since: Option<Instant>,
-    /// Time of pauses that ended while draining: it does not count against the drain.
-    rested: Duration,
+    /// A slow reader keeps us from reading.
+    paused: bool,
     phase: Phase,
     reason: Option<StopReason>,
 }
@@ -68,8 +66,7 @@ impl Watchdog {
             limits,
             started: now,
             last_activity: now,
-            paused_since: None,
-            rested: Duration::ZERO,
+            paused: false,
             phase: Phase::Running,
             reason: None,
         }
@@ -86,16 +83,14 @@ impl Watchdog {
 
     /// When [`Watchdog::on_time`] has something to do next. Lazy: activity does not move a timer, the check at its end does.
     pub fn deadline(&self) -> Option<Instant> {
-        let paused = self.paused_since.is_some();
         match self.phase {
             Phase::Running => {
-                let idle = if paused { None } else { after(self.last_activity, self.limits.idle) };
+                let idle = if self.paused { None } else { after(self.last_activity, self.limits.idle) };
                 let total = after(self.started, self.limits.total);
                 [idle, total].into_iter().flatten().min()
             }
             Phase::Stopping(since) => after(since, Some(self.limits.kill_grace)),
-            Phase::Draining(_) if paused => None,
-            Phase::Draining(since) => after(since, Some(self.limits.drain + self.rested)),
+            Phase::Draining(since) => after(since, Some(self.limits.drain)),
             Phase::Killing | Phase::Over => None,
         }
     }
@@ -128,15 +123,13 @@ impl Watchdog {
     }
 
     /// The reader is too slow: nothing can be read, so silence means nothing.
-    pub fn on_pause(&mut self, now: Instant) {
-        self.paused_since.get_or_insert(now);
+    pub fn on_pause(&mut self) {
+        self.paused = true;
     }
 
     pub fn on_resume(&mut self, now: Instant) {
-        let Some(since) = self.paused_since.take() else { return };
-        self.last_activity = now;
-        if let Phase::Draining(exited) = self.phase {
-            self.rested += now.saturating_duration_since(since.max(exited));
+        if std::mem::take(&mut self.paused) {
+            self.last_activity = now;
         }
     }
 
@@ -232,13 +225,13 @@ mod tests {
     #[test]
     fn rests_while_a_slow_reader_holds_the_pipe_but_the_wall_clock_does_not() {
         let (mut dog, start) = watchdog();
-        dog.on_pause(at(start, 1.0));
+        dog.on_pause();
         assert_eq!(dog.deadline(), Some(at(start, 60.0)));
         dog.on_resume(at(start, 50.0));
         assert_eq!(dog.deadline(), Some(at(start, 60.0)));
         dog.on_activity(at(start, 49.0));
         let (mut dog, start) = watchdog();
-        dog.on_pause(at(start, 1.0));
+        dog.on_pause();
         dog.on_resume(at(start, 30.0));
         assert_eq!(dog.deadline(), Some(at(start, 40.0)), "the idle clock begins anew after the pause");
     }
@@ -271,16 +264,6 @@ mod tests {
         dog.on_exit(at(start, 1.0));
         assert_eq!(dog.on_time(at(start, 1.25)), Step::EndDrain);
         assert_eq!(dog.reason(), None);
-    }
-
-    #[test]
-    fn the_drain_rests_while_paused_so_that_nothing_is_lost() {
-        let (mut dog, start) = watchdog();
-        dog.on_pause(at(start, 0.5));
-        dog.on_exit(at(start, 1.0));
-        assert_eq!(dog.deadline(), None);
-        dog.on_resume(at(start, 9.0));
-        assert_eq!(dog.deadline(), Some(at(start, 9.25)));
     }
 
     #[test]

@@ -1,0 +1,66 @@
+// The JavaScript half of src/binding/delivery.rs: text arrives in one callback for all runs and is dealt out to its readers.
+import { native } from './native'
+
+/** What a reader gets of its channel. Text is one string of lines joined by "\n", or an array of lines. */
+export interface Reader {
+  onText(stream: 'stdout' | 'stderr', text: string | string[], weight: number): void
+  onEnd(): void
+}
+
+const readers = new Map<number, Reader>()
+const taken = new Map<number, number>()
+let acknowledging = false
+let flushes = 0
+let keepAlive: NodeJS.Timeout | undefined
+
+export const delivery = new native.Delivery(onFlush)
+
+/** Deals a channel's text to this reader until its end. An open channel keeps the host alive. */
+export function attach(channel: number, reader: Reader): void {
+  readers.set(channel, reader)
+  keepAlive ??= setInterval(() => {}, 2 ** 30)
+}
+
+/** The reader wants no more. */
+export function detach(channel: number): void {
+  if (readers.delete(channel) && readers.size === 0) {
+    clearInterval(keepAlive)
+    keepAlive = undefined
+  }
+}
+
+/** The reader has taken so much of its channel: the program may print on. */
+export function release(channel: number, weight: number): void {
+  taken.set(channel, (taken.get(channel) ?? 0) + weight)
+  acknowledgeSoon()
+}
+
+function onFlush(blocks: unknown[]): void {
+  flushes++
+  acknowledgeSoon()
+  for (let at = 0; at < blocks.length; at += 4) {
+    const channel = blocks[at] as number
+    const stream = blocks[at + 1] as number
+    const reader = readers.get(channel)
+    if (stream < 0) {
+      detach(channel)
+      reader?.onEnd()
+    } else if (reader) {
+      reader.onText(stream === 0 ? 'stdout' : 'stderr', blocks[at + 2] as string | string[], blocks[at + 3] as number)
+    } else {
+      release(channel, blocks[at + 3] as number)
+    }
+  }
+}
+
+/** After the loop has turned: a flood must not starve what else the host does. */
+function acknowledgeSoon(): void {
+  if (acknowledging) return
+  acknowledging = true
+  setImmediate(() => {
+    acknowledging = false
+    for (const [channel, weight] of taken) delivery.release(channel, weight)
+    taken.clear()
+    for (; flushes > 0; flushes--) delivery.acknowledge()
+  })
+}

@@ -1,0 +1,161 @@
+// Async iterators over a channel: ready text is handed out without a promise of its own in the making.
+import { attach, detach, release, type Reader } from './delivery'
+
+/** What a run's iterator needs of its run. */
+export interface Source {
+  /** Opens the channel. */
+  open(): number
+  /** Stops delivering. */
+  close(): void
+  /** Settles with the run: an iteration ends by throwing what it rejects with. */
+  end: Promise<unknown>
+}
+
+type Stream = 'stdout' | 'stderr'
+type Pending<T> = { resolve(result: IteratorResult<T>): void; reject(error: unknown): void }
+
+interface Block {
+  stream: Stream
+  text: string | string[]
+  weight: number
+}
+
+/**
+ * An iterator over blocks. `take` hands out the next item of the block at hand, or `undefined` when it has no more.
+ */
+abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
+  readonly #source: Source
+  readonly #channel: number
+  readonly #blocks: Block[] = []
+  #waiting: Pending<T>[] = []
+  #ended = false
+  #closed = false
+
+  constructor(source: Source) {
+    this.#source = source
+    this.#channel = source.open()
+    attach(this.#channel, this)
+  }
+
+  protected abstract load(stream: Stream, text: string | string[]): void
+  protected abstract take(): T | undefined
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  next(): Promise<IteratorResult<T>> {
+    const value = this.#advance()
+    if (value !== undefined) return Promise.resolve({ value, done: false })
+    if (this.#closed) return Promise.resolve({ value: undefined, done: true })
+    if (this.#ended) return this.#finish()
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }))
+  }
+
+  return(): Promise<IteratorResult<T>> {
+    this.close()
+    return Promise.resolve({ value: undefined, done: true })
+  }
+
+  /** Ends the iteration; the output is drained and kept from here on. */
+  close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    if (!this.#ended) this.#source.close()
+    detach(this.#channel)
+    this.#blocks.length = 0
+    for (const { resolve } of this.#waiting.splice(0)) resolve({ value: undefined, done: true })
+  }
+
+  onText(stream: Stream, text: string | string[], weight: number): void {
+    this.#blocks.push({ stream, text, weight })
+    this.#serve()
+  }
+
+  onEnd(): void {
+    this.#ended = true
+    this.#serve()
+    for (const { resolve, reject } of this.#waiting.splice(0)) this.#finish().then(resolve, reject)
+  }
+
+  #serve(): void {
+    while (this.#waiting.length > 0) {
+      const value = this.#advance()
+      if (value === undefined) return
+      this.#waiting.shift()!.resolve({ value, done: false })
+    }
+  }
+
+  #advance(): T | undefined {
+    if (this.#closed) return undefined
+    for (;;) {
+      const value = this.take()
+      if (value !== undefined) return value
+      const block = this.#blocks.shift()
+      if (!block) return undefined
+      release(this.#channel, block.weight)
+      this.load(block.stream, block.text)
+    }
+  }
+
+  async #finish(): Promise<IteratorResult<T>> {
+    this.#closed = true
+    await this.#source.end
+    return { value: undefined, done: true }
+  }
+}
+
+/** Line by line, each a string of its own. */
+export class LineIterator extends BlockIterator<{ stream: Stream; text: string }> {
+  #stream: Stream = 'stdout'
+  #lines: string[] = []
+  #at = 0
+
+  protected load(stream: Stream, text: string | string[]): void {
+    this.#stream = stream
+    this.#lines = text as string[]
+    this.#at = 0
+  }
+
+  protected take(): { stream: Stream; text: string } | undefined {
+    if (this.#at === this.#lines.length) return undefined
+    return { stream: this.#stream, text: this.#lines[this.#at++]! }
+  }
+}
+
+/** Block by block, the lines sharing the block's memory. */
+export class BatchIterator extends BlockIterator<{ stream: Stream; lines: string[] }> {
+  #batch: { stream: Stream; lines: string[] } | undefined
+
+  protected load(stream: Stream, text: string | string[]): void {
+    this.#batch = { stream, lines: (text as string).split('\n') }
+  }
+
+  protected take(): { stream: Stream; lines: string[] } | undefined {
+    const batch = this.#batch
+    this.#batch = undefined
+    return batch
+  }
+}
+
+/** JSON objects; what does not parse is skipped. */
+export class JsonIterator<T> extends BlockIterator<T> {
+  #lines: string[] = []
+  #at = 0
+
+  protected load(_: Stream, text: string | string[]): void {
+    this.#lines = (text as string).split('\n')
+    this.#at = 0
+  }
+
+  protected take(): T | undefined {
+    while (this.#at < this.#lines.length) {
+      try {
+        return JSON.parse(this.#lines[this.#at++]!) as T
+      } catch {
+        // Noise between events is no fault of the reader's.
+      }
+    }
+    return undefined
+  }
+}

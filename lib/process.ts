@@ -1,0 +1,310 @@
+import type { RunSpec } from '../native/native'
+import { isMainThread } from 'node:worker_threads'
+import { delivery } from './delivery'
+import { SheepdogError, invalidOption, settle, toError } from './error'
+import { native } from './native'
+import { check, checkOptions, show } from './option'
+import { BatchIterator, JsonIterator, LineIterator, type Source } from './output'
+
+/** How a program is run and watched. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
+export interface RunOptions {
+  /** Working directory; default the host's own. */
+  cwd?: string
+  /** Merged over the inherited environment; `undefined` removes a name. */
+  env?: Record<string, string | undefined>
+  /** Default true; a list inherits only these names. */
+  inheritEnv?: boolean | string[]
+  /** Written to stdin, then closed; a program that does not read it all is no error. Default: stdin is null. */
+  input?: string | Uint8Array
+  /**
+   * No byte read from stdout or stderr, nor accepted by stdin, for so long: the tree is killed at once. Rests while a slow
+   * reader holds the pipe. Default: env SHEEPDOG_IDLE_SECONDS, else AGENTFIELD_HARNESS_IDLE_SECONDS, else 120 s.
+   */
+  idleTimeoutMs?: number
+  /** Wall clock; default 1_800_000. */
+  timeoutMs?: number
+  /** SIGTERM to the group on timeout, abort and kill(), SIGKILL to the tree after so long; default 2000. */
+  killGraceMs?: number
+  /** After the exit, how long pipes held open by others are still read; default 250. */
+  drainMs?: number
+  /** Kept of each stream: head and tail on line borders, one line between that says how much is missing. Default 16 MiB. */
+  maxOutputBytes?: number
+  /** Longest line given to an iterator; a longer one is PROCESS_LINE_TOO_LONG and the tree is killed. Default 64 MiB. */
+  maxLineBytes?: number
+  /** Descendants that outlive the command; default "kill". */
+  strays?: 'kill' | 'keep'
+  /** Default "auto": the strongest that needs no privilege. "strict": a PID namespace, or CONTAINMENT_UNAVAILABLE. */
+  containment?: 'auto' | 'group' | 'strict'
+  /** Memory of the whole tree; needs a writable cgroup, else CONTAINMENT_UNAVAILABLE. */
+  memoryMaxBytes?: number
+  /** Processes of the whole tree; needs a writable cgroup, else CONTAINMENT_UNAVAILABLE. */
+  maxProcesses?: number
+  /** Stops the run when aborted; one that is already aborted starts nothing. */
+  signal?: AbortSignal
+}
+
+/** How a program ended. Durations are milliseconds by a monotonic clock, from the spawn. */
+export interface RunResult {
+  command: string
+  args: string[]
+  pid: number
+  /** null when a signal ended it. */
+  exitCode: number | null
+  /** For example "SIGTERM"; null when it exited. */
+  signal: string | null
+  stdout: string
+  stderr: string
+  /** Bytes printed in all. */
+  stdoutBytes: number
+  stderrBytes: number
+  /** Whether bytes were left out of `stdout` or `stderr`. */
+  truncated: boolean
+  /** Until the exit. */
+  durationMs: number
+  firstOutputMs: number | null
+  lastOutputMs: number | null
+  /** Others held stdout or stderr open past the drain. */
+  pipesHeldOpen: boolean
+  /** Descendants that had to be killed. */
+  straysKilled: number
+  /** What held the tree together. */
+  containment: 'guard' | 'guard+cgroup' | 'pidns' | 'group'
+  /** Of the command and the descendants that it waited for. */
+  usage: { userMs: number; systemMs: number; maxRssBytes: number }
+}
+
+/** A line, without its end. */
+export interface OutputLine {
+  stream: 'stdout' | 'stderr'
+  text: string
+}
+
+/** Lines that came together; they may share memory with each other. */
+export interface LineBatch {
+  stream: 'stdout' | 'stderr'
+  lines: string[]
+}
+
+const optionChecks = {
+  cwd: check.name,
+  env: check.object,
+  inheritEnv: check.anyOf('a boolean or an array of strings', check.boolean, check.strings),
+  input: check.anyOf(
+    'a string or a Uint8Array',
+    (path, value) => {
+      if (typeof value !== 'string') throw invalidOption(path, 'no string')
+    },
+    (path, value) => {
+      if (!(value instanceof Uint8Array)) throw invalidOption(path, 'no Uint8Array')
+    },
+  ),
+  idleTimeoutMs: check.timeout,
+  timeoutMs: check.timeout,
+  killGraceMs: check.duration,
+  drainMs: check.duration,
+  maxOutputBytes: check.count,
+  maxLineBytes: check.count,
+  strays: check.oneOf('kill', 'keep'),
+  containment: check.oneOf('auto', 'group', 'strict'),
+  memoryMaxBytes: check.count,
+  maxProcesses: check.count,
+  signal: check.signal,
+}
+
+/** The checks of the options that the harness shares. */
+export const processOptionChecks = optionChecks
+
+/**
+ * Runs a program to its end. Resolves for any exit status; rejects when it could not run or was stopped, with `code` and,
+ * where it ran, `result`.
+ */
+export async function run(command: string, args?: string[], options?: RunOptions): Promise<RunResult> {
+  return start(command, args, options).result
+}
+
+/** Starts a program. Never throws: errors reject `started` and `result`. */
+export function spawn(command: string, args?: string[], options?: RunOptions): RunningProcess {
+  let started: Started
+  try {
+    started = start(command, args, options)
+  } catch (error) {
+    const result = Promise.reject(error)
+    result.catch(() => {})
+    started = { result, stop: () => {} }
+  }
+  return new RunningProcess(started)
+}
+
+type NativeProcess = ReturnType<typeof native.spawnProcess>
+
+interface Started {
+  process?: NativeProcess
+  result: Promise<RunResult>
+  stop(reason: 'aborted' | 'killed'): void
+}
+
+function start(command: string, args: string[] | undefined, options: RunOptions | undefined): Started {
+  const { signal, ...rest } = options ?? {}
+  const spec = toSpec(command, args, options === undefined ? undefined : { signal, ...rest })
+  if (signal?.aborted) throw aborted(command, signal)
+  const process = native.spawnProcess(spec, delivery)
+  const onAbort = () => process.stop('aborted')
+  signal?.addEventListener('abort', onAbort, { once: true })
+  const result = settle<RunResult>(process.outcome()).then(
+    (value) => {
+      signal?.removeEventListener('abort', onAbort)
+      return value
+    },
+    (error: SheepdogError) => {
+      signal?.removeEventListener('abort', onAbort)
+      if (error.code === 'PROCESS_ABORTED' && error.cause === undefined) {
+        Object.defineProperty(error, 'cause', { value: signal?.reason, configurable: true, writable: true })
+      }
+      throw error
+    },
+  )
+  // Nobody has to await it: an unawaited failure is not the host's end.
+  result.catch(() => {})
+  return { process, result, stop: (reason) => process.stop(reason) }
+}
+
+function aborted(command: string, signal: AbortSignal): SheepdogError {
+  return new SheepdogError(
+    'PROCESS_ABORTED',
+    `${command} was not started: its abort signal was already aborted`,
+    {},
+    signal.reason,
+  )
+}
+
+function toSpec(command: string, args: string[] | undefined, options: RunOptions | undefined): RunSpec {
+  check.name('command', command)
+  if (args !== undefined) check.strings('args', args)
+  checkOptions(options, optionChecks)
+  const { env = {}, inheritEnv = true, signal: _, idleTimeoutMs, ...rest } = options ?? {}
+  const changes = Object.entries(env).map(([name, value]) => {
+    const path = `env[${JSON.stringify(name)}]`
+    if (name === '' || /[=\0]/.test(name)) {
+      throw invalidOption(path, 'a variable\'s name is not empty and has neither "=" nor NUL')
+    }
+    if (value !== undefined) check.string(path, value)
+    return { name, value }
+  })
+  return {
+    ...rest,
+    command,
+    args: args ?? [],
+    env: changes,
+    idleTimeoutMs: idleTimeoutMs ?? idleTimeoutFromEnvironment(),
+    ...inheritance(inheritEnv),
+  }
+}
+
+/** A worker thread has an environment of its own; the main thread's is read natively, which costs a tenth. */
+export function inheritance(inheritEnv: boolean | string[]): Pick<RunSpec, 'inheritOnly' | 'inherited'> {
+  if (inheritEnv === false) return { inherited: [] }
+  if (isMainThread) return inheritEnv === true ? {} : { inheritOnly: inheritEnv }
+  const names = inheritEnv === true ? Object.keys(process.env) : inheritEnv
+  return { inherited: names.map((name) => ({ name, value: process.env[name] })) }
+}
+
+function idleTimeoutFromEnvironment(): number | undefined {
+  for (const name of ['SHEEPDOG_IDLE_SECONDS', 'AGENTFIELD_HARNESS_IDLE_SECONDS']) {
+    const text = process.env[name]?.trim()
+    // Number('') is 0, which would mean off: an empty value counts as absent.
+    if (text && !Number.isNaN(Number(text))) return Number(text) * 1000
+  }
+  return undefined
+}
+
+/** A program under watch. Async iterable: the same as `lines()`. */
+export class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposable {
+  #pid: number | undefined
+  readonly #process: NativeProcess | undefined
+  readonly #stop: Started['stop']
+  #iterator: { close(): void } | undefined
+
+  /** Resolves once the program runs; rejects when it could not be started. */
+  readonly started: Promise<{ pid: number }>
+  /** How it ended; rejects as `run` does. Need not be awaited. */
+  readonly result: Promise<RunResult>
+
+  /** @internal */
+  constructor({ process, result, stop }: Started) {
+    this.#process = process
+    this.#stop = stop
+    this.result = result
+    this.started = process
+      ? settle<number>(process.started()).then((pid) => ({ pid: (this.#pid = pid) }))
+      : result.then(() => ({ pid: 0 }))
+    this.started.catch(() => {})
+  }
+
+  /** Known once `started` has settled. */
+  get pid(): number | undefined {
+    return this.#pid
+  }
+
+  /** Line by line, both streams. A slow reader slows the program; leaving the loop early is `detachOutput()`. */
+  lines(): AsyncIterableIterator<OutputLine> {
+    return this.#iterate((source) => new LineIterator(source), (process) => process.lines(true, delivery))
+  }
+
+  /** Many lines a step: several times faster than `lines()`. */
+  lineBatches(): AsyncIterableIterator<LineBatch> {
+    return this.#iterate((source) => new BatchIterator(source), (process) => process.lines(false, delivery))
+  }
+
+  /**
+   * The JSON objects of stdout, one a line; all else is skipped.
+   * @param options.types only objects whose top-level `type` is listed; the others never reach JavaScript
+   */
+  json<T = unknown>(options?: { types?: string[] }): AsyncIterableIterator<T> {
+    checkOptions(options, { types: check.strings })
+    return this.#iterate((source) => new JsonIterator<T>(source), (process) => process.json(options?.types, delivery))
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<OutputLine> {
+    return this.lines()
+  }
+
+  /** Stops delivering; output is drained and kept as in `run`. */
+  detachOutput(): void {
+    if (this.#iterator) this.#iterator.close()
+    else this.#process?.detachOutput()
+  }
+
+  /**
+   * SIGTERM to the group, `killGraceMs`, SIGKILL to the tree. Resolves when the tree is gone, with the result as far as there
+   * is one; `result` rejects with PROCESS_KILLED. After the end: the result as it was.
+   */
+  async kill(): Promise<RunResult> {
+    this.#stop('killed')
+    try {
+      return await this.result
+    } catch (error) {
+      const { result } = error as { result?: RunResult }
+      if (result) return result
+      throw error
+    }
+  }
+
+  /** Kills the program if it still runs, and waits until its tree is gone. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill().catch(() => {})
+  }
+
+  #iterate<I extends { close(): void }>(make: (source: Source) => I, open: (process: NativeProcess) => number): I {
+    if (this.#iterator) {
+      throw new SheepdogError('PROCESS_ITERATED', 'the output of this process is being iterated already: one iterator a process')
+    }
+    const process = this.#process
+    const iterator = make({
+      open: () => (process ? open(process) : -1),
+      close: () => process?.detachOutput(),
+      end: this.result,
+    })
+    this.#iterator = iterator
+    return iterator
+  }
+}

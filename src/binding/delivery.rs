@@ -1,0 +1,109 @@
+//! Rust stream -> JavaScript iterator: blocks of text cross by one threadsafe function for all runs of an environment.
+//! The one home of that translation; lib/delivery.ts is its other half.
+
+use crate::process::{Block, Multiplexer, StopReason, Stream, WeakProcess};
+use napi::bindgen_prelude::{Array, Function, ToNapiValue, within_runtime_if_available};
+use napi::threadsafe_function::ThreadsafeFunctionCallMode;
+use napi::{Env, JsString, sys};
+use napi_derive::napi;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// One a JavaScript environment: hands text over, and ends the environment's runs with it.
+#[napi]
+pub struct Delivery {
+    pub(super) multiplexer: Multiplexer,
+    runs: Arc<Mutex<Vec<WeakProcess>>>,
+}
+
+#[napi]
+impl Delivery {
+    /// `onFlush` gets `[channel, stream, text, weight, ...]`: stream 0 is stdout, 1 stderr, -1 the channel's end; the text is
+    /// a string, or an array of lines for a channel whose reader takes them one by one.
+    #[napi(constructor)]
+    pub fn new(
+        env: Env,
+        #[napi(ts_arg_type = "(blocks: unknown[]) => void")] on_flush: Function<'_, Blocks, ()>,
+    ) -> napi::Result<Self> {
+        let flush = on_flush
+            .build_threadsafe_function::<Blocks>()
+            // Weak: what keeps the host alive is the run's own promise.
+            .weak::<true>()
+            .callee_handled::<false>()
+            .build()?;
+        let multiplexer = within_runtime_if_available(|| {
+            Multiplexer::new(move |blocks| {
+                flush.call(Blocks(blocks), ThreadsafeFunctionCallMode::NonBlocking);
+            })
+        });
+        let runs: Arc<Mutex<Vec<WeakProcess>>> = Arc::default();
+        env.add_env_cleanup_hook(runs.clone(), |runs| {
+            for run in runs.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+                run.stop(StopReason::HostClosing);
+            }
+        })?;
+        Ok(Delivery { multiplexer, runs })
+    }
+
+    /// The loop has turned since a flush.
+    #[napi]
+    pub fn acknowledge(&self) {
+        self.multiplexer.acknowledge_flush();
+    }
+
+    /// The reader of a channel took text of this weight.
+    #[napi]
+    pub fn release(&self, channel: u32, weight: u32) {
+        self.multiplexer.release(channel, weight as usize);
+    }
+
+    /// This run is to end with the environment.
+    pub(super) fn register(&self, run: WeakProcess) {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        if runs.len() == runs.capacity() {
+            runs.retain(|run| !run.is_over());
+        }
+        runs.push(run);
+    }
+}
+
+/// Blocks on their way; they become strings on the JavaScript thread.
+pub struct Blocks(Vec<Block>);
+
+impl ToNapiValue for Blocks {
+    unsafe fn to_napi_value(raw_env: sys::napi_env, blocks: Self) -> napi::Result<sys::napi_value> {
+        let env = Env::from_raw(raw_env);
+        let array = to_array(&env, &blocks.0)?;
+        // SAFETY: the array was made in this environment, on its thread.
+        unsafe { ToNapiValue::to_napi_value(raw_env, array) }
+    }
+}
+
+fn to_array<'env>(env: &'env Env, blocks: &[Block]) -> napi::Result<Array<'env>> {
+    let mut array = env.create_array(blocks.len() as u32 * 4)?;
+    for (index, block) in blocks.iter().enumerate() {
+        let at = index as u32 * 4;
+        array.set(at, block.channel)?;
+        let Some((stream, text)) = &block.text else {
+            array.set(at + 1, -1)?;
+            continue;
+        };
+        array.set(at + 1, i32::from(*stream == Stream::Stderr))?;
+        if block.flat {
+            let lines = text.split('\n');
+            let mut strings = env.create_array(lines.clone().count() as u32)?;
+            for (line, text) in lines.enumerate() {
+                strings.set(line as u32, create_text(env, text)?)?;
+            }
+            array.set(at + 2, strings)?;
+        } else {
+            array.set(at + 2, create_text(env, text)?)?;
+        }
+        array.set(at + 3, block.weight as u32)?;
+    }
+    Ok(array)
+}
+
+/// A JavaScript string. Plain ASCII goes over as Latin-1: one byte a character, nothing to decode.
+pub(super) fn create_text<'env>(env: &'env Env, text: &str) -> napi::Result<JsString<'env>> {
+    if text.is_ascii() { env.create_string_latin1(text) } else { env.create_string(text) }
+}

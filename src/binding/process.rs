@@ -1,0 +1,226 @@
+//! What crosses for the process capability. Names and order as in lib/process.ts.
+
+use super::delivery::{Delivery, create_text};
+use super::promise::{Settled, settle};
+use crate::process::{
+    self, Containment, ContainmentLevel, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec,
+    Selection, StopReason, Strays,
+};
+use napi::bindgen_prelude::{
+    Either, Object, PromiseRaw, ToNapiValue, Uint8Array, within_runtime_if_available,
+};
+use napi::{Env, sys};
+use napi_derive::napi;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A variable to set, or to remove when it has no value.
+#[napi(object, object_to_js = false)]
+pub struct VariableChange {
+    pub name: String,
+    pub value: Option<String>,
+}
+
+/// Checked options of a run; what is absent has the core's default.
+#[napi(object, object_to_js = false)]
+pub struct RunSpec {
+    pub command: String,
+    pub args: Vec<String>,
+    pub cwd: Option<String>,
+    pub env: Vec<VariableChange>,
+    /// Inherit these names alone.
+    pub inherit_only: Option<Vec<String>>,
+    /// A worker thread's own environment, instead of the process's.
+    pub inherited: Option<Vec<VariableChange>>,
+    pub input: Option<Either<String, Uint8Array>>,
+    pub idle_timeout_ms: Option<f64>,
+    pub timeout_ms: Option<f64>,
+    pub kill_grace_ms: Option<f64>,
+    pub drain_ms: Option<f64>,
+    pub max_output_bytes: Option<f64>,
+    pub max_line_bytes: Option<f64>,
+    #[napi(ts_type = "'kill' | 'keep'")]
+    pub strays: Option<String>,
+    #[napi(ts_type = "'auto' | 'group' | 'strict'")]
+    pub containment: Option<String>,
+    pub memory_max_bytes: Option<f64>,
+    pub max_processes: Option<f64>,
+}
+
+/// Starts a run; faults come by its promises. A class of its own so that the glue can hold it.
+#[napi]
+pub fn spawn_process(spec: RunSpec, delivery: &Delivery) -> NativeProcess {
+    let spec = to_spec(spec);
+    let process = within_runtime_if_available(|| process::spawn(spec));
+    delivery.register(process.downgrade());
+    NativeProcess { process }
+}
+
+/// A run.
+#[napi]
+pub struct NativeProcess {
+    process: Process,
+}
+
+#[napi]
+impl NativeProcess {
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<number>>")]
+    pub fn started<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<u32>>> {
+        let process = self.process.clone();
+        settle(env, async move { process.started().await.into() })
+    }
+
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<import('../lib/process').RunResult>>")]
+    pub fn outcome<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<ResultOf>>> {
+        let process = self.process.clone();
+        settle(env, async move {
+            let outcome = process.outcome().await;
+            let result = outcome.result.is_some().then(|| ResultOf(outcome.clone()));
+            match (&outcome.error, result) {
+                (None, Some(result)) => Settled::Value(result),
+                (error, partial) => {
+                    Settled::Failed { error: error.clone().unwrap_or_else(Outcome::nothing_started), partial }
+                }
+            }
+        })
+    }
+
+    /// Ends the run because its signal was aborted, or because `kill()` was called.
+    #[napi]
+    pub fn stop(&self, #[napi(ts_arg_type = "'aborted' | 'killed'")] reason: String) {
+        self.process.stop(if reason == "aborted" { StopReason::Aborted } else { StopReason::Killed });
+    }
+
+    /// Lines of both streams; returns the channel's number.
+    #[napi]
+    pub fn lines(&self, flat: bool, delivery: &Delivery) -> u32 {
+        self.process.lines(Selection::Lines { flat }, &delivery.multiplexer)
+    }
+
+    /// JSON objects of stdout; returns the channel's number.
+    #[napi]
+    pub fn json(&self, types: Option<Vec<String>>, delivery: &Delivery) -> u32 {
+        self.process.lines(Selection::Json { types }, &delivery.multiplexer)
+    }
+
+    #[napi]
+    pub fn detach_output(&self) {
+        self.process.detach_output();
+    }
+}
+
+fn to_spec(options: RunSpec) -> ProcessSpec {
+    let mut spec = ProcessSpec::new(options.command, options.args);
+    spec.cwd = options.cwd.map(Into::into);
+    spec.environment = Environment {
+        base: match (options.inherited, &options.inherit_only) {
+            (Some(variables), _) => EnvironmentBase::Variables(
+                variables
+                    .into_iter()
+                    .filter_map(|change| Some((change.name.into(), change.value?.into())))
+                    .collect(),
+            ),
+            (None, names) => EnvironmentBase::snapshot(names.as_deref()),
+        },
+        changes: options.env.into_iter().map(|change| (change.name, change.value)).collect(),
+    };
+    spec.input = match options.input {
+        None => Input::Null,
+        Some(Either::A(text)) => Input::Bytes(text.into()),
+        Some(Either::B(bytes)) => Input::Bytes(bytes.to_vec().into()),
+    };
+    if let Some(millis) = options.idle_timeout_ms {
+        spec.idle_timeout = limit(millis);
+    }
+    if let Some(millis) = options.timeout_ms {
+        spec.timeout = limit(millis);
+    }
+    if let Some(millis) = options.kill_grace_ms {
+        spec.kill_grace = duration(millis);
+    }
+    if let Some(millis) = options.drain_ms {
+        spec.drain = duration(millis);
+    }
+    if let Some(bytes) = options.max_output_bytes {
+        spec.max_output_bytes = bytes as usize;
+    }
+    if let Some(bytes) = options.max_line_bytes {
+        spec.max_line_bytes = bytes as usize;
+    }
+    if options.strays.as_deref() == Some("keep") {
+        spec.strays = Strays::Keep;
+    }
+    spec.containment = match options.containment.as_deref() {
+        Some("group") => Containment::Group,
+        Some("strict") => Containment::Strict,
+        _ => Containment::Auto,
+    };
+    spec.memory_max_bytes = options.memory_max_bytes.map(|bytes| bytes as u64);
+    spec.max_processes = options.max_processes.map(|count| count as u64);
+    spec
+}
+
+/// Zero, negative and endless mean off. More than the clock can hold is endless.
+fn limit(millis: f64) -> Option<Duration> {
+    (millis > 0.0).then(|| Duration::try_from_secs_f64(millis / 1e3).ok()).flatten()
+}
+
+fn duration(millis: f64) -> Duration {
+    Duration::try_from_secs_f64(millis / 1e3).unwrap_or(Duration::MAX)
+}
+
+/// The result of an outcome that has one: its texts go over without a copy in between.
+pub struct ResultOf(Arc<Outcome>);
+
+impl ToNapiValue for ResultOf {
+    unsafe fn to_napi_value(raw_env: sys::napi_env, value: Self) -> napi::Result<sys::napi_value> {
+        let env = Env::from_raw(raw_env);
+        let mut object = Object::new(&env)?;
+        if let Some(result) = &value.0.result {
+            object.set("command", &result.command)?;
+            object.set("args", result.args.clone())?;
+            object.set("pid", result.pid)?;
+            object.set(
+                "exitCode",
+                result.exit_code.map_or(Either::B(napi::bindgen_prelude::Null), Either::A),
+            )?;
+            object.set(
+                "signal",
+                result.signal.clone().map_or(Either::B(napi::bindgen_prelude::Null), Either::A),
+            )?;
+            object.set("stdout", create_text(&env, &result.stdout)?)?;
+            object.set("stderr", create_text(&env, &result.stderr)?)?;
+            object.set("stdoutBytes", result.stdout_bytes as f64)?;
+            object.set("stderrBytes", result.stderr_bytes as f64)?;
+            object.set("truncated", result.truncated)?;
+            object.set("durationMs", result.duration_ms)?;
+            object.set(
+                "firstOutputMs",
+                result.first_output_ms.map_or(Either::B(napi::bindgen_prelude::Null), Either::A),
+            )?;
+            object.set(
+                "lastOutputMs",
+                result.last_output_ms.map_or(Either::B(napi::bindgen_prelude::Null), Either::A),
+            )?;
+            object.set("pipesHeldOpen", result.pipes_held_open)?;
+            object.set("straysKilled", result.strays_killed)?;
+            object.set("containment", level_name(result.containment))?;
+            let mut usage = Object::new(&env)?;
+            usage.set("userMs", result.usage.user_ms)?;
+            usage.set("systemMs", result.usage.system_ms)?;
+            usage.set("maxRssBytes", result.usage.max_rss_bytes as f64)?;
+            object.set("usage", usage)?;
+        }
+        // SAFETY: the object was made in this environment, on its thread.
+        unsafe { ToNapiValue::to_napi_value(raw_env, object) }
+    }
+}
+
+fn level_name(level: ContainmentLevel) -> &'static str {
+    match level {
+        ContainmentLevel::Guard => "guard",
+        ContainmentLevel::GuardCgroup => "guard+cgroup",
+        ContainmentLevel::PidNamespace => "pidns",
+        ContainmentLevel::Group => "group",
+    }
+}

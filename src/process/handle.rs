@@ -1,0 +1,163 @@
+//! The cloneable handle of a run. All state is the owner task's; a handle only sends words and awaits the shared end.
+
+use super::kill_tree::TreeUsage;
+use super::multiplexer::{LineSink, Multiplexer, Selection};
+use super::runner;
+use super::sink::{ChunkReader, Sink, chunk_channel};
+use super::spec::{Input, Outcome, ProcessSpec, StopReason};
+use super::stdin::StdinWriter;
+use crate::error::{Error, ErrorCode, Result};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// What the owner task is told.
+pub(super) enum Command {
+    Stop(StopReason),
+    Subscribe(Box<dyn Sink>),
+    Detach,
+    TreeUsage(oneshot::Sender<TreeUsage>),
+}
+
+/// What the owner task publishes.
+pub(super) struct Shared {
+    started: watch::Sender<Option<Result<u32>>>,
+    outcome: watch::Sender<Option<Arc<Outcome>>>,
+}
+
+impl Shared {
+    pub(super) fn set_started(&self, started: Result<u32>) {
+        self.started.send_replace(Some(started));
+    }
+
+    pub(super) fn set_outcome(&self, outcome: Arc<Outcome>) {
+        self.outcome.send_replace(Some(outcome));
+    }
+}
+
+/// A run. Cloneable; when the last handle is dropped before the end, the tree is killed.
+#[derive(Clone)]
+pub struct Process {
+    commands: mpsc::UnboundedSender<Command>,
+    shared: Arc<Shared>,
+    stdin: Arc<Mutex<Option<StdinWriter>>>,
+    max_line_bytes: usize,
+}
+
+/// Starts a run and returns at once: that it could not be started comes by [`Process::started`] and [`Process::outcome`].
+/// Call it within tokio.
+pub fn spawn(spec: ProcessSpec) -> Process {
+    let (commands, received) = mpsc::unbounded_channel();
+    let shared = Arc::new(Shared { started: watch::Sender::new(None), outcome: watch::Sender::new(None) });
+    let (writer, written) = match spec.input {
+        Input::Pipe => {
+            let (sender, receiver) = mpsc::channel(4);
+            (Some(StdinWriter { sender }), Some(receiver))
+        }
+        Input::Null | Input::Bytes(_) => (None, None),
+    };
+    let process = Process {
+        commands,
+        shared: shared.clone(),
+        stdin: Arc::new(Mutex::new(writer)),
+        max_line_bytes: spec.max_line_bytes,
+    };
+    tokio::spawn(runner::run(spec, written, shared, received));
+    process
+}
+
+impl Process {
+    /// The pid, once the program runs.
+    pub async fn started(&self) -> Result<u32> {
+        let mut started = self.shared.started.subscribe();
+        let value = started.wait_for(Option::is_some).await.map(|value| value.clone());
+        value.ok().flatten().unwrap_or_else(|| Err(shut_down()))
+    }
+
+    /// How the run ended; resolves when the tree is gone. May be awaited many times.
+    pub async fn outcome(&self) -> Arc<Outcome> {
+        let mut outcome = self.shared.outcome.subscribe();
+        let value = outcome.wait_for(Option::is_some).await.map(|value| value.clone());
+        value.ok().flatten().unwrap_or_else(|| Arc::new(Outcome { result: None, error: Some(shut_down()) }))
+    }
+
+    /// Ends the run: SIGTERM to the group, `kill_grace`, SIGKILL to the tree for `Aborted`, `Killed` and `TimedOut`; SIGKILL at
+    /// once for the others. The first reason wins; after the end nothing happens.
+    pub fn stop(&self, reason: StopReason) {
+        let _ = self.commands.send(Command::Stop(reason));
+    }
+
+    /// The raw output as it comes, first what was kept so far. One reader a run: a later one takes over.
+    pub fn chunks(&self) -> ChunkReader {
+        let (sink, reader) = chunk_channel();
+        self.subscribe(Box::new(sink));
+        reader
+    }
+
+    /// Hands lines over to JavaScript through the multiplexer. Returns the number of the channel.
+    pub fn lines(&self, selection: Selection, multiplexer: &Multiplexer) -> u32 {
+        let channel = multiplexer.open(selection == Selection::Lines { flat: true });
+        let id = channel.id();
+        self.subscribe(Box::new(LineSink::new(selection, self.max_line_bytes, channel)));
+        id
+    }
+
+    fn subscribe(&self, sink: Box<dyn Sink>) {
+        if let Err(mpsc::error::SendError(Command::Subscribe(mut sink))) =
+            self.commands.send(Command::Subscribe(sink))
+        {
+            let shared = self.shared.clone();
+            // The owner is gone, so the outcome is there (or about to be).
+            let mut outcome = shared.outcome.subscribe();
+            tokio::spawn(async move {
+                if let Ok(outcome) = outcome.wait_for(Option::is_some).await
+                    && let Some(outcome) = outcome.as_ref()
+                {
+                    runner::replay(outcome, sink.as_mut());
+                }
+            });
+        }
+    }
+
+    /// Stop delivering; output is drained and kept.
+    pub fn detach_output(&self) {
+        let _ = self.commands.send(Command::Detach);
+    }
+
+    /// The writer of an `Input::Pipe`; once.
+    pub fn take_stdin(&self) -> Option<StdinWriter> {
+        self.stdin.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub fn downgrade(&self) -> WeakProcess {
+        WeakProcess { commands: self.commands.downgrade() }
+    }
+
+    /// What the tree has used so far, and how many processes it has right now; zeros after the end.
+    pub async fn tree_usage(&self) -> TreeUsage {
+        let (reply, usage) = oneshot::channel();
+        let _ = self.commands.send(Command::TreeUsage(reply));
+        usage.await.unwrap_or_default()
+    }
+}
+
+/// A handle that does not keep its run alive.
+#[derive(Clone)]
+pub struct WeakProcess {
+    commands: mpsc::WeakUnboundedSender<Command>,
+}
+
+impl WeakProcess {
+    /// As [`Process::stop`]; false when the run's handles are all gone.
+    pub fn stop(&self, reason: StopReason) -> bool {
+        self.commands.upgrade().is_some_and(|commands| commands.send(Command::Stop(reason)).is_ok())
+    }
+
+    /// Whether the run has ended, or nobody can reach it any more.
+    pub fn is_over(&self) -> bool {
+        self.commands.upgrade().is_none_or(|commands| commands.is_closed())
+    }
+}
+
+fn shut_down() -> Error {
+    Error::new(ErrorCode::ProcessKilled, "the addon was shut down before the run ended")
+}

@@ -1,0 +1,214 @@
+//! PURE. Which lines are JSON objects of a wanted type. The unwanted are told apart without parsing them.
+
+use memchr::{memchr, memmem, memrchr};
+use serde::Deserializer as _;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Picks the JSON objects out of blocks of lines.
+#[derive(Debug)]
+pub struct JsonFilter {
+    types: Option<Vec<String>>,
+    /// What a line with a wanted type must contain; `None` when a wanted name can be written in too many ways.
+    needles: Option<Vec<memmem::Finder<'static>>>,
+}
+
+impl JsonFilter {
+    /// Objects whose top-level `type` is listed; without a list, all objects.
+    pub fn new(types: Option<Vec<String>>) -> Self {
+        let needles = types.as_ref().and_then(|types| {
+            let plain =
+                |name: &String| name.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\/".contains(&byte));
+            types.iter().all(plain).then(|| {
+                let mut needles: Vec<_> = types
+                    .iter()
+                    .map(|name| memmem::Finder::new(&format!("\"{name}\"")).into_owned())
+                    .collect();
+                // The only other way to write such a name, or the word `type` itself.
+                needles.push(memmem::Finder::new("\\u").into_owned());
+                needles
+            })
+        });
+        JsonFilter { types, needles }
+    }
+
+    /// Appends the wanted lines of a block to `wanted`, each ended by `\n`.
+    pub fn select(&self, block: &[u8], wanted: &mut Vec<u8>) {
+        match &self.needles {
+            None => super::line::lines_of(block).for_each(|line| self.select_line(line, wanted)),
+            Some(needles) => {
+                let mut candidates: Vec<(usize, usize)> = Vec::new();
+                for needle in needles {
+                    let mut from = 0;
+                    while let Some(at) = block.get(from..).and_then(|rest| needle.find(rest)) {
+                        let start = memrchr(b'\n', &block[..from + at]).map_or(0, |border| border + 1);
+                        let end = memchr(b'\n', &block[from + at..])
+                            .map_or(block.len(), |length| from + at + length);
+                        candidates.push((start, end));
+                        from = end + 1;
+                    }
+                }
+                candidates.sort_unstable();
+                candidates.dedup();
+                for (start, end) in candidates {
+                    self.select_line(&block[start..end], wanted);
+                }
+            }
+        }
+    }
+
+    fn select_line(&self, line: &[u8], wanted: &mut Vec<u8>) {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+            return;
+        }
+        let text = String::from_utf8_lossy(line);
+        if let Some(types) = &self.types
+            && !type_of(&text).is_some_and(|found| types.iter().any(|wanted| *wanted == found))
+        {
+            return;
+        }
+        wanted.extend_from_slice(text.as_bytes());
+        wanted.push(b'\n');
+    }
+}
+
+/// The top-level `type` of a JSON object, the last one as in JavaScript; `None` for anything else.
+fn type_of(text: &str) -> Option<String> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let found = deserializer.deserialize_map(TypeVisitor).ok()?;
+    deserializer.end().ok()?;
+    found
+}
+
+struct TypeVisitor;
+
+impl<'de> Visitor<'de> for TypeVisitor {
+    type Value = Option<String>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<String>, A::Error> {
+        let mut found = None;
+        while let Some(Key(name)) = map.next_key()? {
+            if name == "type" {
+                found = map.next_value::<TypeName>()?.0;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// A string, or anything else as `None`.
+struct TypeName(Option<String>);
+
+impl<'de> serde::Deserialize<'de> for TypeName {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameVisitor;
+        impl<'de> Visitor<'de> for NameVisitor {
+            type Value = TypeName;
+            fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+                formatter.write_str("anything")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<TypeName, E> {
+                Ok(TypeName(Some(text.to_owned())))
+            }
+            fn visit_bool<E>(self, _: bool) -> Result<TypeName, E> {
+                Ok(TypeName(None))
+            }
+            fn visit_i64<E>(self, _: i64) -> Result<TypeName, E> {
+                Ok(TypeName(None))
+            }
+            fn visit_u64<E>(self, _: u64) -> Result<TypeName, E> {
+                Ok(TypeName(None))
+            }
+            fn visit_f64<E>(self, _: f64) -> Result<TypeName, E> {
+                Ok(TypeName(None))
+            }
+            fn visit_unit<E>(self) -> Result<TypeName, E> {
+                Ok(TypeName(None))
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<TypeName, A::Error> {
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(TypeName(None))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TypeName, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(TypeName(None))
+            }
+        }
+        deserializer.deserialize_any(NameVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn select(types: Option<&[&str]>, block: &str) -> String {
+        let types = types.map(|types| types.iter().map(|name| (*name).to_owned()).collect());
+        let mut wanted = Vec::new();
+        JsonFilter::new(types).select(block.as_bytes(), &mut wanted);
+        String::from_utf8(wanted).expect("text")
+    }
+
+    #[test]
+    fn picks_objects_of_the_wanted_top_level_type() {
+        let block = concat!(
+            "{\"type\":\"result\",\"n\":1}\n",
+            "{\"type\":\"delta\",\"inner\":{\"type\":\"result\"}}\n",
+            "{\"type\":\"delta\",\"text\":\"say \\\"result\\\"\"}\n",
+            "  {\"n\":2, \"type\" : \"result\"}\r\n",
+            "{\"type\":\"res\\u0075lt\"}\n",
+            "{\"type\":\"a\",\"type\":\"result\"}\n",
+            "{\"type\":[\"result\"]}\n",
+            "{\"type\":\"result\"} trailing\n",
+            "{\"type\":\"result\"\n",
+            "[{\"type\":\"result\"}]\n",
+            "\"result\"\n",
+        );
+        assert_eq!(
+            select(Some(&["result"]), block),
+            "{\"type\":\"result\",\"n\":1}\n  {\"n\":2, \"type\" : \"result\"}\n{\"type\":\"res\\u0075lt\"}\n{\"type\":\"a\",\"type\":\"result\"}\n"
+        );
+    }
+
+    #[test]
+    fn without_types_takes_every_line_that_may_be_an_object() {
+        assert_eq!(select(None, "{\"a\":1}\n123\nnull\n[[[[\n\n {}\n"), "{\"a\":1}\n {}\n");
+    }
+
+    #[test]
+    fn a_name_that_can_be_written_in_many_ways_is_found_in_all() {
+        assert_eq!(select(Some(&["a/b"]), "{\"type\":\"a\\/b\"}\n{\"type\":\"a/b\"}\n").lines().count(), 2);
+        assert_eq!(select(Some(&["é"]), "{\"type\":\"\\u00e9\"}\n{\"type\":\"é\"}\n").lines().count(), 2);
+    }
+
+    #[test]
+    fn deep_nesting_is_no_danger() {
+        let line = format!("{{\"type\":\"x\",\"a\":{}{}}}\n", "[".repeat(200_000), "]".repeat(200_000));
+        assert_eq!(select(Some(&["x"]), &line).len(), line.len());
+        assert_eq!(select(Some(&["x"]), &format!("{{\"type\":\"x\",\"a\":{}", "[".repeat(200_000))), "");
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_parser_that_knows_no_short_cut(lines in prop::collection::vec("[ {}\\[\\]\"\\\\:,tabu0-9yperes-]{0,40}|\\{\"type\":\"(a|b|c)\"\\}", 0..8)) {
+            let block: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let expected: String = lines.iter().filter(|line| {
+                serde_json::from_str::<serde_json::Value>(line).ok()
+                    .is_some_and(|value| value.get("type").is_some_and(|name| name == "a" || name == "b"))
+            }).map(|line| format!("{line}\n")).collect();
+            prop_assert_eq!(select(Some(&["a", "b"]), &block), expected);
+        }
+    }
+}

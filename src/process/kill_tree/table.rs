@@ -1,0 +1,206 @@
+//! One look at the process table, and what can be read from it.
+
+use super::ProcessIdentity;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+/// A living process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessEntry {
+    pub identity: ProcessIdentity,
+    pub parent: i32,
+    pub group: i32,
+    pub cpu_ticks: u64,
+}
+
+/// The processes that were alive at one moment; zombies are not among them.
+#[derive(Debug, Default)]
+pub struct ProcessTable {
+    entries: Vec<ProcessEntry>,
+}
+
+/// What a tree has used so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeUsage {
+    pub cpu: Duration,
+    /// Read and written, files and pipes alike; 0 where the system does not tell.
+    pub io_bytes: u64,
+    pub processes: usize,
+}
+
+impl ProcessTable {
+    #[cfg(target_os = "linux")]
+    pub fn read() -> ProcessTable {
+        let Ok(folder) = std::fs::read_dir("/proc") else { return ProcessTable::default() };
+        let entries = folder
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()))
+            .filter_map(|pid| std::fs::read(format!("/proc/{pid}/stat")).ok())
+            .filter_map(|stat| parse_stat(&stat))
+            .collect();
+        ProcessTable { entries }
+    }
+
+    /// Elsewhere the process group alone is known: no table is read.
+    #[cfg(not(target_os = "linux"))]
+    pub fn read() -> ProcessTable {
+        ProcessTable::default()
+    }
+
+    pub fn entries(&self) -> &[ProcessEntry] {
+        &self.entries
+    }
+
+    /// The children, grandchildren and so on of `root`, without itself.
+    pub fn descendants(&self, root: i32) -> Vec<ProcessIdentity> {
+        let mut children: HashMap<i32, Vec<&ProcessEntry>> = HashMap::new();
+        for entry in &self.entries {
+            children.entry(entry.parent).or_default().push(entry);
+        }
+        let mut found = Vec::new();
+        let mut seen = HashSet::from([root]);
+        let mut open = vec![root];
+        while let Some(parent) = open.pop() {
+            for entry in children.get(&parent).into_iter().flatten() {
+                if seen.insert(entry.identity.pid) {
+                    found.push(entry.identity);
+                    open.push(entry.identity.pid);
+                }
+            }
+        }
+        found
+    }
+
+    /// What `root` and its descendants have used.
+    pub fn usage(&self, root: i32) -> TreeUsage {
+        let mut pids: HashSet<i32> = self.descendants(root).iter().map(|identity| identity.pid).collect();
+        pids.insert(root);
+        let mut usage = TreeUsage::default();
+        for entry in self.entries.iter().filter(|entry| pids.contains(&entry.identity.pid)) {
+            usage.processes += 1;
+            usage.cpu += Duration::from_millis(entry.cpu_ticks * 1000 / TICKS_PER_SECOND);
+            usage.io_bytes += io_bytes(entry.identity.pid);
+        }
+        usage
+    }
+
+    #[cfg(test)]
+    pub fn of(entries: Vec<ProcessEntry>) -> ProcessTable {
+        ProcessTable { entries }
+    }
+}
+
+/// The living descendants of `root`, found by asking each process for its children: no look at the whole table. Where the
+/// kernel does not list children, a look at the table serves.
+pub fn walk_descendants(root: i32) -> Vec<ProcessIdentity> {
+    if !std::path::Path::new("/proc/self/task").exists() || children(root).is_none() {
+        return ProcessTable::read().descendants(root);
+    }
+    let mut found = Vec::new();
+    let mut seen = HashSet::from([root]);
+    let mut open = vec![root];
+    while let Some(parent) = open.pop() {
+        for pid in children(parent).unwrap_or_default() {
+            if seen.insert(pid) {
+                open.push(pid);
+                found.extend(start_time(pid).map(|start_time| ProcessIdentity { pid, start_time }));
+            }
+        }
+    }
+    found
+}
+
+/// The children of all threads of a process; `None` where the kernel does not tell.
+fn children(pid: i32) -> Option<Vec<i32>> {
+    let mut children = Vec::new();
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+        let text = std::fs::read_to_string(task.path().join("children")).ok()?;
+        children.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+    }
+    Some(children)
+}
+
+/// Linux reports times to user space in hundredths of a second on every architecture that we build for.
+const TICKS_PER_SECOND: u64 = 100;
+
+/// The start time of a living process, in clock ticks since boot.
+pub fn start_time(pid: i32) -> Option<u64> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse_stat(&stat).map(|entry| entry.identity.start_time)
+}
+
+fn io_bytes(pid: i32) -> u64 {
+    let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/io")) else { return 0 };
+    text.lines()
+        .filter_map(|line| line.strip_prefix("rchar: ").or_else(|| line.strip_prefix("wchar: ")))
+        .filter_map(|number| number.parse::<u64>().ok())
+        .sum()
+}
+
+/// A line of /proc/PID/stat; `None` for a zombie. The name in parentheses may hold anything, parentheses too.
+fn parse_stat(stat: &[u8]) -> Option<ProcessEntry> {
+    let text = std::str::from_utf8(stat.get(memchr::memrchr(b')', stat)? + 1..)?).ok()?;
+    let pid = std::str::from_utf8(stat.split(|&byte| byte == b' ').next()?).ok()?.parse().ok()?;
+    let fields: Vec<&str> = text.split_ascii_whitespace().collect();
+    if matches!(*fields.first()?, "Z" | "X" | "x") {
+        return None;
+    }
+    let number = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok());
+    Some(ProcessEntry {
+        identity: ProcessIdentity { pid, start_time: number(19)? },
+        parent: fields.get(1)?.parse().ok()?,
+        group: fields.get(2)?.parse().ok()?,
+        cpu_ticks: number(11)? + number(12)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(pid: i32, parent: i32) -> ProcessEntry {
+        ProcessEntry { identity: ProcessIdentity { pid, start_time: 7 }, parent, group: pid, cpu_ticks: 0 }
+    }
+
+    #[test]
+    fn reads_a_stat_line_whose_name_holds_parentheses_and_spaces() {
+        let line = b"42 (a) R (b) S 7 8 9 0 -1 4194560 1 0 0 0 30 12 0 0 20 0 1 0 987654 1 2 3";
+        let parsed = parse_stat(line).expect("a process");
+        assert_eq!(parsed.identity, ProcessIdentity { pid: 42, start_time: 987_654 });
+        assert_eq!((parsed.parent, parsed.group, parsed.cpu_ticks), (7, 8, 42));
+    }
+
+    #[test]
+    fn a_zombie_or_garbage_is_no_process() {
+        assert_eq!(parse_stat(b"42 (x) Z 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0"), None);
+        assert_eq!(parse_stat(b""), None);
+        assert_eq!(parse_stat(b"42 (x"), None);
+        assert_eq!(parse_stat(b"42 (x) S 1"), None);
+    }
+
+    #[test]
+    fn walks_all_descendants_and_survives_a_loop_of_parents() {
+        let table = ProcessTable::of(vec![
+            entry(2, 1),
+            entry(3, 2),
+            entry(4, 3),
+            entry(5, 1),
+            entry(6, 7),
+            entry(7, 6),
+        ]);
+        let mut pids: Vec<i32> = table.descendants(2).iter().map(|identity| identity.pid).collect();
+        pids.sort_unstable();
+        assert_eq!(pids, [3, 4]);
+        assert_eq!(table.descendants(6).len(), 1);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn finds_this_very_process() {
+        let me = std::process::id() as i32;
+        let table = ProcessTable::read();
+        assert!(table.entries().iter().any(|entry| entry.identity.pid == me));
+        assert!(start_time(me).is_some());
+        assert!(table.usage(me).processes >= 1);
+    }
+}

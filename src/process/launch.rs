@@ -1,0 +1,132 @@
+//! The one interface between a run and how its program is started and held: [`launch`] gives pipes and a [`Tree`].
+//!
+//! A tree says when its command exited and when everything is gone; it is told to terminate, to kill, and, after the exit, to
+//! finish. `direct` is the launcher without a guard: process group, parents and marks.
+
+mod direct;
+
+use super::command::ResolvedCommand;
+use super::kill_tree::TreeUsage;
+use super::spec::{ContainmentLevel, ProcessSpec, Strays, Usage};
+use crate::error::{Error, ErrorCode, Result};
+use std::io;
+use std::os::fd::OwnedFd;
+use tokio::net::unix::pipe;
+
+/// A started program.
+pub struct Launched {
+    pub pid: u32,
+    pub level: ContainmentLevel,
+    /// `None` when stdin is null.
+    pub stdin: Option<pipe::Sender>,
+    pub stdout: pipe::Receiver,
+    pub stderr: pipe::Receiver,
+    pub tree: Tree,
+}
+
+/// The host's ends of a program's pipes, made ready to be watched.
+fn watch_pipes(
+    stdin: Option<OwnedFd>,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+) -> Result<(Option<pipe::Sender>, pipe::Receiver, pipe::Receiver)> {
+    let watch = || -> io::Result<_> {
+        let stdin = stdin.map(pipe::Sender::from_owned_fd).transpose()?;
+        Ok((stdin, pipe::Receiver::from_owned_fd(stdout)?, pipe::Receiver::from_owned_fd(stderr)?))
+    };
+    watch().map_err(|error| {
+        Error::new(ErrorCode::ProcessSpawnFailed, format!("the program's pipes can't be watched: {error}"))
+            .with("errno", error.raw_os_error().unwrap_or(0))
+            .with("syscall", "epoll_ctl")
+    })
+}
+
+/// How the command itself ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExitStatus {
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+}
+
+impl ExitStatus {
+    /// From the status word of wait(2).
+    pub fn from_wait_status(status: i32) -> Self {
+        if nix::libc::WIFSIGNALED(status) {
+            ExitStatus { code: None, signal: Some(nix::libc::WTERMSIG(status)) }
+        } else {
+            ExitStatus { code: Some(nix::libc::WEXITSTATUS(status)), signal: None }
+        }
+    }
+
+    /// The signal's name, "SIGTERM".
+    pub fn signal_name(self) -> Option<String> {
+        let number = self.signal?;
+        let named = nix::sys::signal::Signal::try_from(number).map(|signal| signal.as_str().to_owned());
+        Some(named.unwrap_or_else(|_| format!("SIG{number}")))
+    }
+}
+
+/// What a tree reports; each once, `Gone` or `Lost` last.
+#[derive(Clone, Copy, Debug)]
+pub enum TreeEvent {
+    /// The command itself exited; nothing else was touched yet.
+    Exited,
+    /// Nothing of the tree is alive (or, with strays kept, nothing that is still ours).
+    Gone { status: ExitStatus, usage: Usage, strays_killed: u32 },
+    /// What held the tree was killed; the tree is gone all the same.
+    Lost { strays_killed: u32 },
+}
+
+/// The processes of a run.
+pub enum Tree {
+    Direct(direct::DirectTree),
+}
+
+impl Tree {
+    /// The next event. Cancel safe.
+    pub async fn next(&mut self) -> TreeEvent {
+        match self {
+            Tree::Direct(tree) => tree.next().await,
+        }
+    }
+
+    /// SIGTERM to the process group.
+    pub fn terminate(&mut self) {
+        match self {
+            Tree::Direct(tree) => tree.terminate(),
+        }
+    }
+
+    /// SIGKILL to everything, now.
+    pub fn kill(&mut self) {
+        match self {
+            Tree::Direct(tree) => tree.kill(),
+        }
+    }
+
+    /// After `Exited`: kill what is left, or let it live. `Gone` follows.
+    pub fn finish(&mut self, strays: Strays) {
+        match self {
+            Tree::Direct(tree) => tree.finish(strays),
+        }
+    }
+
+    /// What the tree has used so far. Reads the process table: not on a thread that others wait for.
+    pub fn root(&self) -> i32 {
+        match self {
+            Tree::Direct(tree) => tree.root(),
+        }
+    }
+}
+
+/// Starts the program. Waits for the system in a blocking thread: the host is never forked, and its JavaScript never waits.
+pub async fn launch(command: ResolvedCommand, spec: &ProcessSpec) -> Result<Launched> {
+    direct::launch(command, spec).await
+}
+
+/// What the tree below `root` has used so far.
+pub async fn tree_usage(root: i32) -> TreeUsage {
+    tokio::task::spawn_blocking(move || super::kill_tree::ProcessTable::read().usage(root))
+        .await
+        .unwrap_or_default()
+}

@@ -1,0 +1,210 @@
+//! The launcher without a guard: posix_spawn into a process group of its own, an exit seen through a pidfd, strays found by
+//! group, parents and mark.
+//!
+//! The command stays a zombie until the strays are swept: as long as it is not reaped, its pid and so its group's number can't
+//! be another's.
+
+use super::super::command::{ResolvedCommand, spawn_error};
+use super::super::kill_tree::{
+    ProcessIdentity, SweepRequest, kill_process, signal_group, sweep, walk_descendants,
+};
+use super::super::spec::{ContainmentLevel, Input, ProcessSpec, Strays, Usage};
+use super::{ExitStatus, Launched, Tree, TreeEvent, watch_pipes};
+use crate::error::{Error, ErrorCode, Result};
+use nix::libc;
+use nix::sys::signal::Signal;
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use tokio::task::JoinHandle;
+
+pub(super) async fn launch(command: ResolvedCommand, spec: &ProcessSpec) -> Result<Launched> {
+    let piped_stdin = !matches!(spec.input, Input::Null);
+    let spawned = tokio::task::spawn_blocking(move || spawn(command, piped_stdin)).await;
+    spawned.unwrap_or_else(|_| {
+        Err(Error::new(ErrorCode::ProcessSpawnFailed, "the addon's threads are shutting down"))
+    })
+}
+
+/// Only options that std passes on to posix_spawn: with `pre_exec`, a uid or a gid it would fork the host.
+fn spawn(command: ResolvedCommand, piped_stdin: bool) -> Result<Launched> {
+    let mut builder = Command::new(&command.program);
+    builder
+        .args(command.argv.iter().skip(1))
+        .env_clear()
+        .envs(command.environment.iter().map(|(name, value)| (name, value)))
+        .stdin(if piped_stdin { Stdio::piped() } else { Stdio::null() })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    if let Some(name) = command.argv.first() {
+        builder.arg0(name);
+    }
+    if let Some(cwd) = &command.cwd {
+        builder.current_dir(cwd);
+    }
+    let mut child = builder
+        .spawn()
+        .map_err(|error| spawn_error(&command, error.raw_os_error().unwrap_or(libc::EIO), "posix_spawn"))?;
+    let pid = child.id();
+    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err(Error::new(ErrorCode::ProcessSpawnFailed, "the system gave no pipes"));
+    };
+    let stdin = child.stdin.take().map(OwnedFd::from);
+    // Dropping std's handle neither kills nor reaps: both are ours.
+    drop(child);
+    let tree = DirectTree {
+        pid: pid as i32,
+        mark: command.mark,
+        state: State::Running(wait_for_exit(pid as i32)),
+        known: HashSet::new(),
+    };
+    match watch_pipes(stdin, stdout.into(), stderr.into()) {
+        Ok((stdin, stdout, stderr)) => Ok(Launched {
+            pid,
+            level: ContainmentLevel::Group,
+            stdin,
+            stdout,
+            stderr,
+            tree: Tree::Direct(tree),
+        }),
+        Err(error) => {
+            // It runs already, but nobody could watch it.
+            let mut tree = tree;
+            tree.kill();
+            tokio::spawn(async move {
+                tree.next().await;
+                tree.finish(Strays::Kill);
+                tree.next().await;
+            });
+            Err(error)
+        }
+    }
+}
+
+pub struct DirectTree {
+    pid: i32,
+    mark: String,
+    state: State,
+    /// Descendants that were alive when the tree was killed.
+    known: HashSet<ProcessIdentity>,
+}
+
+enum State {
+    Running(JoinHandle<()>),
+    Exited,
+    Sweeping(JoinHandle<u32>),
+    Gone,
+}
+
+impl DirectTree {
+    pub(super) fn root(&self) -> i32 {
+        self.pid
+    }
+
+    pub(super) async fn next(&mut self) -> TreeEvent {
+        match &mut self.state {
+            State::Running(exit) => {
+                let _ = exit.await;
+                self.state = State::Exited;
+                TreeEvent::Exited
+            }
+            State::Sweeping(swept) => {
+                let strays_killed = self.known.len() as u32 + swept.await.unwrap_or(0);
+                self.state = State::Gone;
+                let (status, usage) = reap(self.pid);
+                TreeEvent::Gone { status, usage, strays_killed }
+            }
+            State::Exited | State::Gone => std::future::pending().await,
+        }
+    }
+
+    pub(super) fn terminate(&mut self) {
+        if !matches!(self.state, State::Gone) {
+            signal_group(self.pid, Signal::SIGTERM);
+        }
+    }
+
+    /// Parents are walked before the kill: afterwards the orphans have another parent.
+    pub(super) fn kill(&mut self) {
+        if matches!(self.state, State::Gone | State::Sweeping(_)) {
+            return;
+        }
+        let descendants = walk_descendants(self.pid);
+        signal_group(self.pid, Signal::SIGKILL);
+        for identity in &descendants {
+            kill_process(*identity);
+        }
+        self.known.extend(descendants);
+    }
+
+    pub(super) fn finish(&mut self, strays: Strays) {
+        if !matches!(self.state, State::Exited) {
+            return;
+        }
+        let request = SweepRequest {
+            leader: self.pid,
+            mark: self.mark.clone(),
+            known: self.known.iter().copied().collect(),
+        };
+        self.state = State::Sweeping(tokio::spawn(async move {
+            match strays {
+                Strays::Kill => sweep(request).await,
+                Strays::Keep => 0,
+            }
+        }));
+    }
+}
+
+/// Resolves when the process has exited, without reaping it.
+fn wait_for_exit(pid: i32) -> JoinHandle<()> {
+    #[cfg(target_os = "linux")]
+    if let Some(descriptor) = super::super::pidfd::open(pid) {
+        // SAFETY: the descriptor is owned by the AsyncFd, and nothing else closes or replaces it.
+        let watched = unsafe {
+            tokio::io::unix::AsyncFd::register_with_interest(descriptor, tokio::io::Interest::READABLE)
+        };
+        if let Ok(watched) = watched {
+            return tokio::spawn(async move {
+                let _ = watched.readable().await;
+            });
+        }
+    }
+    // Without pidfds a thread waits: WNOWAIT leaves the zombie for `reap`.
+    tokio::task::spawn_blocking(move || {
+        // SAFETY: zeroed bytes are a valid siginfo_t, which the call only writes to.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: `info` outlives the call; the pid is a child of ours that nobody else waits for.
+        unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, libc::WEXITED | libc::WNOWAIT) };
+    })
+}
+
+/// Takes the exit status and the resource usage of an exited child.
+fn reap(pid: i32) -> (ExitStatus, Usage) {
+    let mut status = 0;
+    // SAFETY: zeroed bytes are a valid rusage, which the call only writes to.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: both pointers outlive the call; the pid is an exited child of ours, so the call does not block.
+        let reaped = unsafe { libc::wait4(pid, &mut status, 0, &mut usage) };
+        if reaped == pid {
+            return (ExitStatus::from_wait_status(status), usage_of(&usage));
+        }
+        if reaped < 0 && nix::errno::Errno::last() != nix::errno::Errno::EINTR {
+            // Somebody else in the host waited for all children: the status is gone.
+            return (ExitStatus::default(), Usage::default());
+        }
+    }
+}
+
+fn usage_of(usage: &libc::rusage) -> Usage {
+    let millis = |time: libc::timeval| time.tv_sec as f64 * 1e3 + time.tv_usec as f64 / 1e3;
+    // Linux counts in KiB, macOS in bytes.
+    let unit = if cfg!(target_os = "linux") { 1024 } else { 1 };
+    Usage {
+        user_ms: millis(usage.ru_utime),
+        system_ms: millis(usage.ru_stime),
+        max_rss_bytes: usage.ru_maxrss.max(0) as u64 * unit,
+    }
+}

@@ -1,0 +1,544 @@
+//! The owner task of a run: it alone holds the pipes, the clocks and the tree.
+//!
+//! One `select!` names what happened and calls `on_<event>`; what follows from it is decided by the [`Watchdog`]. The run is
+//! over when the tree is gone and both pipes were read to their end, or closed at the end of the drain.
+
+use super::command::{ResolvedCommand, resolve};
+use super::handle::{Command, Shared};
+use super::keep::Keep;
+use super::launch::{ExitStatus, Launched, Tree, TreeEvent, launch, tree_usage};
+use super::line::LineTooLong;
+use super::sink::Sink;
+use super::spec::{
+    ContainmentLevel, Input, Outcome, ProcessSpec, RunResult, StopReason, Strays, Stream, Usage,
+};
+use super::stdin::{Fed, Feed};
+use super::watchdog::{Limits, Step, Watchdog};
+use crate::error::{Error, ErrorCode, Result};
+use bytes::Bytes;
+use std::cell::RefCell;
+use std::future::{pending, poll_fn};
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
+
+/// A pipe holds 64 KiB; larger reads only wait longer and fall out of the cache.
+const READ_BYTES: usize = 64 << 10;
+/// Reads of one stream before the other events get their turn.
+const READS_A_TURN: usize = 4;
+/// What may be waiting in a pipe at the exit at most: larger pipes need a privilege.
+const PIPE_BYTES: usize = 1 << 20;
+
+thread_local! {
+    /// One a thread: it is never held over an await.
+    static READ_BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
+}
+
+/// Runs the spec to its end and publishes what happens in `shared`.
+pub(super) async fn run(
+    spec: ProcessSpec,
+    written: Option<Receiver<Bytes>>,
+    shared: Arc<Shared>,
+    mut commands: UnboundedReceiver<Command>,
+) {
+    let mut early = Vec::new();
+    let launched = match start(&spec, &mut commands, &mut early).await {
+        Ok(launched) => launched,
+        Err(error) => {
+            shared.set_started(Err(error.clone()));
+            return finish(&shared, commands, early, Outcome { result: None, error: Some(error) });
+        }
+    };
+    shared.set_started(Ok(launched.pid));
+    let mut runner = Runner::new(spec, written, launched);
+    for command in early {
+        runner.on_command(Some(command));
+    }
+    let outcome = runner.run(&mut commands).await;
+    finish(&shared, commands, Vec::new(), outcome);
+}
+
+/// Commands that arrive before the program runs are kept in `early`; a stop among them means that nothing is started.
+async fn start(
+    spec: &ProcessSpec,
+    commands: &mut UnboundedReceiver<Command>,
+    early: &mut Vec<Command>,
+) -> Result<Launched> {
+    let owned = spec.clone();
+    let mark = new_mark();
+    let resolved = tokio::task::spawn_blocking(move || resolve(&owned, mark)).await;
+    let command: ResolvedCommand = resolved.unwrap_or_else(|_| {
+        Err(Error::new(ErrorCode::ProcessSpawnFailed, "the addon's threads are shutting down"))
+    })?;
+    while let Ok(command) = commands.try_recv() {
+        match command {
+            Command::Stop(reason) => return Err(stopped_before_start(reason, spec)),
+            other => early.push(other),
+        }
+    }
+    launch(command, spec).await
+}
+
+fn new_mark() -> String {
+    let mut bytes = [0; 16];
+    // Without randomness the mark is still this process's own: pid and time.
+    if getrandom::fill(&mut bytes).is_err() {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        bytes = (now.as_nanos() ^ (u128::from(std::process::id()) << 96)).to_ne_bytes();
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Publishes the outcome, then serves the reader that came too late for the live output.
+fn finish(
+    shared: &Shared,
+    mut commands: UnboundedReceiver<Command>,
+    mut early: Vec<Command>,
+    outcome: Outcome,
+) {
+    let outcome = Arc::new(outcome);
+    commands.close();
+    shared.set_outcome(outcome.clone());
+    while let Ok(command) = commands.try_recv() {
+        early.push(command);
+    }
+    for command in early {
+        if let Command::Subscribe(mut sink) = command {
+            replay(&outcome, sink.as_mut());
+        }
+    }
+}
+
+/// Gives a sink what was kept of an ended run.
+pub(super) fn replay(outcome: &Outcome, sink: &mut dyn Sink) {
+    if let Some(result) = &outcome.result {
+        for (stream, text) in [(Stream::Stdout, &result.stdout), (Stream::Stderr, &result.stderr)] {
+            if sink.takes(stream) {
+                let _ = sink.push(stream, text.as_bytes());
+                sink.end(stream);
+            }
+        }
+    }
+    sink.finish();
+}
+
+struct Output {
+    pipe: Option<pipe::Receiver>,
+    keep: Keep,
+}
+
+struct Runner {
+    spec: ProcessSpec,
+    pid: u32,
+    level: ContainmentLevel,
+    watchdog: Watchdog,
+    stdout: Output,
+    stderr: Output,
+    feed: Option<Feed>,
+    tree: Tree,
+    sink: Option<Box<dyn Sink>>,
+    /// The sink has no room: streams that it takes are not read.
+    paused: bool,
+    started: Instant,
+    first_output: Option<Instant>,
+    last_output: Option<Instant>,
+    exited: Option<Instant>,
+    pipes_held_open: bool,
+    end: Option<End>,
+}
+
+struct End {
+    status: Option<ExitStatus>,
+    usage: Usage,
+    strays_killed: u32,
+}
+
+impl Runner {
+    fn new(mut spec: ProcessSpec, written: Option<Receiver<Bytes>>, launched: Launched) -> Self {
+        let now = Instant::now();
+        let limits = Limits {
+            idle: spec.idle_timeout,
+            total: spec.timeout,
+            kill_grace: spec.kill_grace,
+            drain: spec.drain,
+        };
+        let first = match std::mem::replace(&mut spec.input, Input::Null) {
+            Input::Bytes(bytes) => bytes,
+            Input::Null | Input::Pipe => Bytes::new(),
+        };
+        let limit = spec.max_output_bytes;
+        let output = |pipe| Output { pipe: Some(pipe), keep: Keep::new(limit) };
+        Runner {
+            pid: launched.pid,
+            level: launched.level,
+            watchdog: Watchdog::new(limits, now),
+            stdout: output(launched.stdout),
+            stderr: output(launched.stderr),
+            feed: launched.stdin.map(|stdin| Feed::new(stdin, first, written)),
+            tree: launched.tree,
+            sink: None,
+            paused: false,
+            started: now,
+            first_output: None,
+            last_output: None,
+            exited: None,
+            pipes_held_open: false,
+            end: None,
+            spec,
+        }
+    }
+
+    async fn run(&mut self, commands: &mut UnboundedReceiver<Command>) -> Outcome {
+        while self.end.is_none() || self.stdout.pipe.is_some() || self.stderr.pipe.is_some() {
+            let deadline = self.watchdog.deadline();
+            let open = [Stream::Stdout, Stream::Stderr].map(|stream| !self.holds(stream));
+            tokio::select! {
+                biased;
+                command = commands.recv() => self.on_command(command),
+                event = self.tree.next() => self.on_tree(event),
+                () = sleep_until(deadline) => self.on_time(),
+                () = room(&mut self.sink), if self.paused => self.on_room(),
+                fed = feed(&mut self.feed) => self.on_fed(fed),
+                () = readable([&self.stdout, &self.stderr], open) => self.pump(READS_A_TURN),
+            }
+        }
+        if let Some(mut sink) = self.sink.take() {
+            sink.finish();
+        }
+        self.outcome()
+    }
+
+    fn on_command(&mut self, command: Option<Command>) {
+        match command {
+            Some(Command::Stop(reason)) => self.stop(reason),
+            Some(Command::Subscribe(sink)) => self.on_subscribe(sink),
+            Some(Command::Detach) => {
+                if let Some(mut sink) = self.sink.take() {
+                    sink.finish();
+                }
+                self.on_room();
+            }
+            Some(Command::TreeUsage(reply)) => {
+                let root = self.tree.root();
+                tokio::spawn(async move {
+                    let _ = reply.send(tree_usage(root).await);
+                });
+            }
+            // The last handle is gone: nobody can want this run any more.
+            None => self.stop(StopReason::HostClosing),
+        }
+    }
+
+    fn on_subscribe(&mut self, mut sink: Box<dyn Sink>) {
+        let mut too_long = None;
+        for (stream, output) in [(Stream::Stdout, &self.stdout), (Stream::Stderr, &self.stderr)] {
+            if !sink.takes(stream) {
+                continue;
+            }
+            // What was left out meanwhile can't be given any more; the bounded text says so in a line of its own.
+            let kept = output.keep.whole().unwrap_or_else(|| output.keep.clone().into_text().into_bytes());
+            if sink.push(stream, &kept).is_err() {
+                too_long = Some(stream);
+            }
+            if output.pipe.is_none() {
+                sink.end(stream);
+            }
+        }
+        self.sink = Some(sink);
+        if let Some(stream) = too_long {
+            self.stop(StopReason::LineTooLong(stream));
+        }
+        self.check_room();
+    }
+
+    fn on_tree(&mut self, event: TreeEvent) {
+        match event {
+            TreeEvent::Exited => self.on_exit(),
+            TreeEvent::Gone { status, usage, strays_killed } => {
+                self.end = Some(End { status: Some(status), usage, strays_killed });
+            }
+            TreeEvent::Lost { strays_killed } => {
+                let now = Instant::now();
+                self.watchdog.on_stop(StopReason::Lost, now);
+                self.exited.get_or_insert(now);
+                self.end = Some(End { status: None, usage: Usage::default(), strays_killed });
+                self.pump(PIPE_BYTES / READ_BYTES);
+                self.close_pipes();
+            }
+        }
+    }
+
+    fn on_exit(&mut self) {
+        let now = Instant::now();
+        self.exited = Some(now);
+        self.watchdog.on_exit(now);
+        self.feed = None;
+        // What the program itself wrote is in the pipes by now: it is taken whatever the reader's pace, so that nothing is
+        // lost and nothing waits for a reader that never comes.
+        self.unpause();
+        self.pump(PIPE_BYTES / READ_BYTES);
+        self.check_pipes();
+        self.check_room();
+    }
+
+    fn on_time(&mut self) {
+        // Bytes that arrived while this task could not run are activity: look before judging.
+        self.pump(1);
+        let step = self.watchdog.on_time(Instant::now());
+        self.take(step);
+    }
+
+    fn on_room(&mut self) {
+        self.unpause();
+    }
+
+    fn on_fed(&mut self, fed: Fed) {
+        match fed {
+            Fed::Wrote => self.watchdog.on_activity(Instant::now()),
+            Fed::Closed => self.feed = None,
+        }
+    }
+
+    /// Reads what is there, at most so many reads of each stream.
+    fn pump(&mut self, reads: usize) {
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            for _ in 0..reads {
+                if self.holds(stream) || !self.read(stream) {
+                    break;
+                }
+            }
+        }
+        self.check_pipes();
+    }
+
+    /// One read; false when there is nothing to read now, or never again.
+    fn read(&mut self, stream: Stream) -> bool {
+        READ_BUFFER.with_borrow_mut(|buffer| {
+            let Some(pipe) = &self.output(stream).pipe else { return false };
+            match pipe.try_read(buffer) {
+                Ok(0) => self.close(stream),
+                Ok(length) => {
+                    self.on_bytes(stream, &buffer[..length]);
+                    return true;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
+                Err(_) => self.close(stream),
+            }
+            false
+        })
+    }
+
+    fn on_bytes(&mut self, stream: Stream, bytes: &[u8]) {
+        let now = Instant::now();
+        self.watchdog.on_activity(now);
+        self.first_output.get_or_insert(now);
+        self.last_output = Some(now);
+        self.output(stream).keep.push(bytes);
+        if let Some(sink) = self.sink.as_mut().filter(|sink| sink.takes(stream)) {
+            if let Err(LineTooLong) = sink.push(stream, bytes) {
+                self.stop(StopReason::LineTooLong(stream));
+            }
+            self.check_room();
+        }
+    }
+
+    fn close(&mut self, stream: Stream) {
+        self.output(stream).pipe = None;
+        if let Some(sink) = self.sink.as_mut().filter(|sink| sink.takes(stream)) {
+            sink.end(stream);
+        }
+    }
+
+    fn close_pipes(&mut self) {
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            if self.output(stream).pipe.is_some() {
+                self.close(stream);
+            }
+        }
+    }
+
+    fn check_pipes(&mut self) {
+        if self.stdout.pipe.is_none() && self.stderr.pipe.is_none() {
+            let step = self.watchdog.on_pipes_ended();
+            self.take(step);
+        }
+    }
+
+    /// Whether the sink's lack of room keeps this stream from being read.
+    fn holds(&self, stream: Stream) -> bool {
+        self.paused && self.sink.as_ref().is_some_and(|sink| sink.takes(stream))
+    }
+
+    fn check_room(&mut self) {
+        let full = self.sink.as_mut().is_some_and(|sink| {
+            sink.poll_room(&mut std::task::Context::from_waker(std::task::Waker::noop())).is_pending()
+        });
+        if full && !self.paused {
+            self.paused = true;
+            self.watchdog.on_pause();
+        }
+    }
+
+    fn unpause(&mut self) {
+        self.paused = false;
+        self.watchdog.on_resume(Instant::now());
+    }
+
+    fn stop(&mut self, reason: StopReason) {
+        let step = self.watchdog.on_stop(reason, Instant::now());
+        self.take(step);
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Nothing => {}
+            Step::Terminate => self.tree.terminate(),
+            Step::Kill => self.tree.kill(),
+            Step::EndDrain => {
+                self.unpause();
+                if self.stdout.pipe.is_some() || self.stderr.pipe.is_some() {
+                    self.pipes_held_open = true;
+                    self.pump(PIPE_BYTES / READ_BYTES);
+                    self.close_pipes();
+                }
+                // A run that was stopped leaves nothing behind, whatever is wanted of one that ended by itself.
+                let strays = if self.watchdog.reason().is_some() { Strays::Kill } else { self.spec.strays };
+                self.tree.finish(strays);
+            }
+        }
+    }
+
+    fn output(&mut self, stream: Stream) -> &mut Output {
+        match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        }
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        let since = |at: Instant| at.saturating_duration_since(self.started).as_secs_f64() * 1e3;
+        let end = self.end.take().unwrap_or(End { status: None, usage: Usage::default(), strays_killed: 0 });
+        let duration_ms = since(self.exited.unwrap_or_else(Instant::now));
+        let first_output_ms = self.first_output.map(since);
+        let last_output_ms = self.last_output.map(since);
+        let mut kept = [&mut self.stdout, &mut self.stderr]
+            .map(|output| std::mem::replace(&mut output.keep, Keep::new(1)));
+        let [stdout_bytes, stderr_bytes] = [kept[0].total(), kept[1].total()];
+        let truncated = kept.iter().any(Keep::truncated);
+        let [stdout, stderr] =
+            [std::mem::replace(&mut kept[0], Keep::new(1)), std::mem::replace(&mut kept[1], Keep::new(1))]
+                .map(Keep::into_text);
+        let status = end.status.unwrap_or_default();
+        let result = RunResult {
+            command: std::mem::take(&mut self.spec.command),
+            args: std::mem::take(&mut self.spec.args),
+            pid: self.pid,
+            exit_code: status.code,
+            signal: status.signal_name(),
+            stdout,
+            stderr,
+            stdout_bytes,
+            stderr_bytes,
+            truncated,
+            duration_ms,
+            first_output_ms,
+            last_output_ms,
+            pipes_held_open: self.pipes_held_open,
+            strays_killed: end.strays_killed,
+            containment: self.level,
+            usage: end.usage,
+        };
+        let error = self.watchdog.reason().and_then(|reason| stop_error(reason, &self.spec, &result));
+        Outcome { result: Some(result), error }
+    }
+}
+
+/// The error of a run that was stopped.
+fn stop_error(reason: StopReason, spec: &ProcessSpec, result: &RunResult) -> Option<Error> {
+    let name = &result.command;
+    let millis = |limit: Option<std::time::Duration>| limit.unwrap_or_default().as_secs_f64() * 1e3;
+    let error = match reason {
+        StopReason::Exited => return None,
+        StopReason::Idle => {
+            let limit = millis(spec.idle_timeout);
+            let message = format!(
+                "{name} was silent for {limit} ms and was killed: raise `idleTimeoutMs` if it needs longer"
+            );
+            Error::new(ErrorCode::ProcessIdle, message).with("idleTimeoutMs", limit)
+        }
+        StopReason::TimedOut => {
+            let limit = millis(spec.timeout);
+            let message = format!(
+                "{name} was still running after {limit} ms and was stopped: raise `timeoutMs` if it needs longer"
+            );
+            Error::new(ErrorCode::ProcessTimedOut, message).with("timeoutMs", limit)
+        }
+        StopReason::Aborted => {
+            Error::new(ErrorCode::ProcessAborted, format!("{name} was stopped by its abort signal"))
+        }
+        StopReason::Killed => Error::new(ErrorCode::ProcessKilled, format!("{name} was stopped by kill()")),
+        StopReason::LineTooLong(stream) => {
+            let limit = spec.max_line_bytes;
+            let message = format!(
+                "{name} printed a line of more than {limit} bytes and was killed: raise `maxLineBytes`"
+            );
+            let stream = if stream == Stream::Stdout { "stdout" } else { "stderr" };
+            Error::new(ErrorCode::ProcessLineTooLong, message)
+                .with("maxLineBytes", limit)
+                .with("stream", stream)
+        }
+        StopReason::Lost => Error::new(
+            ErrorCode::ProcessLost,
+            format!("the guard of {name} was killed: its processes are gone, its exit status is unknown"),
+        ),
+        StopReason::HostClosing => {
+            Error::new(ErrorCode::ProcessKilled, format!("{name} was stopped because its host thread ended"))
+        }
+    };
+    Some(error)
+}
+
+/// The error of a run that was stopped before anything was started.
+fn stopped_before_start(reason: StopReason, spec: &ProcessSpec) -> Error {
+    let code =
+        if reason == StopReason::Aborted { ErrorCode::ProcessAborted } else { ErrorCode::ProcessKilled };
+    Error::new(code, format!("{} was stopped before it was started", spec.command))
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => pending().await,
+    }
+}
+
+async fn room(sink: &mut Option<Box<dyn Sink>>) {
+    match sink {
+        Some(sink) => poll_fn(|context| sink.poll_room(context)).await,
+        None => pending().await,
+    }
+}
+
+async fn feed(feed: &mut Option<Feed>) -> Fed {
+    match feed {
+        Some(feed) => feed.step().await,
+        None => pending().await,
+    }
+}
+
+/// One of the streams that may be read has something, or has ended.
+async fn readable([stdout, stderr]: [&Output; 2], open: [bool; 2]) {
+    let ready = async |output: &Output, open: bool| match &output.pipe {
+        Some(pipe) if open => {
+            let _ = pipe.readable().await;
+        }
+        _ => pending().await,
+    };
+    tokio::select! {
+        () = ready(stdout, open[0]) => {}
+        () = ready(stderr, open[1]) => {}
+    }
+}
