@@ -1,6 +1,8 @@
 //! The runtime: agents and commands in a sandbox, behind a WebSocket, and the client of it.
 
 pub mod artifact;
+pub mod command;
+pub mod download;
 pub mod end_session;
 pub mod frame_budget;
 pub mod handler;
@@ -10,4 +12,7 @@ pub mod reply;
 pub mod request_state;
 pub mod secrets;
 pub mod sequence;
+pub mod text_stream;
+pub mod unzip;
 pub mod upgrade;
+pub mod upload;
