@@ -21,7 +21,7 @@ impl Watched {
         let directory = tempfile::tempdir().unwrap();
         prepare(directory.path());
         let (tree, found) = TreeWatch::start(spec);
-        tree.add_root(directory.path().to_owned(), pinned.map(str::to_owned)).await.unwrap();
+        tree.add_root(7, directory.path().to_owned(), pinned.map(str::to_owned)).await.unwrap();
         Watched { directory, tree, found }
     }
 
@@ -203,7 +203,7 @@ async fn rule_6_a_thousand_files_at_once_are_all_found() {
 async fn two_watchers_of_one_directory_both_find_all() {
     let mut first = Watched::start(WatchSpec::default(), None, |_| ()).await;
     let (second, mut found) = TreeWatch::start(WatchSpec::default());
-    second.add_root(first.directory.path().to_owned(), None).await.unwrap();
+    second.add_root(0, first.directory.path().to_owned(), None).await.unwrap();
     fs::write(first.path("a"), "1").unwrap();
     assert_eq!(first.next().await, "a");
     assert_eq!(found.recv().await.unwrap().relative.to_str(), Some("a"));
@@ -217,7 +217,7 @@ async fn a_file_where_the_directory_should_be_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("file"), "1").unwrap();
     let (tree, _found) = TreeWatch::start(WatchSpec::default());
-    tree.add_root(directory.path().join("file"), None).await.unwrap_err();
-    tree.add_root(directory.path().join("file/below"), None).await.unwrap_err();
-    assert_eq!(tree.add_root(directory.path().join("made/anew"), None).await.unwrap(), 0);
+    tree.add_root(7, directory.path().join("file"), None).await.unwrap_err();
+    tree.add_root(7, directory.path().join("file/below"), None).await.unwrap_err();
+    tree.add_root(7, directory.path().join("made/anew"), None).await.unwrap();
 }

@@ -89,6 +89,8 @@ pub trait AgentHandler: Send + Sync + 'static {
 pub struct Decided {
     pub ticket: Ticket,
     pub terminal: Reply,
+    /// A directory that could not be registered: a later request may try again.
+    pub failed_root: Option<usize>,
 }
 
 /// What a handler says while it works.
@@ -119,7 +121,8 @@ impl AgentSender {
                 redact_fields(&self.redactor, fault.metadata),
             );
             // Fails when the session is over, and nobody waits for the terminal.
-            let _ = self.decided.send(Decided { ticket: self.ticket.clone(), terminal }).await;
+            let _ =
+                self.decided.send(Decided { ticket: self.ticket.clone(), terminal, failed_root: None }).await;
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod artifact;
 pub mod command;
+pub mod connection;
 pub mod download;
 pub mod end_session;
 pub mod frame_budget;
@@ -9,9 +10,12 @@ pub mod handler;
 pub mod message;
 pub mod outbox;
 pub mod reply;
+pub mod request;
 pub mod request_state;
 pub mod secrets;
 pub mod sequence;
+pub mod server;
+pub mod session;
 pub mod text_stream;
 pub mod unzip;
 pub mod upgrade;

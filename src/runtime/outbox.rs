@@ -103,6 +103,14 @@ impl Outbox {
         self.work.notify_one();
     }
 
+    /// As [`Outbox::push`], under the request in flight, if there is one.
+    pub fn push_tagged(&self, reply: Reply) {
+        let mut state = self.lock();
+        let request_id = state.requests.in_flight().and_then(|_| state.request_id.clone());
+        state.push(reply, request_id.as_deref());
+        self.work.notify_one();
+    }
+
     /// Begins a request, unless one is in flight.
     pub fn begin(&self, request_id: Arc<str>) -> Option<Ticket> {
         let mut state = self.lock();
@@ -191,6 +199,12 @@ impl Outbox {
         self.work.notify_one();
         self.room.notify_waiters();
         Some(socket)
+    }
+
+    /// The socket is of no use any more: its writer ends.
+    pub fn abandon_socket(&self) {
+        self.lock().socket += 1;
+        self.work.notify_one();
     }
 
     /// Lets the writer acknowledge what was read.

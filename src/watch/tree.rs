@@ -18,7 +18,7 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// A file whose content is finished, or, in [`Sweep::writing`], one that somebody still writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundFile {
-    /// Which registered directory it belongs to, in order of registration.
+    /// Which registered directory it belongs to: the number that it was registered by.
     pub root: usize,
     /// Below that directory.
     pub relative: PathBuf,
@@ -37,6 +37,7 @@ pub struct Sweep {
 }
 
 struct Root {
+    number: usize,
     path: PathBuf,
     rules: IgnoreRules,
     /// The rules were given and stand above the directory's own.
@@ -76,12 +77,13 @@ impl Tree {
         !self.unclosed.is_empty()
     }
 
-    /// Registers a directory (made when missing), watches and reads it. Its number, and the files that were there.
+    /// Registers a directory (made when missing), watches and reads it. The files that were there.
     pub fn add_root(
         &mut self,
+        number: usize,
         directory: &Path,
         pinned: Option<&str>,
-    ) -> io::Result<(usize, Vec<FoundFile>)> {
+    ) -> io::Result<Vec<FoundFile>> {
         std::fs::create_dir_all(directory)?;
         let path = directory.canonicalize()?;
         if !path.is_dir() {
@@ -91,9 +93,9 @@ impl Tree {
             Some(text) => IgnoreRules::parse(text),
             None => own_rules(&path),
         };
-        self.roots.push(Root { path: path.clone(), rules, pinned: pinned.is_some() });
+        self.roots.push(Root { number, path: path.clone(), rules, pinned: pinned.is_some() });
         let seen = self.walk(&path);
-        Ok((self.roots.len() - 1, self.sort(seen).finished))
+        Ok(self.sort(seen).finished)
     }
 
     /// Looks at everything, whatever events say.
@@ -177,9 +179,9 @@ impl Tree {
 
     /// The first registered directory that holds the path and does not leave it out.
     fn root_of(&self, path: &Path, is_dir: bool) -> Option<(usize, PathBuf)> {
-        self.roots.iter().enumerate().find_map(|(index, root)| {
+        self.roots.iter().find_map(|root| {
             let relative = path.strip_prefix(&root.path).ok()?;
-            (!root.rules.leaves_out(relative, is_dir)).then(|| (index, relative.to_owned()))
+            (!root.rules.leaves_out(relative, is_dir)).then(|| (root.number, relative.to_owned()))
         })
     }
 

@@ -32,8 +32,15 @@ impl Default for WatchSpec {
 }
 
 enum Order {
-    AddRoot { directory: PathBuf, pinned: Option<String>, reply: oneshot::Sender<std::io::Result<usize>> },
-    Sweep { reply: oneshot::Sender<Sweep> },
+    AddRoot {
+        number: usize,
+        directory: PathBuf,
+        pinned: Option<String>,
+        reply: oneshot::Sender<std::io::Result<()>>,
+    },
+    Sweep {
+        reply: oneshot::Sender<Sweep>,
+    },
 }
 
 /// The handle of a watched tree. Clones are the same tree; dropping the last one ends the watch.
@@ -51,15 +58,21 @@ impl TreeWatch {
         (TreeWatch { orders }, found_queue)
     }
 
-    /// Registers a directory, made when it is missing. Returns its number once it is watched; the files in it follow.
+    /// Registers a directory, made when it is missing. Resolves once it is watched; the files in it follow,
+    /// under the given number.
     /// `pinned`: ignore rules that stand above the directory's own.
     ///
     /// # Errors
     /// What the system says when the directory can't be made or is none.
-    pub async fn add_root(&self, directory: PathBuf, pinned: Option<String>) -> std::io::Result<usize> {
+    pub async fn add_root(
+        &self,
+        number: usize,
+        directory: PathBuf,
+        pinned: Option<String>,
+    ) -> std::io::Result<()> {
         let (reply, answer) = oneshot::channel();
         let ended = |_| std::io::Error::other("the watch has ended");
-        self.orders.send(Order::AddRoot { directory, pinned, reply }).await.map_err(|_| ended(()))?;
+        self.orders.send(Order::AddRoot { number, directory, pinned, reply }).await.map_err(|_| ended(()))?;
         answer.await.map_err(|_| ended(()))?
     }
 
@@ -133,10 +146,11 @@ async fn lend<T: Send + 'static>(
 
 async fn on_order(tree: Tree, order: Order) -> (Option<Tree>, Vec<FoundFile>) {
     match order {
-        Order::AddRoot { directory, pinned, reply } => {
-            let (tree, added) = lend(tree, move |tree| tree.add_root(&directory, pinned.as_deref())).await;
+        Order::AddRoot { number, directory, pinned, reply } => {
+            let (tree, added) =
+                lend(tree, move |tree| tree.add_root(number, &directory, pinned.as_deref())).await;
             let (answer, finished) = match added {
-                Some(Ok((root, finished))) => (Ok(root), finished),
+                Some(Ok(finished)) => (Ok(()), finished),
                 Some(Err(error)) => (Err(error), Vec::new()),
                 None => return (None, Vec::new()),
             };
