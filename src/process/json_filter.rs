@@ -65,7 +65,7 @@ impl JsonFilter {
         }
         let text = String::from_utf8_lossy(line);
         if let Some(types) = &self.types
-            && !type_of(&text).is_some_and(|found| types.iter().any(|wanted| *wanted == found))
+            && !type_of(&text).is_some_and(|found| types.contains(&found))
         {
             return;
         }

@@ -1,21 +1,26 @@
 //! The one interface between a run and how its program is started and held: [`launch`] gives pipes and a [`Tree`].
 //!
 //! A tree says when its command exited and when everything is gone; it is told to terminate, to kill, and, after the exit, to
-//! finish. `direct` is the launcher without a guard: process group, parents and marks.
+//! finish. `guarded` is the launcher under guard; `direct` the one without: process group, parents and marks.
 
 mod direct;
+#[cfg(target_os = "linux")]
+mod guarded;
 
 use super::command::ResolvedCommand;
 use super::kill_tree::TreeUsage;
-use super::spec::{ContainmentLevel, ProcessSpec, Strays, Usage};
+use super::spec::{Containment, ContainmentLevel, ProcessSpec, Strays, Usage};
 use crate::error::{Error, ErrorCode, Result};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::Instant;
 use tokio::net::unix::pipe;
 
 /// A started program.
 pub struct Launched {
     pub pid: u32,
+    /// Just before the system was asked: the zero of the run's clocks.
+    pub spawned: Instant,
     pub level: ContainmentLevel,
     /// `None` when stdin is null.
     pub stdin: Option<pipe::Sender>,
@@ -80,6 +85,8 @@ pub enum TreeEvent {
 /// The processes of a run.
 pub enum Tree {
     Direct(direct::DirectTree),
+    #[cfg(target_os = "linux")]
+    Guarded(Box<guarded::GuardedTree>),
 }
 
 impl Tree {
@@ -87,6 +94,8 @@ impl Tree {
     pub async fn next(&mut self) -> TreeEvent {
         match self {
             Tree::Direct(tree) => tree.next().await,
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.next().await,
         }
     }
 
@@ -94,6 +103,8 @@ impl Tree {
     pub fn terminate(&mut self) {
         match self {
             Tree::Direct(tree) => tree.terminate(),
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.terminate(),
         }
     }
 
@@ -101,6 +112,8 @@ impl Tree {
     pub fn kill(&mut self) {
         match self {
             Tree::Direct(tree) => tree.kill(),
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.kill(),
         }
     }
 
@@ -108,6 +121,8 @@ impl Tree {
     pub fn finish(&mut self, strays: Strays) {
         match self {
             Tree::Direct(tree) => tree.finish(strays),
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.finish(strays),
         }
     }
 
@@ -115,12 +130,33 @@ impl Tree {
     pub fn root(&self) -> i32 {
         match self {
             Tree::Direct(tree) => tree.root(),
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.root(),
         }
     }
 }
 
-/// Starts the program. Waits for the system in a blocking thread: the host is never forked, and its JavaScript never waits.
+/// Starts the program, off the JavaScript thread: the host is never forked, and its JavaScript never waits.
 pub async fn launch(command: ResolvedCommand, spec: &ProcessSpec) -> Result<Launched> {
+    if spec.memory_max_bytes.is_some() || spec.max_processes.is_some() {
+        let message = "nothing on this machine can enforce `memoryMaxBytes` or `maxProcesses`: they need a writable cgroup";
+        return Err(Error::new(ErrorCode::ContainmentUnavailable, message).with("containment", "group"));
+    }
+    #[cfg(target_os = "linux")]
+    let command = match spec.containment {
+        Containment::Group => command,
+        Containment::Auto | Containment::Strict => match guarded::launch(command, spec).await? {
+            guarded::Attempt::Launched(launched) => return Ok(launched),
+            guarded::Attempt::Unavailable(command) => command,
+        },
+    };
+    if spec.containment == Containment::Strict {
+        return Err(Error::new(
+            ErrorCode::ContainmentUnavailable,
+            "PID namespaces are Linux's: leave out `containment: \"strict\"`",
+        )
+        .with("containment", "strict"));
+    }
     direct::launch(command, spec).await
 }
 

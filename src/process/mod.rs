@@ -11,6 +11,8 @@
 //! - A reader (`sink`, `multiplexer`) that is too slow stops the reading, and with it the idle clock.
 
 mod command;
+#[cfg(target_os = "linux")]
+pub(crate) mod guard;
 mod handle;
 mod json_filter;
 mod keep;

@@ -116,7 +116,9 @@ pub(super) fn replay(outcome: &Outcome, sink: &mut dyn Sink) {
     if let Some(result) = &outcome.result {
         for (stream, text) in [(Stream::Stdout, &result.stdout), (Stream::Stderr, &result.stderr)] {
             if sink.takes(stream) {
-                let _ = sink.push(stream, text.as_bytes());
+                if !text.is_empty() {
+                    let _ = sink.push(stream, text.as_bytes());
+                }
                 sink.end(stream);
             }
         }
@@ -157,7 +159,6 @@ struct End {
 
 impl Runner {
     fn new(mut spec: ProcessSpec, written: Option<Receiver<Bytes>>, launched: Launched) -> Self {
-        let now = Instant::now();
         let limits = Limits {
             idle: spec.idle_timeout,
             total: spec.timeout,
@@ -173,14 +174,14 @@ impl Runner {
         Runner {
             pid: launched.pid,
             level: launched.level,
-            watchdog: Watchdog::new(limits, now),
+            watchdog: Watchdog::new(limits, launched.spawned),
             stdout: output(launched.stdout),
             stderr: output(launched.stderr),
             feed: launched.stdin.map(|stdin| Feed::new(stdin, first, written)),
             tree: launched.tree,
             sink: None,
             paused: false,
-            started: now,
+            started: launched.spawned,
             first_output: None,
             last_output: None,
             exited: None,
@@ -239,7 +240,7 @@ impl Runner {
             }
             // What was left out meanwhile can't be given any more; the bounded text says so in a line of its own.
             let kept = output.keep.whole().unwrap_or_else(|| output.keep.clone().into_text().into_bytes());
-            if sink.push(stream, &kept).is_err() {
+            if !kept.is_empty() && sink.push(stream, &kept).is_err() {
                 too_long = Some(stream);
             }
             if output.pipe.is_none() {
@@ -261,7 +262,7 @@ impl Runner {
             }
             TreeEvent::Lost { strays_killed } => {
                 let now = Instant::now();
-                self.watchdog.on_stop(StopReason::Lost, now);
+                self.watchdog.on_lost();
                 self.exited.get_or_insert(now);
                 self.end = Some(End { status: None, usage: Usage::default(), strays_killed });
                 self.pump(PIPE_BYTES / READ_BYTES);

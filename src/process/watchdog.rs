@@ -8,6 +8,7 @@
 //! | running, stopping | line too long, the host's end | SIGKILL to the tree |
 //! | stopping | `kill_grace` since the SIGTERM | SIGKILL to the tree |
 //! | running, stopping | the command's exit | state draining |
+//! | any | the guard's loss | nothing: the tree is gone |
 //! | draining | both pipes at their end | sweep the strays |
 //! | draining | `drain` since the exit | close the pipes, sweep the strays |
 //!
@@ -75,10 +76,6 @@ impl Watchdog {
     /// Why the run was stopped; `None` as long as it was not.
     pub fn reason(&self) -> Option<StopReason> {
         self.reason
-    }
-
-    pub fn last_activity(&self) -> Instant {
-        self.last_activity
     }
 
     /// When [`Watchdog::on_time`] has something to do next. Lazy: activity does not move a timer, the check at its end does.
@@ -164,6 +161,13 @@ impl Watchdog {
     /// The command itself is gone; others may still hold its pipes.
     pub fn on_exit(&mut self, now: Instant) {
         self.phase = Phase::Draining(now);
+    }
+
+    /// What held the tree was killed, and the tree with it: nothing is left to wait for. An exit that was reported before may
+    /// have been that kill, so it proves nothing.
+    pub fn on_lost(&mut self) {
+        self.reason.get_or_insert(StopReason::Lost);
+        self.phase = Phase::Over;
     }
 
     /// Both pipes reached their end.
@@ -277,6 +281,14 @@ mod tests {
             Step::Nothing,
             "after the exit there is nothing to stop"
         );
+    }
+
+    #[test]
+    fn a_lost_guard_is_the_reason_also_when_the_exit_was_reported_first() {
+        let (mut dog, start) = watchdog();
+        dog.on_exit(at(start, 1.0));
+        dog.on_lost();
+        assert_eq!((dog.reason(), dog.deadline()), (Some(StopReason::Lost), None));
     }
 
     #[test]

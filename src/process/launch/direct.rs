@@ -17,6 +17,7 @@ use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 use tokio::task::JoinHandle;
 
 pub(super) async fn launch(command: ResolvedCommand, spec: &ProcessSpec) -> Result<Launched> {
@@ -44,6 +45,7 @@ fn spawn(command: ResolvedCommand, piped_stdin: bool) -> Result<Launched> {
     if let Some(cwd) = &command.cwd {
         builder.current_dir(cwd);
     }
+    let spawned = Instant::now();
     let mut child = builder
         .spawn()
         .map_err(|error| spawn_error(&command, error.raw_os_error().unwrap_or(libc::EIO), "posix_spawn"))?;
@@ -63,6 +65,7 @@ fn spawn(command: ResolvedCommand, piped_stdin: bool) -> Result<Launched> {
     match watch_pipes(stdin, stdout.into(), stderr.into()) {
         Ok((stdin, stdout, stderr)) => Ok(Launched {
             pid,
+            spawned,
             level: ContainmentLevel::Group,
             stdin,
             stdout,

@@ -1,0 +1,113 @@
+//! The inner guard: starts the program, obeys the host, reports, and kills the tree at the end.
+
+use crate::children::{Children, Reaped, drain};
+use crate::program::{self, Started};
+use crate::protocol::{
+    COMMAND_KILL, COMMAND_RELEASE, COMMAND_TERMINATE, FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_GONE,
+    FRAME_LOST, FRAME_STARTED, Frame, Header, ORIGIN_INNER,
+};
+use crate::syscall::{POLLIN, POLLRDHUP, PollEntry};
+use crate::{LIFELINE, Watch, namespace, outer, report_error, say, syscall};
+
+/// Why the inner guard stopped waiting.
+enum End {
+    /// The program ended and left nobody behind.
+    Alone,
+    /// The program ended; the host wants what it left behind to live on.
+    Released,
+    /// The host asked, or is gone.
+    Killed,
+    /// The outer guard is gone; so is half of the protection: the run is lost.
+    Lost,
+}
+
+pub fn run(header: &Header, watch: Watch) -> ! {
+    // A session of its own: no group or session holds both guards.
+    syscall::setsid();
+    outer::become_subreaper();
+    let in_namespace = header.flags & FLAG_PID_NAMESPACE != 0;
+    let mut host_view = -1;
+    if in_namespace {
+        host_view = namespace::enter().unwrap_or_else(|failure| fail(failure.stage, failure.result));
+    }
+    let started = program::start(header).unwrap_or_else(|failure| fail(failure.stage, failure.result));
+    // The program has its own copies; from here on its pipes are none of our business.
+    syscall::close_range(0, 2);
+    let seen_pid = namespace::pid_for_host(host_view, started.pid);
+    say(&Frame::new(FRAME_STARTED, ORIGIN_INNER).u32(seen_pid as u32));
+    supervise(header, watch, &started, in_namespace)
+}
+
+/// Says what failed and ends; the outer guard ends by that.
+pub fn fail(stage: u32, result: isize) -> ! {
+    report_error(ORIGIN_INNER, stage, result);
+    syscall::exit(outer::INNER_DONE)
+}
+
+fn supervise(header: &Header, watch: Watch, started: &Started, in_namespace: bool) -> ! {
+    let mut children = Children::new(started.pid, true, header.flags & FLAG_SCAN_PROC != 0);
+    let end = wait(&mut children, watch, started.pid);
+    if let End::Released = end {
+        say(&Frame::new(FRAME_GONE, ORIGIN_INNER).u32(0).u32(0).u32(0));
+        syscall::exit(outer::INNER_KEEPS)
+    }
+    let has_cgroup = started.cgroup[0] != 0;
+    if has_cgroup {
+        program::kill_cgroup(&started.cgroup);
+    }
+    children.kill_all(watch.children, in_namespace);
+    if has_cgroup {
+        syscall::rmdir(&started.cgroup);
+    }
+    let kind = if matches!(end, End::Lost) { FRAME_LOST } else { FRAME_GONE };
+    say(&Frame::new(kind, ORIGIN_INNER).u32(children.killed).u32(children.rounds).u32(children.left));
+    syscall::exit(outer::INNER_DONE)
+}
+
+/// The program's exit alone ends nothing: others may still write into its pipes, and the host says how long they may.
+fn wait(children: &mut Children, watch: Watch, leader: isize) -> End {
+    loop {
+        let entry = |descriptor: isize, wanted| PollEntry { descriptor: descriptor as i32, wanted, got: 0 };
+        let mut entries = [
+            entry(watch.children, POLLIN),
+            entry(LIFELINE, POLLIN | POLLRDHUP),
+            entry(watch.host, POLLIN),
+            entry(watch.outer, POLLIN),
+        ];
+        syscall::poll(&mut entries, None);
+        let [ended, lifeline, host, outer] = entries.map(|entry| entry.got);
+        // First of all who ended: a program that is done must not be reported as killed.
+        if ended != 0 {
+            drain(watch.children);
+            let reaped = children.reap(|_, _| {});
+            if let (0, Reaped::None) = (children.leader, reaped) {
+                return End::Alone;
+            }
+        }
+        if outer != 0 {
+            return End::Lost;
+        }
+        if host != 0 {
+            return End::Killed;
+        }
+        if lifeline != 0 {
+            let mut commands = [0; 16];
+            let length = syscall::receive(LIFELINE, &mut commands);
+            for command in commands.iter().take(length.max(0) as usize) {
+                match *command {
+                    // As long as the leader is not reaped, the group's number is its own.
+                    COMMAND_TERMINATE if children.leader != 0 => {
+                        syscall::kill(-leader, syscall::SIGTERM);
+                    }
+                    COMMAND_RELEASE if children.leader == 0 => return End::Released,
+                    COMMAND_KILL => return End::Killed,
+                    _ => {}
+                }
+            }
+            // Nothing to read any more, and no host that could write.
+            if length == 0 || (length < 0 && length != syscall::EAGAIN && length != syscall::EINTR) {
+                return End::Killed;
+            }
+        }
+    }
+}

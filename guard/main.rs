@@ -1,0 +1,67 @@
+//! The guard: a few kilobytes that outlive the host and hold a program's whole tree. No C library, no allocator.
+//!
+//! ```text
+//! host --lifeline (socket pair)--> outer guard --fork--> inner guard --vfork+exec--> program --> ...
+//! ```
+//!
+//! Both guards are subreapers: whatever the program's descendants do (sessions of their own, double forks), an orphan
+//! becomes a child of the inner guard, and when that one is gone, of the outer. A guard signals only its own unreaped
+//! children, whose pids nobody else can have. Both wait in poll for: a child's end (signalfd), the lifeline, the host
+//! (pidfd), and the inner one for the outer (pidfd).
+//!
+//! The inner guard does the work: it reads the request, starts the program, obeys commands, reports. The outer one only
+//! watches it: when the inner ends any way but its own, or the host is gone and the inner does not finish, the outer
+//! kills what is left. After the program has been started neither holds its pipes. Neither ever waits without bound for
+//! anything but the events above, so the end of a tree is bounded in time.
+#![no_std]
+#![no_main]
+// memcpy and its kin are written out in syscall.rs and must not become calls of themselves.
+#![no_builtins]
+
+mod children;
+mod inner;
+mod namespace;
+mod outer;
+mod program;
+#[expect(dead_code, reason = "the host's half of the format is in the same file")]
+mod protocol;
+mod syscall;
+
+/// Where the host puts its end of the conversation.
+const LIFELINE: isize = 3;
+
+extern "C" fn main() -> ! {
+    outer::run()
+}
+
+/// What both guards look at.
+#[derive(Clone, Copy)]
+struct Watch {
+    /// Readable when a child has ended.
+    children: isize,
+    /// Of the host.
+    host: isize,
+    /// Of the outer guard.
+    outer: isize,
+}
+
+fn say(frame: &protocol::Frame) {
+    // A host that is gone or does not read is no reason to wait.
+    syscall::send(LIFELINE, frame.bytes());
+}
+
+fn report_error(origin: u8, stage: u32, result: isize) {
+    say(&protocol::Frame::new(protocol::FRAME_SPAWN_ERROR, origin)
+        .u32(stage)
+        .u32(result.unsigned_abs() as u32));
+}
+
+#[panic_handler]
+fn on_panic(_: &core::panic::PanicInfo) -> ! {
+    // Not reached by any known path; ending makes the other guard clean up.
+    syscall::exit(70)
+}
+
+/// The prebuilt core library names it in its unwind tables; nothing unwinds here.
+#[unsafe(no_mangle)]
+extern "C" fn rust_eh_personality() {}

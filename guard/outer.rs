@@ -1,0 +1,150 @@
+//! The outer guard: reads who is asked for, starts the inner guard and watches over it.
+
+use crate::children::{Children, Reaped, drain};
+use crate::protocol::{
+    FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_LOST, Frame, HEADER_BYTES, Header, ORIGIN_OUTER, STAGE_FORK,
+    STAGE_REQUEST, STAGE_SUPERVISE,
+};
+use crate::syscall::{POLLIN, POLLRDHUP, PollEntry};
+use crate::{LIFELINE, Watch, inner, namespace, report_error, say, syscall};
+
+/// The inner guard's exit codes; every other end of it means that it was lost.
+pub const INNER_DONE: usize = 40;
+pub const INNER_KEEPS: usize = 41;
+
+/// How long the inner guard may take when the host is gone, before the outer does the work.
+const INNER_GRACE_US: u64 = 50_000;
+
+const PR_SET_NAME: usize = 15;
+const PR_SET_CHILD_SUBREAPER: usize = 36;
+const EVERY_SIGNAL: u64 = u64::MAX;
+
+pub fn run() -> ! {
+    // Whatever the host left open without close-on-exec is not for us, nor for the program.
+    syscall::close_range(LIFELINE as usize + 1, u32::MAX as usize);
+    syscall::close_on_exec(LIFELINE);
+    // SIGTERM, SIGHUP and the like stay pending for ever: a guard ends by its own decision or by SIGKILL.
+    syscall::set_signal_mask(EVERY_SIGNAL);
+    // posix_spawn has made the others default, but leaves the C library's own two ignored.
+    syscall::default_action(32);
+    syscall::default_action(33);
+    syscall::setsid();
+    syscall::prctl(PR_SET_NAME, b"sheepdog-guard\0".as_ptr() as usize);
+    become_subreaper();
+
+    let Some(header) = receive_header() else {
+        report_error(ORIGIN_OUTER, STAGE_REQUEST, syscall::EPROTO);
+        syscall::exit(1)
+    };
+    let host = syscall::getppid();
+    let watch = Watch {
+        children: syscall::signalfd(1 << (syscall::SIGCHLD - 1)),
+        host: syscall::pidfd_open(host),
+        outer: syscall::pidfd_open(syscall::getpid()),
+    };
+    for descriptor in [watch.children, watch.host, watch.outer] {
+        if descriptor < 0 {
+            report_error(ORIGIN_OUTER, STAGE_SUPERVISE, descriptor);
+            syscall::exit(1)
+        }
+    }
+    // The host died before its pidfd was opened: what was opened is another process's.
+    if host != header.host_pid as isize || syscall::getppid() != host {
+        syscall::exit(1)
+    }
+
+    let in_namespace = header.flags & FLAG_PID_NAMESPACE != 0;
+    let pid = if in_namespace { namespace::fork() } else { Ok(syscall::fork(0)) };
+    let pid = match pid {
+        Ok(0) => inner::run(&header, watch),
+        Ok(pid) if pid > 0 => pid,
+        Ok(result) => fail(STAGE_FORK, result),
+        Err(failure) => fail(failure.stage, failure.result),
+    };
+    // The program's pipes are the inner guard's to pass on.
+    syscall::close_range(0, 2);
+    watch_over(pid, watch, header.flags & FLAG_SCAN_PROC != 0)
+}
+
+pub fn become_subreaper() {
+    syscall::prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+fn fail(stage: u32, result: isize) -> ! {
+    report_error(ORIGIN_OUTER, stage, result);
+    syscall::exit(1)
+}
+
+fn receive_header() -> Option<Header> {
+    let mut bytes = [0; HEADER_BYTES];
+    let mut length = 0;
+    while length < HEADER_BYTES {
+        let got = syscall::receive(LIFELINE, bytes.get_mut(length..)?);
+        if got == syscall::EAGAIN || got == syscall::EINTR {
+            let lifeline = PollEntry { descriptor: LIFELINE as i32, wanted: POLLIN, got: 0 };
+            syscall::poll(&mut [lifeline], None);
+        } else if got <= 0 {
+            return None;
+        } else {
+            length += got as usize;
+        }
+    }
+    Header::decode(&bytes)
+}
+
+fn watch_over(inner: isize, watch: Watch, scan_proc: bool) -> ! {
+    let mut children = Children::new(0, false, scan_proc);
+    // Set when the host is gone: until when the inner guard may still finish.
+    let mut deadline = None;
+    loop {
+        let entry = |descriptor: isize, wanted| PollEntry { descriptor: descriptor as i32, wanted, got: 0 };
+        let mut entries =
+            [entry(watch.children, POLLIN), entry(LIFELINE, POLLRDHUP), entry(watch.host, POLLIN)];
+        // A host that is gone stays gone: then only the inner guard's end is waited for.
+        let watched = if deadline.is_some() { 1 } else { 3 };
+        let timeout = deadline.map(|at: u64| at.saturating_sub(syscall::now_us()));
+        syscall::poll(entries.get_mut(..watched).unwrap_or(&mut []), timeout);
+        let [ended, lifeline, host] = entries.map(|entry| entry.got);
+        if ended != 0 {
+            drain(watch.children);
+            let mut inner_status = None;
+            let reaped = children.reap(|pid, status| {
+                if pid == inner {
+                    inner_status = Some(status);
+                }
+            });
+            if let Some(status) = inner_status {
+                finish(status, reaped, children, watch)
+            }
+            // It may have been stopped: no signal keeps it from its work for longer than this.
+            syscall::kill(inner, syscall::SIGCONT);
+        }
+        if deadline.is_none() && (lifeline != 0 || host != 0) {
+            deadline = Some(syscall::now_us().wrapping_add(INNER_GRACE_US));
+        }
+        if deadline.is_some_and(|at| syscall::now_us() >= at) {
+            // Stopped, or stuck: its children become ours.
+            children.kill_all(watch.children, false);
+            lose(&children)
+        }
+    }
+}
+
+/// The inner guard has ended.
+fn finish(status: i32, reaped: Reaped, mut children: Children, watch: Watch) -> ! {
+    let exited_with = |code: usize| status == (code as i32) << 8;
+    if exited_with(INNER_KEEPS) || (exited_with(INNER_DONE) && matches!(reaped, Reaped::None)) {
+        syscall::exit(0)
+    }
+    // It was killed, or had to leave something behind.
+    children.kill_all(watch.children, false);
+    if exited_with(INNER_DONE) {
+        syscall::exit(0)
+    }
+    lose(&children)
+}
+
+fn lose(children: &Children) -> ! {
+    say(&Frame::new(FRAME_LOST, ORIGIN_OUTER).u32(children.killed).u32(children.rounds).u32(children.left));
+    syscall::exit(2)
+}

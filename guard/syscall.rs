@@ -1,0 +1,423 @@
+//! The system calls that the guard makes, without a C library. Each wrapper returns what the kernel returned: a negative
+//! value is minus an errno.
+//!
+//! SAFETY, for all wrappers here: `raw` executes one system call instruction and tells the compiler what that clobbers.
+//! A wrapper is safe when the kernel touches no memory but what its arguments own for the length of the call.
+
+use core::arch::{asm, global_asm};
+
+pub const EAGAIN: isize = -11;
+pub const EINTR: isize = -4;
+pub const ENOEXEC: isize = -8;
+pub const EPERM: isize = -1;
+pub const EPROTO: isize = -71;
+pub const ESRCH: isize = -3;
+
+pub const SIGKILL: usize = 9;
+pub const SIGTERM: usize = 15;
+pub const SIGCHLD: usize = 17;
+pub const SIGCONT: usize = 18;
+
+pub const POLLIN: i16 = 1;
+pub const POLLRDHUP: i16 = 0x2000;
+
+pub const CLONE_VM: usize = 0x100;
+pub const CLONE_VFORK: usize = 0x4000;
+pub const CLONE_NEWNS: usize = 0x0002_0000;
+pub const CLONE_NEWUSER: usize = 0x1000_0000;
+pub const CLONE_NEWPID: usize = 0x2000_0000;
+
+pub const AT_FDCWD: isize = -100;
+pub const O_RDONLY: usize = 0;
+pub const O_WRONLY: usize = 1;
+pub const O_CLOEXEC: usize = 0o2000000;
+#[cfg(target_arch = "x86_64")]
+pub const O_DIRECTORY: usize = 0o200000;
+#[cfg(target_arch = "aarch64")]
+pub const O_DIRECTORY: usize = 0o40000;
+
+const MSG_DONTWAIT: usize = 0x40;
+const MSG_NOSIGNAL: usize = 0x4000;
+const WNOHANG: usize = 1;
+const WALL: usize = 0x4000_0000;
+
+#[cfg(target_arch = "x86_64")]
+mod number {
+    pub const READ: usize = 0;
+    pub const WRITE: usize = 1;
+    pub const CLOSE: usize = 3;
+    pub const MMAP: usize = 9;
+    pub const MUNMAP: usize = 11;
+    pub const RT_SIGACTION: usize = 13;
+    pub const RT_SIGPROCMASK: usize = 14;
+    pub const GETPID: usize = 39;
+    pub const SENDTO: usize = 44;
+    pub const RECVFROM: usize = 45;
+    pub const CLONE: usize = 56;
+    pub const EXECVE: usize = 59;
+    pub const WAIT4: usize = 61;
+    pub const KILL: usize = 62;
+    pub const FCNTL: usize = 72;
+    pub const CHDIR: usize = 80;
+    pub const GETUID: usize = 102;
+    pub const GETGID: usize = 104;
+    pub const GETPPID: usize = 110;
+    pub const SETSID: usize = 112;
+    pub const PRCTL: usize = 157;
+    pub const MOUNT: usize = 165;
+    pub const GETDENTS64: usize = 217;
+    pub const CLOCK_GETTIME: usize = 228;
+    pub const EXIT_GROUP: usize = 231;
+    pub const OPENAT: usize = 257;
+    pub const UNLINKAT: usize = 263;
+    pub const PPOLL: usize = 271;
+    pub const SIGNALFD4: usize = 289;
+}
+
+#[cfg(target_arch = "aarch64")]
+mod number {
+    pub const FCNTL: usize = 25;
+    pub const UNLINKAT: usize = 35;
+    pub const MOUNT: usize = 40;
+    pub const CHDIR: usize = 49;
+    pub const OPENAT: usize = 56;
+    pub const CLOSE: usize = 57;
+    pub const GETDENTS64: usize = 61;
+    pub const READ: usize = 63;
+    pub const WRITE: usize = 64;
+    pub const PPOLL: usize = 73;
+    pub const SIGNALFD4: usize = 74;
+    pub const EXIT_GROUP: usize = 94;
+    pub const CLOCK_GETTIME: usize = 113;
+    pub const KILL: usize = 129;
+    pub const RT_SIGACTION: usize = 134;
+    pub const RT_SIGPROCMASK: usize = 135;
+    pub const SETSID: usize = 157;
+    pub const PRCTL: usize = 167;
+    pub const GETPID: usize = 172;
+    pub const GETPPID: usize = 173;
+    pub const GETUID: usize = 174;
+    pub const GETGID: usize = 176;
+    pub const SENDTO: usize = 206;
+    pub const RECVFROM: usize = 207;
+    pub const MUNMAP: usize = 215;
+    pub const CLONE: usize = 220;
+    pub const EXECVE: usize = 221;
+    pub const MMAP: usize = 222;
+    pub const WAIT4: usize = 260;
+}
+
+// The same on both architectures.
+const PIDFD_OPEN: usize = 434;
+const CLOSE_RANGE: usize = 436;
+
+// The kernel enters with the stack pointer at argc and no return address; the ABI wants 16-byte alignment before a call.
+#[cfg(target_arch = "x86_64")]
+global_asm!(".globl _start", "_start:", "xor ebp, ebp", "and rsp, -16", "call {main}", "ud2", main = sym crate::main);
+#[cfg(target_arch = "aarch64")]
+global_asm!(".globl _start", "_start:", "mov x29, xzr", "mov x30, xzr", "bl {main}", "brk 1", main = sym crate::main);
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn raw(number: usize, arguments: [usize; 6]) -> isize {
+    let [a, b, c, d, e, f] = arguments;
+    let result: isize;
+    // SAFETY: the kernel changes rax, rcx and r11 and nothing else; what it does to memory is the caller's matter.
+    unsafe {
+        asm!("syscall", inlateout("rax") number => result, in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d,
+            in("r8") e, in("r9") f, lateout("rcx") _, lateout("r11") _, options(nostack));
+    }
+    result
+}
+
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+unsafe fn raw(number: usize, arguments: [usize; 6]) -> isize {
+    let [a, b, c, d, e, f] = arguments;
+    let result: isize;
+    // SAFETY: the kernel changes x0 and nothing else; what it does to memory is the caller's matter.
+    unsafe {
+        asm!("svc 0", in("x8") number, inlateout("x0") a => result, in("x1") b, in("x2") c, in("x3") d, in("x4") e,
+            in("x5") f, options(nostack));
+    }
+    result
+}
+
+/// A call whose arguments are plain numbers, or pointers that the kernel only reads and that outlive the call.
+#[inline(always)]
+fn plain(number: usize, a: usize, b: usize, c: usize, d: usize) -> isize {
+    // SAFETY: see the head of this file; the callers below pass no writable memory.
+    unsafe { raw(number, [a, b, c, d, 0, 0]) }
+}
+
+pub fn exit(code: usize) -> ! {
+    loop {
+        plain(number::EXIT_GROUP, code, 0, 0, 0);
+    }
+}
+
+pub fn getpid() -> isize {
+    plain(number::GETPID, 0, 0, 0, 0)
+}
+
+pub fn getppid() -> isize {
+    plain(number::GETPPID, 0, 0, 0, 0)
+}
+
+pub fn getuid() -> u32 {
+    plain(number::GETUID, 0, 0, 0, 0) as u32
+}
+
+pub fn getgid() -> u32 {
+    plain(number::GETGID, 0, 0, 0, 0) as u32
+}
+
+pub fn setsid() -> isize {
+    plain(number::SETSID, 0, 0, 0, 0)
+}
+
+pub fn prctl(option: usize, value: usize) -> isize {
+    plain(number::PRCTL, option, value, 0, 0)
+}
+
+pub fn kill(pid: isize, signal: usize) -> isize {
+    plain(number::KILL, pid as usize, signal, 0, 0)
+}
+
+pub fn close(descriptor: isize) {
+    plain(number::CLOSE, descriptor as usize, 0, 0, 0);
+}
+
+/// Closes `first..=last`; with ENOSYS (Linux before 5.9) one by one.
+pub fn close_range(first: usize, last: usize) {
+    if plain(CLOSE_RANGE, first, last, 0, 0) < 0 {
+        for descriptor in first..=last.min(65_535) {
+            plain(number::CLOSE, descriptor, 0, 0, 0);
+        }
+    }
+}
+
+pub fn close_on_exec(descriptor: isize) {
+    const F_SETFD: usize = 2;
+    plain(number::FCNTL, descriptor as usize, F_SETFD, 1, 0);
+}
+
+pub fn pidfd_open(pid: isize) -> isize {
+    plain(PIDFD_OPEN, pid as usize, 0, 0, 0)
+}
+
+/// Blocks exactly the signals of `mask` (bit n-1 is signal n).
+pub fn set_signal_mask(mask: u64) {
+    const SIG_SETMASK: usize = 2;
+    plain(number::RT_SIGPROCMASK, SIG_SETMASK, &raw const mask as usize, 0, 8);
+}
+
+/// What the kernel does with a signal when nobody said anything.
+pub fn default_action(signal: usize) {
+    // struct sigaction: all zero is SIG_DFL without flags.
+    let action = [0u64; 4];
+    plain(number::RT_SIGACTION, signal, action.as_ptr() as usize, 0, 8);
+}
+
+pub fn signalfd(mask: u64) -> isize {
+    const SFD_NONBLOCK: usize = 0o4000;
+    plain(number::SIGNALFD4, -1isize as usize, &raw const mask as usize, 8, SFD_NONBLOCK | O_CLOEXEC)
+}
+
+/// `path` ends in NUL, as `c"..."` and the strings of a request do.
+pub fn open(directory: isize, path: &[u8], flags: usize) -> isize {
+    plain(number::OPENAT, directory as usize, path.as_ptr() as usize, flags | O_CLOEXEC, 0)
+}
+
+pub fn chdir(path: &[u8]) -> isize {
+    plain(number::CHDIR, path.as_ptr() as usize, 0, 0, 0)
+}
+
+pub fn rmdir(path: &[u8]) -> isize {
+    const AT_REMOVEDIR: usize = 0x200;
+    plain(number::UNLINKAT, AT_FDCWD as usize, path.as_ptr() as usize, AT_REMOVEDIR, 0)
+}
+
+pub fn mount(source: &[u8], target: &[u8], kind: &[u8], flags: usize) -> isize {
+    plain(number::MOUNT, source.as_ptr() as usize, target.as_ptr() as usize, kind.as_ptr() as usize, flags)
+}
+
+pub fn write(descriptor: isize, bytes: &[u8]) -> isize {
+    plain(number::WRITE, descriptor as usize, bytes.as_ptr() as usize, bytes.len(), 0)
+}
+
+/// Never waits and never raises SIGPIPE.
+pub fn send(descriptor: isize, bytes: &[u8]) -> isize {
+    plain(
+        number::SENDTO,
+        descriptor as usize,
+        bytes.as_ptr() as usize,
+        bytes.len(),
+        MSG_DONTWAIT | MSG_NOSIGNAL,
+    )
+}
+
+pub fn read(descriptor: isize, into: &mut [u8]) -> isize {
+    // SAFETY: the kernel writes into `into` only, which is borrowed mutably for the call.
+    unsafe { raw(number::READ, [descriptor as usize, into.as_mut_ptr() as usize, into.len(), 0, 0, 0]) }
+}
+
+/// Never waits.
+pub fn receive(descriptor: isize, into: &mut [u8]) -> isize {
+    let (start, length) = (into.as_mut_ptr() as usize, into.len());
+    // SAFETY: as in `read`; no address is asked for.
+    unsafe { raw(number::RECVFROM, [descriptor as usize, start, length, MSG_DONTWAIT, 0, 0]) }
+}
+
+pub fn read_directory(descriptor: isize, into: &mut [u8]) -> isize {
+    // SAFETY: as in `read`.
+    unsafe { raw(number::GETDENTS64, [descriptor as usize, into.as_mut_ptr() as usize, into.len(), 0, 0, 0]) }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct PollEntry {
+    pub descriptor: i32,
+    pub wanted: i16,
+    pub got: i16,
+}
+
+/// `None`: without limit. What the kernel says of each entry is in `got`.
+pub fn poll(entries: &mut [PollEntry], timeout_us: Option<u64>) -> isize {
+    let mut limit = timeout_us.map(|us| [us / 1_000_000, us % 1_000_000 * 1000]);
+    let limit_pointer = limit.as_mut().map_or(0, |limit| limit.as_mut_ptr() as usize);
+    for entry in entries.iter_mut() {
+        entry.got = 0;
+    }
+    // SAFETY: the kernel writes `got` of the borrowed entries, and the remaining time into `limit`.
+    unsafe { raw(number::PPOLL, [entries.as_mut_ptr() as usize, entries.len(), limit_pointer, 0, 8, 0]) }
+}
+
+/// Microseconds on the monotonic clock.
+pub fn now_us() -> u64 {
+    const CLOCK_MONOTONIC: usize = 1;
+    let mut time = [0u64; 2];
+    // SAFETY: the kernel writes one timespec into `time`.
+    unsafe { raw(number::CLOCK_GETTIME, [CLOCK_MONOTONIC, time.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    time[0].wrapping_mul(1_000_000).wrapping_add(time[1] / 1000)
+}
+
+/// struct rusage: user time, system time (seconds, microseconds each), peak memory in KiB, and 13 more.
+pub type ResourceUsage = [u64; 18];
+
+/// Takes one child that has ended, of any kind; 0 when none has.
+pub fn reap(status: &mut i32, usage: &mut ResourceUsage) -> isize {
+    let (status, usage) = (&raw mut *status as usize, usage.as_mut_ptr() as usize);
+    // SAFETY: the kernel writes an int and a struct rusage, which the two arguments are the size of.
+    unsafe { raw(number::WAIT4, [-1isize as usize, status, WNOHANG | WALL, usage, 0, 0]) }
+}
+
+/// A copy of this process; 0 in the copy. Each goes on with its own memory.
+pub fn fork(namespaces: usize) -> isize {
+    // SAFETY: without CLONE_VM and with no new stack this is fork(): both sides return with memory of their own.
+    unsafe { raw(number::CLONE, [namespaces | SIGCHLD, 0, 0, 0, 0, 0]) }
+}
+
+/// Zeroed private memory. Negative: an error.
+pub fn map_memory(length: usize) -> isize {
+    const READ_WRITE: usize = 3;
+    const PRIVATE_ANONYMOUS: usize = 0x22;
+    // SAFETY: a new mapping at an address of the kernel's choice touches no memory in use.
+    unsafe { raw(number::MMAP, [0, length, READ_WRITE, PRIVATE_ANONYMOUS, -1isize as usize, 0]) }
+}
+
+/// # Safety
+/// Nothing may use the memory afterwards.
+pub unsafe fn unmap_memory(start: usize, length: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { raw(number::MUNMAP, [start, length, 0, 0, 0, 0]) };
+}
+
+/// # Safety
+/// `arguments` and `variables` are arrays of pointers to NUL-terminated strings and end with a null pointer.
+pub unsafe fn execve(path: &[u8], arguments: *const *const u8, variables: *const *const u8) -> isize {
+    // SAFETY: the caller's promise; the kernel only reads.
+    unsafe { raw(number::EXECVE, [path.as_ptr() as usize, arguments as usize, variables as usize, 0, 0, 0]) }
+}
+
+/// vfork with a stack for the child: it runs `child(argument)` in this process's memory while this process waits, until
+/// the child has executed a program or ended. Returns its pid.
+///
+/// # Safety
+/// `stack_top` is 16-byte aligned and the end of memory that nothing else uses; `argument` is what `child` expects.
+#[cfg(target_arch = "x86_64")]
+pub unsafe fn vfork(stack_top: usize, child: extern "C" fn(usize) -> !, argument: usize) -> isize {
+    let result: isize;
+    // SAFETY: the child never comes out of the block (`child` does not return), so the compiler's view of one passage
+    // holds; it leaves this frame alone because it has a stack of its own. Memory may change: no `nomem`.
+    unsafe {
+        asm!("syscall", "test rax, rax", "jnz 2f", "xor ebp, ebp", "mov rdi, r12", "call r13", "ud2", "2:",
+            inlateout("rax") number::CLONE => result, in("rdi") CLONE_VM | CLONE_VFORK | SIGCHLD, in("rsi") stack_top,
+            in("rdx") 0, in("r10") 0, in("r8") 0, in("r12") argument, in("r13") child,
+            lateout("rcx") _, lateout("r11") _);
+    }
+    result
+}
+
+/// As above.
+///
+/// # Safety
+/// As above.
+#[cfg(target_arch = "aarch64")]
+pub unsafe fn vfork(stack_top: usize, child: extern "C" fn(usize) -> !, argument: usize) -> isize {
+    let result: isize;
+    // SAFETY: as above.
+    unsafe {
+        asm!("svc 0", "cbnz x0, 2f", "mov x29, xzr", "mov x0, x21", "blr x22", "brk 1", "2:",
+            in("x8") number::CLONE, inlateout("x0") CLONE_VM | CLONE_VFORK | SIGCHLD => result, in("x1") stack_top,
+            in("x2") 0, in("x3") 0, in("x4") 0, in("x21") argument, in("x22") child);
+    }
+    result
+}
+
+// The compiler may call these four whatever the code says; there is no C library that has them. `#![no_builtins]` keeps
+// it from turning their loops into calls of themselves.
+
+/// # Safety
+/// As C's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut u8 {
+    for offset in 0..length {
+        // SAFETY: both ranges have `length` bytes by the contract of memcpy.
+        unsafe { to.add(offset).write(from.add(offset).read()) };
+    }
+    to
+}
+
+/// # Safety
+/// As C's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memset(to: *mut u8, value: i32, length: usize) -> *mut u8 {
+    for offset in 0..length {
+        // SAFETY: the range has `length` bytes by the contract of memset.
+        unsafe { to.add(offset).write(value as u8) };
+    }
+    to
+}
+
+/// # Safety
+/// As C's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memcmp(left: *const u8, right: *const u8, length: usize) -> i32 {
+    for offset in 0..length {
+        // SAFETY: both ranges have `length` bytes by the contract of memcmp.
+        let (a, b) = unsafe { (left.add(offset).read(), right.add(offset).read()) };
+        if a != b {
+            return i32::from(a) - i32::from(b);
+        }
+    }
+    0
+}
+
+/// # Safety
+/// As C's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bcmp(left: *const u8, right: *const u8, length: usize) -> i32 {
+    // SAFETY: the same contract.
+    unsafe { memcmp(left, right, length) }
+}

@@ -1,0 +1,197 @@
+//! A run under guard, from the program's start to the end of its tree.
+
+use super::launch::{GuardFailure, GuardStage, Launch};
+use super::leash::Leash;
+use super::wire::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_TERMINATE, Exit, Report, Reports, Toll};
+use crate::process::{Containment, ContainmentLevel};
+use nix::libc;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+use tokio::time::{Instant, timeout};
+
+/// The guards end a tree within milliseconds, and give up on what can't be killed after a second without any movement. If
+/// they are silent for longer after a kill, somebody has stopped them (SIGSTOP).
+const PATIENCE: Duration = Duration::from_secs(5);
+/// For the outer guard to end once the tree is gone.
+const EXIT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// A program that runs under guard. Dropping it kills the tree.
+#[derive(Debug)]
+pub(crate) struct GuardedProcess {
+    /// The program's. 0 in a PID namespace whose pids can't be seen from here.
+    pub pid: u32,
+    pub level: ContainmentLevel,
+    pub lifeline: Lifeline,
+    pub stdin: Option<OwnedFd>,
+    pub stdout: OwnedFd,
+    pub stderr: OwnedFd,
+}
+
+/// What happens to a run, in this order: at most one `Exited`, then `Gone` or `Lost`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GuardEvent {
+    /// The program ended; what it left behind lives until `kill` or `release` is called. When it left nothing, `Gone` follows by itself.
+    Exited(Exit),
+    /// Everything that was to end has ended, the guards too.
+    Gone(Toll),
+    /// A guard was killed. The other one has killed the tree.
+    Lost,
+}
+
+/// The conversation with a run's guards.
+#[derive(Debug)]
+pub(crate) struct Lifeline {
+    socket: AsyncFd<UnixStream>,
+    guard: Leash,
+    reports: Reports,
+    /// When `kill` was called, or the guards were last pressed.
+    killed_at: Option<Instant>,
+    pressed: bool,
+    /// The last event, while the outer guard's end is waited for, and after.
+    end: Option<GuardEvent>,
+}
+
+impl Lifeline {
+    pub(super) async fn start(launch: Launch) -> Result<GuardedProcess, GuardFailure> {
+        let Launch { lifeline, guard, unsent, containment, stdin, stdout, stderr } = launch;
+        let broken = |error: io::Error| GuardFailure {
+            stage: GuardStage::Spawn,
+            errno: error.raw_os_error().unwrap_or(libc::EIO),
+        };
+        // SAFETY: the descriptor is owned by what is registered, and stays the same for its lifetime.
+        let socket = unsafe { AsyncFd::register(lifeline) }.map_err(|error| broken(error.into()))?;
+        let mut lifeline = Lifeline {
+            socket,
+            guard,
+            reports: Reports::default(),
+            killed_at: None,
+            pressed: false,
+            end: None,
+        };
+        lifeline.send_all(&unsent).await;
+        match lifeline.report().await {
+            Some(Report::Started { pid }) => {
+                let level = match containment {
+                    Containment::Strict => ContainmentLevel::PidNamespace,
+                    _ => ContainmentLevel::Guard,
+                };
+                Ok(GuardedProcess { pid, level, lifeline, stdin, stdout, stderr })
+            }
+            Some(Report::SpawnError { stage, errno }) => {
+                lifeline.reap().await;
+                Err(GuardFailure { stage: stage.into(), errno })
+            }
+            _ => Err(GuardFailure { stage: GuardStage::Lost, errno: 0 }),
+        }
+    }
+
+    /// The outer guard's pid: the root of everything that belongs to the run.
+    pub(crate) fn guard_pid(&self) -> u32 {
+        self.guard.pid() as u32
+    }
+
+    /// SIGTERM to the program's group, as long as the program itself runs.
+    pub(crate) fn terminate(&mut self) {
+        self.send(COMMAND_TERMINATE);
+    }
+
+    /// After `Exited`: what the program left behind lives on.
+    pub(crate) fn release(&mut self) {
+        self.send(COMMAND_RELEASE);
+    }
+
+    /// SIGKILL to the whole tree; after `Exited`, to what the program left behind.
+    pub(crate) fn kill(&mut self) {
+        self.send(COMMAND_KILL);
+        self.killed_at.get_or_insert_with(Instant::now);
+    }
+
+    /// The next event; after the last one, the last one again. May be dropped half way and called again.
+    pub(crate) async fn next(&mut self) -> GuardEvent {
+        loop {
+            if let Some(end) = self.end {
+                self.reap().await;
+                return end;
+            }
+            let report = match self.killed_at {
+                None => self.report().await,
+                Some(at) => match tokio::time::timeout_at(at + PATIENCE, self.report()).await {
+                    Ok(report) => report,
+                    Err(_) if !self.pressed => {
+                        self.press();
+                        continue;
+                    }
+                    Err(_) => None,
+                },
+            };
+            match report {
+                Some(Report::Exited(exit)) => return GuardEvent::Exited(exit),
+                Some(Report::Gone(toll)) => self.end = Some(GuardEvent::Gone(toll)),
+                // Nobody could say goodbye: both guards were killed.
+                Some(Report::Lost(_)) | None => self.end = Some(GuardEvent::Lost),
+                // Not after the start; harmless.
+                Some(Report::Started { .. } | Report::SpawnError { .. }) => {}
+            }
+        }
+    }
+
+    /// The guards do not answer: wakes the outer one and ends the conversation, on which it kills the inner one.
+    fn press(&mut self) {
+        self.pressed = true;
+        self.killed_at = Some(Instant::now());
+        self.guard.signal(libc::SIGCONT);
+        // Their reports can still be read. The other end may be gone: then that is what comes next.
+        let _ = self.socket.get_ref().shutdown(Shutdown::Write);
+    }
+
+    /// Waits for the outer guard. When it was stopped just before its end, its work is done: it is killed.
+    async fn reap(&mut self) {
+        if timeout(EXIT_PATIENCE, self.guard.ended()).await.is_err() {
+            self.guard.signal(libc::SIGKILL);
+            // Bounded as well: a process in a system call that does not end is left to the leash's drop.
+            let _ = timeout(EXIT_PATIENCE, self.guard.ended()).await;
+        }
+    }
+
+    fn send(&mut self, command: u8) {
+        // One byte into a socket that the guards empty at once. If they are gone, `next` says so.
+        let _ = self.socket.get_ref().write(&[command]);
+    }
+
+    /// The rest of a long request. An end of the conversation is noticed by whoever reads.
+    async fn send_all(&self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let Ok(mut ready) = self.socket.writable().await else { return };
+            match ready.try_io(|socket| socket.get_ref().write(bytes)) {
+                Ok(Ok(sent)) => bytes = &bytes[sent..],
+                Ok(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
+                Ok(Err(_)) => return,
+                Err(_would_block) => {}
+            }
+        }
+    }
+
+    /// `None`: there will be none any more.
+    async fn report(&mut self) -> Option<Report> {
+        loop {
+            match self.reports.next() {
+                Ok(Some(report)) => return Some(report),
+                Ok(None) => {}
+                Err(_garbled) => return None,
+            }
+            let mut bytes = [0; 256];
+            let mut ready = self.socket.readable().await.ok()?;
+            match ready.try_io(|socket| socket.get_ref().read(&mut bytes)) {
+                Ok(Ok(0)) => return None,
+                Ok(Ok(length)) => self.reports.push(&bytes[..length]),
+                Ok(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
+                Ok(Err(_)) => return None,
+                Err(_would_block) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! The guard with real processes.
+
+use super::*;
+use crate::process::Containment;
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+fn strings<'a>(arguments: &[&'a str]) -> Vec<&'a OsStr> {
+    arguments.iter().copied().map(OsStr::new).collect()
+}
+
+fn spec<'a>(program: &'a str, arguments: &'a [&'a OsStr]) -> GuardedSpawn<'a> {
+    GuardedSpawn {
+        program: Path::new(program),
+        arguments,
+        environment: &[],
+        cwd: None,
+        containment: Containment::Auto,
+    }
+}
+
+async fn start_sh(script: &str) -> GuardedProcess {
+    let arguments = strings(&["sh", "-c", script]);
+    launch(&spec("/bin/sh", &arguments), StdinKind::Null).unwrap().started().await.unwrap()
+}
+
+async fn failure_of(spawn: &GuardedSpawn<'_>) -> (GuardStage, Errno) {
+    let failure = launch(spawn, StdinKind::Null).unwrap().started().await.unwrap_err();
+    (failure.stage, Errno::from_raw(failure.errno))
+}
+
+/// Both events of a run that ends by itself or is ended.
+async fn end(process: &mut GuardedProcess) -> (Exit, Toll) {
+    let exited = process.lifeline.next().await;
+    let GuardEvent::Exited(exit) = exited else { panic!("{exited:?}") };
+    process.lifeline.kill();
+    let gone = process.lifeline.next().await;
+    let GuardEvent::Gone(toll) = gone else { panic!("{gone:?}") };
+    (exit, toll)
+}
+
+/// Everything that the program, and whoever held its pipe, wrote.
+fn output(process: GuardedProcess) -> String {
+    let mut text = String::new();
+    File::from(process.stdout).read_to_string(&mut text).unwrap();
+    text
+}
+
+/// Reads lines until `count` pids came.
+fn read_pids(process: &GuardedProcess, count: usize) -> Vec<i32> {
+    let stdout = File::from(process.stdout.try_clone().unwrap());
+    BufReader::new(stdout).lines().take(count).map(|line| line.unwrap().trim().parse().unwrap()).collect()
+}
+
+fn parent_of(pid: i32) -> i32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let after_name = stat.rsplit_once(") ").unwrap().1;
+    after_name.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+fn is_alive(pid: i32) -> bool {
+    match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => !stat.rsplit_once(") ").unwrap().1.starts_with(['Z', 'X']),
+        Err(_) => false,
+    }
+}
+
+/// Waits for what happens in another process; the bound is for a machine under load.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(10), "not within 10 s: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn exit_code(code: i32) -> i32 {
+    code << 8
+}
+
+#[tokio::test]
+async fn reports_output_status_and_usage() {
+    let mut process = start_sh("echo hello; exit 3").await;
+    let (exit, toll) = end(&mut process).await;
+    assert_eq!(exit.status, exit_code(3));
+    assert!(exit.max_rss_bytes > 100_000, "{exit:?}");
+    assert_eq!((toll.strays_killed, toll.left), (0, 0));
+    assert_eq!(output(process), "hello\n");
+}
+
+#[tokio::test]
+async fn passes_arguments_environment_and_folder_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder_path = folder.path().canonicalize().unwrap();
+    let arguments = strings(&[
+        "sh",
+        "-c",
+        "printf '%s|' \"$0\" \"$@\" \"$A\"; pwd; env | sort | tr '\\n' ' '",
+        "x",
+        "",
+        "a b",
+        "ü",
+    ]);
+    let environment =
+        [(OsStr::new("A"), OsStr::new("b=c\nd")), (OsStr::new("PATH"), OsStr::new("/bin:/usr/bin"))];
+    let spawn =
+        GuardedSpawn { environment: &environment, cwd: Some(&folder_path), ..spec("/bin/sh", &arguments) };
+    let mut process = launch(&spawn, StdinKind::Null).unwrap().started().await.unwrap();
+    end(&mut process).await;
+    let text = output(process);
+    let (head, variables) = text.split_once("|/").unwrap();
+    assert_eq!(head, "x||a b|ü|b=c\nd");
+    assert!(variables.starts_with(folder_path.to_str().unwrap().trim_start_matches('/')), "{variables}");
+    assert!(!variables.contains("HOME="), "{variables}");
+}
+
+#[tokio::test]
+async fn a_request_larger_than_the_sockets_buffer_arrives_whole() {
+    let long = "x".repeat(100_000);
+    let mut arguments = strings(&["sh", "-c", "for a; do echo ${#a}; done", "sh"]);
+    arguments.extend(std::iter::repeat_n(OsStr::new(long.as_str()), 15));
+    let mut process = launch(&spec("/bin/sh", &arguments), StdinKind::Null).unwrap().started().await.unwrap();
+    end(&mut process).await;
+    assert_eq!(output(process), "100000\n".repeat(15));
+}
+
+#[tokio::test]
+async fn stdin_is_a_pipe_or_at_its_end() {
+    let arguments = strings(&["cat"]);
+    let mut process =
+        launch(&spec("/bin/cat", &arguments), StdinKind::Pipe).unwrap().started().await.unwrap();
+    File::from(process.stdin.take().unwrap()).write_all(b"through").unwrap();
+    end(&mut process).await;
+    assert_eq!(output(process), "through");
+    let mut process =
+        launch(&spec("/bin/cat", &arguments), StdinKind::Null).unwrap().started().await.unwrap();
+    end(&mut process).await;
+    assert_eq!(output(process), "");
+}
+
+#[tokio::test]
+async fn says_at_which_step_a_program_could_not_be_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain_file = folder.path().join("file");
+    fs::write(&plain_file, "").unwrap();
+    let missing_folder = folder.path().join("missing");
+    let arguments = strings(&["x"]);
+    let true_program = spec("/bin/true", &arguments);
+
+    assert_eq!(failure_of(&spec("/nowhere/x", &arguments)).await, (GuardStage::Exec, Errno::ENOENT));
+    assert_eq!(failure_of(&spec("/tmp", &arguments)).await, (GuardStage::Exec, Errno::EACCES));
+    let file = plain_file.to_str().unwrap();
+    assert_eq!(failure_of(&spec(file, &arguments)).await, (GuardStage::Exec, Errno::EACCES));
+    let spawn = GuardedSpawn { cwd: Some(&missing_folder), ..true_program };
+    assert_eq!(failure_of(&spawn).await, (GuardStage::Chdir, Errno::ENOENT));
+    let spawn = GuardedSpawn { cwd: Some(&plain_file), ..true_program };
+    assert_eq!(failure_of(&spawn).await, (GuardStage::Chdir, Errno::ENOTDIR));
+    let huge = "x".repeat(200_000);
+    let arguments = strings(&["true", &huge]);
+    assert_eq!(failure_of(&spec("/bin/true", &arguments)).await, (GuardStage::Exec, Errno::E2BIG));
+    let arguments = strings(&["a\0b"]);
+    let failure = launch(&spec("/bin/true", &arguments), StdinKind::Null).unwrap_err();
+    assert_eq!(failure.stage, GuardStage::Nul);
+}
+
+#[tokio::test]
+async fn a_script_that_names_no_interpreter_is_run_by_the_shell() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    fs::write(&script, "echo \"$0\" \"$1\"").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
+    let arguments = strings(&["script", "one"]);
+    let path = script.to_str().unwrap();
+    let mut process = launch(&spec(path, &arguments), StdinKind::Null).unwrap().started().await.unwrap();
+    end(&mut process).await;
+    assert_eq!(output(process), format!("{path} one\n"));
+}
+
+#[tokio::test]
+async fn the_program_begins_with_default_signals_no_mask_and_only_its_three_descriptors() {
+    // Open in this process without close-on-exec, as another addon's could be.
+    let leaked = File::open("/dev/null").unwrap();
+    nix::fcntl::fcntl(&leaked, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty())).unwrap();
+    let mut process = start_sh("exec cat /proc/self/status").await;
+    end(&mut process).await;
+    let text = output(process);
+    for field in ["SigBlk", "SigIgn", "SigCgt"] {
+        assert!(text.contains(&format!("{field}:\t0000000000000000\n")), "{text}");
+    }
+    let mut process =
+        start_sh("for i in 0 1 2 3 4 5 9 10 11; do [ -e /proc/$$/fd/$i ] && printf '%s ' $i; done; :").await;
+    end(&mut process).await;
+    assert_eq!(output(process), "0 1 2 ");
+    drop(leaked);
+}
+
+#[tokio::test]
+async fn the_guards_hold_none_of_the_hosts_descriptors_nor_the_programs_pipes() {
+    let leaked = File::open("/dev/zero").unwrap();
+    nix::fcntl::fcntl(&leaked, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty())).unwrap();
+    let process = start_sh("echo $PPID; exec sleep 60").await;
+    let inner = read_pids(&process, 1)[0];
+    let outer = process.lifeline.guard_pid() as i32;
+    assert_eq!(parent_of(inner), outer);
+    for guard in [outer, inner] {
+        let kinds = || -> Vec<String> {
+            let entries = fs::read_dir(format!("/proc/{guard}/fd")).unwrap();
+            let targets = entries.map(|entry| fs::read_link(entry.unwrap().path()).unwrap());
+            let mut kinds: Vec<String> = targets
+                .map(|target| target.to_str().unwrap().split(":[").next().unwrap().to_owned())
+                .collect();
+            kinds.sort();
+            kinds
+        };
+        until("the guard has let go of the pipes", || !kinds().iter().any(|kind| kind == "pipe"));
+        assert_eq!(kinds(), ["anon_inode", "anon_inode", "anon_inode", "socket"]);
+    }
+    drop(leaked);
+}
+
+#[tokio::test]
+async fn strays_are_killed_and_counted_when_the_program_ends() {
+    let mut process =
+        start_sh("sleep 60 & setsid sleep 60 & (setsid sleep 60 &) ; true & wait $!; echo $$").await;
+    let (exit, toll) = end(&mut process).await;
+    assert_eq!(exit.status, 0);
+    assert_eq!((toll.strays_killed, toll.left), (3, 0));
+    // Nobody holds the pipe: it ends.
+    assert_eq!(output(process).lines().count(), 1);
+}
+
+#[tokio::test]
+async fn strays_live_on_when_they_are_released() {
+    let arguments = strings(&["sh", "-c", "setsid sleep 60 & echo $!"]);
+    let spawn = spec("/bin/sh", &arguments);
+    let mut process = launch(&spawn, StdinKind::Null).unwrap().started().await.unwrap();
+    let stray = read_pids(&process, 1)[0];
+    let exited = process.lifeline.next().await;
+    assert!(matches!(exited, GuardEvent::Exited(_)), "{exited:?}");
+    process.lifeline.release();
+    let gone = process.lifeline.next().await;
+    let GuardEvent::Gone(toll) = gone else { panic!("{gone:?}") };
+    assert_eq!(toll.strays_killed, 0);
+    assert!(is_alive(stray));
+    kill(Pid::from_raw(stray), Signal::SIGKILL).unwrap();
+}
+
+#[tokio::test]
+async fn strays_die_when_the_run_is_stopped() {
+    let arguments = strings(&["sh", "-c", "setsid sh -c 'echo $$; exec sleep 60' & exec sleep 60"]);
+    let spawn = spec("/bin/sh", &arguments);
+    let mut process = launch(&spawn, StdinKind::Null).unwrap().started().await.unwrap();
+    let stray = read_pids(&process, 1)[0];
+    process.lifeline.terminate();
+    let (exit, toll) = end(&mut process).await;
+    assert_eq!((exit.status, toll.strays_killed), (Signal::SIGTERM as i32, 1));
+    assert!(!is_alive(stray));
+}
+
+#[tokio::test]
+async fn terminate_reaches_the_group_and_leaves_time() {
+    let mut process = start_sh("trap 'echo bye; exit 7' TERM; echo $$; while :; do sleep 0.01; done").await;
+    read_pids(&process, 1);
+    process.lifeline.terminate();
+    let (exit, _) = end(&mut process).await;
+    assert_eq!(exit.status, exit_code(7));
+}
+
+#[tokio::test]
+async fn kill_ends_the_whole_tree_at_once() {
+    let mut process =
+        start_sh("trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$; sleep 60' & echo $$; sleep 60").await;
+    let pids = read_pids(&process, 2);
+    let began = Instant::now();
+    process.lifeline.kill();
+    let (exit, toll) = end(&mut process).await;
+    assert_eq!(exit.status, Signal::SIGKILL as i32);
+    assert_eq!(toll.left, 0);
+    assert!(toll.strays_killed >= 2, "{toll:?}");
+    assert!(pids.iter().all(|pid| !is_alive(*pid)));
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    // Once more is the same.
+    process.lifeline.kill();
+    assert_eq!(process.lifeline.next().await, GuardEvent::Gone(toll));
+}
+
+#[tokio::test]
+async fn a_dropped_run_dies_and_leaves_no_zombie() {
+    let process = start_sh("setsid sleep 60 & echo $!; exec sleep 60").await;
+    let stray = read_pids(&process, 1)[0];
+    let (program, outer) = (process.pid as i32, process.lifeline.guard_pid() as i32);
+    drop(process);
+    until("the tree is gone", || !is_alive(stray) && !is_alive(program));
+    // The wait for the guard happens in a task of this runtime.
+    for _ in 0..1000 {
+        if !Path::new(&format!("/proc/{outer}")).exists() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("the outer guard is still a child");
+}
+
+#[tokio::test]
+async fn a_guard_dropped_outside_any_runtime_is_reaped_by_a_later_run() {
+    let process = start_sh("exec sleep 60").await;
+    let outer = process.lifeline.guard_pid() as i32;
+    let GuardedProcess { lifeline, .. } = process;
+    std::thread::spawn(move || drop(lifeline)).join().unwrap();
+    until("the guard has ended", || !is_alive(outer));
+    let mut process = start_sh("true").await;
+    end(&mut process).await;
+    assert!(!Path::new(&format!("/proc/{outer}")).exists());
+}
+
+async fn lost_when(kills: impl FnOnce(i32, i32)) {
+    let mut process = start_sh("setsid sleep 60 & echo $!; echo $PPID; exec sleep 60").await;
+    let pids = read_pids(&process, 2);
+    let (stray, inner) = (pids[0], pids[1]);
+    let program = process.pid as i32;
+    kills(process.lifeline.guard_pid() as i32, inner);
+    let began = Instant::now();
+    let mut event = process.lifeline.next().await;
+    if matches!(event, GuardEvent::Exited(_)) {
+        event = process.lifeline.next().await;
+    }
+    assert_eq!(event, GuardEvent::Lost);
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert!(!is_alive(stray) && !is_alive(program));
+}
+
+#[tokio::test]
+async fn a_run_whose_inner_guard_is_killed_is_lost_and_gone() {
+    lost_when(|_, inner| kill(Pid::from_raw(inner), Signal::SIGKILL).unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_run_whose_outer_guard_is_killed_is_lost_and_gone() {
+    lost_when(|outer, _| kill(Pid::from_raw(outer), Signal::SIGKILL).unwrap()).await;
+}
+
+#[tokio::test]
+async fn signals_that_ask_a_guard_to_end_or_stop_do_nothing() {
+    let mut process = start_sh("echo $PPID; read line < /dev/zero; sleep 0.2; exit 9").await;
+    let inner = read_pids(&process, 1)[0];
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGTSTP, Signal::SIGSTOP] {
+        kill(Pid::from_raw(inner), signal).unwrap();
+    }
+    process.lifeline.kill();
+    let (_, toll) = end(&mut process).await;
+    assert_eq!(toll.left, 0);
+}

@@ -1,0 +1,169 @@
+//! The launcher under guard (Linux): see `process/guard`.
+
+use super::super::command::{ResolvedCommand, spawn_error};
+use super::super::guard::{
+    GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Lifeline, StdinKind, launch as start,
+};
+use super::super::kill_tree::{SweepRequest, sweep};
+use super::super::spec::{Containment, Input, ProcessSpec, Strays, Usage};
+use super::{ExitStatus, Launched, Tree, TreeEvent, watch_pipes};
+use crate::error::{Error, ErrorCode, Result};
+use std::ffi::OsStr;
+use std::time::Instant;
+use tokio::task::JoinHandle;
+
+/// What became of the attempt.
+pub(super) enum Attempt {
+    Launched(Launched),
+    /// No guard can be executed on this system: the command comes back for the group launcher.
+    Unavailable(ResolvedCommand),
+}
+
+pub(super) async fn launch(command: ResolvedCommand, spec: &ProcessSpec) -> Result<Attempt> {
+    let stdin = if matches!(spec.input, Input::Null) { StdinKind::Null } else { StdinKind::Pipe };
+    let containment = spec.containment;
+    let attempt = tokio::task::spawn_blocking(move || {
+        let spawned = Instant::now();
+        let started = start_guard(&command, containment, stdin);
+        (command, spawned, started)
+    });
+    let Ok((command, spawned, launched)) = attempt.await else {
+        return Err(Error::new(ErrorCode::ProcessSpawnFailed, "the addon's threads are shutting down"));
+    };
+    let started = match launched {
+        Ok(launch) => launch.started().await,
+        Err(failure) => Err(failure),
+    };
+    let process = match started {
+        Ok(process) => process,
+        Err(GuardFailure { stage: GuardStage::Unavailable, .. }) if containment == Containment::Auto => {
+            return Ok(Attempt::Unavailable(command));
+        }
+        Err(failure) => return Err(failure_error(&command, containment, failure)),
+    };
+    let (stdin, stdout, stderr) = watch_pipes(process.stdin, process.stdout, process.stderr)?;
+    let tree =
+        GuardedTree { lifeline: process.lifeline, mark: command.mark, end: None, lost: None, over: false };
+    Ok(Attempt::Launched(Launched {
+        pid: process.pid,
+        spawned,
+        level: process.level,
+        stdin,
+        stdout,
+        stderr,
+        tree: Tree::Guarded(Box::new(tree)),
+    }))
+}
+
+fn start_guard(
+    command: &ResolvedCommand,
+    containment: Containment,
+    stdin: StdinKind,
+) -> std::result::Result<Launch, GuardFailure> {
+    let arguments: Vec<&OsStr> = command.argv.iter().map(|argument| argument.as_os_str()).collect();
+    let environment: Vec<(&OsStr, &OsStr)> =
+        command.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect();
+    let spawn = GuardedSpawn {
+        program: &command.program,
+        arguments: &arguments,
+        environment: &environment,
+        cwd: command.cwd.as_deref(),
+        containment,
+    };
+    start(&spawn, stdin)
+}
+
+fn failure_error(command: &ResolvedCommand, containment: Containment, failure: GuardFailure) -> Error {
+    let reason = std::io::Error::from_raw_os_error(failure.errno);
+    let syscall = match failure.stage {
+        GuardStage::Exec => "execve",
+        GuardStage::Chdir => "chdir",
+        GuardStage::Fork => "fork",
+        GuardStage::Spawn | GuardStage::Request | GuardStage::Supervise => "posix_spawn",
+        GuardStage::Nul => {
+            return Error::invalid_option("args", "contains a NUL character, which no program can be given");
+        }
+        GuardStage::Lost => {
+            return Error::new(
+                ErrorCode::ProcessLost,
+                "the guard was killed while it started the program: nothing runs",
+            );
+        }
+        GuardStage::Namespace | GuardStage::Cgroup | GuardStage::Unavailable => {
+            let wanted = if containment == Containment::Strict { "strict" } else { "auto" };
+            let message = match failure.stage {
+                GuardStage::Namespace => format!(
+                    "a PID namespace can't be had on this machine ({reason}): leave out `containment: \"strict\"`, or allow user namespaces"
+                ),
+                GuardStage::Cgroup => format!("the run's cgroup could not be joined: {reason}"),
+                _ => format!("no guard can be executed on this machine: {reason}"),
+            };
+            return Error::new(ErrorCode::ContainmentUnavailable, message)
+                .with("containment", wanted)
+                .with("errno", failure.errno);
+        }
+    };
+    spawn_error(command, failure.errno, syscall)
+}
+
+/// A run's two guards.
+pub struct GuardedTree {
+    lifeline: Lifeline,
+    mark: String,
+    end: Option<(ExitStatus, Usage)>,
+    /// The last sweep of a lost run.
+    lost: Option<JoinHandle<u32>>,
+    over: bool,
+}
+
+impl GuardedTree {
+    /// The outer guard: everything of the run is below it.
+    pub(super) fn root(&self) -> i32 {
+        self.lifeline.guard_pid() as i32
+    }
+
+    pub(super) async fn next(&mut self) -> TreeEvent {
+        if self.over {
+            return std::future::pending().await;
+        }
+        match self.lifeline.next().await {
+            GuardEvent::Exited(exit) => {
+                let usage = Usage {
+                    user_ms: exit.user.as_secs_f64() * 1e3,
+                    system_ms: exit.system.as_secs_f64() * 1e3,
+                    max_rss_bytes: exit.max_rss_bytes,
+                };
+                self.end = Some((ExitStatus::from_wait_status(exit.status), usage));
+                TreeEvent::Exited
+            }
+            GuardEvent::Gone(toll) => {
+                self.over = true;
+                let (status, usage) = self.end.unwrap_or_default();
+                TreeEvent::Gone { status, usage, strays_killed: toll.strays_killed }
+            }
+            GuardEvent::Lost => {
+                // The other guard has killed the tree. If both were killed, marks are all that is left to find it by.
+                let request = SweepRequest { leader: 0, mark: self.mark.clone(), known: Vec::new() };
+                let swept = self.lost.get_or_insert_with(|| tokio::spawn(sweep(request)));
+                let strays_killed = swept.await.unwrap_or(0);
+                self.over = true;
+                TreeEvent::Lost { strays_killed }
+            }
+        }
+    }
+
+    pub(super) fn terminate(&mut self) {
+        self.lifeline.terminate();
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.lifeline.kill();
+    }
+
+    pub(super) fn finish(&mut self, strays: Strays) {
+        match strays {
+            Strays::Kill => self.lifeline.kill(),
+            Strays::Keep => self.lifeline.release(),
+        }
+    }
+}

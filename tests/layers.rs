@@ -1,0 +1,233 @@
+//! The law of imports (ARCHITECTURE.md): every module may only use what lies below it, each outside crate has one home.
+//!
+//! Imports are read from the sources' text: `crate::` paths, `use` of outside crates, and paths that begin with a crate's name.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Top-level modules that each one may name, itself aside.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("error", &[]),
+    ("redaction", &[]),
+    ("retry", &["error"]),
+    ("process", &["error", "redaction", "retry"]),
+    ("jsonrpc", &["error", "redaction", "retry"]),
+    ("http", &["error", "redaction", "retry"]),
+    ("watch", &["error", "redaction", "retry"]),
+    ("model", &["error", "redaction", "retry", "http"]),
+    ("harness", &["error", "redaction", "retry", "process", "jsonrpc", "http", "watch", "model"]),
+    ("copilot", &["error", "redaction", "retry", "process", "jsonrpc", "http", "watch"]),
+    (
+        "runtime",
+        &[
+            "error",
+            "redaction",
+            "retry",
+            "process",
+            "jsonrpc",
+            "http",
+            "watch",
+            "model",
+            "harness",
+            "copilot",
+        ],
+    ),
+    (
+        "binding",
+        &[
+            "error",
+            "redaction",
+            "retry",
+            "process",
+            "jsonrpc",
+            "http",
+            "watch",
+            "model",
+            "harness",
+            "copilot",
+            "runtime",
+        ],
+    ),
+];
+
+/// Where an outside crate is at home. A crate that is not listed here has no home yet: list it.
+const HOMES: &[(&str, &[&str])] = &[
+    ("serde", &["*"]),
+    ("serde_json", &["*"]),
+    ("tokio", &["process", "jsonrpc", "http", "watch", "model", "harness", "copilot", "runtime"]),
+    ("bytes", &["process", "jsonrpc", "http", "harness", "copilot", "runtime", "model", "binding"]),
+    ("futures_util", &["process", "jsonrpc", "http", "watch", "model", "harness", "copilot", "runtime"]),
+    ("getrandom", &["process", "http", "model", "harness", "copilot", "runtime"]),
+    ("memchr", &["process", "jsonrpc", "http", "harness", "copilot", "redaction"]),
+    ("nix", &["process"]),
+    ("napi", &["binding"]),
+    ("napi_derive", &["binding"]),
+    ("reqwest", &["http"]),
+    ("rustls", &["http"]),
+    ("httpdate", &["retry", "http", "model"]),
+    ("jsonschema", &["model"]),
+    ("base64", &["http", "runtime"]),
+    ("sha2", &["runtime"]),
+    ("tokio_tungstenite", &["runtime"]),
+    ("zip", &["runtime"]),
+    ("ignore", &["watch"]),
+    ("inotify", &["watch"]),
+    ("httparse", &["runtime"]),
+];
+
+/// Values are pure, and so is every file that says PURE in its first line.
+const PURE_NEVER: &[&str] = &["tokio", "reqwest", "napi", "inotify"];
+
+struct Source {
+    path: PathBuf,
+    module: String,
+    /// Without comments and tests.
+    code: String,
+    pure: bool,
+}
+
+fn sources() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    let mut open = vec![root.clone()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry")) {
+            let path = entry.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") && !is_test_file(&path) {
+                let relative = path.strip_prefix(&root).expect("below src").to_path_buf();
+                let first =
+                    relative.components().next().expect("a name").as_os_str().to_string_lossy().into_owned();
+                let text = fs::read_to_string(&path).expect("a source");
+                found.push(Source {
+                    module: first.trim_end_matches(".rs").to_owned(),
+                    pure: text.lines().next().is_some_and(|line| line.contains("PURE")),
+                    code: strip(&text),
+                    path: relative,
+                });
+            }
+        }
+    }
+    assert!(found.len() > 20, "the sources were not found");
+    found
+}
+
+fn is_test_file(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs")
+}
+
+/// Code alone: comments go, and everything from the test module on.
+fn strip(text: &str) -> String {
+    let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or(text);
+    code.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
+}
+
+/// The names that stand right before `::` where `start` says that a path begins.
+fn first_names(code: &str, prefix: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for (at, _) in code.match_indices(prefix) {
+        let before = code[..at].chars().next_back();
+        if prefix.starts_with("crate")
+            && before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_')
+        {
+            continue;
+        }
+        let rest = &code[at + prefix.len()..];
+        if let Some(group) = rest.strip_prefix('{') {
+            let mut depth = 0;
+            let end = group.find(|letter| {
+                depth += i32::from(letter == '{') - i32::from(letter == '}');
+                depth < 0
+            });
+            let mut depth = 0;
+            let inside: String = group[..end.unwrap_or(group.len())]
+                .chars()
+                .filter(|letter| {
+                    depth += i32::from(*letter == '{') - i32::from(*letter == '}');
+                    depth == 0
+                })
+                .collect();
+            names.extend(inside.split(',').map(|part| name_of(part.trim())));
+        } else {
+            names.insert(name_of(rest));
+        }
+    }
+    names.remove("");
+    names
+}
+
+fn name_of(path: &str) -> String {
+    path.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect()
+}
+
+#[test]
+fn imports_point_one_way() {
+    let mut faults = Vec::new();
+    for source in sources().iter().filter(|source| source.module != "lib") {
+        let Some((_, allowed)) = MAY_USE.iter().find(|(module, _)| *module == source.module) else {
+            faults.push(format!("{}: the module has no row in MAY_USE", source.path.display()));
+            continue;
+        };
+        for name in first_names(&source.code, "crate::") {
+            let is_module = MAY_USE.iter().any(|(module, _)| *module == name);
+            if is_module && name != source.module && !allowed.contains(&name.as_str()) {
+                faults.push(format!("{} uses {name}", source.path.display()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn every_outside_crate_stays_at_home() {
+    let manifest =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).expect("a manifest");
+    let dependencies = manifest
+        .lines()
+        .skip_while(|line| *line != "[dependencies]")
+        .take_while(|line| *line != "[dev-dependencies]")
+        .filter_map(|line| line.split_once(" = "))
+        .map(|(name, _)| name.trim().replace('-', "_"));
+    let mut faults = Vec::new();
+    let sources = sources();
+    for dependency in dependencies {
+        let Some((_, homes)) = HOMES.iter().find(|(name, _)| *name == dependency) else {
+            faults.push(format!("{dependency} has no home in HOMES"));
+            continue;
+        };
+        for source in &sources {
+            let named = source.code.match_indices(&format!("{dependency}::")).any(|(at, _)| {
+                let before = source.code[..at].chars().next_back();
+                !before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_' || letter == ':')
+            });
+            if named && !homes.contains(&"*") && !homes.contains(&source.module.as_str()) {
+                faults.push(format!("{} names {dependency}", source.path.display()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn pure_files_wait_for_nothing() {
+    let mut faults = Vec::new();
+    for source in sources() {
+        let value = ["error", "redaction", "retry"].contains(&source.module.as_str());
+        for name in PURE_NEVER.iter().filter(|_| source.pure || value) {
+            if source.code.contains(&format!("{name}::")) {
+                faults.push(format!("{} is pure and names {name}", source.path.display()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn the_reader_of_imports_reads_them() {
+    let code = "use crate::{error::Error, process::{Spec, Stream}, retry};\nlet x = crate::http::get();";
+    let names: Vec<String> = first_names(code, "crate::").into_iter().collect();
+    assert_eq!(names, ["error", "http", "process", "retry"]);
+    assert!(!strip("a // crate::x\n#[cfg(test)]\nmod tests { crate::y }").contains("crate"));
+}

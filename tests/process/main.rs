@@ -1,0 +1,54 @@
+//! Runs with real processes: one file per behaviour.
+
+mod containment;
+mod end;
+mod input;
+mod output;
+mod start;
+mod stop;
+
+use sheepdog::process::{Outcome, ProcessSpec, RunResult, spawn};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A shell script as a run.
+fn shell(script: &str) -> ProcessSpec {
+    ProcessSpec::new("sh", ["-c", script])
+}
+
+async fn outcome_of(spec: ProcessSpec) -> Arc<Outcome> {
+    spawn(spec).outcome().await
+}
+
+async fn result_of(spec: ProcessSpec) -> RunResult {
+    let outcome = outcome_of(spec).await;
+    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+    outcome.result.clone().expect("a result")
+}
+
+/// The code of a run that failed, and its partial result.
+async fn failure_of(spec: ProcessSpec) -> (&'static str, Option<RunResult>) {
+    let outcome = outcome_of(spec).await;
+    (outcome.error.as_ref().expect("an error").code().as_str(), outcome.result.clone())
+}
+
+/// A zombie is dead.
+fn is_alive(pid: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit_once(") ").expect("a stat line").1.starts_with(['Z', 'X']))
+}
+
+fn pids_in(text: &str) -> Vec<i32> {
+    text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+fn assert_all_dead(pids: &[i32]) {
+    assert!(!pids.is_empty(), "no pids were printed");
+    for pid in pids {
+        assert!(!is_alive(*pid), "{pid} is alive");
+    }
+}
+
+fn assert_within(begun: Instant, limit: Duration) {
+    assert!(begun.elapsed() < limit, "took {:?}", begun.elapsed());
+}

@@ -1,0 +1,90 @@
+use super::{assert_within, result_of, shell};
+use sheepdog::process::{Stream, spawn};
+use std::time::{Duration, Instant};
+
+#[tokio::test]
+async fn six_hundred_megabytes_cost_no_more_memory_than_is_kept() {
+    let mut spec = shell("echo first; head -c 600000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo last");
+    spec.max_output_bytes = 1 << 20;
+    let result = result_of(spec).await;
+    assert!(result.truncated);
+    assert!(result.stdout_bytes > 600_000_000, "{}", result.stdout_bytes);
+    assert!(result.stdout.starts_with("first\nxxx") && result.stdout.ends_with("last\n"));
+    assert!(result.stdout.len() <= (1 << 20) + 64);
+    let marker = result.stdout.lines().find(|line| line.starts_with("[... ")).expect("a marker");
+    let left_out: u64 = marker.split(' ').nth(1).expect("a number").parse().expect("a number");
+    assert_eq!(left_out + result.stdout.len() as u64 - marker.len() as u64 - 1, result.stdout_bytes);
+}
+
+#[tokio::test]
+async fn both_streams_are_read_however_one_of_them_floods() {
+    let script = "(head -c 50000000 /dev/zero >&2) & head -c 50000000 /dev/zero; wait";
+    let result = result_of(shell(script)).await;
+    assert_eq!((result.stdout_bytes, result.stderr_bytes), (50_000_000, 50_000_000));
+}
+
+#[tokio::test]
+async fn a_chunk_reader_gets_what_was_kept_and_then_the_rest() {
+    let process = spawn(shell("echo early; read x < /dev/null; sleep 0.2; echo late"));
+    process.started().await.expect("started");
+    // Wait until the first line was read and kept, without a reader.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let mut chunks = process.chunks();
+    let mut text = Vec::new();
+    while let Some((stream, bytes)) = chunks.next().await {
+        assert_eq!(stream, Stream::Stdout);
+        text.extend_from_slice(&bytes);
+    }
+    assert_eq!(text, b"early\nlate\n");
+}
+
+#[tokio::test]
+async fn a_chunk_reader_that_comes_after_the_end_gets_what_was_kept() {
+    let process = spawn(shell("echo kept"));
+    process.outcome().await;
+    let mut chunks = process.chunks();
+    let (_, bytes) = chunks.next().await.expect("the kept text");
+    assert_eq!(&bytes[..], b"kept\n");
+    assert!(chunks.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_slow_reader_slows_the_program_and_rests_the_idle_clock() {
+    let mut spec = shell("head -c 3000000 /dev/zero; echo done >&2");
+    spec.idle_timeout = Some(Duration::from_millis(300));
+    let process = spawn(spec);
+    let mut chunks = process.chunks();
+    chunks.next().await.expect("a chunk");
+    // Much longer than the idle limit: nothing can be read meanwhile, so silence is not the program's.
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    let mut total = 0;
+    let mut ended = false;
+    while let Some((stream, bytes)) = chunks.next().await {
+        match stream {
+            Stream::Stdout => total += bytes.len(),
+            Stream::Stderr => ended = bytes == "done\n",
+        }
+    }
+    assert!(total > 2_000_000 && ended);
+    let outcome = process.outcome().await;
+    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+}
+
+#[tokio::test]
+async fn a_reader_that_stops_reading_does_not_keep_the_run_from_ending() {
+    let process = spawn(shell("head -c 100000 /dev/zero"));
+    let _chunks = process.chunks();
+    let begun = Instant::now();
+    let outcome = process.outcome().await;
+    assert_eq!(outcome.result.as_ref().expect("a result").stdout_bytes, 100_000);
+    assert_within(begun, Duration::from_secs(10));
+}
+
+#[tokio::test]
+async fn a_dropped_reader_lets_the_program_print_on() {
+    let process = spawn(shell("head -c 20000000 /dev/zero"));
+    let mut chunks = process.chunks();
+    chunks.next().await.expect("a chunk");
+    drop(chunks);
+    assert_eq!(process.outcome().await.result.as_ref().expect("a result").stdout_bytes, 20_000_000);
+}
