@@ -39,8 +39,10 @@ enum End {
     Closed,
     /// It broke, or the client was not heard of for too long.
     Broken,
-    /// All is said, or another socket took over.
+    /// All is said.
     Said,
+    /// Another socket took over, or should.
+    Moved,
     /// The client sent more than we take.
     TooLong,
     ServerClosing,
@@ -294,6 +296,7 @@ async fn write(
                     let _ = sink.flush().await;
                     return End::Said;
                 }
+                Outgoing::Moved => return End::Moved,
             };
             if fed.is_err() {
                 return End::Broken;
@@ -324,6 +327,7 @@ async fn say_goodbye(socket: &mut Socket, end: End) {
         End::Broken => return,
         End::Closed => None,
         End::Said => Some((CloseCode::Normal, "")),
+        End::Moved => Some((CloseCode::Restart, "go on with another socket")),
         End::TooLong => Some((CloseCode::Size, "a message is longer than 16 MiB")),
         End::ServerClosing => Some((CloseCode::Away, "the server is closing")),
     };

@@ -1,6 +1,9 @@
 //! The runtime: agents and commands in a sandbox, behind a WebSocket, and the client of it.
 
 pub mod artifact;
+pub mod client;
+pub mod client_request;
+pub mod client_socket;
 pub mod command;
 pub mod connection;
 pub mod download;

@@ -35,8 +35,10 @@ pub enum Outgoing {
     Frame(Utf8Bytes),
     /// We have read the peer's frames up to this one.
     Acknowledge(u64),
-    /// Another socket has taken over, or all is said.
+    /// All is said.
     Ended,
+    /// Another socket has taken over.
+    Moved,
 }
 
 #[derive(Debug, Default)]
@@ -240,7 +242,7 @@ impl Outbox {
         if state.socket != socket {
             // The wake-up may have been the new writer's.
             self.work.notify_one();
-            return Some(Outgoing::Ended);
+            return Some(Outgoing::Moved);
         }
         if let Some(received) = state.acknowledge.take() {
             return Some(Outgoing::Acknowledge(received));

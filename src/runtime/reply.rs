@@ -88,6 +88,11 @@ impl Reply {
         self.0.is_empty()
     }
 
+    /// What a client says: it fits because people write it.
+    pub fn of_client(message: &Value) -> Reply {
+        Reply(message.to_string())
+    }
+
     pub fn hello(
         capabilities: &[&str],
         session_id: &str,

@@ -112,6 +112,8 @@ pub struct Session {
     outbox: Arc<Outbox>,
     inbound: Sequence<Result<ClientMessage, Malformed>>,
     presence: Presence,
+    /// A socket said hello before.
+    greeted: bool,
     secrets: SessionSecrets,
     running: Option<Running>,
     requests_begun: u64,
@@ -151,6 +153,7 @@ impl Session {
             outbox,
             inbound: Sequence::default(),
             presence: Presence::Away(now),
+            greeted: false,
             secrets: SessionSecrets::default(),
             running: None,
             requests_begun: 0,
@@ -230,7 +233,9 @@ impl Session {
             self.presence = Presence::Connected(socket);
         }
         let id = self.id.clone().unwrap_or_default();
-        let hello = self.shared.hello(&id, socket.is_some(), self.inbound.received());
+        let resumed = socket.is_some() && self.greeted;
+        self.greeted = true;
+        let hello = self.shared.hello(&id, resumed, self.inbound.received());
         // The connection ended before it began: it says so with its next event.
         let _ = reply.send(Attached { socket, hello });
     }

@@ -98,7 +98,7 @@ pub fn knock(head: &[u8], policy: &DoorPolicy, full: bool) -> Door {
     }
     let accept = derive_accept_key(key.as_bytes());
     let response = format!(
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\nX-Sheepdog-Runtime: 1\r\n\r\n"
     );
     Door::Accept { response, head_bytes }
 }

@@ -1,9 +1,6 @@
 //! Requests and their terminals, over real sockets.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
-mod runtime_support;
-
-use runtime_support::{Peer, invocation, is_terminal, server, server_with};
+use super::support::{Peer, invocation, is_terminal, server, server_with};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio_tungstenite::tungstenite::Message;
@@ -66,7 +63,10 @@ async fn the_order_of_an_invocation_is_kept() {
     peer.send(message.clone()).await;
     let messages = peer.until_terminal().await;
     let said: Vec<&str> = messages.iter().map(|message| message["message_type"].as_str().unwrap()).collect();
-    assert_eq!(said, ["command_output_message", "assistant_message", "command_output_message", "error_message"]);
+    assert_eq!(
+        said,
+        ["command_output_message", "assistant_message", "command_output_message", "error_message"]
+    );
     assert_eq!(messages[3]["error"], "post-agent command failed with exit code: 3");
     message["pre_agent_invocation_commands"] = json!([{"command": "exit 7"}]);
     peer.send(message.clone()).await;
@@ -83,7 +83,16 @@ async fn the_order_of_an_invocation_is_kept() {
 async fn rule_1_nothing_that_a_peer_sends_ends_the_session() {
     let server = server().await;
     let mut peer = Peer::connect(&server).await;
-    for junk in ["{broken", "null", "[1]", "42", "\"text\"", "{}", "{\"message_type\":\"unknown\"}", "{\"message_type\":5}"] {
+    for junk in [
+        "{broken",
+        "null",
+        "[1]",
+        "42",
+        "\"text\"",
+        "{}",
+        "{\"message_type\":\"unknown\"}",
+        "{\"message_type\":5}",
+    ] {
         peer.send_raw(Message::text(junk)).await;
     }
     peer.send_raw(Message::binary(vec![0xff, 0xfe])).await;
@@ -211,16 +220,25 @@ async fn rule_10_cancel_and_disconnect_kill_the_whole_tree() {
         let mut peer = Peer::connect(&server).await;
         peer.send(commands(&[&command])).await;
         peer.next_of("command_output_message").await;
+        let (opened, is_open) = tokio::sync::oneshot::channel();
         let reader = {
             let fifo = fifo.clone();
-            tokio::task::spawn_blocking(move || std::fs::read(fifo).unwrap())
+            tokio::task::spawn_blocking(move || {
+                let mut pipe = std::fs::File::open(fifo).unwrap();
+                opened.send(()).unwrap();
+                std::io::Read::read_to_end(&mut pipe, &mut Vec::new()).unwrap()
+            })
         };
+        is_open.await.unwrap();
         match how {
             "cancel" => peer.send(json!({"message_type": "cancel_message"})).await,
             "end" => peer.send(json!({"message_type": "end_session_message"})).await,
             _ => drop(peer),
         }
-        tokio::time::timeout(Duration::from_secs(10), reader).await.unwrap_or_else(|_| panic!("{how}")).unwrap();
+        tokio::time::timeout(Duration::from_secs(10), reader)
+            .await
+            .unwrap_or_else(|_| panic!("{how}"))
+            .unwrap();
     }
 }
 
@@ -251,8 +269,7 @@ async fn rule_11_secrets_are_taken_out_of_all_that_is_said() {
     let mut message = invocation("say hunter2 and command_output_message");
     message["secrets_to_redact"] = json!(["hunter2", "result_message", "hunter2-longer"]);
     message["agent_env"] = json!({"API_TOKEN": "from-the-name"});
-    message["pre_agent_invocation_commands"] =
-        json!([{"command": "printf hunt; sleep 0.1; echo er2-longer $API_KEY", "env": {"API_KEY": "also-by-name"}}]);
+    message["pre_agent_invocation_commands"] = json!([{"command": "printf hunt; sleep 0.1; echo er2-longer $API_KEY", "env": {"API_KEY": "also-by-name"}}]);
     peer.send(message).await;
     let messages = peer.until_terminal().await;
     assert_eq!(output(&messages, "stdout"), "[REDACTED] [REDACTED]\n");

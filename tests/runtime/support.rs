@@ -1,7 +1,5 @@
 //! What the tests of the runtime share: a handler that does what its prompt says, a peer that says what it is told, and a
 //! sink for uploads.
-#![allow(dead_code, reason = "each test file uses its part")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Map, Value, json};
@@ -29,7 +27,8 @@ impl AgentHandler for Puppet {
             let (verb, rest) = prompt.split_once(' ').unwrap_or((&prompt, ""));
             let mut metadata = Map::new();
             metadata.insert("model".into(), invocation.model.clone().into());
-            let text = |text: String| Ok(AgentAnswer { data: AgentData::Text(text), metadata: metadata.clone() });
+            let text =
+                |text: String| Ok(AgentAnswer { data: AgentData::Text(text), metadata: metadata.clone() });
             match verb {
                 "say" => {
                     sender.assistant(vec![rest.to_owned()]).await;
@@ -108,7 +107,8 @@ impl Peer {
     /// The next message; `None` when the server closed.
     pub async fn next(&mut self) -> Option<Value> {
         loop {
-            let message = tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("a message or the end");
+            let message =
+                tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("a message or the end");
             match message {
                 Some(Ok(Message::Text(text))) => {
                     assert!(text.len() < 1 << 20, "a frame of {} bytes", text.len());
@@ -134,7 +134,8 @@ impl Peer {
     pub async fn until_terminal(&mut self) -> Vec<Value> {
         let mut messages = Vec::new();
         loop {
-            messages.push(self.next().await.unwrap_or_else(|| panic!("closed before a terminal: {messages:?}")));
+            messages
+                .push(self.next().await.unwrap_or_else(|| panic!("closed before a terminal: {messages:?}")));
             if is_terminal(messages.last().unwrap()) {
                 return messages;
             }
@@ -150,7 +151,8 @@ impl Peer {
     }
 
     pub async fn run(&mut self, command: &str) -> Value {
-        self.send(json!({"message_type": "command_execution_message", "commands": [{"command": command}]})).await;
+        self.send(json!({"message_type": "command_execution_message", "commands": [{"command": command}]}))
+            .await;
         self.terminal().await
     }
 
@@ -204,7 +206,12 @@ impl Sink {
 
     pub fn bodies(&self, path: &str) -> Vec<Vec<u8>> {
         let received = self.received.lock().unwrap();
-        received.get(&format!("/{path}")).into_iter().flatten().map(|received| received.body.clone()).collect()
+        received
+            .get(&format!("/{path}"))
+            .into_iter()
+            .flatten()
+            .map(|received| received.body.clone())
+            .collect()
     }
 
     /// Most requests that were open at a time.
