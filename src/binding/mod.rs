@@ -8,3 +8,4 @@ pub mod delivery;
 pub mod error;
 pub mod process;
 pub mod promise;
+pub mod runtime;

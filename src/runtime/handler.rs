@@ -35,6 +35,11 @@ impl CancelSignal {
         *self.0.borrow()
     }
 
+    /// Resolves with true when the request is to stop, with false when it is over without.
+    pub async fn stopped(mut self) -> bool {
+        self.0.wait_for(Option::is_some).await.is_ok()
+    }
+
     /// Resolves when the request is to stop; never, when it ended without.
     pub async fn cancelled(&mut self) -> CancelReason {
         loop {
@@ -103,6 +108,11 @@ pub struct AgentSender {
 }
 
 impl AgentSender {
+    /// A text without the session's secrets.
+    pub fn redact(&self, text: &str) -> String {
+        self.redactor.redact(text)
+    }
+
     /// Sends text to the client; waits while the client is behind. After the request's outcome it does nothing.
     pub async fn assistant(&self, text_blocks: Vec<String>) {
         let blocks: Vec<String> = text_blocks.iter().map(|block| self.redactor.redact(block)).collect();
