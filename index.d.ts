@@ -30,6 +30,128 @@ declare function toError(fault: Fault$1, result?: unknown): SheepdogError
 /** The value of a native promise, or its error thrown. */
 declare function settle<T>(promise: Promise<Settled<T>>): Promise<T>
 
+/** A message in the shape of OpenAI's chat completions. */
+interface ChatMessage {
+  role: 'system' | 'developer' | 'user' | 'assistant' | 'tool' | (string & {})
+  content?: string | null | readonly Record<string, unknown>[]
+  name?: string
+  tool_calls?: readonly Record<string, unknown>[]
+  tool_call_id?: string
+  [field: string]: unknown
+}
+/** A tool in the shape of OpenAI's chat completions. */
+interface ChatTool {
+  type: 'function' | (string & {})
+  function?: {
+    name: string
+    description?: string
+    parameters?: object
+    strict?: boolean | null
+  }
+  [field: string]: unknown
+}
+/** How often, and how long between. */
+interface RetryOptions {
+  /**
+   * Tries in all. Default: 1 + env SHEEPDOG_AI_TIMEOUT_RETRIES, else 1 + AGENTFIELD_AI_TIMEOUT_RETRIES, else 3; read at each
+   * call, and a value that is no whole number >= 0 counts as absent.
+   */
+  attempts?: number
+  /** The wait after the first failure, doubled with each; half of it is left to chance. Default 200. */
+  baseDelayMs?: number
+  /** The longest wait, also when a server asks for more by Retry-After. Default 30_000. */
+  maxDelayMs?: number
+}
+/** A model call. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
+interface CompleteOptions {
+  /** Where `/chat/completions` is, for example `https://api.openai.com/v1`. */
+  baseUrl: string
+  /** Sent as a bearer token; never shown in an error. */
+  apiKey?: string
+  model: string
+  messages: readonly ChatMessage[]
+  tools?: readonly ChatTool[]
+  /** The answer must be JSON that fits this JSON Schema (or an object with `toJSONSchema()`): it comes as `structured`. */
+  schema?: object
+  /** One attempt, from the connection to the end of the answer; default 120_000. */
+  timeoutMs?: number
+  /** Silence between two pieces of the answer, the response's head being the first; default 60_000. */
+  idleTimeoutMs?: number
+  retry?: RetryOptions
+  /** Further headers; they win over the call's own. */
+  headers?: Record<string, string | undefined>
+  /** Ends the call and closes its connection; one that is already aborted asks nothing. */
+  signal?: AbortSignal
+}
+/** What the model answered. */
+interface Completion {
+  text: string
+  /** What `schema` asked for, checked; absent when the model called tools instead. */
+  structured?: unknown
+  /** Arguments are parsed; those that are no JSON stay the text that they are. */
+  toolCalls: {
+    id: string
+    name: string
+    arguments: unknown
+  }[]
+  /** Absent when the server does not tell. `cachedInputTokens` are part of `inputTokens`. */
+  usage?: {
+    inputTokens: number
+    outputTokens: number
+    cachedInputTokens: number
+  }
+  /** The server's word: "stop", "length", "tool_calls", ... */
+  finishReason: string
+  /** Requests made. */
+  attempts: number
+}
+/** What a failure is about. */
+type ModelErrorKind =
+  | 'auth'
+  | 'rate_limit'
+  | 'quota'
+  | 'overloaded'
+  | 'context_length'
+  | 'invalid_request'
+  | 'network'
+  | 'server'
+  | 'permission'
+  | 'unknown'
+  | 'timeout'
+  | 'aborted'
+/** What to think of an error. */
+interface ErrorClassification {
+  kind: ModelErrorKind
+  /** Whether another try may help. */
+  retryable: boolean
+  /** The HTTP status, from 400 to 599. */
+  status?: number
+  /** What the server asked for. */
+  retryAfterMs?: number
+}
+/** How `withRetry` repeats an operation. */
+interface RetryPolicy extends RetryOptions {
+  /** Ends the waiting, and the promise at once with MODEL_ABORTED. */
+  signal?: AbortSignal
+  /** Whether to try again after this error; default `classify(error).retryable`. */
+  retryable?(error: unknown): boolean
+}
+/**
+ * One chat completion over HTTP (an OpenAI-compatible server), streamed inside. A timeout, a lost connection, a malformed
+ * answer and the statuses 408, 409, 425, 429 and 5xx are asked again on a fresh connection; nothing else is.
+ *
+ * Rejects with MODEL_TIMED_OUT, MODEL_ABORTED, MODEL_FAILED (+ `kind`, `status`), MODEL_BAD_RESPONSE (+ `problems` when the
+ * answer does not fit the schema) or MODEL_UNREACHABLE, all with `attempts`, or with INVALID_OPTION before any request.
+ */
+declare function complete(options: CompleteOptions): Promise<Completion>
+/**
+ * Runs an operation until it succeeds, fails for good, or has failed `attempts` times; then rejects with its last error, as
+ * it was. `operation` is given the number of the attempt, from 1. A Retry-After in the error is honoured up to `maxDelayMs`.
+ */
+declare function withRetry<T>(operation: (attempt: number) => Promise<T>, policy?: RetryPolicy): Promise<T>
+/** Tells what an error of any origin is about, and whether another try may help. Never throws. */
+declare function classify(error: unknown): ErrorClassification
+
 /* auto-generated by NAPI-RS */
 /* eslint-disable */
 
@@ -54,6 +176,14 @@ declare class Delivery {
   release(channel: number, weight: number): void
 }
 
+/** A call that can be aborted, before it begins as well. */
+declare class ModelCall {
+  constructor()
+  /** The completion as JSON. */
+  complete(spec: CompletionSpec): Promise<Settled<string>>
+  abort(): void
+}
+
 /** A run. */
 declare class NativeProcess$1 {
   started(): Promise<Settled<number>>
@@ -67,6 +197,39 @@ declare class NativeProcess$1 {
   detachOutput(): void
 }
 
+declare function classifyError(layers: Array<ErrorLayerSpec>): ErrorClass
+
+/** Checked options of a call; what is absent has the core's default. JSON crosses as text. */
+interface CompletionSpec {
+  baseUrl: string
+  apiKey?: string
+  model: string
+  messages: string
+  tools?: string
+  schema?: string
+  timeoutMs?: number
+  idleTimeoutMs?: number
+  retry: RetrySpec
+  headers: Array<HeaderSpec>
+}
+
+interface ErrorClass {
+  kind: ModelErrorKind
+  retryable: boolean
+  status?: number
+  retryAfterMs?: number
+}
+
+/** One layer of an error: see `model::ErrorLayer`. */
+interface ErrorLayerSpec {
+  codes: Array<string>
+  status?: number
+  kind?: string
+  message?: string
+  retryAfter?: string
+  retryAfterMs?: number
+}
+
 /** An error on its way to JavaScript. */
 interface Fault {
   code: string
@@ -74,6 +237,31 @@ interface Fault {
   /** The further fields of the error. */
   facts: Record<string, unknown>
   cause?: Fault
+}
+
+interface HeaderSpec {
+  name: string
+  value: string
+}
+
+/** How often and how long: for `withRetry`, whose operation runs in JavaScript. */
+declare function retryAttempts(spec: RetrySpec): number
+
+/** Milliseconds to wait after so many failures. */
+declare function retryDelay(
+  spec: RetrySpec,
+  failures: number,
+  retryAfterMs?: number | undefined | null,
+): number
+
+interface RetrySpec {
+  attempts?: number
+  baseDelayMs?: number
+  maxDelayMs?: number
+  /** SHEEPDOG_AI_TIMEOUT_RETRIES as the calling thread sees it. */
+  ownRetries?: string
+  /** AGENTFIELD_AI_TIMEOUT_RETRIES as the calling thread sees it. */
+  inheritedRetries?: string
 }
 
 /** Checked options of a run; what is absent has the core's default. */
@@ -108,21 +296,44 @@ interface VariableChange {
   value?: string
 }
 
+type Native_CompletionSpec = CompletionSpec
 type Native_Delivery = Delivery
 declare const Native_Delivery: typeof Delivery
+type Native_ErrorClass = ErrorClass
+type Native_ErrorLayerSpec = ErrorLayerSpec
 type Native_Fault = Fault
+type Native_HeaderSpec = HeaderSpec
+type Native_ModelCall = ModelCall
+declare const Native_ModelCall: typeof ModelCall
+type Native_RetrySpec = RetrySpec
 type Native_RunSpec = RunSpec
 type Native_VariableChange = VariableChange
 declare const Native___napiBindingTarget: typeof __napiBindingTarget
+declare const Native_classifyError: typeof classifyError
+declare const Native_retryAttempts: typeof retryAttempts
+declare const Native_retryDelay: typeof retryDelay
 declare const Native_spawnProcess: typeof spawnProcess
 declare namespace Native {
   export {
     Native_Delivery as Delivery,
+    Native_ModelCall as ModelCall,
     NativeProcess$1 as NativeProcess,
     Native___napiBindingTarget as __napiBindingTarget,
+    Native_classifyError as classifyError,
+    Native_retryAttempts as retryAttempts,
+    Native_retryDelay as retryDelay,
     Native_spawnProcess as spawnProcess,
   }
-  export type { Native_Fault as Fault, Native_RunSpec as RunSpec, Native_VariableChange as VariableChange }
+  export type {
+    Native_CompletionSpec as CompletionSpec,
+    Native_ErrorClass as ErrorClass,
+    Native_ErrorLayerSpec as ErrorLayerSpec,
+    Native_Fault as Fault,
+    Native_HeaderSpec as HeaderSpec,
+    Native_RetrySpec as RetrySpec,
+    Native_RunSpec as RunSpec,
+    Native_VariableChange as VariableChange,
+  }
 }
 
 declare const native: typeof Native
@@ -276,6 +487,8 @@ declare class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposab
 export {
   RunningProcess,
   SheepdogError,
+  classify,
+  complete,
   inheritance,
   invalidOption,
   processOptionChecks,
@@ -283,5 +496,21 @@ export {
   settle,
   spawn,
   toError,
+  withRetry,
 }
-export type { Fault$1 as Fault, LineBatch, OutputLine, RunOptions, RunResult, Settled }
+export type {
+  ChatMessage,
+  ChatTool,
+  CompleteOptions,
+  Completion,
+  ErrorClassification,
+  Fault$1 as Fault,
+  LineBatch,
+  ModelErrorKind,
+  OutputLine,
+  RetryOptions,
+  RetryPolicy,
+  RunOptions,
+  RunResult,
+  Settled,
+}

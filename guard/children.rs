@@ -1,7 +1,7 @@
 //! Own children: who they are, and killing them until none is left.
 
 use crate::protocol::{FRAME_EXITED, Frame, ORIGIN_INNER};
-use crate::{LIFELINE, say, syscall};
+use crate::{program, say, syscall};
 
 /// Without any child ending for so long, those left can't be killed (a setuid program's, or stuck in the kernel).
 const STALLED_US: u64 = 1_000_000;
@@ -70,7 +70,8 @@ impl Children {
     /// SIGKILL to every child, and to those that become children by that, until none is left. Top-down: a process that is
     /// killed hands its children to us, so nobody can be born unseen below a living parent; a process that forks and ends
     /// faster than we look (pid hopper) loses that race within some rounds, because we do not pause while things move.
-    pub fn kill_all(&mut self, child_signals: isize, is_namespace_init: bool) {
+    /// `cgroup`: the run's own directory, or just a NUL.
+    pub fn kill_all(&mut self, child_signals: isize, is_namespace_init: bool, cgroup: &[u8]) {
         let began = syscall::now_us();
         let mut moved = began;
         let mut killing = false;
@@ -94,6 +95,10 @@ impl Children {
                 moved = now;
             }
             self.rounds = self.rounds.wrapping_add(1);
+            if !killing && cgroup.first().is_some_and(|byte| *byte != 0) {
+                // Everybody in it at once, fork bombs included. It is an addition: who left the cgroup is a child of ours.
+                program::kill_cgroup(cgroup);
+            }
             killing = true;
             if is_namespace_init {
                 // Everybody in the namespace but its init, in one call.
@@ -222,5 +227,3 @@ fn parent_of(proc: isize, name: &[u8]) -> isize {
     }
     parent
 }
-
-const _: () = assert!(LIFELINE == 3);

@@ -22,8 +22,8 @@ enum End {
 }
 
 pub fn run(header: &Header, watch: Watch) -> ! {
-    // A session of its own: no group or session holds both guards.
-    syscall::setsid();
+    // No group holds both guards, nor the program (which is in a session of its own).
+    syscall::own_group();
     outer::become_subreaper();
     let in_namespace = header.flags & FLAG_PID_NAMESPACE != 0;
     let mut host_view = -1;
@@ -34,7 +34,7 @@ pub fn run(header: &Header, watch: Watch) -> ! {
     // The program has its own copies; from here on its pipes are none of our business.
     syscall::close_range(0, 2);
     let seen_pid = namespace::pid_for_host(host_view, started.pid);
-    say(&Frame::new(FRAME_STARTED, ORIGIN_INNER).u32(seen_pid as u32));
+    say(&Frame::new(FRAME_STARTED, ORIGIN_INNER).u32(seen_pid as u32).u32((started.cgroup[0] != 0).into()));
     supervise(header, watch, &started, in_namespace)
 }
 
@@ -51,12 +51,8 @@ fn supervise(header: &Header, watch: Watch, started: &Started, in_namespace: boo
         say(&Frame::new(FRAME_GONE, ORIGIN_INNER).u32(0).u32(0).u32(0));
         syscall::exit(outer::INNER_KEEPS)
     }
-    let has_cgroup = started.cgroup[0] != 0;
-    if has_cgroup {
-        program::kill_cgroup(&started.cgroup);
-    }
-    children.kill_all(watch.children, in_namespace);
-    if has_cgroup {
+    children.kill_all(watch.children, in_namespace, &started.cgroup);
+    if started.cgroup[0] != 0 {
         syscall::rmdir(&started.cgroup);
     }
     let kind = if matches!(end, End::Lost) { FRAME_LOST } else { FRAME_GONE };

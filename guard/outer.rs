@@ -28,7 +28,9 @@ pub fn run() -> ! {
     // posix_spawn has made the others default, but leaves the C library's own two ignored.
     syscall::default_action(32);
     syscall::default_action(33);
-    syscall::setsid();
+    // A group, no session: under load a new session costs milliseconds, because the scheduler groups by session
+    // (autogroup) and a new group waits for its first turn.
+    syscall::own_group();
     syscall::prctl(PR_SET_NAME, b"sheepdog-guard\0".as_ptr() as usize);
     become_subreaper();
 
@@ -124,7 +126,7 @@ fn watch_over(inner: isize, watch: Watch, scan_proc: bool) -> ! {
         }
         if deadline.is_some_and(|at| syscall::now_us() >= at) {
             // Stopped, or stuck: its children become ours.
-            children.kill_all(watch.children, false);
+            children.kill_all(watch.children, false, &[0]);
             lose(&children)
         }
     }
@@ -137,7 +139,7 @@ fn finish(status: i32, reaped: Reaped, mut children: Children, watch: Watch) -> 
         syscall::exit(0)
     }
     // It was killed, or had to leave something behind.
-    children.kill_all(watch.children, false);
+    children.kill_all(watch.children, false, &[0]);
     if exited_with(INNER_DONE) {
         syscall::exit(0)
     }

@@ -1,7 +1,8 @@
 //! The rest of the request, and the program it asks for.
 
 use crate::protocol::{
-    Header, STAGE_CGROUP, STAGE_CHDIR, STAGE_EXEC, STAGE_FORK, STAGE_REQUEST, STAGE_SUPERVISE, Strings,
+    FLAG_CGROUP_REQUIRED, Header, STAGE_CGROUP, STAGE_CHDIR, STAGE_EXEC, STAGE_FORK, STAGE_REQUEST,
+    STAGE_SUPERVISE, Strings,
 };
 use crate::{LIFELINE, syscall};
 use core::ptr;
@@ -24,6 +25,8 @@ struct Plan<'a> {
     program: &'a [u8],
     directory: &'a [u8],
     cgroup: &'a [u8],
+    cgroup_required: bool,
+    is_in_cgroup: bool,
     /// A free place, the arguments, a null pointer.
     arguments: *mut *const u8,
     variables: *const *const u8,
@@ -33,7 +36,7 @@ struct Plan<'a> {
 
 pub struct Started {
     pub pid: isize,
-    /// The run's own cgroup, with NUL; as long as the request's, at most.
+    /// The run's own cgroup, with NUL. Empty: the program is in none.
     pub cgroup: [u8; 512],
 }
 
@@ -112,6 +115,8 @@ fn spawn(
         program,
         directory,
         cgroup,
+        cgroup_required: header.flags & FLAG_CGROUP_REQUIRED != 0,
+        is_in_cgroup: false,
         arguments: arguments.as_mut_ptr(),
         variables: variables.as_ptr(),
         parent: syscall::getpid(),
@@ -124,8 +129,16 @@ fn spawn(
     if pid < 0 {
         return Err(Failure { stage: STAGE_FORK, result: pid });
     }
-    // SAFETY: the other process has left this memory; the read is volatile because the compiler saw nobody write.
-    let failure = unsafe { ptr::read_volatile(&raw const (*shared).failure) };
+    // SAFETY: the other process has left this memory; the reads are volatile because the compiler saw nobody write.
+    let (failure, is_in_cgroup) = unsafe {
+        (
+            ptr::read_volatile(&raw const (*shared).failure),
+            ptr::read_volatile(&raw const (*shared).is_in_cgroup),
+        )
+    };
+    if !is_in_cgroup {
+        kept_cgroup = [0; 512];
+    }
     if failure.stage == 0 { Ok(Started { pid, cgroup: kept_cgroup }) } else { Err(failure) }
 }
 
@@ -140,7 +153,7 @@ extern "C" fn become_program(plan: usize) -> ! {
 
 /// # Safety
 /// The plan's two lists end in null pointers, and `arguments` begins with a free place.
-unsafe fn attempt(plan: &Plan) -> Failure {
+unsafe fn attempt(plan: &mut Plan) -> Failure {
     // A session of its own: no terminal that could stop it, and no signal to its group or session reaches a guard.
     syscall::setsid();
     // When the inner guard dies, so does the program: it must not outrun the outer guard. The guard has one thread, so
@@ -151,7 +164,8 @@ unsafe fn attempt(plan: &Plan) -> Failure {
     }
     if plan.cgroup.len() > 1 {
         let result = join_cgroup(plan.cgroup);
-        if result < 0 {
+        plan.is_in_cgroup = result >= 0;
+        if result < 0 && plan.cgroup_required {
             return Failure { stage: STAGE_CGROUP, result };
         }
     }

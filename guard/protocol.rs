@@ -12,6 +12,8 @@ pub const HEADER_BYTES: usize = 32;
 /// More than any system takes for arguments and environment.
 pub const MAX_BODY_BYTES: u32 = 32 << 20;
 
+/// Without the cgroup the program is not started (limits were asked for).
+pub const FLAG_CGROUP_REQUIRED: u32 = 1;
 /// The program runs in a PID namespace of its own.
 pub const FLAG_PID_NAMESPACE: u32 = 1 << 1;
 /// Children are found by reading every /proc/*/stat, as where the kernel has no children list (for tests).

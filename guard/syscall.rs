@@ -62,6 +62,7 @@ mod number {
     pub const GETUID: usize = 102;
     pub const GETGID: usize = 104;
     pub const GETPPID: usize = 110;
+    pub const SETPGID: usize = 109;
     pub const SETSID: usize = 112;
     pub const PRCTL: usize = 157;
     pub const MOUNT: usize = 165;
@@ -92,6 +93,7 @@ mod number {
     pub const KILL: usize = 129;
     pub const RT_SIGACTION: usize = 134;
     pub const RT_SIGPROCMASK: usize = 135;
+    pub const SETPGID: usize = 154;
     pub const SETSID: usize = 157;
     pub const PRCTL: usize = 167;
     pub const GETPID: usize = 172;
@@ -174,6 +176,11 @@ pub fn getgid() -> u32 {
 
 pub fn setsid() -> isize {
     plain(number::SETSID, 0, 0, 0, 0)
+}
+
+/// Becomes the leader of a process group of its own.
+pub fn own_group() -> isize {
+    plain(number::SETPGID, 0, 0, 0, 0)
 }
 
 pub fn prctl(option: usize, value: usize) -> isize {

@@ -46,7 +46,11 @@ function onFlush(blocks: unknown[]): void {
       detach(channel)
       reader?.onEnd()
     } else if (reader) {
-      reader.onText(stream === 0 ? 'stdout' : 'stderr', blocks[at + 2] as string | string[], blocks[at + 3] as number)
+      reader.onText(
+        stream === 0 ? 'stdout' : 'stderr',
+        blocks[at + 2] as string | string[],
+        blocks[at + 3] as number,
+      )
     } else {
       release(channel, blocks[at + 3] as number)
     }

@@ -6,7 +6,8 @@ type Check = (path: string, value: unknown) => void
 /** How a wrong value is shown in a message: short, and never the inside of an object. */
 export function show(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}...` : value)
-  if (typeof value === 'number' || typeof value === 'boolean' || value === null || value === undefined) return `${value}`
+  if (typeof value === 'number' || typeof value === 'boolean' || value === null || value === undefined)
+    return `${value}`
   if (Array.isArray(value)) return 'an array'
   return typeof value === 'object' ? `an object` : `a ${typeof value}`
 }
@@ -32,11 +33,19 @@ export const check = {
     (value) => typeof value === 'number' && Number.isFinite(value) && value >= 0,
   ),
   /** An integer >= 1. */
-  count: expected('an integer >= 1', (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= 1),
-  signal: expected('an AbortSignal', (value) => isObject(value) && typeof value.aborted === 'boolean' && typeof value.addEventListener === 'function'),
+  count: expected(
+    'an integer >= 1',
+    (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= 1,
+  ),
+  signal: expected(
+    'an AbortSignal',
+    (value) =>
+      isObject(value) && typeof value.aborted === 'boolean' && typeof value.addEventListener === 'function',
+  ),
   string: ((path, value) => {
     if (typeof value !== 'string') throw invalidOption(path, `expected a string, got ${show(value)}`)
-    if (value.includes('\0')) throw invalidOption(path, 'contains a NUL character, which no program can be given')
+    if (value.includes('\0'))
+      throw invalidOption(path, 'contains a NUL character, which no program can be given')
   }) as Check,
   /** A string with at least one character. */
   name: ((path, value) => {

@@ -3,8 +3,8 @@ import { attach, detach, release, type Reader } from './delivery'
 
 /** What a run's iterator needs of its run. */
 export interface Source {
-  /** Opens the channel. */
-  open(): number
+  /** Opens the channel; none when nothing was started. */
+  open(): number | undefined
   /** Stops delivering. */
   close(): void
   /** Settles with the run: an iteration ends by throwing what it rejects with. */
@@ -25,7 +25,7 @@ interface Block {
  */
 abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
   readonly #source: Source
-  readonly #channel: number
+  readonly #channel: number | undefined
   readonly #blocks: Block[] = []
   #waiting: Pending<T>[] = []
   #ended = false
@@ -34,7 +34,8 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
   constructor(source: Source) {
     this.#source = source
     this.#channel = source.open()
-    attach(this.#channel, this)
+    if (this.#channel === undefined) this.#ended = true
+    else attach(this.#channel, this)
   }
 
   protected abstract load(stream: Stream, text: string | string[]): void
@@ -62,7 +63,7 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
     if (this.#closed) return
     this.#closed = true
     if (!this.#ended) this.#source.close()
-    detach(this.#channel)
+    if (this.#channel !== undefined) detach(this.#channel)
     this.#blocks.length = 0
     for (const { resolve } of this.#waiting.splice(0)) resolve({ value: undefined, done: true })
   }
@@ -93,7 +94,7 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
       if (value !== undefined) return value
       const block = this.#blocks.shift()
       if (!block) return undefined
-      release(this.#channel, block.weight)
+      release(this.#channel!, block.weight)
       this.load(block.stream, block.text)
     }
   }

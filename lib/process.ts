@@ -144,8 +144,8 @@ interface Started {
 }
 
 function start(command: string, args: string[] | undefined, options: RunOptions | undefined): Started {
-  const { signal, ...rest } = options ?? {}
-  const spec = toSpec(command, args, options === undefined ? undefined : { signal, ...rest })
+  const spec = toSpec(command, args, options)
+  const signal = options?.signal
   if (signal?.aborted) throw aborted(command, signal)
   const process = native.spawnProcess(spec, delivery)
   const onAbort = () => process.stop('aborted')
@@ -247,12 +247,18 @@ export class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposabl
 
   /** Line by line, both streams. A slow reader slows the program; leaving the loop early is `detachOutput()`. */
   lines(): AsyncIterableIterator<OutputLine> {
-    return this.#iterate((source) => new LineIterator(source), (process) => process.lines(true, delivery))
+    return this.#iterate(
+      (source) => new LineIterator(source),
+      (process) => process.lines(true, delivery),
+    )
   }
 
   /** Many lines a step: several times faster than `lines()`. */
   lineBatches(): AsyncIterableIterator<LineBatch> {
-    return this.#iterate((source) => new BatchIterator(source), (process) => process.lines(false, delivery))
+    return this.#iterate(
+      (source) => new BatchIterator(source),
+      (process) => process.lines(false, delivery),
+    )
   }
 
   /**
@@ -261,7 +267,10 @@ export class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposabl
    */
   json<T = unknown>(options?: { types?: string[] }): AsyncIterableIterator<T> {
     checkOptions(options, { types: check.strings })
-    return this.#iterate((source) => new JsonIterator<T>(source), (process) => process.json(options?.types, delivery))
+    return this.#iterate(
+      (source) => new JsonIterator<T>(source),
+      (process) => process.json(options?.types, delivery),
+    )
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<OutputLine> {
@@ -294,13 +303,19 @@ export class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposabl
     await this.kill().catch(() => {})
   }
 
-  #iterate<I extends { close(): void }>(make: (source: Source) => I, open: (process: NativeProcess) => number): I {
+  #iterate<I extends { close(): void }>(
+    make: (source: Source) => I,
+    open: (process: NativeProcess) => number,
+  ): I {
     if (this.#iterator) {
-      throw new SheepdogError('PROCESS_ITERATED', 'the output of this process is being iterated already: one iterator a process')
+      throw new SheepdogError(
+        'PROCESS_ITERATED',
+        'the output of this process is being iterated already: one iterator a process',
+      )
     }
     const process = this.#process
     const iterator = make({
-      open: () => (process ? open(process) : -1),
+      open: () => process && open(process),
       close: () => process?.detachOutput(),
       end: this.result,
     })

@@ -46,7 +46,9 @@ export function checkRust() {
 
 /** Installs the packages of package-lock.json, unless exactly these are there. */
 export function installPackages() {
-  const wanted = createHash('sha256').update(readFileSync(join(root, 'package-lock.json'))).digest('hex')
+  const wanted = createHash('sha256')
+    .update(readFileSync(join(root, 'package-lock.json')))
+    .digest('hex')
   if (existsSync(stampPath) && readFileSync(stampPath, 'utf8') === wanted) return
   // Not `npm ci`: it refuses a lock file that leaves out optional packages of other platforms.
   step('installing packages', 'npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'])
@@ -64,7 +66,15 @@ export function prepare({ debug = false } = {}) {
   installPackages()
   const profile = debug ? [] : ['--release']
   step('building the addon', bin('napi'), [
-    'build', '--platform', ...profile, '--output-dir', 'native', '--js', 'native.js', '--dts', 'native.d.ts',
+    'build',
+    '--platform',
+    ...profile,
+    '--output-dir',
+    'native',
+    '--js',
+    'native.js',
+    '--dts',
+    'native.d.ts',
   ])
   step('compiling lib/ and cli/', bin('tsc'), ['-p', 'tsconfig.json'])
 }

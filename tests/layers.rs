@@ -2,6 +2,8 @@
 //!
 //! Imports are read from the sources' text: `crate::` paths, `use` of outside crates, and paths that begin with a crate's name.
 
+#![expect(clippy::expect_used, reason = "a panic is a test's report, in its helpers too")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,7 +57,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const HOMES: &[(&str, &[&str])] = &[
     ("serde", &["*"]),
     ("serde_json", &["*"]),
-    ("tokio", &["process", "jsonrpc", "http", "watch", "model", "harness", "copilot", "runtime"]),
+    ("tokio", &["process", "jsonrpc", "http", "watch", "model", "harness", "copilot", "runtime", "binding"]),
     ("bytes", &["process", "jsonrpc", "http", "harness", "copilot", "runtime", "model", "binding"]),
     ("futures_util", &["process", "jsonrpc", "http", "watch", "model", "harness", "copilot", "runtime"]),
     ("getrandom", &["process", "http", "model", "harness", "copilot", "runtime"]),
@@ -65,6 +67,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("napi_derive", &["binding"]),
     ("reqwest", &["http"]),
     ("rustls", &["http"]),
+    ("rustls_native_certs", &["http"]),
+    ("webpki_roots", &["http"]),
     ("httpdate", &["retry", "http", "model"]),
     ("jsonschema", &["model"]),
     ("base64", &["http", "runtime"]),
@@ -115,7 +119,10 @@ fn sources() -> Vec<Source> {
 }
 
 fn is_test_file(path: &Path) -> bool {
-    path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs")
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    path.components().any(|part| part.as_os_str() == "tests")
+        || name.ends_with("tests.rs")
+        || name.ends_with("_test.rs")
 }
 
 /// Code alone: comments go, and everything from the test module on.

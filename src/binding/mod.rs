@@ -6,6 +6,7 @@
 
 pub mod delivery;
 pub mod error;
+pub mod model;
 pub mod process;
 pub mod promise;
 pub mod runtime;

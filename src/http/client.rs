@@ -148,6 +148,21 @@ fn redirects(max: usize) -> redirect::Policy {
     })
 }
 
+/// Whether a request can be made to this URL; [`HttpError::InvalidRequest`] if not.
+pub fn check_url(url: &str) -> Result<(), HttpError> {
+    parse_url(url).map(|_| ())
+}
+
+// Parsed here: reqwest would tell a wrong URL's text, query and all.
+fn parse_url(url: &str) -> Result<reqwest::Url, HttpError> {
+    let url = reqwest::Url::parse(url)
+        .map_err(|error| HttpError::InvalidRequest { problem: format!("the URL is wrong: {error}") })?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        other => Err(HttpError::InvalidRequest { problem: format!("no http or https URL, but {other}") }),
+    }
+}
+
 fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, HttpError> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {

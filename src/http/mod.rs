@@ -25,7 +25,7 @@ mod retry_after;
 mod sse;
 mod trust;
 
-pub use client::{HttpClient, HttpOptions};
+pub use client::{HttpClient, HttpOptions, check_url};
 pub use failure::{HttpError, Waiting};
 pub use request::{Body, Request};
 pub use response::Response;

@@ -102,19 +102,15 @@ impl Process {
     }
 
     fn subscribe(&self, sink: Box<dyn Sink>) {
-        if let Err(mpsc::error::SendError(Command::Subscribe(mut sink))) =
+        let Err(mpsc::error::SendError(Command::Subscribe(mut sink))) =
             self.commands.send(Command::Subscribe(sink))
-        {
-            let shared = self.shared.clone();
-            // The owner is gone, so the outcome is there (or about to be).
-            let mut outcome = shared.outcome.subscribe();
-            tokio::spawn(async move {
-                if let Ok(outcome) = outcome.wait_for(Option::is_some).await
-                    && let Some(outcome) = outcome.as_ref()
-                {
-                    runner::replay(outcome, sink.as_mut());
-                }
-            });
+        else {
+            return;
+        };
+        // The owner is gone; it published the outcome first.
+        match self.shared.outcome.borrow().as_ref() {
+            Some(outcome) => runner::replay(outcome, sink.as_mut()),
+            None => sink.finish(),
         }
     }
 

@@ -138,10 +138,6 @@ impl Tree {
 
 /// Starts the program, off the JavaScript thread: the host is never forked, and its JavaScript never waits.
 pub async fn launch(command: ResolvedCommand, spec: &ProcessSpec) -> Result<Launched> {
-    if spec.memory_max_bytes.is_some() || spec.max_processes.is_some() {
-        let message = "nothing on this machine can enforce `memoryMaxBytes` or `maxProcesses`: they need a writable cgroup";
-        return Err(Error::new(ErrorCode::ContainmentUnavailable, message).with("containment", "group"));
-    }
     #[cfg(target_os = "linux")]
     let command = match spec.containment {
         Containment::Group => command,
@@ -157,7 +153,18 @@ pub async fn launch(command: ResolvedCommand, spec: &ProcessSpec) -> Result<Laun
         )
         .with("containment", "strict"));
     }
+    if spec.memory_max_bytes.is_some() || spec.max_processes.is_some() {
+        return Err(no_limits(None));
+    }
     direct::launch(command, spec).await
+}
+
+/// `CONTAINMENT_UNAVAILABLE` for limits that nothing could enforce.
+fn no_limits(errno: Option<i32>) -> Error {
+    let message = "nothing here can enforce `memoryMaxBytes` or `maxProcesses`: they need a writable cgroup (version 2) with the \
+         controllers memory and pids, as `systemd-run --user --scope` gives one, and `containment` other than \"group\"";
+    let error = Error::new(ErrorCode::ContainmentUnavailable, message).with("containment", "group");
+    if let Some(errno) = errno { error.with("errno", errno) } else { error }
 }
 
 /// What the tree below `root` has used so far.

@@ -12,16 +12,21 @@ pub struct LineTooLong;
 pub struct LineFramer {
     carry: Vec<u8>,
     limit: usize,
+    /// A line was too long: what follows is the rest of it, and no line.
+    failed: bool,
 }
 
 impl LineFramer {
     /// No line may be longer than `limit` bytes, its end not counted.
     pub fn new(limit: usize) -> Self {
-        LineFramer { carry: Vec::new(), limit }
+        LineFramer { carry: Vec::new(), limit, failed: false }
     }
 
     /// Calls `on_block` at most once, with whole lines that end with `\n`. Lines before one that is too long still arrive.
     pub fn push(&mut self, chunk: &[u8], on_block: impl FnOnce(&[u8])) -> Result<(), LineTooLong> {
+        if self.failed {
+            return Err(LineTooLong);
+        }
         let Some(border) = memrchr(b'\n', chunk).map(|last| last + 1) else {
             self.carry.extend_from_slice(chunk);
             return self.check_carry();
@@ -43,7 +48,7 @@ impl LineFramer {
             }
         }
         if checked.is_err() {
-            return Err(LineTooLong);
+            return self.fail();
         }
         self.carry.extend_from_slice(rest);
         self.check_carry()
@@ -57,9 +62,15 @@ impl LineFramer {
         }
     }
 
-    fn check_carry(&self) -> Result<(), LineTooLong> {
+    fn check_carry(&mut self) -> Result<(), LineTooLong> {
         // One more for a `\r` that may turn out to belong to the line's end.
-        if self.carry.len() > self.limit + 1 { Err(LineTooLong) } else { Ok(()) }
+        if self.carry.len() > self.limit + 1 { self.fail() } else { Ok(()) }
+    }
+
+    fn fail(&mut self) -> Result<(), LineTooLong> {
+        self.failed = true;
+        self.carry = Vec::new();
+        Err(LineTooLong)
     }
 
     /// `Ok(all)`, or `Err(border)` before the first line that is too long.
@@ -86,8 +97,12 @@ impl LineFramer {
 
 /// A block's lines without their ends, `\r\n` and `\n` alike.
 pub fn lines_of(block: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let block = block.strip_suffix(b"\n").unwrap_or(block);
-    let mut rest = Some(block);
+    inner_lines(block.strip_suffix(b"\n").unwrap_or(block))
+}
+
+/// The lines of a text without its last end.
+fn inner_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(text);
     std::iter::from_fn(move || {
         let text = rest?;
         let line = match memchr(b'\n', text) {
@@ -112,7 +127,7 @@ pub fn block_text(block: &[u8]) -> String {
         return String::from_utf8_lossy(block).into_owned();
     }
     let mut joined = Vec::with_capacity(block.len());
-    for (index, line) in lines_of(block).enumerate() {
+    for (index, line) in inner_lines(block).enumerate() {
         if index > 0 {
             joined.push(b'\n');
         }
@@ -184,12 +199,20 @@ mod tests {
         assert_eq!(frame(3, &[b"abc", b"d\n"]), (vec![], Err(LineTooLong)));
         assert_eq!(frame(3, &[b"abc\r", b"\nab\n"]), (vec!["abc".into(), "ab".into()], Ok(())));
         assert_eq!(frame(3, &[b"abcde"]).1, Err(LineTooLong));
+        let mut framer = LineFramer::new(3);
+        assert!(framer.push(b"abcde", |_| panic!("no line")).is_err());
+        assert!(
+            framer.push(b"f\ng\n", |_| panic!("no line")).is_err(),
+            "nothing after it is a line any more"
+        );
+        framer.end(|_| panic!("no line"));
     }
 
     #[test]
     fn a_block_is_one_text_with_plain_line_ends() {
         assert_eq!(block_text(b"a\r\nb\n\nc\n"), "a\nb\n\nc");
         assert_eq!(block_text(b"a\r\n"), "a");
+        assert_eq!(block_text(b"a\r\nb\n\n"), "a\nb\n");
         assert_eq!(block_text(b"\n"), "");
         assert_eq!(block_text(b"a\xff\n"), "a\u{fffd}");
     }

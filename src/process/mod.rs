@@ -26,6 +26,7 @@ mod runner;
 mod sink;
 mod spec;
 mod stdin;
+mod stop;
 mod watchdog;
 
 pub use handle::{Process, WeakProcess, spawn};

@@ -13,6 +13,7 @@ use super::spec::{
     ContainmentLevel, Input, Outcome, ProcessSpec, RunResult, StopReason, Strays, Stream, Usage,
 };
 use super::stdin::{Fed, Feed};
+use super::stop::{stop_error, stopped_before_start};
 use super::watchdog::{Limits, Step, Watchdog};
 use crate::error::{Error, ErrorCode, Result};
 use bytes::Bytes;
@@ -99,8 +100,9 @@ fn finish(
     outcome: Outcome,
 ) {
     let outcome = Arc::new(outcome);
-    commands.close();
+    // In this order: who finds the queue closed finds the outcome.
     shared.set_outcome(outcome.clone());
+    commands.close();
     while let Ok(command) = commands.try_recv() {
         early.push(command);
     }
@@ -455,58 +457,6 @@ impl Runner {
         let error = self.watchdog.reason().and_then(|reason| stop_error(reason, &self.spec, &result));
         Outcome { result: Some(result), error }
     }
-}
-
-/// The error of a run that was stopped.
-fn stop_error(reason: StopReason, spec: &ProcessSpec, result: &RunResult) -> Option<Error> {
-    let name = &result.command;
-    let millis = |limit: Option<std::time::Duration>| limit.unwrap_or_default().as_secs_f64() * 1e3;
-    let error = match reason {
-        StopReason::Exited => return None,
-        StopReason::Idle => {
-            let limit = millis(spec.idle_timeout);
-            let message = format!(
-                "{name} was silent for {limit} ms and was killed: raise `idleTimeoutMs` if it needs longer"
-            );
-            Error::new(ErrorCode::ProcessIdle, message).with("idleTimeoutMs", limit)
-        }
-        StopReason::TimedOut => {
-            let limit = millis(spec.timeout);
-            let message = format!(
-                "{name} was still running after {limit} ms and was stopped: raise `timeoutMs` if it needs longer"
-            );
-            Error::new(ErrorCode::ProcessTimedOut, message).with("timeoutMs", limit)
-        }
-        StopReason::Aborted => {
-            Error::new(ErrorCode::ProcessAborted, format!("{name} was stopped by its abort signal"))
-        }
-        StopReason::Killed => Error::new(ErrorCode::ProcessKilled, format!("{name} was stopped by kill()")),
-        StopReason::LineTooLong(stream) => {
-            let limit = spec.max_line_bytes;
-            let message = format!(
-                "{name} printed a line of more than {limit} bytes and was killed: raise `maxLineBytes`"
-            );
-            let stream = if stream == Stream::Stdout { "stdout" } else { "stderr" };
-            Error::new(ErrorCode::ProcessLineTooLong, message)
-                .with("maxLineBytes", limit)
-                .with("stream", stream)
-        }
-        StopReason::Lost => Error::new(
-            ErrorCode::ProcessLost,
-            format!("the guard of {name} was killed: its processes are gone, its exit status is unknown"),
-        ),
-        StopReason::HostClosing => {
-            Error::new(ErrorCode::ProcessKilled, format!("{name} was stopped because its host thread ended"))
-        }
-    };
-    Some(error)
-}
-
-/// The error of a run that was stopped before anything was started.
-fn stopped_before_start(reason: StopReason, spec: &ProcessSpec) -> Error {
-    let code =
-        if reason == StopReason::Aborted { ErrorCode::ProcessAborted } else { ErrorCode::ProcessKilled };
-    Error::new(code, format!("{} was stopped before it was started", spec.command))
 }
 
 async fn sleep_until(deadline: Option<Instant>) {

@@ -1,4 +1,5 @@
 //! Runs with real processes: one file per behaviour.
+#![expect(clippy::expect_used, reason = "a panic is a test's report, in its helpers too")]
 
 mod containment;
 mod end;

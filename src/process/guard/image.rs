@@ -53,7 +53,7 @@ pub(super) fn image() -> Result<&'static Image, Errno> {
                 return Err(Errno::ENOSYS);
             }
             super::leash::open_pidfd(nix::unistd::getpid().as_raw())?;
-            in_memory().or_else(|_| in_folder(&std::env::temp_dir()))
+            in_memory().or_else(|errno| in_folders().ok_or(errno))
         })
         .as_ref()
         .map_err(|errno| *errno)
@@ -73,6 +73,14 @@ fn in_memory() -> Result<Image, Errno> {
         SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_WRITE;
     fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
     Image::new(&file)
+}
+
+/// In the first folder that allows it.
+fn in_folders() -> Option<Image> {
+    let named = ["XDG_RUNTIME_DIR", "HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let mut folders =
+        std::iter::once(std::env::temp_dir()).chain(named).filter(|folder| folder.is_absolute());
+    folders.find_map(|folder| in_folder(&folder).ok())
 }
 
 /// Where memory files may not be made or executed (vm.memfd_noexec). The file loses its name as soon as it is open, so

@@ -1,5 +1,6 @@
 //! Starts one guard by posix_spawn and hands it the request.
 
+use super::cgroup::{self, Cgroup, Limits};
 use super::image::{Image, image};
 use super::leash::{Leash, reap_unattended};
 use super::lifeline::{GuardedProcess, Lifeline};
@@ -30,6 +31,7 @@ pub(crate) struct GuardedSpawn<'a> {
     /// The host's when `None`.
     pub cwd: Option<&'a Path>,
     pub containment: Containment,
+    pub limits: Limits,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +63,9 @@ pub(crate) enum GuardStage {
     Supervise,
     /// The namespaces that `strict` needs.
     Namespace,
-    /// The run's cgroup.
+    /// The limits that were asked for: no cgroup that could enforce them can be made.
+    Limits,
+    /// The run's cgroup, which could be made but not joined.
     Cgroup,
     /// The program's own process.
     Fork,
@@ -103,6 +107,7 @@ pub(crate) struct Launch {
     /// The part of the request that the socket did not take at once.
     pub(super) unsent: Vec<u8>,
     pub(super) containment: Containment,
+    pub(super) cgroup: Option<Cgroup>,
     pub(super) stdin: Option<OwnedFd>,
     pub(super) stdout: OwnedFd,
     pub(super) stderr: OwnedFd,
@@ -117,16 +122,27 @@ impl Launch {
 
 /// Starts a guard; half a millisecond, on the calling thread. The host's memory is not copied: no fork.
 pub(crate) fn launch(spawn: &GuardedSpawn<'_>, stdin: StdinKind) -> Result<Launch, GuardFailure> {
+    launch_by(spawn, stdin, false)
+}
+
+/// `scan_proc`: as where the kernel keeps no list of children.
+pub(super) fn launch_by(
+    spawn: &GuardedSpawn<'_>,
+    stdin: StdinKind,
+    scan_proc: bool,
+) -> Result<Launch, GuardFailure> {
     reap_unattended();
     let image = image().map_err(failed(GuardStage::Unavailable))?;
+    let cgroup = cgroup::create(&spawn.limits).map_err(failed(GuardStage::Limits))?;
     let request = Request {
         program: spawn.program.as_os_str(),
         directory: spawn.cwd.map(Path::as_os_str),
-        cgroup: None,
+        cgroup: cgroup.as_ref().map(Cgroup::path),
+        cgroup_required: spawn.limits.are_asked_for(),
         arguments: spawn.arguments,
         variables: spawn.environment,
         pid_namespace: spawn.containment == Containment::Strict,
-        scan_proc: false,
+        scan_proc,
         host_pid: std::process::id(),
     };
     let mut unsent = request.encode().map_err(|problem| match problem {
@@ -160,12 +176,21 @@ pub(crate) fn launch(spawn: &GuardedSpawn<'_>, stdin: StdinKind) -> Result<Launc
     // Our copies of the guard's descriptors are closed by now.
     let guard = Leash::new(pid).map_err(failed(GuardStage::Spawn))?;
     let containment = spawn.containment;
-    Ok(Launch { lifeline, guard, unsent, containment, stdin, stdout: stdout.into(), stderr: stderr.into() })
+    Ok(Launch {
+        lifeline,
+        guard,
+        unsent,
+        containment,
+        cgroup,
+        stdin,
+        stdout: stdout.into(),
+        stderr: stderr.into(),
+    })
 }
 
 /// The guard gets these four as 0 to 3, an empty environment, default signals, and a mask that blocks all of them, so that
 /// no signal can end it before it is ready.
-fn execute(image: &Image, descriptors: [OwnedFd; 4]) -> Result<i32, Errno> {
+pub(super) fn execute(image: &Image, descriptors: [OwnedFd; 4]) -> Result<i32, Errno> {
     // A source among the targets would be overwritten before its turn.
     let descriptors = descriptors.map(|descriptor| {
         if descriptor.as_raw_fd() > LIFELINE {

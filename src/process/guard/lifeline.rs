@@ -1,5 +1,6 @@
 //! A run under guard, from the program's start to the end of its tree.
 
+use super::cgroup::Cgroup;
 use super::launch::{GuardFailure, GuardStage, Launch};
 use super::leash::Leash;
 use super::wire::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_TERMINATE, Exit, Report, Reports, Toll};
@@ -47,6 +48,8 @@ pub(crate) enum GuardEvent {
 pub(crate) struct Lifeline {
     socket: AsyncFd<UnixStream>,
     guard: Leash,
+    /// Behind the guard: it is removed after the guard was left to its end.
+    cgroup: Option<Cgroup>,
     reports: Reports,
     /// When `kill` was called, or the guards were last pressed.
     killed_at: Option<Instant>,
@@ -57,7 +60,7 @@ pub(crate) struct Lifeline {
 
 impl Lifeline {
     pub(super) async fn start(launch: Launch) -> Result<GuardedProcess, GuardFailure> {
-        let Launch { lifeline, guard, unsent, containment, stdin, stdout, stderr } = launch;
+        let Launch { lifeline, guard, unsent, containment, cgroup, stdin, stdout, stderr } = launch;
         let broken = |error: io::Error| GuardFailure {
             stage: GuardStage::Spawn,
             errno: error.raw_os_error().unwrap_or(libc::EIO),
@@ -67,6 +70,7 @@ impl Lifeline {
         let mut lifeline = Lifeline {
             socket,
             guard,
+            cgroup,
             reports: Reports::default(),
             killed_at: None,
             pressed: false,
@@ -74,9 +78,10 @@ impl Lifeline {
         };
         lifeline.send_all(&unsent).await;
         match lifeline.report().await {
-            Some(Report::Started { pid }) => {
+            Some(Report::Started { pid, in_cgroup }) => {
                 let level = match containment {
                     Containment::Strict => ContainmentLevel::PidNamespace,
+                    _ if in_cgroup => ContainmentLevel::GuardCgroup,
                     _ => ContainmentLevel::Guard,
                 };
                 Ok(GuardedProcess { pid, level, lifeline, stdin, stdout, stderr })
@@ -115,6 +120,12 @@ impl Lifeline {
         loop {
             if let Some(end) = self.end {
                 self.reap().await;
+                if let Some(cgroup) = self.cgroup.take()
+                    && end == GuardEvent::Lost
+                {
+                    // Both guards may have been killed; the kernel has not.
+                    cgroup.kill();
+                }
                 return end;
             }
             let report = match self.killed_at {

@@ -10,12 +10,14 @@
 //!
 //! Nothing here blocks but [`launch::launch`] (half a millisecond); waiting is async.
 
+mod cgroup;
 mod image;
 mod launch;
 mod leash;
 mod lifeline;
 mod wire;
 
+pub(crate) use cgroup::Limits;
 pub(crate) use launch::{GuardFailure, GuardStage, GuardedSpawn, Launch, StdinKind, launch};
 #[cfg(test)]
 use lifeline::GuardedProcess;
@@ -23,5 +25,15 @@ pub(crate) use lifeline::{GuardEvent, Lifeline};
 #[cfg(test)]
 use wire::{Exit, Toll};
 
+#[cfg(test)]
+mod cost;
+#[cfg(test)]
+mod delegated;
+#[cfg(test)]
+mod fallback;
+#[cfg(test)]
+mod strict;
+#[cfg(test)]
+mod survival;
 #[cfg(test)]
 mod tests;

@@ -4,11 +4,14 @@ use super::*;
 use crate::process::Containment;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -23,6 +26,7 @@ fn spec<'a>(program: &'a str, arguments: &'a [&'a OsStr]) -> GuardedSpawn<'a> {
         environment: &[],
         cwd: None,
         containment: Containment::Auto,
+        limits: Limits::default(),
     }
 }
 
@@ -356,4 +360,38 @@ async fn signals_that_ask_a_guard_to_end_or_stop_do_nothing() {
     process.lifeline.kill();
     let (_, toll) = end(&mut process).await;
     assert_eq!(toll.left, 0);
+}
+
+#[test]
+fn a_guard_refuses_what_is_no_request_of_its_version_and_ends() {
+    let (mut lifeline, guards_end) = UnixStream::pair().unwrap();
+    let mut header = b"SHPG\xff\x00\x20\x00".to_vec();
+    header.resize(32, 1);
+    lifeline.write_all(&header).unwrap();
+    let null = || OwnedFd::from(File::open("/dev/null").unwrap());
+    let image = super::image::image().unwrap();
+    let pid = super::launch::execute(image, [null(), null(), null(), guards_end.into()]).unwrap();
+    let mut answer = Vec::new();
+    lifeline.read_to_end(&mut answer).unwrap();
+    // SPAWN_ERROR of the outer guard: stage 1 (request), EPROTO.
+    assert_eq!(answer, [2, 0, 8, 0, 1, 0, 0, 0, 71, 0, 0, 0]);
+    waitpid(Pid::from_raw(pid), None).unwrap();
+}
+
+#[test]
+fn a_guard_whose_host_is_another_process_ends() {
+    let (mut lifeline, guards_end) = UnixStream::pair().unwrap();
+    let mut header = b"SHPG\x01\x00\x20\x00".to_vec();
+    // No flags, host 1, and a plausible rest.
+    for number in [0u32, 1, 16, 1, 0, 0] {
+        header.extend(number.to_le_bytes());
+    }
+    lifeline.write_all(&header).unwrap();
+    let null = || OwnedFd::from(File::open("/dev/null").unwrap());
+    let image = super::image::image().unwrap();
+    let pid = super::launch::execute(image, [null(), null(), null(), guards_end.into()]).unwrap();
+    let mut answer = Vec::new();
+    lifeline.read_to_end(&mut answer).unwrap();
+    assert!(answer.is_empty(), "{answer:?}");
+    waitpid(Pid::from_raw(pid), None).unwrap();
 }

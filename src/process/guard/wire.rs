@@ -19,6 +19,7 @@ pub(super) struct Request<'a> {
     pub directory: Option<&'a OsStr>,
     /// An existing cgroup directory, for this run alone.
     pub cgroup: Option<&'a OsStr>,
+    pub cgroup_required: bool,
     /// The name that the program is called by included.
     pub arguments: &'a [&'a OsStr],
     pub variables: &'a [(&'a OsStr, &'a OsStr)],
@@ -63,9 +64,11 @@ impl Request<'_> {
         let body_bytes =
             u32::try_from(bytes.len() - HEADER_BYTES).ok().filter(|bytes| *bytes <= MAX_BODY_BYTES);
         let mut flags = 0;
-        for (wanted, flag) in
-            [(self.pid_namespace, protocol::FLAG_PID_NAMESPACE), (self.scan_proc, protocol::FLAG_SCAN_PROC)]
-        {
+        for (wanted, flag) in [
+            (self.cgroup_required, protocol::FLAG_CGROUP_REQUIRED),
+            (self.pid_namespace, protocol::FLAG_PID_NAMESPACE),
+            (self.scan_proc, protocol::FLAG_SCAN_PROC),
+        ] {
             if wanted {
                 flags |= flag;
             }
@@ -88,6 +91,7 @@ pub(super) enum Report {
     /// The program has been executed. 0: its pid is not known out here.
     Started {
         pid: u32,
+        in_cgroup: bool,
     },
     SpawnError {
         stage: Stage,
@@ -175,7 +179,9 @@ fn parse_report(kind: u8, payload: &[u8]) -> Option<Report> {
         })
     };
     Some(match kind {
-        protocol::FRAME_STARTED => Report::Started { pid: u32_at(payload, 0)? },
+        protocol::FRAME_STARTED => {
+            Report::Started { pid: u32_at(payload, 0)?, in_cgroup: u32_at(payload, 4)? != 0 }
+        }
         protocol::FRAME_SPAWN_ERROR => {
             let stage = match u32_at(payload, 0)? {
                 protocol::STAGE_REQUEST => Stage::Request,
@@ -212,6 +218,7 @@ mod tests {
             program: OsStr::new("/bin/true"),
             directory: None,
             cgroup: None,
+            cgroup_required: false,
             arguments,
             variables,
             pid_namespace: false,
@@ -266,7 +273,7 @@ mod tests {
     fn a_frame_comes_out_however_its_bytes_are_cut() {
         let exited =
             Frame::new(protocol::FRAME_EXITED, protocol::ORIGIN_INNER).u32(0x100).u64(5).u64(6).u64(4096);
-        let gone = Frame::new(protocol::FRAME_GONE, protocol::ORIGIN_INNER).u32(3).u32(2).u32(0);
+        let gone = Frame::new(protocol::FRAME_GONE, protocol::ORIGIN_OUTER).u32(3).u32(2).u32(0);
         let bytes = [exited.bytes(), gone.bytes()].concat();
         for step in 1..=bytes.len() {
             let mut reports = Reports::default();

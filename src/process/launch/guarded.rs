@@ -2,7 +2,7 @@
 
 use super::super::command::{ResolvedCommand, spawn_error};
 use super::super::guard::{
-    GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Lifeline, StdinKind, launch as start,
+    GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Lifeline, Limits, StdinKind, launch as start,
 };
 use super::super::kill_tree::{SweepRequest, sweep};
 use super::super::spec::{Containment, Input, ProcessSpec, Strays, Usage};
@@ -22,9 +22,10 @@ pub(super) enum Attempt {
 pub(super) async fn launch(command: ResolvedCommand, spec: &ProcessSpec) -> Result<Attempt> {
     let stdin = if matches!(spec.input, Input::Null) { StdinKind::Null } else { StdinKind::Pipe };
     let containment = spec.containment;
+    let limits = Limits { memory_max_bytes: spec.memory_max_bytes, max_processes: spec.max_processes };
     let attempt = tokio::task::spawn_blocking(move || {
         let spawned = Instant::now();
-        let started = start_guard(&command, containment, stdin);
+        let started = start_guard(&command, containment, limits, stdin);
         (command, spawned, started)
     });
     let Ok((command, spawned, launched)) = attempt.await else {
@@ -58,6 +59,7 @@ pub(super) async fn launch(command: ResolvedCommand, spec: &ProcessSpec) -> Resu
 fn start_guard(
     command: &ResolvedCommand,
     containment: Containment,
+    limits: Limits,
     stdin: StdinKind,
 ) -> std::result::Result<Launch, GuardFailure> {
     let arguments: Vec<&OsStr> = command.argv.iter().map(|argument| argument.as_os_str()).collect();
@@ -69,6 +71,7 @@ fn start_guard(
         environment: &environment,
         cwd: command.cwd.as_deref(),
         containment,
+        limits,
     };
     start(&spawn, stdin)
 }
@@ -89,6 +92,7 @@ fn failure_error(command: &ResolvedCommand, containment: Containment, failure: G
                 "the guard was killed while it started the program: nothing runs",
             );
         }
+        GuardStage::Limits => return super::no_limits(Some(failure.errno)),
         GuardStage::Namespace | GuardStage::Cgroup | GuardStage::Unavailable => {
             let wanted = if containment == Containment::Strict { "strict" } else { "auto" };
             let message = match failure.stage {

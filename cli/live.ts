@@ -1,0 +1,136 @@
+// The live line: one line at the foot of a terminal that says what a run is doing. `renderLive` is PURE; `LiveLine` is the thin
+// part that draws it, takes it away before other output, and ticks.
+import { showBytes, showClock, showCount } from './figure'
+import { displayWidth, fitWidth, plainText } from './width'
+
+/** What is known of a run. Times are performance.now(). */
+export interface LiveState {
+  /** What runs: a program's or an agent's name. */
+  label: string
+  startedMs: number
+  /** When something last came. */
+  lastMs: number
+  /** The last line or event; any text, it is made fit for one line. */
+  last: string
+  lines: number
+  bytes: number
+  /** Silence that ends the run, where it is known. */
+  idleLimitMs?: number
+  /** The tool in progress. */
+  tool?: string
+  tokens?: number
+  /** Takes the place of the silence: "stopping, ...". */
+  note?: string
+}
+
+export function liveState(label: string, nowMs: number): LiveState {
+  return { label, startedMs: nowMs, lastMs: nowMs, last: '', lines: 0, bytes: 0 }
+}
+
+const separator = ' · '
+/** Less than this says nothing. */
+const shortestLast = 8
+const labelColumns = 24
+const silenceShownMs = 2000
+
+/** The line, in at most so many columns. What matters less is left out first. */
+export function renderLive(state: LiveState, nowMs: number, columns: number, colour = false): string {
+  const paint = (code: number, text: string) => (colour ? `\u001b[${code}m${text}\u001b[0m` : text)
+  const parts = [{ text: showClock(nowMs - state.startedMs), code: 1 }]
+  const label = fitWidth(plainText(state.label), labelColumns)
+  if (label) parts.push({ text: label, code: 36 })
+  if (state.note) parts.push({ text: state.note, code: 33 })
+  else parts.push(...silence(state, nowMs))
+  if (state.tool) parts.push({ text: `tool ${plainText(state.tool)}`, code: 35 })
+  if (state.tokens !== undefined) parts.push({ text: showCount(state.tokens, 'token'), code: 2 })
+  if (state.lines > 0)
+    parts.push({ text: `${showCount(state.lines, 'line')}, ${showBytes(state.bytes)}`, code: 2 })
+
+  let line = ''
+  let left = columns
+  for (const [index, { text, code }] of parts.entries()) {
+    const gap = index === 0 ? 0 : separator.length
+    const fitting = left - gap < displayWidth(text) ? (index < 2 ? fitWidth(text, left - gap) : '') : text
+    if (!fitting) break
+    line += (gap ? separator : '') + paint(code, fitting)
+    left -= gap + displayWidth(fitting)
+  }
+  const last =
+    left - separator.length >= shortestLast ? fitWidth(plainText(state.last), left - separator.length) : ''
+  return last ? line + separator + paint(2, last) : line
+}
+
+function silence({ lastMs, idleLimitMs }: LiveState, nowMs: number): { text: string; code: number }[] {
+  const ms = nowMs - lastMs
+  if (ms < silenceShownMs) return []
+  const limited = idleLimitMs !== undefined && Number.isFinite(idleLimitMs) && idleLimitMs > 0
+  const text = `silent ${showClock(ms)}${limited ? ` of ${showClock(idleLimitMs)}` : ''}`
+  return [{ text, code: limited && ms > idleLimitMs / 2 ? 33 : 2 }]
+}
+
+/** What takes a drawn line away: it may have been wrapped since, by a terminal that was made narrower. */
+export function eraseLive(drawnColumns: number, columns: number): string {
+  if (drawnColumns === 0) return ''
+  const rows = Math.max(1, Math.ceil(drawnColumns / Math.max(1, columns)))
+  return `${rows > 1 ? `\u001b[${rows - 1}A` : ''}\r\u001b[J`
+}
+
+/** Whether colours are wanted on this stream. */
+export function wantsColour(stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv = process.env): boolean {
+  return stream.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
+}
+
+type Terminal = Pick<NodeJS.WriteStream, 'write' | 'columns' | 'on' | 'off' | 'isTTY'>
+
+const tickMs = 500
+const usualColumns = 80
+
+export class LiveLine {
+  readonly state: LiveState
+  readonly #terminal: Terminal
+  readonly #colour: boolean
+  readonly #onResize = () => this.draw()
+  #drawnColumns = 0
+  #timer: NodeJS.Timeout | undefined
+
+  /** A live line where there is a terminal that can show one, else undefined. It begins with the first `draw`. */
+  static on(terminal: Terminal, state: LiveState): LiveLine | undefined {
+    return terminal.isTTY && process.env.TERM !== 'dumb' ? new LiveLine(terminal, state) : undefined
+  }
+
+  private constructor(terminal: Terminal, state: LiveState) {
+    this.#terminal = terminal
+    this.state = state
+    this.#colour = wantsColour(terminal)
+  }
+
+  draw(): void {
+    if (!this.#timer) {
+      this.#timer = setInterval(() => this.draw(), tickMs).unref()
+      this.#terminal.on('resize', this.#onResize)
+    }
+    // The last column stays free: a terminal may wrap as soon as it is filled.
+    const columns = (this.#terminal.columns || usualColumns) - 1
+    const nowMs = performance.now()
+    this.#terminal.write(this.#erase() + renderLive(this.state, nowMs, columns, this.#colour))
+    this.#drawnColumns = displayWidth(renderLive(this.state, nowMs, columns))
+  }
+
+  /** Takes the line away, so that other output can be written; `draw` brings it back. */
+  clear(): void {
+    const erase = this.#erase()
+    if (erase) this.#terminal.write(erase)
+    this.#drawnColumns = 0
+  }
+
+  /** For good. */
+  close(): void {
+    this.clear()
+    clearInterval(this.#timer)
+    this.#terminal.off('resize', this.#onResize)
+  }
+
+  #erase(): string {
+    return eraseLive(this.#drawnColumns, this.#terminal.columns || usualColumns)
+  }
+}

@@ -1,0 +1,220 @@
+//! What crosses for the model capability. Names and order as in lib/model.ts.
+
+use super::promise::{Settled, settle};
+use crate::error::Error;
+use crate::http::HttpClient;
+use crate::model::{self, Completion, CompletionRequest, ErrorLayer, Schema};
+use crate::redaction::Secret;
+use crate::retry::{RetryPolicy, random_fraction};
+use napi::Env;
+use napi::bindgen_prelude::PromiseRaw;
+use napi_derive::napi;
+use serde_json::{Map, Value, json};
+use std::future::pending;
+use std::time::{Duration, SystemTime};
+use tokio::sync::watch;
+
+/// Checked options of a call; what is absent has the core's default. JSON crosses as text.
+#[napi(object, object_to_js = false)]
+pub struct CompletionSpec {
+    pub base_url: String,
+    pub api_key: Option<String>,
+    pub model: String,
+    pub messages: String,
+    pub tools: Option<String>,
+    pub schema: Option<String>,
+    pub timeout_ms: Option<f64>,
+    pub idle_timeout_ms: Option<f64>,
+    pub retry: RetrySpec,
+    pub headers: Vec<HeaderSpec>,
+}
+
+#[napi(object, object_to_js = false)]
+pub struct HeaderSpec {
+    pub name: String,
+    pub value: String,
+}
+
+#[napi(object, object_to_js = false)]
+pub struct RetrySpec {
+    pub attempts: Option<f64>,
+    pub base_delay_ms: Option<f64>,
+    pub max_delay_ms: Option<f64>,
+    /// SHEEPDOG_AI_TIMEOUT_RETRIES as the calling thread sees it.
+    pub own_retries: Option<String>,
+    /// AGENTFIELD_AI_TIMEOUT_RETRIES as the calling thread sees it.
+    pub inherited_retries: Option<String>,
+}
+
+/// One layer of an error: see `model::ErrorLayer`.
+#[napi(object, object_to_js = false)]
+pub struct ErrorLayerSpec {
+    pub codes: Vec<String>,
+    pub status: Option<u32>,
+    pub kind: Option<String>,
+    pub message: Option<String>,
+    pub retry_after: Option<String>,
+    pub retry_after_ms: Option<f64>,
+}
+
+#[napi(object, object_from_js = false)]
+pub struct ErrorClass {
+    #[napi(ts_type = "import('../lib/model').ModelErrorKind")]
+    pub kind: String,
+    pub retryable: bool,
+    pub status: Option<u32>,
+    pub retry_after_ms: Option<f64>,
+}
+
+/// A call that can be aborted, before it begins as well.
+#[napi]
+#[derive(Default)]
+pub struct ModelCall {
+    aborted: watch::Sender<bool>,
+}
+
+#[napi]
+impl ModelCall {
+    #[napi(constructor)]
+    pub fn new() -> Self {
+        ModelCall::default()
+    }
+
+    /// The completion as JSON.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
+    pub fn complete<'env>(
+        &self,
+        env: &'env Env,
+        spec: CompletionSpec,
+    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+        let mut aborted = self.aborted.subscribe();
+        settle(env, async move {
+            let abort = async move {
+                // The handle may be collected before the call ends: that is no abort.
+                if aborted.wait_for(|aborted| *aborted).await.is_err() {
+                    pending().await
+                }
+            };
+            complete(model::shared_client(), spec, abort).await.into()
+        })
+    }
+
+    #[napi]
+    pub fn abort(&self) {
+        self.aborted.send_replace(true);
+    }
+}
+
+async fn complete(
+    client: &HttpClient,
+    spec: CompletionSpec,
+    abort: impl Future<Output = ()>,
+) -> Result<String, Error> {
+    let completion = model::complete(client, to_request(spec)?, abort).await?;
+    Ok(to_json(completion).to_string())
+}
+
+/// How often and how long: for `withRetry`, whose operation runs in JavaScript.
+#[napi]
+pub fn retry_attempts(spec: RetrySpec) -> u32 {
+    to_policy(&spec).attempts
+}
+
+/// Milliseconds to wait after so many failures.
+#[napi]
+pub fn retry_delay(spec: RetrySpec, failures: u32, retry_after_ms: Option<f64>) -> f64 {
+    let delay = to_policy(&spec).delay(failures, retry_after_ms.map(duration), random_fraction());
+    delay.as_secs_f64() * 1e3
+}
+
+#[napi]
+pub fn classify_error(layers: Vec<ErrorLayerSpec>) -> ErrorClass {
+    let layers: Vec<ErrorLayer> = layers
+        .into_iter()
+        .map(|layer| ErrorLayer {
+            codes: layer.codes,
+            status: layer.status,
+            kind: layer.kind,
+            message: layer.message,
+            retry_after: layer.retry_after,
+            retry_after_ms: layer.retry_after_ms,
+        })
+        .collect();
+    let verdict = model::classify_described(&layers, SystemTime::now());
+    ErrorClass {
+        kind: verdict.kind.as_str().to_owned(),
+        retryable: verdict.retryable,
+        status: verdict.status.map(u32::from),
+        retry_after_ms: verdict.retry_after.map(|wait| wait.as_secs_f64() * 1e3),
+    }
+}
+
+fn to_request(spec: CompletionSpec) -> Result<CompletionRequest, Error> {
+    let mut request = CompletionRequest::new(spec.base_url, spec.model, parse("messages", &spec.messages)?);
+    request.api_key = spec.api_key.map(Secret::from);
+    request.tools = spec.tools.map(|tools| parse("tools", &tools)).transpose()?;
+    request.schema =
+        spec.schema.map(|schema| Schema::compile(parse("schema", &schema)?, "schema")).transpose()?;
+    if let Some(millis) = spec.timeout_ms {
+        request.timeout = limit(millis);
+    }
+    if let Some(millis) = spec.idle_timeout_ms {
+        request.idle_timeout = limit(millis);
+    }
+    request.retry = to_policy(&spec.retry);
+    request.headers = spec.headers.into_iter().map(|header| (header.name, header.value)).collect();
+    Ok(request)
+}
+
+fn to_policy(spec: &RetrySpec) -> RetryPolicy {
+    let mut policy = model::retry_policy(spec.own_retries.as_deref(), spec.inherited_retries.as_deref());
+    if let Some(attempts) = spec.attempts {
+        policy.attempts = attempts as u32;
+    }
+    if let Some(millis) = spec.base_delay_ms {
+        policy.base_delay = duration(millis);
+    }
+    if let Some(millis) = spec.max_delay_ms {
+        policy.max_delay = duration(millis);
+    }
+    policy
+}
+
+fn to_json(completion: Completion) -> Value {
+    let mut object = Map::new();
+    object.insert("text".to_owned(), completion.text.into());
+    if let Some(structured) = completion.structured {
+        object.insert("structured".to_owned(), structured);
+    }
+    let calls: Vec<Value> = completion
+        .tool_calls
+        .into_iter()
+        .map(|call| json!({ "id": call.id, "name": call.name, "arguments": call.arguments }))
+        .collect();
+    object.insert("toolCalls".to_owned(), calls.into());
+    if let Some(usage) = completion.usage {
+        let usage = json!({
+            "inputTokens": usage.input_tokens,
+            "outputTokens": usage.output_tokens,
+            "cachedInputTokens": usage.cached_input_tokens,
+        });
+        object.insert("usage".to_owned(), usage);
+    }
+    object.insert("finishReason".to_owned(), completion.finish_reason.into());
+    object.insert("attempts".to_owned(), completion.attempts.into());
+    Value::Object(object)
+}
+
+fn parse(path: &str, text: &str) -> Result<Value, Error> {
+    serde_json::from_str(text)
+        .map_err(|error| Error::invalid_option(path, format!("can't be sent as JSON: {error}")))
+}
+
+/// Zero, negative and endless mean off. More than the clock can hold is endless.
+fn limit(millis: f64) -> Option<Duration> {
+    (millis > 0.0).then(|| Duration::try_from_secs_f64(millis / 1e3).ok()).flatten()
+}
+
+fn duration(millis: f64) -> Duration {
+    Duration::try_from_secs_f64(millis / 1e3).unwrap_or(Duration::ZERO)
+}

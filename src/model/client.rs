@@ -1,0 +1,148 @@
+//! The call itself: attempts one after another, each with its clocks, until one succeeds or none is left.
+
+use super::body::{BodyReader, Progress};
+use super::completion::Completion;
+use super::failure::{Failure, aborted};
+use super::request::CompletionRequest;
+use super::schema::{Reading, Schema};
+use crate::error::Error;
+use crate::http::{Body, HttpClient, HttpOptions, Request, Response, check_url};
+use crate::redaction::Redactor;
+use crate::retry::random_fraction;
+use bytes::Bytes;
+use std::future::Future;
+use std::sync::OnceLock;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long an answer that is whole is waited for its usage.
+const USAGE_GRACE: Duration = Duration::from_secs(2);
+/// How long a stream that said its end is read on, so that its connection can be used again.
+const END_GRACE: Duration = Duration::from_millis(100);
+
+/// The client whose connections all calls share.
+pub fn shared_client() -> &'static HttpClient {
+    static CLIENT: OnceLock<HttpClient> = OnceLock::new();
+    CLIENT.get_or_init(|| HttpClient::new(HttpOptions::default()))
+}
+
+/// Asks for a completion. Ends early, with the connection closed, when `abort` resolves. Each attempt after the first opens
+/// a connection of its own. Errors: see [`Failure::verdict`], `MODEL_ABORTED`, and `INVALID_OPTION` before any request.
+pub async fn complete(
+    client: &HttpClient,
+    request: CompletionRequest,
+    abort: impl Future<Output = ()>,
+) -> Result<Completion, Error> {
+    let url = request.url()?;
+    check_url(&request.base_url).map_err(|error| Error::invalid_option("baseUrl", error))?;
+    let http = Request {
+        headers: request.all_headers()?,
+        body: Body::Bytes(Bytes::from(request.body().to_string())),
+        // The attempt's own clock runs.
+        response_timeout: None,
+        idle_timeout: request.idle_timeout,
+        ..Request::new("POST", url)
+    };
+    let redactor = Redactor::new(request.secrets());
+    tokio::pin!(abort);
+    tokio::select! {
+        biased;
+        () = &mut abort => return Err(aborted(0)),
+        () = std::future::ready(()) => {}
+    }
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let pool = if attempts == 1 { client.clone() } else { client.fresh() };
+        let deadline = request.timeout.map(|limit| (Instant::now() + limit, limit));
+        let failure = tokio::select! {
+            biased;
+            () = &mut abort => return Err(aborted(attempts)),
+            ended = attempt(&pool, http.clone(), deadline, request.schema.as_ref()) => match ended {
+                Ok(completion) => return Ok(Completion { attempts, ..completion }),
+                Err(failure) => failure,
+            },
+        };
+        let (_, verdict) = failure.verdict();
+        if verdict.status.is_none() {
+            // No answer came over the connection: whoever calls next shall not inherit what may be dead.
+            client.renew();
+        }
+        if !verdict.retryable || attempts >= request.retry.attempts {
+            return Err(failure.into_error(&request.origin(), attempts, &redactor));
+        }
+        let wait = request.retry.delay(attempts, verdict.retry_after, random_fraction());
+        tokio::select! {
+            biased;
+            () = &mut abort => return Err(aborted(attempts)),
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// When an attempt must be over, and how long that was from its start.
+type Deadline = Option<(Instant, Duration)>;
+
+async fn attempt(
+    client: &HttpClient,
+    request: Request,
+    deadline: Deadline,
+    schema: Option<&Schema>,
+) -> Result<Completion, Failure> {
+    let ask = async { client.send(request).await?.success().await };
+    let mut response = match deadline {
+        None => ask.await?,
+        Some((at, limit)) => {
+            tokio::time::timeout_at(at, ask).await.map_err(|_| Failure::TimedOut { after: limit })??
+        }
+    };
+    let mut reader = BodyReader::new();
+    read(&mut response, &mut reader, deadline).await?;
+    let completion = reader.finish()?;
+    match schema {
+        // A model that calls tools answers later.
+        Some(schema) if completion.tool_calls.is_empty() => fit(completion, schema),
+        _ => Ok(completion),
+    }
+}
+
+async fn read(response: &mut Response, reader: &mut BodyReader, deadline: Deadline) -> Result<(), Failure> {
+    let mut progress = Progress::Open;
+    loop {
+        let grace = match progress {
+            Progress::Open => None,
+            Progress::Answered => Some(USAGE_GRACE),
+            Progress::Done => Some(END_GRACE),
+        };
+        let until = match (grace, deadline) {
+            (Some(grace), _) => Some(Instant::now() + grace),
+            (None, deadline) => deadline.map(|(at, _)| at),
+        };
+        let chunk = match until {
+            None => Some(response.chunk().await),
+            Some(until) => tokio::time::timeout_at(until, response.chunk()).await.ok(),
+        };
+        progress = match (chunk, deadline) {
+            (Some(Ok(Some(bytes))), _) => reader.push(&bytes)?,
+            (Some(Ok(None)), _) => return Ok(()),
+            // The answer is whole: nothing that happens to the connection can spoil it.
+            _ if progress != Progress::Open => return Ok(()),
+            (Some(Err(error)), _) => return Err(error.into()),
+            (None, deadline) => {
+                let after = deadline.map_or(Duration::ZERO, |(_, limit)| limit);
+                return Err(Failure::TimedOut { after });
+            }
+        };
+    }
+}
+
+fn fit(completion: Completion, schema: &Schema) -> Result<Completion, Failure> {
+    match schema.read(&completion.text) {
+        Reading::Fits(value) => Ok(Completion { structured: Some(value), ..completion }),
+        reading => Err(Failure::Misfit {
+            problems: reading.problems(),
+            cut: completion.finish_reason == "length",
+            text: completion.text,
+        }),
+    }
+}

@@ -1,0 +1,243 @@
+//! What the model answered. PURE.
+
+use serde_json::{Value, json};
+
+/// A whole answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Completion {
+    pub text: String,
+    /// What a schema asked for.
+    pub structured: Option<Value>,
+    pub tool_calls: Vec<ToolCall>,
+    pub usage: Option<Usage>,
+    /// The server's word: `stop`, `length`, `tool_calls`, ...
+    pub finish_reason: String,
+    /// Requests made, the successful one included.
+    pub attempts: u32,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
+    /// Parsed; the text as it came if it is no JSON.
+    pub arguments: Value,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// Of the input tokens, those that came from a cache.
+    pub cached_input_tokens: u64,
+}
+
+/// An error that the server put where an answer should be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerError {
+    pub status: Option<u16>,
+    pub codes: Vec<String>,
+    pub message: String,
+}
+
+/// Why a body is no completion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// Not the form of a completion; says what is wrong.
+    Wrong(String),
+    Error(ServerError),
+}
+
+fn wrong<T>(problem: impl Into<String>) -> Result<T, Malformed> {
+    Err(Malformed::Wrong(problem.into()))
+}
+
+/// The answer as it grows, fed by chunks or by one whole completion.
+#[derive(Debug, Default)]
+pub(super) struct Assembly {
+    text: String,
+    refusal: String,
+    calls: Vec<CallParts>,
+    usage: Option<Usage>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct CallParts {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    text: String,
+    /// Some servers send the arguments as what they are.
+    value: Option<Value>,
+}
+
+impl Assembly {
+    /// One event of the stream. Names that are not known are skipped: servers add theirs.
+    pub fn on_chunk(&mut self, chunk: &Value) -> Result<(), Malformed> {
+        self.on_object(chunk, "delta")
+    }
+
+    /// A completion that came in one piece.
+    pub fn on_whole(&mut self, completion: &Value) -> Result<(), Malformed> {
+        self.on_object(completion, "message")?;
+        if choice(completion).is_none() {
+            return wrong("the completion has no choices");
+        }
+        self.finish_reason.get_or_insert_with(|| "stop".to_owned());
+        Ok(())
+    }
+
+    /// Whether the server said why the answer ended.
+    pub fn has_ended(&self) -> bool {
+        self.finish_reason.is_some()
+    }
+
+    pub fn finish(self) -> Completion {
+        let tool_calls: Vec<ToolCall> =
+            self.calls.into_iter().enumerate().map(|(place, parts)| parts.finish(place)).collect();
+        let usual = if tool_calls.is_empty() { "stop" } else { "tool_calls" };
+        Completion {
+            text: if self.text.is_empty() { self.refusal } else { self.text },
+            structured: None,
+            tool_calls,
+            usage: self.usage,
+            finish_reason: self.finish_reason.unwrap_or_else(|| usual.to_owned()),
+            attempts: 0,
+        }
+    }
+
+    fn on_object(&mut self, object: &Value, part: &str) -> Result<(), Malformed> {
+        let Some(fields) = object.as_object() else { return wrong("expected a JSON object") };
+        if let Some(error) = fields.get("error").filter(|error| !error.is_null()) {
+            return Err(Malformed::Error(ServerError::of(error)));
+        }
+        if let Some(usage) = fields.get("usage").filter(|usage| usage.is_object()) {
+            self.usage = Some(usage_of(usage));
+        }
+        if let Some(choice) = choice(object) {
+            if let Some(message) = choice.get(part) {
+                append_text(&mut self.text, &message["content"]);
+                append_text(&mut self.refusal, &message["refusal"]);
+                for call in message["tool_calls"].as_array().into_iter().flatten() {
+                    self.on_call(call);
+                }
+            }
+            if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
+                self.finish_reason = Some(reason.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Pieces belong together by their index. Some servers leave it out, others count all calls as 0: a new id with a name
+    /// begins a new call as well.
+    fn on_call(&mut self, piece: &Value) {
+        let index = piece["index"].as_u64();
+        let id = piece["id"].as_str().unwrap_or_default();
+        let function = &piece["function"];
+        let name = function["name"].as_str().unwrap_or_default();
+        let place = match index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == index),
+            None => self.calls.len().checked_sub(1),
+        };
+        let begins =
+            |call: &CallParts| !id.is_empty() && !name.is_empty() && !call.id.is_empty() && call.id != id;
+        let unmarked = index.is_none() && id.is_empty() && !name.is_empty();
+        let place = place.filter(|place| !begins(&self.calls[*place]) && !unmarked);
+        let call = match place {
+            Some(place) => &mut self.calls[place],
+            None => {
+                self.calls.push(CallParts { index, ..CallParts::default() });
+                let last = self.calls.len() - 1;
+                &mut self.calls[last]
+            }
+        };
+        if call.id.is_empty() {
+            call.id.push_str(id);
+        }
+        // The name comes whole; servers that repeat it in every piece don't mean it to grow.
+        if call.name.is_empty() {
+            call.name.push_str(name);
+        }
+        match &function["arguments"] {
+            Value::String(text) => call.text.push_str(text),
+            Value::Null => {}
+            value => call.value = Some(value.clone()),
+        }
+    }
+}
+
+impl CallParts {
+    fn finish(self, place: usize) -> ToolCall {
+        let arguments = match self.value {
+            Some(value) => value,
+            None if self.text.trim().is_empty() => json!({}),
+            None => serde_json::from_str(&self.text).unwrap_or(Value::String(self.text)),
+        };
+        let id = if self.id.is_empty() { format!("call_{place}") } else { self.id };
+        ToolCall { id, name: self.name, arguments }
+    }
+}
+
+impl ServerError {
+    /// Of `{ message, type, code }`, of plain text, or of whatever else stands under `error`.
+    pub fn of(error: &Value) -> Self {
+        let word = |name: &str| error[name].as_str().map(str::to_owned);
+        let number = ["status", "code", "status_code"].iter().find_map(|name| {
+            let status = error[name].as_u64().or_else(|| error[name].as_str()?.parse().ok())?;
+            u16::try_from(status).ok().filter(|status| (400..600).contains(status))
+        });
+        let message = word("message")
+            .or_else(|| error.as_str().map(str::to_owned))
+            .unwrap_or_else(|| error.to_string());
+        ServerError {
+            status: number,
+            codes: ["code", "type", "status"].iter().filter_map(|name| word(name)).collect(),
+            message,
+        }
+    }
+
+    /// Of the body of an unwelcome status: `{ error: ... }`, `{ message, ... }`, or anything else as text.
+    pub fn of_body(body: &str) -> Self {
+        match serde_json::from_str::<Value>(body) {
+            Ok(value) if value.get("error").is_some_and(|error| !error.is_null()) => {
+                Self::of(&value["error"])
+            }
+            Ok(value) if value.is_object() => Self::of(&value),
+            _ => ServerError { message: body.trim().to_owned(), ..ServerError::default() },
+        }
+    }
+}
+
+/// The first choice: one was asked for.
+fn choice(object: &Value) -> Option<&Value> {
+    let choices = object["choices"].as_array()?;
+    choices.iter().find(|choice| choice["index"].as_u64().unwrap_or(0) == 0)
+}
+
+/// Content is a string, or a list of parts with text.
+fn append_text(text: &mut String, content: &Value) {
+    match content {
+        Value::String(piece) => text.push_str(piece),
+        Value::Array(parts) => {
+            for part in parts {
+                text.push_str(part["text"].as_str().unwrap_or_default());
+            }
+        }
+        _ => {}
+    }
+}
+
+fn usage_of(usage: &Value) -> Usage {
+    let count = |value: &Value| value.as_u64().unwrap_or(0);
+    Usage {
+        input_tokens: count(&usage["prompt_tokens"]),
+        output_tokens: count(&usage["completion_tokens"]),
+        cached_input_tokens: count(&usage["prompt_tokens_details"]["cached_tokens"]),
+    }
+}
+
+#[cfg(test)]
+#[path = "completion_test.rs"]
+mod tests;

@@ -1,0 +1,111 @@
+//! Codes, types and names of errors: of the system, of Node, of undici, of the models' servers, and our own. PURE.
+
+use super::FailureKind::{self, *};
+
+/// What an exact code says (capitals don't count); `None` when it says nothing.
+pub fn of_code(code: &str) -> Option<(FailureKind, bool)> {
+    let code = code.to_ascii_uppercase();
+    let decided = match code.as_str() {
+        // The system and Node.
+        "ECONNRESET"
+        | "ECONNREFUSED"
+        | "ECONNABORTED"
+        | "EPIPE"
+        | "ENOTFOUND"
+        | "EAI_AGAIN"
+        | "EAI_FAIL"
+        | "ENETUNREACH"
+        | "ENETDOWN"
+        | "ENETRESET"
+        | "EHOSTUNREACH"
+        | "EHOSTDOWN"
+        | "EADDRNOTAVAIL"
+        | "ERR_STREAM_PREMATURE_CLOSE"
+        | "ERR_HTTP2_STREAM_ERROR"
+        | "ERR_HTTP2_SESSION_ERROR"
+        | "ERR_HTTP2_GOAWAY_SESSION"
+        | "UND_ERR_SOCKET"
+        | "UND_ERR_CLOSED"
+        | "UND_ERR_DESTROYED"
+        | "UND_ERR_RES_CONTENT_LENGTH_MISMATCH"
+        | "HPE_INVALID_CONSTANT"
+        | "NETWORKERROR"
+        | "NETWORK_ERROR"
+        | "ERR_NETWORK"
+        | "APICONNECTIONERROR" => (Network, true),
+        "ETIMEDOUT"
+        | "ESOCKETTIMEDOUT"
+        | "TIMEOUTERROR"
+        | "TIMEOUT_ERR"
+        | "UND_ERR_CONNECT_TIMEOUT"
+        | "UND_ERR_HEADERS_TIMEOUT"
+        | "UND_ERR_BODY_TIMEOUT"
+        | "DEADLINE_EXCEEDED"
+        | "APICONNECTIONTIMEOUTERROR"
+        | "TIMEOUT_ERROR"
+        | "TIMEOUT" => (Timeout, true),
+        "ABORTERROR" | "ABORT_ERR" | "UND_ERR_ABORTED" | "APIUSERABORTERROR" | "ERR_CANCELED"
+        | "CANCELLED" => (Aborted, false),
+        // A certificate does not become right by asking again.
+        "CERT_HAS_EXPIRED"
+        | "CERT_NOT_YET_VALID"
+        | "DEPTH_ZERO_SELF_SIGNED_CERT"
+        | "SELF_SIGNED_CERT_IN_CHAIN"
+        | "UNABLE_TO_VERIFY_LEAF_SIGNATURE"
+        | "UNABLE_TO_GET_ISSUER_CERT"
+        | "UNABLE_TO_GET_ISSUER_CERT_LOCALLY"
+        | "ERR_TLS_CERT_ALTNAME_INVALID"
+        | "ERR_SSL_WRONG_VERSION_NUMBER"
+        | "EPROTO" => (Network, false),
+        "ERR_INVALID_URL" | "ERR_INVALID_ARG_TYPE" | "ERR_INVALID_ARG_VALUE" | "UND_ERR_INVALID_ARG" => {
+            (InvalidRequest, false)
+        }
+        // The models' servers.
+        "AUTHENTICATION_ERROR"
+        | "INVALID_API_KEY"
+        | "UNAUTHENTICATED"
+        | "UNAUTHORIZED"
+        | "AUTHENTICATIONERROR" => (Auth, false),
+        "PERMISSION_ERROR" | "PERMISSION_DENIED" | "FORBIDDEN" | "PERMISSIONDENIEDERROR" => {
+            (Permission, false)
+        }
+        "RATE_LIMIT_ERROR"
+        | "RATE_LIMIT_EXCEEDED"
+        | "RATE_LIMIT"
+        | "TOO_MANY_REQUESTS"
+        | "RESOURCE_EXHAUSTED"
+        | "RATELIMITERROR" => (RateLimit, true),
+        "INSUFFICIENT_QUOTA"
+        | "QUOTA_EXCEEDED"
+        | "BILLING_ERROR"
+        | "BILLING_HARD_LIMIT_REACHED"
+        | "BILLING_NOT_ACTIVE" => (Quota, false),
+        "OVERLOADED_ERROR" | "OVERLOADED" | "UNAVAILABLE" | "SERVICE_UNAVAILABLE" | "ENGINE_OVERLOADED" => {
+            (Overloaded, true)
+        }
+        "API_ERROR" | "SERVER_ERROR" | "INTERNAL_SERVER_ERROR" | "INTERNAL_ERROR" | "INTERNALSERVERERROR" => {
+            (Server, true)
+        }
+        "CONTEXT_LENGTH_EXCEEDED" | "STRING_ABOVE_MAX_LENGTH" | "REQUEST_TOO_LARGE" => (ContextLength, false),
+        "MODEL_NOT_FOUND"
+        | "NOT_FOUND_ERROR"
+        | "INVALID_ARGUMENT"
+        | "INVALID_REQUEST_ERROR"
+        | "BADREQUESTERROR"
+        | "NOTFOUNDERROR"
+        | "UNSUPPORTED_VALUE"
+        | "UNKNOWN_PARAMETER" => (InvalidRequest, false),
+        // Our own. What ran out of time in a process, a session or an agent may have had effects: that is not for a
+        // table to repeat.
+        "MODEL_TIMED_OUT" | "CONNECTION_TIMED_OUT" => (Timeout, true),
+        "MODEL_BAD_RESPONSE" => (Server, true),
+        "MODEL_UNREACHABLE" | "RESUME_TRANSIENT" => (Network, true),
+        "CONNECTION_LOST" | "RUNTIME_CLOSED" => (Network, false),
+        "RUNTIME_UNAUTHORIZED" => (Auth, false),
+        "INVALID_OPTION" => (InvalidRequest, false),
+        own if own.ends_with("_ABORTED") || own.ends_with("_KILLED") => (Aborted, false),
+        own if own.ends_with("_TIMED_OUT") || own.ends_with("_IDLE") => (Timeout, false),
+        _ => return None,
+    };
+    Some(decided)
+}
