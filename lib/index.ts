@@ -1,3 +1,4 @@
 export * from './error'
 export * from './model'
 export * from './process'
+export * from './runtime'
