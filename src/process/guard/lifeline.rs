@@ -113,6 +113,8 @@ impl Lifeline {
     /// SIGKILL to the whole tree; after `Exited`, to what the program left behind.
     pub(crate) fn kill(&mut self) {
         self.send(COMMAND_KILL);
+        // Somebody may have stopped it; awake, it wakes the inner one.
+        self.guard.signal(libc::SIGCONT);
         self.killed_at.get_or_insert_with(Instant::now);
     }
 
@@ -160,8 +162,9 @@ impl Lifeline {
         let _ = self.socket.get_ref().shutdown(Shutdown::Write);
     }
 
-    /// Waits for the outer guard. When it was stopped just before its end, its work is done: it is killed.
+    /// Waits for the outer guard. When it does not end, its work is done all the same: it is killed.
     async fn reap(&mut self) {
+        self.guard.signal(libc::SIGCONT);
         if timeout(EXIT_PATIENCE, self.guard.ended()).await.is_err() {
             self.guard.signal(libc::SIGKILL);
             // Bounded as well: a process in a system call that does not end is left to the leash's drop.
