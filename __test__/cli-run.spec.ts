@@ -131,7 +131,7 @@ describe('sheepdog run', () => {
     ['SIGTERM', 143],
     ['SIGHUP', 129],
   ] as const)('ends the whole tree at %s and reports', async (signal, status) => {
-    const run = started(['run', ...sh('echo $$; setsid sh -c "echo \$\$ ready; exec sleep 60" & wait')])
+    const run = started(['run', ...sh('echo $$; setsid sh -c "echo \\$\\$ ready; exec sleep 60" & wait')])
     const pids = (await run.printed(/ready/)).split(/\s/).slice(0, 2).map(Number)
     run.child.kill(signal)
     expect(await run.exit).toEqual({ status, signal: null })

@@ -128,6 +128,13 @@ describe.skipIf(!python)('sheepdog run on a terminal', () => {
     expect(lines[3]).toMatch(/^sheepdog: sh exited with 0/)
   })
 
+  it('shows no live line when its stdout is a pipe to something that may write to the terminal itself', async () => {
+    const terminal = join(root, 'fixtures/bin/print-in-terminal.py')
+    const script = `'${process.execPath}' '${command}' run -- sh -c 'echo a; sleep 0.7; echo b' | cat`
+    const { stdout } = await run('python3', [terminal, '80', 'sh', '-c', script], { env: { TERM: 'xterm' } })
+    expect(stdout).toBe('a\r\nb\r\n')
+  })
+
   it('uses colours unless NO_COLOR is set, and no live line on a dumb terminal', async () => {
     const colours = /\u001b\[\d+m/
     expect((await onTerminal(80, ['--', 'echo', 'x'])).stdout).not.toMatch(colours)

@@ -5,6 +5,8 @@
 //! - `paced LINES_A_SECOND SECONDS LINE_BYTES`: a JSON line at a time.
 //! - `quiet AT_NANOSECONDS`: prints a line at once and one at that moment of the monotonic clock, then is silent. Lines are
 //!   the moment they were printed at.
+//! - `timers SECONDS`: sleeps a millisecond again and again; prints how late it woke, in nanoseconds: median and 99th
+//!   percentile. What the machine itself gives to whoever waits for a moment.
 //! - `observe`: pids come by stdin, one a line; prints when each of them died, `PID NANOSECONDS`, once all have.
 
 use std::io::{self, BufRead, Write};
@@ -95,6 +97,20 @@ fn quiet(at: u64) -> io::Result<()> {
     Ok(())
 }
 
+fn timers(seconds: u64) -> io::Result<()> {
+    let end = now() + seconds * 1_000_000_000;
+    let mut late = Vec::new();
+    let mut due = now();
+    while due < end {
+        due = now() + 1_000_000;
+        sleep(Duration::from_millis(1));
+        late.push(now().saturating_sub(due));
+    }
+    late.sort_unstable();
+    println!("{} {}", late[late.len() / 2], late[late.len() * 99 / 100]);
+    Ok(())
+}
+
 fn observe() -> io::Result<()> {
     let mut watched = Vec::new();
     let mut pids = Vec::new();
@@ -136,6 +152,7 @@ fn main() -> io::Result<()> {
     match arguments[0].as_str() {
         "lines" => lines(number(1)? as usize, number(2)? as usize, number(3)? as usize),
         "paced" => paced(number(1)?, number(2)?, number(3)? as usize),
+        "timers" => timers(number(1)?),
         "quiet" => quiet(number(1)?),
         "observe" => observe(),
         other => Err(io::Error::other(format!("no such behaviour: {other}"))),

@@ -1,5 +1,6 @@
 // The live line: one line at the foot of a terminal that says what a run is doing. `renderLive` is PURE; `LiveLine` is the thin
 // part that draws it, takes it away before other output, and ticks.
+import { fstatSync } from 'node:fs'
 import { showBytes, showClock, showCount } from './figure'
 import { displayWidth, fitWidth, plainText } from './width'
 
@@ -80,6 +81,15 @@ export function wantsColour(stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv 
   return stream.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
 }
 
+function isPipe(descriptor: number): boolean {
+  try {
+    const kind = fstatSync(descriptor)
+    return kind.isFIFO() || kind.isSocket()
+  } catch {
+    return false
+  }
+}
+
 type Terminal = Pick<NodeJS.WriteStream, 'write' | 'columns' | 'on' | 'off' | 'isTTY'>
 
 const tickMs = 500
@@ -96,9 +106,13 @@ export class LiveLine {
   #closed = false
   #timer: NodeJS.Timeout | undefined
 
-  /** A live line where there is a terminal that can show one, else undefined. It begins with the first `draw`. */
+  /**
+   * A live line where there is a terminal that can show one, else undefined. It begins with the first `draw`. There is none when
+   * stdout is a pipe: what reads it (`| less`) may write to the same terminal.
+   */
   static on(terminal: Terminal, state: LiveState): LiveLine | undefined {
-    return terminal.isTTY && process.env.TERM !== 'dumb' ? new LiveLine(terminal, state) : undefined
+    const able = terminal.isTTY && process.env.TERM !== 'dumb' && !isPipe(1)
+    return able ? new LiveLine(terminal, state) : undefined
   }
 
   private constructor(terminal: Terminal, state: LiveState) {

@@ -28,7 +28,8 @@ const statusOfCode: Record<string, number> = {
   PROCESS_NOT_FOUND: 127,
 }
 
-function signalStatus(signal: string | null): number {
+/** As a shell shows an end by a signal. */
+export function signalStatus(signal: string | null): number {
   return 128 + (constants.signals[signal as NodeJS.Signals] ?? 0)
 }
 

@@ -2,10 +2,10 @@
 import type { LineBatch, SheepdogError } from '../lib/index'
 import { spawn } from '../lib/index'
 import { basename } from 'node:path'
-import { onInterrupt, type Interrupt } from './interrupt'
+import { onInterrupt } from './interrupt'
 import { LiveLine, liveState } from './live'
 import { Output } from './output'
-import { describeEnd, describeExit, endRecord, exitStatus, type Ended } from './verdict'
+import { describeEnd, describeExit, endRecord, exitStatus, signalStatus, type Ended } from './verdict'
 
 export interface WatchOptions {
   idleTimeoutMs?: number
@@ -42,10 +42,10 @@ export async function watch(command: string, args: string[], options: WatchOptio
       void child.kill().catch(() => {})
     },
     () => killAtOnce(child.pid),
-    (signal) =>
-      process.exit(
-        exitStatus({ ...ended, interrupt: signal, error: { code: 'PROCESS_KILLED' } as SheepdogError }),
-      ),
+    (signal) => {
+      live?.close()
+      process.exit(signalStatus(signal))
+    },
   )
   if (live) live.state.idleLimitMs = limits.idleTimeoutMs
   live?.draw()

@@ -1,4 +1,4 @@
-import type { RunSpec } from '../native/native'
+import type { NativeProcess, RunSpec } from '../native/native'
 import { isMainThread } from 'node:worker_threads'
 import { delivery } from './delivery'
 import { SheepdogError, invalidOption, settle, toError } from './error'
@@ -134,8 +134,6 @@ export function spawn(command: string, args?: string[], options?: RunOptions): R
   }
   return new RunningProcess(started)
 }
-
-type NativeProcess = ReturnType<typeof native.spawnProcess>
 
 interface Started {
   process?: NativeProcess

@@ -1,8 +1,9 @@
 // The accuracy of the idle watchdog: 1,000 programs fall silent within half a second; how late do they die? A process of its
 // own sees them die, and the programs themselves say when they printed last, by the same clock.
-import { spawn as nodeSpawn } from 'node:child_process'
+import { execFile, spawn as nodeSpawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
 import { peakRss } from '../meter.mjs'
 import { percentile } from '../round.mjs'
 import { table } from '../verdict.mjs'
@@ -15,7 +16,7 @@ const BLOCK_MS = 5000
 
 export function plan({ quick }) {
   const count = quick ? 300 : 1000
-  const names = ['sheepdog', 'sheepdog blocked', 'by hand', 'by hand blocked']
+  const names = ['bare sleep', 'sheepdog', 'sheepdog blocked', 'by hand', 'by hand blocked']
   return { rounds: quick ? 1 : 3, count, contenders: names.map((name) => ({ name, count })) }
 }
 
@@ -94,12 +95,25 @@ async function observe(program, pids) {
   return died
 }
 
-export const contenders = Object.fromEntries(
-  Object.keys(watch).flatMap((name) => [
-    [name, (parameters) => lateness(name, parameters, false)],
-    [`${name} blocked`, (parameters) => lateness(name, parameters, true)],
-  ]),
-)
+/** What the machine gives just now to a program that does nothing but wait: no watchdog can be better. */
+async function bareSleep({ program }) {
+  const { stdout } = await promisify(execFile)(program, ['timers', '4'])
+  const [p50, p99] = stdout
+    .trim()
+    .split(' ')
+    .map((nanoseconds) => Number(nanoseconds) / 1e6)
+  return { early: 0, p50, p99, worst: p99, rssMb: 0 }
+}
+
+export const contenders = {
+  'bare sleep': bareSleep,
+  ...Object.fromEntries(
+    Object.keys(watch).flatMap((name) => [
+      [name, (parameters) => lateness(name, parameters, false)],
+      [`${name} blocked`, (parameters) => lateness(name, parameters, true)],
+    ]),
+  ),
+}
 
 export function print(medians) {
   table(
@@ -109,7 +123,7 @@ export function print(medians) {
       'p99 ms': p99,
       'worst ms': worst,
       'too early': early,
-      'peak RSS MB': rssMb,
+      'peak RSS MB': rssMb || undefined,
     })),
   )
 }

@@ -12,12 +12,12 @@ const helper = `
   echo "a helper guards the gate"
 `.trim()
 const script = [{ shell: helper }, { stall: true }]
-const shortestIdleMs = 3000
+const shortestIdleMs = 4000
 const longestIdleMs = 20_000
 
 export async function stalledTurn(place, longestSilenceMs) {
   // Short, but longer than anything that a healthy turn needs on this machine.
-  const wanted = Math.ceil((1.5 * longestSilenceMs) / 500) * 500
+  const wanted = Math.ceil((2 * longestSilenceMs) / 500) * 500
   const idleTimeoutMs = Math.min(longestIdleMs, Math.max(shortestIdleMs, wanted))
   console.log(
     `(The good turn was never silent for more than ${showDuration(longestSilenceMs)}: ${showDuration(idleTimeoutMs)} are allowed now.)\n`,
@@ -45,7 +45,7 @@ export async function stalledTurn(place, longestSilenceMs) {
 }
 
 function show(title, processes) {
-  console.log(`\n${title}: ${processes.length === 0 ? 'none' : ''}`)
+  console.log(`\n${title}:${processes.length === 0 ? ' none' : ''}`)
   for (const { pid, command } of processes) {
     console.log(`  ${String(pid).padStart(7)}  ${fitWidth(command, (process.stdout.columns ?? 100) - 12)}`)
   }

@@ -25,6 +25,9 @@ impl LineFramer {
     /// Calls `on_block` at most twice, with whole lines that end with `\n`: the line that earlier chunks began, then the others,
     /// which are not copied. Lines before one that is too long still arrive.
     pub fn push(&mut self, chunk: &[u8], mut on_block: impl FnMut(&[u8])) -> Result<(), LineTooLong> {
+        if self.failed {
+            return Err(LineTooLong);
+        }
         let Some(border) = memrchr(b'\n', chunk).map(|last| last + 1) else {
             self.carry.extend_from_slice(chunk);
             return self.check_carry();
@@ -47,7 +50,7 @@ impl LineFramer {
             on_block(whole);
         }
         if checked.is_err() {
-            return Err(LineTooLong);
+            return self.fail();
         }
         self.carry.extend_from_slice(rest);
         self.check_carry()

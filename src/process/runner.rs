@@ -27,9 +27,6 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 /// A pipe holds 64 KiB; larger reads only wait longer and fall out of the cache.
 const READ_BYTES: usize = 64 << 10;
-/// A pipe in flood: the writer is woken less often. Not for every run from the start: what a user's pipes may hold in all is
-/// bounded by the system.
-const FLOOD_PIPE_BYTES: i32 = 256 << 10;
 /// Reads of one stream before the other events get their turn.
 const READS_A_TURN: usize = 4;
 /// What may be waiting in a pipe at the exit at most: larger pipes need a privilege.
@@ -134,19 +131,14 @@ pub(super) fn replay(outcome: &Outcome, sink: &mut dyn Sink) {
 struct Output {
     pipe: Option<pipe::Receiver>,
     keep: Keep,
-    /// More was printed than is kept.
-    in_flood: bool,
 }
 
 impl Output {
-    /// Reads what is there, keeps it and gives it. In a flood the kernel writes right into what is kept: a copy through `buffer`
-    /// would cost as much as the read itself.
+    /// Reads what is there, keeps it and gives it. In a flood the kernel writes right into what is kept, which saves a copy.
+    /// (A wider pipe saves wake-ups, but costs more in the cache than that: measured.)
     fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
-        let Output { pipe: Some(pipe), keep, in_flood } = self else { return Ok(&[]) };
+        let Output { pipe: Some(pipe), keep } = self else { return Ok(&[]) };
         if let Some(oldest) = keep.oldest() {
-            if !std::mem::replace(in_flood, true) {
-                widen(pipe);
-            }
             let most = oldest.len().min(READ_BYTES);
             let length = pipe.try_read(&mut oldest[..most])?;
             return Ok(keep.commit(length));
@@ -155,14 +147,6 @@ impl Output {
         keep.push(&buffer[..length]);
         Ok(&buffer[..length])
     }
-}
-
-/// That the system refuses is fine: the pipe then stays as it was.
-fn widen(pipe: &pipe::Receiver) {
-    #[cfg(target_os = "linux")]
-    let _ = nix::fcntl::fcntl(pipe, nix::fcntl::FcntlArg::F_SETPIPE_SZ(FLOOD_PIPE_BYTES));
-    #[cfg(not(target_os = "linux"))]
-    let _ = (pipe, FLOOD_PIPE_BYTES);
 }
 
 struct Runner {
@@ -204,7 +188,7 @@ impl Runner {
             Input::Null | Input::Pipe => Bytes::new(),
         };
         let limit = spec.max_output_bytes;
-        let output = |pipe| Output { pipe: Some(pipe), keep: Keep::new(limit), in_flood: false };
+        let output = |pipe| Output { pipe: Some(pipe), keep: Keep::new(limit) };
         Runner {
             pid: launched.pid,
             level: launched.level,
