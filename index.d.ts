@@ -184,6 +184,22 @@ declare class ModelCall {
   abort(): void
 }
 
+/** One prompt on its way to the handler in JavaScript. */
+declare class NativeInvocation$1 {
+  /** What the handler is asked, as JSON. */
+  get request(): string
+  /** Takes the request's secrets out of a line for the log. */
+  redact(text: string): string
+  sendAssistantMessage(textBlocks: Array<string>): Promise<Settled<void>>
+  sendErrorMessage(error: string, metadata: Record<string, any>): Promise<Settled<void>>
+  /** Resolves with true when the handler is to stop, with false when the request is over without. */
+  stopped(): Promise<Settled<boolean>>
+  answerText(text: string, metadata: Record<string, any>): void
+  /** `structured`: JSON. */
+  answerStructured(structured: string, metadata: Record<string, any>): void
+  fail(error: string, metadata: Record<string, any>): void
+}
+
 /** A run. */
 declare class NativeProcess$1 {
   started(): Promise<Settled<number>>
@@ -195,6 +211,31 @@ declare class NativeProcess$1 {
   /** JSON objects of stdout; returns the channel's number. */
   json(types: Array<string> | undefined | null, delivery: Delivery): number
   detachOutput(): void
+}
+
+declare class NativeRuntimeClient {
+  /** Sends a request (JSON) and resolves with its number. */
+  request(
+    message: string,
+    timeoutMs?: number | undefined | null,
+    idleTimeoutMs?: number | undefined | null,
+  ): Promise<Settled<number>>
+  abort(request: number): Promise<Settled<void>>
+  /** What happened next; empty when nothing will happen any more. */
+  nextEvents(): Promise<Settled<RuntimeEvent[]>>
+  answer(wanted: WantedArtifact, presignedUrl: string, contentType: string): Promise<Settled<void>>
+  decline(wanted: WantedArtifact, reason: string): Promise<Settled<void>>
+  endSession(): Promise<Settled<RuntimeEnd>>
+  close(): Promise<Settled<void>>
+}
+
+/** A server that listens. */
+declare class NativeRuntimeServer$1 {
+  get port(): number
+  get url(): string
+  close(): Promise<Settled<void>>
+  /** Resolves when the server was closed; until then it keeps the host alive. */
+  closed(): Promise<Settled<void>>
 }
 
 declare function classifyError(layers: Array<ErrorLayerSpec>): ErrorClass
@@ -212,6 +253,13 @@ interface CompletionSpec {
   retry: RetrySpec
   headers: Array<HeaderSpec>
 }
+
+/** Connects to a runtime. */
+declare function connectRuntime(
+  url: string,
+  token?: string | undefined | null,
+  connectTimeoutMs?: number | undefined | null,
+): Promise<Settled<NativeRuntimeClient>>
 
 interface ErrorClass {
   kind: ModelErrorKind
@@ -287,13 +335,63 @@ interface RunSpec {
   maxProcesses?: number
 }
 
+/** How the session ended. */
+interface RuntimeEnd {
+  confirmed: boolean
+  uploaded: number
+  undelivered: Array<UndeliveredArtifact>
+}
+
+/** What happened; the kind says which fields are there. */
+interface RuntimeEvent {
+  kind: 'assistant' | 'output' | 'wanted' | 'ended'
+  request?: number
+  textBlocks?: Array<string>
+  stream?: string
+  text?: string
+  command?: string
+  wanted?: WantedArtifact
+  /** The runtime's message, as JSON. */
+  terminal?: string
+  error?: Fault
+}
+
+/** Listens; `onInvocation` is called for each prompt and answers by the invocation's own methods. */
+declare function serveRuntime$1(
+  spec: ServeSpec,
+  onInvocation: (invocation: NativeInvocation$1) => void,
+): Promise<Settled<NativeRuntimeServer$1>>
+
+/** Checked options of a server; what is absent has the core's default. */
+interface ServeSpec {
+  host?: string
+  port?: number
+  token?: string
+  allowedOrigins?: Array<string>
+  heartbeatIntervalMs?: number
+  drainTimeoutMs?: number
+  maxSessions?: number
+}
+
 /** Starts a run; faults come by its promises. A class of its own so that the glue can hold it. */
 declare function spawnProcess(spec: RunSpec, delivery: Delivery): NativeProcess$1
+
+interface UndeliveredArtifact {
+  path: string
+  reason: string
+}
 
 /** A variable to set, or to remove when it has no value. */
 interface VariableChange {
   name: string
   value?: string
+}
+
+/** A file that the runtime wants an URL for. */
+interface WantedArtifact {
+  filename: string
+  filepath: string
+  uploadId?: string
 }
 
 type Native_CompletionSpec = CompletionSpec
@@ -305,11 +403,19 @@ type Native_Fault = Fault
 type Native_HeaderSpec = HeaderSpec
 type Native_ModelCall = ModelCall
 declare const Native_ModelCall: typeof ModelCall
+type Native_NativeRuntimeClient = NativeRuntimeClient
+declare const Native_NativeRuntimeClient: typeof NativeRuntimeClient
 type Native_RetrySpec = RetrySpec
 type Native_RunSpec = RunSpec
+type Native_RuntimeEnd = RuntimeEnd
+type Native_RuntimeEvent = RuntimeEvent
+type Native_ServeSpec = ServeSpec
+type Native_UndeliveredArtifact = UndeliveredArtifact
 type Native_VariableChange = VariableChange
+type Native_WantedArtifact = WantedArtifact
 declare const Native___napiBindingTarget: typeof __napiBindingTarget
 declare const Native_classifyError: typeof classifyError
+declare const Native_connectRuntime: typeof connectRuntime
 declare const Native_retryAttempts: typeof retryAttempts
 declare const Native_retryDelay: typeof retryDelay
 declare const Native_spawnProcess: typeof spawnProcess
@@ -317,11 +423,16 @@ declare namespace Native {
   export {
     Native_Delivery as Delivery,
     Native_ModelCall as ModelCall,
+    NativeInvocation$1 as NativeInvocation,
     NativeProcess$1 as NativeProcess,
+    Native_NativeRuntimeClient as NativeRuntimeClient,
+    NativeRuntimeServer$1 as NativeRuntimeServer,
     Native___napiBindingTarget as __napiBindingTarget,
     Native_classifyError as classifyError,
+    Native_connectRuntime as connectRuntime,
     Native_retryAttempts as retryAttempts,
     Native_retryDelay as retryDelay,
+    serveRuntime$1 as serveRuntime,
     Native_spawnProcess as spawnProcess,
   }
   export type {
@@ -332,7 +443,12 @@ declare namespace Native {
     Native_HeaderSpec as HeaderSpec,
     Native_RetrySpec as RetrySpec,
     Native_RunSpec as RunSpec,
+    Native_RuntimeEnd as RuntimeEnd,
+    Native_RuntimeEvent as RuntimeEvent,
+    Native_ServeSpec as ServeSpec,
+    Native_UndeliveredArtifact as UndeliveredArtifact,
     Native_VariableChange as VariableChange,
+    Native_WantedArtifact as WantedArtifact,
   }
 }
 
@@ -484,33 +600,255 @@ declare class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposab
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/** Writes lines of a request to stderr, secrets taken out. */
+interface RuntimeLogger {
+  log(...values: unknown[]): void
+  warn(...values: unknown[]): void
+  error(...values: unknown[]): void
+  debug(...values: unknown[]): void
+}
+/** What an agent is asked. */
+interface AgentInvocation {
+  systemPrompt: string
+  userPrompt: string
+  /** As the client gave it: `{ type: "json_schema", schema: {...} }`. */
+  outputFormat?: unknown
+  model: string
+  env?: Record<string, string>
+  secrets: string[]
+  /** Aborted when the client cancels, ends the session or is gone, and after `sendErrorMessage`. */
+  signal: AbortSignal
+  logger: RuntimeLogger
+}
+/** What an agent says while it works. */
+interface AgentSender {
+  /** Sends text to the client. Awaiting it waits while the client is behind. */
+  sendAssistantMessage(textBlocks: string[]): Promise<void>
+  /** Ends the request with an error, whatever `run` does later. */
+  sendErrorMessage(error: string, metadata?: Record<string, unknown>): Promise<void>
+}
+/** What an agent brings home. */
+type AgentResult =
+  | {
+      type: 'text'
+      text: string
+      metadata?: Record<string, unknown>
+    }
+  | {
+      type: 'structured_output'
+      structuredOutput: Record<string, unknown>
+      metadata?: Record<string, unknown>
+    }
+/** Answers prompts, many at a time. What it throws is sent to the client, without its stack. */
+interface AgentHandler {
+  run(invocation: AgentInvocation, sender: AgentSender): Promise<AgentResult>
+}
+type NativeInvocation = Parameters<Parameters<typeof native.serveRuntime>[1]>[0]
+/** Has the handler answer; never throws. */
+declare function invoke(handler: AgentHandler, invocation: NativeInvocation): Promise<void>
+/** What a client learns of an error beside its message. */
+declare function errorMetadata(error: unknown): Record<string, unknown>
+
+/** How a runtime is served. */
+interface ServeRuntimeOptions {
+  /** Answers prompts. Without it only commands are run. */
+  handler?: AgentHandler
+  /** Default "127.0.0.1". Any address that others can reach needs a `token`. */
+  host?: string
+  /** Default 8080; 0 = any. */
+  port?: number
+  /** Clients have to send it, as a bearer token or as the query parameter `token`. */
+  token?: string
+  /** Origins of browsers that may connect; default none. */
+  allowedOrigins?: string[]
+  /** While a request runs; default 15 s. */
+  heartbeatIntervalMs?: number
+  /** How long the end of a session waits for artifacts; default 50 s, 55 s at most. */
+  drainTimeoutMs?: number
+  /** Default 1000. */
+  maxSessions?: number
+  /** Closes the server when aborted. */
+  signal?: AbortSignal
+}
+/**
+ * Serves a runtime. Resolves once connections are accepted.
+ *
+ * Rejects with INVALID_OPTION, also for an address that can't be listened on.
+ */
+declare function serveRuntime(options: ServeRuntimeOptions): Promise<RuntimeServer>
+interface NativeRuntimeServer {
+  port: number
+  url: string
+  close(): ReturnType<InstanceType<typeof native.NativeRuntimeServer>['close']>
+  closed(): ReturnType<InstanceType<typeof native.NativeRuntimeServer>['closed']>
+}
+/** A runtime that is being served. It keeps the process alive until it is closed. */
+declare class RuntimeServer implements AsyncDisposable {
+  #private
+  /** The real port, also when any was asked for. */
+  readonly port: number
+  /** For example "ws://127.0.0.1:8080". */
+  readonly url: string
+  /** Resolves when the server was closed. */
+  readonly closed: Promise<void>
+  /** @internal */
+  constructor(server: NativeRuntimeServer)
+  /** Cancels requests, finishes open uploads, closes all sockets; at once when nothing runs, within 10 s in any case. */
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** A shell command. */
+interface RuntimeCommand {
+  command: string
+  /** Made when missing. */
+  cwd?: string
+  env?: Record<string, string>
+}
+/** How to connect. */
+interface ConnectOptions {
+  token?: string
+  /** Default 60 s. */
+  connectTimeoutMs?: number
+  signal?: AbortSignal
+}
+/** What a request may have beside its own words. */
+interface ExecuteOptions {
+  /** Taken out of everything that the runtime says. */
+  secrets?: string[]
+  /** Watched on the runtime's side: each finished file is asked an URL for. */
+  artifactsDirs?: string[]
+  /** gitignore rules that stand above the directories' own `.artifactignore`. */
+  artifactsIgnore?: string
+  /** Fetched before anything runs; `.zip` is unpacked. */
+  downloads?: {
+    downloadUrl: string
+    workingDir: string
+  }[]
+  onAssistantMessage?(textBlocks: string[]): void
+  onCommandOutput?(output: { stream: 'stdout' | 'stderr'; text: string; command: string }): void
+  /** Where to put a file. Also asked after the request, until the session has ended. */
+  onArtifactUploadRequest?(artifact: {
+    filename: string
+    filepath: string
+  }): UploadTarget | Promise<UploadTarget>
+  /** The whole request; RUNTIME_TIMED_OUT. Default off. */
+  timeoutMs?: number
+  /** Silence of the runtime; RUNTIME_IDLE. Default off. */
+  idleTimeoutMs?: number
+  signal?: AbortSignal
+}
+/** Where a file is to be PUT. */
+interface UploadTarget {
+  presignedUrl: string
+  contentType: string
+}
+/** A prompt's options. */
+interface QueryOptions extends ExecuteOptions {
+  systemPrompt: string
+  model: string
+  /** A bare JSON Schema. */
+  outputSchema?: object
+  agentEnv?: Record<string, string>
+  preCommands?: RuntimeCommand[]
+  postCommands?: RuntimeCommand[]
+}
+interface QueryResult {
+  data:
+    | {
+        type: 'text'
+        text: string
+      }
+    | {
+        type: 'structured_output'
+        structuredOutput: Record<string, unknown>
+      }
+  metadata: Record<string, unknown>
+}
+interface ExecuteResult {
+  /** As many as ran: the first failure is the last. `truncated`: stdout is head and tail only. */
+  results: {
+    command: string
+    exitCode: number
+    stdout?: string
+    truncated?: boolean
+  }[]
+}
+/** How a session ended. */
+interface SessionEndResult {
+  /** False when the connection was lost before. */
+  confirmed: boolean
+  uploaded: number
+  undelivered: {
+    path: string
+    reason: string
+  }[]
+}
+/** One session with a runtime; one request at a time. It keeps the process alive until it is closed. */
+declare class RuntimeClient implements AsyncDisposable {
+  #private
+  private constructor()
+  /**
+   * Rejects with RUNTIME_UNAUTHORIZED, RUNTIME_CLOSED (nobody there), RUNTIME_TIMED_OUT, RUNTIME_ABORTED, INVALID_OPTION.
+   */
+  static connect(url: string, options?: ConnectOptions): Promise<RuntimeClient>
+  /** Has the runtime's agent answer a prompt. */
+  query(prompt: string, options: QueryOptions): Promise<QueryResult>
+  /** Runs commands one after the other, until one fails. */
+  executeCommands(list: (string | RuntimeCommand)[], options?: ExecuteOptions): Promise<ExecuteResult>
+  /** Ends the session once all files are home. Any number of times, the same answer; never rejects. */
+  endSession(): Promise<SessionEndResult>
+  /** Ends the session, then closes the connection. */
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
 export {
   RunningProcess,
+  RuntimeClient,
+  RuntimeServer,
   SheepdogError,
   classify,
   complete,
+  errorMetadata,
   inheritance,
   invalidOption,
+  invoke,
   processOptionChecks,
   run,
+  serveRuntime,
   settle,
   spawn,
   toError,
   withRetry,
 }
 export type {
+  AgentHandler,
+  AgentInvocation,
+  AgentResult,
+  AgentSender,
   ChatMessage,
   ChatTool,
   CompleteOptions,
   Completion,
+  ConnectOptions,
   ErrorClassification,
+  ExecuteOptions,
+  ExecuteResult,
   Fault$1 as Fault,
   LineBatch,
   ModelErrorKind,
   OutputLine,
+  QueryOptions,
+  QueryResult,
   RetryOptions,
   RetryPolicy,
   RunOptions,
   RunResult,
+  RuntimeCommand,
+  RuntimeLogger,
+  ServeRuntimeOptions,
+  SessionEndResult,
   Settled,
+  UploadTarget,
 }
