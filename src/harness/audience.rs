@@ -76,7 +76,7 @@ impl Audience {
                 if let (Listener::Channel(channel), false) = (&mut self.listener, lines.is_empty()) {
                     let text = lines.join("\n");
                     let weight = text.len();
-                    channel.send(Stream::Stdout, text, weight);
+                    channel.send(Stream::Stdout, text.into(), weight);
                 }
             }
         }
