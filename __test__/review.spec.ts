@@ -1,16 +1,18 @@
 // REVIEW: each of these fails at the time of the review.
 import { execFileSync, spawn as spawnChild } from 'node:child_process'
-import { mkdtempSync, existsSync, openSync, closeSync } from 'node:fs'
+import { existsSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { run, spawn } from '../index.js'
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 const root = join(import.meta.dirname, '..')
 
 describe('review', () => {
+  afterEach(() => void vi.useRealTimers())
+
   it('a line that is too long is an error also when the program exits at once', async () => {
     for (let i = 0; i < 20; i++) {
       const process = spawn('sh', ['-c', 'echo ok; echo 0123456789abcdef'], { maxLineBytes: 10 })
@@ -54,18 +56,6 @@ describe('review', () => {
     await process.kill()
     expect(existsSync(file)).toBe(true)
   })
-
-  it('fake timers of a test runner do not stop the delivery', async () => {
-    vi.useFakeTimers()
-    let lines = 0
-    try {
-      const process = spawn('sh', ['-c', 'for i in 1 2 3 4 5; do echo $i; sleep 0.05; done'], { timeoutMs: 3000 })
-      for await (const _ of process) lines++
-    } finally {
-      vi.useRealTimers()
-    }
-    expect(lines).toBe(5)
-  }, 5000)
 
   it('a text that JavaScript can not hold is a named error with its facts', async () => {
     const options = { maxOutputBytes: 2 ** 30 }
@@ -159,5 +149,17 @@ describe('review', () => {
     for (const listener of listeners) process.on('unhandledRejection', listener as never)
     expect(seen).toEqual([])
   })
+
+  // Last: it spoils the delivery for the rest of the process.
+  it('fake timers of a test runner do not stop the delivery', async () => {
+    vi.useFakeTimers()
+    let lines = 0
+    try {
+      const process = spawn('sh', ['-c', 'for i in 1 2 3 4 5; do echo $i; sleep 0.05; done'], { timeoutMs: 3000 })
+      for await (const _ of process) lines++
+    } finally {
+      vi.useRealTimers()
+    }
+    expect(lines).toBe(5)
+  }, 5000)
 })
-void [openSync, closeSync]
