@@ -152,6 +152,151 @@ declare function withRetry<T>(operation: (attempt: number) => Promise<T>, policy
 /** Tells what an error of any origin is about, and whether another try may help. Never throws. */
 declare function classify(error: unknown): ErrorClassification
 
+/** How a program is run and watched. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
+interface RunOptions$1 {
+  /** Working directory; default the host's own. */
+  cwd?: string
+  /** Merged over the inherited environment; `undefined` removes a name. */
+  env?: Record<string, string | undefined>
+  /** Default true; a list inherits only these names. */
+  inheritEnv?: boolean | string[]
+  /** Written to stdin, then closed; a program that does not read it all is no error. Default: stdin is null. */
+  input?: string | Uint8Array
+  /**
+   * No byte read from stdout or stderr, nor accepted by stdin, for so long: the tree is killed at once. Rests while a slow
+   * reader holds the pipe. Default: env SHEEPDOG_IDLE_SECONDS, else AGENTFIELD_HARNESS_IDLE_SECONDS, else 120 s.
+   */
+  idleTimeoutMs?: number
+  /** Wall clock; default 1_800_000. */
+  timeoutMs?: number
+  /** SIGTERM to the group on timeout, abort and kill(), SIGKILL to the tree after so long; default 2000. */
+  killGraceMs?: number
+  /** After the exit, how long pipes held open by others are still read; default 250. */
+  drainMs?: number
+  /** Kept of each stream: head and tail on line borders, one line between that says how much is missing. Default 16 MiB. */
+  maxOutputBytes?: number
+  /** Longest line given to an iterator; a longer one is PROCESS_LINE_TOO_LONG and the tree is killed. Default 64 MiB. */
+  maxLineBytes?: number
+  /** Descendants that outlive the command; default "kill". */
+  strays?: 'kill' | 'keep'
+  /** Default "auto": the strongest that needs no privilege. "strict": a PID namespace, or CONTAINMENT_UNAVAILABLE. */
+  containment?: 'auto' | 'group' | 'strict'
+  /** Memory of the whole tree; needs a writable cgroup, else CONTAINMENT_UNAVAILABLE. */
+  memoryMaxBytes?: number
+  /** Processes of the whole tree; needs a writable cgroup, else CONTAINMENT_UNAVAILABLE. */
+  maxProcesses?: number
+  /** Stops the run when aborted; one that is already aborted starts nothing. */
+  signal?: AbortSignal
+}
+/** How a program ended. Durations are milliseconds by a monotonic clock, from the spawn. */
+interface RunResult {
+  command: string
+  args: string[]
+  pid: number
+  /** null when a signal ended it. */
+  exitCode: number | null
+  /** For example "SIGTERM"; null when it exited. */
+  signal: string | null
+  stdout: string
+  stderr: string
+  /** Bytes printed in all. */
+  stdoutBytes: number
+  stderrBytes: number
+  /** Whether bytes were left out of `stdout` or `stderr`. */
+  truncated: boolean
+  /** Until the exit. */
+  durationMs: number
+  firstOutputMs: number | null
+  lastOutputMs: number | null
+  /** Others held stdout or stderr open past the drain. */
+  pipesHeldOpen: boolean
+  /** Descendants that had to be killed. */
+  straysKilled: number
+  /** What held the tree together. */
+  containment: 'guard' | 'guard+cgroup' | 'pidns' | 'group'
+  /** Of the command and the descendants that it waited for. */
+  usage: {
+    userMs: number
+    systemMs: number
+    maxRssBytes: number
+  }
+}
+/** A line, without its end. */
+interface OutputLine {
+  stream: 'stdout' | 'stderr'
+  text: string
+}
+/** Lines that came together; they may share memory with each other. */
+interface LineBatch {
+  stream: 'stdout' | 'stderr'
+  lines: string[]
+}
+/** The checks of the options that the harness shares. */
+declare const processOptionChecks: {
+  cwd: (path: string, value: unknown) => void
+  env: (path: string, value: unknown) => void
+  inheritEnv: (path: string, value: unknown) => void
+  input: (path: string, value: unknown) => void
+  idleTimeoutMs: (path: string, value: unknown) => void
+  timeoutMs: (path: string, value: unknown) => void
+  killGraceMs: (path: string, value: unknown) => void
+  drainMs: (path: string, value: unknown) => void
+  maxOutputBytes: (path: string, value: unknown) => void
+  maxLineBytes: (path: string, value: unknown) => void
+  strays: (path: string, value: unknown) => void
+  containment: (path: string, value: unknown) => void
+  memoryMaxBytes: (path: string, value: unknown) => void
+  maxProcesses: (path: string, value: unknown) => void
+  signal: (path: string, value: unknown) => void
+}
+/**
+ * Runs a program to its end. Resolves for any exit status; rejects when it could not run or was stopped, with `code` and,
+ * where it ran, `result`.
+ */
+declare function run(command: string, args?: string[], options?: RunOptions$1): Promise<RunResult>
+/** Starts a program. Never throws: errors reject `started` and `result`. */
+declare function spawn(command: string, args?: string[], options?: RunOptions$1): RunningProcess
+interface Started {
+  process?: NativeProcess
+  result: Promise<RunResult>
+  stop(reason: 'aborted' | 'killed'): void
+}
+/** A worker thread has an environment of its own; the main thread's is read natively, which costs a tenth. */
+declare function inheritance(inheritEnv: boolean | string[]): Pick<RunSpec, 'inheritOnly' | 'inherited'>
+/** A program under watch. Async iterable: the same as `lines()`. */
+declare class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposable {
+  #private
+  /** Resolves once the program runs; rejects when it could not be started. */
+  readonly started: Promise<{
+    pid: number
+  }>
+  /** How it ended; rejects as `run` does. Need not be awaited. */
+  readonly result: Promise<RunResult>
+  /** @internal */
+  constructor({ process, result, stop }: Started)
+  /** Known once `started` has settled. */
+  get pid(): number | undefined
+  /** Line by line, both streams. A slow reader slows the program; leaving the loop early is `detachOutput()`. */
+  lines(): AsyncIterableIterator<OutputLine>
+  /** Many lines a step: several times faster than `lines()`. */
+  lineBatches(): AsyncIterableIterator<LineBatch>
+  /**
+   * The JSON objects of stdout, one a line; all else is skipped.
+   * @param options.types only objects whose top-level `type` is listed; the others never reach JavaScript
+   */
+  json<T = unknown>(options?: { types?: string[] }): AsyncIterableIterator<T>
+  [Symbol.asyncIterator](): AsyncIterableIterator<OutputLine>
+  /** Stops delivering; output is drained and kept as in `run`. */
+  detachOutput(): void
+  /**
+   * SIGTERM to the group, `killGraceMs`, SIGKILL to the tree. Resolves when the tree is gone, with the result as far as there
+   * is one; `result` rejects with PROCESS_KILLED. After the end: the result as it was.
+   */
+  kill(): Promise<RunResult>
+  /** Kills the program if it still runs, and waits until its tree is gone. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
 /* auto-generated by NAPI-RS */
 /* eslint-disable */
 
@@ -162,6 +307,15 @@ declare function classify(error: unknown): ErrorClassification
  * can point the loader at a WASI artifact this package does not build itself.
  */
 declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-wasip1'
+
+/** One a JavaScript environment: its turns end with it. */
+declare class AgentHost {
+  constructor()
+  /** Starts a turn; faults come by its promise. */
+  start(spec: TurnSpec, limits: Array<NativeConcurrencyLimit>): NativeTurn
+  /** Which agents are there; an array as JSON. */
+  examine(spec: TurnSpec): Promise<Settled<string>>
+}
 
 /** One start of the runtime, and the queue of what comes from it. */
 declare class CopilotLink {
@@ -211,8 +365,8 @@ declare class CopilotLink {
 /** One a JavaScript environment: hands text over, and ends the environment's runs with it. */
 declare class Delivery {
   /**
-   * `onFlush` gets `[channel, stream, text, weight, ...]`: stream 0 is stdout, 1 stderr, -1 the channel's end; the text is
-   * a string, or an array of lines for a channel whose reader takes them one by one.
+   * `onFlush` gets `[channel, kind, text, weight, ...]`: the kind is 0 for stdout, 1 for stderr, 2 more when the text has
+   * characters beyond Latin-1, and -1 for the channel's end.
    */
   constructor(onFlush: (blocks: unknown[]) => void)
   /** The loop has turned since a flush. */
@@ -229,17 +383,74 @@ declare class ModelCall {
   abort(): void
 }
 
+/** So many turns at once. */
+declare class NativeConcurrencyLimit {
+  /** Without a number: a harness's own default. */
+  constructor(max?: number | undefined | null)
+}
+
+/** One prompt on its way to the handler in JavaScript. */
+declare class NativeInvocation$1 {
+  /** What the handler is asked, as JSON. */
+  get request(): string
+  /** Takes the request's secrets out of a line for the log. */
+  redact(text: string): string
+  sendAssistantMessage(textBlocks: Array<string>): Promise<Settled<void>>
+  sendErrorMessage(error: string, metadata: Record<string, any>): Promise<Settled<void>>
+  /** Resolves with true when the handler is to stop, with false when the request is over without. */
+  stopped(): Promise<Settled<boolean>>
+  answerText(text: string, metadata: Record<string, any>): void
+  /** `structured`: JSON. */
+  answerStructured(structured: string, metadata: Record<string, any>): void
+  fail(error: string, metadata: Record<string, any>): void
+}
+
 /** A run. */
-declare class NativeProcess$1 {
+declare class NativeProcess {
   started(): Promise<Settled<number>>
   outcome(): Promise<Settled<RunResult>>
   /** Ends the run because its signal was aborted, or because `kill()` was called. */
   stop(reason: 'aborted' | 'killed'): void
   /** Lines of both streams; returns the channel's number. */
-  lines(flat: boolean, delivery: Delivery): number
+  lines(delivery: Delivery): number
   /** JSON objects of stdout; returns the channel's number. */
   json(types: Array<string> | undefined | null, delivery: Delivery): number
   detachOutput(): void
+}
+
+declare class NativeRuntimeClient {
+  /** Sends a request (JSON) and resolves with its number. */
+  request(
+    message: string,
+    timeoutMs?: number | undefined | null,
+    idleTimeoutMs?: number | undefined | null,
+  ): Promise<Settled<number>>
+  abort(request: number): Promise<Settled<void>>
+  /** What happened next; empty when nothing will happen any more. */
+  nextEvents(): Promise<Settled<RuntimeEvent[]>>
+  answer(wanted: WantedArtifact, presignedUrl: string, contentType: string): Promise<Settled<void>>
+  decline(wanted: WantedArtifact, reason: string): Promise<Settled<void>>
+  endSession(): Promise<Settled<RuntimeEnd>>
+  close(): Promise<Settled<void>>
+}
+
+/** A server that listens. */
+declare class NativeRuntimeServer$1 {
+  get port(): number
+  get url(): string
+  close(): Promise<Settled<void>>
+  /** Resolves when the server was closed; until then it keeps the host alive. */
+  closed(): Promise<Settled<void>>
+}
+
+/** A turn under way. */
+declare class NativeTurn {
+  /** The result as JSON. */
+  outcome(): Promise<Settled<string>>
+  abort(): void
+  /** The events, one JSON a line; returns the channel's number. */
+  events(delivery: Delivery): number
+  leave(): void
 }
 
 /** What a failed resume means. */
@@ -264,6 +475,13 @@ interface CompletionSpec {
   retry: RetrySpec
   headers: Array<HeaderSpec>
 }
+
+/** Connects to a runtime. */
+declare function connectRuntime(
+  url: string,
+  token?: string | undefined | null,
+  connectTimeoutMs?: number | undefined | null,
+): Promise<Settled<NativeRuntimeClient>>
 
 interface CopilotInspection {
   log: 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
@@ -388,6 +606,18 @@ interface HeaderSpec {
 /** Reads a session's log. */
 declare function inspectCopilotSession(home: string, sessionId: string): Promise<Settled<CopilotInspection>>
 
+/** The names of the providers. */
+declare function providerNames(): Array<string>
+
+/** Events and verdict of a recorded run, as JSON. Without exit code and signal the end is unknown. */
+declare function replayRecording(
+  provider: string,
+  stdout: string | Uint8Array,
+  stderr: string,
+  exitCode?: number | undefined | null,
+  signal?: string | undefined | null,
+): string
+
 /** How often and how long: for `withRetry`, whose operation runs in JavaScript. */
 declare function retryAttempts(spec: RetrySpec): number
 
@@ -431,6 +661,27 @@ interface RunSpec {
   maxProcesses?: number
 }
 
+/** How the session ended. */
+interface RuntimeEnd {
+  confirmed: boolean
+  uploaded: number
+  undelivered: Array<UndeliveredArtifact>
+}
+
+/** What happened; the kind says which fields are there. */
+interface RuntimeEvent {
+  kind: 'assistant' | 'output' | 'wanted' | 'ended'
+  request?: number
+  textBlocks?: Array<string>
+  stream?: string
+  text?: string
+  command?: string
+  wanted?: WantedArtifact
+  /** The runtime's message, as JSON. */
+  terminal?: string
+  error?: Fault
+}
+
 /** Copies the valid lines of a session's log to a new session. */
 declare function salvageCopilotSession(
   home: string,
@@ -438,8 +689,73 @@ declare function salvageCopilotSession(
   newId: string,
 ): Promise<Settled<CopilotSalvage>>
 
+/** Why this is no JSON Schema, if it is none. */
+declare function schemaProblem(schema: string): string | null
+
+/** Listens; `onInvocation` is called for each prompt and answers by the invocation's own methods. */
+declare function serveRuntime$1(
+  spec: ServeSpec,
+  onInvocation: (invocation: NativeInvocation$1) => void,
+): Promise<Settled<NativeRuntimeServer$1>>
+
+/** Checked options of a server; what is absent has the core's default. */
+interface ServeSpec {
+  host?: string
+  port?: number
+  token?: string
+  allowedOrigins?: Array<string>
+  heartbeatIntervalMs?: number
+  drainTimeoutMs?: number
+  maxSessions?: number
+}
+
 /** Starts a run; faults come by its promises. A class of its own so that the glue can hold it. */
-declare function spawnProcess(spec: RunSpec, delivery: Delivery): NativeProcess$1
+declare function spawnProcess(spec: RunSpec, delivery: Delivery): NativeProcess
+
+interface TurnRetrySpec {
+  attempts?: number
+  baseDelayMs?: number
+  maxDelayMs?: number
+  afterTools?: boolean
+}
+
+/** Checked options of a turn; what is absent has the core's default. */
+interface TurnSpec {
+  provider: string
+  prompt: string
+  binary?: Array<string>
+  cwd?: string
+  env: Array<VariableChange>
+  /** Inherit these names alone. */
+  inheritOnly?: Array<string>
+  /** A worker thread's own environment, instead of the process's. */
+  inherited?: Array<VariableChange>
+  killGraceMs?: number
+  containment?: 'auto' | 'group' | 'strict'
+  model?: string
+  systemPrompt?: string
+  tools?: Array<string>
+  maxTurns?: number
+  maxBudgetUsd?: number
+  permission?: 'plan' | 'auto'
+  /** A JSON Schema, as JSON. */
+  schema?: string
+  resume?: string
+  startTimeoutMs?: number
+  idleTimeoutMs?: number
+  toolIdleTimeoutMs?: number
+  timeoutMs?: number
+  retry?: TurnRetrySpec
+  extraArgs?: Array<string>
+  redact?: Array<string>
+  /** Whether somebody may listen to the events. */
+  hasListener: boolean
+}
+
+interface UndeliveredArtifact {
+  path: string
+  reason: string
+}
 
 /** A variable to set, or to remove when it has no value. */
 interface VariableChange {
@@ -447,6 +763,15 @@ interface VariableChange {
   value?: string
 }
 
+/** A file that the runtime wants an URL for. */
+interface WantedArtifact {
+  filename: string
+  filepath: string
+  uploadId?: string
+}
+
+type Native_AgentHost = AgentHost
+declare const Native_AgentHost: typeof AgentHost
 type Native_CompletionSpec = CompletionSpec
 type Native_CopilotInspection = CopilotInspection
 type Native_CopilotJudgement = CopilotJudgement
@@ -468,32 +793,62 @@ type Native_Fault = Fault
 type Native_HeaderSpec = HeaderSpec
 type Native_ModelCall = ModelCall
 declare const Native_ModelCall: typeof ModelCall
+type Native_NativeConcurrencyLimit = NativeConcurrencyLimit
+declare const Native_NativeConcurrencyLimit: typeof NativeConcurrencyLimit
+type Native_NativeProcess = NativeProcess
+declare const Native_NativeProcess: typeof NativeProcess
+type Native_NativeRuntimeClient = NativeRuntimeClient
+declare const Native_NativeRuntimeClient: typeof NativeRuntimeClient
+type Native_NativeTurn = NativeTurn
+declare const Native_NativeTurn: typeof NativeTurn
 type Native_RetrySpec = RetrySpec
 type Native_RunSpec = RunSpec
+type Native_RuntimeEnd = RuntimeEnd
+type Native_RuntimeEvent = RuntimeEvent
+type Native_ServeSpec = ServeSpec
+type Native_TurnRetrySpec = TurnRetrySpec
+type Native_TurnSpec = TurnSpec
+type Native_UndeliveredArtifact = UndeliveredArtifact
 type Native_VariableChange = VariableChange
+type Native_WantedArtifact = WantedArtifact
 declare const Native___napiBindingTarget: typeof __napiBindingTarget
 declare const Native_classifyCopilotResume: typeof classifyCopilotResume
 declare const Native_classifyError: typeof classifyError
+declare const Native_connectRuntime: typeof connectRuntime
 declare const Native_copilotLogSize: typeof copilotLogSize
 declare const Native_inspectCopilotSession: typeof inspectCopilotSession
+declare const Native_providerNames: typeof providerNames
+declare const Native_replayRecording: typeof replayRecording
 declare const Native_retryAttempts: typeof retryAttempts
 declare const Native_retryDelay: typeof retryDelay
 declare const Native_salvageCopilotSession: typeof salvageCopilotSession
+declare const Native_schemaProblem: typeof schemaProblem
 declare const Native_spawnProcess: typeof spawnProcess
 declare namespace Native {
   export {
+    Native_AgentHost as AgentHost,
     Native_CopilotLink as CopilotLink,
     Native_Delivery as Delivery,
     Native_ModelCall as ModelCall,
-    NativeProcess$1 as NativeProcess,
+    Native_NativeConcurrencyLimit as NativeConcurrencyLimit,
+    NativeInvocation$1 as NativeInvocation,
+    Native_NativeProcess as NativeProcess,
+    Native_NativeRuntimeClient as NativeRuntimeClient,
+    NativeRuntimeServer$1 as NativeRuntimeServer,
+    Native_NativeTurn as NativeTurn,
     Native___napiBindingTarget as __napiBindingTarget,
     Native_classifyCopilotResume as classifyCopilotResume,
     Native_classifyError as classifyError,
+    Native_connectRuntime as connectRuntime,
     Native_copilotLogSize as copilotLogSize,
     Native_inspectCopilotSession as inspectCopilotSession,
+    Native_providerNames as providerNames,
+    Native_replayRecording as replayRecording,
     Native_retryAttempts as retryAttempts,
     Native_retryDelay as retryDelay,
     Native_salvageCopilotSession as salvageCopilotSession,
+    Native_schemaProblem as schemaProblem,
+    serveRuntime$1 as serveRuntime,
     Native_spawnProcess as spawnProcess,
   }
   export type {
@@ -514,155 +869,260 @@ declare namespace Native {
     Native_HeaderSpec as HeaderSpec,
     Native_RetrySpec as RetrySpec,
     Native_RunSpec as RunSpec,
+    Native_RuntimeEnd as RuntimeEnd,
+    Native_RuntimeEvent as RuntimeEvent,
+    Native_ServeSpec as ServeSpec,
+    Native_TurnRetrySpec as TurnRetrySpec,
+    Native_TurnSpec as TurnSpec,
+    Native_UndeliveredArtifact as UndeliveredArtifact,
     Native_VariableChange as VariableChange,
+    Native_WantedArtifact as WantedArtifact,
   }
 }
 
-declare const native: typeof Native
+/** So many turns at once, over all harnesses that are given it. First come, first served. */
+declare class ConcurrencyLimit {
+  constructor(max: number)
+}
 
-/** How a program is run and watched. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
-interface RunOptions$1 {
-  /** Working directory; default the host's own. */
-  cwd?: string
-  /** Merged over the inherited environment; `undefined` removes a name. */
-  env?: Record<string, string | undefined>
-  /** Default true; a list inherits only these names. */
-  inheritEnv?: boolean | string[]
-  /** Written to stdin, then closed; a program that does not read it all is no error. Default: stdin is null. */
-  input?: string | Uint8Array
-  /**
-   * No byte read from stdout or stderr, nor accepted by stdin, for so long: the tree is killed at once. Rests while a slow
-   * reader holds the pipe. Default: env SHEEPDOG_IDLE_SECONDS, else AGENTFIELD_HARNESS_IDLE_SECONDS, else 120 s.
-   */
+type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' | 'qwen' | 'pi'
+/** How a turn is run. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
+interface TurnOptions extends Pick<
+  RunOptions$1,
+  'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'signal'
+> {
+  model?: string
+  /** Added to the CLI's own instructions (gemini: in place of them). */
+  systemPrompt?: string
+  /** Only these tools, by the names that the CLI gives them. */
+  tools?: string[]
+  maxTurns?: number
+  maxBudgetUsd?: number
+  /** "auto" (default): tools run without asking; "plan": read only. */
+  permission?: 'plan' | 'auto'
+  /** JSON Schema of the answer, or an object with `toJSONSchema()`. */
+  schema?: object
+  /** Session id of an earlier turn, in the same cwd. */
+  resume?: string
+  /** To the first byte; default 60 s. AGENT_IDLE. */
+  startTimeoutMs?: number
+  /** Silence while no tool is open; default 300 s. AGENT_IDLE. */
   idleTimeoutMs?: number
-  /** Wall clock; default 1_800_000. */
+  /** Silence while a tool is open; default 900 s. AGENT_IDLE. */
+  toolIdleTimeoutMs?: number
+  /** A whole attempt; default 1800 s. AGENT_TIMED_OUT. */
   timeoutMs?: number
-  /** SIGTERM to the group on timeout, abort and kill(), SIGKILL to the tree after so long; default 2000. */
-  killGraceMs?: number
-  /** After the exit, how long pipes held open by others are still read; default 250. */
-  drainMs?: number
-  /** Kept of each stream: head and tail on line borders, one line between that says how much is missing. Default 16 MiB. */
-  maxOutputBytes?: number
-  /** Longest line given to an iterator; a longer one is PROCESS_LINE_TOO_LONG and the tree is killed. Default 64 MiB. */
-  maxLineBytes?: number
-  /** Descendants that outlive the command; default "kill". */
-  strays?: 'kill' | 'keep'
-  /** Default "auto": the strongest that needs no privilege. "strict": a PID namespace, or CONTAINMENT_UNAVAILABLE. */
-  containment?: 'auto' | 'group' | 'strict'
-  /** Memory of the whole tree; needs a writable cgroup, else CONTAINMENT_UNAVAILABLE. */
-  memoryMaxBytes?: number
-  /** Processes of the whole tree; needs a writable cgroup, else CONTAINMENT_UNAVAILABLE. */
-  maxProcesses?: number
-  /** Stops the run when aborted; one that is already aborted starts nothing. */
-  signal?: AbortSignal
+  /** Default 3 attempts, 1 s, 30 s, false: a turn in which a tool ran is not repeated. */
+  retry?: {
+    attempts?: number
+    baseDelayMs?: number
+    maxDelayMs?: number
+    afterTools?: boolean
+  }
+  /** Behind the harness's own arguments, before the prompt. */
+  extraArgs?: string[]
+  /** Secrets that appear nowhere: not in events, results or errors. */
+  redact?: string[]
 }
-/** How a program ended. Durations are milliseconds by a monotonic clock, from the spawn. */
-interface RunResult {
-  command: string
-  args: string[]
-  pid: number
-  /** null when a signal ended it. */
-  exitCode: number | null
-  /** For example "SIGTERM"; null when it exited. */
-  signal: string | null
-  stdout: string
-  stderr: string
-  /** Bytes printed in all. */
-  stdoutBytes: number
-  stderrBytes: number
-  /** Whether bytes were left out of `stdout` or `stderr`. */
-  truncated: boolean
-  /** Until the exit. */
+/** A harness; what is a turn's option here is the turns' default. */
+interface HarnessOptions extends TurnOptions {
+  provider: ProviderName
+  /** Program, or program and leading arguments. Default: the provider's program on PATH. */
+  binary?: string | string[]
+  /** Turns at once; default 4. A slot is free when the tree is gone. */
+  maxConcurrent?: number
+  /** A limit that is shared between harnesses. */
+  limit?: ConcurrencyLimit
+}
+
+/** Why an agent says that it failed. */
+type AgentErrorKind =
+  | 'auth'
+  | 'rate_limit'
+  | 'quota'
+  | 'overloaded'
+  | 'context_length'
+  | 'invalid_request'
+  | 'network'
+  | 'server'
+  | 'permission'
+  | 'unknown'
+/** Tokens as the CLI counts them. */
+interface AgentUsage {
+  inputTokens: number
+  outputTokens: number
+  cachedInputTokens: number
+  /** US dollars, where the CLI tells. */
+  costUsd?: number
+}
+/** What a turn came to; as `result` of an error it is partial. */
+interface TurnResult {
+  /** The agent's final answer, whole. */
+  text: string
+  /** The answer as a value that is valid against `schema`. */
+  structured?: unknown
+  /** For `resume`. */
+  sessionId?: string
+  /** Of this turn alone, all attempts summed. */
+  usage?: AgentUsage
+  /** Answers of the model. */
+  turns: number
+  /** Tools that were called. */
+  toolCalls: number
+  /** Processes that were started for it: retries, and the one re-ask for an answer that did not fit the schema. */
+  attempts: number
+  /** Milliseconds in the queue, before the first start. */
+  queuedMs: number
+  /** Milliseconds from the first start to the end of the last tree. */
   durationMs: number
-  firstOutputMs: number | null
-  lastOutputMs: number | null
-  /** Others held stdout or stderr open past the drain. */
-  pipesHeldOpen: boolean
-  /** Descendants that had to be killed. */
-  straysKilled: number
-  /** What held the tree together. */
-  containment: 'guard' | 'guard+cgroup' | 'pidns' | 'group'
-  /** Of the command and the descendants that it waited for. */
-  usage: {
-    userMs: number
-    systemMs: number
-    maxRssBytes: number
+  provider: ProviderName
+  /** As the CLI reports it. */
+  model?: string
+  /** The agent had to be killed after its good end of turn. */
+  recovered: boolean
+  /** What was left out, refused or extended; each once. */
+  warnings: string[]
+  /** The last process. */
+  process?: RunResult
+}
+
+/** What an agent did or said, in one language for all of them. */
+type AgentEvent =
+  | {
+      type: 'session'
+      sessionId: string
+    }
+  /** A piece of a message (`delta`), or a whole one; a message comes in pieces or whole, never both. */
+  | {
+      type: 'text'
+      text: string
+      delta: boolean
+    }
+  | {
+      type: 'reasoning'
+      text: string
+      delta: boolean
+    }
+  | {
+      type: 'tool_start'
+      id: string
+      name: string
+      input: unknown
+    }
+  | {
+      type: 'tool_end'
+      id: string
+      name?: string
+      output?: string
+      exitCode?: number
+      isError: boolean
+    }
+  /** Tokens since the last event of this type: their sum is the turn's. */
+  | {
+      type: 'usage'
+      inputTokens: number
+      outputTokens: number
+      cachedInputTokens: number
+      costUsd?: number
+    }
+  /** The agent, or the harness, tries again. */
+  | {
+      type: 'retry'
+      message: string
+    }
+  | {
+      type: 'warning'
+      message: string
+    }
+  | {
+      type: 'error'
+      kind: AgentErrorKind
+      message: string
+    }
+  /** The agent's own end of turn; at most once, the last event. */
+  | {
+      type: 'end'
+      ok: boolean
+    }
+  /** Anything that is not an event of this provider. */
+  | {
+      type: 'noise'
+      line: string
+    }
+
+type DoctorOptions = Pick<RunOptions$1, 'env' | 'inheritEnv' | 'signal'>
+/** What was found of one agent. */
+interface Finding {
+  provider: ProviderName
+  found: boolean
+  /** The program on PATH. */
+  path?: string
+  version?: string
+  /** Why it can't be used, if so. */
+  problem?: string
+  /** The command that installs it. */
+  install: string
+}
+/** Which agents are installed, and whether they start: each that is found is asked for its version. */
+declare function doctor(options?: DoctorOptions): Promise<Finding[]>
+
+/** A recorded run. */
+interface Recorded {
+  stdout: string | Uint8Array
+  stderr?: string
+  /** With `signal` left out too, the end is unknown and the agent's own end of turn alone decides. */
+  exitCode?: number | null
+  signal?: string | null
+}
+/** What a recording says. */
+interface Replay {
+  ok: boolean
+  events: AgentEvent[]
+  /** Partial when not ok. */
+  result: TurnResult
+  error?: {
+    code: string
+    kind?: AgentErrorKind
+    message: string
   }
 }
-/** A line, without its end. */
-interface OutputLine {
-  stream: 'stdout' | 'stderr'
-  text: string
-}
-/** Lines that came together; they may share memory with each other. */
-interface LineBatch {
-  stream: 'stdout' | 'stderr'
-  lines: string[]
-}
-/** The checks of the options that the harness shares. */
-declare const processOptionChecks: {
-  cwd: (path: string, value: unknown) => void
-  env: (path: string, value: unknown) => void
-  inheritEnv: (path: string, value: unknown) => void
-  input: (path: string, value: unknown) => void
-  idleTimeoutMs: (path: string, value: unknown) => void
-  timeoutMs: (path: string, value: unknown) => void
-  killGraceMs: (path: string, value: unknown) => void
-  drainMs: (path: string, value: unknown) => void
-  maxOutputBytes: (path: string, value: unknown) => void
-  maxLineBytes: (path: string, value: unknown) => void
-  strays: (path: string, value: unknown) => void
-  containment: (path: string, value: unknown) => void
-  memoryMaxBytes: (path: string, value: unknown) => void
-  maxProcesses: (path: string, value: unknown) => void
-  signal: (path: string, value: unknown) => void
+/** Events and verdict of a recorded run. Never throws for what is recorded; INVALID_OPTION for what is no recording. */
+declare function replay(provider: ProviderName, recorded: Recorded): Replay
+
+/**
+ * A coding-agent CLI as a function.
+ *
+ * @example
+ * const codex = new Harness({ provider: 'codex', cwd: '/work' })
+ * const { text } = await codex.run('Which tests fail, and why?')
+ */
+declare class Harness {
+  #private
+  /** Throws INVALID_OPTION for a wrong option, an unknown provider included. */
+  constructor(options: HarnessOptions)
+  get provider(): ProviderName
+  /**
+   * One turn. Resolves only when the turn succeeded; otherwise rejects with `code` (AGENT_FAILED with `kind`, AGENT_IDLE, ...)
+   * and with what there is of the `result`.
+   */
+  run(prompt: string, options?: TurnOptions): Promise<TurnResult>
+  /** Starts a turn. Never throws: errors reject `result`. */
+  start(prompt: string, options?: TurnOptions): Turn
 }
 /**
- * Runs a program to its end. Resolves for any exit status; rejects when it could not run or was stopped, with `code` and,
- * where it ran, `result`.
+ * A turn under way. Iterating it gives its events; a slow reader slows the agent. Events that nobody iterates are dropped. The
+ * iteration just ends with the turn: how the turn went is what `result` says.
  */
-declare function run(command: string, args?: string[], options?: RunOptions$1): Promise<RunResult>
-/** Starts a program. Never throws: errors reject `started` and `result`. */
-declare function spawn(command: string, args?: string[], options?: RunOptions$1): RunningProcess
-type NativeProcess = ReturnType<typeof native.spawnProcess>
-interface Started {
-  process?: NativeProcess
-  result: Promise<RunResult>
-  stop(reason: 'aborted' | 'killed'): void
-}
-/** A worker thread has an environment of its own; the main thread's is read natively, which costs a tenth. */
-declare function inheritance(inheritEnv: boolean | string[]): Pick<RunSpec, 'inheritOnly' | 'inherited'>
-/** A program under watch. Async iterable: the same as `lines()`. */
-declare class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposable {
+declare class Turn implements AsyncIterable<AgentEvent>, AsyncDisposable {
   #private
-  /** Resolves once the program runs; rejects when it could not be started. */
-  readonly started: Promise<{
-    pid: number
-  }>
-  /** How it ended; rejects as `run` does. Need not be awaited. */
-  readonly result: Promise<RunResult>
+  /** As of `Harness.run`. Need not be awaited. */
+  readonly result: Promise<TurnResult>
   /** @internal */
-  constructor({ process, result, stop }: Started)
-  /** Known once `started` has settled. */
-  get pid(): number | undefined
-  /** Line by line, both streams. A slow reader slows the program; leaving the loop early is `detachOutput()`. */
-  lines(): AsyncIterableIterator<OutputLine>
-  /** Many lines a step: several times faster than `lines()`. */
-  lineBatches(): AsyncIterableIterator<LineBatch>
-  /**
-   * The JSON objects of stdout, one a line; all else is skipped.
-   * @param options.types only objects whose top-level `type` is listed; the others never reach JavaScript
-   */
-  json<T = unknown>(options?: { types?: string[] }): AsyncIterableIterator<T>
-  [Symbol.asyncIterator](): AsyncIterableIterator<OutputLine>
-  /** Stops delivering; output is drained and kept as in `run`. */
-  detachOutput(): void
-  /**
-   * SIGTERM to the group, `killGraceMs`, SIGKILL to the tree. Resolves when the tree is gone, with the result as far as there
-   * is one; `result` rejects with PROCESS_KILLED. After the end: the result as it was.
-   */
-  kill(): Promise<RunResult>
-  /** Kills the program if it still runs, and waits until its tree is gone. */
+  constructor(turn: NativeTurn | Error, signal?: AbortSignal)
+  /** Ends the turn; resolves when its tree is gone. After the end nothing happens. */
+  abort(): Promise<void>
+  [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent>
+  /** Aborts the turn if it still runs, and waits until its tree is gone. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -12137,10 +12597,216 @@ declare class CopilotClient implements SessionOwner {
   onExit(handler: (exit: RuntimeExit) => void): () => void
 }
 
+declare const native: typeof Native
+
+/** Writes lines of a request to stderr, secrets taken out. */
+interface RuntimeLogger {
+  log(...values: unknown[]): void
+  warn(...values: unknown[]): void
+  error(...values: unknown[]): void
+  debug(...values: unknown[]): void
+}
+/** What an agent is asked. */
+interface AgentInvocation {
+  systemPrompt: string
+  userPrompt: string
+  /** As the client gave it: `{ type: "json_schema", schema: {...} }`. */
+  outputFormat?: unknown
+  model: string
+  env?: Record<string, string>
+  secrets: string[]
+  /** Aborted when the client cancels, ends the session or is gone, and after `sendErrorMessage`. */
+  signal: AbortSignal
+  logger: RuntimeLogger
+}
+/** What an agent says while it works. */
+interface AgentSender {
+  /** Sends text to the client. Awaiting it waits while the client is behind. */
+  sendAssistantMessage(textBlocks: string[]): Promise<void>
+  /** Ends the request with an error, whatever `run` does later. */
+  sendErrorMessage(error: string, metadata?: Record<string, unknown>): Promise<void>
+}
+/** What an agent brings home. */
+type AgentResult =
+  | {
+      type: 'text'
+      text: string
+      metadata?: Record<string, unknown>
+    }
+  | {
+      type: 'structured_output'
+      structuredOutput: Record<string, unknown>
+      metadata?: Record<string, unknown>
+    }
+/** Answers prompts, many at a time. What it throws is sent to the client, without its stack. */
+interface AgentHandler {
+  run(invocation: AgentInvocation, sender: AgentSender): Promise<AgentResult>
+}
+type NativeInvocation = Parameters<Parameters<typeof native.serveRuntime>[1]>[0]
+/** Has the handler answer; never throws. */
+declare function invoke(handler: AgentHandler, invocation: NativeInvocation): Promise<void>
+/** What a client learns of an error beside its message. */
+declare function errorMetadata(error: unknown): Record<string, unknown>
+
+/** How a runtime is served. */
+interface ServeRuntimeOptions {
+  /** Answers prompts. Without it only commands are run. */
+  handler?: AgentHandler
+  /** Default "127.0.0.1". Any address that others can reach needs a `token`. */
+  host?: string
+  /** Default 8080; 0 = any. */
+  port?: number
+  /** Clients have to send it, as a bearer token or as the query parameter `token`. */
+  token?: string
+  /** Origins of browsers that may connect; default none. */
+  allowedOrigins?: string[]
+  /** While a request runs; default 15 s. */
+  heartbeatIntervalMs?: number
+  /** How long the end of a session waits for artifacts; default 50 s, 55 s at most. */
+  drainTimeoutMs?: number
+  /** Default 1000. */
+  maxSessions?: number
+  /** Closes the server when aborted. */
+  signal?: AbortSignal
+}
+/**
+ * Serves a runtime. Resolves once connections are accepted.
+ *
+ * Rejects with INVALID_OPTION, also for an address that can't be listened on.
+ */
+declare function serveRuntime(options: ServeRuntimeOptions): Promise<RuntimeServer>
+interface NativeRuntimeServer {
+  port: number
+  url: string
+  close(): ReturnType<InstanceType<typeof native.NativeRuntimeServer>['close']>
+  closed(): ReturnType<InstanceType<typeof native.NativeRuntimeServer>['closed']>
+}
+/** A runtime that is being served. It keeps the process alive until it is closed. */
+declare class RuntimeServer implements AsyncDisposable {
+  #private
+  /** The real port, also when any was asked for. */
+  readonly port: number
+  /** For example "ws://127.0.0.1:8080". */
+  readonly url: string
+  /** Resolves when the server was closed. */
+  readonly closed: Promise<void>
+  /** @internal */
+  constructor(server: NativeRuntimeServer)
+  /** Cancels requests, finishes open uploads, closes all sockets; at once when nothing runs, within 10 s in any case. */
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** A shell command. */
+interface RuntimeCommand {
+  command: string
+  /** Made when missing. */
+  cwd?: string
+  env?: Record<string, string>
+}
+/** How to connect. */
+interface ConnectOptions {
+  token?: string
+  /** Default 60 s. */
+  connectTimeoutMs?: number
+  signal?: AbortSignal
+}
+/** What a request may have beside its own words. */
+interface ExecuteOptions {
+  /** Taken out of everything that the runtime says. */
+  secrets?: string[]
+  /** Watched on the runtime's side: each finished file is asked an URL for. */
+  artifactsDirs?: string[]
+  /** gitignore rules that stand above the directories' own `.artifactignore`. */
+  artifactsIgnore?: string
+  /** Fetched before anything runs; `.zip` is unpacked. */
+  downloads?: {
+    downloadUrl: string
+    workingDir: string
+  }[]
+  onAssistantMessage?(textBlocks: string[]): void
+  onCommandOutput?(output: { stream: 'stdout' | 'stderr'; text: string; command: string }): void
+  /** Where to put a file. Also asked after the request, until the session has ended. */
+  onArtifactUploadRequest?(artifact: {
+    filename: string
+    filepath: string
+  }): UploadTarget | Promise<UploadTarget>
+  /** The whole request; RUNTIME_TIMED_OUT. Default off. */
+  timeoutMs?: number
+  /** Silence of the runtime; RUNTIME_IDLE. Default off. */
+  idleTimeoutMs?: number
+  signal?: AbortSignal
+}
+/** Where a file is to be PUT. */
+interface UploadTarget {
+  presignedUrl: string
+  contentType: string
+}
+/** A prompt's options. */
+interface QueryOptions extends ExecuteOptions {
+  systemPrompt: string
+  model: string
+  /** A bare JSON Schema. */
+  outputSchema?: object
+  agentEnv?: Record<string, string>
+  preCommands?: RuntimeCommand[]
+  postCommands?: RuntimeCommand[]
+}
+interface QueryResult {
+  data:
+    | {
+        type: 'text'
+        text: string
+      }
+    | {
+        type: 'structured_output'
+        structuredOutput: Record<string, unknown>
+      }
+  metadata: Record<string, unknown>
+}
+interface ExecuteResult {
+  /** As many as ran: the first failure is the last. `truncated`: stdout is head and tail only. */
+  results: {
+    command: string
+    exitCode: number
+    stdout?: string
+    truncated?: boolean
+  }[]
+}
+/** How a session ended. */
+interface SessionEndResult {
+  /** False when the connection was lost before. */
+  confirmed: boolean
+  uploaded: number
+  undelivered: {
+    path: string
+    reason: string
+  }[]
+}
+/** One session with a runtime; one request at a time. It keeps the process alive until it is closed. */
+declare class RuntimeClient implements AsyncDisposable {
+  #private
+  private constructor()
+  /**
+   * Rejects with RUNTIME_UNAUTHORIZED, RUNTIME_CLOSED (nobody there), RUNTIME_TIMED_OUT, RUNTIME_ABORTED, INVALID_OPTION.
+   */
+  static connect(url: string, options?: ConnectOptions): Promise<RuntimeClient>
+  /** Has the runtime's agent answer a prompt. */
+  query(prompt: string, options: QueryOptions): Promise<QueryResult>
+  /** Runs commands one after the other, until one fails. */
+  executeCommands(list: (string | RuntimeCommand)[], options?: ExecuteOptions): Promise<ExecuteResult>
+  /** Ends the session once all files are home. Any number of times, the same answer; never rejects. */
+  endSession(): Promise<SessionEndResult>
+  /** Ends the session, then closes the connection. */
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
 export {
   BuiltInTools,
   Canvas,
   CanvasError,
+  ConcurrencyLimit,
   CopilotClient,
   CopilotRequestHandler,
   CopilotSession,
@@ -12149,12 +12815,16 @@ export {
   CopilotWebSocketHandler,
   DisableBypassPermissionsModes,
   FactoryResumeError,
+  Harness,
   RunningProcess,
+  RuntimeClient,
   RuntimeConnection,
+  RuntimeServer,
   SYSTEM_MESSAGE_SECTIONS,
   SessionFsSqliteTransactionFailure,
   SheepdogError,
   ToolSet,
+  Turn,
   approveAll,
   classify,
   classifyResumeError,
@@ -12167,15 +12837,20 @@ export {
   createSessionFsAdapter,
   defineFactory,
   defineTool,
+  doctor,
+  errorMetadata,
   forEmptyMode,
   inheritance,
   inputSchema,
   invalidOption,
+  invoke,
   invokeHook,
   isFactoryRunTerminal,
   processOptionChecks,
+  replay,
   run,
   selectSchema,
+  serveRuntime,
   settle,
   spawn,
   splitProviders,
@@ -12195,14 +12870,21 @@ export type {
   AbortData,
   AbortEvent,
   AbortReason,
+  AgentErrorKind,
+  AgentEvent,
+  AgentHandler,
   AgentInterruptedActivity,
   AgentInterruptedCancelPhase,
   AgentInterruptedData,
   AgentInterruptedEvent,
+  AgentInvocation,
   AgentModelPolicy,
+  AgentResult,
+  AgentSender,
   AgentStopHandler,
   AgentStopHookInput,
   AgentStopHookOutput,
+  AgentUsage,
   AskUserVariant,
   AssistantFusionPhaseActivityEvent,
   AssistantFusionPhaseCompletedEvent,
@@ -12370,6 +13052,7 @@ export type {
   CompletionReceiptFinalTool,
   CompletionReceiptStopReason,
   CompletionReceiptToolStatus,
+  ConnectOptions,
   ConnectionState,
   ContextChangedEvent,
   ContextClearedData,
@@ -12391,6 +13074,7 @@ export type {
   CustomNotificationPayload,
   CustomNotificationSubject,
   DefaultAgentConfig,
+  DoctorOptions,
   ElicitationCompletedAction,
   ElicitationCompletedContent,
   ElicitationCompletedData,
@@ -12414,6 +13098,8 @@ export type {
   ErrorOccurredHandler,
   ErrorOccurredHookInput,
   ErrorOccurredHookOutput,
+  ExecuteOptions,
+  ExecuteResult,
   ExitPlanModeAction,
   ExitPlanModeCompletedData,
   ExitPlanModeCompletedEvent,
@@ -12469,6 +13155,7 @@ export type {
   FactoryRunsPage,
   FactoryStepOptions,
   Fault$1 as Fault,
+  Finding,
   ForegroundSessionInfo,
   FusionAttribution,
   FusionCommitKind,
@@ -12517,6 +13204,7 @@ export type {
   HandoffEvent,
   HandoffRepository,
   HandoffSourceType,
+  HarnessOptions,
   HeaderEntry,
   HookEndData,
   HookEndError,
@@ -12726,14 +13414,19 @@ export type {
   PromptCacheBreakEvent,
   ProviderConfig,
   ProviderModelConfig,
+  ProviderName,
   ProviderTokenArgs,
+  QueryOptions,
+  QueryResult,
   ReasoningEffort,
   ReasoningSummary,
   RecommendedAutoTier,
+  Recorded,
   RemediationAction,
   RemoteSessionMode,
   RemoteSteerableChangedData,
   RemoteSteerableChangedEvent,
+  Replay,
   ResumeData,
   ResumeEvent,
   ResumeEvidence,
@@ -12746,7 +13439,9 @@ export type {
   RetryPolicy,
   RunOptions$1 as RunOptions,
   RunResult,
+  RuntimeCommand,
   RuntimeExit,
+  RuntimeLogger,
   SamplingCompletedData,
   SamplingCompletedEvent,
   SamplingRequestedData,
@@ -12778,6 +13473,7 @@ export type {
   SectionTransformFn,
   SectionTransforms,
   SendAndWaitOptions,
+  ServeRuntimeOptions,
   ServerRpc,
   SessionBackgroundEvent,
   SessionCapabilities,
@@ -12789,6 +13485,7 @@ export type {
   SessionEndHandler,
   SessionEndHookInput,
   SessionEndHookOutput,
+  SessionEndResult,
   SessionEvent$1 as SessionEvent,
   SessionEventHandler,
   SessionEventPayload,
@@ -12963,12 +13660,15 @@ export type {
   TraceContextProvider,
   TruncationData,
   TruncationEvent,
+  TurnOptions,
+  TurnResult,
   TypedSessionEventHandler,
   TypedSessionLifecycleHandler,
   UIEphemeralQueryData,
   UIEphemeralQueryEvent,
   UIEphemeralQueryPhase,
   UiInputOptions,
+  UploadTarget,
   UriRuntimeConnection,
   UsageCheckpointData,
   UsageCheckpointEvent,

@@ -7,6 +7,8 @@
 pub mod copilot;
 pub mod delivery;
 pub mod error;
+pub mod harness;
 pub mod model;
 pub mod process;
 pub mod promise;
+pub mod runtime;
