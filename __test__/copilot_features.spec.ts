@@ -119,9 +119,7 @@ it('a token is asked for when the provider needs one', async () => {
   })
   expect(answerOf(await session.sendAndWait('hi', 20_000))).toBe('let in')
   expect(asked).toContain(`default ${session.sessionId}`)
-  const headers = server.requests.map(
-    ({ headers }: { headers: Record<string, string> }) => headers.authorization,
-  )
+  const headers = server.requests.map(({ headers }) => headers.authorization)
   expect(headers).toContain('Bearer fresh-token')
 })
 
