@@ -7,8 +7,8 @@
 use super::error::Fault;
 use super::process::VariableChange;
 use super::promise::{Settled, settle};
-use crate::copilot::event_log;
-use crate::copilot::resume::{self, Fallback, LogState, ResumeEvidence};
+use crate::copilot::request_timeout;
+use crate::copilot::resume::Fallback;
 use crate::copilot::{
     Connection, ConnectionOptions, Outbox, ResumeRequest, Session, Target, TurnHandle, TurnOptions,
     wait_for_turn,
@@ -89,48 +89,6 @@ pub struct CopilotResumeSpec {
     #[napi(ts_type = "'evidence' | 'unless-corrupt' | 'never'")]
     pub fallback: Option<String>,
     pub timeout_ms: Option<f64>,
-}
-
-/// Evidence about a session that could not be resumed.
-#[napi(object, object_to_js = false)]
-pub struct CopilotResumeEvidence {
-    pub log: Option<String>,
-    pub known_turns: Option<f64>,
-    pub fallback: Option<String>,
-    pub agent: Option<bool>,
-}
-
-#[napi(object, object_from_js = false)]
-pub struct CopilotJudgement {
-    #[napi(
-        ts_type = "'recreate' | 'without-agent' | 'corrupt' | 'not-found' | 'in-use' | 'transient' | 'failed'"
-    )]
-    pub verdict: String,
-    pub reason: String,
-    pub line: Option<f64>,
-}
-
-#[napi(object, object_from_js = false)]
-pub struct CopilotInspection {
-    #[napi(ts_type = "'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'")]
-    pub log: String,
-    pub turns: f64,
-    pub last_event_id: Option<String>,
-    pub bad_line: Option<f64>,
-    pub path: String,
-}
-
-#[napi(object, object_from_js = false)]
-pub struct CopilotSalvage {
-    pub session_id: String,
-    pub kept: f64,
-    pub left_out: Vec<CopilotLeftOut>,
-}
-
-#[napi(object, object_from_js = false)]
-pub struct CopilotLeftOut {
-    pub line: f64,
-    pub reason: String,
 }
 
 /// One start of the runtime, and the queue of what comes from it.
@@ -216,7 +174,7 @@ impl CopilotLink {
         let outbox = self.outbox.clone();
         match self.connected() {
             Ok(connection) => {
-                let timeout = timeout_ms.map_or_else(|| Some(Connection::request_timeout(&method)), limit);
+                let timeout = timeout_ms.map_or_else(|| Some(request_timeout(&method)), limit);
                 connection.client().call(&method, &params, timeout, move |result| {
                     outbox.push_result(call, result.as_ref().map(|result| *result));
                 });
@@ -293,8 +251,7 @@ impl CopilotLink {
         let outbox = self.outbox.clone();
         match self.session(session) {
             Ok((connection, session)) => {
-                let timeout =
-                    timeout_ms.map_or_else(|| Some(Connection::request_timeout("session.send")), limit);
+                let timeout = timeout_ms.map_or_else(|| Some(request_timeout("session.send")), limit);
                 session.send(connection.client(), params, timeout, None, move |result| {
                     outbox.push_result(call, result.as_ref().map(|result| *result));
                 });
@@ -362,9 +319,7 @@ impl CopilotLink {
             known_turns: spec.known_turns as u64,
             seen_turns: spec.seen_turns as u64,
             fallback: spec.fallback.as_deref().and_then(Fallback::parse).unwrap_or_default(),
-            timeout: spec
-                .timeout_ms
-                .map_or_else(|| Some(Connection::request_timeout("session.resume")), limit),
+            timeout: spec.timeout_ms.map_or_else(|| Some(request_timeout("session.resume")), limit),
         };
         within_runtime_if_available(|| {
             tokio::spawn(async move {
@@ -411,82 +366,6 @@ impl CopilotLink {
         let closed = || Error::new(ErrorCode::SessionClosed, "The session was disconnected");
         Ok((connection, self.sessions.get(&session).cloned().ok_or_else(closed)?))
     }
-}
-
-/// What a failed resume means.
-#[napi]
-pub fn classify_copilot_resume(
-    code: Option<f64>,
-    message: String,
-    evidence: CopilotResumeEvidence,
-) -> CopilotJudgement {
-    let evidence = ResumeEvidence {
-        log: evidence.log.as_deref().and_then(LogState::parse).unwrap_or_default(),
-        known_turns: evidence.known_turns.map_or(0, |turns| turns as u64),
-        fallback: evidence.fallback.as_deref().and_then(Fallback::parse).unwrap_or_default(),
-        agent: evidence.agent,
-        bad_line: None,
-    };
-    let judgement = resume::classify_resume_error(code.map(|code| code as i64), &message, &evidence);
-    CopilotJudgement {
-        verdict: judgement.verdict.as_str().to_owned(),
-        reason: judgement.reason,
-        line: judgement.line.map(|line| line as f64),
-    }
-}
-
-/// Reads a session's log.
-#[napi(ts_return_type = "Promise<import('../lib/error').Settled<CopilotInspection>>")]
-pub fn inspect_copilot_session<'env>(
-    env: &'env Env,
-    home: String,
-    session_id: String,
-) -> napi::Result<PromiseRaw<'env, Settled<CopilotInspection>>> {
-    settle(env, async move {
-        let look = tokio::task::spawn_blocking(move || event_log::inspect(&PathBuf::from(home), &session_id));
-        Settled::from(look.await.map_err(not_finished).map(|found| CopilotInspection {
-            log: found.log.as_str().to_owned(),
-            turns: found.turns as f64,
-            last_event_id: found.last_event_id,
-            bad_line: found.bad_line.map(|line| line as f64),
-            path: found.path.to_string_lossy().into_owned(),
-        }))
-    })
-}
-
-/// Bytes of a session's log, 0 without one.
-#[napi]
-pub fn copilot_log_size(home: String, session_id: String) -> f64 {
-    event_log::log_size(&PathBuf::from(home), &session_id) as f64
-}
-
-/// Copies the valid lines of a session's log to a new session.
-#[napi(ts_return_type = "Promise<import('../lib/error').Settled<CopilotSalvage>>")]
-pub fn salvage_copilot_session<'env>(
-    env: &'env Env,
-    home: String,
-    session_id: String,
-    new_id: String,
-) -> napi::Result<PromiseRaw<'env, Settled<CopilotSalvage>>> {
-    settle(env, async move {
-        let copy = move || event_log::salvage(&PathBuf::from(home), &session_id, &new_id);
-        let made = tokio::task::spawn_blocking(copy).await.map_err(not_finished).and_then(|made| made);
-        Settled::from(made.map(|made| {
-            CopilotSalvage {
-                session_id: made.session_id,
-                kept: made.kept as f64,
-                left_out: made
-                    .left_out
-                    .into_iter()
-                    .map(|left_out| CopilotLeftOut { line: left_out.line as f64, reason: left_out.reason })
-                    .collect(),
-            }
-        }))
-    })
-}
-
-fn not_finished(error: impl std::fmt::Display) -> Error {
-    Error::new(ErrorCode::ResumeFailed, format!("the look at the log was not finished: {error}"))
 }
 
 fn to_options(spec: CopilotStartSpec) -> Result<ConnectionOptions, Error> {

@@ -5,6 +5,7 @@
 //! the core, types of options are checked in lib/.
 
 pub mod copilot;
+pub mod copilot_log;
 pub mod delivery;
 pub mod error;
 pub mod harness;

@@ -16,6 +16,7 @@
 mod connection;
 pub mod event_log;
 mod outbox;
+mod request_timeout;
 pub mod resume;
 mod resume_session;
 mod runtime_process;
@@ -27,6 +28,7 @@ pub mod turn_state;
 
 pub use connection::{Connection, ConnectionOptions, Started, Target};
 pub use outbox::Outbox;
+pub use request_timeout::request_timeout;
 pub use resume_session::{ResumeRequest, Resumed};
 pub use session::{Session, Sessions, TurnHandle};
 pub use turn::{TurnOptions, wait_for_turn};

@@ -365,9 +365,9 @@ mod tests {
 
     #[test]
     fn a_sub_agents_message_answers_nothing() {
-        let params =
-            r#"{"sessionId":"s","event":{"type":"assistant.message","agentId":"x","data":{"content":"hi"}}}"#;
-        assert_eq!(parse_session_event(params).unwrap().turn_event(), TurnEvent::Other);
+        let event_text = r#"{"type":"assistant.message","agentId":"x","data":{"content":"hi"}}"#;
+        let theirs = frame("s", event_text);
+        assert_eq!(parse_session_event(theirs.as_bytes()).unwrap().turn_event(), TurnEvent::Other);
         assert_eq!(
             event("assistant.message", r#"{"content":"","toolRequests":[{}],"originatingMessageId":"m"}"#),
             TurnEvent::AssistantMessage { origin: Some("m".into()), answer: None }
