@@ -31,7 +31,7 @@ const READ_BYTES: usize = 64 << 10;
 /// Reads of one stream before the other events get their turn.
 const READS_A_TURN: usize = 4;
 /// What may be waiting in a pipe at the exit at most: larger pipes need a privilege.
-const PIPE_BYTES: usize = 1 << 20;
+const PIPE_BYTES: usize = 4 << 20;
 
 thread_local! {
     /// One a thread: it is never held over an await.
@@ -88,7 +88,30 @@ async fn start(
             other => early.push(other),
         }
     }
-    launch(command, spec, turn).await
+    tokio::select! {
+        launched = launch(command, spec, turn) => launched,
+        // Dropping the launch ends what it has begun.
+        error = stopped_meanwhile(spec, commands, early) => Err(error),
+    }
+}
+
+/// A program's file may take its time to come (a network that hangs): clocks run and words are heard meanwhile.
+async fn stopped_meanwhile(
+    spec: &ProcessSpec,
+    commands: &mut UnboundedReceiver<Command>,
+    early: &mut Vec<Command>,
+) -> Error {
+    let deadline = spec.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    loop {
+        tokio::select! {
+            command = commands.recv() => match command {
+                Some(Command::Stop(reason)) => return stopped_before_start(reason, spec),
+                Some(other) => early.push(other),
+                None => return stopped_before_start(StopReason::HostClosing, spec),
+            },
+            () = sleep_until(deadline) => return stopped_before_start(StopReason::TimedOut, spec),
+        }
+    }
 }
 
 fn new_mark() -> String {
@@ -126,15 +149,19 @@ fn finish(
 pub(super) fn replay(outcome: &Outcome, sink: &mut dyn Sink) {
     if let Some(result) = &outcome.result {
         for (stream, text) in [(Stream::Stdout, &result.stdout), (Stream::Stderr, &result.stderr)] {
-            if sink.takes(stream) {
-                if !text.is_empty() {
-                    let _ = sink.push(stream, text.as_bytes());
-                }
-                sink.end(stream);
+            if sink.takes(stream)
+                && give(sink, stream, text.as_bytes()).and_then(|()| sink.end(stream)).is_err()
+            {
+                sink.fail(stream);
             }
         }
     }
     sink.finish();
+}
+
+/// In slices as they would have been read: no block is larger than a live one.
+fn give(sink: &mut dyn Sink, stream: Stream, kept: &[u8]) -> std::result::Result<(), LineTooLong> {
+    kept.chunks(READ_BYTES).try_for_each(|bytes| sink.push(stream, bytes))
 }
 
 struct Output {
@@ -182,6 +209,7 @@ struct End {
     status: Option<ExitStatus>,
     usage: Usage,
     strays_killed: u32,
+    strays_left: u32,
 }
 
 impl Runner {
@@ -219,12 +247,16 @@ impl Runner {
     }
 
     async fn run(&mut self, commands: &mut UnboundedReceiver<Command>) -> Outcome {
+        let mut has_handles = true;
         while self.end.is_none() || self.stdout.pipe.is_some() || self.stderr.pipe.is_some() {
             let deadline = self.watchdog.deadline();
             let open = [Stream::Stdout, Stream::Stderr].map(|stream| !self.holds(stream));
             tokio::select! {
                 biased;
-                command = commands.recv() => self.on_command(command),
+                command = commands.recv(), if has_handles => {
+                    has_handles = command.is_some();
+                    self.on_command(command);
+                }
                 event = self.tree.next() => self.on_tree(event),
                 () = sleep_until(deadline) => self.on_time(),
                 () = room(&mut self.sink), if self.paused => self.on_room(),
@@ -266,12 +298,11 @@ impl Runner {
                 continue;
             }
             // What was left out meanwhile can't be given any more; the bounded text says so in a line of its own.
-            let kept = output.keep.whole().unwrap_or_else(|| output.keep.clone().into_text().into_bytes());
-            if !kept.is_empty() && sink.push(stream, &kept).is_err() {
+            let kept = output.keep.whole().unwrap_or_else(|| output.keep.clone().into_bytes());
+            let given = give(sink.as_mut(), stream, &kept);
+            let ended = if output.pipe.is_none() { given.and_then(|()| sink.end(stream)) } else { given };
+            if ended.is_err() {
                 too_long = Some(stream);
-            }
-            if output.pipe.is_none() {
-                sink.end(stream);
             }
         }
         self.sink = Some(sink);
@@ -284,16 +315,18 @@ impl Runner {
     fn on_tree(&mut self, event: TreeEvent) {
         match event {
             TreeEvent::Exited => self.on_exit(),
-            TreeEvent::Gone { status, usage, strays_killed } => {
-                self.end = Some(End { status: Some(status), usage, strays_killed });
+            TreeEvent::Gone { status, usage, strays_killed, strays_left } => {
+                // Without an exit it could not be killed: nobody can say how it will end, or when its pipes do.
+                let exited = self.exited.is_some();
+                self.end = Some(End { status: exited.then_some(status), usage, strays_killed, strays_left });
+                if !exited {
+                    self.give_up();
+                }
             }
             TreeEvent::Lost { strays_killed } => {
-                let now = Instant::now();
                 self.watchdog.on_lost();
-                self.exited.get_or_insert(now);
-                self.end = Some(End { status: None, usage: Usage::default(), strays_killed });
-                self.pump(PIPE_BYTES / READ_BYTES);
-                self.close_pipes();
+                self.end = Some(End { status: None, usage: Usage::default(), strays_killed, strays_left: 0 });
+                self.give_up();
             }
         }
     }
@@ -305,10 +338,30 @@ impl Runner {
         self.feed = None;
         // What the program itself wrote is in the pipes by now: it is taken whatever the reader's pace, so that nothing is
         // lost and nothing waits for a reader that never comes.
-        self.unpause();
-        self.pump(PIPE_BYTES / READ_BYTES);
+        self.take_what_is_there();
         self.take(step);
+        self.check_pipes();
         self.check_room();
+    }
+
+    /// Nothing more is to be waited for.
+    fn give_up(&mut self) {
+        self.exited.get_or_insert_with(Instant::now);
+        self.take_what_is_there();
+        self.close_pipes();
+    }
+
+    /// All that the pipes hold at this moment, whatever the reader's pace: bounded by what a pipe may hold.
+    fn take_what_is_there(&mut self) {
+        self.unpause();
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            for _ in 0..PIPE_BYTES / READ_BYTES {
+                if !self.read(stream) {
+                    break;
+                }
+            }
+        }
+        self.unpause();
     }
 
     fn on_time(&mut self) {
@@ -373,8 +426,10 @@ impl Runner {
 
     fn close(&mut self, stream: Stream) {
         self.output(stream).pipe = None;
-        if let Some(sink) = self.sink.as_mut().filter(|sink| sink.takes(stream)) {
-            sink.end(stream);
+        if let Some(sink) = self.sink.as_mut().filter(|sink| sink.takes(stream))
+            && let Err(LineTooLong) = sink.end(stream)
+        {
+            self.stop(StopReason::LineTooLong(stream));
         }
     }
 
@@ -423,22 +478,32 @@ impl Runner {
             Step::Nothing => {}
             Step::Terminate => self.tree.terminate(),
             Step::Kill => self.tree.kill(),
+            Step::LookAtGroup => {
+                let step = self.watchdog.on_group(self.tree.has_group(), Instant::now());
+                self.take(step);
+            }
             Step::Sweep => self.sweep(),
             Step::EndDrain => {
-                self.unpause();
-                if self.stdout.pipe.is_some() || self.stderr.pipe.is_some() {
-                    self.pipes_held_open = true;
-                    self.pump(PIPE_BYTES / READ_BYTES);
-                    self.close_pipes();
-                }
+                self.take_what_is_there();
+                self.pipes_held_open = self.stdout.pipe.is_some() || self.stderr.pipe.is_some();
+                self.close_pipes();
                 self.sweep();
+            }
+            Step::GiveUp => {
+                self.end.get_or_insert(End {
+                    status: None,
+                    usage: Usage::default(),
+                    strays_killed: 0,
+                    strays_left: 1,
+                });
+                self.give_up();
             }
         }
     }
 
     fn sweep(&mut self) {
         // A run that was stopped leaves nothing behind, whatever is wanted of one that ended by itself.
-        let strays = if self.watchdog.reason().is_some() { Strays::Kill } else { self.spec.strays };
+        let strays = if self.watchdog.kills_strays() { Strays::Kill } else { self.spec.strays };
         self.tree.finish(strays);
     }
 
@@ -451,7 +516,8 @@ impl Runner {
 
     fn outcome(&mut self) -> Outcome {
         let since = |at: Instant| at.saturating_duration_since(self.started).as_secs_f64() * 1e3;
-        let end = self.end.take().unwrap_or(End { status: None, usage: Usage::default(), strays_killed: 0 });
+        let nothing = End { status: None, usage: Usage::default(), strays_killed: 0, strays_left: 0 };
+        let end = self.end.take().unwrap_or(nothing);
         let duration_ms = since(self.exited.unwrap_or_else(Instant::now));
         let first_output_ms = self.first_output.map(since);
         let last_output_ms = self.last_output.map(since);
@@ -479,6 +545,7 @@ impl Runner {
             last_output_ms,
             pipes_held_open: self.pipes_held_open,
             strays_killed: end.strays_killed,
+            strays_left: end.strays_left,
             containment: self.level,
             usage: end.usage,
         };
