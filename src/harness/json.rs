@@ -270,7 +270,11 @@ impl<'a> Json<'a> {
     pub fn items(self) -> Items<'a> {
         let is_array = self.text.first() == Some(&b'[');
         let token = if is_array { self.token } else { usize::MAX };
-        Items { array: self, token, is_done: !is_array || self.text[1..self.text.len() - 1].trim_ascii().is_empty() }
+        Items {
+            array: self,
+            token,
+            is_done: !is_array || self.text[1..self.text.len() - 1].trim_ascii().is_empty(),
+        }
     }
 
     /// Names and values of this object; none when it is no object.
@@ -293,7 +297,8 @@ impl<'a> Json<'a> {
         if self.text.is_empty() {
             return serde_json::Value::Null;
         }
-        serde_json::from_slice(self.text).unwrap_or_else(|_| serde_json::Value::String(self.raw().into_owned()))
+        serde_json::from_slice(self.text)
+            .unwrap_or_else(|_| serde_json::Value::String(self.raw().into_owned()))
     }
 }
 
@@ -455,19 +460,51 @@ mod tests {
         with(line, ["type", "n", "list", "ok", "none", "o"], |[kind, number, list, ok, none, inner]| {
             assert_eq!(kind.text().unwrap(), "outer");
             assert_eq!(number.number(), Some(-150.0));
-            assert_eq!(list.items().map(|item| item.raw().into_owned()).collect::<Vec<_>>(), ["1", "\"]\"", "{\"x\":[]}", "[ ]"]);
+            assert_eq!(
+                list.items().map(|item| item.raw().into_owned()).collect::<Vec<_>>(),
+                ["1", "\"]\"", "{\"x\":[]}", "[ ]"]
+            );
             assert_eq!(ok.flag(), Some(true));
             assert!(!none.is_present());
-            assert_eq!(inner.values().map(|value| value.raw().into_owned()).collect::<Vec<_>>(), ["1", "[2]"]);
+            assert_eq!(
+                inner.values().map(|value| value.raw().into_owned()).collect::<Vec<_>>(),
+                ["1", "[2]"]
+            );
         });
     }
 
     #[test]
     fn what_is_no_whole_object_is_none() {
         for line in [
-            "", "123", "null", "[[[[", "[]", "{", "{}x", "{}{}", r#"{"a"}"#, r#"{"a":1,}"#, r#"{"a":01}"#, r#"{"a":"b"#, r#"{"a":"\"#,
-            r#"{"a":[1}}"#, r#"{"a":[1,]}"#, r#"{"a":[,1]}"#, r#"{"a":}"#, r#"{"a" "b"}"#, r#"{"a":"b""c"}"#, r#"{"a":"b"c}"#, r#"{,}"#,
-            r#"{"a":1 2}"#, r#"{a:1}"#, r#"{"a":{]}"#, r#"{"a":[}]}"#, r#"{"a":1]"#, r#"{"a"::1}"#, r#"{"a":tru}"#, r#"x{"a":1}"#,
+            "",
+            "123",
+            "null",
+            "[[[[",
+            "[]",
+            "{",
+            "{}x",
+            "{}{}",
+            r#"{"a"}"#,
+            r#"{"a":1,}"#,
+            r#"{"a":01}"#,
+            r#"{"a":"b"#,
+            r#"{"a":"\"#,
+            r#"{"a":[1}}"#,
+            r#"{"a":[1,]}"#,
+            r#"{"a":[,1]}"#,
+            r#"{"a":}"#,
+            r#"{"a" "b"}"#,
+            r#"{"a":"b""c"}"#,
+            r#"{"a":"b"c}"#,
+            r#"{,}"#,
+            r#"{"a":1 2}"#,
+            r#"{a:1}"#,
+            r#"{"a":{]}"#,
+            r#"{"a":[}]}"#,
+            r#"{"a":1]"#,
+            r#"{"a"::1}"#,
+            r#"{"a":tru}"#,
+            r#"x{"a":1}"#,
         ] {
             assert!(!is_object(line.as_bytes()), "{line}");
         }

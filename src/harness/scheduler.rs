@@ -50,7 +50,8 @@ pub struct Waiting {
 impl Waiting {
     /// Takes the place now, without waiting for it.
     pub fn begin(limits: Vec<ConcurrencyLimit>) -> Self {
-        let mut slot: Pin<Box<dyn Future<Output = Slot> + Send>> = Box::pin(async move { acquire(&limits).await });
+        let mut slot: Pin<Box<dyn Future<Output = Slot> + Send>> =
+            Box::pin(async move { acquire(&limits).await });
         // The first look is what puts it into the queue.
         let first = slot.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         let ready = if let Poll::Ready(slot) = first { Some(slot) } else { None };

@@ -43,7 +43,8 @@ struct Masks {
 impl Carry {
     #[inline]
     fn tokens(&mut self, masks: Masks) -> u64 {
-        let escaped = if masks.backslashes == 0 && !self.is_escaped { 0 } else { self.escaped(masks.backslashes) };
+        let escaped =
+            if masks.backslashes == 0 && !self.is_escaped { 0 } else { self.escaped(masks.backslashes) };
         let quotes = masks.quotes & !escaped;
         let inside = before_and_at(quotes) ^ self.in_string;
         self.in_string = ((inside as i64) >> 63) as u64;

@@ -25,7 +25,8 @@ impl Transcript {
     pub fn new(provider: Provider, detail: bool, before: Option<Usage>) -> Self {
         Transcript {
             reader: provider.reader(before),
-            digest: Digest::new(detail), index: Index::default(),
+            digest: Digest::new(detail),
+            index: Index::default(),
             rest: Vec::new(),
             is_skipping: false,
         }

@@ -37,16 +37,14 @@ impl Reader for Gemini {
                 digest.model(&model.text().unwrap_or_default());
             }
             b"tool_use" => {
-                let [id, name, input] =
-                    line.fields(["tool_id", "tool_name", "parameters"]);
+                let [id, name, input] = line.fields(["tool_id", "tool_name", "parameters"]);
                 digest.model_speaks();
                 digest.tool_start(&id.text().unwrap_or_default(), &name.text().unwrap_or_default(), || {
                     input.build()
                 });
             }
             b"tool_result" => {
-                let [id, status, output, error] =
-                    line.fields(["tool_id", "status", "output", "error"]);
+                let [id, status, output, error] = line.fields(["tool_id", "status", "output", "error"]);
                 let is_error = !status.is("success") && status.is_present();
                 digest.tool_end(&id.text().unwrap_or_default(), None, is_error, || {
                     text_of(output).or_else(|| error.field("message").text().map(|text| text.into_owned()))

@@ -73,8 +73,7 @@ impl Messages {
     fn system(&mut self, line: Line, subtype: Json, session: Json, digest: &mut Digest) {
         const NAMES: [&str; 7] =
             ["model", "attempt", "max_retries", "error_status", "error", "data", "message"];
-        let [model, attempt, most, status, error, data, message] =
-            line.fields(NAMES);
+        let [model, attempt, most, status, error, data, message] = line.fields(NAMES);
         match subtype.word() {
             b"init" => {
                 report_session(session, digest);
@@ -137,7 +136,9 @@ impl Messages {
 
     /// Qwen puts the error of a failed call behind the words that came before it, and may call that a success.
     fn without_api_error<'t>(&self, text: &'t str) -> (&'t str, Option<&'t str>) {
-        let at = text.rfind("[API Error: ").filter(|_| self.style == Style::Qwen && text.trim_end().ends_with(']'));
+        let at = text
+            .rfind("[API Error: ")
+            .filter(|_| self.style == Style::Qwen && text.trim_end().ends_with(']'));
         at.map_or((text, None), |at| (&text[..at], Some(text[at..].trim_end())))
     }
 

@@ -37,16 +37,14 @@ impl Reader for Pi {
             }
             b"message_end" if message.field("role").is("assistant") => self.message_end(message, digest),
             b"tool_execution_start" => {
-                let [id, name, input] =
-                    line.fields(["toolCallId", "toolName", "args"]);
+                let [id, name, input] = line.fields(["toolCallId", "toolName", "args"]);
                 digest.tool_start(&id.text().unwrap_or_default(), &name.text().unwrap_or_default(), || {
                     input.build()
                 });
             }
             b"tool_execution_update" => digest.progress(),
             b"tool_execution_end" => {
-                let [id, result, is_error] =
-                    line.fields(["toolCallId", "result", "isError"]);
+                let [id, result, is_error] = line.fields(["toolCallId", "result", "isError"]);
                 let is_error = is_error.flag() == Some(true);
                 let content = result.field("content");
                 let exit_code =
@@ -54,8 +52,7 @@ impl Reader for Pi {
                 digest.tool_end(&id.text().unwrap_or_default(), exit_code, is_error, || text_of(content));
             }
             b"auto_retry_start" => {
-                let [message, attempt, most] =
-                    line.fields(["errorMessage", "attempt", "maxAttempts"]);
+                let [message, attempt, most] = line.fields(["errorMessage", "attempt", "maxAttempts"]);
                 let of = most.count().map(|most| format!(" of {most}")).unwrap_or_default();
                 let cause = message.text().unwrap_or("the model call failed".into());
                 digest.reopen();
