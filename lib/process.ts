@@ -247,7 +247,7 @@ export class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposabl
   lines(): AsyncIterableIterator<OutputLine> {
     return this.#iterate(
       (source) => new LineIterator(source),
-      (process) => process.lines(true, delivery),
+      (process) => process.lines(delivery),
     )
   }
 
@@ -255,7 +255,7 @@ export class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposabl
   lineBatches(): AsyncIterableIterator<LineBatch> {
     return this.#iterate(
       (source) => new BatchIterator(source),
-      (process) => process.lines(false, delivery),
+      (process) => process.lines(delivery),
     )
   }
 

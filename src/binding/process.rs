@@ -93,8 +93,8 @@ impl NativeProcess {
 
     /// Lines of both streams; returns the channel's number.
     #[napi]
-    pub fn lines(&self, flat: bool, delivery: &Delivery) -> u32 {
-        self.process.lines(Selection::Lines { flat }, &delivery.multiplexer)
+    pub fn lines(&self, delivery: &Delivery) -> u32 {
+        self.process.lines(Selection::Lines, &delivery.multiplexer)
     }
 
     /// JSON objects of stdout; returns the channel's number.

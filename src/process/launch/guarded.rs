@@ -145,8 +145,12 @@ impl GuardedTree {
                 let (status, usage) = self.end.unwrap_or_default();
                 TreeEvent::Gone { status, usage, strays_killed: toll.strays_killed }
             }
-            GuardEvent::Lost => {
-                // The other guard has killed the tree. If both were killed, marks are all that is left to find it by.
+            GuardEvent::Lost(Some(toll)) => {
+                self.over = true;
+                TreeEvent::Lost { strays_killed: toll.strays_killed }
+            }
+            GuardEvent::Lost(None) => {
+                // Both guards were killed: marks are all that is left to find the tree by.
                 let request = SweepRequest { leader: 0, mark: self.mark.clone(), known: Vec::new() };
                 let swept = self.lost.get_or_insert_with(|| tokio::spawn(sweep(request)));
                 let strays_killed = swept.await.unwrap_or(0);

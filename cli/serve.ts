@@ -1,0 +1,70 @@
+// sheepdog serve: a runtime for a sandbox.
+import { pathToFileURL } from 'node:url'
+import { resolve } from 'node:path'
+import { serveRuntime, type AgentHandler } from '../lib/runtime'
+import { parseArguments, UsageError } from './arguments'
+import { onInterrupt } from './interrupt'
+
+export const summary = 'serve an agent, and commands, behind a WebSocket'
+
+export const usage = `Usage: sheepdog serve [options]
+
+Serves a runtime: clients run commands and ask an agent here, and get the files it makes.
+Without --handler and --agent only commands are run.
+
+Options:
+  --handler FILE     a module whose default export has a method run(invocation, sender), or with
+                     such an export named "handler"
+  --agent PROVIDER   a coding agent of this machine: claude-code, codex, gemini, ...
+  --port N           default 8080; 0: any
+  --host H           default 127.0.0.1; an address that others can reach needs --token
+  --token T          clients have to send it (default: the variable SHEEPDOG_RUNTIME_TOKEN)
+  --allow-origin O   lets browsers of this origin in; may be given more than once
+  -h, --help         show this
+
+Prints "RuntimeUse server listening on port N" when clients can connect. Ctrl-C or SIGTERM ends it:
+at once when nothing runs, else when uploads are through, within 10 s.
+`
+
+export async function run(args: string[]): Promise<number> {
+  const { values, positionals } = parseArguments(args, {
+    handler: { type: 'string' },
+    agent: { type: 'string' },
+    port: { type: 'string' },
+    host: { type: 'string' },
+    token: { type: 'string' },
+    'allow-origin': { type: 'string', multiple: true },
+  })
+  if (positionals.length > 0) throw new UsageError(`unexpected ${JSON.stringify(positionals[0])}`)
+  const port = values.port === undefined ? undefined : Number(values.port)
+  if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port <= 65535)) {
+    throw new UsageError(`--port: expected a number between 0 and 65535, got ${JSON.stringify(values.port)}`)
+  }
+  if (values.agent !== undefined && values.handler === undefined) {
+    throw new UsageError(`unknown agent ${JSON.stringify(values.agent)}`)
+  }
+  const server = await serveRuntime({
+    handler: values.handler === undefined ? undefined : await loadHandler(values.handler),
+    port,
+    host: values.host,
+    token: values.token ?? (process.env.SHEEPDOG_RUNTIME_TOKEN || undefined),
+    allowedOrigins: values['allow-origin'],
+  })
+  const done = onInterrupt(
+    () => void server.close(),
+    () => process.exit(1),
+  )
+  process.stdout.write(`RuntimeUse server listening on port ${server.port}\n`)
+  await server.closed
+  done()
+  return 0
+}
+
+async function loadHandler(path: string): Promise<AgentHandler> {
+  const module = await import(pathToFileURL(resolve(path)).href)
+  // A CommonJS module's exports are its default export.
+  const candidates = [module.default, module.handler, module.default?.default, module.default?.handler]
+  const handler = candidates.find((candidate) => typeof candidate?.run === 'function')
+  if (!handler) throw new UsageError(`--handler: ${path} exports no handler: an object with a method run`)
+  return handler
+}

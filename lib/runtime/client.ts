@@ -1,0 +1,365 @@
+// RuntimeClient: a session with a runtime.
+import { invalidOption, settle, SheepdogError, toError, type Fault } from '../error'
+import { native } from '../native'
+import { check, checkOptions } from '../option'
+
+/** A shell command. */
+export interface RuntimeCommand {
+  command: string
+  /** Made when missing. */
+  cwd?: string
+  env?: Record<string, string>
+}
+
+/** How to connect. */
+export interface ConnectOptions {
+  token?: string
+  /** Default 60 s. */
+  connectTimeoutMs?: number
+  signal?: AbortSignal
+}
+
+/** What a request may have beside its own words. */
+export interface ExecuteOptions {
+  /** Taken out of everything that the runtime says. */
+  secrets?: string[]
+  /** Watched on the runtime's side: each finished file is asked an URL for. */
+  artifactsDirs?: string[]
+  /** gitignore rules that stand above the directories' own `.artifactignore`. */
+  artifactsIgnore?: string
+  /** Fetched before anything runs; `.zip` is unpacked. */
+  downloads?: { downloadUrl: string; workingDir: string }[]
+  onAssistantMessage?(textBlocks: string[]): void
+  onCommandOutput?(output: { stream: 'stdout' | 'stderr'; text: string; command: string }): void
+  /** Where to put a file. Also asked after the request, until the session has ended. */
+  onArtifactUploadRequest?(artifact: {
+    filename: string
+    filepath: string
+  }): UploadTarget | Promise<UploadTarget>
+  /** The whole request; RUNTIME_TIMED_OUT. Default off. */
+  timeoutMs?: number
+  /** Silence of the runtime; RUNTIME_IDLE. Default off. */
+  idleTimeoutMs?: number
+  signal?: AbortSignal
+}
+
+/** Where a file is to be PUT. */
+export interface UploadTarget {
+  presignedUrl: string
+  contentType: string
+}
+
+/** A prompt's options. */
+export interface QueryOptions extends ExecuteOptions {
+  systemPrompt: string
+  model: string
+  /** A bare JSON Schema. */
+  outputSchema?: object
+  agentEnv?: Record<string, string>
+  preCommands?: RuntimeCommand[]
+  postCommands?: RuntimeCommand[]
+}
+
+export interface QueryResult {
+  data:
+    { type: 'text'; text: string } | { type: 'structured_output'; structuredOutput: Record<string, unknown> }
+  metadata: Record<string, unknown>
+}
+
+export interface ExecuteResult {
+  /** As many as ran: the first failure is the last. `truncated`: stdout is head and tail only. */
+  results: { command: string; exitCode: number; stdout?: string; truncated?: boolean }[]
+}
+
+/** How a session ended. */
+export interface SessionEndResult {
+  /** False when the connection was lost before. */
+  confirmed: boolean
+  uploaded: number
+  undelivered: { path: string; reason: string }[]
+}
+
+const commandChecks = { command: check.name, cwd: check.name, env: check.object }
+
+const commands = (path: string, value: unknown): void => {
+  if (!Array.isArray(value)) throw invalidOption(path, 'expected an array of commands')
+  value.forEach((command, index) => {
+    if (command === undefined || command === null)
+      throw invalidOption(`${path}[${index}]`, 'expected a command')
+    checkOptions(command, commandChecks, `${path}[${index}]`)
+    check.name(`${path}[${index}].command`, (command as RuntimeCommand).command)
+  })
+}
+
+const executeChecks = {
+  secrets: check.strings,
+  artifactsDirs: check.strings,
+  artifactsIgnore: check.string,
+  downloads: (path: string, value: unknown) => {
+    if (!Array.isArray(value)) throw invalidOption(path, 'expected an array of downloads')
+    value.forEach((download, index) => {
+      check.object(`${path}[${index}]`, download)
+      check.name(`${path}[${index}].downloadUrl`, download.downloadUrl)
+      check.name(`${path}[${index}].workingDir`, download.workingDir)
+    })
+  },
+  onAssistantMessage: check.function,
+  onCommandOutput: check.function,
+  onArtifactUploadRequest: check.function,
+  timeoutMs: check.timeout,
+  idleTimeoutMs: check.timeout,
+  signal: check.signal,
+}
+
+const queryChecks = {
+  ...executeChecks,
+  systemPrompt: check.string,
+  model: check.string,
+  outputSchema: check.object,
+  agentEnv: check.object,
+  preCommands: commands,
+  postCommands: commands,
+}
+
+type NativeClient = InstanceType<typeof native.NativeRuntimeClient>
+type NativeEvent = NonNullable<Awaited<ReturnType<NativeClient['nextEvents']>>['value']>[number]
+
+interface Running {
+  options: ExecuteOptions
+  resolve(terminal: Record<string, any>): void
+  reject(error: unknown): void
+}
+
+/** One session with a runtime; one request at a time. It keeps the process alive until it is closed. */
+export class RuntimeClient implements AsyncDisposable {
+  readonly #client: NativeClient
+  readonly #running = new Map<number, Running>()
+  /** Of the last request that had one: files may be finished later. */
+  #onArtifact: ExecuteOptions['onArtifactUploadRequest']
+  /** Events of a request can come before its number has. */
+  #starting: Promise<unknown> = Promise.resolve()
+
+  private constructor(client: NativeClient) {
+    this.#client = client
+    void this.#deliver()
+  }
+
+  /**
+   * Rejects with RUNTIME_UNAUTHORIZED, RUNTIME_CLOSED (nobody there), RUNTIME_TIMED_OUT, RUNTIME_ABORTED, INVALID_OPTION.
+   */
+  static async connect(url: string, options?: ConnectOptions): Promise<RuntimeClient> {
+    check.name('url', url)
+    checkOptions(options, { token: check.name, connectTimeoutMs: check.timeout, signal: check.signal })
+    const { token, connectTimeoutMs, signal } = options ?? {}
+    if (signal?.aborted) throw aborted('the connection was not opened', signal)
+    const connecting = settle(native.connectRuntime(url, token, connectTimeoutMs)) as Promise<NativeClient>
+    if (!signal) return new RuntimeClient(await connecting)
+    return new Promise((resolve, reject) => {
+      const onAbort = () => {
+        reject(aborted('the connection was not opened', signal))
+        connecting.then((client) => settle(client.close())).catch(() => {})
+      }
+      signal.addEventListener('abort', onAbort, { once: true })
+      connecting
+        .then((client) => {
+          signal.removeEventListener('abort', onAbort)
+          if (!signal.aborted) resolve(new RuntimeClient(client))
+        })
+        .catch((error) => {
+          signal.removeEventListener('abort', onAbort)
+          reject(error)
+        })
+    })
+  }
+
+  /** Has the runtime's agent answer a prompt. */
+  async query(prompt: string, options: QueryOptions): Promise<QueryResult> {
+    check.string('prompt', prompt)
+    checkOptions(options, queryChecks)
+    check.string('systemPrompt', options?.systemPrompt)
+    check.string('model', options?.model)
+    const { systemPrompt, model, outputSchema, agentEnv, preCommands, postCommands } = options
+    const terminal = await this.#request(options, {
+      message_type: 'invocation_message',
+      system_prompt: systemPrompt,
+      user_prompt: prompt,
+      model,
+      agent_env: agentEnv,
+      output_format_json_schema_str:
+        outputSchema && JSON.stringify({ type: 'json_schema', schema: outputSchema }),
+      pre_agent_invocation_commands: preCommands,
+      post_agent_invocation_commands: postCommands,
+      pre_agent_downloadables: downloads(options),
+    })
+    const { data, metadata } = terminal
+    if (data?.type === 'text') return { data: { type: 'text', text: data.text }, metadata: metadata ?? {} }
+    if (data?.type === 'structured_output') {
+      return {
+        data: { type: 'structured_output', structuredOutput: data.structured_output },
+        metadata: metadata ?? {},
+      }
+    }
+    throw new SheepdogError(
+      'RUNTIME_PROTOCOL',
+      'the runtime answered the prompt with something that is no result',
+    )
+  }
+
+  /** Runs commands one after the other, until one fails. */
+  async executeCommands(
+    list: (string | RuntimeCommand)[],
+    options: ExecuteOptions = {},
+  ): Promise<ExecuteResult> {
+    const normal = Array.isArray(list)
+      ? list.map((command) => (typeof command === 'string' ? { command } : command))
+      : list
+    commands('commands', normal)
+    checkOptions(options, executeChecks)
+    const { results } = await this.#request(options, {
+      message_type: 'command_execution_message',
+      commands: normal,
+      pre_execution_downloadables: downloads(options),
+    })
+    if (!Array.isArray(results)) {
+      throw new SheepdogError(
+        'RUNTIME_PROTOCOL',
+        'the runtime answered the commands with something that is no result',
+      )
+    }
+    return {
+      results: results.map(({ command, exit_code, stdout, truncated }) => ({
+        command,
+        exitCode: exit_code,
+        ...(stdout === undefined || stdout === null ? {} : { stdout }),
+        ...(truncated ? { truncated } : {}),
+      })),
+    }
+  }
+
+  /** Ends the session once all files are home. Any number of times, the same answer; never rejects. */
+  async endSession(): Promise<SessionEndResult> {
+    return settle<SessionEndResult>(this.#client.endSession() as never)
+  }
+
+  /** Ends the session, then closes the connection. */
+  async close(): Promise<void> {
+    await settle<void>(this.#client.close() as never)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #request(options: ExecuteOptions, message: Record<string, unknown>): Promise<Record<string, any>> {
+    const { signal, timeoutMs, idleTimeoutMs } = options
+    if (signal?.aborted) throw aborted('the request was not sent', signal)
+    const words = JSON.stringify({
+      ...message,
+      secrets_to_redact: options.secrets ?? [],
+      artifacts_dirs: options.artifactsDirs?.length ? options.artifactsDirs : undefined,
+      artifacts_ignore_content: options.artifactsIgnore,
+    })
+    const sent = settle<number>(this.#client.request(words, timeoutMs, idleTimeoutMs) as never)
+    let onAbort: (() => void) | undefined
+    let number: number | undefined
+    try {
+      const ended = new Promise<Record<string, any>>((resolve, reject) => {
+        this.#starting = sent.then(
+          (given) => {
+            number = given
+            if (options.onArtifactUploadRequest) this.#onArtifact = options.onArtifactUploadRequest
+            this.#running.set(given, { options, resolve, reject })
+          },
+          (error) => reject(error),
+        )
+      })
+      onAbort = () => void this.#starting.then(() => this.#abort(number))
+      signal?.addEventListener('abort', onAbort, { once: true })
+      return await ended
+    } catch (error) {
+      if ((error as SheepdogError).code === 'RUNTIME_ABORTED' && signal?.aborted) {
+        Object.defineProperty(error, 'cause', { value: signal.reason, configurable: true, writable: true })
+      }
+      throw error
+    } finally {
+      if (onAbort) signal?.removeEventListener('abort', onAbort)
+    }
+  }
+
+  #abort(number: number | undefined): void {
+    if (number !== undefined) void settle<void>(this.#client.abort(number) as never)
+  }
+
+  /** Takes events as long as there are any, and deals them out. */
+  async #deliver(): Promise<void> {
+    for (;;) {
+      const events = await settle<NativeEvent[]>(this.#client.nextEvents() as never)
+      if (events.length === 0) break
+      await this.#starting
+      for (const event of events) this.#onEvent(event)
+    }
+    for (const { reject } of this.#running.values()) {
+      reject(new SheepdogError('RUNTIME_CLOSED', 'the session with the runtime is over'))
+    }
+    this.#running.clear()
+  }
+
+  #onEvent(event: NativeEvent): void {
+    if (event.kind === 'wanted') {
+      void this.#onWanted(event.wanted!)
+      return
+    }
+    const request = event.request!
+    const running = this.#running.get(request)
+    if (!running) return
+    if (event.kind === 'ended') {
+      this.#running.delete(request)
+      if (event.error) running.reject(toError(event.error as Fault))
+      else running.resolve(JSON.parse(event.terminal!))
+      return
+    }
+    const { options } = running
+    try {
+      if (event.kind === 'assistant') options.onAssistantMessage?.(event.textBlocks!)
+      else {
+        const { stream, text, command } = event
+        options.onCommandOutput?.({ stream: stream as 'stdout' | 'stderr', text: text!, command: command! })
+      }
+    } catch (error) {
+      // The caller's own error: the request is stopped, and what the caller threw is what the caller gets.
+      this.#running.set(request, {
+        options: {},
+        resolve: () => running.reject(error),
+        reject: () => running.reject(error),
+      })
+      this.#abort(request)
+    }
+  }
+
+  async #onWanted(wanted: NonNullable<NativeEvent['wanted']>): Promise<void> {
+    const { filename, filepath } = wanted
+    try {
+      if (!this.#onArtifact) throw new Error('the client has no callback for artifacts')
+      const target = await this.#onArtifact({ filename, filepath })
+      check.name('presignedUrl', target?.presignedUrl)
+      check.string('contentType', target?.contentType)
+      await settle(this.#client.answer(wanted, target.presignedUrl, target.contentType))
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      await settle(this.#client.decline(wanted, `the client's callback failed: ${reason}`))
+    }
+  }
+}
+
+function downloads({
+  downloads,
+}: ExecuteOptions): { download_url: string; working_dir: string }[] | undefined {
+  return downloads?.map(({ downloadUrl, workingDir }) => ({
+    download_url: downloadUrl,
+    working_dir: workingDir,
+  }))
+}
+
+function aborted(what: string, signal: AbortSignal): SheepdogError {
+  return new SheepdogError('RUNTIME_ABORTED', `${what}: its abort signal was aborted`, {}, signal.reason)
+}

@@ -1,0 +1,183 @@
+// A handler in JavaScript: what it is given, what it may answer, and how its errors become messages.
+import { homedir } from 'node:os'
+import { settle } from '../error'
+import type { native } from '../native'
+import { show } from '../option'
+
+/** Writes lines of a request to stderr, secrets taken out. */
+export interface RuntimeLogger {
+  log(...values: unknown[]): void
+  warn(...values: unknown[]): void
+  error(...values: unknown[]): void
+  debug(...values: unknown[]): void
+}
+
+/** What an agent is asked. */
+export interface AgentInvocation {
+  systemPrompt: string
+  userPrompt: string
+  /** As the client gave it: `{ type: "json_schema", schema: {...} }`. */
+  outputFormat?: unknown
+  model: string
+  env?: Record<string, string>
+  secrets: string[]
+  /** Aborted when the client cancels, ends the session or is gone, and after `sendErrorMessage`. */
+  signal: AbortSignal
+  logger: RuntimeLogger
+}
+
+/** What an agent says while it works. */
+export interface AgentSender {
+  /** Sends text to the client. Awaiting it waits while the client is behind. */
+  sendAssistantMessage(textBlocks: string[]): Promise<void>
+  /** Ends the request with an error, whatever `run` does later. */
+  sendErrorMessage(error: string, metadata?: Record<string, unknown>): Promise<void>
+}
+
+/** What an agent brings home. */
+export type AgentResult =
+  | { type: 'text'; text: string; metadata?: Record<string, unknown> }
+  | {
+      type: 'structured_output'
+      structuredOutput: Record<string, unknown>
+      metadata?: Record<string, unknown>
+    }
+
+/** Answers prompts, many at a time. What it throws is sent to the client, without its stack. */
+export interface AgentHandler {
+  run(invocation: AgentInvocation, sender: AgentSender): Promise<AgentResult>
+}
+
+type NativeInvocation = Parameters<Parameters<typeof native.serveRuntime>[1]>[0]
+
+/** Has the handler answer; never throws. */
+export async function invoke(handler: AgentHandler, invocation: NativeInvocation): Promise<void> {
+  const controller = new AbortController()
+  void settle<boolean>(invocation.stopped()).then((stopped) => {
+    if (stopped) controller.abort()
+  })
+  try {
+    const { requestId, sourceId, env, outputFormat, ...request } = JSON.parse(invocation.request)
+    const result = await handler.run(
+      {
+        ...request,
+        env: env ?? undefined,
+        outputFormat: outputFormat ?? undefined,
+        signal: controller.signal,
+        logger: createLogger(sourceId ?? requestId, (text) => invocation.redact(text)),
+      },
+      {
+        sendAssistantMessage: async (textBlocks) => {
+          if (!Array.isArray(textBlocks)) {
+            throw new TypeError(`sendAssistantMessage: expected an array of strings, got ${show(textBlocks)}`)
+          }
+          await settle(invocation.sendAssistantMessage(textBlocks.map(String)))
+        },
+        sendErrorMessage: async (error, metadata) => {
+          await settle(invocation.sendErrorMessage(withoutPaths(String(error)), toJson(metadata)))
+        },
+      },
+    )
+    answer(invocation, result)
+  } catch (error) {
+    invocation.fail(errorText(error), errorMetadata(error))
+  }
+}
+
+function answer(invocation: NativeInvocation, result: AgentResult): void {
+  if (result?.type === 'text' && typeof result.text === 'string') {
+    invocation.answerText(result.text, toJson(result.metadata))
+  } else if (result?.type === 'structured_output' && typeof result.structuredOutput === 'object') {
+    invocation.answerStructured(JSON.stringify(result.structuredOutput), toJson(result.metadata))
+  } else {
+    invocation.fail('the handler returned neither a text nor a structured output', {})
+  }
+}
+
+function createLogger(name: string, redact: (text: string) => string): RuntimeLogger {
+  const write =
+    (level: string) =>
+    (...values: unknown[]) => {
+      const words = values.map((value) => {
+        if (typeof value === 'string') return value
+        return value instanceof Error
+          ? (value.stack ?? String(value))
+          : (JSON.stringify(value) ?? String(value))
+      })
+      process.stderr.write(`[${name}] ${level}${redact(words.join(' '))}\n`)
+    }
+  return { log: write(''), warn: write('warning: '), error: write('error: '), debug: write('debug: ') }
+}
+
+/** JSON's idea of an object: what can't be said in JSON is left out. */
+function toJson(value: unknown): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return {}
+  return limited(value, 0) as Record<string, unknown>
+}
+
+function errorText(error: unknown): string {
+  if (error instanceof Error) return withoutPaths(error.message)
+  return withoutPaths(typeof error === 'string' ? error : 'the handler threw something that is no error')
+}
+
+/** Where this server's own files are is nobody's business. */
+function withoutPaths(text: string): string {
+  const lines = text.split('\n').filter((line) => !/^\s+at /.test(line))
+  let out = lines.join('\n')
+  for (const directory of [process.cwd(), homedir()]) {
+    if (directory.length > 1) out = out.replaceAll(directory, '.')
+  }
+  return out.replace(/file:\/\/\/\S+/g, 'a file')
+}
+
+/** Own properties that tell of this server. */
+const hidden = new Set(['stack', 'path', 'dest', 'message', 'metadata', 'cause', 'name'])
+
+/** What a client learns of an error beside its message. */
+export function errorMetadata(error: unknown): Record<string, unknown> {
+  if (!(error instanceof Error)) {
+    if (typeof error === 'object' && error !== null) {
+      return { error_type: 'object', error_details: limited(error, 0) }
+    }
+    return { error_type: typeof error }
+  }
+  const own: Record<string, unknown> = { ...(error as { metadata?: object }).metadata }
+  const details = Object.fromEntries(Object.entries(error).filter(([name]) => !hidden.has(name)))
+  return limited(
+    {
+      error_name: error.name,
+      ...(error.cause === undefined ? {} : { cause: errorText(error.cause) }),
+      ...own,
+      ...(Object.keys(details).length === 0 ? {} : { error_details: details }),
+    },
+    0,
+  ) as Record<string, unknown>
+}
+
+const maxDepth = 4
+const maxItems = 20
+const maxText = 4000
+
+/** Errors carry whole responses sometimes: what goes to the client is bounded. */
+function limited(value: unknown, depth: number): unknown {
+  if (typeof value === 'string') {
+    const text = withoutPaths(value)
+    return text.length <= maxText
+      ? text
+      : `${text.slice(0, maxText)}... [truncated ${text.length - maxText} chars]`
+  }
+  if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
+  if (typeof value === 'boolean' || value === null) return value
+  if (typeof value === 'bigint') return String(value)
+  if (typeof value !== 'object') return undefined
+  if (depth >= maxDepth) return '[max depth reached]'
+  if (Array.isArray(value)) return value.slice(0, maxItems).map((item) => limited(item, depth + 1) ?? null)
+  if (value instanceof Error) return errorText(value)
+  const fields = Object.entries(value).filter(([name]) => name !== 'stack')
+  return Object.fromEntries(
+    fields
+      .slice(0, maxItems)
+      .map(([name, field]) => [name, limited(field, depth + 1)])
+      .filter(([, field]) => field !== undefined),
+  )
+}

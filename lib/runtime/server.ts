@@ -1,0 +1,114 @@
+// serveRuntime(): a runtime in this process.
+import { invalidOption, settle, SheepdogError } from '../error'
+import { native } from '../native'
+import { check, checkOptions } from '../option'
+import { invoke, type AgentHandler } from './handler'
+
+/** How a runtime is served. */
+export interface ServeRuntimeOptions {
+  /** Answers prompts. Without it only commands are run. */
+  handler?: AgentHandler
+  /** Default "127.0.0.1". Any address that others can reach needs a `token`. */
+  host?: string
+  /** Default 8080; 0 = any. */
+  port?: number
+  /** Clients have to send it, as a bearer token or as the query parameter `token`. */
+  token?: string
+  /** Origins of browsers that may connect; default none. */
+  allowedOrigins?: string[]
+  /** While a request runs; default 15 s. */
+  heartbeatIntervalMs?: number
+  /** How long the end of a session waits for artifacts; default 50 s, 55 s at most. */
+  drainTimeoutMs?: number
+  /** Default 1000. */
+  maxSessions?: number
+  /** Closes the server when aborted. */
+  signal?: AbortSignal
+}
+
+const checks = {
+  handler: check.object,
+  host: check.name,
+  port: check.anyOf('a port between 0 and 65535', (path, value) => {
+    if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > 65535)
+      throw invalidOption(path, '')
+  }),
+  token: check.name,
+  allowedOrigins: check.strings,
+  heartbeatIntervalMs: check.timeout,
+  drainTimeoutMs: check.timeout,
+  maxSessions: check.count,
+  signal: check.signal,
+}
+
+/**
+ * Serves a runtime. Resolves once connections are accepted.
+ *
+ * Rejects with INVALID_OPTION, also for an address that can't be listened on.
+ */
+export async function serveRuntime(options: ServeRuntimeOptions): Promise<RuntimeServer> {
+  checkOptions(options, checks)
+  const { handler, signal, ...spec } = options ?? {}
+  if (handler && typeof handler.run !== 'function')
+    throw invalidOption('handler', 'expected an object with a method run')
+  if (signal?.aborted) throw aborted(signal)
+  const server = await settle(
+    native.serveRuntime(spec, (invocation) => {
+      if (handler) void invoke(handler, invocation)
+      else invocation.fail('no agent is served here: commands only', {})
+    }),
+  )
+  const running = new RuntimeServer(server as NativeRuntimeServer)
+  if (signal?.aborted) {
+    await running.close()
+    throw aborted(signal)
+  }
+  const onAbort = () => void running.close()
+  signal?.addEventListener('abort', onAbort, { once: true })
+  void running.closed.then(() => signal?.removeEventListener('abort', onAbort))
+  return running
+}
+
+function aborted(signal: AbortSignal): SheepdogError {
+  return new SheepdogError(
+    'RUNTIME_ABORTED',
+    'the server was not started: its abort signal was aborted',
+    {},
+    signal.reason,
+  )
+}
+
+interface NativeRuntimeServer {
+  port: number
+  url: string
+  close(): ReturnType<InstanceType<typeof native.NativeRuntimeServer>['close']>
+  closed(): ReturnType<InstanceType<typeof native.NativeRuntimeServer>['closed']>
+}
+
+/** A runtime that is being served. It keeps the process alive until it is closed. */
+export class RuntimeServer implements AsyncDisposable {
+  readonly #server: NativeRuntimeServer
+  /** The real port, also when any was asked for. */
+  readonly port: number
+  /** For example "ws://127.0.0.1:8080". */
+  readonly url: string
+  /** Resolves when the server was closed. */
+  readonly closed: Promise<void>
+
+  /** @internal */
+  constructor(server: NativeRuntimeServer) {
+    this.#server = server
+    this.port = server.port
+    this.url = server.url
+    this.closed = settle<void>(server.closed())
+  }
+
+  /** Cancels requests, finishes open uploads, closes all sockets; at once when nothing runs, within 10 s in any case. */
+  async close(): Promise<void> {
+    await settle<void>(this.#server.close())
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+}

@@ -1,0 +1,699 @@
+//! The client of a runtime: one session, one request at a time, over as many sockets as it takes.
+//!
+//! [`RuntimeClient`] is a cloneable handle. An owner task holds the state; it waits for orders of the handle, frames of the
+//! socket and clocks, and hands events out by a bounded queue: who does not take them stops the reading.
+//!
+//! A runtime that knows hello is resumed when the socket breaks. One that does not is talked to as it is used to: no request
+//! while one is in flight, cancel before the next, the end of the session asked for and waited for.
+
+use super::client_request::{RuntimeFrame, RuntimeMessage, upload_decline, upload_response};
+use super::client_socket::{Address, ClientStream, SocketEvent, greet, open, pump};
+use super::connection::random_id;
+use super::outbox::Outbox;
+use super::reply::Reply;
+use super::sequence::{Arrival, Sequence};
+use crate::error::{Error, ErrorCode, Result};
+use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+/// How long a runtime that did not announce itself may take to answer hello.
+const HELLO_PATIENCE: Duration = Duration::from_millis(300);
+/// How long a broken socket is replaced for. The runtime's grace period ends then.
+const RESUME_FOR: Duration = Duration::from_secs(30);
+/// How long a stopped request may take to end, before its caller is told all the same.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the end of a session may take: of ours, and of runtimes with a longer drain.
+const END_PATIENCE: Duration = Duration::from_secs(60);
+const END_PATIENCE_OTHERS: Duration = Duration::from_secs(95);
+/// How long a missing frame is waited for before the socket is replaced.
+const GAP_PATIENCE: Duration = Duration::from_secs(2);
+/// Text handed out in one batch of events.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// How to connect.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    pub token: Option<String>,
+    /// `None`: no limit.
+    pub connect_timeout: Option<Duration>,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        ClientOptions { token: None, connect_timeout: Some(Duration::from_secs(60)) }
+    }
+}
+
+/// A file that the runtime wants an URL for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ArtifactWanted {
+    pub filename: String,
+    pub filepath: String,
+    pub upload_id: Option<String>,
+}
+
+/// What happens, in order.
+#[derive(Clone, Debug)]
+pub enum ClientEvent {
+    Assistant {
+        request: u64,
+        text_blocks: Vec<String>,
+    },
+    Output {
+        request: u64,
+        stream: String,
+        text: String,
+        command: String,
+    },
+    Wanted(ArtifactWanted),
+    /// The last event of a request.
+    Ended {
+        request: u64,
+        outcome: Result<Map<String, Value>>,
+    },
+}
+
+/// How a session ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionEnd {
+    pub confirmed: bool,
+    pub uploaded: u64,
+    /// Paths and reasons.
+    pub undelivered: Vec<(String, String)>,
+}
+
+/// A request to send: the message without its id.
+#[derive(Clone, Debug)]
+pub struct ClientRequest {
+    pub message: Value,
+    /// `None`: no limit.
+    pub timeout: Option<Duration>,
+    /// Between two messages of the runtime. `None`: no limit.
+    pub idle_timeout: Option<Duration>,
+}
+
+enum Order {
+    Request { request: ClientRequest, reply: oneshot::Sender<Result<u64>> },
+    Abort { request: u64 },
+    Answer(ArtifactWanted, String, String),
+    Decline(ArtifactWanted, String),
+    End,
+    Close,
+}
+
+/// A session with a runtime. Dropping the last clone closes the socket.
+#[derive(Clone)]
+pub struct RuntimeClient {
+    orders: mpsc::Sender<Order>,
+    events: Arc<Mutex<mpsc::Receiver<ClientEvent>>>,
+    ended: watch::Receiver<Option<SessionEnd>>,
+    closed: watch::Receiver<bool>,
+}
+
+impl RuntimeClient {
+    /// Connects and says hello.
+    ///
+    /// # Errors
+    /// `INVALID_OPTION`, `RUNTIME_UNAUTHORIZED`, `RUNTIME_CLOSED` when there is no runtime, `RUNTIME_TIMED_OUT`.
+    pub async fn connect(url: &str, options: ClientOptions) -> Result<RuntimeClient> {
+        let address = Address { url: url.to_owned(), token: options.token };
+        let session_id = random_id()
+            .ok_or_else(|| Error::new(ErrorCode::RuntimeClosed, "the system gives no random bytes"))?;
+        let connecting = async {
+            let (mut stream, announced) = open(&address).await?;
+            let patience = if announced { RESUME_FOR } else { HELLO_PATIENCE };
+            let greeting = greet(&mut stream, &session_id, 0, patience).await;
+            Ok::<_, Error>((stream, greeting))
+        };
+        let (stream, greeting) = match options.connect_timeout {
+            None => connecting.await?,
+            Some(limit) => tokio::time::timeout(limit, connecting).await.map_err(|_| {
+                Error::new(
+                    ErrorCode::RuntimeTimedOut,
+                    format!("no runtime answered within {} ms", limit.as_millis()),
+                )
+                .with("timeoutMs", limit.as_millis() as u64)
+            })??,
+        };
+        let Ok(greeting) = greeting else {
+            return Err(Error::new(
+                ErrorCode::RuntimeClosed,
+                "the connection broke before the runtime said anything",
+            ));
+        };
+        let (orders, order_queue) = mpsc::channel(16);
+        let (event_sender, events) = mpsc::channel(16);
+        let (ended_sender, ended) = watch::channel(None);
+        let (closed_sender, closed) = watch::channel(false);
+        let owner =
+            Owner::new(address, session_id, greeting.is_some(), event_sender, ended_sender, closed_sender);
+        tokio::spawn(owner.run(stream, order_queue));
+        Ok(RuntimeClient { orders, events: Arc::new(Mutex::new(events)), ended, closed })
+    }
+
+    /// Sends a request; its events carry the number returned.
+    ///
+    /// # Errors
+    /// `RUNTIME_BUSY` while another one is in flight, `RUNTIME_CLOSED`.
+    pub async fn request(&self, request: ClientRequest) -> Result<u64> {
+        let (reply, answer) = oneshot::channel();
+        self.orders.send(Order::Request { request, reply }).await.map_err(|_| closed_error())?;
+        answer.await.map_err(|_| closed_error())?
+    }
+
+    /// Stops a request; it ends with `RUNTIME_ABORTED`.
+    pub async fn abort(&self, request: u64) {
+        // Fails when the session is over, and the request with it.
+        let _ = self.orders.send(Order::Abort { request }).await;
+    }
+
+    /// Tells the runtime where to put a file.
+    pub async fn answer(&self, wanted: ArtifactWanted, presigned_url: String, content_type: String) {
+        // Fails when the session is over: nobody uploads any more.
+        let _ = self.orders.send(Order::Answer(wanted, presigned_url, content_type)).await;
+    }
+
+    /// Tells the runtime that a file is not taken.
+    pub async fn decline(&self, wanted: ArtifactWanted, reason: String) {
+        // Fails when the session is over: nobody uploads any more.
+        let _ = self.orders.send(Order::Decline(wanted, reason)).await;
+    }
+
+    /// What happened next, all that is there; empty when nothing will happen any more.
+    pub async fn next_events(&self) -> Vec<ClientEvent> {
+        let mut events = self.events.lock().await;
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        if let Some(first) = events.recv().await {
+            bytes += first.weight();
+            batch.push(first);
+            while bytes < BATCH_BYTES
+                && let Ok(next) = events.try_recv()
+            {
+                bytes += next.weight();
+                batch.push(next);
+            }
+        }
+        batch
+    }
+
+    /// Ends the session: files still on their way come home first. Any number of times, the same answer.
+    pub async fn end_session(&self) -> SessionEnd {
+        // Fails when the session has ended.
+        let _ = self.orders.send(Order::End).await;
+        let mut ended = self.ended.clone();
+        let end = ended.wait_for(Option::is_some).await.map(|end| end.clone());
+        end.ok().flatten().unwrap_or_default()
+    }
+
+    /// Ends the session, then closes the socket.
+    pub async fn close(&self) {
+        self.end_session().await;
+        let _ = self.orders.send(Order::Close).await;
+        let mut closed = self.closed.clone();
+        let _ = closed.wait_for(|closed| *closed).await;
+    }
+}
+
+impl ClientEvent {
+    fn weight(&self) -> usize {
+        match self {
+            ClientEvent::Assistant { text_blocks, .. } => text_blocks.iter().map(String::len).sum(),
+            ClientEvent::Output { text, command, .. } => text.len() + command.len(),
+            ClientEvent::Wanted(_) | ClientEvent::Ended { .. } => 256,
+        }
+    }
+}
+
+fn closed_error() -> Error {
+    Error::new(ErrorCode::RuntimeClosed, "the session with the runtime is over: connect anew")
+}
+
+struct Current {
+    number: u64,
+    request_id: String,
+    deadline: Option<Instant>,
+    idle_timeout: Option<Duration>,
+    last_heard: Instant,
+    /// Why it was stopped, and when.
+    stopped: Option<(Error, Instant)>,
+    /// Its caller was told; only the runtime's terminal is still awaited.
+    told: bool,
+}
+
+enum Line {
+    Connected(u64),
+    /// Being opened anew, since then.
+    Broken(Instant),
+    Closed,
+}
+
+struct Owner {
+    address: Address,
+    session_id: String,
+    knows_hello: bool,
+    outbox: Arc<Outbox>,
+    inbound: Sequence<RuntimeFrame>,
+    gap_since: Option<Instant>,
+    line: Line,
+    current: Option<Current>,
+    last_number: u64,
+    pending: VecDeque<ClientEvent>,
+    events: mpsc::Sender<ClientEvent>,
+    socket_sender: mpsc::Sender<SocketEvent>,
+    sockets: mpsc::Receiver<SocketEvent>,
+    reopened_sender: mpsc::Sender<Option<(ClientStream, bool, u64)>>,
+    reopened: mpsc::Receiver<Option<(ClientStream, bool, u64)>>,
+    ending_since: Option<Instant>,
+    ended: watch::Sender<Option<SessionEnd>>,
+    closed: watch::Sender<bool>,
+}
+
+impl Owner {
+    fn new(
+        address: Address,
+        session_id: String,
+        knows_hello: bool,
+        events: mpsc::Sender<ClientEvent>,
+        ended: watch::Sender<Option<SessionEnd>>,
+        closed: watch::Sender<bool>,
+    ) -> Owner {
+        let (socket_sender, sockets) = mpsc::channel(4);
+        let (reopened_sender, reopened) = mpsc::channel(1);
+        let outbox = Arc::new(Outbox::default());
+        if knows_hello {
+            outbox.make_resumable();
+        }
+        Owner {
+            address,
+            session_id,
+            knows_hello,
+            outbox,
+            inbound: Sequence::default(),
+            gap_since: None,
+            line: Line::Closed,
+            current: None,
+            last_number: 0,
+            pending: VecDeque::new(),
+            events,
+            socket_sender,
+            sockets,
+            reopened_sender,
+            reopened,
+            ending_since: None,
+            ended,
+            closed,
+        }
+    }
+
+    async fn run(mut self, stream: ClientStream, mut orders: mpsc::Receiver<Order>) {
+        self.take_socket(stream, 0);
+        let events = self.events.clone();
+        loop {
+            let wake = self.on_clock();
+            if matches!(self.line, Line::Closed) {
+                break;
+            }
+            tokio::select! {
+                order = orders.recv() => match order {
+                    Some(Order::Close) | None => break,
+                    Some(order) => self.on_order(order),
+                },
+                // Nothing is read while events wait: who does not take them slows the runtime.
+                Some(event) = self.sockets.recv(), if self.pending.is_empty() => self.on_socket(event),
+                room = events.reserve(), if !self.pending.is_empty() => {
+                    match (room, self.pending.pop_front()) {
+                        (Ok(room), Some(event)) => room.send(event),
+                        // Nobody takes events any more.
+                        _ => self.pending.clear(),
+                    }
+                }
+                Some(reopened) = self.reopened.recv() => self.on_reopened(reopened),
+                () = sleep_until(wake) => {}
+            }
+        }
+        self.finish(closed_error());
+        self.say_ended(SessionEnd::default());
+        self.outbox.close();
+        // A moment for the writer to say goodbye.
+        if let Line::Connected(_) = self.line {
+            let last = async { while let Some(SocketEvent::Frame { .. }) = self.sockets.recv().await {} };
+            let _ = tokio::time::timeout(Duration::from_secs(2), last).await;
+        }
+        self.closed.send_replace(true);
+        for event in self.pending {
+            // Whoever still listens gets what there was.
+            if events.send(event).await.is_err() {
+                break;
+            }
+        }
+    }
+
+    fn take_socket(&mut self, stream: ClientStream, received: u64) {
+        match self.outbox.open_socket(received) {
+            Some(socket) => {
+                self.line = Line::Connected(socket);
+                self.gap_since = None;
+                tokio::spawn(pump(stream, self.outbox.clone(), socket, self.socket_sender.clone()));
+            }
+            None => self.lose(Error::new(ErrorCode::RuntimeClosed, "the runtime has lost the session")),
+        }
+    }
+
+    fn on_order(&mut self, order: Order) {
+        match order {
+            Order::Request { request, reply } => {
+                // The caller may have gone: then the request runs for nobody, as if aborted.
+                let _ = reply.send(self.on_request(request));
+            }
+            Order::Abort { request } => {
+                self.stop(Some(request), Error::new(ErrorCode::RuntimeAborted, "the request was aborted"));
+            }
+            Order::Answer(wanted, url, content_type) => {
+                self.outbox.push(Reply::of_client(&upload_response(&wanted, &url, &content_type)));
+            }
+            // Who knows no hello, knows no declining either: its own clock is the answer.
+            Order::Decline(wanted, reason) if self.knows_hello => {
+                self.outbox.push(Reply::of_client(&upload_decline(&wanted, &reason)));
+            }
+            Order::Decline(..) => {}
+            Order::End => {
+                if self.ending_since.is_none() {
+                    self.ending_since = Some(Instant::now());
+                    self.outbox.push(Reply::of_client(&json!({"message_type": "end_session_message"})));
+                    let error =
+                        Error::new(ErrorCode::RuntimeClosed, "the session was ended while the request ran");
+                    if let Some(current) = &mut self.current
+                        && current.stopped.is_none()
+                    {
+                        current.stopped = Some((error, Instant::now()));
+                    }
+                }
+            }
+            Order::Close => {}
+        }
+    }
+
+    fn on_request(&mut self, request: ClientRequest) -> Result<u64> {
+        if self.ending_since.is_some() {
+            return Err(closed_error());
+        }
+        if let Some(current) = &self.current {
+            let problem = if current.told {
+                "the runtime has not ended the stopped request yet: wait, or connect anew"
+            } else {
+                "a request is in flight: one at a time, or connect once more"
+            };
+            return Err(Error::new(ErrorCode::RuntimeBusy, problem));
+        }
+        self.last_number += 1;
+        let request_id = format!("{}-{}", &self.session_id[..8.min(self.session_id.len())], self.last_number);
+        let mut message = request.message;
+        message["request_id"] = request_id.as_str().into();
+        self.outbox.push(Reply::of_client(&message));
+        let now = Instant::now();
+        self.current = Some(Current {
+            number: self.last_number,
+            request_id,
+            deadline: request.timeout.and_then(|limit| now.checked_add(limit)),
+            idle_timeout: request.idle_timeout,
+            last_heard: now,
+            stopped: None,
+            told: false,
+        });
+        Ok(self.last_number)
+    }
+
+    /// Cancels the current request; its outcome is the error.
+    fn stop(&mut self, request: Option<u64>, error: Error) {
+        let Some(current) = &mut self.current else { return };
+        if request.is_some_and(|request| request != current.number) || current.stopped.is_some() {
+            return;
+        }
+        current.stopped = Some((error, Instant::now()));
+        self.outbox.push(Reply::of_client(&json!({"message_type": "cancel_message"})));
+    }
+
+    fn on_socket(&mut self, event: SocketEvent) {
+        let Line::Connected(socket) = self.line else { return };
+        match event {
+            SocketEvent::Frame { socket: from, frame } if from == socket => self.on_frame(frame),
+            SocketEvent::Closed { socket: from, deliberate } if from == socket => {
+                let may_resume = self.knows_hello && !deliberate && self.ended.borrow().is_none();
+                if may_resume {
+                    self.reopen();
+                } else {
+                    self.lose(Error::new(ErrorCode::RuntimeClosed, "the runtime closed the connection"));
+                }
+            }
+            SocketEvent::Frame { .. } | SocketEvent::Closed { .. } => {}
+        }
+    }
+
+    fn on_frame(&mut self, frame: RuntimeFrame) {
+        if let RuntimeMessage::Acknowledge(ack) = frame.message {
+            self.outbox.acknowledged(ack);
+            return;
+        }
+        if let RuntimeMessage::Hello { .. } = frame.message {
+            return;
+        }
+        let (Some(seq), true) = (frame.seq, self.knows_hello) else { return self.on_message(frame) };
+        match self.inbound.arrive(seq, frame) {
+            Arrival::Due(frames) => {
+                frames.into_iter().for_each(|frame| self.on_message(frame));
+                self.outbox.acknowledge(self.inbound.received());
+            }
+            Arrival::Duplicate => self.outbox.acknowledge(self.inbound.received()),
+            Arrival::Early => {}
+            Arrival::Lost => self.reopen(),
+        }
+        self.gap_since = self.inbound.has_gap().then(|| self.gap_since.unwrap_or_else(Instant::now));
+    }
+
+    fn on_message(&mut self, frame: RuntimeFrame) {
+        let is_mine = |current: &Current| match &frame.request_id {
+            Some(id) => *id == current.request_id,
+            // Others name no request: it can only be this one.
+            None => true,
+        };
+        let live = self.current.as_mut().filter(|current| is_mine(current));
+        let request = live.map(|current| {
+            current.last_heard = Instant::now();
+            (current.number, current.request_id.clone(), current.stopped.is_some())
+        });
+        match (frame.message, request) {
+            (RuntimeMessage::Assistant(text_blocks), Some((request, _, false))) => {
+                self.pending.push_back(ClientEvent::Assistant { request, text_blocks });
+            }
+            (RuntimeMessage::Output { stream, text, command }, Some((request, _, false))) => {
+                self.pending.push_back(ClientEvent::Output { request, stream, text, command });
+            }
+            (RuntimeMessage::Terminal(terminal), Some((_, id, _))) => {
+                // A runtime that knows ids names the request, at least in the metadata of a refusal.
+                let refused = terminal.get("metadata").and_then(|metadata| metadata.get("request_id"));
+                let named =
+                    frame.request_id.is_some() || refused.and_then(Value::as_str) == Some(id.as_str());
+                if named || !self.knows_hello {
+                    self.finish_with(outcome_of(terminal));
+                }
+            }
+            (RuntimeMessage::Wanted(wanted), _) => self.pending.push_back(ClientEvent::Wanted(wanted)),
+            (RuntimeMessage::Confirm(confirm), _) => {
+                self.finish(Error::new(
+                    ErrorCode::RuntimeClosed,
+                    "the session was ended while the request ran",
+                ));
+                self.say_ended(end_of(&confirm));
+            }
+            _ => {}
+        }
+    }
+
+    /// The request's outcome, unless it was stopped for a reason of our own.
+    fn finish_with(&mut self, outcome: Result<Map<String, Value>>) {
+        if let Some(current) = self.current.take()
+            && !current.told
+        {
+            let outcome = match current.stopped {
+                Some((error, _)) => Err(error),
+                None => outcome,
+            };
+            self.pending.push_back(ClientEvent::Ended { request: current.number, outcome });
+        }
+    }
+
+    fn finish(&mut self, error: Error) {
+        self.finish_with(Err(error));
+    }
+
+    fn say_ended(&mut self, end: SessionEnd) {
+        self.ended.send_if_modified(|ended| {
+            let first = ended.is_none();
+            if first {
+                *ended = Some(end);
+            }
+            first
+        });
+    }
+
+    fn lose(&mut self, error: Error) {
+        self.line = Line::Closed;
+        self.finish(error);
+    }
+
+    fn reopen(&mut self) {
+        self.outbox.abandon_socket();
+        let since = match self.line {
+            Line::Broken(since) => since,
+            _ => Instant::now(),
+        };
+        self.line = Line::Broken(since);
+        let (address, session_id) = (self.address.clone(), self.session_id.clone());
+        let (received, reopened) = (self.inbound.received(), self.reopened_sender.clone());
+        tokio::spawn(async move {
+            let mut pause = Duration::from_millis(20);
+            let again = loop {
+                if since.elapsed() >= RESUME_FOR || reopened.is_closed() {
+                    break None;
+                }
+                let attempt = async {
+                    let (mut stream, _) = open(&address).await.ok()?;
+                    let (resumed, got) =
+                        greet(&mut stream, &session_id, received, RESUME_FOR).await.ok()??;
+                    Some((stream, resumed, got))
+                };
+                if let Ok(Some(again)) = tokio::time::timeout(RESUME_FOR, attempt).await {
+                    break Some(again);
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(1));
+            };
+            // Fails when the owner has given up.
+            let _ = reopened.send(again).await;
+        });
+    }
+
+    fn on_reopened(&mut self, reopened: Option<(ClientStream, bool, u64)>) {
+        match reopened {
+            Some((stream, true, received)) => self.take_socket(stream, received),
+            _ => self.lose(Error::new(
+                ErrorCode::RuntimeClosed,
+                "the connection broke, and the runtime does not have the session any more",
+            )),
+        }
+    }
+
+    /// Does what clocks say; when to look again.
+    fn on_clock(&mut self) -> Option<Instant> {
+        let now = Instant::now();
+        let mut wake: Option<Instant> = None;
+        let mut wake_at = |at: Instant| wake = Some(wake.map_or(at, |wake| wake.min(at)));
+        let mut expired = None;
+        let mut tell = false;
+        if let Some(current) = &self.current {
+            match &current.stopped {
+                Some((_, since)) if !current.told => {
+                    let until = *since + STOP_PATIENCE;
+                    if now >= until {
+                        tell = true;
+                    } else {
+                        wake_at(until);
+                    }
+                }
+                Some(_) => {}
+                None => {
+                    if let Some(deadline) = current.deadline {
+                        if now >= deadline {
+                            expired =
+                                Some(Error::new(ErrorCode::RuntimeTimedOut, "the request took too long"));
+                        } else {
+                            wake_at(deadline);
+                        }
+                    }
+                    if let Some(limit) = current.idle_timeout {
+                        let until = current.last_heard + limit;
+                        // While we ourselves don't read, silence means nothing.
+                        if now >= until && self.pending.is_empty() && expired.is_none() {
+                            expired = Some(
+                                Error::new(ErrorCode::RuntimeIdle, "the runtime was silent for too long")
+                                    .with("idleTimeoutMs", limit.as_millis() as u64),
+                            );
+                        } else {
+                            wake_at(until.max(now + Duration::from_millis(10)));
+                        }
+                    }
+                }
+            }
+        }
+        if let Some(error) = expired {
+            self.stop(None, error);
+            wake_at(now + STOP_PATIENCE);
+        }
+        if tell && let Some(current) = &mut self.current {
+            current.told = true;
+            if let Some((error, _)) = &current.stopped {
+                let outcome = Err(error.clone());
+                self.pending.push_back(ClientEvent::Ended { request: current.number, outcome });
+            }
+        }
+        if let Some(since) = self.gap_since {
+            if now >= since + GAP_PATIENCE {
+                self.gap_since = None;
+                self.reopen();
+            } else {
+                wake_at(since + GAP_PATIENCE);
+            }
+        }
+        if let Some(since) = self.ending_since
+            && self.ended.borrow().is_none()
+        {
+            let patience = if self.knows_hello { END_PATIENCE } else { END_PATIENCE_OTHERS };
+            if now >= since + patience {
+                self.lose(closed_error());
+            } else {
+                wake_at(since + patience);
+            }
+        }
+        wake
+    }
+}
+
+fn outcome_of(terminal: Map<String, Value>) -> Result<Map<String, Value>> {
+    if terminal.get("message_type").and_then(Value::as_str) != Some("error_message") {
+        return Ok(terminal);
+    }
+    let text = terminal
+        .get("error")
+        .and_then(Value::as_str)
+        .unwrap_or("the runtime reported an error without words");
+    let metadata = terminal.get("metadata").cloned().unwrap_or_else(|| json!({}));
+    Err(Error::new(ErrorCode::RuntimeFailed, text).with("metadata", metadata))
+}
+
+fn end_of(confirm: &Map<String, Value>) -> SessionEnd {
+    let text =
+        |file: &Value, name: &str| file.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    SessionEnd {
+        confirmed: true,
+        uploaded: confirm.get("uploaded").and_then(Value::as_u64).unwrap_or(0),
+        undelivered: confirm
+            .get("undelivered")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .map(|file| (text(file, "path"), text(file, "reason")))
+            .collect(),
+    }
+}
+
+async fn sleep_until(wake: Option<Instant>) {
+    match wake {
+        Some(wake) => tokio::time::sleep_until(wake).await,
+        None => std::future::pending().await,
+    }
+}

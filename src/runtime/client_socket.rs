@@ -1,0 +1,184 @@
+//! The client's socket: opening it, again when it broke, and moving frames between it and the queues.
+
+use super::client_request::{RuntimeFrame, RuntimeMessage, hello, parse_runtime_frame};
+use super::outbox::{Outbox, Outgoing};
+use super::reply::Reply;
+use crate::error::{Error, ErrorCode, Result};
+use futures_util::{SinkExt, StreamExt};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Error as WsError, Message};
+use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config};
+
+/// Results of other runtimes may be this large.
+const MAX_INBOUND_BYTES: usize = 128 << 20;
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const SILENCE: Duration = Duration::from_secs(60);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// A runtime that knows our hello says so when it accepts the socket; a proxy may have taken that away.
+const KNOWN_HEADER: &str = "x-sheepdog-runtime";
+
+pub type ClientStream = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// What a socket tells its owner.
+pub enum SocketEvent {
+    Frame {
+        socket: u64,
+        frame: RuntimeFrame,
+    },
+    /// It ended; on purpose when the runtime said so.
+    Closed {
+        socket: u64,
+        deliberate: bool,
+    },
+}
+
+/// Where the runtime is and how to get in.
+#[derive(Clone, Debug)]
+pub struct Address {
+    pub url: String,
+    pub token: Option<String>,
+}
+
+/// Opens a socket. True beside it when the runtime said that it knows hello.
+///
+/// # Errors
+/// `INVALID_OPTION` for an URL that is none, `RUNTIME_UNAUTHORIZED`, `RUNTIME_CLOSED` when nobody answers.
+pub async fn open(address: &Address) -> Result<(ClientStream, bool)> {
+    let mut request =
+        address.url.as_str().into_client_request().map_err(|error| {
+            Error::invalid_option("url", format!("expected a ws:// or wss:// URL: {error}"))
+        })?;
+    if let Some(token) = &address.token {
+        let value = HeaderValue::from_str(&format!("Bearer {token}"))
+            .map_err(|_| Error::invalid_option("token", "has characters that no header can carry"))?;
+        request.headers_mut().insert("authorization", value);
+    }
+    let connector = if address.url.starts_with("wss:") {
+        let mut config = crate::http::tls_config()
+            .map_err(|error| Error::new(ErrorCode::RuntimeClosed, error.to_string()))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Connector::Rustls(Arc::new(config))
+    } else {
+        Connector::Plain
+    };
+    let config = WebSocketConfig::default()
+        .read_buffer_size(64 << 10)
+        .max_message_size(Some(MAX_INBOUND_BYTES))
+        .max_frame_size(Some(MAX_INBOUND_BYTES));
+    match connect_async_tls_with_config(request, Some(config), true, Some(connector)).await {
+        Ok((stream, response)) => Ok((stream, response.headers().contains_key(KNOWN_HEADER))),
+        Err(WsError::Http(response)) => {
+            let status = response.status().as_u16();
+            let code = match status {
+                401 | 403 => ErrorCode::RuntimeUnauthorized,
+                _ => ErrorCode::RuntimeClosed,
+            };
+            let problem = match status {
+                401 => "the runtime wants a token, or another one".to_owned(),
+                403 => "the runtime refuses the origin".to_owned(),
+                _ => format!("the runtime answered with status {status}"),
+            };
+            Err(Error::new(code, problem).with("status", status))
+        }
+        Err(WsError::Url(error)) => {
+            Err(Error::invalid_option("url", format!("expected a ws:// or wss:// URL: {error}")))
+        }
+        Err(error) => {
+            Err(Error::new(ErrorCode::RuntimeClosed, format!("no connection to the runtime: {error}")))
+        }
+    }
+}
+
+/// Says hello on a new socket and waits for the answer. `None`: the runtime knows no hello.
+///
+/// # Errors
+/// When the socket breaks meanwhile.
+pub async fn greet(
+    stream: &mut ClientStream,
+    session_id: &str,
+    received: u64,
+    patience: Duration,
+) -> std::result::Result<Option<(bool, u64)>, ()> {
+    stream.send(Message::text(hello(session_id, received).to_string())).await.map_err(|_| ())?;
+    let answer = async {
+        loop {
+            match stream.next().await {
+                Some(Ok(Message::Text(text))) => {
+                    // What the wire brings before the answer, it brings again: nothing was acknowledged.
+                    if let Some(RuntimeFrame {
+                        message: RuntimeMessage::Hello { resumed, received }, ..
+                    }) = parse_runtime_frame(&text)
+                    {
+                        return Ok((resumed, received));
+                    }
+                }
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(()),
+                Some(Ok(_)) => {}
+            }
+        }
+    };
+    match tokio::time::timeout(patience, answer).await {
+        Ok(answer) => answer.map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Moves frames until the socket ends, says so, and closes it.
+pub async fn pump(stream: ClientStream, outbox: Arc<Outbox>, socket: u64, events: mpsc::Sender<SocketEvent>) {
+    let (mut sink, mut source) = stream.split();
+    let reading = async {
+        loop {
+            let Ok(received) = tokio::time::timeout(SILENCE, source.next()).await else { return false };
+            let frame = match received {
+                Some(Ok(Message::Text(text))) => parse_runtime_frame(&text),
+                Some(Ok(Message::Binary(bytes))) => parse_runtime_frame(&String::from_utf8_lossy(&bytes)),
+                Some(Ok(Message::Close(frame))) => {
+                    return !matches!(frame, Some(frame) if frame.code == CloseCode::Restart);
+                }
+                Some(Ok(_)) => None,
+                Some(Err(_)) | None => return false,
+            };
+            if let Some(frame) = frame
+                && events.send(SocketEvent::Frame { socket, frame }).await.is_err()
+            {
+                return true;
+            }
+        }
+    };
+    let writing = async {
+        let mut ping = tokio::time::interval(PING_INTERVAL);
+        ping.reset();
+        loop {
+            let message = tokio::select! {
+                outgoing = outbox.next(socket) => match outgoing {
+                    Outgoing::Frame(frame) => Message::Text(frame),
+                    Outgoing::Acknowledge(received) => Message::text(Reply::acknowledge(received).into_bare_frame()),
+                    Outgoing::Ended | Outgoing::Moved => return true,
+                },
+                _ = ping.tick() => Message::Ping(Vec::new().into()),
+            };
+            if sink.send(message).await.is_err() {
+                // The reader knows better whether it was closed or broke.
+                return std::future::pending().await;
+            }
+        }
+    };
+    let deliberate = tokio::select! {
+        deliberate = reading => deliberate,
+        deliberate = writing => deliberate,
+    };
+    // Fails when the owner is gone, and nobody has to know.
+    let _ = events.send(SocketEvent::Closed { socket, deliberate }).await;
+    let goodbye = async {
+        let _ = sink.close().await;
+        while let Some(Ok(_)) = source.next().await {}
+    };
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, goodbye).await;
+}

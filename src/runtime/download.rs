@@ -1,0 +1,142 @@
+//! Brings a file into the sandbox before a request runs; an archive is unpacked in place.
+
+use super::message::Downloadable;
+use super::unzip::{UnzipLimits, unzip};
+use super::upgrade::percent_decoded;
+use crate::http::{HttpClient, HttpError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tokio::io::AsyncWriteExt;
+
+/// Longest download.
+const MAX_BYTES: u64 = 16 << 30;
+
+static NEXT_PART: AtomicU64 = AtomicU64::new(0);
+
+/// Downloads to `working_dir`, made when missing. Dropping the future stops it and takes half a file away.
+///
+/// # Errors
+/// In words for the client; they begin with `Download failed: `.
+pub async fn download(http: &HttpClient, wanted: &Downloadable) -> Result<(), String> {
+    let failed = |problem: String| format!("Download failed: {problem}");
+    let name = file_name(&wanted.download_url).map_err(|problem| failed(problem.to_owned()))?;
+    let directory = PathBuf::from(&wanted.working_dir);
+    let io_failed = |error: std::io::Error| failed(format!("{}: {error}", wanted.working_dir));
+    tokio::fs::create_dir_all(&directory).await.map_err(io_failed)?;
+    let number = NEXT_PART.fetch_add(1, Ordering::Relaxed);
+    let part = Part(directory.join(format!(".sheepdog-download-{}-{number}", std::process::id())));
+    fetch(http, &wanted.download_url, &part.0).await.map_err(failed)?;
+    if !name.ends_with(".zip") {
+        // A rename replaces a symlink of that name instead of writing through it.
+        return tokio::fs::rename(&part.0, directory.join(&name)).await.map_err(io_failed);
+    }
+    let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
+    let stopped = stop.0.clone();
+    let unpacked = tokio::task::spawn_blocking(move || {
+        let done = unzip(&part.0, &directory, UnzipLimits::default(), &stopped);
+        drop(part);
+        done
+    });
+    match unpacked.await {
+        Ok(done) => done.map_err(|problem| failed(format!("{name}: {problem}"))),
+        Err(_) => Err(failed(format!("{name}: unpacking was interrupted"))),
+    }
+}
+
+async fn fetch(http: &HttpClient, url: &str, path: &Path) -> Result<(), String> {
+    let response = http.get(url, Vec::new()).await.map_err(|error| error.to_string())?;
+    let mut response = response.success().await.map_err(|error| match error {
+        HttpError::Status { status, .. } => format!("{status} {}", reason_of(status)).trim_end().to_owned(),
+        other => other.to_string(),
+    })?;
+    let mut file = tokio::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .await
+        .map_err(|error| error.to_string())?;
+    let mut bytes = 0;
+    while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
+        bytes += chunk.len() as u64;
+        if bytes > MAX_BYTES {
+            return Err(format!("more than {MAX_BYTES} bytes"));
+        }
+        file.write_all(&chunk).await.map_err(|error| error.to_string())?;
+    }
+    file.flush().await.map_err(|error| error.to_string())
+}
+
+/// A file that is taken away unless it was renamed.
+struct Part(PathBuf);
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // Gone already when it got its name.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The last part of the URL's path, if a file can have that name.
+fn file_name(url: &str) -> Result<String, &'static str> {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    let (_, path) = path.split_once("://").ok_or("the URL is neither http nor https")?;
+    let (_, path) = path.split_once('/').ok_or("the URL names no file")?;
+    let name = percent_decoded(path.rsplit('/').next().unwrap_or_default());
+    match name.as_str() {
+        "" => Err("the URL names no file"),
+        "." | ".." => Err("the URL names a directory"),
+        name if name.contains(['/', '\0']) => Err("the URL's file name leaves its directory"),
+        name if name.len() > 255 => Err("the URL's file name is too long"),
+        _ => Ok(name),
+    }
+}
+
+/// The usual words for a status.
+fn reason_of(status: u16) -> &'static str {
+    match status {
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        410 => "Gone",
+        429 => "Too Many Requests",
+        500 => "Internal Server Error",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rule_13_only_the_last_part_of_the_url_names_the_file() {
+        assert_eq!(file_name("https://h/a/b%20c.txt?sig=/../x#y").unwrap(), "b c.txt");
+        assert_eq!(file_name("http://h/..a").unwrap(), "..a");
+        for wrong in [
+            "http://h",
+            "http://h/",
+            "http://h/a/..",
+            "http://h/%2e%2e",
+            "http://h/a%2fb",
+            "http://h/a%00",
+            "file",
+            "http://h/?a=b",
+            "http://h/%2E",
+        ] {
+            file_name(wrong).expect_err(wrong);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! PURE decisions about ends: when a terminal may go out, when a session may say goodbye.
+//!
+//! | a session is asked to end, and | then |
+//! |---|---|
+//! | nothing is on its way | confirm |
+//! | something is, and there is time | wait |
+//! | only files that somebody still writes, for half the budget | take them as they stand |
+//! | the budget is spent | confirm, naming what is missing |
+
+use std::time::Duration;
+
+/// However long a drain may last by option, the confirm leaves within this: existing clients give up at 60 s.
+pub const CONFIRM_WITHIN: Duration = Duration::from_secs(55);
+/// What a session may spend on bringing files home, unless told otherwise.
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(50);
+/// How long a terminal waits for a client that answers no upload request. One-shot clients leave with the terminal, so it
+/// waits; others may answer nothing before they have it, so not for long.
+pub const HOLD_WITHOUT_ANSWER: Duration = Duration::from_secs(5);
+/// How long a terminal waits at most, however diligently the client answers.
+pub const HOLD_AT_MOST: Duration = Duration::from_secs(45);
+
+/// What is not home yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pending {
+    /// A request that has not sent its terminal.
+    pub requests: usize,
+    /// The directories are being looked at.
+    pub looking: bool,
+    /// Files that somebody has open for writing.
+    pub written: usize,
+    /// Files that the client did not say a URL for.
+    pub unanswered: usize,
+    pub uploading: usize,
+}
+
+/// What to do about the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndStep {
+    Confirm,
+    /// Nothing, until something happens or so much time has passed since the end was asked for.
+    Wait(Duration),
+    /// Upload what is being written as it stands.
+    TakeOpenFiles,
+}
+
+/// The next step of a session that was asked to end `elapsed` ago.
+pub fn next_step(budget: Duration, elapsed: Duration, taken_open_files: bool, pending: Pending) -> EndStep {
+    let budget = budget.min(CONFIRM_WITHIN);
+    let busy = pending.requests + pending.unanswered + pending.uploading > 0 || pending.looking;
+    let patience = budget / 2;
+    if elapsed >= budget || (!busy && pending.written == 0) {
+        return EndStep::Confirm;
+    }
+    if pending.written > 0 && !taken_open_files {
+        return if elapsed >= patience && !pending.looking {
+            EndStep::TakeOpenFiles
+        } else {
+            EndStep::Wait(patience.max(elapsed))
+        };
+    }
+    if !busy && taken_open_files {
+        return EndStep::Confirm;
+    }
+    EndStep::Wait(budget)
+}
+
+/// Whether a request whose outcome is known still waits for its files. `None`: its terminal may go out.
+pub fn hold_terminal(elapsed: Duration, since_progress: Duration, pending: Pending) -> Option<Duration> {
+    if !pending.looking && pending.unanswered == 0 {
+        return None;
+    }
+    let left = HOLD_WITHOUT_ANSWER.saturating_sub(since_progress).min(HOLD_AT_MOST.saturating_sub(elapsed));
+    (left > Duration::ZERO).then_some(left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUDGET: Duration = Duration::from_secs(50);
+    const fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn rule_9_nothing_on_its_way_confirms_at_once() {
+        assert_eq!(next_step(BUDGET, Duration::ZERO, false, Pending::default()), EndStep::Confirm);
+    }
+
+    #[test]
+    fn rule_9_whatever_is_on_its_way_is_waited_for_within_the_budget() {
+        for pending in [
+            Pending { requests: 1, ..Pending::default() },
+            Pending { looking: true, ..Pending::default() },
+            Pending { unanswered: 1, ..Pending::default() },
+            Pending { uploading: 1, ..Pending::default() },
+        ] {
+            assert_eq!(next_step(BUDGET, seconds(49), false, pending), EndStep::Wait(BUDGET), "{pending:?}");
+            assert_eq!(next_step(BUDGET, seconds(50), false, pending), EndStep::Confirm, "{pending:?}");
+        }
+    }
+
+    #[test]
+    fn rule_9_no_option_holds_the_confirm_past_55_seconds() {
+        let pending = Pending { unanswered: 1, ..Pending::default() };
+        assert_eq!(next_step(Duration::MAX, seconds(54), false, pending), EndStep::Wait(CONFIRM_WITHIN));
+        assert_eq!(next_step(Duration::MAX, seconds(55), false, pending), EndStep::Confirm);
+    }
+
+    #[test]
+    fn rule_5_open_files_are_waited_for_then_taken_as_they_stand() {
+        let pending = Pending { written: 1, ..Pending::default() };
+        assert_eq!(next_step(BUDGET, seconds(1), false, pending), EndStep::Wait(seconds(25)));
+        assert_eq!(next_step(BUDGET, seconds(25), false, pending), EndStep::TakeOpenFiles);
+        let asked = Pending { unanswered: 1, ..pending };
+        assert_eq!(next_step(BUDGET, seconds(26), true, asked), EndStep::Wait(BUDGET));
+        assert_eq!(next_step(BUDGET, seconds(27), true, pending), EndStep::Confirm);
+    }
+
+    #[test]
+    fn rule_6_a_terminal_waits_for_answers_but_not_for_uploads() {
+        let unanswered = Pending { unanswered: 1, ..Pending::default() };
+        assert_eq!(
+            hold_terminal(seconds(0), seconds(0), Pending { uploading: 3, ..Pending::default() }),
+            None
+        );
+        assert_eq!(hold_terminal(seconds(20), seconds(1), unanswered), Some(seconds(4)));
+        assert_eq!(hold_terminal(seconds(44), seconds(1), unanswered), Some(seconds(1)));
+        assert_eq!(hold_terminal(seconds(20), seconds(5), unanswered), None, "a client that answers nothing");
+        assert_eq!(
+            hold_terminal(seconds(45), seconds(0), unanswered),
+            None,
+            "a client that answers for ever"
+        );
+    }
+}

@@ -1,0 +1,392 @@
+//! What one end has to say and has not got across yet: a bounded queue with numbers, shared by those who speak and the
+//! socket's writer.
+//!
+//! A plain peer is given each frame once. A peer that resumes is given a frame again until it acknowledged it, over as many
+//! sockets as it takes. Who streams waits for room; replies of the protocol's own never wait, they are few.
+//!
+//! The state of the requests lives under the same lock: whether a message may still go out, and the message going out, are
+//! one step. That is what "exactly one terminal, nothing after it" hangs on.
+
+use super::reply::Reply;
+use super::request_state::{RequestNumber, RequestState};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+/// Queued for a plain peer before streams have to wait.
+const PLAIN_WINDOW: usize = 1 << 20;
+/// Unacknowledged by a resuming peer before streams have to wait.
+const RESUMABLE_WINDOW: usize = 4 << 20;
+/// Beyond the window, for replies that do not wait. A peer that makes us say more without reading is not read from either.
+const HEADROOM: usize = 1 << 20;
+
+/// The right to stream for one request, as long as that has no outcome.
+#[derive(Clone, Debug)]
+pub struct Ticket {
+    pub number: RequestNumber,
+    /// Stands on every message of the request.
+    pub request_id: Arc<str>,
+}
+
+/// What the writer sends next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outgoing {
+    Frame(Utf8Bytes),
+    /// We have read the peer's frames up to this one.
+    Acknowledge(u64),
+    /// All is said.
+    Ended,
+    /// Another socket has taken over.
+    Moved,
+}
+
+#[derive(Debug, Default)]
+pub struct Outbox {
+    state: Mutex<State>,
+    /// Somebody may go on streaming.
+    room: Notify,
+    /// The writer has something to do.
+    work: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    frames: VecDeque<(u64, Utf8Bytes)>,
+    bytes: usize,
+    last_seq: u64,
+    /// The last frame that the current socket was given.
+    given: u64,
+    /// The last frame that is not kept any more.
+    dropped: u64,
+    resumable: bool,
+    socket: u64,
+    acknowledge: Option<u64>,
+    closed: bool,
+    requests: RequestState,
+    request_id: Option<Arc<str>>,
+}
+
+impl State {
+    fn window(&self) -> usize {
+        if self.resumable { RESUMABLE_WINDOW } else { PLAIN_WINDOW }
+    }
+
+    fn push(&mut self, reply: Reply, request_id: Option<&str>) {
+        if self.closed {
+            return;
+        }
+        self.last_seq += 1;
+        let frame = Utf8Bytes::from(reply.into_frame(request_id, self.last_seq));
+        self.bytes += frame.len();
+        self.frames.push_back((self.last_seq, frame));
+    }
+
+    fn drop_through(&mut self, seq: u64) {
+        while let Some((first, frame)) = self.frames.front() {
+            if *first > seq {
+                break;
+            }
+            self.dropped = *first;
+            self.bytes -= frame.len();
+            self.frames.pop_front();
+        }
+    }
+}
+
+impl Outbox {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A message of the protocol's own. Never waits.
+    pub fn push(&self, reply: Reply) {
+        self.lock().push(reply, None);
+        self.work.notify_one();
+    }
+
+    /// As [`Outbox::push`], under the request in flight, if there is one.
+    pub fn push_tagged(&self, reply: Reply) {
+        let mut state = self.lock();
+        let request_id = state.requests.in_flight().and_then(|_| state.request_id.clone());
+        state.push(reply, request_id.as_deref());
+        self.work.notify_one();
+    }
+
+    /// Begins a request, unless one is in flight.
+    pub fn begin(&self, request_id: Arc<str>) -> Option<Ticket> {
+        let mut state = self.lock();
+        let number = state.requests.begin()?;
+        state.request_id = Some(request_id.clone());
+        Some(Ticket { number, request_id })
+    }
+
+    /// A message about a request in flight that is no stream of its own: a heartbeat.
+    pub fn push_for(&self, ticket: &Ticket, reply: Reply) {
+        let mut state = self.lock();
+        if state.requests.in_flight() == Some(ticket.number) {
+            state.push(reply, Some(&ticket.request_id));
+            self.work.notify_one();
+        }
+    }
+
+    /// A message of a request's stream; waits for room. False when the request streams no more: its outcome is known, or
+    /// nobody will ever read.
+    pub async fn stream(&self, ticket: &Ticket, reply: Reply) -> bool {
+        let mut reply = Some(reply);
+        loop {
+            let room = self.room.notified();
+            tokio::pin!(room);
+            // Before looking: who makes room between the look and the wait must find us waiting.
+            room.as_mut().enable();
+            {
+                let mut state = self.lock();
+                if state.closed || !state.requests.admits(ticket.number) {
+                    return false;
+                }
+                if state.bytes < state.window() {
+                    if let Some(reply) = reply.take() {
+                        state.push(reply, Some(&ticket.request_id));
+                    }
+                    self.work.notify_one();
+                    return true;
+                }
+            }
+            room.await;
+        }
+    }
+
+    /// Shuts a request's stream because its outcome is known. False when another outcome came first.
+    pub fn decide(&self, number: RequestNumber) -> bool {
+        let first = self.lock().requests.decide(number);
+        self.room.notify_waiters();
+        first
+    }
+
+    /// The terminal of a request; false when it had one.
+    pub fn finish(&self, ticket: &Ticket, terminal: Reply) -> bool {
+        let mut state = self.lock();
+        let first = state.requests.finish(ticket.number);
+        if first {
+            state.push(terminal, Some(&ticket.request_id));
+            self.work.notify_one();
+        }
+        drop(state);
+        self.room.notify_waiters();
+        first
+    }
+
+    pub fn in_flight(&self) -> Option<RequestNumber> {
+        self.lock().requests.in_flight()
+    }
+
+    /// The peer acknowledges and resumes: from now on frames are kept until it has them.
+    pub fn make_resumable(&self) {
+        self.lock().resumable = true;
+    }
+
+    /// The next socket begins, after the last frame that its peer has. Its number, or `None` when frames that the peer
+    /// misses are gone.
+    pub fn open_socket(&self, peer_received: u64) -> Option<u64> {
+        let mut state = self.lock();
+        if peer_received < state.dropped || peer_received > state.last_seq {
+            return None;
+        }
+        state.drop_through(peer_received);
+        state.given = peer_received;
+        state.socket += 1;
+        let socket = state.socket;
+        drop(state);
+        // The old socket's writer, if it waits, learns that it is over; the new one looks before it waits.
+        self.work.notify_one();
+        self.room.notify_waiters();
+        Some(socket)
+    }
+
+    /// The socket is of no use any more: its writer ends.
+    pub fn abandon_socket(&self) {
+        self.lock().socket += 1;
+        self.work.notify_one();
+    }
+
+    /// Lets the writer acknowledge what was read.
+    pub fn acknowledge(&self, received: u64) {
+        self.lock().acknowledge = Some(received);
+        self.work.notify_one();
+    }
+
+    /// The peer has read our frames up to this one.
+    pub fn acknowledged(&self, seq: u64) {
+        let mut state = self.lock();
+        if state.resumable {
+            let seq = seq.min(state.last_seq);
+            state.drop_through(seq);
+        }
+        drop(state);
+        self.room.notify_waiters();
+    }
+
+    /// What the writer of a socket sends next; waits for it.
+    pub async fn next(&self, socket: u64) -> Outgoing {
+        loop {
+            if let Some(next) = self.try_next(socket) {
+                return next;
+            }
+            self.work.notified().await;
+        }
+    }
+
+    /// As [`Outbox::next`], `None` when there is nothing at the moment.
+    pub fn try_next(&self, socket: u64) -> Option<Outgoing> {
+        let mut state = self.lock();
+        if state.socket != socket {
+            // The wake-up may have been the new writer's.
+            self.work.notify_one();
+            return Some(Outgoing::Moved);
+        }
+        if let Some(received) = state.acknowledge.take() {
+            return Some(Outgoing::Acknowledge(received));
+        }
+        let given = state.given;
+        // Numbers are without gaps: the next frame's place is known.
+        let at = usize::try_from(given.saturating_sub(state.dropped)).unwrap_or(usize::MAX);
+        if let Some((seq, frame)) = state.frames.get(at).cloned() {
+            state.given = seq;
+            if !state.resumable {
+                state.drop_through(seq);
+                drop(state);
+                self.room.notify_waiters();
+            }
+            return Some(Outgoing::Frame(frame));
+        }
+        state.closed.then_some(Outgoing::Ended)
+    }
+
+    /// Waits until the peer has read enough for us to listen to it again.
+    pub async fn patience(&self) {
+        loop {
+            let room = self.room.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            {
+                let state = self.lock();
+                if state.closed || state.bytes <= state.window() + HEADROOM {
+                    return;
+                }
+            }
+            room.await;
+        }
+    }
+
+    /// Nothing is left to say or to be acknowledged.
+    pub fn is_empty(&self) -> bool {
+        self.lock().frames.is_empty()
+    }
+
+    /// Nothing is waiting for the writer.
+    pub fn is_idle(&self) -> bool {
+        let state = self.lock();
+        state.given == state.last_seq
+    }
+
+    /// Nothing more will be said. What is queued still goes out.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.work.notify_one();
+        self.room.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(outgoing: Option<Outgoing>) -> u64 {
+        match outgoing {
+            Some(Outgoing::Frame(frame)) => {
+                serde_json::from_str::<serde_json::Value>(&frame).unwrap()["seq"].as_u64().unwrap()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_plain_peer_is_given_each_frame_once() {
+        let outbox = Outbox::default();
+        let socket = outbox.open_socket(0).unwrap();
+        outbox.push(Reply::heartbeat(1));
+        outbox.push(Reply::heartbeat(2));
+        assert_eq!(frame(outbox.try_next(socket)), 1);
+        assert_eq!(frame(outbox.try_next(socket)), 2);
+        assert_eq!(outbox.try_next(socket), None);
+        assert!(outbox.is_empty());
+        assert_eq!(outbox.open_socket(0), None, "what is gone can't be resumed");
+    }
+
+    #[test]
+    fn rule_16_a_resuming_peer_is_given_what_it_misses() {
+        let outbox = Outbox::default();
+        outbox.make_resumable();
+        let first = outbox.open_socket(0).unwrap();
+        (0..5).for_each(|number| outbox.push(Reply::heartbeat(number)));
+        (1..=5).for_each(|seq| assert_eq!(frame(outbox.try_next(first)), seq));
+        outbox.acknowledged(2);
+        let second = outbox.open_socket(3).unwrap();
+        assert_eq!(
+            outbox.try_next(first),
+            Some(Outgoing::Ended),
+            "the old writer takes nothing from the new one"
+        );
+        assert_eq!(frame(outbox.try_next(second)), 4);
+        assert_eq!(outbox.open_socket(2), None, "acknowledged frames are gone");
+        assert_eq!(outbox.open_socket(6), None, "nobody can have read what was not said");
+        outbox.acknowledged(99);
+        assert!(outbox.is_empty());
+    }
+
+    #[tokio::test]
+    async fn rule_2_after_the_outcome_nothing_is_streamed_and_one_terminal_goes_out() {
+        let outbox = Outbox::default();
+        let ticket = outbox.begin("id".into()).unwrap();
+        assert!(outbox.stream(&ticket, Reply::heartbeat(1)).await);
+        assert!(outbox.decide(ticket.number));
+        assert!(!outbox.stream(&ticket, Reply::heartbeat(2)).await);
+        assert!(outbox.begin("other".into()).is_none());
+        assert!(outbox.finish(&ticket, Reply::error("x", Default::default())));
+        assert!(!outbox.finish(&ticket, Reply::error("y", Default::default())));
+        outbox.push_for(&ticket, Reply::heartbeat(3));
+        let socket = outbox.open_socket(0).unwrap();
+        assert_eq!((frame(outbox.try_next(socket)), frame(outbox.try_next(socket))), (1, 2));
+        assert_eq!(outbox.try_next(socket), None);
+    }
+
+    #[tokio::test]
+    async fn rule_14_who_streams_waits_until_the_peer_reads() {
+        let outbox = Arc::new(Outbox::default());
+        let socket = outbox.open_socket(0).unwrap();
+        let ticket = outbox.begin("id".into()).unwrap();
+        let text = "x".repeat(300 << 10);
+        let speaker = {
+            let outbox = outbox.clone();
+            tokio::spawn(async move {
+                let mut said = 0;
+                for _ in 0..50 {
+                    for reply in Reply::command_output(crate::process::Stream::Stdout, "c", &text) {
+                        said += usize::from(outbox.stream(&ticket, reply).await);
+                    }
+                }
+                said
+            })
+        };
+        while outbox.lock().bytes < PLAIN_WINDOW {
+            tokio::task::yield_now().await;
+        }
+        assert!(outbox.lock().bytes < PLAIN_WINDOW + (256 << 10), "bounded");
+        let mut read = 0;
+        while read < 100 {
+            assert_eq!(frame(Some(outbox.next(socket).await)), read + 1);
+            read += 1;
+        }
+        assert_eq!(speaker.await.unwrap(), 100);
+    }
+}

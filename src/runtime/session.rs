@@ -1,0 +1,653 @@
+//! One session: what a client asked for, its files, and its end. The owner task holds all state.
+//!
+//! It waits for the client's frames, outcomes of requests, files that were found, uploads that ended, and clocks. After each
+//! of them [`Session::advance`] asks the pure siblings what is due: `artifact` what to ask for, `end_session` whether a
+//! terminal or the confirm may go out.
+//!
+//! A session outlives its socket: a client that said hello may come back within the grace period, and uploads under way are
+//! finished for anybody.
+
+use super::artifact::{Artifact, ArtifactBook};
+use super::end_session::{EndStep, Pending, hold_terminal, next_step};
+use super::handler::{CancelReason, CancelSignal, Decided};
+use super::message::{ArtifactDirs, ClientFrame, ClientMessage, Hello, Malformed};
+use super::outbox::{Outbox, Ticket};
+use super::reply::{Reply, Uploaded};
+use super::request::{NewRoot, RequestContext, RequestKind, run_request};
+use super::secrets::SessionSecrets;
+use super::sequence::{Arrival, Sequence};
+use super::server::{Closing, Shared};
+use super::upload::upload;
+use crate::watch::{FoundFile, Sweep, TreeWatch, WatchSpec};
+use serde_json::Map;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// Uploads of a session at a time.
+const PARALLEL_UPLOADS: usize = 8;
+/// Between two looks at files that somebody still writes.
+const LOOK_AGAIN: Duration = Duration::from_millis(300);
+/// How long a client that resumes may take to acknowledge the confirm.
+const CONFIRM_LINGER: Duration = Duration::from_secs(5);
+
+/// What happens to a session.
+pub enum SessionEvent {
+    /// A socket of a client that does not resume.
+    Open {
+        reply: oneshot::Sender<u64>,
+    },
+    /// A socket whose client said hello.
+    Attach {
+        hello: Hello,
+        reply: oneshot::Sender<Attached>,
+    },
+    Frame {
+        socket: u64,
+        frame: Result<ClientFrame, Malformed>,
+    },
+    /// A socket ended; on purpose when the client said so.
+    Closed {
+        socket: u64,
+        deliberate: bool,
+    },
+    Swept(Sweep),
+}
+
+/// The answer to a hello.
+pub struct Attached {
+    /// `None`: what the client misses is gone; it has to begin anew.
+    pub socket: Option<u64>,
+    pub hello: Reply,
+}
+
+/// How others reach a session.
+#[derive(Clone)]
+pub struct SessionHandle {
+    pub events: mpsc::Sender<SessionEvent>,
+    pub outbox: Arc<Outbox>,
+}
+
+/// Where the client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Presence {
+    Connected(u64),
+    /// Its socket broke; it may come back.
+    Away(Instant),
+    /// It will not come back.
+    Gone,
+}
+
+struct Running {
+    ticket: Ticket,
+    cancel: watch::Sender<Option<CancelReason>>,
+    started: Instant,
+    next_heartbeat: Option<Instant>,
+    deciding: Option<Deciding>,
+}
+
+/// A request whose outcome waits for its files.
+struct Deciding {
+    terminal: Reply,
+    since: Instant,
+    last_progress: Instant,
+    /// The look at the directories that has to be through.
+    sweep: u64,
+}
+
+struct Ending {
+    since: Instant,
+    /// The last look, once no request runs any more.
+    sweep: Option<u64>,
+    taken_open_files: bool,
+    confirmed: Option<Instant>,
+}
+
+pub struct Session {
+    shared: Arc<Shared>,
+    id: Option<String>,
+    outbox: Arc<Outbox>,
+    inbound: Sequence<Result<ClientMessage, Malformed>>,
+    presence: Presence,
+    /// A socket said hello before.
+    greeted: bool,
+    secrets: SessionSecrets,
+    running: Option<Running>,
+    requests_begun: u64,
+    roots: Vec<Option<String>>,
+    watch: Option<(TreeWatch, mpsc::Receiver<FoundFile>)>,
+    artifacts: ArtifactBook,
+    /// Found open for writing at the last look.
+    written: Vec<FoundFile>,
+    sweeps_started: u64,
+    sweeps_done: u64,
+    last_sweep: Instant,
+    uploads: JoinSet<(u64, Result<Uploaded, String>)>,
+    upload_slots: Arc<Semaphore>,
+    ending: Option<Ending>,
+    closing: bool,
+    events: mpsc::Receiver<SessionEvent>,
+    event_sender: mpsc::Sender<SessionEvent>,
+    decided: mpsc::Receiver<Decided>,
+    decided_sender: mpsc::Sender<Decided>,
+    wake: Option<Instant>,
+}
+
+impl Session {
+    /// Starts a session; `id` when its client may come back.
+    pub fn start(shared: Arc<Shared>, id: Option<String>) -> SessionHandle {
+        let (event_sender, events) = mpsc::channel(64);
+        let (decided_sender, decided) = mpsc::channel(4);
+        let outbox = Arc::new(Outbox::default());
+        if id.is_some() {
+            outbox.make_resumable();
+        }
+        let handle = SessionHandle { events: event_sender.clone(), outbox: outbox.clone() };
+        let now = Instant::now();
+        let session = Session {
+            shared,
+            id,
+            outbox,
+            inbound: Sequence::default(),
+            presence: Presence::Away(now),
+            greeted: false,
+            secrets: SessionSecrets::default(),
+            running: None,
+            requests_begun: 0,
+            roots: Vec::new(),
+            watch: None,
+            artifacts: ArtifactBook::default(),
+            written: Vec::new(),
+            sweeps_started: 0,
+            sweeps_done: 0,
+            last_sweep: now,
+            uploads: JoinSet::new(),
+            upload_slots: Arc::new(Semaphore::new(PARALLEL_UPLOADS)),
+            ending: None,
+            closing: false,
+            events,
+            event_sender,
+            decided,
+            decided_sender,
+            wake: None,
+        };
+        tokio::spawn(session.run());
+        handle
+    }
+
+    async fn run(mut self) {
+        let mut closing = self.shared.closing.subscribe();
+        let _live = self.shared.live();
+        if *closing.borrow_and_update() != Closing::Open {
+            self.on_server_closing();
+        }
+        while !self.advance() {
+            tokio::select! {
+                event = self.events.recv() => match event {
+                    Some(event) => self.on_event(event),
+                    None => break,
+                },
+                Some(decided) = self.decided.recv() => self.on_decided(decided),
+                Some(file) = next_found(&mut self.watch) => self.on_found(file),
+                Some(Ok((id, outcome))) = self.uploads.join_next(), if !self.uploads.is_empty() => {
+                    self.on_uploaded(id, outcome);
+                }
+                Ok(()) = closing.changed() => {
+                    if *closing.borrow() == Closing::Now {
+                        break;
+                    }
+                    self.on_server_closing();
+                }
+                () = until(self.wake) => {}
+            }
+        }
+        self.cancel(CancelReason::Disconnected);
+        self.outbox.close();
+        if let Some(id) = &self.id {
+            self.shared.forget(id);
+        }
+    }
+
+    fn on_event(&mut self, event: SessionEvent) {
+        match event {
+            SessionEvent::Open { reply } => {
+                if let Some(socket) = self.outbox.open_socket(0) {
+                    self.presence = Presence::Connected(socket);
+                    // The connection ended before it began: it says so with its next event.
+                    let _ = reply.send(socket);
+                }
+            }
+            SessionEvent::Attach { hello, reply } => self.on_hello(&hello, reply),
+            SessionEvent::Frame { socket, frame } => self.on_frame(socket, frame),
+            SessionEvent::Closed { socket, deliberate } => self.on_closed(socket, deliberate),
+            SessionEvent::Swept(sweep) => self.on_swept(sweep),
+        }
+    }
+
+    fn on_hello(&mut self, hello: &Hello, reply: oneshot::Sender<Attached>) {
+        let socket = self.outbox.open_socket(hello.received);
+        if let Some(socket) = socket {
+            self.presence = Presence::Connected(socket);
+        }
+        let id = self.id.clone().unwrap_or_default();
+        let resumed = socket.is_some() && self.greeted;
+        self.greeted = true;
+        let hello = self.shared.hello(&id, resumed, self.inbound.received());
+        // The connection ended before it began: it says so with its next event.
+        let _ = reply.send(Attached { socket, hello });
+    }
+
+    fn on_frame(&mut self, socket: u64, frame: Result<ClientFrame, Malformed>) {
+        if self.presence != Presence::Connected(socket) {
+            return;
+        }
+        let (seq, message) = match frame {
+            Ok(frame) => {
+                if let Some(ack) = frame.ack {
+                    self.outbox.acknowledged(ack);
+                }
+                if let ClientMessage::Acknowledge(ack) = frame.message {
+                    self.outbox.acknowledged(ack);
+                    return;
+                }
+                (frame.seq, Ok(frame.message))
+            }
+            Err(malformed) => (malformed.seq, Err(malformed)),
+        };
+        // Without hello the numbers mean nothing to us.
+        let (Some(seq), Some(_)) = (seq, &self.id) else { return self.on_message(message) };
+        match self.inbound.arrive(seq, message) {
+            Arrival::Due(messages) => {
+                messages.into_iter().for_each(|message| self.on_message(message));
+                self.outbox.acknowledge(self.inbound.received());
+            }
+            Arrival::Duplicate => self.outbox.acknowledge(self.inbound.received()),
+            Arrival::Early => {}
+            // Only a new socket can bring what is missing.
+            Arrival::Lost => {
+                self.outbox.abandon_socket();
+                self.presence = Presence::Away(Instant::now());
+            }
+        }
+    }
+
+    fn on_message(&mut self, message: Result<ClientMessage, Malformed>) {
+        match message {
+            Err(malformed) => self.refuse(&malformed.problem, malformed.request_id),
+            Ok(ClientMessage::Invocation(invocation)) => {
+                self.secrets.learn_invocation(&invocation);
+                let (id, dirs) = (invocation.request_id.clone(), invocation.artifacts.clone());
+                self.on_request(id, dirs, RequestKind::Invocation(invocation));
+            }
+            Ok(ClientMessage::CommandExecution(execution)) => {
+                self.secrets.learn_execution(&execution);
+                let (id, dirs) = (execution.request_id.clone(), execution.artifacts.clone());
+                self.on_request(id, dirs, RequestKind::CommandExecution(execution));
+            }
+            Ok(ClientMessage::UploadResponse(response)) => {
+                self.note_progress();
+                if let Ok(due) = self.artifacts.answer(response) {
+                    let (http, slots) = (self.shared.http.clone(), self.upload_slots.clone());
+                    self.uploads.spawn(async move {
+                        // The semaphore is never closed.
+                        let _slot = slots.acquire().await;
+                        let outcome = upload(&http, &due).await;
+                        (due.id, outcome)
+                    });
+                }
+            }
+            Ok(ClientMessage::UploadDecline(decline)) => {
+                self.note_progress();
+                self.artifacts.decline(&decline);
+            }
+            Ok(ClientMessage::Cancel) => self.cancel(CancelReason::Cancelled),
+            Ok(ClientMessage::EndSession) => self.on_end_session(),
+            Ok(ClientMessage::Hello(_)) => {
+                // Too late to resume by it; the peer learns what we are all the same.
+                self.outbox.push(self.shared.hello("", false, 0));
+            }
+            Ok(ClientMessage::Acknowledge(_) | ClientMessage::Unknown) => {}
+        }
+    }
+
+    fn refuse(&mut self, problem: &str, request_id: Option<String>) {
+        let mut metadata = Map::new();
+        metadata.insert("error_name".to_owned(), "ProtocolError".into());
+        if let Some(id) = request_id {
+            metadata.insert("request_id".to_owned(), id.into());
+        }
+        self.outbox.push(Reply::error(&self.secrets.redactor().redact(problem), metadata));
+    }
+
+    fn on_request(&mut self, request_id: Option<String>, dirs: ArtifactDirs, kind: RequestKind) {
+        if self.ending.is_some() || self.closing {
+            return self.refuse("The session is ending: no request is taken any more.", request_id);
+        }
+        self.requests_begun += 1;
+        let id: Arc<str> = match &request_id {
+            Some(id) => id.as_str().into(),
+            None => format!("request-{}", self.requests_begun).into(),
+        };
+        let Some(ticket) = self.outbox.begin(id) else {
+            return self.refuse("Received request while another is in flight!", request_id);
+        };
+        let new_roots = self.new_roots(dirs);
+        let (cancel, cancelled) = watch::channel(None);
+        let context = RequestContext {
+            outbox: self.outbox.clone(),
+            ticket: ticket.clone(),
+            cancel: CancelSignal(cancelled),
+            redactor: self.secrets.redactor(),
+            http: self.shared.http.clone(),
+            handler: self.shared.handler.clone(),
+            decided: self.decided_sender.clone(),
+            new_roots,
+            watch: self.watch.as_ref().map(|(watch, _)| watch.clone()),
+        };
+        let now = Instant::now();
+        let next_heartbeat = self.shared.heartbeat_interval.map(|interval| now + interval);
+        self.running = Some(Running { ticket, cancel, started: now, next_heartbeat, deciding: None });
+        tokio::spawn(run_request(context, kind));
+    }
+
+    /// The directories that this session does not watch yet, with their numbers.
+    fn new_roots(&mut self, dirs: ArtifactDirs) -> Vec<NewRoot> {
+        let mut new_roots = Vec::new();
+        for directory in dirs.dirs {
+            if self.roots.contains(&Some(directory.clone())) {
+                continue;
+            }
+            new_roots.push(NewRoot {
+                number: self.roots.len(),
+                directory: directory.clone(),
+                ignore: dirs.ignore.clone(),
+            });
+            self.roots.push(Some(directory));
+        }
+        if !new_roots.is_empty() && self.watch.is_none() {
+            self.watch = Some(TreeWatch::start(WatchSpec::default()));
+        }
+        new_roots
+    }
+
+    fn cancel(&mut self, reason: CancelReason) {
+        if let Some(running) = &self.running {
+            running.cancel.send_if_modified(|current| {
+                let first = current.is_none();
+                if first {
+                    *current = Some(reason);
+                }
+                first
+            });
+        }
+    }
+
+    fn on_decided(&mut self, decided: Decided) {
+        if let Some(root) = decided.failed_root.and_then(|number| self.roots.get_mut(number)) {
+            *root = None;
+        }
+        let is_current =
+            self.running.as_ref().is_some_and(|running| running.ticket.number == decided.ticket.number);
+        if !is_current {
+            return;
+        }
+        // A handler that reported its error is told to stop.
+        self.cancel(CancelReason::Answered);
+        let sweep = self.look();
+        let now = Instant::now();
+        if let Some(running) = &mut self.running {
+            running.deciding =
+                Some(Deciding { terminal: decided.terminal, since: now, last_progress: now, sweep });
+        }
+    }
+
+    fn on_found(&mut self, file: FoundFile) {
+        self.written.retain(|written| written.path != file.path);
+        self.take(&file, None);
+    }
+
+    fn take(&mut self, file: &FoundFile, warning: Option<&str>) {
+        let Some(Some(root)) = self.roots.get(file.root) else { return };
+        let Some(filename) = file.relative.file_name() else { return };
+        self.artifacts.found(Artifact {
+            filename: filename.to_string_lossy().into_owned(),
+            filepath: Path::new(root).join(&file.relative).to_string_lossy().into_owned(),
+            path: file.path.clone(),
+            stamp: file.stamp,
+            warning: warning.map(str::to_owned),
+        });
+    }
+
+    /// Looks at all directories; the number of this look.
+    fn look(&mut self) -> u64 {
+        let Some((watch, _)) = &self.watch else { return self.sweeps_done };
+        let (watch, events) = (watch.clone(), self.event_sender.clone());
+        self.sweeps_started += 1;
+        self.last_sweep = Instant::now();
+        tokio::spawn(async move {
+            // A watch that has ended has nothing to show.
+            let sweep = watch.sweep().await.unwrap_or_default();
+            let _ = events.send(SessionEvent::Swept(sweep)).await;
+        });
+        self.sweeps_started
+    }
+
+    fn on_swept(&mut self, sweep: Sweep) {
+        self.sweeps_done += 1;
+        // What was found before the look is older than what the look says.
+        while let Some(file) = self.watch.as_mut().and_then(|(_, found)| found.try_recv().ok()) {
+            self.take(&file, None);
+        }
+        sweep.finished.iter().for_each(|file| self.take(file, None));
+        let taken = self.ending.as_ref().is_some_and(|ending| ending.taken_open_files);
+        self.written = if taken { Vec::new() } else { sweep.writing };
+    }
+
+    fn note_progress(&mut self) {
+        if let Some(deciding) = self.running.as_mut().and_then(|running| running.deciding.as_mut()) {
+            deciding.last_progress = Instant::now();
+        }
+    }
+
+    fn on_uploaded(&mut self, id: u64, outcome: Result<Uploaded, String>) {
+        if let Some(fate) = self.artifacts.uploaded(id, outcome) {
+            self.outbox.push_tagged(Reply::upload_fate(&fate));
+        }
+    }
+
+    fn on_end_session(&mut self) {
+        if self.ending.is_none() {
+            self.ending =
+                Some(Ending { since: Instant::now(), sweep: None, taken_open_files: false, confirmed: None });
+            self.cancel(CancelReason::SessionEnded);
+        }
+    }
+
+    fn on_closed(&mut self, socket: u64, deliberate: bool) {
+        if self.presence != Presence::Connected(socket) {
+            return;
+        }
+        if deliberate || self.id.is_none() {
+            self.on_gone();
+        } else {
+            self.presence = Presence::Away(Instant::now());
+        }
+    }
+
+    fn on_gone(&mut self) {
+        self.presence = Presence::Gone;
+        self.outbox.close();
+        self.cancel(CancelReason::Disconnected);
+    }
+
+    fn on_server_closing(&mut self) {
+        self.closing = true;
+        self.cancel(CancelReason::ServerClosing);
+    }
+
+    /// Does what is due. True when the session is over.
+    fn advance(&mut self) -> bool {
+        let now = Instant::now();
+        self.wake = None;
+        if let Presence::Away(since) = self.presence {
+            let until = since + self.shared.grace;
+            if now >= until {
+                self.on_gone();
+            } else {
+                self.wake_at(until);
+            }
+        }
+        let gone = self.presence == Presence::Gone;
+        if !gone && !self.closing {
+            while let Some((id, artifact)) = self.artifacts.ask() {
+                self.outbox.push_tagged(Reply::upload_request(
+                    &id,
+                    &artifact.filename,
+                    &artifact.filepath,
+                    artifact.stamp.bytes,
+                    artifact.warning.as_deref(),
+                ));
+            }
+        }
+        self.advance_request(now, gone);
+        let idle = self.running.is_none() && self.uploads.is_empty();
+        if gone || self.closing {
+            return idle;
+        }
+        self.advance_ending(now);
+        self.ending.as_ref().is_some_and(|ending| ending.confirmed.is_some()) && self.is_said(now) && idle
+    }
+
+    fn advance_request(&mut self, now: Instant, gone: bool) {
+        let unanswered = self.artifacts.unanswered();
+        let sweeps_done = self.sweeps_done;
+        // The drain waits for the files: the terminal need not.
+        let hurried = gone || self.closing || self.ending.is_some();
+        let Some(running) = &mut self.running else { return };
+        let mut wake = None;
+        if let Some(due) = running.next_heartbeat {
+            if now >= due {
+                let elapsed = u64::try_from((now - running.started).as_millis()).unwrap_or(u64::MAX);
+                self.outbox.push_for(&running.ticket, Reply::heartbeat(elapsed));
+                running.next_heartbeat = self.shared.heartbeat_interval.map(|interval| now + interval);
+            }
+            wake = running.next_heartbeat;
+        }
+        if let Some(deciding) = running.deciding.take() {
+            let pending = Pending { looking: sweeps_done < deciding.sweep, unanswered, ..Pending::default() };
+            let hold = hold_terminal(now - deciding.since, now - deciding.last_progress, pending);
+            match hold.filter(|_| !hurried) {
+                Some(left) => {
+                    wake = Some(wake.map_or(now + left, |wake: Instant| wake.min(now + left)));
+                    running.deciding = Some(deciding);
+                }
+                None => {
+                    let ticket = running.ticket.clone();
+                    self.running = None;
+                    self.outbox.finish(&ticket, deciding.terminal);
+                    wake = None;
+                }
+            }
+        }
+        if let Some(wake) = wake {
+            self.wake_at(wake);
+        }
+    }
+
+    fn advance_ending(&mut self, now: Instant) {
+        if self.running.is_none() && self.ending.as_ref().is_some_and(|ending| ending.sweep.is_none()) {
+            let sweep = self.look();
+            if let Some(ending) = &mut self.ending {
+                ending.sweep = Some(sweep);
+            }
+        }
+        let Some(ending) = &self.ending else { return };
+        if ending.confirmed.is_some() {
+            return;
+        }
+        let pending = Pending {
+            requests: usize::from(self.running.is_some()),
+            looking: ending.sweep.is_none_or(|sweep| self.sweeps_done < sweep),
+            written: self.written.len(),
+            unanswered: self.artifacts.unanswered(),
+            uploading: self.artifacts.uploading(),
+        };
+        let budget = self.shared.drain_timeout;
+        match next_step(budget, now - ending.since, ending.taken_open_files, pending) {
+            EndStep::Wait(until) => {
+                let until = ending.since + until;
+                self.wake_at(until);
+                if !self.written.is_empty() {
+                    if now >= self.last_sweep + LOOK_AGAIN && self.sweeps_started == self.sweeps_done {
+                        self.look();
+                    }
+                    self.wake_at(self.last_sweep + LOOK_AGAIN);
+                }
+            }
+            EndStep::TakeOpenFiles => {
+                for file in std::mem::take(&mut self.written) {
+                    self.take(&file, Some("the file was still open for writing"));
+                }
+                if let Some(ending) = &mut self.ending {
+                    ending.taken_open_files = true;
+                }
+                // Asks for them, and decides anew.
+                self.wake_at(now);
+            }
+            EndStep::Confirm => {
+                if let Some(running) = self.running.take() {
+                    // It did not stop in time; its terminal still comes first.
+                    self.outbox.finish(&running.ticket, Reply::error(super::request::CANCELLED, Map::new()));
+                }
+                let still_written: Vec<String> = self.written.iter().map(|file| self.path_of(file)).collect();
+                let undelivered = self.artifacts.undelivered(still_written);
+                self.outbox.push(Reply::end_session_confirm(self.artifacts.delivered(), &undelivered));
+                if let Some(ending) = &mut self.ending {
+                    ending.confirmed = Some(now);
+                }
+            }
+        }
+    }
+
+    /// After the confirm: whether the client has it, as far as we can know. Closes the socket then.
+    fn is_said(&mut self, now: Instant) -> bool {
+        let Some(confirmed) = self.ending.as_ref().and_then(|ending| ending.confirmed) else { return false };
+        let waits_for_client = self.id.is_some() && !self.outbox.is_empty();
+        let linger = match self.presence {
+            Presence::Connected(_) => confirmed + CONFIRM_LINGER,
+            _ => confirmed + self.shared.grace,
+        };
+        if waits_for_client && now < linger {
+            self.wake_at(linger);
+            return false;
+        }
+        self.outbox.close();
+        true
+    }
+
+    fn path_of(&self, file: &FoundFile) -> String {
+        let root = self.roots.get(file.root).and_then(Option::as_deref).unwrap_or_default();
+        Path::new(root).join(&file.relative).to_string_lossy().into_owned()
+    }
+
+    fn wake_at(&mut self, at: Instant) {
+        self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
+    }
+}
+
+async fn next_found(watch: &mut Option<(TreeWatch, mpsc::Receiver<FoundFile>)>) -> Option<FoundFile> {
+    match watch {
+        Some((_, found)) => found.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(wake: Option<Instant>) {
+    match wake {
+        Some(wake) => tokio::time::sleep_until(wake).await,
+        None => std::future::pending().await,
+    }
+}

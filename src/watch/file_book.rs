@@ -1,0 +1,62 @@
+//! PURE book of the files that were reported: each content once.
+
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What tells one content of a file from the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    pub bytes: u64,
+    /// Since the epoch.
+    pub modified_nanos: i128,
+}
+
+impl Stamp {
+    pub fn of(metadata: &Metadata) -> Stamp {
+        let modified_nanos = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+        Stamp { bytes: metadata.len(), modified_nanos }
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct FileBook {
+    reported: HashMap<PathBuf, Stamp>,
+}
+
+impl FileBook {
+    /// Whether this content was not reported yet.
+    pub fn is_news(&self, path: &Path, stamp: Stamp) -> bool {
+        self.reported.get(path) != Some(&stamp)
+    }
+
+    /// Notes the content as reported; false when it was before.
+    pub fn report(&mut self, path: &Path, stamp: Stamp) -> bool {
+        self.reported.insert(path.to_owned(), stamp) != Some(stamp)
+    }
+
+    /// The file is gone: when it comes back it is new, even with the same stamp.
+    pub fn forget(&mut self, path: &Path) {
+        self.reported.remove(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rule_6_each_content_is_reported_once() {
+        let mut book = FileBook::default();
+        let path = Path::new("/out/a");
+        let first = Stamp { bytes: 1, modified_nanos: 10 };
+        assert!(book.report(path, first));
+        assert!(!book.report(path, first), "the same once more");
+        assert!(!book.is_news(path, first));
+        assert!(book.report(path, Stamp { bytes: 2, ..first }), "another size");
+        assert!(book.report(path, Stamp { bytes: 2, modified_nanos: 11 }), "another time");
+        book.forget(path);
+        assert!(book.report(path, Stamp { bytes: 2, modified_nanos: 11 }), "made anew");
+    }
+}

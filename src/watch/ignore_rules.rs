@@ -1,0 +1,66 @@
+//! PURE rules about what is left out: gitignore syntax, relative to a watched directory.
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use std::path::Path;
+
+/// The file at the top of a watched directory that holds its rules. It is never reported itself.
+pub const IGNORE_FILE: &str = ".artifactignore";
+
+/// What is left out when nobody says otherwise.
+pub const DEFAULT_RULES: &str =
+    "node_modules/\n.venv/\n.env/\nenv/\nvenv/\ndist/\n__pycache__/\n__pytest_cache__/\n.pytest_cache/\n";
+
+#[derive(Clone, Debug)]
+pub struct IgnoreRules(Gitignore);
+
+impl IgnoreRules {
+    /// A line that is no rule is passed over, the others hold.
+    pub fn parse(text: &str) -> IgnoreRules {
+        let mut builder = GitignoreBuilder::new("");
+        for line in text.trim_start_matches('\u{feff}').lines() {
+            // Each line's error concerns this line only.
+            let _ = builder.add_line(None, line);
+        }
+        IgnoreRules(builder.build().unwrap_or_else(|_| Gitignore::empty()))
+    }
+
+    /// Whether a path below the directory is left out, by itself or with a directory above it.
+    pub fn leaves_out(&self, relative: &Path, is_dir: bool) -> bool {
+        relative == Path::new(IGNORE_FILE)
+            || (!relative.has_root() && self.0.matched_path_or_any_parents(relative, is_dir).is_ignore())
+    }
+}
+
+impl Default for IgnoreRules {
+    fn default() -> Self {
+        IgnoreRules::parse(DEFAULT_RULES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_leave_out_what_package_managers_make() {
+        let rules = IgnoreRules::default();
+        assert!(rules.leaves_out(Path::new("node_modules"), true));
+        assert!(rules.leaves_out(Path::new("a/node_modules/b/c.js"), false));
+        assert!(rules.leaves_out(Path::new(".artifactignore"), false));
+        assert!(!rules.leaves_out(Path::new("sub/.artifactignore"), false));
+        assert!(!rules.leaves_out(Path::new("dist"), false), "a file of that name");
+        assert!(!rules.leaves_out(Path::new("..foo"), false));
+        assert!(!rules.leaves_out(Path::new(".hidden"), false));
+    }
+
+    #[test]
+    fn an_empty_text_leaves_out_nothing_and_exceptions_hold() {
+        assert!(!IgnoreRules::parse("").leaves_out(Path::new("node_modules/a"), false));
+        let rules = IgnoreRules::parse("*.log\n!keep.log\n/top\nsecret/**\n[broken\n");
+        assert!(rules.leaves_out(Path::new("a/b.log"), false));
+        assert!(!rules.leaves_out(Path::new("keep.log"), false));
+        assert!(rules.leaves_out(Path::new("top"), false));
+        assert!(!rules.leaves_out(Path::new("sub/top"), false));
+        assert!(rules.leaves_out(Path::new("secret/x"), false));
+    }
+}

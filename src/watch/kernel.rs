@@ -1,0 +1,168 @@
+//! The process's one inotify instance: directories in, changes of their entries out. The only place that names inotify.
+//!
+//! One thread reads; it begins with the first watch and ends with the last (taking a watch away wakes it up). Two
+//! watchers of the same directory share the kernel's watch.
+
+use inotify::{EventMask, Inotify, WatchDescriptor, WatchMask, Watches};
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::mpsc;
+
+/// What happened to an entry of a watched directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A writer closed it, or it was renamed into place.
+    FileClosed,
+    /// It exists since now; who writes it will close it, but a hard link is never closed.
+    FileMade,
+    /// A directory was made or moved here.
+    DirectoryCame,
+    /// Deleted or moved away.
+    Gone,
+    /// Events were lost: only a scan can tell.
+    Lost,
+}
+
+#[derive(Clone, Debug)]
+pub struct KernelEvent {
+    pub change: Change,
+    pub path: PathBuf,
+    pub is_dir: bool,
+}
+
+struct Subscriber {
+    number: u64,
+    directory: PathBuf,
+    events: mpsc::Sender<KernelEvent>,
+}
+
+struct Instance {
+    watches: Watches,
+    subscribers: HashMap<WatchDescriptor, Vec<Subscriber>>,
+    next_number: u64,
+}
+
+static INSTANCE: Mutex<Option<Instance>> = Mutex::new(None);
+
+fn instance() -> MutexGuard<'static, Option<Instance>> {
+    // What is inside stays consistent: no user code runs under the lock.
+    INSTANCE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A watched directory; dropping it ends the watch.
+pub struct Watch {
+    descriptor: WatchDescriptor,
+    number: u64,
+}
+
+/// Watches the entries of one directory, not of those below. Fails when the kernel's limits are reached, or it is none.
+pub fn watch(directory: &Path, events: &mpsc::Sender<KernelEvent>) -> io::Result<Watch> {
+    let mut guard = instance();
+    let instance = match guard.as_mut() {
+        Some(instance) => instance,
+        None => {
+            let inotify = Inotify::init()?;
+            let watches = inotify.watches();
+            std::thread::Builder::new().name("sheepdog-watch".to_owned()).spawn(move || read(inotify))?;
+            guard.insert(Instance { watches, subscribers: HashMap::new(), next_number: 0 })
+        }
+    };
+    let mask = WatchMask::CLOSE_WRITE
+        | WatchMask::MOVED_TO
+        | WatchMask::MOVED_FROM
+        | WatchMask::CREATE
+        | WatchMask::DELETE
+        | WatchMask::ONLYDIR
+        | WatchMask::DONT_FOLLOW
+        | WatchMask::EXCL_UNLINK;
+    let descriptor = instance.watches.add(directory, mask)?;
+    instance.next_number += 1;
+    let number = instance.next_number;
+    instance.subscribers.entry(descriptor.clone()).or_default().push(Subscriber {
+        number,
+        directory: directory.to_owned(),
+        events: events.clone(),
+    });
+    Ok(Watch { descriptor, number })
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let mut guard = instance();
+        let Some(instance) = guard.as_mut() else { return };
+        let Some(subscribers) = instance.subscribers.get_mut(&self.descriptor) else { return };
+        subscribers.retain(|subscriber| subscriber.number != self.number);
+        if subscribers.is_empty() {
+            instance.subscribers.remove(&self.descriptor);
+            // Fails when the directory is gone, and the watch with it. Either way the reader gets an IGNORED event.
+            let _ = instance.watches.remove(self.descriptor.clone());
+        }
+    }
+}
+
+fn read(mut inotify: Inotify) {
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let events = match inotify.read_events_blocking(&mut buffer) {
+            Ok(events) => events,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => {
+                // Nobody will hear of changes any more: watchers fall back on scanning when they are told that events are lost.
+                let ended = instance().take();
+                for subscriber in ended.iter().flat_map(|instance| instance.subscribers.values().flatten()) {
+                    subscriber.tell(Change::Lost, None, false);
+                }
+                return;
+            }
+        };
+        let mut guard = instance();
+        let Some(instance) = guard.as_mut() else { return };
+        for event in events {
+            instance.dispatch(&event);
+        }
+        if instance.subscribers.is_empty() {
+            *guard = None;
+            return;
+        }
+    }
+}
+
+impl Instance {
+    fn dispatch(&mut self, event: &inotify::Event<&std::ffi::OsStr>) {
+        if event.mask.contains(EventMask::Q_OVERFLOW) {
+            for subscriber in self.subscribers.values().flatten() {
+                subscriber.tell(Change::Lost, None, false);
+            }
+            return;
+        }
+        if event.mask.contains(EventMask::IGNORED) {
+            self.subscribers.remove(&event.wd);
+            return;
+        }
+        let is_dir = event.mask.contains(EventMask::ISDIR);
+        let change = if event.mask.intersects(EventMask::DELETE | EventMask::MOVED_FROM) {
+            Change::Gone
+        } else if is_dir && event.mask.intersects(EventMask::CREATE | EventMask::MOVED_TO) {
+            Change::DirectoryCame
+        } else if event.mask.intersects(EventMask::CLOSE_WRITE | EventMask::MOVED_TO) {
+            Change::FileClosed
+        } else if event.mask.contains(EventMask::CREATE) {
+            Change::FileMade
+        } else {
+            return;
+        };
+        for subscriber in self.subscribers.get(&event.wd).into_iter().flatten() {
+            subscriber.tell(change, event.name, is_dir);
+        }
+    }
+}
+
+impl Subscriber {
+    fn tell(&self, change: Change, name: Option<&std::ffi::OsStr>, is_dir: bool) {
+        let path = name.map_or_else(|| self.directory.clone(), |name| self.directory.join(name));
+        // A full queue is noticed by its reader (`TreeWatch` scans when the queue was full): nothing is lost by it.
+        let _ = self.events.try_send(KernelEvent { change, path, is_dir });
+    }
+}

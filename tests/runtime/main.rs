@@ -1,0 +1,4 @@
+//! The runtime over real sockets: one file per part of its contract.
+
+mod requests;
+mod support;
