@@ -166,7 +166,7 @@ impl NativeTurn {
     /// The events, one JSON a line; returns the channel's number.
     #[napi]
     pub fn events(&self, delivery: &Delivery) -> u32 {
-        let channel = delivery.multiplexer.open(false);
+        let channel = delivery.multiplexer.open();
         let id = channel.id();
         if let Ok(turn) = &self.turn {
             turn.listen(channel);
