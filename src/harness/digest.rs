@@ -167,7 +167,7 @@ impl Digest {
         self.emit(|| AgentEvent::ToolStart { id: id.to_owned(), name: name.to_owned(), input: input() });
     }
 
-    /// A tool ended. One that was never seen to start counts as a call all the same.
+    /// A tool ended, whether or not it was seen to start.
     pub fn tool_end(
         &mut self,
         id: &str,
