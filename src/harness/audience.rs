@@ -4,7 +4,7 @@
 //! nobody is expected any more: events are no longer built.
 
 use super::event::AgentEvent;
-use crate::process::{Channel, Stream, Text};
+use crate::process::{Channel, Stream};
 use crate::redaction::{Redactor, Secret};
 use serde_json::Value;
 use std::future::{pending, poll_fn};
@@ -80,7 +80,7 @@ impl Audience {
                 if let (Listener::Channel(channel), false) = (&mut self.listener, lines.is_empty()) {
                     let text = lines.join("\n");
                     let weight = text.len();
-                    channel.send(Stream::Stdout, Text::of_block(text.into_bytes()), weight);
+                    channel.send(Stream::Stdout, text.into(), weight);
                 }
             }
         }

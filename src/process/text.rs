@@ -33,6 +33,13 @@ impl Text {
     }
 }
 
+/// Lines that are text already.
+impl From<String> for Text {
+    fn from(lines: String) -> Text {
+        Text::of_block(lines.into_bytes())
+    }
+}
+
 /// Text with each invalid sequence replaced. A check first: the replacing decoder takes byte by byte even what is valid.
 pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
