@@ -161,8 +161,8 @@ fn events_that_nobody_wants_are_not_built_and_the_result_is_the_same() {
 }
 
 #[test]
-fn a_line_of_fifteen_megabytes_goes_through_whole() {
-    let words = "x".repeat(15 << 20);
+fn a_line_of_thirty_megabytes_goes_through_whole() {
+    let words = "x".repeat(30 << 20);
     let item = json!({"type":"item.completed","item":{"id":"1","type":"agent_message","text":words}});
     let stdout = format!("{item}\n{{\"type\":\"turn.completed\"}}\n");
     let recording = Recording { stdout: stdout.as_bytes(), stderr: "", ending: Ending::Exited(0) };
