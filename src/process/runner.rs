@@ -20,9 +20,10 @@ use bytes::Bytes;
 use std::cell::RefCell;
 use std::future::{pending, poll_fn};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tokio::net::unix::pipe;
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 /// A pipe holds 64 KiB; larger reads only wait longer and fall out of the cache.
@@ -61,12 +62,20 @@ pub(super) async fn run(
     finish(&shared, commands, Vec::new(), outcome);
 }
 
+/// Programs being started at once: more would only fight over the cores, with the JavaScript thread too.
+static START_TURNS: OnceLock<Semaphore> = OnceLock::new();
+
+fn start_turns() -> Semaphore {
+    Semaphore::new(std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)))
+}
+
 /// Commands that arrive before the program runs are kept in `early`; a stop among them means that nothing is started.
 async fn start(
     spec: &ProcessSpec,
     commands: &mut UnboundedReceiver<Command>,
     early: &mut Vec<Command>,
 ) -> Result<Launched> {
+    let turn = START_TURNS.get_or_init(start_turns).acquire().await.ok();
     let owned = spec.clone();
     let mark = new_mark();
     let resolved = tokio::task::spawn_blocking(move || resolve(&owned, mark)).await;
@@ -79,7 +88,7 @@ async fn start(
             other => early.push(other),
         }
     }
-    launch(command, spec).await
+    launch(command, spec, turn).await
 }
 
 fn new_mark() -> String {
@@ -292,13 +301,13 @@ impl Runner {
     fn on_exit(&mut self) {
         let now = Instant::now();
         self.exited = Some(now);
-        self.watchdog.on_exit(now);
+        let step = self.watchdog.on_exit(now);
         self.feed = None;
         // What the program itself wrote is in the pipes by now: it is taken whatever the reader's pace, so that nothing is
         // lost and nothing waits for a reader that never comes.
         self.unpause();
         self.pump(PIPE_BYTES / READ_BYTES);
-        self.check_pipes();
+        self.take(step);
         self.check_room();
     }
 
@@ -414,6 +423,7 @@ impl Runner {
             Step::Nothing => {}
             Step::Terminate => self.tree.terminate(),
             Step::Kill => self.tree.kill(),
+            Step::Sweep => self.sweep(),
             Step::EndDrain => {
                 self.unpause();
                 if self.stdout.pipe.is_some() || self.stderr.pipe.is_some() {
@@ -421,11 +431,15 @@ impl Runner {
                     self.pump(PIPE_BYTES / READ_BYTES);
                     self.close_pipes();
                 }
-                // A run that was stopped leaves nothing behind, whatever is wanted of one that ended by itself.
-                let strays = if self.watchdog.reason().is_some() { Strays::Kill } else { self.spec.strays };
-                self.tree.finish(strays);
+                self.sweep();
             }
         }
+    }
+
+    fn sweep(&mut self) {
+        // A run that was stopped leaves nothing behind, whatever is wanted of one that ended by itself.
+        let strays = if self.watchdog.reason().is_some() { Strays::Kill } else { self.spec.strays };
+        self.tree.finish(strays);
     }
 
     fn output(&mut self, stream: Stream) -> &mut Output {
