@@ -3,27 +3,25 @@
 //! One `select!` names what happened and calls `on_<event>`; what follows from it is decided by the [`Watchdog`]. The run is
 //! over when the tree is gone and both pipes were read to their end, or closed at the end of the drain.
 
-use super::command::{ResolvedCommand, resolve};
 use super::handle::{Command, Shared};
 use super::keep::Keep;
-use super::launch::{ExitStatus, Launched, Tree, TreeEvent, launch, tree_usage};
+use super::launch::{ExitStatus, Launched, Tree, TreeEvent, tree_usage};
 use super::line::LineTooLong;
 use super::sink::Sink;
 use super::spec::{
     ContainmentLevel, Input, Outcome, ProcessSpec, RunResult, StopReason, Strays, Stream, Usage,
 };
+use super::start::start;
 use super::stdin::{Fed, Feed};
-use super::stop::{stop_error, stopped_before_start};
+use super::stop::stop_error;
 use super::watchdog::{Limits, Step, Watchdog};
-use crate::error::{Error, ErrorCode, Result};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::future::{pending, poll_fn};
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 use tokio::net::unix::pipe;
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 /// A pipe holds 64 KiB; larger reads only wait longer and fall out of the cache.
@@ -60,68 +58,6 @@ pub(super) async fn run(
     }
     let outcome = runner.run(&mut commands).await;
     finish(&shared, commands, Vec::new(), outcome);
-}
-
-/// Programs being started at once: more would only fight over the cores, with the JavaScript thread too.
-static START_TURNS: OnceLock<Semaphore> = OnceLock::new();
-
-fn start_turns() -> Semaphore {
-    Semaphore::new(std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)))
-}
-
-/// Commands that arrive before the program runs are kept in `early`; a stop among them means that nothing is started.
-async fn start(
-    spec: &ProcessSpec,
-    commands: &mut UnboundedReceiver<Command>,
-    early: &mut Vec<Command>,
-) -> Result<Launched> {
-    let turn = START_TURNS.get_or_init(start_turns).acquire().await.ok();
-    let owned = spec.clone();
-    let mark = new_mark();
-    let resolved = tokio::task::spawn_blocking(move || resolve(&owned, mark)).await;
-    let command: ResolvedCommand = resolved.unwrap_or_else(|_| {
-        Err(Error::new(ErrorCode::ProcessSpawnFailed, "the addon's threads are shutting down"))
-    })?;
-    while let Ok(command) = commands.try_recv() {
-        match command {
-            Command::Stop(reason) => return Err(stopped_before_start(reason, spec)),
-            other => early.push(other),
-        }
-    }
-    tokio::select! {
-        launched = launch(command, spec, turn) => launched,
-        // Dropping the launch ends what it has begun.
-        error = stopped_meanwhile(spec, commands, early) => Err(error),
-    }
-}
-
-/// A program's file may take its time to come (a network that hangs): clocks run and words are heard meanwhile.
-async fn stopped_meanwhile(
-    spec: &ProcessSpec,
-    commands: &mut UnboundedReceiver<Command>,
-    early: &mut Vec<Command>,
-) -> Error {
-    let deadline = spec.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    loop {
-        tokio::select! {
-            command = commands.recv() => match command {
-                Some(Command::Stop(reason)) => return stopped_before_start(reason, spec),
-                Some(other) => early.push(other),
-                None => return stopped_before_start(StopReason::HostClosing, spec),
-            },
-            () = sleep_until(deadline) => return stopped_before_start(StopReason::TimedOut, spec),
-        }
-    }
-}
-
-fn new_mark() -> String {
-    let mut bytes = [0; 16];
-    // Without randomness the mark is still this process's own: pid and time.
-    if getrandom::fill(&mut bytes).is_err() {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        bytes = (now.as_nanos() ^ (u128::from(std::process::id()) << 96)).to_ne_bytes();
-    }
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Publishes the outcome, then serves the reader that came too late for the live output.
@@ -183,6 +119,15 @@ impl Output {
         keep.push(&buffer[..length]);
         Ok(&buffer[..length])
     }
+}
+
+/// What a read brought.
+enum Read {
+    Nothing,
+    Something,
+    /// Something, and in it a line that is too long.
+    TooLong,
+    Ended,
 }
 
 struct Runner {
@@ -396,36 +341,45 @@ impl Runner {
 
     /// One read; false when there is nothing to read now, or never again.
     fn read(&mut self, stream: Stream) -> bool {
-        READ_BUFFER.with_borrow_mut(|buffer| {
-            let output = match stream {
-                Stream::Stdout => &mut self.stdout,
-                Stream::Stderr => &mut self.stderr,
-            };
-            let bytes = match output.read(buffer) {
-                Ok(bytes) if !bytes.is_empty() => bytes,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
-                Ok(_) | Err(_) => {
-                    self.close(stream);
-                    return false;
-                }
-            };
-            let now = Instant::now();
-            self.watchdog.on_activity(now);
-            self.first_output.get_or_insert(now);
-            self.last_output = Some(now);
-            if let Some(sink) = self.sink.as_mut().filter(|sink| sink.takes(stream)) {
-                if let Err(LineTooLong) = sink.push(stream, bytes) {
-                    self.stop(StopReason::LineTooLong(stream));
-                }
-                self.check_room();
+        // What follows from a read may read again: the buffer is given back first.
+        match READ_BUFFER.with_borrow_mut(|buffer| self.read_into(stream, buffer)) {
+            Read::Nothing => return false,
+            Read::Ended => {
+                self.close(stream);
+                return false;
             }
-            true
-        })
+            Read::TooLong => self.stop(StopReason::LineTooLong(stream)),
+            Read::Something => {}
+        }
+        self.check_room();
+        true
+    }
+
+    fn read_into(&mut self, stream: Stream, buffer: &mut [u8]) -> Read {
+        let output = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        let bytes = match output.read(buffer) {
+            Ok(bytes) if !bytes.is_empty() => bytes,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Read::Nothing,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Read::Something,
+            Ok(_) | Err(_) => return Read::Ended,
+        };
+        let now = Instant::now();
+        self.watchdog.on_activity(now);
+        self.first_output.get_or_insert(now);
+        self.last_output = Some(now);
+        match self.sink.as_mut().filter(|sink| sink.takes(stream)).map(|sink| sink.push(stream, bytes)) {
+            Some(Err(LineTooLong)) => Read::TooLong,
+            Some(Ok(())) | None => Read::Something,
+        }
     }
 
     fn close(&mut self, stream: Stream) {
-        self.output(stream).pipe = None;
+        if self.output(stream).pipe.take().is_none() {
+            return;
+        }
         if let Some(sink) = self.sink.as_mut().filter(|sink| sink.takes(stream))
             && let Err(LineTooLong) = sink.end(stream)
         {
@@ -434,11 +388,8 @@ impl Runner {
     }
 
     fn close_pipes(&mut self) {
-        for stream in [Stream::Stdout, Stream::Stderr] {
-            if self.output(stream).pipe.is_some() {
-                self.close(stream);
-            }
-        }
+        self.close(Stream::Stdout);
+        self.close(Stream::Stderr);
     }
 
     fn check_pipes(&mut self) {
@@ -554,7 +505,7 @@ impl Runner {
     }
 }
 
-async fn sleep_until(deadline: Option<Instant>) {
+pub(super) async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
         None => pending().await,
