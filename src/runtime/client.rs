@@ -21,7 +21,7 @@ use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 /// How long a runtime that did not announce itself may take to answer hello.
-const HELLO_PATIENCE: Duration = Duration::from_millis(300);
+const HELLO_PATIENCE: Duration = Duration::from_millis(500);
 /// How long a broken socket is replaced for. The runtime's grace period ends then.
 const RESUME_FOR: Duration = Duration::from_secs(30);
 /// How long a stopped request may take to end, before its caller is told all the same.
@@ -564,7 +564,7 @@ impl Owner {
                 let attempt = async {
                     let (mut stream, _) = open(&address).await.ok()?;
                     let (resumed, got) =
-                        greet(&mut stream, &session_id, received, RESUME_FOR).await.ok()??;
+                        greet(&mut stream, &session_id, received, Duration::from_secs(5)).await.ok()??;
                     Some((stream, resumed, got))
                 };
                 if let Ok(Some(again)) = tokio::time::timeout(RESUME_FOR, attempt).await {

@@ -113,7 +113,9 @@ pub async fn greet(
                 Some(Ok(Message::Text(text))) => {
                     // What the wire brings before the answer, it brings again: nothing was acknowledged.
                     if let Some(RuntimeFrame {
-                        message: RuntimeMessage::Hello { resumed, received }, ..
+                        message: RuntimeMessage::Hello { resumed, received },
+                        seq: None,
+                        ..
                     }) = parse_runtime_frame(&text)
                     {
                         return Ok((resumed, received));
@@ -160,7 +162,8 @@ pub async fn pump(stream: ClientStream, outbox: Arc<Outbox>, socket: u64, events
                 outgoing = outbox.next(socket) => match outgoing {
                     Outgoing::Frame(frame) => Message::Text(frame),
                     Outgoing::Acknowledge(received) => Message::text(Reply::acknowledge(received).into_bare_frame()),
-                    Outgoing::Ended | Outgoing::Moved => return true,
+                    Outgoing::Ended => return true,
+                    Outgoing::Moved => return false,
                 },
                 _ = ping.tick() => Message::Ping(Vec::new().into()),
             };
@@ -176,6 +179,10 @@ pub async fn pump(stream: ClientStream, outbox: Arc<Outbox>, socket: u64, events
     };
     // Fails when the owner is gone, and nobody has to know.
     let _ = events.send(SocketEvent::Closed { socket, deliberate }).await;
+    if !deliberate {
+        // A close frame would end the session; another socket is to go on with it.
+        return;
+    }
     let goodbye = async {
         let _ = sink.close().await;
         while let Some(Ok(_)) = source.next().await {}

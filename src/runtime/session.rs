@@ -305,10 +305,11 @@ impl Session {
             }
             Ok(ClientMessage::Cancel) => self.cancel(CancelReason::Cancelled),
             Ok(ClientMessage::EndSession) => self.on_end_session(),
-            Ok(ClientMessage::Hello(_)) => {
-                // Too late to resume by it; the peer learns what we are all the same.
+            // Too late to resume by it; the peer learns what we are all the same. A doubled one is nothing.
+            Ok(ClientMessage::Hello(_)) if self.id.is_none() => {
                 self.outbox.push(self.shared.hello("", false, 0));
             }
+            Ok(ClientMessage::Hello(_)) => {}
             Ok(ClientMessage::Acknowledge(_) | ClientMessage::Unknown) => {}
         }
     }
