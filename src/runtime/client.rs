@@ -7,7 +7,7 @@
 //! while one is in flight, cancel before the next, the end of the session asked for and waited for.
 
 use super::client_request::{RuntimeFrame, RuntimeMessage, upload_decline, upload_response};
-use super::client_socket::{Address, ClientStream, SocketEvent, greet, open, pump};
+use super::client_socket::{Address, ClientStream, Greeting, SocketEvent, greet, open, pump};
 use super::connection::random_id;
 use super::outbox::Outbox;
 use super::reply::Reply;
@@ -22,6 +22,8 @@ use tokio::time::Instant;
 
 /// How long a runtime that did not announce itself may take to answer hello.
 const HELLO_PATIENCE: Duration = Duration::from_millis(500);
+/// And one that did, on a later socket.
+const HELLO_AGAIN_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a broken socket is replaced for. The runtime's grace period ends then.
 const RESUME_FOR: Duration = Duration::from_secs(30);
 /// How long a stopped request may take to end, before its caller is told all the same.
@@ -149,9 +151,15 @@ impl RuntimeClient {
         let (event_sender, events) = mpsc::channel(16);
         let (ended_sender, ended) = watch::channel(None);
         let (closed_sender, closed) = watch::channel(false);
-        let owner =
-            Owner::new(address, session_id, greeting.is_some(), event_sender, ended_sender, closed_sender);
-        tokio::spawn(owner.run(stream, order_queue));
+        let owner = Owner::new(
+            address,
+            session_id,
+            greeting.answer.is_some(),
+            event_sender,
+            ended_sender,
+            closed_sender,
+        );
+        tokio::spawn(owner.run(stream, greeting.early, order_queue));
         Ok(RuntimeClient { orders, events: Arc::new(Mutex::new(events)), ended, closed })
     }
 
@@ -266,8 +274,8 @@ struct Owner {
     events: mpsc::Sender<ClientEvent>,
     socket_sender: mpsc::Sender<SocketEvent>,
     sockets: mpsc::Receiver<SocketEvent>,
-    reopened_sender: mpsc::Sender<Option<(ClientStream, bool, u64)>>,
-    reopened: mpsc::Receiver<Option<(ClientStream, bool, u64)>>,
+    reopened_sender: mpsc::Sender<Option<(ClientStream, Greeting)>>,
+    reopened: mpsc::Receiver<Option<(ClientStream, Greeting)>>,
     ending_since: Option<Instant>,
     ended: watch::Sender<Option<SessionEnd>>,
     closed: watch::Sender<bool>,
@@ -310,8 +318,13 @@ impl Owner {
         }
     }
 
-    async fn run(mut self, stream: ClientStream, mut orders: mpsc::Receiver<Order>) {
-        self.take_socket(stream, 0);
+    async fn run(
+        mut self,
+        stream: ClientStream,
+        early: Vec<RuntimeFrame>,
+        mut orders: mpsc::Receiver<Order>,
+    ) {
+        self.take_socket(stream, 0, early);
         let events = self.events.clone();
         loop {
             let wake = self.on_clock();
@@ -353,12 +366,13 @@ impl Owner {
         }
     }
 
-    fn take_socket(&mut self, stream: ClientStream, received: u64) {
+    fn take_socket(&mut self, stream: ClientStream, received: u64, early: Vec<RuntimeFrame>) {
         match self.outbox.open_socket(received) {
             Some(socket) => {
                 self.line = Line::Connected(socket);
                 self.gap_since = None;
                 tokio::spawn(pump(stream, self.outbox.clone(), socket, self.socket_sender.clone()));
+                early.into_iter().for_each(|frame| self.on_frame(frame));
             }
             None => self.lose(Error::new(ErrorCode::RuntimeClosed, "the runtime has lost the session")),
         }
@@ -563,9 +577,9 @@ impl Owner {
                 }
                 let attempt = async {
                     let (mut stream, _) = open(&address).await.ok()?;
-                    let (resumed, got) =
-                        greet(&mut stream, &session_id, received, Duration::from_secs(5)).await.ok()??;
-                    Some((stream, resumed, got))
+                    let greeting =
+                        greet(&mut stream, &session_id, received, HELLO_AGAIN_PATIENCE).await.ok()?;
+                    greeting.answer.is_some().then_some((stream, greeting))
                 };
                 if let Ok(Some(again)) = tokio::time::timeout(RESUME_FOR, attempt).await {
                     break Some(again);
@@ -578,9 +592,11 @@ impl Owner {
         });
     }
 
-    fn on_reopened(&mut self, reopened: Option<(ClientStream, bool, u64)>) {
+    fn on_reopened(&mut self, reopened: Option<(ClientStream, Greeting)>) {
         match reopened {
-            Some((stream, true, received)) => self.take_socket(stream, received),
+            Some((stream, Greeting { answer: Some((true, received)), early })) => {
+                self.take_socket(stream, received, early);
+            }
             _ => self.lose(Error::new(
                 ErrorCode::RuntimeClosed,
                 "the connection broke, and the runtime does not have the session any more",

@@ -131,13 +131,7 @@ async fn until_ended(client: &RuntimeClient, number: u64) -> (Vec<String>, Resul
                 }
                 ClientEvent::Output { request, text, .. } if request == number => said.push(text),
                 ClientEvent::Ended { request, outcome } if request == number => {
-                    return (
-                        said,
-                        outcome.map(Value::Object).map_err(|error| {
-                            eprintln!("DEBUG {error}");
-                            error.code()
-                        }),
-                    );
+                    return (said, outcome.map(Value::Object).map_err(|error| error.code()));
                 }
                 other => panic!("{other:?}"),
             }
