@@ -61,12 +61,15 @@ fn compile(guard: &Path, linker: Linker) -> Result<Command, String> {
         // At a fixed address: nothing to relocate, one page fewer to write.
         "relocation-model=static",
         "target-feature=+crt-static",
-        // No start files and no C library, whatever the target would link by itself.
-        "link-self-contained=no",
     ];
     let layout = ["-znorelro", "-znoseparate-code", "--build-id=none", "--gc-sections", "--no-eh-frame-hdr"];
     for option in code_generation {
         rustc.args(["-C", option]);
+    }
+    if linker == Linker::Bundled || variable("CARGO_CFG_TARGET_ENV")? == "musl" {
+        // No start files of musl, which rustc carries. (With a C compiler for glibc this would turn off the lld that the same
+        // rustc tells it to use.)
+        rustc.args(["-C", "link-self-contained=no"]);
     }
     match linker {
         Linker::Bundled => {

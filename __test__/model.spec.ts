@@ -91,6 +91,14 @@ describe('an answer', () => {
     expect(await call).toEqual({ text: 'whole', toolCalls: [], finishReason: 'stop', attempts: 1 })
   })
 
+  it('and a question may hold half an emoji', async () => {
+    const delta = '{"choices":[{"delta":{"content":"cut \\ud83d"},"finish_reason":"stop"}]}'
+    const half = 'cut ' + '👋'[0]
+    const { call, requests } = scripted(`raw=data: ${delta}`, { messages: [{ role: 'user', content: half }] })
+    expect(await call).toMatchObject({ text: 'cut \ufffd', attempts: 1 })
+    expect(requests()[0]!.body.messages).toEqual([{ role: 'user', content: 'cut \ufffd' }])
+  })
+
   it('may be long and may be slow', async () => {
     expect((await scripted('long=2000000').call).text).toHaveLength(2_000_000)
     const slow = await scripted('drip=10,40', { idleTimeoutMs: 250 }).call

@@ -1,8 +1,9 @@
 // Durations, sizes and counts as people read them. PURE.
 
-/** "0.4 s", "12.3 s", "3:20", "1:02:03". */
+/** "40 ms", "12.3 s", "3:20", "1:02:03". */
 export function showDuration(ms: number): string {
-  return ms < 59_950 ? `${(ms / 1000).toFixed(1)} s` : showClock(ms)
+  if (ms < 999.5) return `${Math.round(ms)} ms`
+  return ms < 59_950 ? `${(ms / 1000).toFixed(1)} s` : showClock(Math.round(ms / 1000) * 1000)
 }
 
 /** "0:07", "3:20", "1:02:03": whole seconds, rounded down. */

@@ -1,5 +1,6 @@
 // The live line: one line at the foot of a terminal that says what a run is doing. `renderLive` is PURE; `LiveLine` is the thin
 // part that draws it, takes it away before other output, and ticks.
+import { fstatSync } from 'node:fs'
 import { showBytes, showClock, showCount } from './figure'
 import { displayWidth, fitWidth, plainText } from './width'
 
@@ -80,10 +81,21 @@ export function wantsColour(stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv 
   return stream.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
 }
 
+function isPipe(descriptor: number): boolean {
+  try {
+    const kind = fstatSync(descriptor)
+    return kind.isFIFO() || kind.isSocket()
+  } catch {
+    return false
+  }
+}
+
 type Terminal = Pick<NodeJS.WriteStream, 'write' | 'columns' | 'on' | 'off' | 'isTTY'>
 
 const tickMs = 500
 const usualColumns = 80
+/** Stay empty: a terminal may wrap when its last column is filled, and it echoes "^C" behind the line. */
+const freeColumns = 3
 
 export class LiveLine {
   readonly state: LiveState
@@ -91,11 +103,16 @@ export class LiveLine {
   readonly #colour: boolean
   readonly #onResize = () => this.draw()
   #drawnColumns = 0
+  #closed = false
   #timer: NodeJS.Timeout | undefined
 
-  /** A live line where there is a terminal that can show one, else undefined. It begins with the first `draw`. */
+  /**
+   * A live line where there is a terminal that can show one, else undefined. It begins with the first `draw`. There is none when
+   * stdout is a pipe: what reads it (`| less`) may write to the same terminal.
+   */
   static on(terminal: Terminal, state: LiveState): LiveLine | undefined {
-    return terminal.isTTY && process.env.TERM !== 'dumb' ? new LiveLine(terminal, state) : undefined
+    const able = terminal.isTTY && process.env.TERM !== 'dumb' && !isPipe(1)
+    return able ? new LiveLine(terminal, state) : undefined
   }
 
   private constructor(terminal: Terminal, state: LiveState) {
@@ -105,12 +122,12 @@ export class LiveLine {
   }
 
   draw(): void {
+    if (this.#closed) return
     if (!this.#timer) {
       this.#timer = setInterval(() => this.draw(), tickMs).unref()
       this.#terminal.on('resize', this.#onResize)
     }
-    // The last column stays free: a terminal may wrap as soon as it is filled.
-    const columns = (this.#terminal.columns || usualColumns) - 1
+    const columns = (this.#terminal.columns || usualColumns) - freeColumns
     const nowMs = performance.now()
     this.#terminal.write(this.#erase() + renderLive(this.state, nowMs, columns, this.#colour))
     this.#drawnColumns = displayWidth(renderLive(this.state, nowMs, columns))
@@ -126,6 +143,7 @@ export class LiveLine {
   /** For good. */
   close(): void {
     this.clear()
+    this.#closed = true
     clearInterval(this.#timer)
     this.#terminal.off('resize', this.#onResize)
   }

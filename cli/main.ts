@@ -11,6 +11,8 @@ export interface Command {
   summary: string
   /** The whole help; begins with "Usage: sheepdog". */
   usage: string
+  /** The first word that is no option begins another program's command line: what follows is not ours to look at. */
+  runsProgram?: boolean
   /** Resolves with the exit status. A UsageError is shown in one line, as any other error. */
   run(args: string[]): Promise<number>
 }
@@ -52,11 +54,10 @@ Options:
 `
 }
 
-/** Whether help is asked for before the words of another program begin. */
-function wantsHelp(args: string[]): boolean {
-  const words = args.slice(0, args.indexOf('--') < 0 ? args.length : args.indexOf('--'))
-  const end = words.findIndex((word) => !word.startsWith('-'))
-  return (end < 0 ? words : words.slice(0, end)).some((word) => word === '--help' || word === '-h')
+/** Whether help is asked for, before the words of another program begin. */
+function wantsHelp(args: string[], runsProgram: boolean): boolean {
+  const end = args.findIndex((word) => word === '--' || (runsProgram && !word.startsWith('-')))
+  return (end < 0 ? args : args.slice(0, end)).some((word) => word === '--help' || word === '-h')
 }
 
 function find(name: string): Command {
@@ -74,12 +75,17 @@ async function dispatch(args: string[]): Promise<number> {
   if (name === undefined || name === '--help' || name === '-h') return show(usage())
   if (name === 'help') return show(rest[0] === undefined ? usage() : find(rest[0]).usage)
   const command = find(name)
-  return wantsHelp(rest) ? show(command.usage) : command.run(rest)
+  return wantsHelp(rest, command.runsProgram ?? false) ? show(command.usage) : command.run(rest)
 }
 
 function show(text: string): number {
   process.stdout.write(text)
   return 0
+}
+
+/** One line where a longer message would only tell where the package looked for its parts. */
+function explain({ code, message }: NodeJS.ErrnoException): string {
+  return code === 'MODULE_NOT_FOUND' ? `${message.split('\n')[0]}: run \`npm run build\`` : message
 }
 
 /** Runs the command line; resolves with the exit status. Never rejects. */
@@ -89,7 +95,7 @@ export async function main(args: string[]): Promise<number> {
   try {
     return await dispatch(args)
   } catch (error) {
-    const { message } = error as Error
+    const message = explain(error as NodeJS.ErrnoException)
     const command = names.includes(args[0] ?? '') ? `sheepdog ${args[0]}` : 'sheepdog'
     process.stderr.write(`${command}: ${message}\n`)
     return 1

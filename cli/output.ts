@@ -14,13 +14,14 @@ export class Output {
   readonly #errorListeners = new Map<StreamName, (error: NodeJS.ErrnoException) => void>()
   #broken: NodeJS.ErrnoException | undefined
   #patient = true
+  #mute = false
 
   /** `onBroken` is called once, when nothing more can be written. */
   constructor(live: LiveLine | undefined, onBroken: () => void) {
     this.#live = live
     this.#onBroken = onBroken
     for (const name of ['stdout', 'stderr'] as const) {
-      const listener = (error: NodeJS.ErrnoException) => this.#onError(error)
+      const listener = (error: NodeJS.ErrnoException) => this.#onError(name, error)
       this.#errorListeners.set(name, listener)
       process[name].on('error', listener)
     }
@@ -57,7 +58,7 @@ export class Output {
 
   /** A line for people. */
   say(message: string): void {
-    if (!this.#broken) process.stderr.write(`${message}\n`)
+    if (!this.#mute) process.stderr.write(`${message}\n`)
   }
 
   /** Waits no more for slow readers: the command is to end. */
@@ -75,7 +76,8 @@ export class Output {
     }
   }
 
-  #onError(error: NodeJS.ErrnoException): void {
+  #onError(name: StreamName, error: NodeJS.ErrnoException): void {
+    this.#mute ||= name === 'stderr'
     if (this.#broken) return
     this.#broken = error
     this.hurry()

@@ -4,6 +4,8 @@ import { watch } from './watch'
 
 export const summary = 'watch any program: it never hangs, and leaves nothing behind'
 
+export const runsProgram = true
+
 export const usage = `Usage: sheepdog run [options] -- COMMAND [ARGUMENT ...]
 
 Runs a program and passes its output through, line by line. On a terminal a live line shows how

@@ -28,7 +28,8 @@ const statusOfCode: Record<string, number> = {
   PROCESS_NOT_FOUND: 127,
 }
 
-function signalStatus(signal: string | null): number {
+/** As a shell shows an end by a signal. */
+export function signalStatus(signal: string | null): number {
   return 128 + (constants.signals[signal as NodeJS.Signals] ?? 0)
 }
 
@@ -49,7 +50,7 @@ export function describeEnd(ended: Ended): string | undefined {
   const { result, error, interrupt, broken, brokenQuietly } = ended
   const name = basename(ended.command)
   const strays = result?.straysKilled ?? 0
-  const also = strays > 0 ? `, with ${showCount(strays, 'process', 'processes')} of its own` : ''
+  const also = left(strays)
   if (broken && !brokenQuietly)
     return `output could not be written (${broken.code ?? broken.message}): ${name} was stopped${also}`
   if (broken) return undefined
@@ -57,9 +58,9 @@ export function describeEnd(ended: Ended): string | undefined {
     case undefined:
       break
     case 'PROCESS_IDLE':
-      return `${name} was silent for ${showDuration(Number(error?.idleTimeoutMs))} and was killed${also} (--idle sets the limit)`
+      return `${name} was silent for ${showDuration(Number(error?.idleTimeoutMs))} and was killed (--idle sets the limit)${also}`
     case 'PROCESS_TIMED_OUT':
-      return `${name} was still running after ${showDuration(Number(error?.timeoutMs))} and was stopped${also} (--timeout sets the limit)`
+      return `${name} was still running after ${showDuration(Number(error?.timeoutMs))} and was stopped (--timeout sets the limit)${also}`
     case 'PROCESS_KILLED':
       return result
         ? `${name} was stopped by ${interrupt ?? 'request'} after ${showDuration(result.durationMs)}${also}`
@@ -68,8 +69,8 @@ export function describeEnd(ended: Ended): string | undefined {
       return error?.message
   }
   if (result?.signal)
-    return `${name} was ended by ${result.signal} after ${showDuration(result.durationMs)}${left(strays)}`
-  return strays > 0 ? `${name} ended${left(strays)}` : undefined
+    return `${name} was ended by ${result.signal} after ${showDuration(result.durationMs)}${also}`
+  return strays > 0 ? `${name} ended${also}` : undefined
 }
 
 function left(strays: number): string {

@@ -2,10 +2,10 @@
 import type { LineBatch, SheepdogError } from '../lib/index'
 import { spawn } from '../lib/index'
 import { basename } from 'node:path'
-import { onInterrupt, type Interrupt } from './interrupt'
+import { onInterrupt } from './interrupt'
 import { LiveLine, liveState } from './live'
 import { Output } from './output'
-import { describeEnd, describeExit, endRecord, exitStatus, type Ended } from './verdict'
+import { describeEnd, describeExit, endRecord, exitStatus, signalStatus, type Ended } from './verdict'
 
 export interface WatchOptions {
   idleTimeoutMs?: number
@@ -42,10 +42,10 @@ export async function watch(command: string, args: string[], options: WatchOptio
       void child.kill().catch(() => {})
     },
     () => killAtOnce(child.pid),
-    (signal) =>
-      process.exit(
-        exitStatus({ ...ended, interrupt: signal, error: { code: 'PROCESS_KILLED' } as SheepdogError }),
-      ),
+    (signal) => {
+      live?.close()
+      process.exit(signalStatus(signal))
+    },
   )
   if (live) live.state.idleLimitMs = limits.idleTimeoutMs
   live?.draw()
@@ -53,7 +53,7 @@ export async function watch(command: string, args: string[], options: WatchOptio
     for await (const batch of child.lineBatches()) {
       ended.lines += batch.lines.length
       const text = json ? jsonLines(batch) : `${batch.lines.join('\n')}\n`
-      if (live) note(live, batch, text)
+      if (live) note(live, batch)
       await output.write(json ? 'stdout' : batch.stream, text)
     }
   } catch {
@@ -77,11 +77,11 @@ export async function watch(command: string, args: string[], options: WatchOptio
   return { ...ended, status }
 }
 
-function note(live: LiveLine, batch: LineBatch, text: string): void {
+function note(live: LiveLine, batch: LineBatch): void {
   live.state.lastMs = performance.now()
   live.state.last = batch.lines.findLast((line) => line.trim() !== '') ?? live.state.last
   live.state.lines += batch.lines.length
-  live.state.bytes += text.length
+  for (const line of batch.lines) live.state.bytes += Buffer.byteLength(line) + 1
 }
 
 function jsonLines({ stream, lines }: LineBatch): string {

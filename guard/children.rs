@@ -95,7 +95,7 @@ impl Children {
                 moved = now;
             }
             self.rounds = self.rounds.wrapping_add(1);
-            if !killing && cgroup.first().is_some_and(|byte| *byte != 0) {
+            if !killing {
                 // Everybody in it at once, fork bombs included. It is an addition: who left the cgroup is a child of ours.
                 program::kill_cgroup(cgroup);
             }

@@ -1,7 +1,7 @@
 //! The inner guard: starts the program, obeys the host, reports, and kills the tree at the end.
 
 use crate::children::{Children, Reaped, drain};
-use crate::program::{self, Started};
+use crate::program::{self, Cgroup, Started};
 use crate::protocol::{
     COMMAND_KILL, COMMAND_RELEASE, COMMAND_TERMINATE, FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_GONE,
     FRAME_LOST, FRAME_STARTED, Frame, Header, ORIGIN_INNER,
@@ -21,16 +21,19 @@ enum End {
     Lost,
 }
 
-pub fn run(header: &Header, watch: Watch) -> ! {
+/// `cgroup` is seen by the outer guard too.
+pub fn run(header: &Header, watch: Watch, cgroup: &mut Cgroup) -> ! {
     // No group holds both guards, nor the program (which is in a session of its own).
     syscall::own_group();
     outer::become_subreaper();
+    syscall::ask_for_short_turns();
     let in_namespace = header.flags & FLAG_PID_NAMESPACE != 0;
     let mut host_view = -1;
     if in_namespace {
         host_view = namespace::enter().unwrap_or_else(|failure| fail(failure.stage, failure.result));
     }
     let started = program::start(header).unwrap_or_else(|failure| fail(failure.stage, failure.result));
+    *cgroup = started.cgroup;
     // The program has its own copies; from here on its pipes are none of our business.
     syscall::close_range(0, 2);
     let seen_pid = namespace::pid_for_host(host_view, started.pid);
@@ -52,11 +55,9 @@ fn supervise(header: &Header, watch: Watch, started: &Started, in_namespace: boo
         syscall::exit(outer::INNER_KEEPS)
     }
     children.kill_all(watch.children, in_namespace, &started.cgroup);
-    if started.cgroup[0] != 0 {
-        syscall::rmdir(&started.cgroup);
-    }
     let kind = if matches!(end, End::Lost) { FRAME_LOST } else { FRAME_GONE };
     say(&Frame::new(kind, ORIGIN_INNER).u32(children.killed).u32(children.rounds).u32(children.left));
+    program::remove_cgroup(&started.cgroup);
     syscall::exit(outer::INNER_DONE)
 }
 

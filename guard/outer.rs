@@ -1,6 +1,7 @@
 //! The outer guard: reads who is asked for, starts the inner guard and watches over it.
 
 use crate::children::{Children, Reaped, drain};
+use crate::program::{self, Cgroup};
 use crate::protocol::{
     FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_LOST, Frame, HEADER_BYTES, Header, ORIGIN_OUTER, STAGE_FORK,
     STAGE_REQUEST, STAGE_SUPERVISE,
@@ -33,6 +34,7 @@ pub fn run() -> ! {
     syscall::own_group();
     syscall::prctl(PR_SET_NAME, b"sheepdog-guard\0".as_ptr() as usize);
     become_subreaper();
+    syscall::ask_for_short_turns();
 
     let Some(header) = receive_header() else {
         report_error(ORIGIN_OUTER, STAGE_REQUEST, syscall::EPROTO);
@@ -55,17 +57,24 @@ pub fn run() -> ! {
         syscall::exit(1)
     }
 
+    let shared = syscall::map_shared_memory(size_of::<Cgroup>());
+    if shared < 0 {
+        fail(STAGE_SUPERVISE, shared)
+    }
+    // SAFETY: a mapping of that size, zeroed, used by nobody else in this process. The inner guard writes to it before it
+    // does anything that could end it but a SIGKILL, and this one reads it after the inner guard's end.
+    let cgroup = unsafe { &mut *(shared as *mut Cgroup) };
     let in_namespace = header.flags & FLAG_PID_NAMESPACE != 0;
     let pid = if in_namespace { namespace::fork() } else { Ok(syscall::fork(0)) };
     let pid = match pid {
-        Ok(0) => inner::run(&header, watch),
+        Ok(0) => inner::run(&header, watch, cgroup),
         Ok(pid) if pid > 0 => pid,
         Ok(result) => fail(STAGE_FORK, result),
         Err(failure) => fail(failure.stage, failure.result),
     };
     // The program's pipes are the inner guard's to pass on.
     syscall::close_range(0, 2);
-    watch_over(pid, watch, header.flags & FLAG_SCAN_PROC != 0)
+    watch_over(pid, watch, header.flags & FLAG_SCAN_PROC != 0, shared as *const Cgroup)
 }
 
 pub fn become_subreaper() {
@@ -94,7 +103,7 @@ fn receive_header() -> Option<Header> {
     Header::decode(&bytes)
 }
 
-fn watch_over(inner: isize, watch: Watch, scan_proc: bool) -> ! {
+fn watch_over(inner: isize, watch: Watch, scan_proc: bool, cgroup: *const Cgroup) -> ! {
     let mut children = Children::new(0, false, scan_proc);
     // Set when the host is gone: until when the inner guard may still finish.
     let mut deadline = None;
@@ -116,7 +125,7 @@ fn watch_over(inner: isize, watch: Watch, scan_proc: bool) -> ! {
                 }
             });
             if let Some(status) = inner_status {
-                finish(status, reaped, children, watch)
+                finish(status, reaped, children, watch, cgroup)
             }
             // It may have been stopped: no signal keeps it from its work for longer than this.
             syscall::kill(inner, syscall::SIGCONT);
@@ -126,27 +135,33 @@ fn watch_over(inner: isize, watch: Watch, scan_proc: bool) -> ! {
         }
         if deadline.is_some_and(|at| syscall::now_us() >= at) {
             // Stopped, or stuck: its children become ours.
-            children.kill_all(watch.children, false, &[0]);
-            lose(&children)
+            syscall::kill(inner, syscall::SIGKILL);
+            take_over(children, watch, cgroup)
         }
     }
 }
 
 /// The inner guard has ended.
-fn finish(status: i32, reaped: Reaped, mut children: Children, watch: Watch) -> ! {
+fn finish(status: i32, reaped: Reaped, mut children: Children, watch: Watch, cgroup: *const Cgroup) -> ! {
     let exited_with = |code: usize| status == (code as i32) << 8;
     if exited_with(INNER_KEEPS) || (exited_with(INNER_DONE) && matches!(reaped, Reaped::None)) {
         syscall::exit(0)
     }
-    // It was killed, or had to leave something behind.
-    children.kill_all(watch.children, false, &[0]);
     if exited_with(INNER_DONE) {
+        // It had to leave something behind.
+        children.kill_all(watch.children, false, &[0]);
         syscall::exit(0)
     }
-    lose(&children)
+    take_over(children, watch, cgroup)
 }
 
-fn lose(children: &Children) -> ! {
+/// The inner guard is dead, or about to be.
+fn take_over(mut children: Children, watch: Watch, cgroup: *const Cgroup) -> ! {
+    // SAFETY: the mapping lives as long as this process. Another process wrote it, but not any more; the address came from
+    // the kernel, so the compiler assumes that each system call may have changed what is there.
+    let cgroup = unsafe { &*cgroup };
+    children.kill_all(watch.children, false, cgroup);
     say(&Frame::new(FRAME_LOST, ORIGIN_OUTER).u32(children.killed).u32(children.rounds).u32(children.left));
+    program::remove_cgroup(cgroup);
     syscall::exit(2)
 }

@@ -7,6 +7,9 @@ use crate::protocol::{
 use crate::{LIFELINE, syscall};
 use core::ptr;
 
+/// The longest path of a cgroup, with NUL.
+const CGROUP_BYTES: usize = 512;
+pub type Cgroup = [u8; CGROUP_BYTES];
 const STACK_BYTES: usize = 16 << 10;
 /// A shell for scripts without a first line that names one, as execvp has it.
 const SHELL: &[u8] = b"/bin/sh\0";
@@ -37,7 +40,7 @@ struct Plan<'a> {
 pub struct Started {
     pub pid: isize,
     /// The run's own cgroup, with NUL. Empty: the program is in none.
-    pub cgroup: [u8; 512],
+    pub cgroup: Cgroup,
 }
 
 /// Reads the strings that follow the header, and starts the program. Keeps no memory.
@@ -94,7 +97,7 @@ fn spawn(
     let program = strings.next().ok_or_else(broken)?;
     let directory = strings.next().ok_or_else(broken)?;
     let cgroup = strings.next().ok_or_else(broken)?;
-    let mut kept_cgroup = [0; 512];
+    let mut kept_cgroup = [0; CGROUP_BYTES];
     if cgroup.len() > kept_cgroup.len() {
         return Err(broken());
     }
@@ -137,7 +140,7 @@ fn spawn(
         )
     };
     if !is_in_cgroup {
-        kept_cgroup = [0; 512];
+        kept_cgroup = [0; CGROUP_BYTES];
     }
     if failure.stage == 0 { Ok(Started { pid, cgroup: kept_cgroup }) } else { Err(failure) }
 }
@@ -202,12 +205,30 @@ fn join_cgroup(directory: &[u8]) -> isize {
     result
 }
 
+fn is_named(directory: &[u8]) -> bool {
+    directory.first().is_some_and(|byte| *byte != 0)
+}
+
 /// SIGKILL by the kernel to everybody in the cgroup, fork bombs included. Nothing where the kernel can't (before 5.14).
+/// Nothing when there is no cgroup.
 pub fn kill_cgroup(directory: &[u8]) {
+    if !is_named(directory) {
+        return;
+    }
     let file = open_in(directory, b"cgroup.kill\0");
     if file >= 0 {
         syscall::write(file, b"1");
         syscall::close(file);
+    }
+}
+
+/// The last process has been reaped, but may still be about to leave the cgroup. Nothing when there is none.
+pub fn remove_cgroup(directory: &[u8]) {
+    const EBUSY: isize = -16;
+    let mut attempts = 0;
+    while is_named(directory) && syscall::rmdir(directory) == EBUSY && attempts < 200 {
+        syscall::poll(&mut [], Some(1000));
+        attempts += 1;
     }
 }
 

@@ -1,9 +1,19 @@
 // The JavaScript half of src/binding/delivery.rs: text arrives in one callback for all runs and is dealt out to its readers.
 import { native } from './native'
 
-/** What a reader gets of its channel. Text is one string of lines joined by "\n", or an array of lines. */
+/** Lines of a stream, joined by "\n". */
+export interface Block {
+  stream: 'stdout' | 'stderr'
+  text: string
+  /** It has characters beyond Latin-1: two bytes each. */
+  wide: boolean
+  /** To be released when the reader has taken it. */
+  weight: number
+}
+
+/** What a reader gets of its channel. */
 export interface Reader {
-  onText(stream: 'stdout' | 'stderr', text: string | string[], weight: number): void
+  onBlock(block: Block): void
   onEnd(): void
 }
 
@@ -40,19 +50,17 @@ function onFlush(blocks: unknown[]): void {
   acknowledgeSoon()
   for (let at = 0; at < blocks.length; at += 4) {
     const channel = blocks[at] as number
-    const stream = blocks[at + 1] as number
+    const kind = blocks[at + 1] as number
+    const weight = blocks[at + 3] as number
     const reader = readers.get(channel)
-    if (stream < 0) {
+    if (kind < 0) {
       detach(channel)
       reader?.onEnd()
     } else if (reader) {
-      reader.onText(
-        stream === 0 ? 'stdout' : 'stderr',
-        blocks[at + 2] as string | string[],
-        blocks[at + 3] as number,
-      )
+      const stream = (kind & 1) === 0 ? 'stdout' : 'stderr'
+      reader.onBlock({ stream, text: blocks[at + 2] as string, wide: kind > 1, weight })
     } else {
-      release(channel, blocks[at + 3] as number)
+      release(channel, weight)
     }
   }
 }

@@ -1,4 +1,6 @@
 export * from './error'
+export * from './harness'
 export * from './model'
 export * from './process'
+export * from './copilot'
 export * from './runtime'

@@ -1,5 +1,6 @@
 // Async iterators over a channel: ready text is handed out without a promise of its own in the making.
-import { attach, detach, release, type Reader } from './delivery'
+import { attach, detach, release, type Block, type Reader } from './delivery'
+import { sharingLines, ownLines } from './line'
 
 /** What a run's iterator needs of its run. */
 export interface Source {
@@ -13,12 +14,6 @@ export interface Source {
 
 type Stream = 'stdout' | 'stderr'
 type Pending<T> = { resolve(result: IteratorResult<T>): void; reject(error: unknown): void }
-
-interface Block {
-  stream: Stream
-  text: string | string[]
-  weight: number
-}
 
 /**
  * An iterator over blocks. `take` hands out the next item of the block at hand, or `undefined` when it has no more.
@@ -38,7 +33,7 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
     else attach(this.#channel, this)
   }
 
-  protected abstract load(stream: Stream, text: string | string[]): void
+  protected abstract load(block: Block): void
   protected abstract take(): T | undefined
 
   [Symbol.asyncIterator](): this {
@@ -68,8 +63,8 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
     for (const { resolve } of this.#waiting.splice(0)) resolve({ value: undefined, done: true })
   }
 
-  onText(stream: Stream, text: string | string[], weight: number): void {
-    this.#blocks.push({ stream, text, weight })
+  onBlock(block: Block): void {
+    this.#blocks.push(block)
     this.#serve()
   }
 
@@ -95,7 +90,7 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
       const block = this.#blocks.shift()
       if (!block) return undefined
       release(this.#channel!, block.weight)
-      this.load(block.stream, block.text)
+      this.load(block)
     }
   }
 
@@ -112,9 +107,9 @@ export class LineIterator extends BlockIterator<{ stream: Stream; text: string }
   #lines: string[] = []
   #at = 0
 
-  protected load(stream: Stream, text: string | string[]): void {
-    this.#stream = stream
-    this.#lines = text as string[]
+  protected load(block: Block): void {
+    this.#stream = block.stream
+    this.#lines = ownLines(block)
     this.#at = 0
   }
 
@@ -128,8 +123,8 @@ export class LineIterator extends BlockIterator<{ stream: Stream; text: string }
 export class BatchIterator extends BlockIterator<{ stream: Stream; lines: string[] }> {
   #batch: { stream: Stream; lines: string[] } | undefined
 
-  protected load(stream: Stream, text: string | string[]): void {
-    this.#batch = { stream, lines: (text as string).split('\n') }
+  protected load(block: Block): void {
+    this.#batch = { stream: block.stream, lines: sharingLines(block.text) }
   }
 
   protected take(): { stream: Stream; lines: string[] } | undefined {
@@ -144,8 +139,8 @@ export class JsonIterator<T> extends BlockIterator<T> {
   #lines: string[] = []
   #at = 0
 
-  protected load(_: Stream, text: string | string[]): void {
-    this.#lines = (text as string).split('\n')
+  protected load(block: Block): void {
+    this.#lines = sharingLines(block.text)
     this.#at = 0
   }
 

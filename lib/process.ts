@@ -1,4 +1,4 @@
-import type { RunSpec } from '../native/native'
+import type { NativeProcess, RunSpec } from '../native/native'
 import { isMainThread } from 'node:worker_threads'
 import { delivery } from './delivery'
 import { SheepdogError, invalidOption, settle, toError } from './error'
@@ -135,8 +135,6 @@ export function spawn(command: string, args?: string[], options?: RunOptions): R
   return new RunningProcess(started)
 }
 
-type NativeProcess = ReturnType<typeof native.spawnProcess>
-
 interface Started {
   process?: NativeProcess
   result: Promise<RunResult>
@@ -249,7 +247,7 @@ export class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposabl
   lines(): AsyncIterableIterator<OutputLine> {
     return this.#iterate(
       (source) => new LineIterator(source),
-      (process) => process.lines(true, delivery),
+      (process) => process.lines(delivery),
     )
   }
 
@@ -257,7 +255,7 @@ export class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposabl
   lineBatches(): AsyncIterableIterator<LineBatch> {
     return this.#iterate(
       (source) => new BatchIterator(source),
-      (process) => process.lines(false, delivery),
+      (process) => process.lines(delivery),
     )
   }
 

@@ -174,5 +174,4 @@ pub fn random_fraction() -> f64 {
 }
 
 #[cfg(test)]
-#[path = "retry_test.rs"]
 mod tests;

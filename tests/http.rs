@@ -66,6 +66,27 @@ async fn keeps_a_connection_and_opens_another_when_fresh_or_renewed() {
 }
 
 #[tokio::test]
+async fn a_kept_connection_that_the_server_closed_is_not_used_again() {
+    let (closed, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let url = serve(move |mut socket, _| {
+        let closed = closed.clone();
+        async move {
+            read_head(&mut socket).await;
+            socket.write_all(OK).await.unwrap();
+            drop(socket);
+            closed.send(()).unwrap();
+        }
+    })
+    .await;
+    let client = client();
+    for _ in 0..50 {
+        let mut response = client.get(&url, vec![]).await.unwrap();
+        assert_eq!(response.bytes(10).await.unwrap(), b"ok");
+        heard.recv().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn uploads_a_file_from_disk_with_its_length() {
     let url = serve(|mut socket, _| async move {
         let (head, mut body) = read_head(&mut socket).await.unwrap();

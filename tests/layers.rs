@@ -195,6 +195,7 @@ fn every_outside_crate_stays_at_home() {
         .lines()
         .skip_while(|line| *line != "[dependencies]")
         .take_while(|line| *line != "[dev-dependencies]")
+        .filter(|line| !line.starts_with('['))
         .filter_map(|line| line.split_once(" = "))
         .map(|(name, _)| name.trim().replace('-', "_"));
     let mut faults = Vec::new();

@@ -1,7 +1,7 @@
 //! Rust stream -> JavaScript iterator: blocks of text cross by one threadsafe function for all runs of an environment.
 //! The one home of that translation; lib/delivery.ts is its other half.
 
-use crate::process::{Block, Multiplexer, StopReason, Stream, WeakProcess};
+use crate::process::{Block, Multiplexer, StopReason, Stream, Text, WeakProcess};
 use napi::bindgen_prelude::{Array, Function, ToNapiValue, within_runtime_if_available};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, JsString, sys};
@@ -17,8 +17,8 @@ pub struct Delivery {
 
 #[napi]
 impl Delivery {
-    /// `onFlush` gets `[channel, stream, text, weight, ...]`: stream 0 is stdout, 1 stderr, -1 the channel's end; the text is
-    /// a string, or an array of lines for a channel whose reader takes them one by one.
+    /// `onFlush` gets `[channel, kind, text, weight, ...]`: the kind is 0 for stdout, 1 for stderr, 2 more when the text has
+    /// characters beyond Latin-1, and -1 for the channel's end.
     #[napi(constructor)]
     pub fn new(
         env: Env,
@@ -87,17 +87,13 @@ fn to_array<'env>(env: &'env Env, blocks: &[Block]) -> napi::Result<Array<'env>>
             array.set(at + 1, -1)?;
             continue;
         };
-        array.set(at + 1, i32::from(*stream == Stream::Stderr))?;
-        if block.flat {
-            let lines = text.split('\n');
-            let mut strings = env.create_array(lines.clone().count() as u32)?;
-            for (line, text) in lines.enumerate() {
-                strings.set(line as u32, create_text(env, text)?)?;
-            }
-            array.set(at + 2, strings)?;
-        } else {
-            array.set(at + 2, create_text(env, text)?)?;
-        }
+        let wide = matches!(text, Text::Utf16(_));
+        array.set(at + 1, i32::from(*stream == Stream::Stderr) + 2 * i32::from(wide))?;
+        let string = match text {
+            Text::Latin1(bytes) => env.create_string_latin1(bytes)?,
+            Text::Utf16(units) => env.create_string_utf16(units)?,
+        };
+        array.set(at + 2, string)?;
         array.set(at + 3, block.weight as u32)?;
     }
     Ok(array)

@@ -4,8 +4,10 @@
 //! capability hold what crosses (same names, same order as in lib/) and no decisions: defaults, timers and retries live in
 //! the core, types of options are checked in lib/.
 
+pub mod copilot;
 pub mod delivery;
 pub mod error;
+pub mod harness;
 pub mod model;
 pub mod process;
 pub mod promise;

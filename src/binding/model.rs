@@ -3,16 +3,14 @@
 use super::promise::{Settled, settle};
 use crate::error::Error;
 use crate::http::HttpClient;
-use crate::model::{self, Completion, CompletionRequest, ErrorLayer, Schema};
+use crate::model::{self, AbortSwitch, Completion, CompletionRequest, ErrorLayer, Schema};
 use crate::redaction::Secret;
 use crate::retry::{RetryPolicy, random_fraction};
 use napi::Env;
 use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
 use serde_json::{Map, Value, json};
-use std::future::pending;
 use std::time::{Duration, SystemTime};
-use tokio::sync::watch;
 
 /// Checked options of a call; what is absent has the core's default. JSON crosses as text.
 #[napi(object, object_to_js = false)]
@@ -70,7 +68,7 @@ pub struct ErrorClass {
 #[napi]
 #[derive(Default)]
 pub struct ModelCall {
-    aborted: watch::Sender<bool>,
+    switch: AbortSwitch,
 }
 
 #[napi]
@@ -87,21 +85,13 @@ impl ModelCall {
         env: &'env Env,
         spec: CompletionSpec,
     ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
-        let mut aborted = self.aborted.subscribe();
-        settle(env, async move {
-            let abort = async move {
-                // The handle may be collected before the call ends: that is no abort.
-                if aborted.wait_for(|aborted| *aborted).await.is_err() {
-                    pending().await
-                }
-            };
-            complete(model::shared_client(), spec, abort).await.into()
-        })
+        let aborted = self.switch.aborted();
+        settle(env, async move { complete(model::shared_client(), spec, aborted).await.into() })
     }
 
     #[napi]
     pub fn abort(&self) {
-        self.aborted.send_replace(true);
+        self.switch.abort();
     }
 }
 

@@ -93,8 +93,8 @@ impl NativeProcess {
 
     /// Lines of both streams; returns the channel's number.
     #[napi]
-    pub fn lines(&self, flat: bool, delivery: &Delivery) -> u32 {
-        self.process.lines(Selection::Lines { flat }, &delivery.multiplexer)
+    pub fn lines(&self, delivery: &Delivery) -> u32 {
+        self.process.lines(Selection::Lines, &delivery.multiplexer)
     }
 
     /// JSON objects of stdout; returns the channel's number.
@@ -161,11 +161,11 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
 }
 
 /// Zero, negative and endless mean off. More than the clock can hold is endless.
-fn limit(millis: f64) -> Option<Duration> {
+pub(super) fn limit(millis: f64) -> Option<Duration> {
     (millis > 0.0).then(|| Duration::try_from_secs_f64(millis / 1e3).ok()).flatten()
 }
 
-fn duration(millis: f64) -> Duration {
+pub(super) fn duration(millis: f64) -> Duration {
     Duration::try_from_secs_f64(millis / 1e3).unwrap_or(Duration::MAX)
 }
 

@@ -1,1 +1,41 @@
-//! The harness module.
+//! Runs coding-agent CLIs as functions: a prompt in, events as they come, one answer or one typed error out.
+//!
+//! A turn is one or more attempts. An attempt is one process (capability `process`) whose stdout goes, chunk by chunk, through
+//! a [`Transcript`]: whole lines to the provider's [`Reader`](provider::Reader), which reports to a [`Digest`]. When the process is gone,
+//! [`verdict`] weighs the agent's own end of turn against the process's end and the reason it was stopped for. Everything up
+//! to there is PURE and is what [`replay`] runs over a recording.
+//!
+//! The owner task of a turn ([`turn`]) waits for a slot (`scheduler`), prepares an attempt (`launch`, `install`, `folder`,
+//! `structured`) and runs it (`attempt`, which one [`clock`] decides for). Its events go to an `audience`; a slow one slows the
+//! agent's pipe. Dropping the last handle of a turn aborts it.
+
+mod attempt;
+mod audience;
+pub mod clock;
+pub mod digest;
+pub mod doctor;
+pub mod event;
+pub mod failure;
+mod folder;
+pub mod install;
+pub mod json;
+pub mod launch;
+mod ledger;
+pub mod provider;
+pub mod replay;
+pub mod request;
+pub mod scheduler;
+pub mod structured;
+mod token;
+pub mod transcript;
+pub mod turn;
+pub mod verdict;
+
+pub use digest::Digest;
+pub use event::{AgentEvent, ErrorKind, Usage};
+pub use provider::Provider;
+pub use replay::{Recording, Replay, replay};
+pub use request::TurnRequest;
+pub use scheduler::ConcurrencyLimit;
+pub use transcript::Transcript;
+pub use turn::{Turn, TurnOutcome, WeakTurn, start};

@@ -123,6 +123,7 @@ fn build(options: &HttpOptions) -> Result<reqwest::Client, HttpError> {
         .connect_timeout(options.connect_timeout)
         // Below the keep-alive of common servers and load balancers: a connection is not used when it is about to close.
         .pool_idle_timeout(Duration::from_secs(20))
+        .pool_max_idle_per_host(32)
         .tcp_nodelay(true)
         .referer(false)
         // How often is the caller's decision.

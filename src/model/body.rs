@@ -1,8 +1,8 @@
 //! The body of a response, in whatever pieces it comes: events, or one JSON completion. PURE.
 
 use super::completion::{Assembly, Completion, Malformed, ServerError};
+use super::json::parse_json;
 use crate::http::{SseEvent, SseParser};
-use serde_json::Value;
 
 /// No answer of a model is longer; what is, is no answer.
 const MAX_BODY_BYTES: usize = 256 << 20;
@@ -75,7 +75,7 @@ impl BodyReader {
         match std::mem::replace(&mut self.form, Form::Unknown) {
             Form::Unknown => return Err(Malformed::Wrong("the body is empty".to_owned())),
             Form::Json(bytes) => {
-                let value: Value = serde_json::from_slice(&bytes)
+                let value = parse_json(&String::from_utf8_lossy(&bytes))
                     .map_err(|error| Malformed::Wrong(format!("the body is no JSON: {error}")))?;
                 self.assembly.on_whole(&value)?;
             }
@@ -100,7 +100,7 @@ impl BodyReader {
         if self.saw_end || data.is_empty() {
             return Ok(());
         }
-        let value: Value = match serde_json::from_str(data) {
+        let value = match parse_json(data) {
             Ok(value) => value,
             // The answer is whole: what follows it can't spoil it.
             Err(_) if self.assembly.has_ended() => return Ok(()),
@@ -126,5 +126,5 @@ impl BodyReader {
 }
 
 #[cfg(test)]
-#[path = "body_test.rs"]
+#[path = "tests/body.rs"]
 mod tests;

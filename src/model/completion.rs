@@ -1,5 +1,6 @@
 //! What the model answered. PURE.
 
+use super::json::parse_json;
 use serde_json::{Value, json};
 
 /// A whole answer.
@@ -173,7 +174,7 @@ impl CallParts {
         let arguments = match self.value {
             Some(value) => value,
             None if self.text.trim().is_empty() => json!({}),
-            None => serde_json::from_str(&self.text).unwrap_or(Value::String(self.text)),
+            None => parse_json(&self.text).unwrap_or(Value::String(self.text)),
         };
         let id = if self.id.is_empty() { format!("call_{place}") } else { self.id };
         ToolCall { id, name: self.name, arguments }
@@ -200,7 +201,7 @@ impl ServerError {
 
     /// Of the body of an unwelcome status: `{ error: ... }`, `{ message, ... }`, or anything else as text.
     pub fn of_body(body: &str) -> Self {
-        match serde_json::from_str::<Value>(body) {
+        match parse_json(body) {
             Ok(value) if value.get("error").is_some_and(|error| !error.is_null()) => {
                 Self::of(&value["error"])
             }
@@ -239,5 +240,5 @@ fn usage_of(usage: &Value) -> Usage {
 }
 
 #[cfg(test)]
-#[path = "completion_test.rs"]
+#[path = "tests/completion.rs"]
 mod tests;

@@ -160,5 +160,5 @@ pub fn aborted(attempts: u32) -> Error {
 }
 
 #[cfg(test)]
-#[path = "failure_test.rs"]
+#[path = "tests/failure.rs"]
 mod tests;

@@ -11,18 +11,22 @@
 //! Everything that decides is PURE: [`CompletionRequest`] makes the request, `body` and [`Completion`] read what comes back
 //! in any pieces, [`Failure::verdict`] says what a failure means, [`Schema`] finds and checks structured answers.
 
+mod abort;
 mod body;
 mod client;
 mod completion;
 mod described;
 mod failure;
+mod json;
 mod repair;
 mod request;
 mod schema;
 
+pub use abort::AbortSwitch;
 pub use client::{complete, shared_client};
 pub use completion::{Completion, Malformed, ServerError, ToolCall, Usage};
 pub use described::{ErrorLayer, classify_described};
 pub use failure::{Failure, aborted};
+pub use json::parse_json;
 pub use request::{CompletionRequest, retry_policy};
 pub use schema::{Problem, Reading, Schema};

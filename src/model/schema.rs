@@ -4,6 +4,7 @@
 //! place where an object or array may begin, first as the text stands, then with those faults mended; strings are never
 //! touched inside, and nothing that is missing is made up: an answer that breaks off is no answer.
 
+use super::json::parse_json;
 use super::repair::repair;
 use crate::error::Error;
 use serde_json::{Deserializer, Value};
@@ -135,8 +136,8 @@ fn whole(text: &str) -> Vec<Value> {
     });
     let mut values = Vec::new();
     for candidate in [Some(text), fenced].into_iter().flatten() {
-        let Ok(value) = serde_json::from_str::<Value>(candidate) else { continue };
-        let inner = value.as_str().and_then(|inner| serde_json::from_str::<Value>(inner).ok());
+        let Ok(value) = parse_json(candidate) else { continue };
+        let inner = value.as_str().and_then(|inner| parse_json(inner).ok());
         values.push(value);
         values.extend(inner);
     }
@@ -169,7 +170,7 @@ fn mended(text: &str) -> Vec<Value> {
     let mut budget = text.len().saturating_mul(MENDED_READS);
     while let Some(start) = text[at..].find(['{', '[']).map(|offset| at + offset) {
         let (mended, read) = repair(&text[start..]);
-        match mended.and_then(|mended| serde_json::from_str::<Value>(&mended).ok()) {
+        match mended.and_then(|mended| parse_json(&mended).ok()) {
             Some(value) => {
                 at = start + read;
                 values.push(value);
@@ -186,5 +187,5 @@ fn mended(text: &str) -> Vec<Value> {
 }
 
 #[cfg(test)]
-#[path = "schema_test.rs"]
+#[path = "tests/schema.rs"]
 mod tests;

@@ -95,7 +95,7 @@ impl Process {
 
     /// Hands lines over to JavaScript through the multiplexer. Returns the number of the channel.
     pub fn lines(&self, selection: Selection, multiplexer: &Multiplexer) -> u32 {
-        let channel = multiplexer.open(selection == Selection::Lines { flat: true });
+        let channel = multiplexer.open();
         let id = channel.id();
         self.subscribe(Box::new(LineSink::new(selection, self.max_line_bytes, channel)));
         id

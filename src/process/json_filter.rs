@@ -63,7 +63,7 @@ impl JsonFilter {
         if line.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
             return;
         }
-        let text = String::from_utf8_lossy(line);
+        let text = super::text::decode(line);
         if let Some(types) = &self.types
             && !type_of(&text).is_some_and(|found| types.contains(&found))
         {
@@ -191,6 +191,12 @@ mod tests {
     fn a_name_that_can_be_written_in_many_ways_is_found_in_all() {
         assert_eq!(select(Some(&["a/b"]), "{\"type\":\"a\\/b\"}\n{\"type\":\"a/b\"}\n").lines().count(), 2);
         assert_eq!(select(Some(&["é"]), "{\"type\":\"\\u00e9\"}\n{\"type\":\"é\"}\n").lines().count(), 2);
+    }
+
+    #[test]
+    fn half_of_a_surrogate_pair_is_text_like_any_other() {
+        let block = "{\"type\":\"x\",\"text\":\"\\ud83d\"}\n";
+        assert_eq!(select(Some(&["x"]), block), block);
     }
 
     #[test]

@@ -25,6 +25,18 @@ impl Keep {
         self.tail.push(&bytes[room..]);
     }
 
+    /// Once the tail is full, and large: its oldest bytes, for the next ones to be read over them without a copy in between.
+    /// What is written there and then not [`Keep::commit`]ted would be torn text: for reads that count what they wrote.
+    pub fn oldest(&mut self) -> Option<&mut [u8]> {
+        self.tail.oldest()
+    }
+
+    /// So many bytes were read over [`Keep::oldest`]; gives them back.
+    pub fn commit(&mut self, length: usize) -> &[u8] {
+        self.total += length as u64;
+        self.tail.commit(length)
+    }
+
     /// Bytes seen in all.
     pub fn total(&self) -> u64 {
         self.total
@@ -110,6 +122,8 @@ fn character_length(first: u8) -> usize {
     }
 }
 
+const LARGE_RING_BYTES: usize = 1 << 20;
+
 /// The last `limit` bytes of what was pushed.
 #[derive(Clone, Debug)]
 struct Ring {
@@ -149,6 +163,22 @@ impl Ring {
             self.bytes.reserve_exact(wanted - self.bytes.len());
         }
         self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The run of oldest bytes up to the ring's seam.
+    fn oldest(&mut self) -> Option<&mut [u8]> {
+        // In a small ring the runs would be too short to be worth a read.
+        if self.bytes.len() < self.limit || self.limit < LARGE_RING_BYTES {
+            return None;
+        }
+        self.bytes.get_mut(self.start..)
+    }
+
+    fn commit(&mut self, length: usize) -> &[u8] {
+        let start = self.start;
+        let end = self.bytes.len().min(start + length);
+        self.start = if end == self.limit { 0 } else { end };
+        &self.bytes[start..end]
     }
 
     fn append_to(&self, target: &mut Vec<u8>) {
@@ -211,6 +241,35 @@ mod tests {
     #[test]
     fn joins_a_character_that_came_in_two_chunks() {
         assert_eq!(kept(64, &[b"\xc3", b"\xa4\n"]), "ä\n");
+    }
+
+    #[test]
+    fn bytes_read_over_the_oldest_are_kept_as_pushed_ones() {
+        let limit = 2 * LARGE_RING_BYTES;
+        let (mut pushed, mut read) = (Keep::new(limit), Keep::new(limit));
+        assert!(read.oldest().is_none(), "nothing is left out yet");
+        let mut in_place = 0;
+        for round in 0..64_usize {
+            let chunk: Vec<u8> = (0..65_521)
+                .map(|index| if index % 97 == 0 { b'\n' } else { b'a' + (round % 26) as u8 })
+                .collect();
+            pushed.push(&chunk);
+            let mut rest = &chunk[..];
+            while let Some(room) = read.oldest().filter(|_| !rest.is_empty()) {
+                let length = room.len().min(rest.len());
+                room[..length].copy_from_slice(&rest[..length]);
+                assert_eq!(read.commit(length), &rest[..length]);
+                rest = &rest[length..];
+                in_place += length;
+            }
+            read.push(rest);
+        }
+        assert!(in_place > LARGE_RING_BYTES);
+        assert_eq!(read.total(), pushed.total());
+        assert_eq!(read.into_text(), pushed.into_text());
+        let mut small = Keep::new(16);
+        small.push(&[b'x'; 64]);
+        assert!(small.oldest().is_none(), "too short to be worth a read");
     }
 
     #[test]

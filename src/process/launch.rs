@@ -15,6 +15,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 use tokio::net::unix::pipe;
+use tokio::sync::SemaphorePermit;
 
 /// A started program.
 pub struct Launched {
@@ -126,7 +127,7 @@ impl Tree {
         }
     }
 
-    /// What the tree has used so far. Reads the process table: not on a thread that others wait for.
+    /// The process that everything of the run is below.
     pub fn root(&self) -> i32 {
         match self {
             Tree::Direct(tree) => tree.root(),
@@ -136,12 +137,16 @@ impl Tree {
     }
 }
 
-/// Starts the program, off the JavaScript thread: the host is never forked, and its JavaScript never waits.
-pub async fn launch(command: ResolvedCommand, spec: &ProcessSpec) -> Result<Launched> {
+/// Starts the program when it has its `turn`, off the JavaScript thread: the host is never forked, and its JavaScript never waits.
+pub async fn launch(
+    command: ResolvedCommand,
+    spec: &ProcessSpec,
+    turn: Option<SemaphorePermit<'static>>,
+) -> Result<Launched> {
     #[cfg(target_os = "linux")]
     let command = match spec.containment {
         Containment::Group => command,
-        Containment::Auto | Containment::Strict => match guarded::launch(command, spec).await? {
+        Containment::Auto | Containment::Strict => match guarded::launch(command, spec, turn).await? {
             guarded::Attempt::Launched(launched) => return Ok(launched),
             guarded::Attempt::Unavailable(command) => command,
         },
@@ -167,7 +172,7 @@ fn no_limits(errno: Option<i32>) -> Error {
     if let Some(errno) = errno { error.with("errno", errno) } else { error }
 }
 
-/// What the tree below `root` has used so far.
+/// What the tree below `root` has used so far; reads the process table.
 pub async fn tree_usage(root: i32) -> TreeUsage {
     tokio::task::spawn_blocking(move || super::kill_tree::ProcessTable::read().usage(root))
         .await

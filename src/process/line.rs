@@ -22,8 +22,9 @@ impl LineFramer {
         LineFramer { carry: Vec::new(), limit, failed: false }
     }
 
-    /// Calls `on_block` at most once, with whole lines that end with `\n`. Lines before one that is too long still arrive.
-    pub fn push(&mut self, chunk: &[u8], on_block: impl FnOnce(&[u8])) -> Result<(), LineTooLong> {
+    /// Calls `on_block` at most twice, with whole lines that end with `\n`: the line that earlier chunks began, then the others,
+    /// which are not copied. Lines before one that is too long still arrive.
+    pub fn push(&mut self, chunk: &[u8], mut on_block: impl FnMut(&[u8])) -> Result<(), LineTooLong> {
         if self.failed {
             return Err(LineTooLong);
         }
@@ -33,19 +34,20 @@ impl LineFramer {
         };
         let (lines, rest) = chunk.split_at(border);
         let checked = self.lines_within_limit(lines);
-        let whole = checked.unwrap_or_else(|border| border);
-        if self.carry.is_empty() {
-            if whole > 0 {
-                on_block(&lines[..whole]);
-            }
-        } else if whole > 0 {
-            self.carry.extend_from_slice(&lines[..whole]);
+        let mut whole = &lines[..checked.unwrap_or_else(|border| border)];
+        if !self.carry.is_empty() && !whole.is_empty() {
+            let end = memchr(b'\n', whole).map_or(whole.len(), |end| end + 1);
+            self.carry.extend_from_slice(&whole[..end]);
             on_block(&self.carry);
+            whole = &whole[end..];
             self.carry.clear();
             // One huge line must not cost its memory for the rest of the run.
             if self.carry.capacity() > 1 << 20 {
                 self.carry = Vec::new();
             }
+        }
+        if !whole.is_empty() {
+            on_block(whole);
         }
         if checked.is_err() {
             return self.fail();
@@ -101,7 +103,7 @@ pub fn lines_of(block: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The lines of a text without its last end.
-fn inner_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn inner_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let text = rest?;
@@ -124,7 +126,7 @@ pub fn block_text(block: &[u8]) -> String {
     let block = block.strip_suffix(b"\n").unwrap_or(block);
     let block = block.strip_suffix(b"\r").unwrap_or(block);
     if memmem::find(block, b"\r\n").is_none() {
-        return String::from_utf8_lossy(block).into_owned();
+        return super::text::decode(block).into_owned();
     }
     let mut joined = Vec::with_capacity(block.len());
     for (index, line) in inner_lines(block).enumerate() {

@@ -27,6 +27,7 @@ mod sink;
 mod spec;
 mod stdin;
 mod stop;
+mod text;
 mod watchdog;
 
 pub use handle::{Process, WeakProcess, spawn};
@@ -39,3 +40,4 @@ pub use spec::{
     StopReason, Strays, Stream, Usage,
 };
 pub use stdin::StdinWriter;
+pub use text::Text;

@@ -1,14 +1,15 @@
 //! One flush for all runs of a JavaScript environment: text crosses in few calls, however many runs print.
 //!
 //! Blocks are queued by the owner tasks. One task flushes the queue: at once when it was quiet, else [`FLUSH_INTERVAL`] after
-//! the last flush, or as soon as a channel's window is full. Few flushes are under way at a time; JavaScript acknowledges each
+//! the last flush, or as soon as [`FLUSH_BYTES`] wait or a channel's window is full. Few flushes are under way at a time; JavaScript acknowledges each
 //! from `setImmediate`, so that a flood never starves its loop. A channel's window opens again when its reader has taken the
 //! text: a slow reader slows the pipe, not the others.
 
 use super::json_filter::JsonFilter;
-use super::line::{LineTooLong, StreamFramers, block_text};
+use super::line::{LineTooLong, StreamFramers};
 use super::sink::{Sink, Window};
 use super::spec::Stream;
+use super::text::Text;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -18,16 +19,17 @@ use tokio::sync::Notify;
 
 const FLUSH_INTERVAL: Duration = Duration::from_millis(16);
 const FLUSHES_UNDER_WAY: usize = 2;
-const CHANNEL_WINDOW_BYTES: usize = 256 << 10;
+/// Enough for JavaScript to be busy with while the next comes.
+const FLUSH_BYTES: usize = 128 << 10;
+/// What is under way, and as much again that is read meanwhile: neither side waits for the other.
+const CHANNEL_WINDOW_BYTES: usize = 2 * FLUSHES_UNDER_WAY * FLUSH_BYTES;
 
 /// What crosses: text for a channel, or its end.
 #[derive(Debug)]
 pub struct Block {
     pub channel: u32,
     /// `None`: the channel ended.
-    pub text: Option<(Stream, String)>,
-    /// The reader keeps lines one by one: each is to be a string of its own, not a slice that holds the whole text.
-    pub flat: bool,
+    pub text: Option<(Stream, Text)>,
     /// To be given back by [`Multiplexer::release`] when the reader has taken the text.
     pub weight: usize,
 }
@@ -48,7 +50,9 @@ struct Shared {
 struct Queue {
     blocks: Vec<Block>,
     windows: HashMap<u32, Arc<Window>>,
-    /// A channel's window is full: nothing is won by waiting.
+    /// Weight of the blocks.
+    weight: usize,
+    /// A channel's window is full, or much is waiting: nothing is won by waiting.
     urgent: bool,
     under_way: usize,
 }
@@ -72,11 +76,11 @@ impl Multiplexer {
     }
 
     /// A channel for one reader.
-    pub fn open(&self, flat: bool) -> Channel {
+    pub fn open(&self) -> Channel {
         let id = self.shared.next_channel.fetch_add(1, Ordering::Relaxed);
         let window = Arc::new(Window::new(CHANNEL_WINDOW_BYTES));
         self.shared.queue().windows.insert(id, window.clone());
-        Channel { shared: self.shared.clone(), id, window, flat, ended: false }
+        Channel { shared: self.shared.clone(), id, window, ended: false }
     }
 
     /// JavaScript's loop has turned since a flush.
@@ -101,7 +105,6 @@ pub struct Channel {
     shared: Arc<Shared>,
     id: u32,
     window: Arc<Window>,
-    flat: bool,
     ended: bool,
 }
 
@@ -110,9 +113,17 @@ impl Channel {
         self.id
     }
 
-    pub fn send(&mut self, stream: Stream, text: String, weight: usize) {
+    pub fn send(&mut self, stream: Stream, text: Text, weight: usize) {
         self.window.take(weight);
-        self.queue(Block { channel: self.id, text: Some((stream, text)), flat: self.flat, weight });
+        self.queue(Block { channel: self.id, text: Some((stream, text)), weight });
+    }
+
+    /// Whole lines, unless there are none.
+    fn send_lines(&mut self, stream: Stream, lines: Vec<u8>) {
+        let weight = lines.len();
+        if weight > 0 {
+            self.send(stream, Text::of_block(lines), weight);
+        }
     }
 
     pub fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -121,7 +132,7 @@ impl Channel {
 
     pub fn end(&mut self) {
         if !std::mem::replace(&mut self.ended, true) {
-            self.queue(Block { channel: self.id, text: None, flat: false, weight: 0 });
+            self.queue(Block { channel: self.id, text: None, weight: 0 });
         }
     }
 
@@ -129,7 +140,8 @@ impl Channel {
         let mut queue = self.shared.queue();
         let ended = block.text.is_none();
         // The end is urgent too: somebody waits for it.
-        let urgent = ended || !self.window.has_room();
+        queue.weight += block.weight;
+        let urgent = ended || queue.weight >= FLUSH_BYTES || !self.window.has_room();
         let first = queue.blocks.is_empty();
         let more_urgent = urgent && !queue.urgent;
         queue.blocks.push(block);
@@ -182,6 +194,7 @@ async fn run_flushes(shared: Weak<Shared>, flush: impl Fn(Vec<Block>)) {
                 let blocks = {
                     let mut queue = strong.queue();
                     queue.urgent = false;
+                    queue.weight = 0;
                     queue.under_way += 1;
                     std::mem::take(&mut queue.blocks)
                 };
@@ -202,8 +215,8 @@ async fn run_flushes(shared: Weak<Shared>, flush: impl Fn(Vec<Block>)) {
 /// Which lines a reader wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// All lines of both streams. `flat`: the reader takes and may keep them one by one.
-    Lines { flat: bool },
+    /// All lines of both streams.
+    Lines,
     /// The JSON objects of stdout, of these types when given.
     Json { types: Option<Vec<String>> },
 }
@@ -218,24 +231,18 @@ pub(super) struct LineSink {
 impl LineSink {
     pub(super) fn new(selection: Selection, max_line_bytes: usize, channel: Channel) -> Self {
         let filter = match selection {
-            Selection::Lines { .. } => None,
+            Selection::Lines => None,
             Selection::Json { types } => Some(JsonFilter::new(types)),
         };
         LineSink { framers: StreamFramers::new(max_line_bytes), filter, channel }
     }
 }
 
-/// Hands a block of whole lines over, or what the filter leaves of it.
-fn send_block(filter: Option<&JsonFilter>, channel: &mut Channel, stream: Stream, block: &[u8]) {
+/// Adds whole lines, or what the filter leaves of them.
+fn select(filter: Option<&JsonFilter>, block: &[u8], text: &mut Vec<u8>) {
     match filter {
-        None => channel.send(stream, block_text(block), block.len()),
-        Some(filter) => {
-            let mut wanted = Vec::new();
-            filter.select(block, &mut wanted);
-            if !wanted.is_empty() {
-                channel.send(stream, block_text(&wanted), wanted.len());
-            }
-        }
+        None => text.extend_from_slice(block),
+        Some(filter) => filter.select(block, text),
     }
 }
 
@@ -246,12 +253,17 @@ impl Sink for LineSink {
 
     fn push(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), LineTooLong> {
         let LineSink { framers, filter, channel } = self;
-        framers.of(stream).push(bytes, |block| send_block(filter.as_ref(), channel, stream, block))
+        let mut text = Vec::new();
+        let pushed = framers.of(stream).push(bytes, |block| select(filter.as_ref(), block, &mut text));
+        channel.send_lines(stream, text);
+        pushed
     }
 
     fn end(&mut self, stream: Stream) {
         let LineSink { framers, filter, channel } = self;
-        framers.of(stream).end(|block| send_block(filter.as_ref(), channel, stream, block));
+        let mut text = Vec::new();
+        framers.of(stream).end(|block| select(filter.as_ref(), block, &mut text));
+        channel.send_lines(stream, text);
     }
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -283,6 +295,10 @@ mod tests {
         );
     }
 
+    fn text(text: &str) -> Text {
+        Text::of_block(text.into())
+    }
+
     fn multiplexer() -> (Multiplexer, mpsc::UnboundedReceiver<Vec<Block>>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let multiplexer = Multiplexer::new(move |blocks| {
@@ -294,9 +310,9 @@ mod tests {
     #[tokio::test]
     async fn blocks_arrive_in_order_and_the_end_last() {
         let (multiplexer, mut flushed) = multiplexer();
-        let mut channel = multiplexer.open(false);
-        channel.send(Stream::Stdout, "a".into(), 1);
-        channel.send(Stream::Stderr, "b".into(), 1);
+        let mut channel = multiplexer.open();
+        channel.send(Stream::Stdout, text("a"), 1);
+        channel.send(Stream::Stderr, text("b"), 1);
         drop(channel);
         let mut texts = Vec::new();
         while texts.last() != Some(&None) {
@@ -305,14 +321,14 @@ mod tests {
             }
             multiplexer.acknowledge_flush();
         }
-        assert_eq!(texts, [Some("a".into()), Some("b".into()), None]);
+        assert_eq!(texts, [Some(text("a")), Some(text("b")), None]);
     }
 
     #[tokio::test]
     async fn a_full_window_has_room_again_when_the_reader_has_taken_its_text() {
         let (multiplexer, mut flushed) = multiplexer();
-        let mut channel = multiplexer.open(false);
-        channel.send(Stream::Stdout, "x".into(), CHANNEL_WINDOW_BYTES);
+        let mut channel = multiplexer.open();
+        channel.send(Stream::Stdout, text("x"), CHANNEL_WINDOW_BYTES);
         flushed.recv().await.expect("a flush");
         multiplexer.acknowledge_flush();
         assert!(!channel.window.has_room());
@@ -321,14 +337,29 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn much_text_does_not_wait_for_the_beat() {
+        let (multiplexer, mut flushed) = multiplexer();
+        let mut channel = multiplexer.open();
+        channel.send(Stream::Stdout, text("first"), 1);
+        flushed.recv().await.expect("a flush");
+        multiplexer.acknowledge_flush();
+        let before = Instant::now();
+        channel.send(Stream::Stdout, text("half"), FLUSH_BYTES / 2);
+        channel.send(Stream::Stdout, text("half"), FLUSH_BYTES / 2);
+        let blocks = flushed.recv().await.expect("a flush");
+        assert!(blocks.len() == 2 || before.elapsed() >= FLUSH_INTERVAL / 2, "{} blocks", blocks.len());
+        assert!(channel.window.has_room());
+    }
+
+    #[tokio::test]
     async fn never_more_flushes_under_way_than_allowed() {
         let (multiplexer, mut flushed) = multiplexer();
-        let mut channel = multiplexer.open(false);
+        let mut channel = multiplexer.open();
         for _ in 0..FLUSHES_UNDER_WAY {
-            channel.send(Stream::Stdout, "x".into(), CHANNEL_WINDOW_BYTES);
+            channel.send(Stream::Stdout, text("x"), CHANNEL_WINDOW_BYTES);
             flushed.recv().await.expect("a flush");
         }
-        channel.send(Stream::Stdout, "late".into(), CHANNEL_WINDOW_BYTES);
+        channel.send(Stream::Stdout, text("late"), CHANNEL_WINDOW_BYTES);
         tokio::time::sleep(FLUSH_INTERVAL * 2).await;
         assert!(flushed.try_recv().is_err());
         multiplexer.acknowledge_flush();

@@ -20,9 +20,10 @@ use bytes::Bytes;
 use std::cell::RefCell;
 use std::future::{pending, poll_fn};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tokio::net::unix::pipe;
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 /// A pipe holds 64 KiB; larger reads only wait longer and fall out of the cache.
@@ -61,12 +62,20 @@ pub(super) async fn run(
     finish(&shared, commands, Vec::new(), outcome);
 }
 
+/// Programs being started at once: more would only fight over the cores, with the JavaScript thread too.
+static START_TURNS: OnceLock<Semaphore> = OnceLock::new();
+
+fn start_turns() -> Semaphore {
+    Semaphore::new(std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)))
+}
+
 /// Commands that arrive before the program runs are kept in `early`; a stop among them means that nothing is started.
 async fn start(
     spec: &ProcessSpec,
     commands: &mut UnboundedReceiver<Command>,
     early: &mut Vec<Command>,
 ) -> Result<Launched> {
+    let turn = START_TURNS.get_or_init(start_turns).acquire().await.ok();
     let owned = spec.clone();
     let mark = new_mark();
     let resolved = tokio::task::spawn_blocking(move || resolve(&owned, mark)).await;
@@ -79,7 +88,7 @@ async fn start(
             other => early.push(other),
         }
     }
-    launch(command, spec).await
+    launch(command, spec, turn).await
 }
 
 fn new_mark() -> String {
@@ -131,6 +140,22 @@ pub(super) fn replay(outcome: &Outcome, sink: &mut dyn Sink) {
 struct Output {
     pipe: Option<pipe::Receiver>,
     keep: Keep,
+}
+
+impl Output {
+    /// Reads what is there, keeps it and gives it. In a flood the kernel writes right into what is kept, which saves a copy.
+    /// (A wider pipe saves wake-ups, but costs more in the cache than that: measured.)
+    fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
+        let Output { pipe: Some(pipe), keep } = self else { return Ok(&[]) };
+        if let Some(oldest) = keep.oldest() {
+            let most = oldest.len().min(READ_BYTES);
+            let length = pipe.try_read(&mut oldest[..most])?;
+            return Ok(keep.commit(length));
+        }
+        let length = pipe.try_read(buffer)?;
+        keep.push(&buffer[..length]);
+        Ok(&buffer[..length])
+    }
 }
 
 struct Runner {
@@ -276,13 +301,13 @@ impl Runner {
     fn on_exit(&mut self) {
         let now = Instant::now();
         self.exited = Some(now);
-        self.watchdog.on_exit(now);
+        let step = self.watchdog.on_exit(now);
         self.feed = None;
         // What the program itself wrote is in the pipes by now: it is taken whatever the reader's pace, so that nothing is
         // lost and nothing waits for a reader that never comes.
         self.unpause();
         self.pump(PIPE_BYTES / READ_BYTES);
-        self.check_pipes();
+        self.take(step);
         self.check_room();
     }
 
@@ -319,33 +344,31 @@ impl Runner {
     /// One read; false when there is nothing to read now, or never again.
     fn read(&mut self, stream: Stream) -> bool {
         READ_BUFFER.with_borrow_mut(|buffer| {
-            let Some(pipe) = &self.output(stream).pipe else { return false };
-            match pipe.try_read(buffer) {
-                Ok(0) => self.close(stream),
-                Ok(length) => {
-                    self.on_bytes(stream, &buffer[..length]);
-                    return true;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            let output = match stream {
+                Stream::Stdout => &mut self.stdout,
+                Stream::Stderr => &mut self.stderr,
+            };
+            let bytes = match output.read(buffer) {
+                Ok(bytes) if !bytes.is_empty() => bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
-                Err(_) => self.close(stream),
+                Ok(_) | Err(_) => {
+                    self.close(stream);
+                    return false;
+                }
+            };
+            let now = Instant::now();
+            self.watchdog.on_activity(now);
+            self.first_output.get_or_insert(now);
+            self.last_output = Some(now);
+            if let Some(sink) = self.sink.as_mut().filter(|sink| sink.takes(stream)) {
+                if let Err(LineTooLong) = sink.push(stream, bytes) {
+                    self.stop(StopReason::LineTooLong(stream));
+                }
+                self.check_room();
             }
-            false
+            true
         })
-    }
-
-    fn on_bytes(&mut self, stream: Stream, bytes: &[u8]) {
-        let now = Instant::now();
-        self.watchdog.on_activity(now);
-        self.first_output.get_or_insert(now);
-        self.last_output = Some(now);
-        self.output(stream).keep.push(bytes);
-        if let Some(sink) = self.sink.as_mut().filter(|sink| sink.takes(stream)) {
-            if let Err(LineTooLong) = sink.push(stream, bytes) {
-                self.stop(StopReason::LineTooLong(stream));
-            }
-            self.check_room();
-        }
     }
 
     fn close(&mut self, stream: Stream) {
@@ -400,6 +423,7 @@ impl Runner {
             Step::Nothing => {}
             Step::Terminate => self.tree.terminate(),
             Step::Kill => self.tree.kill(),
+            Step::Sweep => self.sweep(),
             Step::EndDrain => {
                 self.unpause();
                 if self.stdout.pipe.is_some() || self.stderr.pipe.is_some() {
@@ -407,11 +431,15 @@ impl Runner {
                     self.pump(PIPE_BYTES / READ_BYTES);
                     self.close_pipes();
                 }
-                // A run that was stopped leaves nothing behind, whatever is wanted of one that ended by itself.
-                let strays = if self.watchdog.reason().is_some() { Strays::Kill } else { self.spec.strays };
-                self.tree.finish(strays);
+                self.sweep();
             }
         }
+    }
+
+    fn sweep(&mut self) {
+        // A run that was stopped leaves nothing behind, whatever is wanted of one that ended by itself.
+        let strays = if self.watchdog.reason().is_some() { Strays::Kill } else { self.spec.strays };
+        self.tree.finish(strays);
     }
 
     fn output(&mut self, stream: Stream) -> &mut Output {

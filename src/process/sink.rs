@@ -105,7 +105,7 @@ impl Chunks {
 }
 
 impl ChunkReader {
-    /// The next chunk; `None` when both streams have ended.
+    /// The next chunk, an empty one at the end of its stream; `None` when both streams have ended.
     pub async fn next(&mut self) -> Option<(Stream, Bytes)> {
         poll_fn(|context| {
             self.shared.waker.register(context.waker());
@@ -150,7 +150,10 @@ impl Sink for ChunkSink {
         Ok(())
     }
 
-    fn end(&mut self, _: Stream) {}
+    fn end(&mut self, stream: Stream) {
+        self.shared.state().queue.push_back((stream, Bytes::new()));
+        self.shared.waker.wake();
+    }
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.shared.window.poll_room(context)

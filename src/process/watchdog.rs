@@ -7,7 +7,8 @@
 //! | running | abort, kill | SIGTERM to the group, state stopping |
 //! | running, stopping | line too long, the host's end | SIGKILL to the tree |
 //! | stopping | `kill_grace` since the SIGTERM | SIGKILL to the tree |
-//! | running, stopping | the command's exit | state draining |
+//! | running | the command's exit | state draining |
+//! | stopping, killing | the command's exit | sweep the strays at once, state draining |
 //! | any | the guard's loss | nothing: the tree is gone |
 //! | draining | both pipes at their end | sweep the strays |
 //! | draining | `drain` since the exit | close the pipes, sweep the strays |
@@ -25,6 +26,8 @@ pub enum Step {
     Terminate,
     /// SIGKILL to the whole tree.
     Kill,
+    /// Sweep what is left of the tree; its pipes end by that.
+    Sweep,
     /// The drain is over: close the pipes, sweep what is left of the tree.
     EndDrain,
 }
@@ -158,9 +161,10 @@ impl Watchdog {
         }
     }
 
-    /// The command itself is gone; others may still hold its pipes.
-    pub fn on_exit(&mut self, now: Instant) {
+    /// The command itself is gone; others may still hold its pipes. Of a run that was stopped nobody gets more time.
+    pub fn on_exit(&mut self, now: Instant) -> Step {
         self.phase = Phase::Draining(now);
+        if self.reason.is_some() { Step::Sweep } else { Step::Nothing }
     }
 
     /// What held the tree was killed, and the tree with it: nothing is left to wait for. An exit that was reported before may
@@ -259,7 +263,7 @@ mod tests {
     #[test]
     fn the_drain_ends_with_the_pipes_or_after_its_time() {
         let (mut dog, start) = watchdog();
-        dog.on_exit(at(start, 1.0));
+        assert_eq!(dog.on_exit(at(start, 1.0)), Step::Nothing, "others may finish what they write");
         assert_eq!(dog.deadline(), Some(at(start, 1.25)));
         assert_eq!(dog.on_pipes_ended(), Step::EndDrain);
         assert_eq!(dog.on_pipes_ended(), Step::Nothing);

@@ -103,9 +103,18 @@ pub fn of_code(code: &str) -> Option<(FailureKind, bool)> {
         "CONNECTION_LOST" | "RUNTIME_CLOSED" => (Network, false),
         "RUNTIME_UNAUTHORIZED" => (Auth, false),
         "INVALID_OPTION" => (InvalidRequest, false),
-        own if own.ends_with("_ABORTED") || own.ends_with("_KILLED") => (Aborted, false),
-        own if own.ends_with("_TIMED_OUT") || own.ends_with("_IDLE") => (Timeout, false),
+        own if is_ours(own) && (own.ends_with("_ABORTED") || own.ends_with("_KILLED")) => (Aborted, false),
+        own if is_ours(own) && (own.ends_with("_TIMED_OUT") || own.ends_with("_IDLE")) => (Timeout, false),
+        "ERR_CONNECTION_RESET"
+        | "ERR_CONNECTION_REFUSED"
+        | "ERR_CONNECTION_CLOSED"
+        | "ERR_CONNECTION_ABORTED" => (Network, true),
+        other if other.ends_with("_TIMED_OUT") || other.ends_with("_TIMEOUT") => (Timeout, true),
         _ => return None,
     };
     Some(decided)
+}
+
+fn is_ours(code: &str) -> bool {
+    ["PROCESS_", "AGENT_", "SESSION_", "RUNTIME_", "MODEL_"].iter().any(|prefix| code.starts_with(prefix))
 }

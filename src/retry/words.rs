@@ -68,6 +68,7 @@ const PHRASES: &[(FailureKind, &[&str])] = &[
         &[
             "api key",
             "api_key",
+            "api-key",
             "invalid_api_key",
             "apikey",
             "unauthorized",

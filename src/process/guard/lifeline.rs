@@ -39,8 +39,9 @@ pub(crate) enum GuardEvent {
     Exited(Exit),
     /// Everything that was to end has ended, the guards too.
     Gone(Toll),
-    /// A guard was killed. The other one has killed the tree.
-    Lost,
+    /// A guard was killed. `Some`: the other one has killed the tree; the program is counted among the strays when the
+    /// inner guard is the one that died. `None`: nobody could say so, both were killed.
+    Lost(Option<Toll>),
 }
 
 /// The conversation with a run's guards.
@@ -112,6 +113,8 @@ impl Lifeline {
     /// SIGKILL to the whole tree; after `Exited`, to what the program left behind.
     pub(crate) fn kill(&mut self) {
         self.send(COMMAND_KILL);
+        // Somebody may have stopped it; awake, it wakes the inner one.
+        self.guard.signal(libc::SIGCONT);
         self.killed_at.get_or_insert_with(Instant::now);
     }
 
@@ -121,7 +124,7 @@ impl Lifeline {
             if let Some(end) = self.end {
                 self.reap().await;
                 if let Some(cgroup) = self.cgroup.take()
-                    && end == GuardEvent::Lost
+                    && matches!(end, GuardEvent::Lost(_))
                 {
                     // Both guards may have been killed; the kernel has not.
                     cgroup.kill();
@@ -142,8 +145,8 @@ impl Lifeline {
             match report {
                 Some(Report::Exited(exit)) => return GuardEvent::Exited(exit),
                 Some(Report::Gone(toll)) => self.end = Some(GuardEvent::Gone(toll)),
-                // Nobody could say goodbye: both guards were killed.
-                Some(Report::Lost(_)) | None => self.end = Some(GuardEvent::Lost),
+                Some(Report::Lost(toll)) => self.end = Some(GuardEvent::Lost(Some(toll))),
+                None => self.end = Some(GuardEvent::Lost(None)),
                 // Not after the start; harmless.
                 Some(Report::Started { .. } | Report::SpawnError { .. }) => {}
             }
@@ -159,8 +162,9 @@ impl Lifeline {
         let _ = self.socket.get_ref().shutdown(Shutdown::Write);
     }
 
-    /// Waits for the outer guard. When it was stopped just before its end, its work is done: it is killed.
+    /// Waits for the outer guard. When it does not end, its work is done all the same: it is killed.
     async fn reap(&mut self) {
+        self.guard.signal(libc::SIGCONT);
         if timeout(EXIT_PATIENCE, self.guard.ended()).await.is_err() {
             self.guard.signal(libc::SIGKILL);
             // Bounded as well: a process in a system call that does not end is left to the leash's drop.

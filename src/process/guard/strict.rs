@@ -85,7 +85,8 @@ async fn nobody_in_a_namespace_survives_both_guards_death_at_once() {
         for guard in [tree.guards.0, tree.guards.1] {
             kill(Pid::from_raw(guard), Signal::SIGKILL).unwrap();
         }
-        assert_eq!(last_event(&mut tree.process).await, GuardEvent::Lost, "{behaviour}");
+        let end = last_event(&mut tree.process).await;
+        assert!(matches!(end, GuardEvent::Lost(_)), "{behaviour}: {end:?}");
         let survivors = until_gone(&tree.token).err().unwrap_or_default();
         kill_all_of(&survivors);
         assert!(survivors.is_empty(), "{behaviour}: {} of {} survived", survivors.len(), tree.lived);

@@ -230,6 +230,25 @@ async fn the_guards_hold_none_of_the_hosts_descriptors_nor_the_programs_pipes() 
 }
 
 #[tokio::test]
+async fn the_program_keeps_the_hosts_niceness_and_its_turns() {
+    let mut process = start_sh("cat /proc/self/stat; cat /proc/self/sched").await;
+    end(&mut process).await;
+    let nice = |stat: &str| stat.rsplit_once(") ").unwrap().1.split(' ').nth(16).unwrap().to_owned();
+    let own = fs::read_to_string("/proc/thread-self/stat").unwrap();
+    let text = output(process);
+    let (stat, sched) = text.split_once('\n').unwrap();
+    assert_eq!(nice(stat), nice(&own));
+    // Where the kernel tells the length of turns, the program's is the common one.
+    let turn = |sched: &str| {
+        sched
+            .lines()
+            .find(|line| line.starts_with("se.slice"))
+            .map(|line| line.split(':').nth(1).unwrap().trim().to_owned())
+    };
+    assert_eq!(turn(sched), turn(&fs::read_to_string("/proc/thread-self/sched").unwrap_or_default()));
+}
+
+#[tokio::test]
 async fn strays_are_killed_and_counted_when_the_program_ends() {
     let mut process =
         start_sh("sleep 60 & setsid sleep 60 & (setsid sleep 60 &) ; true & wait $!; echo $$").await;
@@ -335,7 +354,7 @@ async fn lost_when(kills: impl FnOnce(i32, i32)) {
     if matches!(event, GuardEvent::Exited(_)) {
         event = process.lifeline.next().await;
     }
-    assert_eq!(event, GuardEvent::Lost);
+    assert!(matches!(event, GuardEvent::Lost(Some(_))), "{event:?}");
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     assert!(!is_alive(stray) && !is_alive(program));
 }
@@ -360,6 +379,21 @@ async fn signals_that_ask_a_guard_to_end_or_stop_do_nothing() {
     process.lifeline.kill();
     let (_, toll) = end(&mut process).await;
     assert_eq!(toll.left, 0);
+}
+
+#[tokio::test]
+async fn guards_that_were_stopped_are_woken_by_a_kill() {
+    let mut process = start_sh("setsid sleep 60 & echo $!; echo $PPID; exec sleep 60").await;
+    let pids = read_pids(&process, 2);
+    for guard in [process.lifeline.guard_pid() as i32, pids[1]] {
+        kill(Pid::from_raw(guard), Signal::SIGSTOP).unwrap();
+    }
+    let began = Instant::now();
+    process.lifeline.kill();
+    let (_, toll) = end(&mut process).await;
+    assert_eq!((toll.strays_killed, toll.left), (1, 0));
+    assert!(!is_alive(pids[0]));
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
 }
 
 #[test]

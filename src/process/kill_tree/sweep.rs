@@ -17,7 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What belongs to an ended run.
 #[derive(Clone, Debug)]
 pub struct SweepRequest {
-    /// The command, not yet reaped: its group's number can't be another's.
+    /// The command, not yet reaped: its group's number can't be another's. 0: it is gone, and so is the claim on its group
+    /// (kernel threads, and strangers seen from inside a container, are in a group of that number).
     pub leader: i32,
     pub mark: String,
     /// Found by walking parents before the kill.
@@ -102,7 +103,9 @@ fn members(
         .iter()
         .filter(|entry| entry.identity.pid != request.leader && entry.identity.pid != own)
         .filter(|entry| {
-            entry.group == request.leader || known.contains(&entry.identity) || has_mark(entry, &request.mark)
+            (request.leader > 0 && entry.group == request.leader)
+                || known.contains(&entry.identity)
+                || has_mark(entry, &request.mark)
         })
         .map(|entry| entry.identity)
         .collect()
@@ -139,6 +142,15 @@ mod tests {
 
     fn entry(pid: i32, group: i32) -> ProcessEntry {
         ProcessEntry { identity: ProcessIdentity { pid, start_time: 1 }, parent: 1, group, cpu_ticks: 0 }
+    }
+
+    #[test]
+    fn without_a_leader_no_group_is_claimed() {
+        let table = ProcessTable::of(vec![entry(2, 0), entry(10, 10), entry(13, 13)]);
+        let request = SweepRequest { leader: 0, mark: "m".into(), known: Vec::new() };
+        let found = members(&table, &request, |entry, mark| mark == "m" && entry.identity.pid == 13);
+        let pids: Vec<i32> = found.iter().map(|identity| identity.pid).collect();
+        assert_eq!(pids, [13]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::{ExitStatus, Launched, Tree, TreeEvent, watch_pipes};
 use crate::error::{Error, ErrorCode, Result};
 use std::ffi::OsStr;
 use std::time::Instant;
+use tokio::sync::SemaphorePermit;
 use tokio::task::JoinHandle;
 
 /// What became of the attempt.
@@ -19,7 +20,11 @@ pub(super) enum Attempt {
     Unavailable(ResolvedCommand),
 }
 
-pub(super) async fn launch(command: ResolvedCommand, spec: &ProcessSpec) -> Result<Attempt> {
+pub(super) async fn launch(
+    command: ResolvedCommand,
+    spec: &ProcessSpec,
+    turn: Option<SemaphorePermit<'static>>,
+) -> Result<Attempt> {
     let stdin = if matches!(spec.input, Input::Null) { StdinKind::Null } else { StdinKind::Pipe };
     let containment = spec.containment;
     let limits = Limits { memory_max_bytes: spec.memory_max_bytes, max_processes: spec.max_processes };
@@ -31,6 +36,8 @@ pub(super) async fn launch(command: ResolvedCommand, spec: &ProcessSpec) -> Resu
     let Ok((command, spawned, launched)) = attempt.await else {
         return Err(Error::new(ErrorCode::ProcessSpawnFailed, "the addon's threads are shutting down"));
     };
+    // The guard does the rest by itself, however long the program's file takes to come.
+    drop(turn);
     let started = match launched {
         Ok(launch) => launch.started().await,
         Err(failure) => Err(failure),
@@ -145,8 +152,12 @@ impl GuardedTree {
                 let (status, usage) = self.end.unwrap_or_default();
                 TreeEvent::Gone { status, usage, strays_killed: toll.strays_killed }
             }
-            GuardEvent::Lost => {
-                // The other guard has killed the tree. If both were killed, marks are all that is left to find it by.
+            GuardEvent::Lost(Some(toll)) => {
+                self.over = true;
+                TreeEvent::Lost { strays_killed: toll.strays_killed }
+            }
+            GuardEvent::Lost(None) => {
+                // Both guards were killed: marks are all that is left to find the tree by.
                 let request = SweepRequest { leader: 0, mark: self.mark.clone(), known: Vec::new() };
                 let swept = self.lost.get_or_insert_with(|| tokio::spawn(sweep(request)));
                 let strays_killed = swept.await.unwrap_or(0);

@@ -57,6 +57,9 @@ fn codes_decide_before_words_do() {
     assert_eq!(with(None, &["MODEL_TIMED_OUT"], ""), (Timeout, true));
     assert_eq!(with(None, &["AGENT_TIMED_OUT"], ""), (Timeout, false));
     assert_eq!(with(None, &["SESSION_ABORTED"], ""), (Aborted, false));
+    assert_eq!(with(None, &["MODEL_ABORTED"], ""), (Aborted, false));
+    assert_eq!(with(None, &["ERR_CONNECTION_TIMED_OUT"], ""), (Timeout, true));
+    assert_eq!(with(None, &["ERR_CONNECTION_ABORTED"], ""), (Network, true));
     assert_eq!(with(None, &["overloaded_error"], ""), (Overloaded, true));
 }
 

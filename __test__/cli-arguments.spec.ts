@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest'
+import { parseArguments, parseDuration } from '../cli/arguments'
+
+const table = { idle: { type: 'string' }, json: { type: 'boolean' } } as const
+const parse = (...args: string[]) => parseArguments(args, table, { commandFollows: true })
+
+describe('parseDuration', () => {
+  it.each([
+    ['120s', 120_000],
+    ['30m', 1_800_000],
+    ['1.5h', 5_400_000],
+    ['500ms', 500],
+    ['2', 2000],
+    ['.5', 500],
+    ['0', 0],
+    ['off', Infinity],
+    ['30000000s', 30_000_000_000],
+  ])('reads %s as %d ms', (text, ms) => {
+    expect(parseDuration('--idle', text)).toBe(ms)
+  })
+
+  it.each(['', '5x', 's', '-5s', '1e3', 'NaN', 'Infinity', '1 s', '5S', '0x10', '1.2.3'])(
+    'refuses %j',
+    (text) => {
+      expect(() => parseDuration('--idle', text)).toThrow(
+        `--idle: expected a duration such as 120s, 30m, 1.5h, 500ms or off, got ${JSON.stringify(text)}`,
+      )
+    },
+  )
+})
+
+describe('parseArguments', () => {
+  it('gives all that follows -- to the program, options and all', () => {
+    expect(parse('--json', '--idle', '5s', '--', 'make', '--json', '--', '-j4')).toMatchObject({
+      values: { json: true, idle: '5s' },
+      command: ['make', '--json', '--', '-j4'],
+    })
+  })
+
+  it('ends the options at the first word that is none, too', () => {
+    expect(parse('--idle=5s', 'make', '--help', '--', 'x')).toMatchObject({
+      values: { idle: '5s' },
+      command: ['make', '--help', '--', 'x'],
+    })
+  })
+
+  it('keeps positionals among the options where no program follows', () => {
+    const { values, positionals } = parseArguments(['codex', '--json', 'prompt'], table)
+    expect({ values: { ...values }, positionals }).toEqual({
+      values: { json: true },
+      positionals: ['codex', 'prompt'],
+    })
+  })
+
+  it.each([
+    [['--idel', '5s', 'ls'], 'unknown option --idel; did you mean --idle?'],
+    [['--whatever-this-is', 'ls'], 'unknown option --whatever-this-is'],
+    [['-q', 'ls'], 'unknown option -q'],
+    [['--json=yes', 'ls'], '--json takes no value, got "yes"'],
+    [['--idle'], '--idle needs a value'],
+    [['--__proto__', 'ls'], 'unknown option --__proto__'],
+  ])('says in one line what is wrong with %j', (args, message) => {
+    expect(() => parse(...args)).toThrow(new Error(message))
+  })
+})

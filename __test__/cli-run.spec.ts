@@ -1,0 +1,201 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, describe, expect, it } from 'vitest'
+import { run } from '../index.js'
+import { command, isAlive, sheepdog, started } from './cli-command'
+
+const folder = mkdtempSync(join(tmpdir(), 'sheepdog-cli-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const plainFile = join(folder, 'plain-file')
+writeFileSync(plainFile, 'no program\n')
+const sh = (script: string) => ['--', 'sh', '-c', script]
+
+describe('sheepdog run', () => {
+  it('passes both streams through and ends with the status of the program', async () => {
+    expect(await sheepdog(['run', ...sh('printf "one\\n\\ntwo ü\\n"; echo three >&2; exit 3')])).toEqual({
+      status: 3,
+      stdout: 'one\n\ntwo ü\n',
+      stderr: 'three\n',
+    })
+  })
+
+  it('gives the program its own words, dashes and all, also without --', async () => {
+    expect((await sheepdog(['run', 'echo', '--json', '--', '-n'])).stdout).toBe('--json -- -n\n')
+  })
+
+  it('gives the program an empty stdin', async () => {
+    expect(await sheepdog(['run', '--idle', '20s', '--', 'cat'])).toEqual({
+      status: 0,
+      stdout: '',
+      stderr: '',
+    })
+  })
+
+  it.each([
+    [
+      '124 when it takes too long',
+      ['--timeout', '300ms', ...sh('while :; do echo x; sleep 0.05; done')],
+      124,
+      /^sheepdog: sh was still running after 300 ms and was stopped \(--timeout/,
+    ],
+    [
+      '125 when it is silent',
+      ['--idle', '300ms', ...sh('sleep 60')],
+      125,
+      /^sheepdog: sh was silent for 300 ms and was killed \(--idle sets the limit\).*\n$/,
+    ],
+    ['126 when it may not be executed', ['--', plainFile], 126, /^sheepdog: .*plain-file.*\n$/],
+    [
+      '127 when there is none',
+      ['--', 'no-such-program-anywhere'],
+      127,
+      /^sheepdog: no-such-program-anywhere: .*\n$/,
+    ],
+    [
+      '128+N when a signal ends it',
+      sh('kill -SEGV $$'),
+      139,
+      /^sheepdog: sh was ended by SIGSEGV after .*\n$/,
+    ],
+  ])('ends with %s', async (_, args, status, message) => {
+    const ending = await sheepdog(['run', ...args])
+    expect(ending.stderr).toMatch(message)
+    expect(ending.status).toBe(status)
+  })
+
+  it('never ends it when the limits are off', async () => {
+    const args = ['run', '--idle', 'off', '--timeout', 'off', ...sh('sleep 0.7; echo done')]
+    expect(await sheepdog(args, { SHEEPDOG_IDLE_SECONDS: '0.2' })).toMatchObject({
+      status: 0,
+      stdout: 'done\n',
+    })
+  })
+
+  it('says when something was left behind and had to be killed', async () => {
+    const ending = await sheepdog(['run', ...sh('setsid sleep 60 > /dev/null 2>&1 & echo $!')])
+    expect(ending).toMatchObject({
+      status: 0,
+      stderr: 'sheepdog: sh ended; 1 process that it left behind was killed\n',
+    })
+    expect(isAlive(Number(ending.stdout))).toBe(false)
+  })
+
+  it('prints one JSON line for each line, and one for the result', async () => {
+    const { status, stdout, stderr } = await sheepdog([
+      'run',
+      '--json',
+      ...sh('echo \'a "b"\'; sleep 0.2; echo c >&2; exit 4'),
+    ])
+    const records = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(records.slice(0, 2)).toEqual([
+      { type: 'line', stream: 'stdout', text: 'a "b"' },
+      { type: 'line', stream: 'stderr', text: 'c' },
+    ])
+    expect(records[2]).toMatchObject({
+      type: 'result',
+      exitStatus: 4,
+      exitCode: 4,
+      signal: null,
+      stdoutBytes: 6,
+      stderrBytes: 2,
+    })
+    expect(records[2]).not.toHaveProperty('stdout')
+    expect({ status, stderr, count: records.length }).toEqual({ status: 4, stderr: '', count: 3 })
+  })
+
+  it('tells in JSON why a program was stopped, or never started', async () => {
+    const idle = await sheepdog(['run', '--json', '--idle', '0.3', ...sh('echo x; sleep 60')])
+    expect(JSON.parse(idle.stdout.trimEnd().split('\n').at(-1)!)).toMatchObject({
+      type: 'result',
+      exitStatus: 125,
+      error: { code: 'PROCESS_IDLE' },
+      signal: 'SIGKILL',
+      stdoutBytes: 2,
+    })
+    const missing = await sheepdog(['run', '--json', '--', 'no-such-program-anywhere'])
+    expect(JSON.parse(missing.stdout)).toMatchObject({
+      type: 'result',
+      exitStatus: 127,
+      error: { code: 'PROCESS_NOT_FOUND' },
+    })
+  })
+
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const)('ends the whole tree at %s and reports', async (signal, status) => {
+    const run = started(['run', ...sh('echo $$; setsid sh -c "echo \\$\\$ ready; exec sleep 60" & wait')])
+    const pids = (await run.printed(/ready/)).split(/\s/).slice(0, 2).map(Number)
+    run.child.kill(signal)
+    expect(await run.exit).toEqual({ status, signal: null })
+    expect(await run.stderr).toMatch(
+      new RegExp(
+        `^sheepdog: sh was stopped by ${signal} after .*1 process that it left behind was killed\n$`,
+      ),
+    )
+    expect(pids.map(isAlive)).toEqual([false, false])
+  })
+
+  it('kills at once at the second Ctrl-C', async () => {
+    const run = started(['run', ...sh('trap "echo asked" TERM; echo ready; while :; do sleep 0.05; done')])
+    await run.printed(/ready/)
+    const before = performance.now()
+    run.child.kill('SIGINT')
+    await run.printed(/asked/)
+    run.child.kill('SIGINT')
+    expect(await run.exit).toEqual({ status: 130, signal: null })
+    expect(performance.now() - before, 'not after the grace of 2 s').toBeLessThan(1900)
+  })
+
+  it('ends quietly, with the program, when nobody reads any more', async () => {
+    const { stdout } = await run('bash', [
+      '-c',
+      `'${process.execPath}' '${command}' run -- yes 2>&1 | head -2; echo "\${PIPESTATUS[0]}"`,
+    ])
+    expect(stdout).toBe('y\ny\n141\n')
+  })
+
+  it.runIf(process.platform === 'linux')('says when its output can not be written', async () => {
+    const { stderr, exitCode } = await run('sh', [
+      '-c',
+      `'${process.execPath}' '${command}' run -- yes > /dev/full`,
+    ])
+    expect(stderr).toBe('sheepdog: output could not be written (ENOSPC): yes was stopped\n')
+    expect(exitCode).toBe(1)
+  })
+
+  it('lets a slow reader slow the program, and does not take that for silence', async () => {
+    const progress = join(folder, 'progress')
+    const program = `const fs = require('fs'); const block = Buffer.alloc(65536, 'x'.repeat(63) + '\\n')
+      for (let i = 0; i < 400; i++) { fs.writeSync(1, block); fs.appendFileSync(${JSON.stringify(progress)}, '.') }`
+    const run = started(['run', '--idle', '700ms', '--', process.execPath, '-e', program])
+    const size = () => statSync(progress, { throwIfNoEntry: false })?.size ?? 0
+    // Standing still for longer than the idle limit.
+    for (let still = 0, last = -1; still < 10; still = size() > 0 && size() === last ? still + 1 : 0) {
+      last = size()
+      await sleep(100)
+    }
+    expect(size(), 'blocks of 64 KiB').toBeLessThan(60)
+    let bytes = 0
+    for await (const chunk of run.child.stdout) bytes += chunk.length
+    expect(bytes).toBe(400 * 65536)
+    expect(await run.exit).toEqual({ status: 0, signal: null })
+    expect(readFileSync(progress, 'utf8')).toHaveLength(400)
+  })
+
+  it('ends at SIGTERM although nobody reads what it prints', async () => {
+    const run = started(['run', '--', 'yes'])
+    await run.printed(/y/)
+    run.child.stdout.pause()
+    await sleep(300)
+    run.child.kill('SIGTERM')
+    expect(await run.exit).toEqual({ status: 143, signal: null })
+  })
+})

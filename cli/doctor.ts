@@ -1,0 +1,33 @@
+// sheepdog doctor: which agents are here.
+import { doctor } from '../lib/index'
+import { parseArguments, UsageError } from './arguments'
+
+export const summary = 'which agents are installed, and whether they start'
+
+export const usage = `Usage: sheepdog doctor [options]
+
+Looks for the CLIs of claude-code, codex, gemini, opencode, copilot, qwen and pi on PATH, starts each
+that is there to ask its version, and says how to install the others.
+
+Options:
+  --json       print the findings as JSON
+  -h, --help   show this
+
+Exit status: 0 if at least one agent starts, else 1.
+`
+
+export async function run(args: string[]): Promise<number> {
+  const { values, positionals } = parseArguments(args, { json: { type: 'boolean' } })
+  if (positionals.length > 0) throw new UsageError(`${JSON.stringify(positionals[0])} was not expected`)
+  const findings = await doctor()
+  if (values.json) process.stdout.write(`${JSON.stringify(findings, null, 2)}\n`)
+  else {
+    for (const { provider, version, path, problem, install, found } of findings) {
+      const words = version
+        ? `${version.padEnd(12)} ${path}`
+        : `${found ? problem : 'not installed'}; ${found ? 'install it anew' : 'install it'}: ${install}`
+      process.stdout.write(`${version ? 'ok  ' : '-   '}${provider.padEnd(13)}${words}\n`)
+    }
+  }
+  return findings.some(({ version }) => version !== undefined) ? 0 : 1
+}

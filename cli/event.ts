@@ -1,0 +1,72 @@
+// An agent's events as lines for people. PURE.
+import type { AgentEvent, TurnResult } from '../lib/index'
+import { showDuration } from './figure'
+
+const longest = 160
+
+/** One line of an event, or undefined for those that say nothing by themselves. */
+export function describeEvent(event: AgentEvent): string | undefined {
+  switch (event.type) {
+    case 'session':
+      return `session ${event.sessionId}`
+    case 'text':
+      return event.delta ? undefined : oneLine(event.text)
+    case 'tool_start':
+      return `> ${event.name} ${oneLine(inputWords(event.input))}`
+    case 'tool_end': {
+      const end =
+        event.exitCode === undefined ? (event.isError ? 'failed' : 'done') : `exit ${event.exitCode}`
+      return `< ${event.name ?? 'tool'} ${end}`
+    }
+    case 'retry':
+      return `retry: ${oneLine(event.message)}`
+    case 'warning':
+      return `warning: ${oneLine(event.message)}`
+    case 'error':
+      return `error (${event.kind}): ${oneLine(event.message)}`
+    case 'noise':
+      return `noise: ${oneLine(event.line)}`
+    default:
+      return undefined
+  }
+}
+
+/** A command as it stands, any other input as JSON. */
+function inputWords(input: unknown): string {
+  const { command } = (input ?? {}) as { command?: unknown }
+  return typeof command === 'string' ? command : input === undefined ? '' : JSON.stringify(input)
+}
+
+/** The turn's figures in one line. */
+export function describeResult(result: TurnResult): string {
+  const parts = [
+    showDuration(result.durationMs),
+    count(result.turns, 'answer'),
+    count(result.toolCalls, 'tool call'),
+  ]
+  if (result.usage) {
+    const { inputTokens, outputTokens, costUsd } = result.usage
+    parts.push(`${inputTokens} tokens in, ${outputTokens} out`)
+    if (costUsd) parts.push(showCost(costUsd))
+  }
+  if (result.attempts > 1) parts.push(`${result.attempts} attempts`)
+  if (result.sessionId) parts.push(`session ${result.sessionId}`)
+  return parts.join(', ')
+}
+
+export function showCost(dollars: number): string {
+  return `$${dollars.toFixed(dollars < 0.1 ? 4 : 2)}`
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`
+}
+
+/** Fit for one line: controls and line breaks become blanks. */
+function oneLine(text: string): string {
+  const plain = text
+    .slice(0, 4 * longest)
+    .replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, ' ')
+    .trim()
+  return plain.length > longest ? `${plain.slice(0, longest - 3)}...` : plain
+}

@@ -1,0 +1,2 @@
+/** What JSON can say. */
+export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue }

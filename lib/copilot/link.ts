@@ -1,0 +1,210 @@
+// One connection as JavaScript sees it: calls go out, a queue of items comes back (src/copilot/outbox.rs).
+import type {
+  CopilotResumeSpec,
+  CopilotStarted,
+  CopilotStartSpec,
+  CopilotTurnSpec,
+} from '../../native/native'
+import { type Fault, settle, toError } from '../error'
+import { native } from '../native'
+
+/** How the runtime's process ended. */
+export interface RuntimeExit {
+  exitCode: number | null
+  signal: string | null
+  /** The last of its stderr. */
+  stderr: string
+}
+
+/** What comes from the runtime and is no reply. */
+export interface LinkReceiver {
+  onEvent(session: number, event: unknown): void
+  onRequest(id: string, method: string, params: unknown): void
+  onNotification(method: string, params: unknown): void
+  onExit(exit: RuntimeExit): void
+  onStderr(line: string): void
+}
+
+type Item =
+  | [kind: 0, session: number, event: unknown]
+  | [kind: 1, call: number, result: unknown]
+  | [kind: 2, call: number, fault: Fault]
+  | [kind: 3, id: string, method: string, params: unknown]
+  | [kind: 4, method: string, params: unknown]
+  | [kind: 5, exit: RuntimeExit]
+  | [kind: 6, line: string]
+
+interface Call {
+  resolve: (result: never) => void
+  reject: (error: Error) => void
+}
+
+/** Turns of the microtask queue between two events: what awaits one event may subscribe to the next. */
+const TICKS_BETWEEN_EVENTS = 6
+
+export class Link {
+  readonly #native: InstanceType<typeof native.CopilotLink>
+  readonly #receiver: LinkReceiver
+  readonly #calls = new Map<number, Call>()
+  #nextCall = 1
+  #keepAlive: NodeJS.Timeout | undefined
+
+  constructor(receiver: LinkReceiver) {
+    this.#receiver = receiver
+    this.#native = new native.CopilotLink(() => void this.#pump())
+  }
+
+  async start(spec: CopilotStartSpec): Promise<CopilotStarted> {
+    // As a child process and its pipes would, the connection keeps the program running until it is stopped.
+    this.#keepAlive = setInterval(() => {}, 0x7fffffff)
+    try {
+      return await settle(this.#native.start(spec))
+    } catch (error) {
+      this.#rest()
+      throw error
+    }
+  }
+
+  /** Ends politely; resolves with what went wrong. */
+  async stop(): Promise<Error[]> {
+    try {
+      return (await settle(this.#native.stop())).map((fault) => toError(fault))
+    } finally {
+      this.#rest()
+    }
+  }
+
+  async kill(): Promise<void> {
+    try {
+      await settle(this.#native.kill())
+    } finally {
+      this.#rest()
+    }
+  }
+
+  /** A request; it is bounded by its method's own limit unless `timeoutMs` says otherwise. */
+  request<T>(method: string, params: unknown, timeoutMs?: number): Promise<T> {
+    return this.#call((call) => this.#native.request(call, method, stringify(params), timeoutMs))
+  }
+
+  resume<T>(spec: CopilotResumeSpec): Promise<T> {
+    return this.#call((call) => this.#native.resume(call, spec))
+  }
+
+  send<T>(session: number, params: unknown): Promise<T> {
+    return this.#call((call) => this.#native.send(call, session, stringify(params)))
+  }
+
+  /** Resolves with the answer's event, or null; `onStart` gets what stops the wait and the work. */
+  sendAndWait<T>(
+    session: number,
+    params: unknown,
+    spec: CopilotTurnSpec,
+    onStart: (abort: () => void) => void,
+  ): Promise<T> {
+    return this.#call((call) => {
+      this.#native.sendAndWait(call, session, stringify(params), spec)
+      onStart(() => this.#native.abortTurn(call))
+    })
+  }
+
+  respond(id: string, result: unknown): void {
+    this.#native.respond(id, stringify(result))
+  }
+
+  refuse(id: string, code: number, message: string, data?: unknown): void {
+    this.#native.respond(id, data === undefined ? undefined : stringify(data), code, message)
+  }
+
+  wantNotifications(methods: string[]): void {
+    this.#native.wantNotifications(methods)
+  }
+
+  openSession(sessionId: string): number {
+    return this.#native.openSession(sessionId)
+  }
+
+  wantEvents(session: number, all: boolean, kinds: string[]): void {
+    this.#native.wantEvents(session, all, kinds)
+  }
+
+  closeSession(session: number, message: string): void {
+    this.#native.closeSession(session, message)
+  }
+
+  onAbortRequested(session: number): void {
+    this.#native.onAbortRequested(session)
+  }
+
+  countSent(session: number): number {
+    return this.#native.countSent(session)
+  }
+
+  isBusy(session: number): boolean {
+    return this.#native.isBusy(session)
+  }
+
+  #rest(): void {
+    clearInterval(this.#keepAlive)
+    this.#keepAlive = undefined
+  }
+
+  #call<T>(start: (call: number) => void): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const call = this.#nextCall++
+      this.#calls.set(call, { resolve, reject })
+      try {
+        start(call)
+      } catch (error) {
+        this.#calls.delete(call)
+        reject(error as Error)
+      }
+    })
+  }
+
+  /** Takes batch after batch; the loop turns between two of them, and what was awaited goes on before the next. */
+  async #pump(): Promise<void> {
+    for (let batch = this.#native.take(); batch !== null; batch = this.#native.take()) {
+      for (const item of JSON.parse(batch) as Item[]) {
+        this.#deliver(item)
+        for (let tick = 0; tick < TICKS_BETWEEN_EVENTS; tick++) await undefined
+      }
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+
+  #deliver(item: Item): void {
+    const receiver = this.#receiver
+    try {
+      switch (item[0]) {
+        case 0:
+          return receiver.onEvent(item[1], item[2])
+        case 1:
+          return this.#take(item[1])?.resolve(item[2] as never)
+        case 2:
+          return this.#take(item[1])?.reject(toError(item[2]))
+        case 3:
+          return receiver.onRequest(item[1], item[2], item[3])
+        case 4:
+          return receiver.onNotification(item[1], item[2])
+        case 5:
+          this.#rest()
+          return receiver.onExit(item[1])
+        case 6:
+          return receiver.onStderr(item[1])
+      }
+    } catch {
+      // A handler that throws is its program's business; what comes after it is still delivered.
+    }
+  }
+
+  #take(call: number): Call | undefined {
+    const found = this.#calls.get(call)
+    this.#calls.delete(call)
+    return found
+  }
+}
+
+function stringify(value: unknown): string {
+  return JSON.stringify(value) ?? 'null'
+}

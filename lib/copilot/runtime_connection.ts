@@ -1,0 +1,203 @@
+// Where the runtime is, and how it is started.
+import type { CopilotStartSpec } from '../../native/native'
+import { existsSync } from 'node:fs'
+import { isIPv6 } from 'node:net'
+import { dirname, join, resolve } from 'node:path'
+import { SheepdogError } from '../error'
+
+/** A process of its own for the runtime. */
+export interface ChildProcessRuntimeConnection {
+  /** The runtime's program; a `.js`, `.mjs` or `.cjs` file runs with this Node. Default: COPILOT_CLI_PATH, else the platform package. */
+  readonly path?: string
+  /** Arguments before the ones of the client. */
+  readonly args?: readonly string[]
+  /** The whole environment, instead of the client's `env`. */
+  readonly env?: Record<string, string>
+}
+
+export interface StdioRuntimeConnection extends ChildProcessRuntimeConnection {
+  readonly kind: 'stdio'
+}
+
+export interface TcpRuntimeConnection extends ChildProcessRuntimeConnection {
+  readonly kind: 'tcp'
+  /** Default: a free one. */
+  readonly port?: number
+  /** Default: a random one. */
+  readonly connectionToken?: string
+}
+
+export interface UriRuntimeConnection {
+  readonly kind: 'uri'
+  readonly url: string
+  readonly connectionToken?: string
+}
+
+/** Not offered by this package: see docs/copilot.md. */
+export interface InProcessRuntimeConnection {
+  readonly kind: 'inprocess'
+}
+
+export type RuntimeConnection =
+  StdioRuntimeConnection | InProcessRuntimeConnection | TcpRuntimeConnection | UriRuntimeConnection
+
+/** The ways to reach a runtime. */
+export const RuntimeConnection = {
+  /** A process of ours, over its stdin and stdout. The default. */
+  forStdio(
+    options: { path?: string; args?: readonly string[]; env?: Record<string, string> } = {},
+  ): StdioRuntimeConnection {
+    return { kind: 'stdio', path: options.path, args: options.args, env: options.env }
+  },
+
+  /** A process of ours that listens on a TCP port. */
+  forTcp(
+    options: {
+      port?: number
+      connectionToken?: string
+      path?: string
+      args?: readonly string[]
+      env?: Record<string, string>
+    } = {},
+  ): TcpRuntimeConnection {
+    const { port, connectionToken, path, args, env } = options
+    return { kind: 'tcp', port, connectionToken, path, args, env }
+  },
+
+  /** A runtime that runs already: "host:port", "[ipv6]:port", "http(s)://host:port" or "port". */
+  forUri(url: string, options: { connectionToken?: string } = {}): UriRuntimeConnection {
+    return { kind: 'uri', url, connectionToken: options.connectionToken }
+  },
+
+  /** Only there so that programs load: a client of this kind can't be made. */
+  forInProcess(): InProcessRuntimeConnection {
+    return { kind: 'inprocess' }
+  },
+} as const
+
+/** Host and port of a `forUri` address. */
+export function parseAddress(url: string): { host: string; port: number } {
+  const rest = url.replace(/^https?:\/\//, '').replace(/\/$/, '')
+  const wrong = (): Error =>
+    new Error(
+      `Invalid cliUrl format: ${url}. Expected "host:port", "[ipv6]:port", "http://host:port", or "port"`,
+    )
+  const parsePort = (text: string): number => {
+    const port = /^\d+$/.test(text) ? Number(text) : Number.NaN
+    if (!(port > 0 && port <= 65535)) throw new Error(`Invalid port in cliUrl: ${url}`)
+    return port
+  }
+  if (/^\d+$/.test(rest)) return { host: 'localhost', port: parsePort(rest) }
+  const bracketed = /^\[([^\]]+)\]:(\d+)$/.exec(rest)
+  if (bracketed) {
+    if (!isIPv6(bracketed[1]!)) throw new Error(`Invalid cliUrl format: ${url}`)
+    return { host: bracketed[1]!, port: parsePort(bracketed[2]!) }
+  }
+  const parts = rest.split(':')
+  if (parts.length !== 2) throw wrong()
+  return { host: parts[0] || 'localhost', port: parsePort(parts[1]!) }
+}
+
+/** What of the client's options becomes arguments and environment of the process. */
+export interface LaunchOptions {
+  logLevel?: string
+  gitHubToken?: string
+  useLoggedInUser: boolean
+  sessionIdleTimeoutSeconds: number
+  enableRemoteSessions: boolean
+  connectionToken?: string
+  baseDirectory?: string
+  isEmptyMode: boolean
+  telemetry?: TelemetryConfig
+}
+
+/** OpenTelemetry settings for the runtime's process. */
+export interface TelemetryConfig {
+  otlpEndpoint?: string
+  otlpProtocol?: 'http/json' | 'http/protobuf'
+  filePath?: string
+  exporterType?: string
+  sourceName?: string
+  captureContent?: boolean
+}
+
+/** The command for a connection of its own process. */
+export function launchCommand(
+  connection: StdioRuntimeConnection | TcpRuntimeConnection,
+  options: LaunchOptions,
+  env: Record<string, string | undefined>,
+): Pick<CopilotStartSpec, 'command' | 'args'> {
+  const path = connection.path ?? env.COPILOT_CLI_PATH ?? findRuntime()
+  const isPath = path.includes('/') || path.includes('\\')
+  if (isPath && !existsSync(path)) {
+    const message = `Copilot CLI not found at ${path}. Set COPILOT_CLI_PATH to use a custom installation.`
+    throw new SheepdogError('PROCESS_NOT_FOUND', message, { command: path })
+  }
+  const args = [...(connection.args ?? []), '--headless', '--no-auto-update']
+  if (options.logLevel) args.push('--log-level', options.logLevel)
+  if (connection.kind === 'stdio') args.push('--stdio')
+  else if (connection.port) args.push('--port', `${connection.port}`)
+  if (options.gitHubToken) args.push('--auth-token-env', 'COPILOT_SDK_AUTH_TOKEN')
+  if (!options.useLoggedInUser) args.push('--no-auto-login')
+  if (options.sessionIdleTimeoutSeconds > 0)
+    args.push('--session-idle-timeout', `${options.sessionIdleTimeoutSeconds}`)
+  if (options.enableRemoteSessions) args.push('--remote')
+  const isScript = /\.[cm]?js$/.test(path)
+  return isScript ? { command: process.execPath, args: [path, ...args] } : { command: path, args }
+}
+
+/** The environment of the process: the caller's, without what would make the runtime print, and with our settings. */
+export function launchEnvironment(
+  base: Record<string, string | undefined>,
+  options: LaunchOptions,
+): Record<string, string | undefined> {
+  const env: Record<string, string | undefined> = { ...base, NODE_DEBUG: undefined }
+  if (options.gitHubToken) env.COPILOT_SDK_AUTH_TOKEN = options.gitHubToken
+  if (options.connectionToken) env.COPILOT_CONNECTION_TOKEN = options.connectionToken
+  if (options.baseDirectory) env.COPILOT_HOME = options.baseDirectory
+  if (options.isEmptyMode) env.COPILOT_DISABLE_KEYTAR = '1'
+  const telemetry = options.telemetry
+  if (telemetry) {
+    env.COPILOT_OTEL_ENABLED = 'true'
+    const settings: [string, string | boolean | undefined][] = [
+      ['OTEL_EXPORTER_OTLP_ENDPOINT', telemetry.otlpEndpoint],
+      ['OTEL_EXPORTER_OTLP_PROTOCOL', telemetry.otlpProtocol],
+      ['COPILOT_OTEL_FILE_EXPORTER_PATH', telemetry.filePath],
+      ['COPILOT_OTEL_EXPORTER_TYPE', telemetry.exporterType],
+      ['COPILOT_OTEL_SOURCE_NAME', telemetry.sourceName],
+      ['OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT', telemetry.captureContent],
+    ]
+    for (const [name, value] of settings) if (value !== undefined) env[name] = `${value}`
+  }
+  return env
+}
+
+/** The name that the runtime's packages give to this machine. */
+function platformName(): string {
+  if (process.platform !== 'linux') return `${process.platform}-${process.arch}`
+  const report = process.report?.getReport() as { header?: { glibcVersionRuntime?: string } } | undefined
+  const isMusl = report?.header !== undefined && report.header.glibcVersionRuntime === undefined
+  return `${isMusl ? 'linuxmusl' : 'linux'}-${process.arch}`
+}
+
+/** The runtime of the platform package, as the program, the working directory, or this package would resolve it. */
+function findRuntime(): string {
+  const platform = platformName()
+  const name = `@github/copilot-sdk-${platform}`
+  const program = process.argv[1] ? [dirname(resolve(process.argv[1]))] : []
+  for (const start of [...program, process.cwd(), __dirname]) {
+    for (let folder = start; ; folder = dirname(folder)) {
+      for (const inside of ['node_modules', 'node_modules/@github/copilot-sdk/node_modules']) {
+        const found = join(folder, inside, name, 'prebuilds', platform, 'copilot-runtime')
+        if (existsSync(found)) return found
+      }
+      if (dirname(folder) === folder) break
+    }
+  }
+  throw new SheepdogError(
+    'PROCESS_NOT_FOUND',
+    `The Copilot runtime is not installed: run \`npm install ${name}\`, set COPILOT_CLI_PATH, or give ` +
+      'RuntimeConnection.forStdio({ path })',
+    { command: 'copilot-runtime', install: `npm install ${name}` },
+  )
+}

@@ -1,0 +1,390 @@
+// A conversation with the agent.
+import { SheepdogError } from '../error'
+import { check, checkOptions } from '../option'
+import {
+  type AssistantMessageEvent,
+  HandlerTable,
+  type SessionEvent,
+  type SessionEventHandler,
+  type SessionEventType,
+  type TypedSessionEventHandler,
+} from './event'
+import { type SessionFactoryApi, factoryApi } from './factory'
+import type {
+  AutoTier,
+  ModelSwitchAutoTierResult,
+  OpenCanvasInstance,
+  ReasoningSummary,
+  SessionRpc,
+} from './generated'
+import type { Link } from './link'
+import { type MessageOptions, type SendAndWaitOptions, type TraceContextProvider, traceOf } from './message'
+import type { ContextTier, ModelCapabilitiesOverride, ReasoningEffort } from './model'
+import {
+  type ElicitationParams,
+  type ElicitationResult,
+  type SessionUiApi,
+  type UiInputOptions,
+  confirmSchema,
+  inputSchema,
+  selectSchema,
+} from './question'
+import { Responder, ownEvents } from './responder'
+import { rpcTree } from './rpc'
+import type { ResumeSessionConfig, SessionConfig } from './session_config'
+
+/** What the host behind the runtime can do. */
+export interface SessionCapabilities {
+  ui?: { elicitation?: boolean; mcpApps?: boolean; canvases?: boolean }
+}
+
+/** How a resumed session came to be open. */
+export type ResumeOutcome = 'resumed' | 'recreated' | 'without-agent'
+
+/** What a session needs of its client. */
+export interface SessionOwner {
+  /** The connection that the session lives on, after bringing it back if that is allowed. */
+  reach(session: CopilotSession): Promise<void>
+  forget(session: CopilotSession): void
+  readonly onGetTraceContext: TraceContextProvider | undefined
+}
+
+const turnOptions = {
+  timeoutMs: check.timeout,
+  idleTimeoutMs: check.timeout,
+  waitForTasks: check.boolean,
+  signal: check.signal,
+}
+
+export class CopilotSession {
+  readonly sessionId: string
+  /** For a session of `resumeSession`: whether its history was opened, it was empty and opened afresh, or its agent was gone. */
+  readonly resumed: ResumeOutcome | undefined
+  /** What that was decided from. */
+  readonly resumeReason: string | undefined
+  /** Runs of registered factories. Experimental, as in the runtime. */
+  readonly factory: SessionFactoryApi = factoryApi(this)
+  readonly #owner: SessionOwner
+  readonly #handlers = new HandlerTable(() => this.#tellWanted())
+  #link: Link
+  #key: number
+  #responder: Responder
+  #rpc: SessionRpc | undefined
+  #workspacePath: string | undefined
+  #capabilities: SessionCapabilities = {}
+  #isSuperseded = false
+  #isDisconnected = false
+  #disconnecting: Promise<void> | undefined
+
+  /** @internal */
+  constructor(
+    owner: SessionOwner,
+    link: Link,
+    sessionId: string,
+    config: SessionConfig & ResumeSessionConfig,
+  ) {
+    this.#owner = owner
+    this.sessionId = sessionId
+    this.#link = link
+    this.#key = link.openSession(sessionId)
+    this.#responder = new Responder(link, sessionId, config)
+    if (config.onEvent) this.#handlers.add(undefined, config.onEvent as never)
+    else this.#tellWanted()
+  }
+
+  /** Methods of the session by path: `session.rpc.model.getCurrent()` is the request "session.model.getCurrent". */
+  get rpc(): SessionRpc {
+    this.#rpc ??= rpcTree<SessionRpc>((method, params) =>
+      this.#request(`session.${method}`, params as object),
+    )
+    return this.#rpc
+  }
+
+  /** Where the session keeps its plan, checkpoints and files; undefined when infinite sessions are off. */
+  get workspacePath(): string | undefined {
+    return this.#workspacePath
+  }
+
+  get capabilities(): SessionCapabilities {
+    return this.#capabilities
+  }
+
+  get openCanvases(): OpenCanvasInstance[] {
+    return [...this.#responder.openCanvases]
+  }
+
+  /** Dialogs of the host. */
+  get ui(): SessionUiApi {
+    return {
+      elicitation: (params) => this.#elicit(params),
+      confirm: async (message) => {
+        const { action, content } = await this.#elicit({ message, requestedSchema: confirmSchema })
+        return action === 'accept' && content?.confirmed === true
+      },
+      select: async (message, options) => {
+        const { action, content } = await this.#elicit({ message, requestedSchema: selectSchema(options) })
+        return action === 'accept' ? ((content?.selection as string | undefined) ?? null) : null
+      },
+      input: async (message, options?: UiInputOptions) => {
+        const { action, content } = await this.#elicit({ message, requestedSchema: inputSchema(options) })
+        return action === 'accept' ? ((content?.value as string | undefined) ?? null) : null
+      },
+    }
+  }
+
+  /** Sends a message; resolves with its id when it is queued. Messages of a session go out in the order of the calls. */
+  async send(message: string | MessageOptions): Promise<string> {
+    const params = await this.#prepare(message)
+    const sent = await this.#link.send<{ messageId: string }>(this.#key, params)
+    return sent.messageId
+  }
+
+  /**
+   * Sends a message and waits for the end of its turn, background work included; resolves with the last answer of the main
+   * agent to this message, or undefined when there was none. The work goes on after a timeout; the signal stops it.
+   *
+   * Rejects with SESSION_TIMED_OUT, SESSION_IDLE, SESSION_ERROR (what the session reported), SESSION_ABORTED, SESSION_CLOSED
+   * (shutdown, disconnect(), stop()), or CONNECTION_LOST.
+   */
+  async sendAndWait(
+    message: string | MessageOptions,
+    timeout?: number | SendAndWaitOptions,
+  ): Promise<AssistantMessageEvent | undefined> {
+    const options = typeof timeout === 'object' && timeout !== null ? timeout : { timeoutMs: timeout }
+    checkOptions(options, turnOptions)
+    const { signal } = options
+    const aborted = () =>
+      new SheepdogError('SESSION_ABORTED', 'The turn was aborted by its signal', {}, signal?.reason)
+    if (signal?.aborted) throw aborted()
+    const params = await this.#prepare(message)
+    if (signal?.aborted) throw aborted()
+    let abort = () => {}
+    const onAbort = () => abort()
+    signal?.addEventListener('abort', onAbort, { once: true })
+    try {
+      const spec = {
+        timeoutMs: options.timeoutMs,
+        idleTimeoutMs: options.idleTimeoutMs,
+        waitForTasks: options.waitForTasks ?? false,
+        steering: params.mode === 'immediate',
+      }
+      const answer = await this.#link.sendAndWait<AssistantMessageEvent | null>(
+        this.#key,
+        params,
+        spec,
+        (start) => {
+          abort = start
+        },
+      )
+      return answer ?? undefined
+    } finally {
+      signal?.removeEventListener('abort', onAbort)
+    }
+  }
+
+  /**
+   * Subscribes to events of a type, or to all; returns what ends the subscription. Types that this version does not know come
+   * as they are. Events that nobody subscribed to never reach JavaScript.
+   */
+  on<K extends SessionEventType>(eventType: K, handler: TypedSessionEventHandler<K>): () => void
+  on(
+    eventType: string,
+    handler: (event: { type: string; data: unknown; [field: string]: unknown }) => void,
+  ): () => void
+  on(handler: SessionEventHandler): () => void
+  on(first: string | SessionEventHandler, handler?: (event: never) => void): () => void {
+    if (typeof first === 'string' && handler) return this.#handlers.add(first, handler)
+    return this.#handlers.add(undefined, first as never)
+  }
+
+  /** The session's history. */
+  async getEvents(): Promise<SessionEvent[]> {
+    const { events } = await this.#request<{ events?: SessionEvent[] }>('session.getMessages')
+    return events ?? []
+  }
+
+  /** Stops the turn that runs; a `sendAndWait` that waits for it ends with SESSION_ABORTED. */
+  async abort(): Promise<void> {
+    const aborted = this.#request('session.abort')
+    this.#link.onAbortRequested(this.#key)
+    await aborted
+  }
+
+  async setModel(
+    model: string,
+    options?: {
+      reasoningEffort?: ReasoningEffort
+      reasoningSummary?: ReasoningSummary
+      contextTier?: ContextTier
+      modelCapabilities?: ModelCapabilitiesOverride
+      autoTier?: AutoTier | null
+    },
+  ): Promise<void> {
+    await this.#request('session.model.switchTo', { modelId: model, ...options })
+  }
+
+  /** Asks for another tier of the "auto" model; it takes effect with a later turn. */
+  async setAutoTier(autoTier: AutoTier | null): Promise<ModelSwitchAutoTierResult> {
+    return this.#request('session.model.switchAutoTier', { autoTier })
+  }
+
+  /** Writes a line into the session's timeline. */
+  async log(
+    message: string,
+    options?: { level?: 'info' | 'warning' | 'error'; ephemeral?: boolean },
+  ): Promise<void> {
+    await this.#request('session.log', { message, ...options })
+  }
+
+  /** Lets the session go; its history stays and can be resumed. Turns that wait end with SESSION_CLOSED. */
+  disconnect(): Promise<void> {
+    if (this.#isDisconnected) return Promise.resolve()
+    this.#disconnecting ??= this.#disconnect().finally(() => {
+      this.#disconnecting = undefined
+    })
+    return this.#disconnecting
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.disconnect()
+  }
+
+  async #disconnect(): Promise<void> {
+    await this.detach()
+    this.#owner.forget(this)
+    this.close()
+  }
+
+  /** @internal Tells the runtime; it is asked twice. */
+  async detach(timeoutMs?: number): Promise<void> {
+    let answer: { success?: boolean; error?: string } = {}
+    for (let attempt = 0; attempt < 2 && answer.success !== true; attempt++) {
+      try {
+        answer = (await this.#request<typeof answer | null>('session.detach', {}, timeoutMs)) ?? {
+          success: true,
+        }
+      } catch (error) {
+        if ((error as SheepdogError).rpcCode !== -32601) throw error
+        // Older runtimes know it by another name, and say nothing.
+        await this.#request('session.destroy', {}, timeoutMs)
+        answer = { success: true }
+      }
+    }
+    if (answer.success !== true) {
+      throw new SheepdogError(
+        'RPC_ERROR',
+        `Failed to disconnect session ${this.sessionId}: ${answer.error || 'Unknown error'}`,
+        { method: 'session.detach' },
+      )
+    }
+  }
+
+  /** @internal */
+  close(message = `Session not found for sessionId: ${this.sessionId} (it was disconnected)`): void {
+    if (this.#isDisconnected) return
+    this.#isDisconnected = true
+    this.#responder.close()
+    this.#handlers.clear()
+    this.#link.closeSession(this.#key, message)
+  }
+
+  /** @internal Takes over the answer of `session.create` or `session.resume`. */
+  opened(
+    answer: {
+      workspacePath?: string
+      capabilities?: SessionCapabilities
+      openCanvases?: OpenCanvasInstance[]
+    },
+    resumed?: ResumeOutcome,
+    reason?: string,
+  ): void {
+    this.#workspacePath = answer.workspacePath
+    this.#capabilities = answer.capabilities ?? {}
+    this.#responder.openCanvases = [...(answer.openCanvases ?? [])]
+    if (resumed) Object.assign(this, { resumed, resumeReason: reason })
+  }
+
+  /** @internal The session goes on over another connection. */
+  moveTo(link: Link, config: SessionConfig & ResumeSessionConfig): void {
+    const { sessionFs } = this.#responder
+    this.#responder.close()
+    this.#link = link
+    this.#key = link.openSession(this.sessionId)
+    this.#responder = new Responder(link, this.sessionId, config)
+    this.#responder.sessionFs = sessionFs
+    this.#rpc = undefined
+    this.#tellWanted()
+  }
+
+  /** @internal Another object of the same session answers for it from now on, or does not any more. */
+  supersede(isSuperseded: boolean): void {
+    this.#isSuperseded = isSuperseded
+  }
+
+  /** @internal */
+  onEvent(event: { type: string; data: never }): void {
+    if (event.type === 'capabilities.changed')
+      this.#capabilities = { ...this.#capabilities, ...(event.data as object) }
+    if (!this.#isSuperseded) this.#responder.onEvent(event.type, event.data)
+    this.#handlers.dispatch(event)
+  }
+
+  /** @internal */
+  get key(): number {
+    return this.#key
+  }
+
+  /** @internal */
+  get link(): Link {
+    return this.#link
+  }
+
+  /** @internal */
+  get responder(): Responder {
+    return this.#responder
+  }
+
+  /** @internal */
+  get isBusy(): boolean {
+    return this.#link.isBusy(this.#key)
+  }
+
+  async #request<T>(method: string, params: object = {}, timeoutMs?: number): Promise<T> {
+    if (!this.#isDisconnected && timeoutMs === undefined) await this.#owner.reach(this)
+    return this.#link.request<T>(method, { sessionId: this.sessionId, ...params }, timeoutMs)
+  }
+
+  async #prepare(message: string | MessageOptions): Promise<Record<string, unknown>> {
+    const options = typeof message === 'string' ? { prompt: message } : message
+    // Calls are sent in their order: nothing is awaited that need not be.
+    if (!this.#isDisconnected) await this.#owner.reach(this)
+    const trace = this.#owner.onGetTraceContext ? await traceOf(this.#owner.onGetTraceContext) : {}
+    const { prompt, source, displayPrompt, attachments, mode, agentMode, requestHeaders } = options
+    return {
+      ...trace,
+      sessionId: this.sessionId,
+      prompt,
+      source,
+      displayPrompt,
+      attachments,
+      mode,
+      agentMode,
+      requestHeaders,
+    }
+  }
+
+  async #elicit(params: ElicitationParams): Promise<ElicitationResult> {
+    if (!this.#capabilities.ui?.elicitation) {
+      throw new Error(
+        'Elicitation is not supported by the host. Check session.capabilities.ui?.elicitation before calling UI methods.',
+      )
+    }
+    const { message, requestedSchema } = params
+    return this.#request('session.ui.elicitation', { message, requestedSchema })
+  }
+
+  #tellWanted(): void {
+    if (this.#isDisconnected) return
+    this.#link.wantEvents(this.#key, this.#handlers.wantsAll, [...ownEvents, ...this.#handlers.types])
+  }
+}

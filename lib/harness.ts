@@ -1,0 +1,147 @@
+import type { NativeTurn } from '../native/native'
+import { delivery } from './delivery'
+import { SheepdogError, invalidOption, settle } from './error'
+import { events, type AgentEvent } from './harness/event'
+import { host } from './harness/host'
+import { ConcurrencyLimit, nativeLimit } from './harness/limit'
+import {
+  checkHarnessOptions,
+  checkTurnOptions,
+  merge,
+  toSpec,
+  type HarnessOptions,
+  type ProviderName,
+  type TurnOptions,
+} from './harness/request'
+import type { TurnResult } from './harness/result'
+import { native } from './native'
+import { check, show } from './option'
+
+export type { AgentEvent } from './harness/event'
+export type { HarnessOptions, ProviderName, TurnOptions } from './harness/request'
+export type { AgentErrorKind, AgentUsage, TurnResult } from './harness/result'
+export { ConcurrencyLimit } from './harness/limit'
+export { doctor, type DoctorOptions, type Finding } from './harness/doctor'
+export { replay, type Recorded, type Replay } from './harness/replay'
+
+/**
+ * A coding-agent CLI as a function.
+ *
+ * @example
+ * const codex = new Harness({ provider: 'codex', cwd: '/work' })
+ * const { text } = await codex.run('Which tests fail, and why?')
+ */
+export class Harness {
+  readonly #options: HarnessOptions
+  readonly #limits: ReturnType<typeof nativeLimit>[]
+
+  /** Throws INVALID_OPTION for a wrong option, an unknown provider included. */
+  constructor(options: HarnessOptions) {
+    checkHarnessOptions(options)
+    if (options.limit !== undefined && !(options.limit instanceof ConcurrencyLimit)) {
+      throw invalidOption('limit', `expected a ConcurrencyLimit, got ${show(options.limit)}`)
+    }
+    this.#options = { ...options }
+    this.#limits = [new native.NativeConcurrencyLimit(options.maxConcurrent)]
+    if (options.limit) this.#limits.push(nativeLimit(options.limit))
+  }
+
+  get provider(): ProviderName {
+    return this.#options.provider
+  }
+
+  /**
+   * One turn. Resolves only when the turn succeeded; otherwise rejects with `code` (AGENT_FAILED with `kind`, AGENT_IDLE, ...)
+   * and with what there is of the `result`.
+   */
+  async run(prompt: string, options?: TurnOptions): Promise<TurnResult> {
+    return this.#start(prompt, options, false).result
+  }
+
+  /** Starts a turn. Never throws: errors reject `result`. */
+  start(prompt: string, options?: TurnOptions): Turn {
+    return this.#start(prompt, options, true)
+  }
+
+  #start(prompt: string, options: TurnOptions | undefined, hasListener: boolean): Turn {
+    try {
+      check.string('prompt', prompt)
+      checkTurnOptions(options)
+      const merged = merge(this.#options, options)
+      const { signal } = merged
+      const spec = toSpec(prompt, merged, hasListener)
+      if (signal?.aborted) throw aborted(this.provider, signal)
+      return new Turn(host.start(spec, this.#limits), signal)
+    } catch (error) {
+      return new Turn(error as Error)
+    }
+  }
+}
+
+/**
+ * A turn under way. Iterating it gives its events; a slow reader slows the agent. Events that nobody iterates are dropped. The
+ * iteration just ends with the turn: how the turn went is what `result` says.
+ */
+export class Turn implements AsyncIterable<AgentEvent>, AsyncDisposable {
+  readonly #native: NativeTurn | undefined
+  #iterated = false
+
+  /** As of `Harness.run`. Need not be awaited. */
+  readonly result: Promise<TurnResult>
+
+  /** @internal */
+  constructor(turn: NativeTurn | Error, signal?: AbortSignal) {
+    if (turn instanceof Error) {
+      this.result = Promise.reject(turn)
+    } else {
+      this.#native = turn
+      const onAbort = () => turn.abort()
+      signal?.addEventListener('abort', onAbort, { once: true })
+      this.result = outcome(turn, signal).finally(() => signal?.removeEventListener('abort', onAbort))
+    }
+    // Nobody has to await it: an unawaited failure is not the host's end.
+    this.result.catch(() => {})
+  }
+
+  /** Ends the turn; resolves when its tree is gone. After the end nothing happens. */
+  async abort(): Promise<void> {
+    this.#native?.abort()
+    await this.result.catch(() => {})
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent> {
+    if (this.#iterated) {
+      throw new SheepdogError('TURN_ITERATED', 'this turn is being iterated already: one iterator a turn')
+    }
+    this.#iterated = true
+    const turn = this.#native
+    return events({
+      open: () => (turn ? turn.events(delivery) : -1),
+      close: () => turn?.leave(),
+      end: turn ? this.result.catch(() => {}) : this.result,
+    })
+  }
+
+  /** Aborts the turn if it still runs, and waits until its tree is gone. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.abort()
+  }
+}
+
+async function outcome(turn: NativeTurn, signal?: AbortSignal): Promise<TurnResult> {
+  try {
+    return JSON.parse(await settle<string>(turn.outcome())) as TurnResult
+  } catch (error) {
+    const failed = error as SheepdogError & { result?: unknown }
+    if (typeof failed.result === 'string') failed.result = JSON.parse(failed.result)
+    if (failed.code === 'AGENT_ABORTED' && signal?.aborted && failed.cause === undefined) {
+      Object.defineProperty(failed, 'cause', { value: signal.reason, configurable: true, writable: true })
+    }
+    throw failed
+  }
+}
+
+function aborted(provider: ProviderName, signal: AbortSignal): SheepdogError {
+  const message = `the ${provider} turn was not started: its abort signal was already aborted`
+  return new SheepdogError('AGENT_ABORTED', message, {}, signal.reason)
+}

@@ -1,0 +1,26 @@
+import { JsonIterator, type Source } from '../output'
+import type { AgentErrorKind } from './result'
+
+/** What an agent did or said, in one language for all of them. */
+export type AgentEvent =
+  | { type: 'session'; sessionId: string }
+  /** A piece of a message (`delta`), or a whole one; a message comes in pieces or whole, never both. */
+  | { type: 'text'; text: string; delta: boolean }
+  | { type: 'reasoning'; text: string; delta: boolean }
+  | { type: 'tool_start'; id: string; name: string; input: unknown }
+  | { type: 'tool_end'; id: string; name?: string; output?: string; exitCode?: number; isError: boolean }
+  /** Tokens since the last event of this type: their sum is the turn's. */
+  | { type: 'usage'; inputTokens: number; outputTokens: number; cachedInputTokens: number; costUsd?: number }
+  /** The agent, or the harness, tries again. */
+  | { type: 'retry'; message: string }
+  | { type: 'warning'; message: string }
+  | { type: 'error'; kind: AgentErrorKind; message: string }
+  /** The agent's own end of turn; at most once, the last event. */
+  | { type: 'end'; ok: boolean }
+  /** Anything that is not an event of this provider. */
+  | { type: 'noise'; line: string }
+
+/** @internal */
+export function events(source: Source): AsyncIterableIterator<AgentEvent> {
+  return new JsonIterator<AgentEvent>(source)
+}

@@ -1,0 +1,53 @@
+import { check, checkOptions, show } from '../option'
+import { SheepdogError, invalidOption } from '../error'
+import { native } from '../native'
+import type { AgentEvent } from './event'
+import { checkHarnessOptions, type ProviderName } from './request'
+import type { AgentErrorKind, TurnResult } from './result'
+
+/** A recorded run. */
+export interface Recorded {
+  stdout: string | Uint8Array
+  stderr?: string
+  /** With `signal` left out too, the end is unknown and the agent's own end of turn alone decides. */
+  exitCode?: number | null
+  signal?: string | null
+}
+
+/** What a recording says. */
+export interface Replay {
+  ok: boolean
+  events: AgentEvent[]
+  /** Partial when not ok. */
+  result: TurnResult
+  error?: { code: string; kind?: AgentErrorKind; message: string }
+}
+
+const recordedChecks = {
+  stdout(path: string, value: unknown) {
+    if (typeof value !== 'string' && !(value instanceof Uint8Array)) {
+      throw invalidOption(path, `expected a string or a Uint8Array, got ${show(value)}`)
+    }
+  },
+  stderr(path: string, value: unknown) {
+    if (typeof value !== 'string') throw invalidOption(path, `expected a string, got ${show(value)}`)
+  },
+  exitCode(path: string, value: unknown) {
+    if (value !== null && !Number.isInteger(value))
+      throw invalidOption(path, `expected an integer or null, got ${show(value)}`)
+  },
+  signal(path: string, value: unknown) {
+    if (value !== null) check.name(path, value)
+  },
+}
+
+/** Events and verdict of a recorded run. Never throws for what is recorded; INVALID_OPTION for what is no recording. */
+export function replay(provider: ProviderName, recorded: Recorded): Replay {
+  checkHarnessOptions({ provider })
+  checkOptions(recorded, recordedChecks, 'recorded')
+  if (recorded?.stdout === undefined) throw new SheepdogError('INVALID_OPTION', 'recorded.stdout: is missing')
+  const { stdout, stderr, exitCode, signal } = recorded
+  return JSON.parse(
+    native.replayRecording(provider, stdout, stderr ?? '', exitCode ?? undefined, signal ?? undefined),
+  ) as Replay
+}

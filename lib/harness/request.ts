@@ -1,0 +1,191 @@
+// What a turn is asked with: types and their checks. What a value means, and its default, is the core's business.
+import type { TurnSpec } from '../../native/native'
+import { invalidOption } from '../error'
+import { native } from '../native'
+import { check, checkOptions, show, suggestion } from '../option'
+import { inheritance, processOptionChecks, type RunOptions } from '../process'
+import { schemaOf } from '../schema'
+import type { ConcurrencyLimit } from './limit'
+
+export type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' | 'qwen' | 'pi'
+
+/** How a turn is run. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
+export interface TurnOptions extends Pick<
+  RunOptions,
+  'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'signal'
+> {
+  model?: string
+  /** Added to the CLI's own instructions (gemini: in place of them). */
+  systemPrompt?: string
+  /** Only these tools, by the names that the CLI gives them. */
+  tools?: string[]
+  maxTurns?: number
+  maxBudgetUsd?: number
+  /** "auto" (default): tools run without asking; "plan": read only. */
+  permission?: 'plan' | 'auto'
+  /** JSON Schema of the answer, or an object with `toJSONSchema()`. */
+  schema?: object
+  /** Session id of an earlier turn, in the same cwd. */
+  resume?: string
+  /** To the first byte; default 60 s. AGENT_IDLE. */
+  startTimeoutMs?: number
+  /** Silence while no tool is open; default 300 s. AGENT_IDLE. */
+  idleTimeoutMs?: number
+  /** Silence while a tool is open; default 900 s. AGENT_IDLE. */
+  toolIdleTimeoutMs?: number
+  /** A whole attempt; default 1800 s. AGENT_TIMED_OUT. */
+  timeoutMs?: number
+  /** Default 3 attempts, 1 s, 30 s, false: a turn in which a tool ran is not repeated. */
+  retry?: { attempts?: number; baseDelayMs?: number; maxDelayMs?: number; afterTools?: boolean }
+  /** Behind the harness's own arguments, before the prompt. */
+  extraArgs?: string[]
+  /** Secrets that appear nowhere: not in events, results or errors. */
+  redact?: string[]
+}
+
+/** A harness; what is a turn's option here is the turns' default. */
+export interface HarnessOptions extends TurnOptions {
+  provider: ProviderName
+  /** Program, or program and leading arguments. Default: the provider's program on PATH. */
+  binary?: string | string[]
+  /** Turns at once; default 4. A slot is free when the tree is gone. */
+  maxConcurrent?: number
+  /** A limit that is shared between harnesses. */
+  limit?: ConcurrencyLimit
+}
+
+const retryChecks = {
+  attempts: check.count,
+  baseDelayMs: check.duration,
+  maxDelayMs: check.duration,
+  afterTools: check.boolean,
+}
+
+const { cwd, env, inheritEnv, killGraceMs, containment, signal } = processOptionChecks
+
+const turnChecks = {
+  cwd,
+  env,
+  inheritEnv,
+  killGraceMs,
+  containment,
+  signal,
+  model: check.name,
+  systemPrompt: check.string,
+  tools: check.strings,
+  maxTurns: check.count,
+  maxBudgetUsd(path: string, value: unknown) {
+    if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) {
+      throw invalidOption(path, `expected a number of dollars > 0, got ${show(value)}`)
+    }
+  },
+  permission: check.oneOf('plan', 'auto'),
+  schema(path: string, value: unknown) {
+    check.object(path, value)
+    schemaText(value as object)
+  },
+  resume: check.name,
+  startTimeoutMs: check.timeout,
+  idleTimeoutMs: check.timeout,
+  toolIdleTimeoutMs: check.timeout,
+  timeoutMs: check.timeout,
+  retry: (path: string, value: unknown) => checkOptions(value, retryChecks, path),
+  extraArgs: check.strings,
+  redact: check.strings,
+}
+
+const harnessChecks = {
+  ...turnChecks,
+  provider(path: string, value: unknown) {
+    const names = native.providerNames()
+    if (typeof value !== 'string')
+      throw invalidOption(path, `expected the name of a provider, got ${show(value)}`)
+    if (!names.includes(value)) {
+      const others = `; there are ${names.join(', ')}`
+      throw invalidOption(path, `no provider is named ${show(value)}${suggestion(value, names) || others}`)
+    }
+  },
+  binary(path: string, value: unknown) {
+    if (typeof value === 'string') return check.name(path, value)
+    if (!Array.isArray(value))
+      throw invalidOption(path, `expected a string or an array of strings, got ${show(value)}`)
+    check.strings(path, value)
+    if (!value[0]) throw invalidOption(path, 'expected a program and its leading arguments, got none')
+  },
+  maxConcurrent: check.count,
+  limit: check.object,
+}
+
+export function checkTurnOptions(options: unknown): void {
+  checkOptions(options, turnChecks)
+}
+
+export function checkHarnessOptions(options: unknown): void {
+  check.object('options', options)
+  checkOptions(options, harnessChecks)
+  if ((options as HarnessOptions).provider === undefined) {
+    throw invalidOption('provider', `is missing; there are ${native.providerNames().join(', ')}`)
+  }
+}
+
+/** The harness's options are the turn's defaults; `undefined` counts as absent, env and retry go name by name. */
+export function merge(defaults: HarnessOptions, options: TurnOptions = {}): HarnessOptions {
+  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+  const merged: HarnessOptions = { ...defaults, ...given }
+  if (defaults.env && options.env) merged.env = { ...defaults.env, ...options.env }
+  if (defaults.retry && options.retry) merged.retry = { ...defaults.retry, ...options.retry }
+  return merged
+}
+
+/** The JSON Schema as text; INVALID_OPTION for what is none. */
+export function schemaText(schema: object): string {
+  let text: string | undefined
+  try {
+    text = JSON.stringify(schemaOf(schema))
+  } catch (error) {
+    if ((error as { code?: unknown }).code === 'INVALID_OPTION') throw error
+    throw invalidOption(
+      'schema',
+      `can't be written as JSON: ${error instanceof Error ? error.message : String(error)}`,
+    )
+  }
+  if (text === undefined) throw invalidOption('schema', "can't be written as JSON")
+  const problem = native.schemaProblem(text)
+  if (problem) throw invalidOption('schema', problem.replace(/^schema: /, ''))
+  return text
+}
+
+export function environmentChanges(
+  env: Record<string, string | undefined>,
+): { name: string; value?: string }[] {
+  return Object.entries(env).map(([name, value]) => {
+    const path = `env[${JSON.stringify(name)}]`
+    if (name === '' || /[=\0]/.test(name)) {
+      throw invalidOption(path, 'a variable\'s name is not empty and has neither "=" nor NUL')
+    }
+    if (value !== undefined) check.string(path, value)
+    return { name, value }
+  })
+}
+
+export function toSpec(prompt: string, options: HarnessOptions, hasListener: boolean): TurnSpec {
+  const {
+    binary,
+    env = {},
+    inheritEnv = true,
+    schema,
+    signal: _,
+    limit: __,
+    maxConcurrent: ___,
+    ...rest
+  } = options
+  return {
+    ...rest,
+    prompt,
+    binary: typeof binary === 'string' ? [binary] : binary,
+    env: environmentChanges(env),
+    schema: schema && schemaText(schema),
+    hasListener,
+    ...inheritance(inheritEnv),
+  }
+}

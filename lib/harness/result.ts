@@ -1,0 +1,55 @@
+import type { RunResult } from '../process'
+import type { ProviderName } from './request'
+
+/** Why an agent says that it failed. */
+export type AgentErrorKind =
+  | 'auth'
+  | 'rate_limit'
+  | 'quota'
+  | 'overloaded'
+  | 'context_length'
+  | 'invalid_request'
+  | 'network'
+  | 'server'
+  | 'permission'
+  | 'unknown'
+
+/** Tokens as the CLI counts them. */
+export interface AgentUsage {
+  inputTokens: number
+  outputTokens: number
+  cachedInputTokens: number
+  /** US dollars, where the CLI tells. */
+  costUsd?: number
+}
+
+/** What a turn came to; as `result` of an error it is partial. */
+export interface TurnResult {
+  /** The agent's final answer, whole. */
+  text: string
+  /** The answer as a value that is valid against `schema`. */
+  structured?: unknown
+  /** For `resume`. */
+  sessionId?: string
+  /** Of this turn alone, all attempts summed. */
+  usage?: AgentUsage
+  /** Answers of the model. */
+  turns: number
+  /** Tools that were called. */
+  toolCalls: number
+  /** Processes that were started for it: retries, and the one re-ask for an answer that did not fit the schema. */
+  attempts: number
+  /** Milliseconds in the queue, before the first start. */
+  queuedMs: number
+  /** Milliseconds from the first start to the end of the last tree. */
+  durationMs: number
+  provider: ProviderName
+  /** As the CLI reports it. */
+  model?: string
+  /** The agent had to be killed after its good end of turn. */
+  recovered: boolean
+  /** What was left out, refused or extended; each once. */
+  warnings: string[]
+  /** The last process. */
+  process?: RunResult
+}

@@ -1,0 +1,103 @@
+// `npm run test:agents [-- NAME ...]`: one table of cases for all seven real agent CLIs, against the carried model server. The
+// CLIs are installed, in exact versions, into a cache folder (SHEEPDOG_AGENTS, else ~/.cache/sheepdog-agents: 2 GB); the table
+// goes to docs/agents.md when all seven ran.
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { agents } from '../fixtures/agents.mjs'
+import { bench, cases } from '../fixtures/agent-cases.mjs'
+import { startModelServer } from '../fixtures/model-server.mjs'
+import { fail, prepare, root } from './setup.mjs'
+
+const CASE_MS = 180_000
+
+const folder = process.env.SHEEPDOG_AGENTS || join(homedir(), '.cache', 'sheepdog-agents')
+const wanted = process.argv.slice(2).filter((word) => word in agents)
+const only = process.argv.slice(2).filter((word) => word in cases)
+const names = wanted.length > 0 ? wanted : Object.keys(agents)
+
+function install(name) {
+  const { package: packageName, version, program } = agents[name]
+  const place = join(folder, `${name}-${version}`)
+  const binary = join(place, 'node_modules', '.bin', program)
+  if (existsSync(binary)) return binary
+  console.log(`> installing ${packageName}@${version}`)
+  mkdirSync(place, { recursive: true })
+  writeFileSync(join(place, 'package.json'), '{"private":true}\n')
+  const installed = spawnSync(
+    'npm',
+    ['install', '--no-audit', '--no-fund', '--loglevel=error', `${packageName}@${version}`],
+    {
+      cwd: place,
+      stdio: 'inherit',
+    },
+  )
+  if (installed.status !== 0 || !existsSync(binary)) fail(`${packageName}@${version} could not be installed`)
+  return binary
+}
+
+async function runCase(test, context) {
+  let timer
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not done after ${CASE_MS / 1000} s`)), CASE_MS)
+  })
+  try {
+    return { word: await Promise.race([test(context), late]) }
+  } catch (error) {
+    return { word: '**failed**', error }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function writeTable(results) {
+  const file = join(root, 'docs', 'agents.md')
+  const begin = '<!-- table: npm run test:agents -->'
+  const end = '<!-- end of table -->'
+  const text = readFileSync(file, 'utf8')
+  const [before, rest] = text.split(begin)
+  const after = rest?.split(end)[1]
+  if (after === undefined) fail('docs/agents.md has lost the marks of its table')
+  const titles = names.map((name) => `${name} ${agents[name].version}`)
+  const rows = Object.keys(cases).map(
+    (test) => `| ${test} | ${names.map((name) => results[name][test]).join(' | ')} |`,
+  )
+  const table = [`| case | ${titles.join(' | ')} |`, `|---|${'---|'.repeat(names.length)}`, ...rows].join(
+    '\n',
+  )
+  writeFileSync(file, `${before}${begin}\n${table}\n${end}${after}`)
+}
+
+if (!process.argv.includes('--built')) prepare()
+const { Harness } = createRequire(import.meta.url)('../index.js')
+const server = await startModelServer()
+const results = {}
+let failures = 0
+for (const name of names) {
+  const binary = install(name)
+  results[name] = {}
+  console.log(`\n${name} ${agents[name].version}`)
+  for (const [title, test] of Object.entries(cases)) {
+    if (only.length > 0 && !only.includes(title)) continue
+    const context = bench({
+      provider: name,
+      server,
+      binary,
+      cache: join(folder, 'cache'),
+      make: (options) => new Harness(options),
+    })
+    const started = performance.now()
+    const { word, error } = await runCase(test, context)
+    context.close()
+    results[name][title] = word
+    if (error) failures++
+    const detail = error ? `: ${error.code ? `${error.code} ` : ''}${error.message}` : ''
+    console.log(
+      `  ${error ? 'FAILED' : 'ok    '} ${title} (${((performance.now() - started) / 1000).toFixed(1)} s) ${word}${detail}`,
+    )
+  }
+}
+if (names.length === Object.keys(agents).length && only.length === 0) writeTable(results)
+process.exit(failures === 0 ? 0 : 1)

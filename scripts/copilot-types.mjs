@@ -1,0 +1,156 @@
+// Makes lib/copilot/generated_events.ts and generated.ts from the JSON schemas that the runtime's package ships: types of all
+// session events, and of the RPC trees. Run it after a new version of @github/copilot-sdk: `node scripts/copilot-types.mjs`.
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import prettier from 'prettier'
+import { root } from './setup.mjs'
+
+const scope = join(root, 'node_modules', '@github')
+const platform = readdirSync(scope).find((name) => name.startsWith('copilot-sdk-'))
+if (!platform) throw new Error('no platform package of @github/copilot-sdk is installed')
+const folder = join(scope, platform)
+const version = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).version
+const read = (name) => JSON.parse(readFileSync(join(folder, 'schemas', name), 'utf8'))
+const events = read('session-events.schema.json')
+const api = read('api.schema.json')
+
+const isName = /^[A-Za-z_$][\w$]*$/
+const key = (name) => (isName.test(name) ? name : JSON.stringify(name))
+
+/** Names of the API's definitions that say something else than the event definition of the same name. */
+const shape = (schema) =>
+  JSON.stringify(schema, (name, value) => (name === 'description' || name === 'title' ? undefined : value))
+const renamed = new Map()
+for (const name of Object.keys(api.definitions)) {
+  const twin = events.definitions[name]
+  if (twin && shape(twin) !== shape(api.definitions[name])) renamed.set(name, `Rpc${name}`)
+}
+
+function typeOf(schema, names) {
+  if (schema === true || schema === undefined) return 'unknown'
+  if (schema === false) return 'never'
+  if (schema.$ref) {
+    const name = schema.$ref.split('/').pop()
+    return names.get(name) ?? name
+  }
+  if ('const' in schema) return JSON.stringify(schema.const)
+  if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
+  const alternatives = schema.anyOf ?? schema.oneOf
+  if (alternatives)
+    return [...new Set(alternatives.map((one) => group(typeOf(one, names))))].join(' | ') || 'never'
+  if (schema.allOf) return schema.allOf.map((one) => group(typeOf(one, names))).join(' & ')
+  if (Array.isArray(schema.type)) {
+    return [...new Set(schema.type.map((type) => group(typeOf({ ...schema, type }, names))))].join(' | ')
+  }
+  switch (schema.type) {
+    case 'string':
+      return 'string'
+    case 'number':
+    case 'integer':
+      return 'number'
+    case 'boolean':
+      return 'boolean'
+    case 'null':
+      return 'null'
+    case 'array':
+      if (Array.isArray(schema.items))
+        return `[${schema.items.map((item) => typeOf(item, names)).join(', ')}]`
+      return `${group(typeOf(schema.items, names))}[]`
+    default:
+      return schema.properties || schema.additionalProperties !== undefined || schema.type === 'object'
+        ? objectOf(schema, names)
+        : 'unknown'
+  }
+}
+
+const group = (type) => (/[|&]/.test(type) && !/^[{[(]/.test(type) ? `(${type})` : type)
+
+function objectOf(schema, names, leftOut = []) {
+  const required = new Set(schema.required ?? [])
+  const fields = Object.entries(schema.properties ?? {})
+    .filter(([name]) => !leftOut.includes(name))
+    .map(([name, value]) => `${key(name)}${required.has(name) ? '' : '?'}: ${typeOf(value, names)}`)
+  const rest = schema.additionalProperties
+  if (fields.length === 0)
+    return rest ? `Record<string, ${typeOf(rest, names)}>` : rest === false ? '{}' : 'Record<string, unknown>'
+  if (rest) fields.push('[key: string]: unknown')
+  return `{ ${fields.join('; ')} }`
+}
+
+/** A tree of methods; the path is the method's name. */
+function treeOf(nodes, prefix, leftOut) {
+  const members = []
+  for (const [name, node] of Object.entries(nodes)) {
+    if (typeof node !== 'object' || node === null) continue
+    if (!node.rpcMethod) {
+      const inner = treeOf(node, [...prefix, name], leftOut)
+      if (inner !== '{  }') members.push(`${key(name)}: ${inner}`)
+      continue
+    }
+    if (node.visibility === 'internal') continue
+    const expected = [...prefix, name].join('.')
+    if (node.rpcMethod !== expected) exceptions.push([expected, node.rpcMethod])
+    members.push(`${key(name)}(${paramsOf(node.params, leftOut)}): Promise<${resultOf(node.result)}>`)
+  }
+  return `{ ${members.join('; ')} }`
+}
+
+const exceptions = []
+
+function paramsOf(params, leftOut) {
+  if (!params) return ''
+  const target = params.$ref ? api.definitions[params.$ref.split('/').pop()] : params
+  const left = Object.keys(target?.properties ?? {}).filter((name) => !leftOut.includes(name))
+  if (target?.properties && left.length === 0) return ''
+  const optional = target?.properties && !(target.required ?? []).some((name) => !leftOut.includes(name))
+  const isUsed = leftOut.some((name) => target?.properties?.[name])
+  const type = params.$ref
+    ? isUsed
+      ? `Omit<${typeOf(params, renamed)}, ${leftOut.map((name) => `'${name}'`).join(' | ')}>`
+      : typeOf(params, renamed)
+    : params.properties
+      ? objectOf(params, renamed, leftOut)
+      : typeOf(params, renamed)
+  return `params${optional ? '?' : ''}: ${type}`
+}
+
+function resultOf(result) {
+  if (!result || result.type === 'null') return 'void'
+  const target = result.$ref ? api.definitions[result.$ref.split('/').pop()] : result
+  return target?.type === 'null' ? 'void' : typeOf(result, renamed)
+}
+
+const banner = `// Generated by scripts/copilot-types.mjs from the schemas of ${platform.replace(/-(linux|darwin|win32).*/, '')} ${version}. Do not edit.`
+
+async function write(name, lines) {
+  const path = join(root, 'lib/copilot', name)
+  const config = await prettier.resolveConfig(path)
+  writeFileSync(
+    path,
+    await prettier.format([banner, ...lines].join('\n'), { ...config, parser: 'typescript' }),
+  )
+}
+
+const none = new Map()
+await write('generated_events.ts', [
+  '// Session events.',
+  ...Object.entries(events.definitions).map(
+    ([name, schema]) => `export type ${name} = ${typeOf(schema, none)}`,
+  ),
+])
+
+const own = Object.entries(api.definitions).filter(([name]) => !events.definitions[name] || renamed.has(name))
+const body = [
+  ...own.map(([name, schema]) => `export type ${renamed.get(name) ?? name} = ${typeOf(schema, renamed)}`),
+  `export type ServerRpc = ${treeOf(api.server, [], [])}`,
+  `export type SessionRpc = ${treeOf(api.session, ['session'], ['sessionId'])}`,
+]
+const text = body.join('\n')
+const shared = Object.keys(events.definitions).filter((name) => new RegExp(`\\b${name}\\b`).test(text))
+await write('generated.ts', [
+  '// RPC.',
+  `import type { ${shared.join(', ')} } from './generated_events'`,
+  "export type * from './generated_events'",
+  ...body,
+])
+if (exceptions.length > 0) console.error('paths that are not their methods:', exceptions)

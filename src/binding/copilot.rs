@@ -1,0 +1,526 @@
+//! What crosses for the copilot capability. Names and order as in lib/copilot/link.ts.
+//!
+//! Replies to calls do not come as promises but through the link's one queue, after the events that came before them: a
+//! promise per call would let a reply overtake its events. Only what has no events before it (start, stop, a look at the
+//! disk) is a promise.
+
+use super::error::Fault;
+use super::process::VariableChange;
+use super::promise::{Settled, settle};
+use crate::copilot::event_log;
+use crate::copilot::resume::{self, Fallback, LogState, ResumeEvidence};
+use crate::copilot::{
+    Connection, ConnectionOptions, Outbox, ResumeRequest, Session, Target, TurnHandle, TurnOptions,
+    wait_for_turn,
+};
+use crate::error::{Error, ErrorCode};
+use crate::jsonrpc::Refusal;
+use crate::process::{Environment, EnvironmentBase, ProcessSpec};
+use napi::bindgen_prelude::{Function, PromiseRaw, within_runtime_if_available};
+use napi::threadsafe_function::ThreadsafeFunctionCallMode;
+use napi::{Env, JsString};
+use napi_derive::napi;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where the runtime is, and how to start; what is absent has the core's default.
+#[napi(object, object_to_js = false)]
+pub struct CopilotStartSpec {
+    #[napi(ts_type = "'stdio' | 'tcp' | 'address'")]
+    pub transport: String,
+    pub command: Option<String>,
+    pub args: Vec<String>,
+    pub cwd: Option<String>,
+    /// The whole environment.
+    pub env: Vec<VariableChange>,
+    pub host: Option<String>,
+    pub port: Option<u16>,
+    /// Parameters of `connect`, JSON text.
+    pub handshake: String,
+    pub setup: Vec<CopilotSetupCall>,
+    pub start_timeout_ms: Option<f64>,
+    pub tell_stderr: bool,
+}
+
+/// A request to make before the start is done.
+#[napi(object, object_to_js = false)]
+pub struct CopilotSetupCall {
+    pub method: String,
+    /// JSON text.
+    pub params: String,
+}
+
+#[napi(object, object_from_js = false)]
+pub struct CopilotStarted {
+    pub pid: Option<u32>,
+    pub port: Option<u16>,
+    pub protocol_version: u32,
+    pub version: Option<String>,
+}
+
+#[napi(object, object_to_js = false)]
+pub struct CopilotTurnSpec {
+    pub timeout_ms: Option<f64>,
+    pub idle_timeout_ms: Option<f64>,
+    pub wait_for_tasks: bool,
+    /// Sent into a running turn.
+    pub steering: bool,
+}
+
+#[napi(object, object_to_js = false)]
+pub struct CopilotResumeSpec {
+    pub session_id: String,
+    /// Of `session.resume`, JSON text.
+    pub params: String,
+    /// Of `session.create`, JSON text.
+    pub create_params: String,
+    pub home: Option<String>,
+    pub known_turns: f64,
+    /// Messages that this client sent to the session before.
+    pub seen_turns: f64,
+    #[napi(ts_type = "'evidence' | 'unless-corrupt' | 'never'")]
+    pub fallback: Option<String>,
+    pub timeout_ms: Option<f64>,
+}
+
+/// Evidence about a session that could not be resumed.
+#[napi(object, object_to_js = false)]
+pub struct CopilotResumeEvidence {
+    pub log: Option<String>,
+    pub known_turns: Option<f64>,
+    pub fallback: Option<String>,
+    pub agent: Option<bool>,
+}
+
+#[napi(object, object_from_js = false)]
+pub struct CopilotJudgement {
+    #[napi(
+        ts_type = "'recreate' | 'without-agent' | 'corrupt' | 'not-found' | 'in-use' | 'transient' | 'failed'"
+    )]
+    pub verdict: String,
+    pub reason: String,
+    pub line: Option<f64>,
+}
+
+#[napi(object, object_from_js = false)]
+pub struct CopilotInspection {
+    #[napi(ts_type = "'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'")]
+    pub log: String,
+    pub turns: f64,
+    pub last_event_id: Option<String>,
+    pub bad_line: Option<f64>,
+    pub path: String,
+}
+
+#[napi(object, object_from_js = false)]
+pub struct CopilotSalvage {
+    pub session_id: String,
+    pub kept: f64,
+    pub left_out: Vec<CopilotLeftOut>,
+}
+
+#[napi(object, object_from_js = false)]
+pub struct CopilotLeftOut {
+    pub line: f64,
+    pub reason: String,
+}
+
+/// One start of the runtime, and the queue of what comes from it.
+#[napi]
+pub struct CopilotLink {
+    outbox: Arc<Outbox>,
+    connection: Arc<Mutex<Option<Connection>>>,
+    sessions: HashMap<u32, Arc<Session>>,
+    next_session: u32,
+    turns: Arc<Mutex<HashMap<u32, Arc<TurnHandle>>>>,
+    /// Becomes true when the end is wanted while the start is under way.
+    cancelled: watch::Sender<bool>,
+}
+
+#[napi]
+impl CopilotLink {
+    /// `onWake` is called when there is something to take, and not again before `take` found nothing.
+    #[napi(constructor)]
+    pub fn new(env: Env, on_wake: Function<'_, (), ()>) -> napi::Result<Self> {
+        let wake = on_wake
+            .build_threadsafe_function::<()>()
+            // Weak: the glue says how long the connection keeps the host alive.
+            .weak::<true>()
+            .callee_handled::<false>()
+            .build()?;
+        let outbox = Arc::new(Outbox::new(move || {
+            wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        }));
+        let connection: Arc<Mutex<Option<Connection>>> = Arc::default();
+        env.add_env_cleanup_hook((connection.clone(), outbox.clone()), |(connection, outbox)| {
+            outbox.close();
+            if let Some(connection) = lock(&connection).take() {
+                connection.abandon();
+            }
+        })?;
+        Ok(CopilotLink {
+            outbox,
+            connection,
+            sessions: HashMap::new(),
+            next_session: 0,
+            turns: Arc::default(),
+            cancelled: watch::Sender::new(false),
+        })
+    }
+
+    /// Starts or reaches the runtime.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<CopilotStarted>>")]
+    pub fn start<'env>(
+        &self,
+        env: &'env Env,
+        spec: CopilotStartSpec,
+    ) -> napi::Result<PromiseRaw<'env, Settled<CopilotStarted>>> {
+        let outbox = self.outbox.clone();
+        let slot = self.connection.clone();
+        let cancelled = self.cancelled.subscribe();
+        settle(env, async move {
+            let options = match to_options(spec) {
+                Ok(options) => options,
+                Err(error) => return Err(error).into(),
+            };
+            let started = Connection::start(options, outbox, cancelled).await;
+            Settled::from(started.map(|(connection, started)| {
+                *lock(&slot) = Some(connection);
+                CopilotStarted {
+                    pid: started.pid,
+                    port: started.port,
+                    protocol_version: started.protocol_version as u32,
+                    version: started.version,
+                }
+            }))
+        })
+    }
+
+    /// The next batch, JSON text of an array of items; null when there is nothing.
+    #[napi]
+    pub fn take<'env>(&self, env: &'env Env) -> napi::Result<Option<JsString<'env>>> {
+        self.outbox.take().map(|batch| super::delivery::create_text(env, &batch)).transpose()
+    }
+
+    /// A request; its result comes through the queue under `call`.
+    #[napi]
+    pub fn request(&self, call: u32, method: String, params: String, timeout_ms: Option<f64>) {
+        let outbox = self.outbox.clone();
+        match self.connected() {
+            Ok(connection) => {
+                let timeout = timeout_ms.map_or_else(|| Some(Connection::request_timeout(&method)), limit);
+                connection.client().call(&method, &params, timeout, move |result| {
+                    outbox.push_result(call, result.as_ref().map(|result| *result));
+                });
+            }
+            Err(error) => outbox.push_result(call, Err(&error)),
+        }
+    }
+
+    /// Answers a request of the runtime: the result, or an error's data, as JSON text.
+    #[napi]
+    pub fn respond(&self, id: String, result: Option<String>, code: Option<i32>, message: Option<String>) {
+        let Ok(connection) = self.connected() else { return };
+        match code {
+            None => connection.client().respond(&id, Ok(result.as_deref().unwrap_or("null"))),
+            Some(code) => {
+                let refusal =
+                    Refusal { code: code.into(), message: message.unwrap_or_default(), data: result };
+                connection.client().respond(&id, Err(&refusal));
+            }
+        }
+    }
+
+    /// Notifications beside `session.event` that are wanted; `*` is all.
+    #[napi]
+    pub fn want_notifications(&self, methods: Vec<String>) {
+        if let Ok(connection) = self.connected() {
+            connection.want_notifications(methods);
+        }
+    }
+
+    /// Makes a session known; returns its number, 0 without a connection.
+    #[napi]
+    pub fn open_session(&mut self, session_id: String) -> u32 {
+        let Ok(connection) = self.connected() else { return 0 };
+        self.next_session += 1;
+        let key = self.next_session;
+        self.sessions.insert(key, connection.sessions().open(&session_id, key));
+        key
+    }
+
+    /// Which events of the session go over.
+    #[napi]
+    pub fn want_events(&self, session: u32, all: bool, kinds: Vec<String>) {
+        if let Some(session) = self.sessions.get(&session) {
+            session.want(all, kinds);
+        }
+    }
+
+    /// Forgets the session; its turns end with SESSION_CLOSED.
+    #[napi]
+    pub fn close_session(&mut self, session: u32, message: String) {
+        let Some(session) = self.sessions.remove(&session) else { return };
+        let error = Error::new(ErrorCode::SessionClosed, message);
+        if let Ok(connection) = self.connected() {
+            connection.sessions().close(&session, &error);
+        }
+    }
+
+    /// Messages that the runtime took of this session.
+    #[napi]
+    pub fn count_sent(&self, session: u32) -> f64 {
+        self.sessions.get(&session).map_or(0.0, |session| session.sent() as f64)
+    }
+
+    /// Whether the session has a turn open or a message on its way.
+    #[napi]
+    pub fn is_busy(&self, session: u32) -> bool {
+        self.sessions.get(&session).is_some_and(|session| session.is_busy())
+    }
+
+    /// `session.send`, in order.
+    #[napi]
+    pub fn send(&self, call: u32, session: u32, params: String, timeout_ms: Option<f64>) {
+        let outbox = self.outbox.clone();
+        match self.session(session) {
+            Ok((connection, session)) => {
+                let timeout =
+                    timeout_ms.map_or_else(|| Some(Connection::request_timeout("session.send")), limit);
+                session.send(connection.client(), params, timeout, None, move |result| {
+                    outbox.push_result(call, result.as_ref().map(|result| *result));
+                });
+            }
+            Err(error) => outbox.push_result(call, Err(&error)),
+        }
+    }
+
+    /// `session.send`, in order; the result is the answer of the turn, or null.
+    #[napi]
+    pub fn send_and_wait(&self, call: u32, session: u32, params: String, spec: CopilotTurnSpec) {
+        let outbox = self.outbox.clone();
+        let (connection, session) = match self.session(session) {
+            Ok(found) => found,
+            Err(error) => return outbox.push_result(call, Err(&error)),
+        };
+        let turn = TurnHandle::new(spec.steering);
+        lock(&self.turns).insert(call, turn.clone());
+        session.send(connection.client(), params, None, Some(turn.clone()), |_| {});
+        let defaults = TurnOptions::default();
+        let options = TurnOptions {
+            timeout: spec.timeout_ms.map_or(defaults.timeout, limit),
+            idle_timeout: spec.idle_timeout_ms.map_or(defaults.idle_timeout, limit),
+            wait_for_tasks: spec.wait_for_tasks,
+        };
+        let turns = self.turns.clone();
+        within_runtime_if_available(|| {
+            tokio::spawn(async move {
+                let end = wait_for_turn(&connection, &session, &turn, options).await;
+                lock(&turns).remove(&call);
+                outbox.push_result(call, end.as_ref().map(|answer| answer.as_deref().unwrap_or("null")));
+            });
+        });
+    }
+
+    /// The caller's signal was aborted: the turn of this call ends, and its work is stopped.
+    #[napi]
+    pub fn abort_turn(&self, call: u32) {
+        if let Some(turn) = lock(&self.turns).get(&call) {
+            turn.abort();
+        }
+    }
+
+    /// `session.abort` is on its way.
+    #[napi]
+    pub fn on_abort_requested(&self, session: u32) {
+        if let Some(session) = self.sessions.get(&session) {
+            session.on_abort_requested();
+        }
+    }
+
+    /// `session.resume`, and what follows from its failure; the result is `{ how, reason, response }`.
+    #[napi]
+    pub fn resume(&self, call: u32, spec: CopilotResumeSpec) {
+        let outbox = self.outbox.clone();
+        let connection = match self.connected() {
+            Ok(connection) => connection,
+            Err(error) => return outbox.push_result(call, Err(&error)),
+        };
+        let request = ResumeRequest {
+            session_id: spec.session_id,
+            params: spec.params,
+            create_params: spec.create_params,
+            home: spec.home.map(PathBuf::from),
+            known_turns: spec.known_turns as u64,
+            seen_turns: spec.seen_turns as u64,
+            fallback: spec.fallback.as_deref().and_then(Fallback::parse).unwrap_or_default(),
+            timeout: spec
+                .timeout_ms
+                .map_or_else(|| Some(Connection::request_timeout("session.resume")), limit),
+        };
+        within_runtime_if_available(|| {
+            tokio::spawn(async move {
+                let resumed = connection.resume(&request).await.map(|resumed| resumed.to_json());
+                outbox.push_result(call, resumed.as_deref());
+            });
+        });
+    }
+
+    /// Ends politely; resolves when the process tree is gone, with what went wrong.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<Fault[]>>")]
+    pub fn stop<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<Vec<Fault>>>> {
+        self.cancelled.send_replace(true);
+        let connection = lock(&self.connection).take();
+        settle(env, async move {
+            let errors = match connection {
+                Some(connection) => connection.stop().await,
+                None => Vec::new(),
+            };
+            Settled::Value(errors.iter().map(Fault::from).collect())
+        })
+    }
+
+    /// Ends at once; resolves when the process tree is gone.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
+    pub fn kill<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+        self.cancelled.send_replace(true);
+        let connection = lock(&self.connection).take();
+        settle(env, async move {
+            if let Some(connection) = connection {
+                connection.kill().await;
+            }
+            Settled::Value(())
+        })
+    }
+
+    fn connected(&self) -> Result<Connection, Error> {
+        let not_connected = || Error::new(ErrorCode::ConnectionLost, "Client not connected");
+        lock(&self.connection).clone().ok_or_else(not_connected)
+    }
+
+    fn session(&self, session: u32) -> Result<(Connection, Arc<Session>), Error> {
+        let connection = self.connected()?;
+        let closed = || Error::new(ErrorCode::SessionClosed, "The session was disconnected");
+        Ok((connection, self.sessions.get(&session).cloned().ok_or_else(closed)?))
+    }
+}
+
+/// What a failed resume means.
+#[napi]
+pub fn classify_copilot_resume(
+    code: Option<f64>,
+    message: String,
+    evidence: CopilotResumeEvidence,
+) -> CopilotJudgement {
+    let evidence = ResumeEvidence {
+        log: evidence.log.as_deref().and_then(LogState::parse).unwrap_or_default(),
+        known_turns: evidence.known_turns.map_or(0, |turns| turns as u64),
+        fallback: evidence.fallback.as_deref().and_then(Fallback::parse).unwrap_or_default(),
+        agent: evidence.agent,
+        bad_line: None,
+    };
+    let judgement = resume::classify_resume_error(code.map(|code| code as i64), &message, &evidence);
+    CopilotJudgement {
+        verdict: judgement.verdict.as_str().to_owned(),
+        reason: judgement.reason,
+        line: judgement.line.map(|line| line as f64),
+    }
+}
+
+/// Reads a session's log.
+#[napi(ts_return_type = "Promise<import('../lib/error').Settled<CopilotInspection>>")]
+pub fn inspect_copilot_session<'env>(
+    env: &'env Env,
+    home: String,
+    session_id: String,
+) -> napi::Result<PromiseRaw<'env, Settled<CopilotInspection>>> {
+    settle(env, async move {
+        let look = tokio::task::spawn_blocking(move || event_log::inspect(&PathBuf::from(home), &session_id));
+        Settled::from(look.await.map_err(not_finished).map(|found| CopilotInspection {
+            log: found.log.as_str().to_owned(),
+            turns: found.turns as f64,
+            last_event_id: found.last_event_id,
+            bad_line: found.bad_line.map(|line| line as f64),
+            path: found.path.to_string_lossy().into_owned(),
+        }))
+    })
+}
+
+/// Bytes of a session's log, 0 without one.
+#[napi]
+pub fn copilot_log_size(home: String, session_id: String) -> f64 {
+    event_log::log_size(&PathBuf::from(home), &session_id) as f64
+}
+
+/// Copies the valid lines of a session's log to a new session.
+#[napi(ts_return_type = "Promise<import('../lib/error').Settled<CopilotSalvage>>")]
+pub fn salvage_copilot_session<'env>(
+    env: &'env Env,
+    home: String,
+    session_id: String,
+    new_id: String,
+) -> napi::Result<PromiseRaw<'env, Settled<CopilotSalvage>>> {
+    settle(env, async move {
+        let copy = move || event_log::salvage(&PathBuf::from(home), &session_id, &new_id);
+        let made = tokio::task::spawn_blocking(copy).await.map_err(not_finished).flatten();
+        Settled::from(made.map(|made| {
+            CopilotSalvage {
+                session_id: made.session_id,
+                kept: made.kept as f64,
+                left_out: made
+                    .left_out
+                    .into_iter()
+                    .map(|left_out| CopilotLeftOut { line: left_out.line as f64, reason: left_out.reason })
+                    .collect(),
+            }
+        }))
+    })
+}
+
+fn not_finished(error: impl std::fmt::Display) -> Error {
+    Error::new(ErrorCode::ResumeFailed, format!("the look at the log was not finished: {error}"))
+}
+
+fn to_options(spec: CopilotStartSpec) -> Result<ConnectionOptions, Error> {
+    let handshake = match serde_json::from_str(&spec.handshake) {
+        Ok(Value::Object(handshake)) => handshake,
+        _ => serde_json::Map::new(),
+    };
+    let target = match spec.transport.as_str() {
+        "address" => Target::Address {
+            host: spec.host.unwrap_or_else(|| "localhost".to_owned()),
+            port: spec.port.ok_or_else(|| Error::invalid_option("connection.url", "has no port"))?,
+        },
+        transport => {
+            let command =
+                spec.command.ok_or_else(|| Error::invalid_option("connection.path", "is missing"))?;
+            let mut process = ProcessSpec::new(command, spec.args);
+            process.cwd = spec.cwd.map(Into::into);
+            let variables =
+                spec.env.into_iter().filter_map(|change| Some((change.name.into(), change.value?.into())));
+            process.environment =
+                Environment { base: EnvironmentBase::Variables(variables.collect()), changes: Vec::new() };
+            if transport == "tcp" { Target::Tcp(process) } else { Target::Stdio(process) }
+        }
+    };
+    Ok(ConnectionOptions {
+        target,
+        handshake,
+        setup: spec.setup.into_iter().map(|call| (call.method, call.params)).collect(),
+        start_timeout: spec.start_timeout_ms.map_or(Some(Connection::START_TIMEOUT), limit),
+        tell_stderr: spec.tell_stderr,
+    })
+}
+
+/// Zero, negative and endless mean off. More than the clock can hold is endless.
+fn limit(millis: f64) -> Option<Duration> {
+    (millis > 0.0).then(|| Duration::try_from_secs_f64(millis / 1e3).ok()).flatten()
+}

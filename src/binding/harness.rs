@@ -1,0 +1,294 @@
+//! What crosses for the harness. Names and order as in lib/harness.ts.
+
+use super::delivery::Delivery;
+use super::process::{VariableChange, duration, limit};
+use super::promise::{Settled, settle};
+use crate::error::Error;
+use crate::harness::doctor;
+use crate::harness::launch::Permission;
+use crate::harness::verdict::Ending;
+use crate::harness::{self, ConcurrencyLimit, Provider, Recording, Turn, TurnRequest, WeakTurn};
+use crate::model::Schema;
+use crate::process::{Containment, Environment, EnvironmentBase};
+use napi::Env;
+use napi::bindgen_prelude::{Either, PromiseRaw, Uint8Array, within_runtime_if_available};
+use napi_derive::napi;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Checked options of a turn; what is absent has the core's default.
+#[napi(object, object_to_js = false)]
+pub struct TurnSpec {
+    pub provider: String,
+    pub prompt: String,
+    pub binary: Option<Vec<String>>,
+    pub cwd: Option<String>,
+    pub env: Vec<VariableChange>,
+    /// Inherit these names alone.
+    pub inherit_only: Option<Vec<String>>,
+    /// A worker thread's own environment, instead of the process's.
+    pub inherited: Option<Vec<VariableChange>>,
+    pub kill_grace_ms: Option<f64>,
+    #[napi(ts_type = "'auto' | 'group' | 'strict'")]
+    pub containment: Option<String>,
+    pub model: Option<String>,
+    pub system_prompt: Option<String>,
+    pub tools: Option<Vec<String>>,
+    pub max_turns: Option<f64>,
+    pub max_budget_usd: Option<f64>,
+    #[napi(ts_type = "'plan' | 'auto'")]
+    pub permission: Option<String>,
+    /// A JSON Schema, as JSON.
+    pub schema: Option<String>,
+    pub resume: Option<String>,
+    pub start_timeout_ms: Option<f64>,
+    pub idle_timeout_ms: Option<f64>,
+    pub tool_idle_timeout_ms: Option<f64>,
+    pub timeout_ms: Option<f64>,
+    pub retry: Option<TurnRetrySpec>,
+    pub extra_args: Option<Vec<String>>,
+    pub redact: Option<Vec<String>>,
+    /// Whether somebody may listen to the events.
+    pub has_listener: bool,
+}
+
+#[napi(object, object_to_js = false)]
+pub struct TurnRetrySpec {
+    pub attempts: Option<f64>,
+    pub base_delay_ms: Option<f64>,
+    pub max_delay_ms: Option<f64>,
+    pub after_tools: Option<bool>,
+}
+
+/// So many turns at once.
+#[napi]
+pub struct NativeConcurrencyLimit {
+    limit: ConcurrencyLimit,
+}
+
+#[napi]
+impl NativeConcurrencyLimit {
+    /// Without a number: a harness's own default.
+    #[napi(constructor)]
+    pub fn new(max: Option<f64>) -> Self {
+        let max = max.map_or(ConcurrencyLimit::DEFAULT, |max| max as usize);
+        NativeConcurrencyLimit { limit: ConcurrencyLimit::new(max) }
+    }
+}
+
+/// One a JavaScript environment: its turns end with it.
+#[napi]
+pub struct AgentHost {
+    turns: Arc<Mutex<Vec<WeakTurn>>>,
+}
+
+#[napi]
+impl AgentHost {
+    #[napi(constructor)]
+    pub fn new(env: Env) -> napi::Result<Self> {
+        let turns: Arc<Mutex<Vec<WeakTurn>>> = Arc::default();
+        env.add_env_cleanup_hook(turns.clone(), |turns| {
+            for turn in turns.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+                turn.abort();
+            }
+        })?;
+        Ok(AgentHost { turns })
+    }
+
+    /// Starts a turn; faults come by its promise.
+    #[napi]
+    pub fn start(&self, spec: TurnSpec, limits: Vec<&NativeConcurrencyLimit>) -> NativeTurn {
+        let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
+        match to_request(spec) {
+            Ok(request) => {
+                let turn = within_runtime_if_available(|| harness::start(request, limits));
+                let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+                if turns.len() == turns.capacity() {
+                    turns.retain(|turn| !turn.is_over());
+                }
+                turns.push(turn.downgrade());
+                NativeTurn { turn: Ok(turn) }
+            }
+            Err(error) => NativeTurn { turn: Err(error) },
+        }
+    }
+
+    /// Which agents are there; an array as JSON.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
+    pub fn examine<'env>(
+        &self,
+        env: &'env Env,
+        spec: TurnSpec,
+    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+        let request = to_request(spec);
+        settle(env, async move {
+            match request {
+                Ok(request) => Settled::Value(json!(doctor::examine(&request).await).to_string()),
+                Err(error) => Settled::Failed { error, partial: None },
+            }
+        })
+    }
+}
+
+/// A turn under way.
+#[napi]
+pub struct NativeTurn {
+    turn: Result<Turn, Error>,
+}
+
+#[napi]
+impl NativeTurn {
+    /// The result as JSON.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
+    pub fn outcome<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+        let turn = self.turn.clone();
+        settle(env, async move {
+            let turn = match turn {
+                Ok(turn) => turn,
+                Err(error) => return Settled::Failed { error, partial: None },
+            };
+            let outcome = turn.outcome().await;
+            match (&outcome.error, &outcome.result) {
+                (None, Some(result)) => Settled::Value(result.clone()),
+                (Some(error), partial) => Settled::Failed { error: error.clone(), partial: partial.clone() },
+                (None, None) => Settled::Value("{}".to_owned()),
+            }
+        })
+    }
+
+    #[napi]
+    pub fn abort(&self) {
+        if let Ok(turn) = &self.turn {
+            turn.abort();
+        }
+    }
+
+    /// The events, one JSON a line; returns the channel's number.
+    #[napi]
+    pub fn events(&self, delivery: &Delivery) -> u32 {
+        let channel = delivery.multiplexer.open();
+        let id = channel.id();
+        if let Ok(turn) = &self.turn {
+            turn.listen(channel);
+        }
+        id
+    }
+
+    #[napi]
+    pub fn leave(&self) {
+        if let Ok(turn) = &self.turn {
+            turn.leave();
+        }
+    }
+}
+
+/// Events and verdict of a recorded run, as JSON. Without exit code and signal the end is unknown.
+#[napi]
+pub fn replay_recording(
+    provider: String,
+    stdout: Either<String, Uint8Array>,
+    stderr: String,
+    exit_code: Option<i32>,
+    signal: Option<String>,
+) -> napi::Result<String> {
+    let provider = Provider::parse(&provider).map_err(|error| napi::Error::from_reason(error.message()))?;
+    let stdout = match &stdout {
+        Either::A(text) => text.as_bytes(),
+        Either::B(bytes) => bytes,
+    };
+    let ending = match (signal, exit_code) {
+        (Some(signal), _) => Ending::Signalled(signal),
+        (None, Some(code)) => Ending::Exited(code),
+        (None, None) => Ending::Unknown,
+    };
+    let replay = harness::replay(provider, &Recording { stdout, stderr: &stderr, ending });
+    let mut shown = json!({ "ok": replay.fault.is_none(), "events": replay.events, "result": replay.result });
+    if let Some(fault) = replay.fault {
+        shown["error"] = json!({ "code": fault.code.as_str(), "message": fault.message });
+        if let Some(kind) = fault.kind {
+            shown["error"]["kind"] = kind.as_str().into();
+        }
+    }
+    Ok(shown.to_string())
+}
+
+/// The names of the providers.
+#[napi]
+pub fn provider_names() -> Vec<String> {
+    Provider::ALL.iter().map(|provider| provider.as_str().to_owned()).collect()
+}
+
+/// Why this is no JSON Schema, if it is none.
+#[napi]
+pub fn schema_problem(schema: String) -> Option<String> {
+    compile(&schema).err().map(|error| error.message().to_owned())
+}
+
+fn compile(schema: &str) -> Result<Schema, Error> {
+    let source: Value = serde_json::from_str(schema)
+        .map_err(|error| Error::invalid_option("schema", format!("expected a JSON Schema: {error}")))?;
+    Schema::compile(source, "schema")
+}
+
+fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
+    let mut request = TurnRequest::new(Provider::parse(&spec.provider)?, spec.prompt);
+    request.binary = spec.binary;
+    request.cwd = spec.cwd.map(Into::into);
+    request.environment = Environment {
+        base: match (spec.inherited, &spec.inherit_only) {
+            (Some(variables), _) => EnvironmentBase::Variables(
+                variables
+                    .into_iter()
+                    .filter_map(|change| Some((change.name.into(), change.value?.into())))
+                    .collect(),
+            ),
+            (None, names) => EnvironmentBase::snapshot(names.as_deref()),
+        },
+        changes: spec.env.into_iter().map(|change| (change.name, change.value)).collect(),
+    };
+    if let Some(millis) = spec.kill_grace_ms {
+        request.kill_grace = duration(millis);
+    }
+    request.containment = match spec.containment.as_deref() {
+        Some("group") => Containment::Group,
+        Some("strict") => Containment::Strict,
+        _ => Containment::Auto,
+    };
+    request.model = spec.model;
+    request.system_prompt = spec.system_prompt;
+    request.tools = spec.tools;
+    request.max_turns = spec.max_turns.map(|turns| turns as u64);
+    request.max_budget_usd = spec.max_budget_usd;
+    if spec.permission.as_deref() == Some("plan") {
+        request.permission = Permission::Plan;
+    }
+    request.schema = spec.schema.map(|schema| compile(&schema)).transpose()?.map(Arc::new);
+    request.resume = spec.resume;
+    let clocks = [
+        (spec.start_timeout_ms, &mut request.limits.start),
+        (spec.idle_timeout_ms, &mut request.limits.idle),
+        (spec.tool_idle_timeout_ms, &mut request.limits.tool_idle),
+        (spec.timeout_ms, &mut request.limits.total),
+    ];
+    for (millis, clock) in clocks {
+        if let Some(millis) = millis {
+            *clock = limit(millis);
+        }
+    }
+    if let Some(retry) = spec.retry {
+        if let Some(attempts) = retry.attempts {
+            request.retry.attempts = attempts as u32;
+        }
+        if let Some(millis) = retry.base_delay_ms {
+            request.retry.base_delay = duration(millis);
+        }
+        if let Some(millis) = retry.max_delay_ms {
+            request.retry.max_delay = duration(millis);
+        }
+        request.retry_after_tools = retry.after_tools.unwrap_or(request.retry_after_tools);
+    }
+    request.extra_args = spec.extra_args.unwrap_or_default();
+    request.redact = spec.redact.unwrap_or_default();
+    request.has_listener = spec.has_listener;
+    Ok(request)
+}

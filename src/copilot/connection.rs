@@ -1,0 +1,513 @@
+//! One run of the runtime: how it is reached, the handshake, and the ways it ends.
+
+use super::outbox::Outbox;
+use super::runtime_process::{ExitWatch, RuntimeProcess, StdinSink, StdoutSource, WeakRuntimeProcess};
+use super::session::Sessions;
+use super::session_event::parse_session_event;
+use crate::error::{Error, ErrorCode};
+use crate::jsonrpc::{ByteSource, Client, Decoder, Handler, Noise, StreamSink, StreamSource};
+use crate::process::ProcessSpec;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// Where the runtime is.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A process of ours, over its stdin and stdout.
+    Stdio(ProcessSpec),
+    /// A process of ours that says the port it listens on.
+    Tcp(ProcessSpec),
+    /// Somebody else's server.
+    Address { host: String, port: u16 },
+}
+
+/// How to start.
+#[derive(Clone, Debug)]
+pub struct ConnectionOptions {
+    pub target: Target,
+    /// Parameters of the `connect` request.
+    pub handshake: Map<String, Value>,
+    /// Requests to make after the handshake: method and parameters, JSON text.
+    pub setup: Vec<(String, String)>,
+    /// Until the last of them is answered. `None`: off.
+    pub start_timeout: Option<Duration>,
+    /// Send lines of stderr to the host.
+    pub tell_stderr: bool,
+}
+
+/// What the handshake found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    pub pid: Option<u32>,
+    pub port: Option<u16>,
+    pub protocol_version: u64,
+    /// Of the runtime, where it says.
+    pub version: Option<String>,
+}
+
+struct Shared {
+    client: Client,
+    sessions: Arc<Sessions>,
+    outbox: Arc<Outbox>,
+    process: Option<RuntimeProcess>,
+    notifications: Arc<Mutex<HashSet<String>>>,
+    noise: Arc<AtomicU64>,
+    /// The end is wanted: nobody need be told of an exit.
+    stopping: Arc<AtomicBool>,
+}
+
+/// A handle; clones share the connection.
+#[derive(Clone)]
+pub struct Connection(Arc<Shared>);
+
+impl Connection {
+    /// Default of `start_timeout`.
+    pub const START_TIMEOUT: Duration = Duration::from_secs(30);
+    /// The version of the protocol that is spoken.
+    pub const PROTOCOL_VERSION: u64 = 3;
+    /// For the runtime to say goodbye.
+    const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+    /// Between the end of a stream and the exit of its process.
+    const EXIT_WAIT: Duration = Duration::from_millis(1000);
+
+    /// Starts or reaches the runtime and shakes hands; whatever fails takes the process down before it is told. It is given up
+    /// when `cancelled` becomes true. Call it within tokio.
+    pub async fn start(
+        options: ConnectionOptions,
+        outbox: Arc<Outbox>,
+        mut cancelled: watch::Receiver<bool>,
+    ) -> Result<(Self, Started), Error> {
+        let deadline = options.start_timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let limit = options.start_timeout.unwrap_or_default().as_millis() as u64;
+        let mut process = None;
+        let result = tokio::select! {
+            result = Self::attempt(options, outbox, &mut process) => result,
+            Some(()) = at(deadline) => Err(not_started(limit)),
+            Ok(_) = cancelled.wait_for(|cancelled| *cancelled) => {
+                Err(Error::new(ErrorCode::SessionClosed, "The client was stopped while it was starting"))
+            }
+        };
+        let Err(error) = result else { return result };
+        let Some(process) = process else { return Err(error) };
+        process.kill().await;
+        let stderr = process.stderr_tail();
+        if stderr.is_empty() || error.facts().contains_key("stderr") {
+            return Err(error);
+        }
+        Err(error.with("stderr", stderr))
+    }
+
+    async fn attempt(
+        options: ConnectionOptions,
+        outbox: Arc<Outbox>,
+        process: &mut Option<RuntimeProcess>,
+    ) -> Result<(Self, Started), Error> {
+        let to_host = options.tell_stderr.then(|| Arc::clone(&outbox));
+        let reached = reach(options.target, to_host, process).await?;
+        let (connection, port) = Self::open(reached, process.clone(), outbox);
+        let (protocol_version, version) = connection.shake_hands(&options.handshake, &options.setup).await?;
+        let pid = process.as_ref().map(RuntimeProcess::pid);
+        Ok((connection, Started { pid, port, protocol_version, version }))
+    }
+
+    fn open(reached: Reached, process: Option<RuntimeProcess>, outbox: Arc<Outbox>) -> (Self, Option<u16>) {
+        let Reached { streams, port } = reached;
+        let sessions: Arc<Sessions> = Arc::default();
+        let notifications: Arc<Mutex<HashSet<String>>> = Arc::default();
+        let noise: Arc<AtomicU64> = Arc::default();
+        let stopping: Arc<AtomicBool> = Arc::default();
+        let receiver = Receiver {
+            sessions: Arc::clone(&sessions),
+            outbox: Arc::clone(&outbox),
+            process: process.as_ref().map(|process| (process.exit().clone(), process.downgrade())),
+            notifications: Arc::clone(&notifications),
+            noise: Arc::clone(&noise),
+            stopping: Arc::clone(&stopping),
+        };
+        let client = match streams {
+            Streams::Pipes(source, sink) => Client::start(source, sink, Decoder::MAX_BODY, receiver),
+            Streams::Socket(socket) => {
+                let (read, write) = socket.into_split();
+                Client::start(StreamSource::new(read), StreamSink(write), Decoder::MAX_BODY, receiver)
+            }
+        };
+        if let Some(process) = &process {
+            tokio::spawn(close_after_exit(process.exit().clone(), client.clone()));
+        }
+        (
+            Connection(Arc::new(Shared {
+                client,
+                sessions,
+                outbox,
+                process,
+                notifications,
+                noise,
+                stopping,
+            })),
+            port,
+        )
+    }
+
+    async fn shake_hands(
+        &self,
+        handshake: &Map<String, Value>,
+        setup: &[(String, String)],
+    ) -> Result<(u64, Option<String>), Error> {
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Hello {
+            protocol_version: Option<Value>,
+            version: Option<String>,
+        }
+        let client = &self.0.client;
+        let hello = match client.request("connect", &Value::Object(handshake.clone()).to_string(), None).await
+        {
+            Err(error) if is_unhandled(&error, "connect") => client.request("ping", "{}", None).await?,
+            hello => hello?,
+        };
+        let hello: Hello = serde_json::from_str(&hello).unwrap_or_default();
+        let supported = Self::PROTOCOL_VERSION;
+        let mismatch = |found: &str, todo: &str| {
+            let message = format!(
+                "SDK protocol version mismatch: SDK supports versions {supported}-{supported}, but server {found}. \
+                 Please update your {todo} to ensure compatibility."
+            );
+            Error::new(ErrorCode::ProtocolMismatch, message)
+                .with("protocolVersion", hello.protocol_version.clone())
+        };
+        match hello.protocol_version.as_ref().and_then(Value::as_u64) {
+            Some(version) if version == supported => {}
+            None if hello.protocol_version.as_ref().is_none_or(Value::is_null) => {
+                return Err(mismatch("does not report a protocol version", "server"));
+            }
+            _ => {
+                let version = hello.protocol_version.clone().unwrap_or_default();
+                return Err(mismatch(&format!("reports version {version}"), "SDK or server"));
+            }
+        }
+        for (method, params) in setup {
+            client.request(method, params, None).await?;
+        }
+        Ok((supported, hello.version))
+    }
+
+    /// How long a request waits for its reply, unless the caller says otherwise: short where the runtime answers by itself,
+    /// a day where a person does, a quarter of an hour for all else.
+    pub fn request_timeout(method: &str) -> Duration {
+        const QUICK: Duration = Duration::from_secs(30);
+        const LOADING: Duration = Duration::from_secs(180);
+        const LONG: Duration = Duration::from_secs(15 * 60);
+        const PERSON: Duration = Duration::from_secs(24 * 60 * 60);
+        match method {
+            "ping"
+            | "status.get"
+            | "auth.getStatus"
+            | "session.list"
+            | "session.getMetadata"
+            | "session.getLastId" => QUICK,
+            "session.getForeground" | "session.setForeground" | "session.abort" | "session.detach" => QUICK,
+            "session.destroy"
+            | "session.eventLog.registerInterest"
+            | "session.options.update"
+            | "session.log" => QUICK,
+            method if method.contains(".handlePending") => QUICK,
+            "session.send" | "models.list" => Duration::from_secs(60),
+            "session.create" | "session.resume" | "session.getMessages" | "session.delete" => LOADING,
+            "session.ui.elicitation" | "session.factory.run" | "session.factory.resume" => PERSON,
+            "session.tasks.waitForPending" => PERSON,
+            _ => LONG,
+        }
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    pub fn sessions(&self) -> &Sessions {
+        &self.0.sessions
+    }
+
+    pub fn outbox(&self) -> &Arc<Outbox> {
+        &self.0.outbox
+    }
+
+    /// Which notifications beside `session.event` go to the host; `*` is all.
+    pub fn want_notifications(&self, methods: impl IntoIterator<Item = String>) {
+        let mut wanted = self.0.notifications.lock().unwrap_or_else(PoisonError::into_inner);
+        *wanted = methods.into_iter().collect();
+    }
+
+    /// State of process and connection, for messages.
+    pub fn describe(&self) -> String {
+        let mut facts = Vec::new();
+        match &self.0.process {
+            Some(process) => {
+                match process.exit().get() {
+                    Some(exit) => {
+                        facts.push(exit.to_error().message().lines().next().unwrap_or_default().to_owned())
+                    }
+                    None => facts.push(format!("CLI server running, pid {}", process.pid())),
+                }
+                let stderr = process.stderr_tail();
+                if !stderr.is_empty() {
+                    facts.push(format!("stderr: {}", last_characters(&stderr, 2000)));
+                }
+            }
+            None if self.0.client.closed().is_some() => facts.push("the connection is closed".to_owned()),
+            None => facts.push("the connection is open".to_owned()),
+        }
+        match self.0.noise.load(Ordering::Relaxed) {
+            0 => {}
+            bytes => facts.push(format!("{bytes} bytes from the server were no messages")),
+        }
+        facts.join("; ")
+    }
+
+    /// Ends politely, within five seconds: goodbye, closed stdin, SIGTERM, SIGKILL. What went wrong comes back as errors.
+    pub async fn stop(&self) -> Vec<Error> {
+        self.0.stopping.store(true, Ordering::SeqCst);
+        let mut errors = Vec::new();
+        let Shared { client, process, .. } = &*self.0;
+        if process.is_some() && client.closed().is_none() {
+            match client.request("runtime.shutdown", "{}", Some(Self::SHUTDOWN_TIMEOUT)).await {
+                Ok(_) => {}
+                // An older runtime has no goodbye.
+                Err(error) if is_unhandled(&error, "runtime.shutdown") => {}
+                Err(error) => {
+                    let message = format!("Failed to gracefully shut down runtime: {}", error.message());
+                    errors.push(Error::new(error.code(), message).caused_by(error));
+                }
+            }
+        }
+        self.close();
+        if let Some(process) = process
+            && !process.stop().await
+            && !process.kill().await
+        {
+            let message = format!("Timed out waiting for CLI process {} to exit after kill", process.pid());
+            errors.push(Error::new(ErrorCode::ConnectionTimedOut, message));
+        }
+        errors
+    }
+
+    /// Ends at once, within a second.
+    pub async fn kill(&self) {
+        self.0.stopping.store(true, Ordering::SeqCst);
+        self.close();
+        if let Some(process) = &self.0.process {
+            process.kill().await;
+        }
+    }
+
+    /// The host's environment is being torn down: nothing is waited for.
+    pub fn abandon(&self) {
+        self.0.stopping.store(true, Ordering::SeqCst);
+        self.0.outbox.close();
+        if let Some(process) = &self.0.process {
+            process.abandon();
+        }
+    }
+
+    fn close(&self) {
+        let error = Error::new(ErrorCode::SessionClosed, "The client was stopped");
+        self.0.sessions.close_all(&error);
+        self.0.client.close(&error);
+    }
+}
+
+fn last_characters(text: &str, count: usize) -> &str {
+    let start = text.char_indices().rev().take(count).last().map_or(0, |(at, _)| at);
+    &text[start..]
+}
+
+/// The peer has no such method.
+pub fn is_unhandled(error: &Error, method: &str) -> bool {
+    error.code() == ErrorCode::RpcError
+        && (error.facts().get("rpcCode").and_then(Value::as_i64) == Some(-32601)
+            || error.message() == format!("Unhandled method {method}"))
+}
+
+async fn at(deadline: Option<Instant>) -> Option<()> {
+    sleep_until(deadline?).await;
+    Some(())
+}
+
+fn not_started(limit: u64) -> Error {
+    let message =
+        format!("Timeout waiting for CLI server to start: no answer to the handshake within {limit} ms");
+    Error::new(ErrorCode::ConnectionTimedOut, message).with("timeoutMs", limit)
+}
+
+enum Streams {
+    Pipes(StdoutSource, StdinSink),
+    Socket(TcpStream),
+}
+
+struct Reached {
+    streams: Streams,
+    port: Option<u16>,
+}
+
+/// `held` gets the process as soon as there is one.
+async fn reach(
+    target: Target,
+    to_host: Option<Arc<Outbox>>,
+    held: &mut Option<RuntimeProcess>,
+) -> Result<Reached, Error> {
+    match target {
+        Target::Stdio(spec) => {
+            let process = held.insert(RuntimeProcess::start(spec, true, to_host).await?);
+            let stdin = process
+                .stdin()
+                .ok_or_else(|| Error::new(ErrorCode::ConnectionLost, "the CLI server has no stdin"))?;
+            Ok(Reached { streams: Streams::Pipes(process.stdout(), stdin), port: None })
+        }
+        Target::Tcp(spec) => {
+            let process = held.insert(RuntimeProcess::start(spec, false, to_host).await?);
+            let mut stdout = process.stdout();
+            let port = read_port(&mut stdout, process).await?;
+            // What it goes on to print is of no interest, but it must be read.
+            tokio::spawn(async move { while let Ok(Some(_)) = stdout.next().await {} });
+            let socket = connect("localhost", port).await?;
+            Ok(Reached { streams: Streams::Socket(socket), port: Some(port) })
+        }
+        Target::Address { host, port } => {
+            let socket = connect(&host, port).await?;
+            Ok(Reached { streams: Streams::Socket(socket), port: Some(port) })
+        }
+    }
+}
+
+async fn connect(host: &str, port: u16) -> Result<TcpStream, Error> {
+    const TIMEOUT: Duration = Duration::from_secs(10);
+    let failed = |why: String| {
+        let message = format!("Failed to connect to CLI server: {why} ({host}:{port})");
+        Error::new(ErrorCode::ConnectionLost, message).with("host", host).with("port", port)
+    };
+    match timeout(TIMEOUT, TcpStream::connect((host, port))).await {
+        Ok(Ok(socket)) => {
+            // Small requests go out at once.
+            let _ = socket.set_nodelay(true);
+            Ok(socket)
+        }
+        Ok(Err(error)) => Err(failed(error.to_string())),
+        Err(_) => {
+            let message = format!("Timeout connecting to CLI server ({host}:{port})");
+            Err(Error::new(ErrorCode::ConnectionTimedOut, message).with("host", host).with("port", port))
+        }
+    }
+}
+
+/// Reads the port that the process says it listens on.
+async fn read_port(stdout: &mut StdoutSource, process: &RuntimeProcess) -> Result<u16, Error> {
+    const MAX_BANNER: usize = 64 << 10;
+    let mut printed = String::new();
+    loop {
+        match stdout.next().await {
+            Ok(Some(bytes)) => printed.push_str(&String::from_utf8_lossy(&bytes)),
+            _ => return Err(process.exit().exited().await.to_error()),
+        }
+        if let Some(port) = find_port(&printed) {
+            return Ok(port);
+        }
+        if printed.len() > MAX_BANNER {
+            return Err(Error::new(
+                ErrorCode::ConnectionLost,
+                "the CLI server does not say the port it listens on",
+            ));
+        }
+    }
+}
+
+fn find_port(printed: &str) -> Option<u16> {
+    const MARK: &str = "listening on port ";
+    let lower = printed.to_ascii_lowercase();
+    let start = lower.find(MARK)? + MARK.len();
+    let digits = lower[start..].split(|letter: char| !letter.is_ascii_digit()).next()?;
+    // Not before the line is whole: the rest of the number may be on its way.
+    (start + digits.len() < lower.len()).then(|| digits.parse().ok())?
+}
+
+/// A process that is gone while somebody holds its pipes open has nothing more to say.
+async fn close_after_exit(process: ExitWatch, client: Client) {
+    let exit = tokio::select! {
+        exit = process.exited() => exit,
+        () = client.ended() => return,
+    };
+    if timeout(Connection::EXIT_WAIT, client.ended()).await.is_err() {
+        client.close(&exit.to_error());
+    }
+}
+
+/// What the reader tells goes where it belongs.
+struct Receiver {
+    sessions: Arc<Sessions>,
+    outbox: Arc<Outbox>,
+    process: Option<(ExitWatch, WeakRuntimeProcess)>,
+    notifications: Arc<Mutex<HashSet<String>>>,
+    noise: Arc<AtomicU64>,
+    stopping: Arc<AtomicBool>,
+}
+
+impl Handler for Receiver {
+    fn on_notification(&mut self, method: &str, params: &str) {
+        if method == "session.event" {
+            match parse_session_event(params) {
+                Some(event) => self.sessions.on_event(&event, &self.outbox),
+                None => drop(self.noise.fetch_add(params.len() as u64, Ordering::Relaxed)),
+            }
+            return;
+        }
+        let wanted = self.notifications.lock().unwrap_or_else(PoisonError::into_inner);
+        if wanted.contains(method) || wanted.contains("*") {
+            self.outbox.push_notification(method, params);
+        }
+    }
+
+    fn on_request(&mut self, id: &str, method: &str, params: &str) {
+        self.outbox.push_request(id, method, params);
+    }
+
+    fn on_noise(&mut self, noise: Noise) {
+        if let Noise::Garbage { bytes } | Noise::BadBody { bytes } = noise {
+            self.noise.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    async fn ready(&mut self) {
+        self.outbox.ready().await;
+    }
+
+    async fn on_end(&mut self, cause: Error) -> Error {
+        let mut exit = None;
+        if let Some((watch, process)) = &self.process {
+            exit = timeout(Connection::EXIT_WAIT, watch.exited()).await.ok();
+            if exit.is_none() {
+                // Nothing can be said to it any more, so it is of no use to anybody.
+                process.kill().await;
+                exit = watch.get();
+            }
+        }
+        let error = match &exit {
+            Some(exit) => exit.to_error().caused_by(cause),
+            None => {
+                Error::new(ErrorCode::ConnectionLost, format!("Connection is closed: {}", cause.message()))
+                    .with("exitCode", Value::Null)
+                    .with("signal", Value::Null)
+                    .with("stderr", String::new())
+            }
+        };
+        self.sessions.close_all(&error);
+        if !self.stopping.load(Ordering::SeqCst) {
+            self.outbox.push_exit(&exit.unwrap_or_default().to_json());
+        }
+        error
+    }
+}

@@ -1,0 +1,496 @@
+//! What a failed resume means, PURE: the error and the evidence in, a verdict out. Evidence decides before text does, and
+//! nothing that may hold a history is ever recreated over. The first row that matches decides:
+//!
+//! | row | what is there | verdict |
+//! |---|---|---|
+//! | a | no numeric code -32603 of the error's own | failed |
+//! | b | text: a session in use | in use |
+//! | b | text: a directory that is missing, an id that is refused | failed |
+//! | b | text: network, sign-in, permission, time | transient |
+//! | c | text: the custom agent is not found | without the agent; failed when there is none to leave out, or `fallback` is never |
+//! | d | user turns in the log or known to the caller, or a log that can't be read | corrupt when log or text shows damage, else not found |
+//! | e | a readable home where the log is absent or empty | recreate |
+//! | f | text: corruption, validation, schema, parsing | corrupt |
+//! | g | a readable log without a user turn | recreate |
+//! | h | no evidence | recreate |
+//!
+//! `fallback: unless-corrupt` skips d and e. `fallback: never` says not found where e, g and h say recreate.
+
+use std::sync::LazyLock;
+
+/// What is known about the session beside the error.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResumeEvidence {
+    pub log: LogState,
+    /// Turns that the caller or this client knows of.
+    pub known_turns: u64,
+    pub fallback: Fallback,
+    /// Whether the request named an agent that can be left out. `None`: unknown.
+    pub agent: Option<bool>,
+    /// The log's first bad line, from 1.
+    pub bad_line: Option<u64>,
+}
+
+/// State of `session-state/<id>/events.jsonl`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogState {
+    /// The home can be read; there is no log.
+    Absent,
+    /// Zero bytes.
+    Empty,
+    /// Readable, and no user turn is left in it.
+    NoTurns,
+    Turns,
+    Unreadable,
+    /// Nothing is known: a remote server, an unreadable home.
+    #[default]
+    Unknown,
+}
+
+impl LogState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LogState::Absent => "absent",
+            LogState::Empty => "empty",
+            LogState::NoTurns => "no-turns",
+            LogState::Turns => "turns",
+            LogState::Unreadable => "unreadable",
+            LogState::Unknown => "unknown",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        let all = [Self::Absent, Self::Empty, Self::NoTurns, Self::Turns, Self::Unreadable, Self::Unknown];
+        all.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// When an empty session may be opened afresh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fallback {
+    /// Unless something says that there is a history.
+    #[default]
+    Evidence,
+    /// By the text of the error alone.
+    UnlessCorrupt,
+    Never,
+}
+
+impl Fallback {
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "evidence" => Some(Fallback::Evidence),
+            "unless-corrupt" => Some(Fallback::UnlessCorrupt),
+            "never" => Some(Fallback::Never),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Open the session afresh, same id, same config.
+    Recreate,
+    /// Once more, without the agent.
+    WithoutAgent,
+    Corrupt,
+    NotFound,
+    InUse,
+    /// Worth a retry.
+    Transient,
+    Failed,
+}
+
+impl Verdict {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Recreate => "recreate",
+            Verdict::WithoutAgent => "without-agent",
+            Verdict::Corrupt => "corrupt",
+            Verdict::NotFound => "not-found",
+            Verdict::InUse => "in-use",
+            Verdict::Transient => "transient",
+            Verdict::Failed => "failed",
+        }
+    }
+}
+
+/// A verdict and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    pub verdict: Verdict,
+    pub reason: String,
+    /// The damaged line, where it is known.
+    pub line: Option<u64>,
+}
+
+/// The code of all failures inside the runtime.
+pub const INTERNAL_ERROR: i64 = -32603;
+
+/// Decides by the table above. `code` is the JSON-RPC code that the error itself carries.
+pub fn classify_resume_error(code: Option<i64>, message: &str, evidence: &ResumeEvidence) -> Judgement {
+    let judge = |verdict, reason: &str| Judgement { verdict, reason: reason.to_owned(), line: None };
+    if code != Some(INTERNAL_ERROR) {
+        return judge(
+            Verdict::Failed,
+            "the error is no internal error of the runtime, so it says nothing about the session",
+        );
+    }
+    let text = Text::new(message);
+    if text.says(&IN_USE) {
+        return judge(Verdict::InUse, "the session is in use elsewhere");
+    }
+    if text.says(&MISSING_DIRECTORY) {
+        return judge(Verdict::Failed, "a directory is missing");
+    }
+    if text.says(&REFUSED_ID) {
+        return judge(Verdict::Failed, "the session id was refused");
+    }
+    if text.says(&TRANSIENT) {
+        return judge(Verdict::Transient, "network, sign-in, permission or time trouble");
+    }
+    if is_agent_missing(message) {
+        return match (evidence.fallback, evidence.agent) {
+            (Fallback::Never, _) => {
+                judge(Verdict::Failed, "the custom agent is gone, and no fallback is wanted")
+            }
+            (_, Some(false)) => judge(Verdict::Failed, "the custom agent is gone, and none was asked for"),
+            _ => judge(Verdict::WithoutAgent, "the custom agent is gone"),
+        };
+    }
+    let says_damage = text.says(&DAMAGE);
+    let line = text.line().or(evidence.bad_line);
+    let corrupt = |reason: &str| Judgement { verdict: Verdict::Corrupt, reason: reason.to_owned(), line };
+    let recreate = |reason: &str| match evidence.fallback {
+        Fallback::Never => judge(Verdict::NotFound, &format!("{reason}, and no fallback is wanted")),
+        _ => judge(Verdict::Recreate, reason),
+    };
+    if evidence.fallback != Fallback::UnlessCorrupt {
+        let unreadable = evidence.log == LogState::Unreadable;
+        if unreadable || evidence.log == LogState::Turns || evidence.known_turns > 0 {
+            return match () {
+                () if unreadable => corrupt("the session's log can't be read"),
+                () if says_damage => corrupt("the runtime says that the history is damaged"),
+                () if evidence.bad_line.is_some() => corrupt("the session's log has a bad line"),
+                () if evidence.log == LogState::Turns => {
+                    judge(Verdict::NotFound, "the session's log holds turns that the runtime does not find")
+                }
+                () => {
+                    judge(Verdict::NotFound, "turns of the session are known that the runtime does not find")
+                }
+            };
+        }
+        match evidence.log {
+            LogState::Absent => return recreate("the session was never used: it has no log"),
+            LogState::Empty => return recreate("the session was never used: its log is empty"),
+            _ => {}
+        }
+    }
+    if says_damage {
+        return corrupt("the runtime says that the history is damaged");
+    }
+    match evidence.log {
+        LogState::NoTurns => recreate("the session was started over: no turn is left in its log"),
+        _ => recreate("nothing says that the session has a history"),
+    }
+}
+
+/// Whether the runtime misses the session's custom agent.
+pub fn is_agent_missing(message: &str) -> bool {
+    let text = message.to_lowercase();
+    let missing =
+        ["not found", "does not exist", "doesn't exist", "is unknown", "no longer exists", "not available"];
+    match text.find("agent") {
+        Some(start) => {
+            let after = &text[start..];
+            missing.iter().any(|missing| after.contains(missing))
+                || (text.contains("unknown agent") || text.contains("unknown custom agent"))
+                || (text.contains("no such agent") || text.contains("no such custom agent"))
+        }
+        None => false,
+    }
+}
+
+/// A message in lower case, without what it quotes: names, paths, ids and excerpts of a log say nothing about the fault.
+struct Text {
+    words: Vec<String>,
+    joined: String,
+}
+
+impl Text {
+    fn new(message: &str) -> Self {
+        let lower = message.to_lowercase();
+        // The runtime shows the line that it could not read, which may say anything.
+        let said = lower.find(". event: ").map_or(lower.as_str(), |excerpt| &lower[..excerpt]);
+        let mut unquoted = without_quotes(said);
+        // The id that is not found may be any word.
+        for marker in ["session not found:", "sessionid:", "session id:", "session not found for"] {
+            if let Some(start) = unquoted.find(marker) {
+                let after = start + marker.len();
+                let rest = unquoted[after..].trim_start();
+                let rest = rest.split_once(char::is_whitespace).map_or("", |(_, rest)| rest).to_owned();
+                unquoted.truncate(after);
+                unquoted.push(' ');
+                unquoted.push_str(&rest);
+            }
+        }
+        let words: Vec<String> = unquoted
+            .split_whitespace()
+            .filter(|word| !word.contains('/') && !word.contains('\\'))
+            .flat_map(|word| {
+                word.split(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '-')
+            })
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect();
+        let joined = format!(" {} ", words.join(" "));
+        Text { words, joined }
+    }
+
+    fn says(&self, family: &Family) -> bool {
+        family.phrases.iter().any(|phrase| self.joined.contains(phrase.as_str()))
+            || self.words.iter().any(|word| family.stems.iter().any(|stem| word.starts_with(stem)))
+    }
+
+    fn line(&self) -> Option<u64> {
+        self.words.windows(2).find_map(|pair| (pair[0] == "line").then(|| pair[1].parse().ok())?)
+    }
+}
+
+/// Takes out what stands between quotes; an apostrophe inside a word is none.
+fn without_quotes(text: &str) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    let mut kept = String::with_capacity(text.len());
+    let mut position = 0;
+    while let Some(&letter) = letters.get(position) {
+        let inside_word = position > 0 && letters[position - 1].is_alphanumeric();
+        if matches!(letter, '"' | '`') || (letter == '\'' && !inside_word) {
+            let close = (position + 1..letters.len()).find(|&at| letters[at] == letter);
+            if let Some(close) = close {
+                kept.push(' ');
+                position = close + 1;
+                continue;
+            }
+        }
+        kept.push(letter);
+        position += 1;
+    }
+    kept
+}
+
+/// Words of one meaning: `phrases` as whole words in a row, `stems` with any inflection.
+struct Family {
+    phrases: Vec<String>,
+    stems: &'static [&'static str],
+}
+
+impl Family {
+    fn new(phrases: &[&str], stems: &'static [&'static str]) -> Self {
+        Family { phrases: phrases.iter().map(|phrase| format!(" {phrase} ")).collect(), stems }
+    }
+}
+
+static IN_USE: LazyLock<Family> = LazyLock::new(|| {
+    Family::new(
+        &[
+            "in use",
+            "being used",
+            "another process",
+            "another client",
+            "already open",
+            "already active",
+            "already attached",
+            "locked by",
+        ],
+        &["alreadyinuse"],
+    )
+});
+
+static MISSING_DIRECTORY: LazyLock<Family> = LazyLock::new(|| {
+    Family::new(
+        &[
+            "directory does not exist",
+            "directory doesn't exist",
+            "directory doesn t exist",
+            "directory not found",
+            "directory was not found",
+            "directory is missing",
+            "missing directory",
+            "no such directory",
+            "not a directory",
+            "directory cannot be accessed",
+            "cwd does not exist",
+        ],
+        &["enotdir", "chdir"],
+    )
+});
+
+static REFUSED_ID: LazyLock<Family> = LazyLock::new(|| {
+    Family::new(&["invalid sessionid", "invalid session id", "invalid session identifier"], &[])
+});
+
+static TRANSIENT: LazyLock<Family> = LazyLock::new(|| {
+    Family::new(
+        &[
+            // Network.
+            "fetch failed",
+            "socket hang up",
+            "failed to connect",
+            "could not connect",
+            "unable to connect",
+            "cannot connect",
+            "connection refused",
+            "connection reset",
+            "connection closed",
+            "connection lost",
+            "connection aborted",
+            "connection error",
+            "connection failed",
+            "host unreachable",
+            "name resolution",
+            "service unavailable",
+            "temporarily unavailable",
+            "bad gateway",
+            "too many requests",
+            "rate limit",
+            "rate limited",
+            "status 429",
+            "status 500",
+            "status 502",
+            "status 503",
+            "status 504",
+            "http 429",
+            "http 500",
+            "http 502",
+            "http 503",
+            "http 504",
+            "server error",
+            // Sign-in.
+            "not authenticated",
+            "not authorized",
+            "not signed in",
+            "not logged in",
+            "sign in",
+            "log in",
+            "login required",
+            "token expired",
+            "token has expired",
+            "expired token",
+            "bad credentials",
+            "status 401",
+            "status 403",
+            "http 401",
+            "http 403",
+            // Permission.
+            "permission denied",
+            "access denied",
+            "access is denied",
+            "not permitted",
+            "insufficient permission",
+            "insufficient permissions",
+            "no permission",
+            // Time.
+            "timed out",
+            "time out",
+            "deadline exceeded",
+            "took too long",
+            // The machine.
+            "too many open files",
+            "no space left",
+            "database is locked",
+        ],
+        &[
+            "econn",
+            "enotfound",
+            "eai_",
+            "epipe",
+            "ehostunreach",
+            "enetunreach",
+            "enetdown",
+            "network",
+            "offline",
+            "unreachable",
+            "dns",
+            "tls",
+            "ssl",
+            "certificate",
+            "unauthor",
+            "unauthenticat",
+            "authenticat",
+            "forbidden",
+            "credential",
+            "eacces",
+            "eperm",
+            "timeout",
+            "timedout",
+            "etimedout",
+            "ebusy",
+            "emfile",
+            "enfile",
+            "enospc",
+        ],
+    )
+});
+
+static DAMAGE: LazyLock<Family> = LazyLock::new(|| {
+    Family::new(
+        &[
+            "unexpected token",
+            "unexpected end",
+            "unexpected eof",
+            "unexpected character",
+            "unexpected field",
+            "unexpected property",
+            "unexpected data",
+            "unexpected format",
+            "unknown event type",
+            "unrecognized event",
+            "first event must be",
+            "not valid",
+            "not a valid",
+            "expected value",
+            "expected ident",
+            "trailing characters",
+            "trailing comma",
+            "trailing data",
+            "eof while",
+            "missing field",
+            "wrong format",
+            "bad format",
+            "broken file",
+            "broken log",
+            "bad line",
+            "bad json",
+            "can't be read",
+            "cannot be read",
+            "could not be read",
+            "could not read",
+        ],
+        &[
+            "corrupt",
+            "damag",
+            "malform",
+            "invalid",
+            "validat",
+            "schema",
+            "pars",
+            "unpars",
+            "syntax",
+            "deseriali",
+            "unseriali",
+            "decod",
+            "undecod",
+            "incompatib",
+            "garbl",
+            "garbage",
+            "unreadab",
+            "inconsisten",
+            "mismatch",
+            "jsondecode",
+            "zoderror",
+            "checksum",
+            "mangl",
+            "illegal",
+        ],
+    )
+});

@@ -1,0 +1,415 @@
+//! The sessions of a connection: who wants which events, the sends of each in their order, and the turns that wait.
+//!
+//! State is changed under one short lock per session: by the reader (events), by the host (sends), and by one task per turn
+//! that wakes for its clocks. The lock is never held across a call into the connection.
+
+use super::outbox::{Filter, Outbox};
+use super::session_event::{EventHead, TurnEvent};
+use super::turn_state::{TurnEnd, TurnId, Turns};
+use crate::error::Error;
+use crate::jsonrpc::{CallId, Client};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The sessions by their ids.
+#[derive(Default)]
+pub struct Sessions {
+    by_id: Mutex<HashMap<String, Vec<Arc<Session>>>>,
+}
+
+/// One session as long as somebody holds it.
+pub struct Session {
+    pub id: String,
+    /// Names the session to the host.
+    pub key: u32,
+    filter: Arc<Filter>,
+    state: Mutex<SessionState>,
+    began: Instant,
+}
+
+#[derive(Default)]
+struct SessionState {
+    /// The types of events so far: one string for all events of a type.
+    kinds: HashSet<Arc<str>>,
+    turns: Turns,
+    waiting: Vec<Arc<TurnHandle>>,
+    sends: VecDeque<Send>,
+    /// The send that waits for its reply.
+    sending: bool,
+    last_event: String,
+    /// Since `began`; zero before the first event.
+    last_event_at: Duration,
+    closed: Option<Error>,
+    /// Messages that the server took.
+    sent: u64,
+    /// A message was sent since the last idle.
+    active: bool,
+    was_busy: bool,
+}
+
+impl SessionState {
+    const MAX_KINDS: usize = 1024;
+
+    fn intern(&mut self, kind: &str) -> Arc<str> {
+        if let Some(known) = self.kinds.get(kind) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = kind.into();
+        if self.kinds.len() < Self::MAX_KINDS {
+            self.kinds.insert(Arc::clone(&new));
+        }
+        new
+    }
+
+    fn is_busy(&self) -> bool {
+        self.active || self.sending || !self.turns.is_empty() || !self.sends.is_empty()
+    }
+}
+
+type Completion = Box<dyn for<'a> FnOnce(Result<&'a str, Error>) + std::marker::Send>;
+
+struct Send {
+    params: String,
+    timeout: Option<Duration>,
+    turn: Option<Arc<TurnHandle>>,
+    complete: Completion,
+}
+
+/// A turn that somebody waits for.
+pub struct TurnHandle {
+    steering: bool,
+    wake: Notify,
+    state: Mutex<HandleState>,
+}
+
+#[derive(Default)]
+struct HandleState {
+    id: Option<TurnId>,
+    call: Option<CallId>,
+    failed: Option<Error>,
+    aborted: bool,
+}
+
+impl TurnHandle {
+    pub fn new(steering: bool) -> Arc<Self> {
+        Arc::new(TurnHandle { steering, wake: Notify::new(), state: Mutex::default() })
+    }
+
+    /// The caller gives the turn up and wants its work stopped.
+    pub fn abort(&self) {
+        lock(&self.state).aborted = true;
+        self.wake.notify_one();
+    }
+
+    pub fn is_aborted(&self) -> bool {
+        lock(&self.state).aborted
+    }
+
+    /// Resolves when there may be something new.
+    pub async fn woken(&self) {
+        self.wake.notified().await;
+    }
+}
+
+/// Where a turn is.
+pub enum TurnLook {
+    Ended(TurnEnd),
+    /// Look again at this time, or when woken.
+    Open {
+        deadline: Option<Duration>,
+        last_event_at: Duration,
+    },
+}
+
+impl Sessions {
+    /// Makes a session known. One that is open under the same id goes on beside it, until it is closed.
+    pub fn open(&self, id: &str, key: u32) -> Arc<Session> {
+        let session = Arc::new(Session {
+            id: id.to_owned(),
+            key,
+            filter: Arc::default(),
+            state: Mutex::default(),
+            began: Instant::now(),
+        });
+        lock(&self.by_id).entry(id.to_owned()).or_default().push(Arc::clone(&session));
+        session
+    }
+
+    /// Forgets a session and ends its turns.
+    pub fn close(&self, session: &Arc<Session>, error: &Error) {
+        let mut by_id = lock(&self.by_id);
+        if let Some(held) = by_id.get_mut(&session.id) {
+            held.retain(|held| !Arc::ptr_eq(held, session));
+            if held.is_empty() {
+                by_id.remove(&session.id);
+            }
+        }
+        drop(by_id);
+        session.close(error);
+    }
+
+    /// Ends the turns of all.
+    pub fn close_all(&self, error: &Error) {
+        let all: Vec<_> = lock(&self.by_id).drain().flat_map(|(_, sessions)| sessions).collect();
+        all.iter().for_each(|session| session.close(error));
+    }
+
+    /// An event came, on the reader's task.
+    pub fn on_event(&self, event: &EventHead<'_>, outbox: &Outbox) {
+        let by_id = lock(&self.by_id);
+        for session in by_id.get(&*event.session_id).into_iter().flatten() {
+            session.on_event(event, outbox);
+        }
+    }
+}
+
+impl Session {
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Which events go to the host.
+    pub fn want(&self, all: bool, kinds: impl IntoIterator<Item = String>) {
+        self.filter.set(all, kinds);
+    }
+
+    /// How many messages the server took from this object.
+    pub fn sent(&self) -> u64 {
+        lock(&self.state).sent
+    }
+
+    fn on_event(&self, event: &EventHead<'_>, outbox: &Outbox) {
+        let now = self.now();
+        let mut state = lock(&self.state);
+        state.last_event_at = now;
+        state.last_event.clear();
+        state.last_event.push_str(&event.kind);
+        let kind = state.intern(&event.kind);
+        let mut wakes = false;
+        if !state.turns.is_empty() || event.kind == "session.idle" {
+            let event = event.turn_event();
+            if let TurnEvent::SessionIdle { background, .. } = &event {
+                state.active &= !background.is_empty();
+            }
+            wakes = !matches!(event, TurnEvent::Other | TurnEvent::Work);
+            if !matches!(event, TurnEvent::Other) {
+                state.turns.on_event(&event, now);
+            }
+        }
+        let waiting = if wakes { state.waiting.clone() } else { Vec::new() };
+        // Under the lock: the host hears of the event before it hears of the turn that it ends.
+        outbox.push_event(self.key, &self.filter, &kind, event.raw);
+        drop(state);
+        waiting.iter().for_each(|turn| turn.wake.notify_one());
+    }
+
+    /// `session.send`, after the ones before it were answered. `params` is JSON text; so is the result.
+    pub fn send(
+        self: &Arc<Self>,
+        client: &Client,
+        params: String,
+        timeout: Option<Duration>,
+        turn: Option<Arc<TurnHandle>>,
+        complete: impl for<'a> FnOnce(Result<&'a str, Error>) + std::marker::Send + 'static,
+    ) {
+        let mut state = lock(&self.state);
+        if let Some(error) = state.closed.clone() {
+            drop(state);
+            fail(turn.as_deref(), &error);
+            return complete(Err(error));
+        }
+        state.waiting.extend(turn.clone());
+        state.sends.push_back(Send { params, timeout, turn, complete: Box::new(complete) });
+        drop(state);
+        self.pump(client);
+    }
+
+    /// Writes the next send, when none is on its way.
+    fn pump(self: &Arc<Self>, client: &Client) {
+        let mut state = lock(&self.state);
+        if state.sending {
+            return;
+        }
+        let Some(Send { params, timeout, turn, complete }) = state.sends.pop_front() else { return };
+        state.sending = true;
+        state.active = true;
+        if let Some(turn) = &turn {
+            let id = state.turns.open(turn.steering);
+            lock(&turn.state).id = Some(id);
+        }
+        drop(state);
+        let session = Arc::clone(self);
+        let next = client.clone();
+        let answered = turn.clone();
+        let call = client.call("session.send", &params, timeout, move |result| {
+            session.on_sent(answered.as_deref(), &result);
+            complete(result);
+            session.pump(&next);
+        });
+        if let Some(turn) = &turn {
+            lock(&turn.state).call = Some(call);
+        }
+    }
+
+    fn on_sent(&self, turn: Option<&TurnHandle>, result: &Result<&str, Error>) {
+        let now = self.now();
+        let mut state = lock(&self.state);
+        state.sending = false;
+        match result {
+            Ok(result) => {
+                #[derive(serde::Deserialize)]
+                #[serde(rename_all = "camelCase")]
+                struct Sent {
+                    message_id: String,
+                }
+                let message_id = serde_json::from_str::<Sent>(result).ok().map(|sent| sent.message_id);
+                state.sent += 1;
+                match turn.and_then(|turn| lock(&turn.state).id) {
+                    Some(id) => state.turns.on_reply(id, message_id, now),
+                    None => message_id.into_iter().for_each(|id| state.turns.remember(id)),
+                }
+                drop(state);
+                if let Some(turn) = turn {
+                    turn.wake.notify_one();
+                }
+            }
+            Err(error) => {
+                drop(state);
+                fail(turn, error);
+            }
+        }
+    }
+
+    /// Where the turn is now; the end is told once.
+    pub fn look(&self, turn: &TurnHandle) -> TurnLook {
+        let now = self.now();
+        let mut state = lock(&self.state);
+        let handle = lock(&turn.state);
+        if let Some(error) = handle.failed.clone() {
+            return TurnLook::Ended(Err(error));
+        }
+        let Some(id) = handle.id else {
+            return TurnLook::Open { deadline: None, last_event_at: state.last_event_at };
+        };
+        drop(handle);
+        if let Some(end) = state.turns.take_end(id, now) {
+            return TurnLook::Ended(end);
+        }
+        TurnLook::Open { deadline: state.turns.deadline(id), last_event_at: state.last_event_at }
+    }
+
+    /// Leaves the turn, whatever becomes of its work. Says whether its message may have reached the server.
+    pub fn leave(&self, client: &Client, turn: &Arc<TurnHandle>, error: &Error) -> bool {
+        let now = self.now();
+        let mut state = lock(&self.state);
+        state.waiting.retain(|waiting| !Arc::ptr_eq(waiting, turn));
+        let queued = state
+            .sends
+            .iter()
+            .position(|send| send.turn.as_ref().is_some_and(|held| Arc::ptr_eq(held, turn)));
+        let unsent = queued.and_then(|index| state.sends.remove(index));
+        let handle = lock(&turn.state);
+        let (id, call) = (handle.id, handle.call);
+        drop(handle);
+        if let Some(id) = id {
+            state.turns.give_up(id, now);
+        }
+        drop(state);
+        if let Some(send) = unsent {
+            (send.complete)(Err(error.clone()));
+            return false;
+        }
+        if let Some(call) = call {
+            // Without a word to the server: the message may be on its way to being worked on.
+            client.forget(call, error.clone());
+        }
+        true
+    }
+
+    /// `session.abort` was sent: the running turns end soon.
+    pub fn on_abort_requested(&self) {
+        let mut state = lock(&self.state);
+        state.turns.on_abort_requested(self.now());
+        let waiting = state.waiting.clone();
+        drop(state);
+        waiting.iter().for_each(|turn| turn.wake.notify_one());
+    }
+
+    /// What the turn waits for, for the message of a timeout.
+    pub fn describe(&self, turn: &TurnHandle) -> String {
+        let now = self.now();
+        let state = lock(&self.state);
+        let mut facts = Vec::new();
+        match state.last_event.is_empty() {
+            true => facts.push("no event came".to_owned()),
+            false => facts.push(format!(
+                "last event: {} {} ms ago",
+                state.last_event,
+                now.saturating_sub(state.last_event_at).as_millis()
+            )),
+        }
+        let id = lock(&turn.state).id;
+        match id.map(|id| state.turns.describe(id)) {
+            Some(description) if description.is_empty() => {}
+            Some(description) => facts.push(description),
+            None => facts.push("an earlier session.send was not answered".to_owned()),
+        }
+        facts.join("; ")
+    }
+
+    pub fn last_event(&self) -> Option<String> {
+        let state = lock(&self.state);
+        (!state.last_event.is_empty()).then(|| state.last_event.clone())
+    }
+
+    /// Time since the last event, or since `since` when that is later.
+    pub fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// Whether a turn runs or a message is on its way; of a closed session, whether that was so at its end.
+    pub fn is_busy(&self) -> bool {
+        let state = lock(&self.state);
+        match state.closed {
+            Some(_) => state.was_busy,
+            None => state.is_busy(),
+        }
+    }
+
+    fn close(&self, error: &Error) {
+        let mut state = lock(&self.state);
+        if state.closed.is_none() {
+            state.was_busy = state.is_busy();
+            state.closed = Some(error.clone());
+        }
+        state.turns.fail_all(error);
+        let sends = std::mem::take(&mut state.sends);
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        for send in sends {
+            fail(send.turn.as_deref(), error);
+            (send.complete)(Err(error.clone()));
+        }
+        for turn in waiting {
+            // One whose message was sent has its end in `turns`, which may be an earlier and better one.
+            let was_sent = lock(&turn.state).id.is_some();
+            match was_sent {
+                true => turn.wake.notify_one(),
+                false => fail(Some(&turn), error),
+            }
+        }
+    }
+}
+
+fn fail(turn: Option<&TurnHandle>, error: &Error) {
+    if let Some(turn) = turn {
+        lock(&turn.state).failed.get_or_insert_with(|| error.clone());
+        turn.wake.notify_one();
+    }
+}

@@ -1,0 +1,337 @@
+//! A session's event as the turn logic sees it, PURE: borrowed from the wire, most of it never looked at.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// What every event says about itself.
+#[derive(Debug)]
+pub struct EventHead<'a> {
+    pub session_id: Cow<'a, str>,
+    pub kind: Cow<'a, str>,
+    /// Of a sub-agent.
+    pub is_sub_agent: bool,
+    /// The whole event as JSON text.
+    pub raw: &'a str,
+    data: &'a str,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Params<'a> {
+    #[serde(borrow)]
+    session_id: Cow<'a, str>,
+    #[serde(borrow)]
+    event: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    agent_id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    data: Option<&'a RawValue>,
+}
+
+/// Reads the params of a `session.event` notification; `None` when they are of no known form.
+pub fn parse_session_event(params: &str) -> Option<EventHead<'_>> {
+    let params: Params<'_> = serde_json::from_str(params).ok()?;
+    let raw = params.event.get();
+    let envelope: Envelope<'_> = serde_json::from_str(raw).ok()?;
+    Some(EventHead {
+        session_id: params.session_id,
+        kind: envelope.kind,
+        is_sub_agent: envelope.agent_id.is_some(),
+        raw,
+        data: envelope.data.map_or("null", RawValue::get),
+    })
+}
+
+/// Work that a session named as still running.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Background {
+    pub agents: Vec<String>,
+    pub shells: Vec<String>,
+}
+
+impl Background {
+    pub fn is_empty(&self) -> bool {
+        self.agents.is_empty() && self.shells.is_empty()
+    }
+}
+
+/// An error that the session reported.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReportedError {
+    pub error_type: String,
+    pub message: String,
+    pub error_code: Option<Value>,
+    pub status_code: Option<Value>,
+    pub url: Option<String>,
+    pub stack: Option<String>,
+}
+
+/// What an event means for turns.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TurnEvent {
+    /// `continuation`: injected by the agent itself, not sent by anybody.
+    UserMessage {
+        message_id: Option<String>,
+        continuation: bool,
+    },
+    /// The whole event as JSON text when it has content; an empty one answers nothing.
+    AssistantMessage {
+        origin: Option<String>,
+        answer: Option<String>,
+    },
+    /// The foreground is done; background work may be left.
+    AssistantIdle {
+        aborted: bool,
+    },
+    SessionIdle {
+        background: Background,
+        aborted: bool,
+        autopilot: bool,
+    },
+    /// An autopilot run said that it is over.
+    AutopilotEnd,
+    Error(ReportedError),
+    Abort,
+    Shutdown {
+        reason: Option<String>,
+    },
+    /// A tool, a question or a permission is open until the matching [`TurnEvent::Closed`].
+    Opened {
+        id: String,
+        name: String,
+    },
+    Closed {
+        id: String,
+    },
+    /// The main agent goes on working.
+    Work,
+    /// Means nothing for turns.
+    Other,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Idle {
+    background_tasks: Option<Value>,
+    aborted: Option<bool>,
+    mode: Option<String>,
+}
+
+/// Names of the tasks of a list. What is there in another form than known is still there.
+fn task_names(list: Option<&Value>) -> Vec<String> {
+    let name = |task: &Value| {
+        let field = |name: &str| task.get(name).and_then(Value::as_str);
+        let id = ["agentId", "shellId", "id", "agentType"].into_iter().find_map(field).or(task.as_str());
+        let id = id.unwrap_or("unnamed").to_owned();
+        match field("description") {
+            Some(description) => format!("{id} ({description})"),
+            None => id,
+        }
+    };
+    match list {
+        None | Some(Value::Null | Value::Bool(false)) => Vec::new(),
+        Some(Value::Array(tasks)) => tasks.iter().map(name).collect(),
+        Some(Value::Object(tasks)) => tasks.keys().cloned().collect(),
+        Some(other) => vec![other.to_string()],
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Message {
+    message_id: Option<String>,
+    originating_message_id: Option<String>,
+    content: Option<Value>,
+    is_autopilot_continuation: Option<bool>,
+    source: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Open {
+    request_id: Option<String>,
+    tool_call_id: Option<String>,
+    tool_name: Option<String>,
+    permission_request: Option<PermissionKind>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PermissionKind {
+    kind: Option<String>,
+}
+
+impl EventHead<'_> {
+    /// What the event means for turns. The data of a known type in an unknown form counts as absent.
+    pub fn turn_event(&self) -> TurnEvent {
+        // Of a sub-agent, only the waiting for people and tools concerns the turn.
+        match &*self.kind {
+            "tool.execution_start" | "external_tool.requested" => {
+                self.opened("tool", |open| open.tool_call_id)
+            }
+            "tool.execution_complete" | "external_tool.completed" => {
+                self.closed("tool", |open| open.tool_call_id)
+            }
+            "permission.requested" => self.opened("permission", |open| open.request_id),
+            "permission.completed" => self.closed("permission", |open| open.request_id),
+            "user_input.requested" => self.opened("user input", |open| open.request_id),
+            "user_input.completed" => self.closed("user input", |open| open.request_id),
+            "elicitation.requested" => self.opened("elicitation", |open| open.request_id),
+            "elicitation.completed" => self.closed("elicitation", |open| open.request_id),
+            "session.shutdown" => TurnEvent::Shutdown { reason: self.shutdown_reason() },
+            _ if self.is_sub_agent => TurnEvent::Other,
+            "session.idle" => self.idle(),
+            "assistant.idle" => {
+                TurnEvent::AssistantIdle { aborted: self.data::<Idle>().aborted == Some(true) }
+            }
+            "user.message" => {
+                let message: Message = self.data();
+                // Steering by agents and injected skills is no prompt of anybody either.
+                let injected = message.source.is_some_and(|source| source != "user");
+                let continuation = message.is_autopilot_continuation == Some(true) || injected;
+                TurnEvent::UserMessage { message_id: message.message_id, continuation }
+            }
+            "assistant.message" => {
+                let message: Message = self.data();
+                let has_content = match &message.content {
+                    Some(Value::String(text)) => !text.trim().is_empty(),
+                    Some(Value::Array(parts)) => !parts.is_empty(),
+                    _ => false,
+                };
+                let answer = has_content.then(|| self.raw.to_owned());
+                TurnEvent::AssistantMessage { origin: message.originating_message_id, answer }
+            }
+            "session.error" => TurnEvent::Error(self.data()),
+            "session.task_complete" | "session.autopilot_stopped" => TurnEvent::AutopilotEnd,
+            "abort" => TurnEvent::Abort,
+            kind if is_work(kind) => TurnEvent::Work,
+            _ => TurnEvent::Other,
+        }
+    }
+
+    fn data<T: for<'de> Deserialize<'de> + Default>(&self) -> T {
+        serde_json::from_str(self.data).unwrap_or_default()
+    }
+
+    fn idle(&self) -> TurnEvent {
+        let idle: Idle = self.data();
+        let tasks = idle.background_tasks.unwrap_or_default();
+        TurnEvent::SessionIdle {
+            background: Background {
+                agents: task_names(tasks.get("agents")),
+                shells: task_names(tasks.get("shells")),
+            },
+            aborted: idle.aborted == Some(true),
+            autopilot: idle.mode.as_deref() == Some("autopilot"),
+        }
+    }
+
+    fn opened(&self, what: &str, id: impl Fn(Open) -> Option<String>) -> TurnEvent {
+        let open: Open = self.data();
+        let detail = open
+            .tool_name
+            .clone()
+            .or_else(|| open.permission_request.as_ref().and_then(|it| it.kind.clone()));
+        let name = match detail {
+            Some(detail) => format!("{what} {detail}"),
+            None => what.to_owned(),
+        };
+        match id(open) {
+            Some(id) => TurnEvent::Opened { id: format!("{what} {id}"), name },
+            None => TurnEvent::Work,
+        }
+    }
+
+    fn closed(&self, what: &str, id: impl Fn(Open) -> Option<String>) -> TurnEvent {
+        match id(self.data()) {
+            Some(id) => TurnEvent::Closed { id: format!("{what} {id}") },
+            None => TurnEvent::Work,
+        }
+    }
+
+    fn shutdown_reason(&self) -> Option<String> {
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Shutdown {
+            error_reason: Option<String>,
+        }
+        self.data::<Shutdown>().error_reason
+    }
+}
+
+/// Whether an event of the main agent shows that it goes on. The end of a model call, its bill and its hooks do not.
+fn is_work(kind: &str) -> bool {
+    match kind {
+        "assistant.turn_end" | "assistant.usage" | "assistant.turn_retry" | "model.call_failure" => false,
+        "model.call_start" | "auto_mode_switch.requested" | "session_limits_exhausted.requested" => true,
+        "exit_plan_mode.requested" | "session.compaction_start" | "command.execute" => true,
+        kind => kind.starts_with("assistant.") || kind.starts_with("tool.") || kind.starts_with("subagent."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: &str, data: &str) -> TurnEvent {
+        let params = format!(r#"{{"sessionId":"s","event":{{"id":"1","type":"{kind}","data":{data}}}}}"#);
+        parse_session_event(&params).unwrap().turn_event()
+    }
+
+    #[test]
+    fn reads_the_head_without_the_rest() {
+        let params =
+            r#"{"event":{"type":"x.y","agentId":"a","extra":{"deep":[1]},"data":7},"sessionId":"s\u00e4"}"#;
+        let head = parse_session_event(params).unwrap();
+        assert_eq!((&*head.session_id, &*head.kind, head.is_sub_agent), ("sä", "x.y", true));
+        assert!(head.raw.starts_with(r#"{"type":"x.y""#));
+        assert_eq!(head.turn_event(), TurnEvent::Other);
+        assert!(parse_session_event(r#"{"sessionId":"s"}"#).is_none());
+        assert!(parse_session_event("null").is_none());
+    }
+
+    #[test]
+    fn an_idle_names_its_background_work() {
+        let idle = |background| TurnEvent::SessionIdle { background, aborted: false, autopilot: false };
+        assert_eq!(event("session.idle", "{}"), idle(Background::default()));
+        assert_eq!(event("session.idle", "null"), idle(Background::default()));
+        assert_eq!(event("session.idle", r#"{"backgroundTasks":null}"#), idle(Background::default()));
+        assert_eq!(
+            event("session.idle", r#"{"backgroundTasks":{"agents":[],"shells":[]}}"#),
+            idle(Background::default())
+        );
+        let named = r#"{"backgroundTasks":{"agents":[{"agentId":"a1","agentType":"task","description":"look"}],"shells":[{"shellId":"s1"}]}}"#;
+        let background = Background { agents: vec!["a1 (look)".into()], shells: vec!["s1".into()] };
+        assert_eq!(event("session.idle", named), idle(background));
+    }
+
+    #[test]
+    fn a_sub_agents_message_answers_nothing() {
+        let params =
+            r#"{"sessionId":"s","event":{"type":"assistant.message","agentId":"x","data":{"content":"hi"}}}"#;
+        assert_eq!(parse_session_event(params).unwrap().turn_event(), TurnEvent::Other);
+        assert_eq!(
+            event("assistant.message", r#"{"content":"","toolRequests":[{}],"originatingMessageId":"m"}"#),
+            TurnEvent::AssistantMessage { origin: Some("m".into()), answer: None }
+        );
+    }
+
+    #[test]
+    fn data_of_an_unknown_form_counts_as_absent() {
+        assert_eq!(
+            event("user.message", "[1]"),
+            TurnEvent::UserMessage { message_id: None, continuation: false }
+        );
+        assert_eq!(event("session.error", r#""text""#), TurnEvent::Error(ReportedError::default()));
+    }
+}

@@ -1,0 +1,472 @@
+//! When is a turn over, PURE. [`Turns`] holds the turns of one session that are still open; it is fed with the session's
+//! events and the clock, and says which turns ended, and how. Times are since an arbitrary beginning.
+//!
+//! A turn is *sending* until the reply to its `session.send`, *queued* until its own `user.message`, then *running*.
+//!
+//! | what happens | sending | queued | running |
+//! |---|---|---|---|
+//! | reply with the message's id | queued, or running when its `user.message` was there before | | |
+//! | own `user.message` | remembered | running | |
+//! | `assistant.message` of its origin, or of an unknown one while it is the latest | remembered | | becomes the answer |
+//! | `session.idle` with work in the background | | ignored | names remembered, goes on |
+//! | `session.idle` | | ignored: another turn's | over |
+//! | `session.idle`, aborted | | ignored | over: `SESSION_ABORTED` |
+//! | `session.idle` of an autopilot that did not say its end | | ignored | over, unless it goes on within [`SETTLE`] |
+//! | the idle of an earlier turn that failed before it, while this one has done nothing | | ignored | ignored, over after [`QUIET`] |
+//! | `session.error` of type "notification" | | ignored | ignored |
+//! | `session.error` | | ignored | remembered: failed at the next idle, at the next turn's beginning, or after [`QUIET`] with no tool open |
+//! | work of the main agent | | | the error was not the turn's, the autopilot is not over |
+//! | `session.shutdown`, disconnect, stop | closed | closed | closed |
+//! | connection lost | failed | failed | failed |
+
+use super::session_event::{Background, ReportedError, TurnEvent};
+use crate::error::{Error, ErrorCode};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// No sign of life for so long after an error: the turn is over.
+pub const QUIET: Duration = Duration::from_secs(2);
+/// Autopilot that goes on does so at once.
+pub const SETTLE: Duration = Duration::from_secs(1);
+/// Events kept for a turn whose reply is late.
+const MAX_EARLY: usize = 512;
+/// Ids of turns that are over, to know their late messages by.
+const MAX_PAST: usize = 256;
+
+/// Names a turn within its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TurnId(u64);
+
+/// How a turn ended: with its answer (the whole event as JSON text), if there was one.
+pub type TurnEnd = Result<Option<String>, Error>;
+
+#[derive(Debug)]
+enum Phase {
+    Sending { early: VecDeque<TurnEvent> },
+    Queued,
+    Running,
+}
+
+#[derive(Debug)]
+struct Turn {
+    id: TurnId,
+    message_id: Option<String>,
+    /// Sent into a running turn: it has no messages of its own origin.
+    steering: bool,
+    phase: Phase,
+    answer: Option<String>,
+    error: Option<(ReportedError, Duration)>,
+    /// Over at this time, unless the agent goes on.
+    provisional_end: Option<Duration>,
+    aborted: bool,
+    autopilot_ended: bool,
+    /// The main agent has done something since the turn began.
+    has_worked: bool,
+    /// Ids of messages that others sent meanwhile.
+    foreign: Vec<String>,
+    background: Background,
+    end: Option<TurnEnd>,
+}
+
+/// The open turns of a session, in the order they were sent.
+#[derive(Debug, Default)]
+pub struct Turns {
+    turns: Vec<Turn>,
+    next_id: u64,
+    past: VecDeque<String>,
+    /// The turn whose `user.message` was the last.
+    latest: Option<TurnId>,
+    /// A turn failed at this time and its `session.idle` is still to come.
+    owed_idle: Option<Duration>,
+    /// Tools, permissions and questions that are open: id and name.
+    open: Vec<(String, String)>,
+}
+
+impl Turns {
+    /// A turn whose `session.send` is about to be written.
+    pub fn open(&mut self, steering: bool) -> TurnId {
+        let id = TurnId(self.next_id);
+        self.next_id += 1;
+        self.turns.push(Turn {
+            id,
+            message_id: None,
+            steering,
+            phase: Phase::Sending { early: VecDeque::new() },
+            answer: None,
+            error: None,
+            provisional_end: None,
+            aborted: false,
+            autopilot_ended: false,
+            has_worked: false,
+            foreign: Vec::new(),
+            background: Background::default(),
+            end: None,
+        });
+        id
+    }
+
+    /// The reply to the turn's `session.send`. Without an id, the next message that somebody sent is taken for its own.
+    pub fn on_reply(&mut self, id: TurnId, message_id: Option<String>, now: Duration) {
+        if let Some(message_id) = &message_id {
+            self.remember(message_id.clone());
+        }
+        let Some(turn) = self.turns.iter_mut().find(|turn| turn.id == id) else { return };
+        turn.message_id = message_id;
+        let Phase::Sending { early } = std::mem::replace(&mut turn.phase, Phase::Queued) else { return };
+        for event in early {
+            self.apply(&event, now, Some(id));
+        }
+    }
+
+    /// A message that was sent without waiting for its turn.
+    pub fn remember(&mut self, message_id: String) {
+        if self.past.len() == MAX_PAST {
+            self.past.pop_front();
+        }
+        self.past.push_back(message_id);
+    }
+
+    pub fn on_event(&mut self, event: &TurnEvent, now: Duration) {
+        match event {
+            TurnEvent::Opened { id, name } => {
+                // Bounded: what is open is shown, and keeps an error from ending a turn.
+                if self.open.len() < MAX_PAST && !self.open.iter().any(|(open, _)| open == id) {
+                    self.open.push((id.clone(), name.clone()));
+                }
+            }
+            TurnEvent::Closed { id } => self.open.retain(|(open, _)| open != id),
+            TurnEvent::SessionIdle { .. } => self.open.clear(),
+            _ => {}
+        }
+        for turn in &mut self.turns {
+            if let Phase::Sending { early } = &mut turn.phase
+                && is_kept(event, early)
+            {
+                if early.len() == MAX_EARLY {
+                    early.pop_front();
+                }
+                early.push_back(event.clone());
+            }
+        }
+        self.apply(event, now, None);
+    }
+
+    /// `session.abort` was asked for: the running turns end with their next idle, or when nothing more is heard.
+    pub fn on_abort_requested(&mut self, now: Duration) {
+        for turn in
+            self.turns.iter_mut().filter(|turn| matches!(turn.phase, Phase::Running) && turn.is_open())
+        {
+            turn.aborted = true;
+            turn.provisional_end = Some(now + QUIET);
+        }
+    }
+
+    /// Ends every turn with the error.
+    pub fn fail_all(&mut self, error: &Error) {
+        for turn in &mut self.turns {
+            turn.end(Err(error.clone()));
+        }
+        self.open.clear();
+    }
+
+    /// Gives a turn up: its clock ran out, its signal was aborted, its `session.send` failed.
+    pub fn give_up(&mut self, id: TurnId, now: Duration) {
+        if let Some(index) = self.turns.iter().position(|turn| turn.id == id) {
+            let turn = self.turns.remove(index);
+            if matches!(turn.phase, Phase::Running) && turn.end.is_none() {
+                self.owed_idle = Some(now);
+            }
+        }
+    }
+
+    /// Takes the end of a turn that is over.
+    pub fn take_end(&mut self, id: TurnId, now: Duration) -> Option<TurnEnd> {
+        self.on_clock(now);
+        let index = self.turns.iter().position(|turn| turn.id == id && turn.end.is_some())?;
+        self.turns.remove(index).end
+    }
+
+    /// When the clock must be looked at again for this turn.
+    pub fn deadline(&self, id: TurnId) -> Option<Duration> {
+        let turn = self.turns.iter().find(|turn| turn.id == id)?;
+        let error = turn.error.as_ref().filter(|_| self.open.is_empty()).map(|(_, at)| *at + QUIET);
+        [error, turn.provisional_end].into_iter().flatten().min()
+    }
+
+    pub fn is_running(&self, id: TurnId) -> bool {
+        self.turns.iter().any(|turn| turn.id == id && matches!(turn.phase, Phase::Running))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    /// What a turn is waiting for, for the message of a timeout.
+    pub fn describe(&self, id: TurnId) -> String {
+        let Some(turn) = self.turns.iter().find(|turn| turn.id == id) else { return String::new() };
+        let mut facts = Vec::new();
+        match turn.phase {
+            Phase::Sending { .. } => facts.push("session.send was not answered".to_owned()),
+            Phase::Queued => facts.push("the message was queued, its turn has not begun".to_owned()),
+            Phase::Running => {}
+        }
+        if !self.open.is_empty() {
+            let names: Vec<&str> = self.open.iter().map(|(_, name)| name.as_str()).collect();
+            facts.push(format!("pending: {}", names.join(", ")));
+        }
+        if let Some((error, _)) = &turn.error {
+            facts.push(format!("reported error: {}", error.message));
+        }
+        if !turn.background.agents.is_empty() {
+            facts.push(format!("background agents: {}", turn.background.agents.join(", ")));
+        }
+        if !turn.background.shells.is_empty() {
+            facts.push(format!("background shells: {}", turn.background.shells.join(", ")));
+        }
+        facts.join("; ")
+    }
+
+    fn apply(&mut self, event: &TurnEvent, now: Duration, only: Option<TurnId>) {
+        match event {
+            TurnEvent::UserMessage { message_id, continuation } => {
+                self.on_user_message(message_id.as_deref(), *continuation, now, only);
+            }
+            TurnEvent::AssistantMessage { origin, answer } => {
+                self.on_assistant_message(origin.as_deref(), answer.as_ref(), only);
+            }
+            TurnEvent::Error(error) if error.error_type != "notification" => {
+                let latest = self.latest;
+                for turn in self.affected(only).filter(|turn| Some(turn.id) == latest) {
+                    turn.error.get_or_insert_with(|| (error.clone(), now));
+                }
+            }
+            TurnEvent::Abort => self.affected(only).for_each(|turn| turn.aborted = true),
+            TurnEvent::AutopilotEnd => self.affected(only).for_each(|turn| turn.autopilot_ended = true),
+            TurnEvent::AssistantIdle { aborted } => {
+                let mut failed = false;
+                for turn in self.affected(only) {
+                    turn.aborted |= *aborted;
+                    failed |= turn.fail();
+                }
+                if failed {
+                    self.owed_idle = Some(now);
+                }
+            }
+            TurnEvent::SessionIdle { background, aborted, autopilot } => {
+                self.on_idle(background, *aborted, *autopilot, now, only);
+            }
+            TurnEvent::Shutdown { reason } => {
+                let message = match reason {
+                    Some(reason) => format!("The session was shut down: {reason}"),
+                    None => "The session was shut down".to_owned(),
+                };
+                let error = Error::new(ErrorCode::SessionClosed, message);
+                let every = self.turns.iter_mut().filter(|turn| only.is_none_or(|only| only == turn.id));
+                every.for_each(|turn| turn.end(Err(error.clone())));
+            }
+            TurnEvent::Work | TurnEvent::Opened { .. } => {
+                self.affected(only).for_each(Turn::on_work);
+            }
+            TurnEvent::Closed { .. } | TurnEvent::Other | TurnEvent::Error(_) => {}
+        }
+    }
+
+    /// The running turns that an event concerns.
+    fn affected(&mut self, only: Option<TurnId>) -> impl Iterator<Item = &mut Turn> {
+        self.turns.iter_mut().filter(move |turn| {
+            matches!(turn.phase, Phase::Running) && turn.is_open() && only.is_none_or(|only| only == turn.id)
+        })
+    }
+
+    fn on_user_message(
+        &mut self,
+        message_id: Option<&str>,
+        continuation: bool,
+        now: Duration,
+        only: Option<TurnId>,
+    ) {
+        let by_id = message_id.and_then(|message_id| {
+            self.turns.iter().position(|turn| turn.message_id.as_deref() == Some(message_id))
+        });
+        // A message without an id belongs to the first turn that waits for one, as does any to a turn without an id.
+        let by_order = || {
+            let waits = |turn: &Turn| match turn.phase {
+                Phase::Sending { .. } => message_id.is_none(),
+                Phase::Queued => message_id.is_none() || turn.message_id.is_none(),
+                Phase::Running => false,
+            };
+            (!continuation).then(|| self.turns.iter().position(waits)).flatten()
+        };
+        let begun =
+            by_id.or_else(by_order).filter(|&index| only.is_none_or(|only| self.turns[index].id == only));
+        if continuation && begun.is_none() {
+            return self.affected(only).for_each(Turn::on_work);
+        }
+        let begun = begun.map(|index| self.turns[index].id);
+        // What comes next began: an error before it was the end of the turn before.
+        let mut failed = false;
+        for turn in self.affected(only).filter(|turn| Some(turn.id) != begun) {
+            failed |= turn.fail();
+            if let (Some(message_id), None) = (message_id, begun)
+                && turn.foreign.len() < MAX_PAST
+            {
+                turn.foreign.push(message_id.to_owned());
+            }
+        }
+        if failed {
+            self.owed_idle = Some(now);
+        }
+        let Some(begun) = begun else { return };
+        if let Some(turn) = self.turns.iter_mut().find(|turn| turn.id == begun) {
+            // Until the reply, the events are only remembered; a message without an id has nothing to wait for.
+            if let Phase::Sending { .. } = turn.phase {
+                return;
+            }
+            if !matches!(turn.phase, Phase::Running) {
+                turn.phase = Phase::Running;
+            }
+        }
+        self.latest = Some(begun);
+    }
+
+    fn on_assistant_message(&mut self, origin: Option<&str>, answer: Option<&String>, only: Option<TurnId>) {
+        let latest = self.latest;
+        let known = |turn: &Turn, origin: &str| turn.message_id.as_deref() == Some(origin);
+        let owner =
+            origin.and_then(|origin| self.turns.iter().find(|turn| known(turn, origin)).map(|turn| turn.id));
+        let is_past = origin.is_some_and(|origin| self.past.iter().any(|past| past == origin));
+        for turn in
+            self.turns.iter_mut().filter(|turn| only.is_none_or(|only| only == turn.id) && turn.is_open())
+        {
+            if Some(turn.id) == owner && matches!(turn.phase, Phase::Queued) {
+                // Its answer is there, so its prompt was taken.
+                turn.phase = Phase::Running;
+                self.latest = Some(turn.id);
+            }
+            if !matches!(turn.phase, Phase::Running) {
+                continue;
+            }
+            let belongs = match owner {
+                Some(owner) => owner == turn.id || turn.steering,
+                None if is_past => turn.steering,
+                None => {
+                    Some(turn.id) == latest
+                        && !origin.is_some_and(|origin| turn.foreign.iter().any(|id| id == origin))
+                }
+            };
+            if belongs {
+                turn.on_work();
+                if let Some(answer) = answer {
+                    turn.answer = Some(answer.clone());
+                }
+            }
+        }
+    }
+
+    fn on_idle(
+        &mut self,
+        background: &Background,
+        aborted: bool,
+        autopilot: bool,
+        now: Duration,
+        only: Option<TurnId>,
+    ) {
+        let is_owed = self.owed_idle.take().is_some_and(|since| now.saturating_sub(since) < QUIET);
+        for turn in self.affected(only) {
+            turn.aborted |= aborted;
+            if turn.fail() {
+                continue;
+            }
+            turn.background = background.clone();
+            if !background.is_empty() {
+                continue;
+            }
+            if is_owed && !turn.has_worked && !turn.aborted {
+                turn.provisional_end = Some(now + QUIET);
+            } else if autopilot && !turn.autopilot_ended && !turn.aborted {
+                turn.provisional_end = Some(now + SETTLE);
+            } else {
+                turn.finish();
+            }
+        }
+    }
+
+    fn on_clock(&mut self, now: Duration) {
+        let nothing_open = self.open.is_empty();
+        let mut failed = false;
+        for turn in self.turns.iter_mut().filter(|turn| turn.is_open()) {
+            if nothing_open && turn.error.as_ref().is_some_and(|(_, at)| *at + QUIET <= now) {
+                failed |= turn.fail();
+            } else if turn.provisional_end.is_some_and(|end| end <= now) {
+                turn.finish();
+            }
+        }
+        if failed {
+            self.owed_idle = Some(now);
+        }
+    }
+}
+
+impl Turn {
+    fn is_open(&self) -> bool {
+        self.end.is_none()
+    }
+
+    fn end(&mut self, end: TurnEnd) {
+        // The first end counts.
+        self.end.get_or_insert(end);
+    }
+
+    fn on_work(&mut self) {
+        self.has_worked = true;
+        self.error = None;
+        if !self.aborted {
+            self.provisional_end = None;
+        }
+    }
+
+    fn finish(&mut self) {
+        let end = match self.aborted {
+            true => Err(Error::new(ErrorCode::SessionAborted, "The turn was aborted")),
+            false => Ok(self.answer.take()),
+        };
+        self.end(end);
+    }
+
+    /// Ends with the error that was reported, if there is one.
+    fn fail(&mut self) -> bool {
+        let Some((reported, _)) = self.error.take() else { return false };
+        self.end(Err(session_error(reported)));
+        true
+    }
+}
+
+fn session_error(reported: ReportedError) -> Error {
+    let message = match reported.message.is_empty() {
+        true => "The session reported an error without a message".to_owned(),
+        false => reported.message,
+    };
+    let mut error = Error::new(ErrorCode::SessionError, message).with("errorType", reported.error_type);
+    let facts = [("statusCode", reported.status_code), ("errorCode", reported.error_code)];
+    for (name, value) in facts.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+        error = error.with(name, value);
+    }
+    for (name, value) in [("url", reported.url), ("remoteStack", reported.stack)] {
+        if let Some(value) = value {
+            error = error.with(name, value);
+        }
+    }
+    error
+}
+
+/// Whether an event that comes before the reply may matter once the turn knows its message.
+fn is_kept(event: &TurnEvent, early: &VecDeque<TurnEvent>) -> bool {
+    match event {
+        TurnEvent::Other | TurnEvent::Closed { .. } => false,
+        // One sign of life says as much as many.
+        TurnEvent::Work | TurnEvent::Opened { .. } => {
+            !matches!(early.back(), Some(TurnEvent::Work | TurnEvent::Opened { .. }))
+        }
+        _ => true,
+    }
+}

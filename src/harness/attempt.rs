@@ -1,0 +1,384 @@
+//! One process of a turn: started, read, watched, and gone.
+//!
+//! One `select!` names what happened: a word from the handle, bytes, room again for a slow listener, the clock. [`Clock`] says
+//! what is due. The attempt is over when the tree is gone; the verdict is made then.
+
+use super::audience::Audience;
+use super::clock::{Clock, Due, Heard, Sample};
+use super::event::Usage;
+use super::folder::RunFolder;
+use super::install::{Program, locate};
+use super::launch::{Launch, Wanted, path_text};
+use super::request::TurnRequest;
+use super::transcript::Transcript;
+use super::turn::Command;
+use super::verdict::{Ending, Evidence, Fault, Stop, Verdict, is_same_session, verdict};
+use crate::error::{Error, ErrorCode};
+use crate::process::{
+    self, ChunkReader, Environment, Input, Outcome, Process, ProcessSpec, RunResult, StopReason, Stream,
+};
+use bytes::Bytes;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// Of each stream, kept for the result: the events were read from it already.
+const KEPT_OUTPUT_BYTES: usize = 1 << 20;
+/// Of stderr, looked at for the reason of an exit code.
+const STDERR_TAIL_BYTES: usize = 64 << 10;
+
+/// How one attempt ended.
+pub struct Attempted {
+    pub transcript: Transcript,
+    pub verdict: Verdict,
+    pub process: Option<RunResult>,
+    /// The process could not be run at all.
+    pub error: Option<Error>,
+    pub is_aborted: bool,
+}
+
+/// What an attempt is made of, besides the request.
+pub struct Plan<'a> {
+    pub request: &'a TurnRequest,
+    pub launch: &'a Launch,
+    pub program: &'a Program,
+    pub folder: &'a RunFolder,
+    /// The session that has to be reported.
+    pub resume: Option<&'a str>,
+    pub before: Option<Usage>,
+}
+
+/// The program of a request, or `AGENT_NOT_FOUND`.
+pub fn program_of(request: &TurnRequest) -> Result<Program, Error> {
+    let path = request.variable("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
+    locate(request.provider, request.binary.as_deref(), &path)
+        .ok_or_else(|| not_found(request, request.provider.program()))
+}
+
+fn not_found(request: &TurnRequest, command: &str) -> Error {
+    let install = request.provider.install();
+    let message = format!(
+        "{} was not found: {command} is no program on PATH. Install it with: {install}",
+        request.provider.as_str()
+    );
+    Error::new(ErrorCode::AgentNotFound, message).with("install", install).with("command", command)
+}
+
+/// Runs the plan to its end.
+pub async fn attempt(
+    plan: &Plan<'_>,
+    commands: &mut UnboundedReceiver<Command>,
+    audience: &mut Audience,
+) -> Attempted {
+    let process = process::spawn(spec_of(plan));
+    let mut watch = Watch {
+        chunks: process.chunks(),
+        clock: Clock::new(plan.request.limits, Instant::now()),
+        transcript: Transcript::new(plan.request.provider, audience.wants_events(), plan.before),
+        stderr: Vec::new(),
+        stop: None,
+        is_aborted: false,
+        is_held: false,
+        is_deaf: false,
+        plan,
+        process,
+    };
+    for warning in &plan.launch.warnings {
+        watch.transcript.digest_mut().warning(warning);
+    }
+    watch.run(commands, audience).await;
+    let outcome = watch.outcome(commands, audience).await;
+    watch.finish(outcome)
+}
+
+fn spec_of(plan: &Plan<'_>) -> ProcessSpec {
+    let Plan { request, launch, program, folder, .. } = plan;
+    let mut spec = ProcessSpec::new(&program.command, program.arguments.iter().chain(&launch.args).cloned());
+    spec.cwd = request.cwd.clone();
+    spec.idle_timeout = None;
+    spec.timeout = None;
+    spec.kill_grace = request.kill_grace;
+    spec.containment = request.containment;
+    spec.max_output_bytes = KEPT_OUTPUT_BYTES;
+    if let Some(text) = &launch.stdin {
+        spec.input = Input::Bytes(Bytes::from(text.clone()));
+    }
+    spec.environment = environment_of(request, launch, program, folder);
+    spec
+}
+
+/// The caller's environment, with what the provider, its program and the run's own folder need. The caller's own changes win.
+pub fn environment_of(
+    request: &TurnRequest,
+    launch: &Launch,
+    program: &Program,
+    folder: &RunFolder,
+) -> Environment {
+    let is_given = |name: &str| request.environment.changes.iter().any(|(changed, _)| changed == name);
+    let mut changes: Vec<(String, Option<String>)> = Vec::new();
+    changes
+        .extend(launch.removed.iter().filter(|name| !is_given(name)).map(|name| ((*name).to_owned(), None)));
+    let set = launch.set.iter().chain(&program.environment).filter(|(name, _)| !is_given(name));
+    changes.extend(set.map(|(name, value)| (name.clone(), Some(value.clone()))));
+    changes.extend(request.environment.changes.iter().cloned());
+    changes.push(("TMPDIR".to_owned(), Some(path_text(folder.path()))));
+    if let Some(folder) = &program.path_before {
+        let path = request.variable("PATH").map(|path| format!("{folder}:{path}"));
+        changes.push(("PATH".to_owned(), Some(path.unwrap_or_else(|| folder.clone()))));
+    }
+    Environment { base: request.environment.base.clone(), changes }
+}
+
+struct Watch<'a> {
+    plan: &'a Plan<'a>,
+    process: Process,
+    chunks: ChunkReader,
+    clock: Clock,
+    transcript: Transcript,
+    stderr: Vec<u8>,
+    stop: Option<Stop>,
+    is_aborted: bool,
+    /// A slow listener holds the reading up.
+    is_held: bool,
+    /// The last handle is gone: no more words come.
+    is_deaf: bool,
+}
+
+impl Watch<'_> {
+    /// Until both streams have ended.
+    async fn run(&mut self, commands: &mut UnboundedReceiver<Command>, audience: &mut Audience) {
+        loop {
+            let deadline = if self.stop.is_none() { self.clock.deadline(Instant::now()) } else { None };
+            tokio::select! {
+                biased;
+                command = commands.recv(), if !self.is_deaf => self.on_command(command, audience),
+                () = audience.room_again(self.is_held) => self.on_room(),
+                chunk = self.chunks.next(), if !self.is_held => match chunk {
+                    Some((stream, bytes)) => self.on_chunk(stream, &bytes, audience),
+                    None => return,
+                },
+                () = sleep_until(deadline) => self.on_clock(audience).await,
+            }
+        }
+    }
+
+    /// Until the tree is gone.
+    async fn outcome(
+        &mut self,
+        commands: &mut UnboundedReceiver<Command>,
+        audience: &mut Audience,
+    ) -> Arc<Outcome> {
+        let process = self.process.clone();
+        let outcome = process.outcome();
+        tokio::pin!(outcome);
+        loop {
+            let deadline = if self.stop.is_none() { self.clock.deadline(Instant::now()) } else { None };
+            tokio::select! {
+                biased;
+                command = commands.recv(), if !self.is_deaf => self.on_command(command, audience),
+                outcome = &mut outcome => return outcome,
+                () = sleep_until(deadline) => self.on_clock(audience).await,
+            }
+        }
+    }
+
+    fn on_command(&mut self, command: Option<Command>, audience: &mut Audience) {
+        match command {
+            Some(Command::Listen(channel)) => {
+                audience.listen(channel);
+                self.tell(audience);
+            }
+            Some(Command::Leave) => {
+                audience.leave();
+                self.transcript.digest_mut().set_detail(false);
+                self.on_room();
+            }
+            Some(Command::Abort) => self.on_abort(),
+            None => {
+                self.is_deaf = true;
+                self.on_abort();
+            }
+        }
+    }
+
+    fn on_abort(&mut self) {
+        self.is_aborted = true;
+        self.stop_for(Stop::Aborted);
+    }
+
+    fn on_room(&mut self) {
+        self.is_held = false;
+        self.clock.on_held(false, Instant::now());
+    }
+
+    fn on_chunk(&mut self, stream: Stream, bytes: &[u8], audience: &mut Audience) {
+        match stream {
+            Stream::Stdout => self.transcript.feed(bytes),
+            Stream::Stderr => {
+                self.stderr.extend_from_slice(bytes);
+                if self.stderr.len() > 2 * STDERR_TAIL_BYTES {
+                    self.stderr.drain(..self.stderr.len() - STDERR_TAIL_BYTES);
+                }
+            }
+        }
+        let digest = self.transcript.digest();
+        let heard = Heard {
+            in_tool: digest.open_tool().is_some(),
+            progressed: stream == Stream::Stdout && digest.idle_lines() == 0,
+            ended: digest.terminal().is_some(),
+        };
+        self.clock.on_heard(heard, Instant::now());
+        self.check_session();
+        self.on_due(self.clock_due(), audience);
+        self.tell(audience);
+    }
+
+    fn clock_due(&self) -> Due {
+        let digest = self.transcript.digest();
+        let chatter = self.clock.chatter(Instant::now(), digest.idle_lines(), digest.idle_steps());
+        if chatter { Due::NoProgress } else { Due::Nothing }
+    }
+
+    /// A CLI that began another session than the one it was to go on with answers a question that it was not asked.
+    fn check_session(&mut self) {
+        let reported = self.transcript.digest().session_id();
+        if let (Some(asked), Some(reported)) = (self.plan.resume, reported)
+            && !is_same_session(self.plan.request.provider, asked, reported)
+        {
+            self.stop_for(Stop::OtherSession);
+        }
+    }
+
+    async fn on_clock(&mut self, audience: &mut Audience) {
+        let digest = self.transcript.digest();
+        let (lines, steps) = (digest.idle_lines(), digest.idle_steps());
+        let mut due = self.clock.due(Instant::now(), lines, steps);
+        if due == Due::Sample {
+            let usage = self.process.tree_usage().await;
+            self.clock.on_sample(Sample { at: Instant::now(), cpu: usage.cpu, io_bytes: usage.io_bytes });
+            due = self.clock.due(Instant::now(), lines, steps);
+        }
+        self.on_due(due, audience);
+        self.tell(audience);
+    }
+
+    fn on_due(&mut self, due: Due, audience: &mut Audience) {
+        match due {
+            Due::Nothing | Due::Sample => {}
+            Due::Extend { limit } => {
+                let message = format!(
+                    "silent for {} s, but its processes are busy: it is given as long again",
+                    limit.as_secs_f64()
+                );
+                self.transcript.digest_mut().warning(&message);
+                self.tell(audience);
+            }
+            Due::Idle { limit } => self.stop_for(Stop::Idle {
+                ms: millis(limit),
+                in_tool: self.clock.in_tool(),
+                before_first_byte: !self.clock.has_heard(),
+            }),
+            Due::TimedOut { limit } => self.stop_for(Stop::TimedOut { ms: millis(limit) }),
+            Due::Lingers => self.stop_for(Stop::Lingered),
+            Due::NoProgress => self.stop_for(Stop::NoProgress),
+        }
+    }
+
+    /// The first reason wins.
+    fn stop_for(&mut self, stop: Stop) {
+        if self.stop.is_some() {
+            return;
+        }
+        self.stop = Some(stop);
+        self.process.stop(match stop {
+            Stop::Aborted => StopReason::Aborted,
+            Stop::Idle { .. } => StopReason::Idle,
+            Stop::TimedOut { .. } => StopReason::TimedOut,
+            Stop::Lingered | Stop::NoProgress | Stop::OtherSession => StopReason::Killed,
+        });
+    }
+
+    fn tell(&mut self, audience: &mut Audience) {
+        audience.tell(self.transcript.take_events());
+        self.transcript.digest_mut().set_detail(audience.wants_events());
+        // Once it is being stopped it is read to its end, whoever is behind.
+        self.is_held = self.stop.is_none() && audience.is_full();
+        if self.is_held {
+            self.clock.on_held(true, Instant::now());
+        }
+    }
+
+    fn finish(mut self, outcome: Arc<Outcome>) -> Attempted {
+        let Plan { request, resume, .. } = *self.plan;
+        if let (None, Some(error)) = (&outcome.result, &outcome.error) {
+            return self.not_run(error.clone());
+        }
+        let stderr = String::from_utf8_lossy(&self.stderr).into_owned();
+        let ending = match &outcome.result {
+            Some(RunResult { exit_code: Some(code), .. }) => Ending::Exited(*code),
+            Some(RunResult { signal: Some(signal), .. }) => Ending::Signalled(signal.clone()),
+            _ => Ending::Signalled("an unknown cause".to_owned()),
+        };
+        self.transcript.read_rest();
+        let verdict = verdict(&Evidence {
+            provider: request.provider,
+            digest: self.transcript.digest(),
+            reader: self.transcript.reader(),
+            ending: &ending,
+            stop: self.stop,
+            stderr: &stderr,
+            resume,
+        });
+        let process = outcome.result.clone();
+        Attempted { transcript: self.transcript, verdict, process, error: None, is_aborted: self.is_aborted }
+    }
+
+    fn not_run(self, error: Error) -> Attempted {
+        let request = self.plan.request;
+        let error = match error.code() {
+            ErrorCode::ProcessNotFound => not_found(request, &self.plan.program.command).caused_by(error),
+            ErrorCode::ProcessAborted | ErrorCode::ProcessKilled if self.is_aborted => Error::new(
+                ErrorCode::AgentAborted,
+                format!("the {} turn was aborted", request.provider.as_str()),
+            ),
+            _ => error,
+        };
+        let fault = Fault { code: error.code(), kind: None, message: error.message().to_owned() };
+        Attempted {
+            transcript: self.transcript,
+            verdict: Verdict { recovered: false, fault: Some(fault) },
+            process: None,
+            error: Some(error),
+            is_aborted: self.is_aborted,
+        }
+    }
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => pending().await,
+    }
+}
+
+/// The prompt and the options as the provider is asked for them.
+pub fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
+    Wanted {
+        prompt: request.prompt.clone(),
+        model: request.model.clone(),
+        system_prompt: request.system_prompt.clone(),
+        tools: request.tools.clone(),
+        max_turns: request.max_turns,
+        max_budget_usd: request.max_budget_usd,
+        permission: request.permission,
+        resume: request.resume.clone(),
+        extra_args: request.extra_args.clone(),
+        folder: folder.path().to_owned(),
+        ..Wanted::default()
+    }
+}

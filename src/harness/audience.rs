@@ -1,0 +1,191 @@
+//! Who listens to a turn's events: nobody yet, nobody, or a channel to JavaScript. Secrets end here.
+//!
+//! The first events are kept for a listener that comes late. Past [`MAX_KEPT`] without one nobody is expected any more: events
+//! are no longer built.
+
+use super::event::AgentEvent;
+use crate::process::{Channel, Stream};
+use crate::redaction::{Redactor, Secret};
+use serde_json::Value;
+use std::future::{pending, poll_fn};
+
+const MAX_KEPT: usize = 1000;
+
+pub struct Audience {
+    listener: Listener,
+    redactor: Redactor,
+    /// Holds back what may be the beginning of a secret, over the borders of deltas.
+    words: Redactor,
+    thoughts: Redactor,
+}
+
+enum Listener {
+    Expected(Vec<AgentEvent>),
+    Channel(Channel),
+    Nobody,
+}
+
+impl Audience {
+    pub fn new(is_expected: bool, secrets: &[String]) -> Self {
+        let redactor = Redactor::new(secrets.iter().map(|secret| Secret::new(secret.as_str())));
+        Audience {
+            listener: if is_expected { Listener::Expected(Vec::new()) } else { Listener::Nobody },
+            words: redactor.clone(),
+            thoughts: redactor.clone(),
+            redactor,
+        }
+    }
+
+    /// Whether events are worth building.
+    pub fn wants_events(&self) -> bool {
+        !matches!(self.listener, Listener::Nobody)
+    }
+
+    /// Whether a listener may still come.
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.listener, Listener::Expected(_))
+    }
+
+    /// A listener comes; it is given what was kept.
+    pub fn listen(&mut self, channel: Channel) {
+        if let Listener::Expected(kept) = std::mem::replace(&mut self.listener, Listener::Channel(channel)) {
+            self.tell(kept);
+        }
+    }
+
+    pub fn leave(&mut self) {
+        self.listener = Listener::Nobody;
+    }
+
+    pub fn tell(&mut self, events: Vec<AgentEvent>) {
+        if events.is_empty() {
+            return;
+        }
+        match &mut self.listener {
+            Listener::Nobody => {}
+            Listener::Expected(kept) => {
+                kept.extend(events);
+                if kept.len() > MAX_KEPT {
+                    self.listener = Listener::Nobody;
+                }
+            }
+            Listener::Channel(_) => {
+                let events = if self.redactor.is_empty() { events } else { self.redacted(events) };
+                let lines: Vec<String> =
+                    events.iter().filter_map(|event| serde_json::to_string(event).ok()).collect();
+                if let (Listener::Channel(channel), false) = (&mut self.listener, lines.is_empty()) {
+                    let text = lines.join("\n");
+                    let weight = text.len();
+                    channel.send(Stream::Stdout, text.into(), weight);
+                }
+            }
+        }
+    }
+
+    /// The last events were told.
+    pub fn end(&mut self) {
+        if let Listener::Channel(channel) = &mut self.listener {
+            channel.end();
+        }
+    }
+
+    /// Resolves when there is room for more events.
+    pub async fn room(&mut self) {
+        if let Listener::Channel(channel) = &mut self.listener {
+            poll_fn(|context| channel.poll_room(context)).await;
+        }
+    }
+
+    /// Whether the listener is behind right now.
+    pub fn is_full(&mut self) -> bool {
+        match &mut self.listener {
+            Listener::Channel(channel) => {
+                let waker = std::task::Waker::noop();
+                channel.poll_room(&mut std::task::Context::from_waker(waker)).is_pending()
+            }
+            _ => false,
+        }
+    }
+
+    /// As [`Audience::room`], but never when there is room already.
+    pub async fn room_again(&mut self, is_held: bool) {
+        if is_held {
+            self.room().await;
+        } else {
+            pending::<()>().await;
+        }
+    }
+
+    pub fn has_secrets(&self) -> bool {
+        !self.redactor.is_empty()
+    }
+
+    pub fn redact(&self, text: &str) -> String {
+        if self.redactor.is_empty() { text.to_owned() } else { self.redactor.redact(text) }
+    }
+
+    /// Takes the secrets out of every string of a value.
+    pub fn redact_value(&self, value: &mut Value) {
+        if self.redactor.is_empty() {
+            return;
+        }
+        match value {
+            Value::String(text) => *text = self.redactor.redact(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_value(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.redact_value(field)),
+            _ => {}
+        }
+    }
+
+    fn redacted(&mut self, events: Vec<AgentEvent>) -> Vec<AgentEvent> {
+        let mut told = Vec::with_capacity(events.len());
+        for event in events {
+            match event {
+                AgentEvent::Text { text, delta: true } => {
+                    let text = self.words.push_text(&text);
+                    if !text.is_empty() {
+                        told.push(AgentEvent::Text { text, delta: true });
+                    }
+                }
+                AgentEvent::Reasoning { text, delta: true } => {
+                    let text = self.thoughts.push_text(&text);
+                    if !text.is_empty() {
+                        told.push(AgentEvent::Reasoning { text, delta: true });
+                    }
+                }
+                other => {
+                    let (words, thoughts) = (self.words.flush_text(), self.thoughts.flush_text());
+                    if !words.is_empty() {
+                        told.push(AgentEvent::Text { text: words, delta: true });
+                    }
+                    if !thoughts.is_empty() {
+                        told.push(AgentEvent::Reasoning { text: thoughts, delta: true });
+                    }
+                    told.push(self.without_secrets(other));
+                }
+            }
+        }
+        told
+    }
+
+    fn without_secrets(&self, event: AgentEvent) -> AgentEvent {
+        let clean = |text: String| self.redactor.redact(&text);
+        match event {
+            AgentEvent::Session { session_id } => AgentEvent::Session { session_id: clean(session_id) },
+            AgentEvent::Text { text, delta } => AgentEvent::Text { text: clean(text), delta },
+            AgentEvent::Reasoning { text, delta } => AgentEvent::Reasoning { text: clean(text), delta },
+            AgentEvent::ToolStart { id, name, mut input } => {
+                self.redact_value(&mut input);
+                AgentEvent::ToolStart { id, name, input }
+            }
+            AgentEvent::ToolEnd { id, name, output, exit_code, is_error } => {
+                AgentEvent::ToolEnd { id, name, output: output.map(clean), exit_code, is_error }
+            }
+            AgentEvent::Retry { message } => AgentEvent::Retry { message: clean(message) },
+            AgentEvent::Warning { message } => AgentEvent::Warning { message: clean(message) },
+            AgentEvent::Error { kind, message } => AgentEvent::Error { kind, message: clean(message) },
+            AgentEvent::Noise { line } => AgentEvent::Noise { line: clean(line) },
+            event @ (AgentEvent::Usage(_) | AgentEvent::End { .. }) => event,
+        }
+    }
+}

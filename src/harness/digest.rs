@@ -1,0 +1,430 @@
+//! PURE: what is known of a turn so far. The providers' readers report to it; it makes the events and keeps, within bounds,
+//! what the result will hold. When nobody looks at the events (`detail` is off) they are not even built.
+
+use super::event::{AgentEvent, Usage};
+use super::failure::Failure;
+use serde_json::Value;
+
+/// Longest answer that is kept; what is beyond is left out, with a warning.
+const MAX_ANSWER_BYTES: usize = 16 << 20;
+/// Longest line of noise, and longest tool output, that an event carries.
+pub const MAX_EVENT_BYTES: usize = 256 << 10;
+const MAX_WARNINGS: usize = 100;
+const MAX_OPEN_TOOLS: usize = 4096;
+
+/// The end of turn that the agent itself reported.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Terminal {
+    pub ok: bool,
+    pub failure: Option<Failure>,
+}
+
+/// A turn as far as it has been read.
+#[derive(Debug, Default)]
+pub struct Digest {
+    detail: bool,
+    events: Vec<AgentEvent>,
+    session: Option<String>,
+    model: Option<String>,
+    answer: String,
+    answer_key: Option<String>,
+    /// The message that is being streamed.
+    partial: String,
+    is_cut: bool,
+    structured: Option<Value>,
+    usage: Option<Usage>,
+    /// Counted when the agent gives no total at its end.
+    fallback_usage: Option<Usage>,
+    turns: u64,
+    in_answer: bool,
+    tool_calls: u64,
+    open_tools: Vec<(String, String)>,
+    warnings: Vec<String>,
+    failure: Option<Failure>,
+    retrying: Option<Failure>,
+    terminal: Option<Terminal>,
+    /// Lines since the last sign of progress.
+    idle_lines: u64,
+    idle_steps: u64,
+}
+
+impl Digest {
+    pub fn new(detail: bool) -> Self {
+        Digest { detail, ..Digest::default() }
+    }
+
+    /// Whether events are built from here on.
+    pub fn set_detail(&mut self, detail: bool) {
+        self.detail = detail;
+    }
+
+    pub fn detail(&self) -> bool {
+        self.detail
+    }
+
+    pub fn take_events(&mut self) -> Vec<AgentEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    fn emit(&mut self, event: impl FnOnce() -> AgentEvent) {
+        if self.detail {
+            self.events.push(event());
+        }
+    }
+
+    // What the readers report.
+
+    /// The id of the session; told once, and again when it changes.
+    pub fn session(&mut self, id: &str) {
+        if id.is_empty() || self.session.as_deref() == Some(id) {
+            return;
+        }
+        self.session = Some(id.to_owned());
+        self.emit(|| AgentEvent::Session { session_id: id.to_owned() });
+    }
+
+    pub fn model(&mut self, model: &str) {
+        if !model.is_empty() && self.model.as_deref() != Some(model) {
+            self.model = Some(model.to_owned());
+        }
+    }
+
+    /// A new message begins: what was streamed of one that never ended is no part of it.
+    pub fn message_begins(&mut self) {
+        self.partial.clear();
+    }
+
+    pub fn text_delta(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.progress();
+        append(&mut self.partial, text, &mut self.is_cut);
+        self.emit(|| AgentEvent::Text { text: text.to_owned(), delta: true });
+    }
+
+    /// A whole message, or a whole part of the message `key`. Nothing is told twice: no event when its deltas were.
+    pub fn text(&mut self, key: Option<&str>, text: &str) {
+        self.text_of(key, text, true);
+    }
+
+    fn text_of(&mut self, key: Option<&str>, text: &str, is_told: bool) {
+        let is_streamed = self.partial == text;
+        self.partial.clear();
+        if text.is_empty() {
+            return;
+        }
+        self.progress();
+        if key.is_none() || self.answer_key.as_deref() != key {
+            self.answer.clear();
+            self.answer_key = key.map(str::to_owned);
+        }
+        append(&mut self.answer, text, &mut self.is_cut);
+        if is_told && !is_streamed {
+            self.emit(|| AgentEvent::Text { text: text.to_owned(), delta: false });
+        }
+    }
+
+    /// The streamed message has ended (the provider sends no whole one).
+    pub fn message_ends(&mut self) {
+        if !self.partial.is_empty() {
+            self.answer = std::mem::take(&mut self.partial);
+            self.answer_key = None;
+        }
+    }
+
+    /// The final answer, as the provider's end of turn repeats it.
+    pub fn answer(&mut self, text: &str) {
+        self.text_of(None, text, false);
+    }
+
+    /// The answer that the CLI's own schema flag produced.
+    pub fn structured(&mut self, value: Value) {
+        self.structured = Some(value);
+    }
+
+    pub fn reasoning(&mut self, text: &str, delta: bool) {
+        if !text.is_empty() {
+            self.progress();
+            self.emit(|| AgentEvent::Reasoning { text: text.to_owned(), delta });
+        }
+    }
+
+    pub fn tool_start(&mut self, id: &str, name: &str, input: impl FnOnce() -> Value) {
+        if self.open_tools.iter().any(|(open, _)| open == id) {
+            return;
+        }
+        self.progress();
+        self.message_ends();
+        self.tool_calls += 1;
+        if self.open_tools.len() < MAX_OPEN_TOOLS {
+            self.open_tools.push((id.to_owned(), name.to_owned()));
+        }
+        self.emit(|| AgentEvent::ToolStart { id: id.to_owned(), name: name.to_owned(), input: input() });
+    }
+
+    /// A tool ended. One that was never seen to start counts as a call all the same.
+    pub fn tool_end(
+        &mut self,
+        id: &str,
+        exit_code: Option<i64>,
+        is_error: bool,
+        output: impl FnOnce() -> Option<String>,
+    ) {
+        self.progress();
+        let open = self.open_tools.iter().position(|(open, _)| open == id);
+        let name = open.map(|index| self.open_tools.swap_remove(index).1).filter(|name| !name.is_empty());
+        self.in_answer = false;
+        self.emit(|| AgentEvent::ToolEnd {
+            id: id.to_owned(),
+            name,
+            output: output().map(|output| clip(&output).into_owned()),
+            exit_code,
+            is_error,
+        });
+    }
+
+    /// Usage of one step or message, to be added.
+    pub fn usage(&mut self, usage: Usage) {
+        self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+        self.emit(|| AgentEvent::Usage(usage));
+    }
+
+    /// Usage of the whole turn so far: the event tells what is new of it.
+    pub fn usage_total(&mut self, total: Usage) {
+        let new = self.usage.map_or(total, |known| total.since(known));
+        self.usage = Some(total);
+        self.emit(|| AgentEvent::Usage(new));
+    }
+
+    /// Usage of a message of a provider that gives a total at its end, in case that end never comes.
+    pub fn usage_in_passing(&mut self, usage: Usage) {
+        self.fallback_usage = Some(self.fallback_usage.unwrap_or_default().plus(usage));
+    }
+
+    /// The model began an answer, or goes on with it; a tool's end closes it.
+    pub fn model_speaks(&mut self) {
+        if !self.in_answer {
+            self.in_answer = true;
+            self.turns += 1;
+        }
+    }
+
+    /// One whole answer of the model, for providers that mark it.
+    pub fn model_answered(&mut self) {
+        self.turns += 1;
+    }
+
+    pub fn set_turns(&mut self, turns: u64) {
+        self.turns = turns;
+    }
+
+    /// A sign that work gets done: chatter counts from here.
+    pub fn progress(&mut self) {
+        self.idle_lines = 0;
+        self.idle_steps = 0;
+    }
+
+    pub fn line_seen(&mut self) {
+        self.idle_lines += 1;
+    }
+
+    /// A model call that brought nothing.
+    pub fn idle_step(&mut self) {
+        self.idle_steps += 1;
+    }
+
+    /// The agent tries again by itself.
+    pub fn retry(&mut self, failure: Failure) {
+        self.emit(|| AgentEvent::Retry { message: clip(&failure.message).into_owned() });
+        self.retrying = Some(failure);
+    }
+
+    pub fn warning(&mut self, message: &str) {
+        if self.warnings.len() < MAX_WARNINGS && !self.warnings.iter().any(|known| known == message) {
+            self.warnings.push(clip(message).into_owned());
+        }
+        self.emit(|| AgentEvent::Warning { message: clip(message).into_owned() });
+    }
+
+    /// An error that is not yet the end of the turn. The same one is told once.
+    pub fn error(&mut self, failure: Failure) {
+        if self.failure.as_ref() != Some(&failure) {
+            let (kind, message) = (failure.kind, clip(&failure.message).into_owned());
+            self.emit(|| AgentEvent::Error { kind, message });
+        }
+        self.failure = Some(failure);
+    }
+
+    /// The agent's end of turn. A later one replaces it, so its error is told only when the turn is closed.
+    pub fn end(&mut self, ok: bool, failure: Option<Failure>) {
+        self.terminal = Some(Terminal { ok, failure });
+    }
+
+    /// The agent took its end of turn back: it goes on.
+    pub fn reopen(&mut self) {
+        self.terminal = None;
+    }
+
+    pub fn noise(&mut self, line: &[u8]) {
+        self.emit(|| AgentEvent::Noise { line: clip(&String::from_utf8_lossy(line)).into_owned() });
+    }
+
+    /// The last events: what the agent says went wrong, and its own end of turn, where it reported one.
+    pub fn close(&mut self) {
+        if self.is_cut {
+            self.is_cut = false;
+            self.warning("the answer is longer than 16 MiB: the rest of it was left out");
+        }
+        if let Some(Terminal { ok, failure }) = self.terminal.clone() {
+            if let Some(failure) = failure {
+                self.error(failure);
+            }
+            self.emit(|| AgentEvent::End { ok });
+        }
+    }
+
+    // What the verdict and the result ask.
+
+    pub fn session_id(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    pub fn model_name(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    /// The answer; while a message is being streamed, what there is of it.
+    pub fn final_text(&self) -> &str {
+        if self.partial.is_empty() { &self.answer } else { &self.partial }
+    }
+
+    pub fn structured_answer(&self) -> Option<&Value> {
+        self.structured.as_ref()
+    }
+
+    pub fn total_usage(&self) -> Option<Usage> {
+        self.usage.or(self.fallback_usage)
+    }
+
+    pub fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    pub fn tool_calls(&self) -> u64 {
+        self.tool_calls
+    }
+
+    /// The name of a tool that runs.
+    pub fn open_tool(&self) -> Option<&str> {
+        self.open_tools.last().map(|(_, name)| name.as_str())
+    }
+
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    pub fn last_failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+
+    pub fn last_retry(&self) -> Option<&Failure> {
+        self.retrying.as_ref()
+    }
+
+    pub fn terminal(&self) -> Option<&Terminal> {
+        self.terminal.as_ref()
+    }
+
+    pub fn idle_lines(&self) -> u64 {
+        self.idle_lines
+    }
+
+    pub fn idle_steps(&self) -> u64 {
+        self.idle_steps
+    }
+}
+
+fn append(text: &mut String, more: &str, is_cut: &mut bool) {
+    let room = MAX_ANSWER_BYTES.saturating_sub(text.len());
+    if more.len() <= room {
+        text.push_str(more);
+    } else {
+        *is_cut = true;
+        text.push_str(head(more, room));
+    }
+}
+
+/// The longest beginning of `text` that is no longer than `bytes` and ends between characters.
+fn head(text: &str, mut bytes: usize) -> &str {
+    while !text.is_char_boundary(bytes) {
+        bytes -= 1;
+    }
+    &text[..bytes]
+}
+
+/// The text, or its beginning and how much is missing.
+pub fn clip(text: &str) -> std::borrow::Cow<'_, str> {
+    if text.len() <= MAX_EVENT_BYTES {
+        return text.into();
+    }
+    let head = head(text, MAX_EVENT_BYTES);
+    format!("{head}[... {} bytes left out ...]", text.len() - head.len()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_told_in_pieces_or_whole_never_both() {
+        let mut digest = Digest::new(true);
+        digest.text_delta("Hel");
+        digest.text_delta("lo");
+        digest.text(None, "Hello");
+        digest.text(None, "Bye");
+        let texts: Vec<_> = digest
+            .take_events()
+            .into_iter()
+            .map(|event| serde_json::to_value(event).unwrap()["text"].clone())
+            .collect();
+        assert_eq!(texts, ["Hel", "lo", "Bye"]);
+        assert_eq!(digest.final_text(), "Bye");
+    }
+
+    #[test]
+    fn parts_of_one_message_join_and_the_next_message_replaces_them() {
+        let mut digest = Digest::new(false);
+        digest.text(Some("1"), "a");
+        digest.text(Some("1"), "b");
+        assert_eq!(digest.final_text(), "ab");
+        digest.text(Some("2"), "c");
+        assert_eq!(digest.final_text(), "c");
+    }
+
+    #[test]
+    fn a_total_is_told_as_what_is_new() {
+        let mut digest = Digest::new(true);
+        let usage = |tokens| Usage { input_tokens: tokens, ..Usage::default() };
+        digest.usage_total(usage(10));
+        digest.usage_total(usage(15));
+        assert_eq!(digest.take_events(), [AgentEvent::Usage(usage(10)), AgentEvent::Usage(usage(5))]);
+        assert_eq!(digest.total_usage(), Some(usage(15)));
+    }
+
+    #[test]
+    fn an_answer_without_end_is_kept_within_bounds() {
+        let mut digest = Digest::new(false);
+        let piece = "\u{e9}".repeat(1 << 20);
+        for _ in 0..20 {
+            digest.text_delta(&piece);
+        }
+        digest.close();
+        assert!(digest.final_text().len() <= MAX_ANSWER_BYTES);
+        assert_eq!(digest.warnings().len(), 1);
+    }
+}

@@ -1,0 +1,128 @@
+//! Which agents are installed here, and whether they start.
+
+use super::attempt::environment_of;
+use super::failure::without_colors;
+use super::folder::RunFolder;
+use super::install::{Program, find, locate};
+use super::launch::{Launch, Wanted};
+use super::provider::Provider;
+use super::request::TurnRequest;
+use crate::process::{self, ProcessSpec, RunResult};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A CLI that does not tell its version by then does not start. The slowest unpacks itself at its first start.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(60);
+/// Starts at a time: each is a runtime of its own.
+const AT_ONCE: usize = 2;
+
+/// What was found of one agent.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    pub provider: &'static str,
+    pub found: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// The command that installs it.
+    pub install: &'static str,
+}
+
+/// Looks for every provider on the PATH of `base` (a request whose environment counts) and asks each for its version.
+pub async fn examine(base: &TurnRequest) -> Vec<Finding> {
+    use futures_util::StreamExt;
+    let one = |provider| examine_one(TurnRequest { provider, ..base.clone() });
+    futures_util::stream::iter(Provider::ALL.map(one)).buffered(AT_ONCE).collect().await
+}
+
+async fn examine_one(request: TurnRequest) -> Finding {
+    let provider = request.provider;
+    let mut finding = Finding {
+        provider: provider.as_str(),
+        found: false,
+        path: None,
+        version: None,
+        problem: None,
+        install: provider.install(),
+    };
+    let path = request.variable("PATH").unwrap_or_default();
+    let (Some(file), Some(program)) = (find(provider.program(), &path), locate(provider, None, &path)) else {
+        finding.problem = Some(format!("{} is no program on PATH", provider.program()));
+        return finding;
+    };
+    finding.found = true;
+    finding.path = Some(file.to_string_lossy().into_owned());
+    match version_of(&request, &program).await {
+        Ok(version) => finding.version = Some(version),
+        Err(problem) => finding.problem = Some(problem),
+    }
+    finding
+}
+
+async fn version_of(request: &TurnRequest, program: &Program) -> Result<String, String> {
+    let parent = request.variable("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let folder = tokio::task::spawn_blocking(move || RunFolder::create(&parent)).await;
+    let folder = folder.map_err(|error| error.to_string())?.map_err(|error| error.message().to_owned())?;
+    let mut spec =
+        ProcessSpec::new(&program.command, program.arguments.iter().cloned().chain(["--version".to_owned()]));
+    spec.timeout = Some(VERSION_TIMEOUT);
+    spec.idle_timeout = None;
+    spec.max_output_bytes = 64 << 10;
+    let wanted =
+        Wanted { prompt: "version".to_owned(), folder: folder.path().to_owned(), ..Wanted::default() };
+    let launch = request.provider.launch(&wanted).unwrap_or_else(|_| Launch::default());
+    spec.environment = environment_of(request, &launch, program, &folder);
+    let outcome = process::spawn(spec).outcome().await;
+    folder.remove().await;
+    match (&outcome.error, &outcome.result) {
+        (Some(error), _) => Err(format!("it does not start: {}", error.message())),
+        (None, Some(result)) => version_in(result),
+        (None, None) => Err("it does not start".to_owned()),
+    }
+}
+
+fn version_in(result: &RunResult) -> Result<String, String> {
+    let words = without_colors(&format!("{}\n{}", result.stdout, result.stderr));
+    if result.exit_code != Some(0) {
+        let end = result
+            .exit_code
+            .map_or_else(|| result.signal.clone().unwrap_or_default(), |code| format!("exit code {code}"));
+        let line = words.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+        return Err(format!("it does not start ({end}): {line}"));
+    }
+    words
+        .split(|character: char| character.is_whitespace() || matches!(character, '(' | ')' | ','))
+        .map(|word| word.trim_start_matches('v').trim_end_matches('.'))
+        .find(|word| is_version(word))
+        .map(str::to_owned)
+        .ok_or_else(|| "it starts but tells no version".to_owned())
+}
+
+fn is_version(word: &str) -> bool {
+    let core = word.split(['-', '+']).next().unwrap_or_default();
+    let numbers: Vec<&str> = core.split('.').collect();
+    numbers.len() >= 3
+        && numbers.iter().all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_told_from_other_numbers() {
+        for (word, is) in [
+            ("1.0.102", true),
+            ("0.15.10-beta.1", true),
+            ("20.19", false),
+            ("1.2.x", false),
+            ("a.b.c", false),
+        ] {
+            assert_eq!(is_version(word), is, "{word}");
+        }
+    }
+}

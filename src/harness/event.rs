@@ -1,0 +1,187 @@
+//! PURE: what an agent does, in one language for all of them. The shapes are those of API.md's `AgentEvent`.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// One thing that an agent did or said.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum AgentEvent {
+    /// The session that the turn belongs to; `resume` takes this id.
+    Session {
+        session_id: String,
+    },
+    /// Words of the answer: a piece of it (`delta`), or a whole message.
+    Text {
+        text: String,
+        delta: bool,
+    },
+    /// Words of the model's thinking.
+    Reasoning {
+        text: String,
+        delta: bool,
+    },
+    ToolStart {
+        id: String,
+        name: String,
+        input: Value,
+    },
+    ToolEnd {
+        id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        output: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i64>,
+        is_error: bool,
+    },
+    /// Tokens spent since the last event of this type: their sum is the turn's usage.
+    Usage(Usage),
+    /// The agent tries again by itself. The turn goes on.
+    Retry {
+        message: String,
+    },
+    Warning {
+        message: String,
+    },
+    Error {
+        kind: ErrorKind,
+        message: String,
+    },
+    /// The agent's own end of turn; at most once, the last event.
+    End {
+        ok: bool,
+    },
+    /// Anything that is not an event of this provider.
+    Noise {
+        line: String,
+    },
+}
+
+/// Tokens as the provider counts them, and money where it says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cached_input_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+impl Usage {
+    pub fn plus(self, other: Usage) -> Usage {
+        Usage {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cached_input_tokens: self.cached_input_tokens.saturating_add(other.cached_input_tokens),
+            cost_usd: match (self.cost_usd, other.cost_usd) {
+                (None, None) => None,
+                (left, right) => Some(exact(left.unwrap_or(0.0) + right.unwrap_or(0.0))),
+            },
+        }
+    }
+
+    /// What was spent since `earlier`. A count that fell began anew.
+    pub fn since(self, earlier: Usage) -> Usage {
+        if self.input_tokens < earlier.input_tokens || self.output_tokens < earlier.output_tokens {
+            return self;
+        }
+        Usage {
+            input_tokens: self.input_tokens - earlier.input_tokens,
+            output_tokens: self.output_tokens - earlier.output_tokens,
+            cached_input_tokens: self.cached_input_tokens.saturating_sub(earlier.cached_input_tokens),
+            cost_usd: self.cost_usd.map(|cost| exact((cost - earlier.cost_usd.unwrap_or(0.0)).max(0.0))),
+        }
+    }
+}
+
+/// Money without the crumbs that binary fractions leave: a billionth of a dollar is the least that is told.
+fn exact(cost: f64) -> f64 {
+    (cost * 1e9).round() / 1e9
+}
+
+/// Why the agent says that it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    Auth,
+    RateLimit,
+    Quota,
+    Overloaded,
+    ContextLength,
+    InvalidRequest,
+    Network,
+    Server,
+    Permission,
+    Unknown,
+}
+
+impl ErrorKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ErrorKind::Auth => "auth",
+            ErrorKind::RateLimit => "rate_limit",
+            ErrorKind::Quota => "quota",
+            ErrorKind::Overloaded => "overloaded",
+            ErrorKind::ContextLength => "context_length",
+            ErrorKind::InvalidRequest => "invalid_request",
+            ErrorKind::Network => "network",
+            ErrorKind::Server => "server",
+            ErrorKind::Permission => "permission",
+            ErrorKind::Unknown => "unknown",
+        }
+    }
+
+    /// Whether the same turn may well succeed when it is tried again.
+    pub fn is_transient(self) -> bool {
+        matches!(self, ErrorKind::RateLimit | ErrorKind::Overloaded | ErrorKind::Network | ErrorKind::Server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn events_have_the_shape_that_the_api_promises() {
+        let shapes = [
+            (AgentEvent::Session { session_id: "s".into() }, json!({"type":"session","sessionId":"s"})),
+            (
+                AgentEvent::ToolEnd {
+                    id: "1".into(),
+                    name: None,
+                    output: None,
+                    exit_code: Some(3),
+                    is_error: true,
+                },
+                json!({"type":"tool_end","id":"1","exitCode":3,"isError":true}),
+            ),
+            (
+                AgentEvent::Usage(Usage {
+                    input_tokens: 1,
+                    output_tokens: 2,
+                    cached_input_tokens: 3,
+                    cost_usd: None,
+                }),
+                json!({"type":"usage","inputTokens":1,"outputTokens":2,"cachedInputTokens":3}),
+            ),
+            (
+                AgentEvent::Error { kind: ErrorKind::RateLimit, message: "m".into() },
+                json!({"type":"error","kind":"rate_limit","message":"m"}),
+            ),
+        ];
+        for (event, shape) in shapes {
+            assert_eq!(serde_json::to_value(&event).unwrap(), shape);
+        }
+    }
+
+    #[test]
+    fn a_count_that_fell_began_anew() {
+        let earlier = Usage { input_tokens: 100, output_tokens: 10, cached_input_tokens: 0, cost_usd: None };
+        let anew = Usage { input_tokens: 50, output_tokens: 5, cached_input_tokens: 0, cost_usd: None };
+        assert_eq!(anew.since(earlier), anew);
+    }
+}

@@ -1,0 +1,242 @@
+//! PURE: why an agent says that it failed, as a kind. Numbers decide before words do.
+
+use super::event::ErrorKind;
+use crate::retry::{Evidence, FailureKind, classify};
+use std::time::Duration;
+
+/// A fault in the agent's own words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    pub kind: ErrorKind,
+    pub message: String,
+    /// The session to resume is unknown to the agent.
+    pub is_resume: bool,
+}
+
+impl Failure {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Failure { kind, message: message.into(), is_resume: false }
+    }
+
+    /// From the agent's words, with the HTTP status where it gives one as a number.
+    pub fn classify(status: Option<i64>, message: impl Into<String>) -> Self {
+        let message = message.into();
+        let is_resume = says_unknown_session(&message);
+        Failure { kind: kind_of(status, &message), message, is_resume }
+    }
+}
+
+/// The kind of a failure: by `status`, else by what the words call a status, else by the words (`crate::retry`); a CLI's own
+/// words come last.
+pub fn kind_of(status: Option<i64>, words: &str) -> ErrorKind {
+    let status = status.or_else(|| leading_status(words)).and_then(|status| u16::try_from(status).ok());
+    // The one code that turns "later" into "never".
+    let codes = if words.contains("insufficient_quota") { vec!["insufficient_quota"] } else { Vec::new() };
+    let verdict = classify(&Evidence { status, codes, message: words, retry_after: None });
+    match verdict.kind {
+        FailureKind::Auth => ErrorKind::Auth,
+        FailureKind::RateLimit => ErrorKind::RateLimit,
+        FailureKind::Quota => ErrorKind::Quota,
+        FailureKind::Overloaded => ErrorKind::Overloaded,
+        FailureKind::ContextLength => ErrorKind::ContextLength,
+        FailureKind::InvalidRequest => ErrorKind::InvalidRequest,
+        FailureKind::Server => ErrorKind::Server,
+        FailureKind::Permission => ErrorKind::Permission,
+        FailureKind::Timeout if verdict.status.is_some() => ErrorKind::Server,
+        FailureKind::Network | FailureKind::Timeout => ErrorKind::Network,
+        FailureKind::Aborted | FailureKind::Unknown => kind_of_cli_words(words),
+    }
+}
+
+/// What the CLIs say of themselves, rather than of a service.
+fn kind_of_cli_words(words: &str) -> ErrorKind {
+    const WORDS: &[(ErrorKind, &[&str])] = &[
+        (ErrorKind::Auth, &["auth method", "auth type", "/login", "oauth", "no api key", "sign in"]),
+        (ErrorKind::Quota, &["quota"]),
+        (
+            ErrorKind::Permission,
+            &["root/sudo", "not trusted", "untrusted", "trusted director", "not allowed", "permission"],
+        ),
+        (
+            ErrorKind::InvalidRequest,
+            &["unknown option", "unknown argument", "unexpected argument", "unrecognized", "invalid value"],
+        ),
+        (ErrorKind::Network, &["streaming_error", "und_err", "ehostunreach", "enetunreach", "econnaborted"]),
+    ];
+    let words = words.to_ascii_lowercase();
+    let named = WORDS.iter().find(|(_, signs)| signs.iter().any(|sign| words.contains(sign)));
+    named.map_or(ErrorKind::Unknown, |(kind, _)| *kind)
+}
+
+/// The status that a CLI puts before the service's words: "401 fake 401", "[API Error: 500 ...]".
+fn leading_status(words: &str) -> Option<i64> {
+    let words = words.trim_start().trim_start_matches('[');
+    let words = words.strip_prefix("API Error:").unwrap_or(words).trim_start();
+    let digits = words.split(|character: char| !character.is_ascii_alphanumeric()).next()?;
+    let status = digits.parse().ok().filter(|status| digits.len() == 3 && (400..600).contains(status))?;
+    // "500 ms" and "404 files" are no statuses; "500." is too little to tell.
+    let next = words[3..].trim_start_matches([' ', ':', '-', ',']);
+    let is_measure = ["ms", "s ", "sec", "min", "byte", "kb", "mb", "file", "line", "token", "step"];
+    (!is_measure.iter().any(|unit| next.starts_with(unit))).then_some(status)
+}
+
+/// How long the words ask to wait: "retry-after: 5", "Please retry in 32.5s", "try again in 20 seconds".
+pub fn retry_after_in(words: &str) -> Option<Duration> {
+    const SIGNS: [&str; 6] =
+        ["retry-after", "retry_after", "retry after", "retry in", "try again in", "retrying in"];
+    let words = words.to_ascii_lowercase();
+    let at = SIGNS.iter().find_map(|sign| words.find(sign).map(|at| at + sign.len()))?;
+    let rest = words[at..].trim_start_matches([' ', ':', '=', '"', '\'']);
+    let end =
+        rest.find(|character: char| !(character.is_ascii_digit() || character == '.')).unwrap_or(rest.len());
+    let number: f64 = rest[..end].trim_end_matches('.').parse().ok()?;
+    let unit = rest[end..].trim_start();
+    let seconds = match unit {
+        _ if unit.starts_with("ms") || unit.starts_with("milli") => number / 1000.0,
+        _ if unit.starts_with('m') => number * 60.0,
+        _ if unit.starts_with('h') => number * 3600.0,
+        _ => number,
+    };
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// What the seven CLIs say of a session that they do not know.
+pub fn says_unknown_session(words: &str) -> bool {
+    const SIGNS: &[&str] = &[
+        "no conversation found with session id",
+        "no rollout found for thread",
+        "thread/resume failed",
+        "session not found",
+        "error resuming session",
+        "no previous sessions found",
+        "no session, task, or name matched",
+        "no saved session found",
+        "no session found matching",
+        "invalid session identifier",
+    ];
+    let words = words.to_ascii_lowercase();
+    SIGNS.iter().any(|sign| words.contains(sign))
+}
+
+/// What stderr gives as the reason of an exit code that is not zero: its error lines, else its last line.
+pub fn reason_in(stderr: &str) -> Option<Failure> {
+    let plain = without_colors(stderr);
+    if says_unknown_session(&plain) {
+        let line = plain.lines().find(|line| says_unknown_session(line)).unwrap_or_default();
+        return Some(Failure {
+            kind: ErrorKind::InvalidRequest,
+            message: line.trim().to_owned(),
+            is_resume: true,
+        });
+    }
+    let lines = || plain.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    let is_error = |line: &&str| {
+        let line = line.to_ascii_lowercase();
+        line.starts_with("error")
+            || line.starts_with("fatal")
+            || line.starts_with("invalid")
+            || line.starts_with("api error")
+    };
+    let last = lines().next().filter(|line| !line.to_ascii_lowercase().starts_with("warning"));
+    lines()
+        .filter(is_error)
+        .chain(last)
+        .map(|line| Failure::classify(None, line))
+        .find(|failure| failure.kind != ErrorKind::Unknown)
+}
+
+/// The text without the escape sequences that colour it.
+pub fn without_colors(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\u{1b}') {
+        plain.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(sequence) = rest.strip_prefix('[') {
+            let end =
+                sequence.find(|last: char| last.is_ascii_alphabetic()).map_or(sequence.len(), |end| end + 1);
+            rest = &sequence[end..];
+        }
+    }
+    plain.push_str(rest);
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_decide_before_words() {
+        let cases = [
+            (Some(500), "rate limit reached", ErrorKind::Server),
+            (Some(429), "the quota is exceeded, retry in 5s", ErrorKind::RateLimit),
+            (Some(429), "insufficient_quota", ErrorKind::Quota),
+            (Some(400), "prompt is too long: 210000 tokens", ErrorKind::ContextLength),
+            (
+                None,
+                "unexpected status 401 Unauthorized: fake 401, url: http://127.0.0.1:40795/v1/responses",
+                ErrorKind::Auth,
+            ),
+            (None, "[API Error: 401 fake 401]", ErrorKind::Auth),
+            (
+                None,
+                r#"[API Error: {"error":{"code":401,"message":"fake 401","status":"UNAUTHENTICATED"}}]"#,
+                ErrorKind::Auth,
+            ),
+            (None, "401 fake 401", ErrorKind::Auth),
+            (None, "HTTP 429", ErrorKind::RateLimit),
+            (None, "exceeded retry limit, last status: 429 Too Many Requests", ErrorKind::RateLimit),
+            (
+                None,
+                "Authentication failed with provider at http://127.0.0.1:39705/v1 (HTTP 401).",
+                ErrorKind::Auth,
+            ),
+            (None, "529 overloaded", ErrorKind::Overloaded),
+            (None, "read ECONNRESET", ErrorKind::Network),
+            (None, "[API Error: terminated]", ErrorKind::Network),
+        ];
+        for (status, words, kind) in cases {
+            assert_eq!(kind_of(status, words), kind, "{words}");
+        }
+    }
+
+    #[test]
+    fn digits_that_are_no_status_decide_nothing() {
+        for words in [
+            "gave up after 1500s",
+            "waited 500ms",
+            "500000 things",
+            "at line 404 of it",
+            "v4.500",
+            "id 5006",
+            "in 500 steps",
+        ] {
+            assert_eq!(kind_of(None, words), ErrorKind::Unknown, "{words}");
+        }
+    }
+
+    #[test]
+    fn finds_how_long_to_wait() {
+        let wait = |words| retry_after_in(words).map(|wait| wait.as_millis());
+        assert_eq!(wait("429: Please retry in 32.5s."), Some(32_500));
+        assert_eq!(wait("Retry-After: 7"), Some(7000));
+        assert_eq!(wait("try again in 20 seconds"), Some(20_000));
+        assert_eq!(wait("try again in 2 minutes"), Some(120_000));
+        assert_eq!(wait("try again later"), None);
+    }
+
+    #[test]
+    fn stderr_explains_an_exit_code_only_by_its_errors() {
+        assert_eq!(reason_in("Ripgrep is not available.\nWarning: permission mode is off\n"), None);
+        assert_eq!(reason_in("TypeError: x is not a function\n    at main (a.js:1:2)\n"), None);
+        let root = reason_in(
+            "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons\n",
+        );
+        assert_eq!(root.map(|failure| failure.kind), Some(ErrorKind::Permission));
+        let resume = reason_in("\u{1b}[91m\u{1b}[1mError: \u{1b}[0mSession not found\n");
+        assert!(
+            resume.is_some_and(|failure| failure.is_resume && failure.message == "Error: Session not found")
+        );
+    }
+}

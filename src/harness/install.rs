@@ -1,0 +1,197 @@
+//! Where an agent's program is, and which file of its package is the agent itself.
+//!
+//! Three of the CLIs are a small launcher that starts the agent as its child: a signal to the launcher misses the agent, and
+//! two processes do the work of one. Where the package is laid out as known, the agent is started itself.
+
+use super::provider::Provider;
+use std::path::{Path, PathBuf};
+
+/// A program with its leading arguments, and what has to be in its environment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Program {
+    pub command: String,
+    pub arguments: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    /// A folder to put before PATH.
+    pub path_before: Option<String>,
+}
+
+/// The program to start for `provider`: `binary` (program and leading arguments) if given, else what is on `path`. `None`:
+/// there is none on `path`.
+pub fn locate(provider: Provider, binary: Option<&[String]>, path: &str) -> Option<Program> {
+    let (command, arguments) = match binary {
+        Some([command, arguments @ ..]) => (command.clone(), arguments.to_vec()),
+        _ => (provider.program().to_owned(), Vec::new()),
+    };
+    let file = find(&command, path);
+    if binary.is_none() && file.is_none() {
+        return None;
+    }
+    let agent = if arguments.is_empty() {
+        file.as_deref().and_then(|file| behind_launcher(provider, file))
+    } else {
+        None
+    };
+    let command = match (&file, binary) {
+        (Some(file), None) => file.to_string_lossy().into_owned(),
+        _ => command,
+    };
+    Some(agent.unwrap_or(Program { command, arguments, ..Program::default() }))
+}
+
+/// The file that a command names: a path as it is, a name by PATH.
+pub fn find(command: &str, path: &str) -> Option<PathBuf> {
+    if command.contains('/') {
+        return Some(PathBuf::from(command)).filter(|file| file.is_file());
+    }
+    let folders = path.split(':').filter(|folder| !folder.is_empty());
+    folders.map(|folder| Path::new(folder).join(command)).find(|file| is_program(file))
+}
+
+fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(file).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+}
+
+fn behind_launcher(provider: Provider, file: &Path) -> Option<Program> {
+    let file = file.canonicalize().ok()?;
+    match provider {
+        Provider::Codex => codex(package(&file, "@openai", "codex")?),
+        Provider::Copilot => copilot(package(&file, "@github", "copilot")?),
+        Provider::Qwen => qwen(package(&file, "@qwen-code", "qwen-code")?),
+        _ => None,
+    }
+}
+
+/// The folder of the package `scope/name` that holds `file`.
+fn package<'a>(file: &'a Path, scope: &str, name: &str) -> Option<&'a Path> {
+    file.ancestors().skip(1).find(|folder| {
+        folder.file_name().is_some_and(|last| last == name)
+            && folder.parent().and_then(Path::file_name).is_some_and(|last| last == scope)
+    })
+}
+
+/// Where npm puts the platform's package: beside the launcher's, or inside it.
+fn siblings(root: &Path, scope: &str, name: &str) -> Vec<PathBuf> {
+    let beside = root.parent().map(|scope| scope.join(name));
+    let inside = root.join("node_modules").join(scope).join(name);
+    beside.into_iter().chain([inside]).collect()
+}
+
+fn npm_platform() -> (&'static str, &'static str) {
+    let system = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
+    let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+    (system, machine)
+}
+
+fn codex(root: &Path) -> Option<Program> {
+    let (system, machine) = npm_platform();
+    let triple = match (system, machine) {
+        ("darwin", "arm64") => "aarch64-apple-darwin",
+        ("darwin", _) => "x86_64-apple-darwin",
+        (_, "arm64") => "aarch64-unknown-linux-musl",
+        _ => "x86_64-unknown-linux-musl",
+    };
+    let mut roots = siblings(root, "@openai", &format!("codex-{system}-{machine}"));
+    roots.push(root.to_owned());
+    for root in roots {
+        let vendor = root.join("vendor").join(triple);
+        let file = ["bin/codex", "codex/codex"]
+            .map(|file| vendor.join(file))
+            .into_iter()
+            .find(|file| is_program(file));
+        if let Some(file) = file {
+            let tools = ["codex-path", "path"]
+                .map(|folder| vendor.join(folder))
+                .into_iter()
+                .find(|folder| folder.is_dir());
+            return Some(Program {
+                command: file.to_string_lossy().into_owned(),
+                environment: vec![("CODEX_MANAGED_BY_NPM".into(), "1".into())],
+                path_before: tools.map(|folder| folder.to_string_lossy().into_owned()),
+                ..Program::default()
+            });
+        }
+    }
+    None
+}
+
+fn copilot(root: &Path) -> Option<Program> {
+    let (system, machine) = npm_platform();
+    let names = [format!("copilot-{system}-{machine}"), format!("copilot-{system}musl-{machine}")];
+    let file = names
+        .iter()
+        .flat_map(|name| siblings(root, "@github", name))
+        .map(|root| root.join("copilot"))
+        .find(|file| is_program(file))?;
+    Some(Program { command: file.to_string_lossy().into_owned(), ..Program::default() })
+}
+
+fn qwen(root: &Path) -> Option<Program> {
+    let file = Some(root.join("cli.js")).filter(|file| file.is_file())?;
+    Some(Program {
+        command: "node".into(),
+        arguments: vec![file.to_string_lossy().into_owned()],
+        ..Program::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn program(root: &Path, path: &str) -> PathBuf {
+        let file = root.join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        file
+    }
+
+    #[test]
+    fn the_agent_behind_a_launcher_is_started_itself() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let (system, machine) = npm_platform();
+        let cases = [
+            (
+                Provider::Copilot,
+                "codex",
+                "@github/copilot/npm-loader.js",
+                format!("@github/copilot-{system}-{machine}/copilot"),
+            ),
+            (
+                Provider::Qwen,
+                "qwen",
+                "@qwen-code/qwen-code/cli-entry.js",
+                "@qwen-code/qwen-code/cli.js".to_owned(),
+            ),
+        ];
+        for (provider, name, launcher, agent) in cases {
+            let launcher = program(&root, &format!("node_modules/{launcher}"));
+            let agent = program(&root, &format!("node_modules/{agent}"));
+            let bin = root.join("bin");
+            std::fs::create_dir_all(&bin).unwrap();
+            let link = bin.join(if provider == Provider::Qwen { name } else { "copilot" });
+            symlink(&launcher, &link).unwrap();
+            let found = locate(provider, None, &bin.to_string_lossy()).unwrap();
+            let agent = agent.to_string_lossy().into_owned();
+            assert!(found.command == agent || found.arguments == [agent], "{found:?}");
+            let given = locate(provider, Some(&[link.to_string_lossy().into_owned()]), "").unwrap();
+            assert_eq!(given, found);
+        }
+    }
+
+    #[test]
+    fn a_binary_that_is_given_with_arguments_is_taken_as_it_is() {
+        let given = ["node".to_owned(), "fake.mjs".to_owned()];
+        let found = locate(Provider::Codex, Some(&given), "/nowhere").unwrap();
+        assert_eq!((found.command.as_str(), found.arguments.as_slice()), ("node", &given[1..]));
+    }
+
+    #[test]
+    fn what_is_not_on_path_is_not_found() {
+        assert_eq!(locate(Provider::Pi, None, "/nowhere:/also/nowhere"), None);
+    }
+}

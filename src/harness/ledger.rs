@@ -1,0 +1,38 @@
+//! What sessions had used when their last turn here ended, for the CLIs that count on: so that the next turn's usage is its
+//! own alone. One for the whole host, since sessions outlive harnesses; bounded, the oldest entry goes first.
+
+use super::event::Usage;
+use super::provider::Provider;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+const MAX_SESSIONS: usize = 10_000;
+
+#[derive(Default)]
+struct Ledger {
+    counted: HashMap<(Provider, String), Usage>,
+    order: VecDeque<(Provider, String)>,
+}
+
+fn ledger() -> MutexGuard<'static, Ledger> {
+    static LEDGER: OnceLock<Mutex<Ledger>> = OnceLock::new();
+    LEDGER.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the session had used, where it is known.
+pub fn counted(provider: Provider, session: &str) -> Option<Usage> {
+    ledger().counted.get(&(provider, session.to_owned())).copied()
+}
+
+pub fn note(provider: Provider, session: &str, usage: Usage) {
+    let key = (provider, session.to_owned());
+    let mut ledger = ledger();
+    if ledger.counted.insert(key.clone(), usage).is_none() {
+        ledger.order.push_back(key);
+    }
+    if ledger.order.len() > MAX_SESSIONS
+        && let Some(oldest) = ledger.order.pop_front()
+    {
+        ledger.counted.remove(&oldest);
+    }
+}

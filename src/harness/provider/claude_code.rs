@@ -1,0 +1,73 @@
+//! PURE: Claude Code, `claude -p --output-format stream-json`.
+//!
+//! A failed model call ends in a `result` whose subtype is `success` with `is_error: true`. Its own retries take minutes,
+//! told as `system`/`api_retry`. Nested in itself it refuses to start, and so it does as root unless told it is in a sandbox.
+
+use super::super::digest::Digest;
+use super::super::event::Usage;
+use super::super::json::Line;
+use super::super::launch::{Launch, Permission, Wanted};
+use super::Reader;
+use super::message::{Messages, Style};
+use crate::error::Error;
+use serde_json::Value;
+
+pub struct ClaudeCode(Messages);
+
+impl ClaudeCode {
+    pub fn new(before: Option<Usage>) -> Self {
+        ClaudeCode(Messages::new(Style::Claude, before))
+    }
+}
+
+impl Reader for ClaudeCode {
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
+        self.0.line(line, digest)
+    }
+
+    fn counted(&self) -> Option<Usage> {
+        self.0.counted()
+    }
+}
+
+/// `claude -p ... -- PROMPT`; a long prompt comes by stdin.
+pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
+    let mut launch = Launch::new(wanted);
+    launch.args(["-p", "--output-format", "stream-json", "--verbose"]);
+    match wanted.permission {
+        Permission::Auto => {
+            launch.args(["--dangerously-skip-permissions"]);
+            launch.set("IS_SANDBOX", "1");
+        }
+        Permission::Plan => launch.args(["--permission-mode", "plan"]),
+    }
+    if let Some(model) = &wanted.model {
+        launch.args(["--model", model]);
+    }
+    if let Some(system_prompt) = &wanted.system_prompt {
+        launch.args([&format!("--append-system-prompt={system_prompt}")]);
+    }
+    if let Some(tools) = &wanted.tools {
+        launch.args([&format!("--tools={}", tools.join(","))]);
+    }
+    if let Some(turns) = wanted.max_turns {
+        launch.args(["--max-turns", &turns.to_string()]);
+    }
+    if let Some(dollars) = wanted.max_budget_usd {
+        launch.args(["--max-budget-usd", &dollars.to_string()]);
+    }
+    if let Some(schema) = wanted.schema.as_ref().map(Value::to_string) {
+        launch.args(["--json-schema", &schema]);
+    }
+    if let Some(session) = &wanted.resume {
+        launch.args(["--resume", session]);
+    }
+    launch.extra_args();
+    if wanted.is_long() {
+        launch.prompt_by_stdin();
+    } else {
+        launch.args(["--", &wanted.prompt]);
+    }
+    launch.set("DISABLE_AUTOUPDATER", "1");
+    Ok(launch)
+}

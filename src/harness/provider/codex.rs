@@ -1,0 +1,189 @@
+//! PURE: Codex CLI, `codex exec --json`.
+//!
+//! `error` lines are transient while it says "Reconnecting..."; an item of type `error` is a warning; messages come whole;
+//! the usage of `turn.completed` counts on over all turns of a thread.
+
+use super::super::digest::Digest;
+use super::super::event::Usage;
+use super::super::failure::Failure;
+use super::super::json::{Json, Line};
+use super::super::launch::{Launch, Permission, Wanted};
+use super::Reader;
+use crate::error::Error;
+use serde_json::{Value, json};
+
+pub struct Codex {
+    before: Usage,
+    counted: Option<Usage>,
+}
+
+impl Codex {
+    pub fn new(before: Option<Usage>) -> Self {
+        Codex { before: before.unwrap_or_default(), counted: None }
+    }
+}
+
+impl Reader for Codex {
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
+        const NAMES: [&str; 6] = ["type", "item", "thread_id", "usage", "message", "error"];
+        let [kind, item, thread, usage, message, error] = line.fields(NAMES);
+        match kind.word() {
+            b"thread.started" => digest.session(&thread.text().unwrap_or_default()),
+            b"item.started" => item_started(item, digest),
+            b"item.updated" => digest.progress(),
+            b"item.completed" => item_completed(item, digest),
+            b"turn.completed" => {
+                if usage.is_object() {
+                    let [input, cached, output] =
+                        usage.fields(["input_tokens", "cached_input_tokens", "output_tokens"]);
+                    let total = Usage {
+                        input_tokens: input.count().unwrap_or(0),
+                        output_tokens: output.count().unwrap_or(0),
+                        cached_input_tokens: cached.count().unwrap_or(0),
+                        cost_usd: None,
+                    };
+                    self.counted = Some(total);
+                    digest.usage_total(total.since(self.before));
+                }
+                digest.end(true, None);
+            }
+            b"turn.failed" => {
+                let words =
+                    error.field("message").text().or(error.text()).unwrap_or("the turn failed".into());
+                digest.end(false, Some(Failure::classify(None, words)));
+            }
+            b"error" => {
+                let failure = Failure::classify(None, message.text().unwrap_or("unknown error".into()));
+                let words = failure.message.to_ascii_lowercase();
+                if words.starts_with("reconnecting") || words.contains("retrying") {
+                    digest.retry(failure);
+                } else {
+                    digest.error(failure);
+                }
+            }
+            _ => return kind.is_text(),
+        }
+        true
+    }
+
+    fn counted(&self) -> Option<Usage> {
+        self.counted
+    }
+}
+
+fn item_started(item: Json, digest: &mut Digest) {
+    let [kind, id] = item.fields(["type", "id"]);
+    if is_tool(kind.word()) {
+        digest.model_speaks();
+        digest.tool_start(&id.text().unwrap_or_default(), &tool_name(item, kind), || tool_input(item, kind));
+    }
+}
+
+fn item_completed(item: Json, digest: &mut Digest) {
+    const NAMES: [&str; 8] =
+        ["type", "id", "text", "message", "status", "exit_code", "aggregated_output", "result"];
+    let [kind, id, text, message, status, exit_code, output, result] = item.fields(NAMES);
+    match kind.word() {
+        b"agent_message" => {
+            digest.model_speaks();
+            digest.text(None, &text.text().unwrap_or_default());
+        }
+        b"reasoning" => {
+            digest.model_speaks();
+            digest.reasoning(&text.text().unwrap_or_default(), false);
+        }
+        b"error" => digest.warning(&message.text().unwrap_or_default()),
+        word if is_tool(word) => {
+            let id = id.text().unwrap_or_default();
+            // Some kinds of tools are told only when they are done.
+            digest.model_speaks();
+            digest.tool_start(&id, &tool_name(item, kind), || tool_input(item, kind));
+            let exit_code = exit_code.whole();
+            let is_error =
+                matches!(status.word(), b"failed" | b"declined") || exit_code.is_some_and(|code| code != 0);
+            digest.tool_end(&id, exit_code, is_error, || {
+                output
+                    .text()
+                    .map(|text| text.into_owned())
+                    .or_else(|| result.is_present().then(|| result.raw().into_owned()))
+            });
+        }
+        _ => digest.progress(),
+    }
+}
+
+fn is_tool(kind: &[u8]) -> bool {
+    matches!(
+        kind,
+        b"command_execution" | b"file_change" | b"mcp_tool_call" | b"web_search" | b"collab_tool_call"
+    )
+}
+
+fn tool_name(item: Json, kind: Json) -> String {
+    let [server, tool] = item.fields(["server", "tool"]);
+    match (server.text(), tool.text()) {
+        (Some(server), Some(tool)) => format!("{server}.{tool}"),
+        (None, Some(tool)) => tool.into_owned(),
+        _ => kind.text().unwrap_or_default().into_owned(),
+    }
+}
+
+fn tool_input(item: Json, kind: Json) -> Value {
+    let [command, changes, arguments, query] = item.fields(["command", "changes", "arguments", "query"]);
+    match kind.word() {
+        b"command_execution" => json!({ "command": command.build() }),
+        b"file_change" => json!({ "changes": changes.build() }),
+        b"web_search" => json!({ "query": query.build() }),
+        _ => arguments.build(),
+    }
+}
+
+/// `codex exec [resume] --json ... -- PROMPT`; a long prompt comes by stdin as `-`.
+pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
+    let mut launch = Launch::new(wanted);
+    launch.args(["exec"]);
+    if wanted.resume.is_some() {
+        launch.args(["resume"]);
+    }
+    launch.args(["--json", "--skip-git-repo-check"]);
+    match wanted.permission {
+        Permission::Auto => launch.args(["--dangerously-bypass-approvals-and-sandbox"]),
+        // `exec resume` has no --sandbox: the setting works for both.
+        Permission::Plan => {
+            launch.args(["-c", "sandbox_mode=\"read-only\"", "-c", "approval_policy=\"never\""])
+        }
+    }
+    // With analytics on and no net, it lingers for 5 s after its answer.
+    for setting in ["analytics.enabled=false", "feedback.enabled=false", "check_for_update_on_startup=false"]
+    {
+        launch.args(["-c", setting]);
+    }
+    if let Some(model) = &wanted.model {
+        launch.args(["--model", model]);
+    }
+    if let Some(system_prompt) = &wanted.system_prompt {
+        launch.args(["-c", &format!("developer_instructions={}", toml_string(system_prompt))]);
+    }
+    if let Some(schema) = &wanted.schema_file {
+        launch.args(["--output-schema", schema]);
+    }
+    launch.cannot("tools", wanted.tools.is_some());
+    launch.cannot("maxTurns", wanted.max_turns.is_some());
+    launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
+    launch.extra_args();
+    if let Some(session) = &wanted.resume {
+        launch.args([session]);
+    }
+    if wanted.is_long() {
+        launch.prompt_by_stdin();
+        launch.args(["-"]);
+    } else {
+        launch.args(["--", &wanted.prompt]);
+    }
+    Ok(launch)
+}
+
+/// A TOML basic string: JSON's escapes are a subset of TOML's, save for the delete character.
+fn toml_string(text: &str) -> String {
+    Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}

@@ -1,0 +1,202 @@
+//! PURE: GitHub Copilot CLI, `copilot --output-format json`.
+//!
+//! The session id stands in the last line alone, so new sessions are given one. Events with an `agentId` are a sub-agent's.
+//! A run that was told to stop says `abort` and then reports `exitCode` 0. Tokens are not told.
+
+use super::super::digest::Digest;
+use super::super::event::{ErrorKind, Usage};
+use super::super::failure::Failure;
+use super::super::json::{Json, Line};
+use super::super::launch::{Launch, Permission, Wanted};
+use super::Reader;
+use super::message::text_of;
+use crate::error::Error;
+
+#[derive(Default)]
+pub struct Copilot {
+    is_aborted: bool,
+    /// Of the last model call that failed.
+    call: Option<Failure>,
+    /// What the session said went wrong.
+    session_error: Option<Failure>,
+    is_reasoning_told: bool,
+}
+
+impl Reader for Copilot {
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
+        let [kind, data, agent] = line.fields(["type", "data", "agentId"]);
+        if !kind.is_text() {
+            return false;
+        }
+        let is_main = !agent.is_present();
+        match kind.word() {
+            b"assistant.message_delta" if is_main => {
+                digest.text_delta(&data.field("deltaContent").text().unwrap_or_default())
+            }
+            b"assistant.message_start" if is_main => {
+                self.is_reasoning_told = false;
+                digest.message_begins();
+            }
+            b"assistant.message" if is_main => self.message(data, digest),
+            b"assistant.reasoning_delta" if is_main => {
+                self.is_reasoning_told = true;
+                digest.reasoning(&data.field("deltaContent").text().unwrap_or_default(), true);
+            }
+            b"assistant.reasoning" if is_main => self.reasoning(data.field("content"), digest),
+            b"assistant.tool_call_delta"
+            | b"tool.execution_partial_result"
+            | b"tool.execution_progress"
+            | b"tool.shell_output" => {
+                digest.progress();
+            }
+            b"tool.execution_start" => {
+                let [id, name, input] = data.fields(["toolCallId", "toolName", "arguments"]);
+                digest.tool_start(&id.text().unwrap_or_default(), &name.text().unwrap_or_default(), || {
+                    input.build()
+                });
+            }
+            b"tool.execution_complete" => tool_complete(data, digest),
+            b"assistant.usage" => {
+                let [input, output, cached] = data.fields(["inputTokens", "outputTokens", "cacheReadTokens"]);
+                digest.usage(Usage {
+                    input_tokens: input.count().unwrap_or(0),
+                    output_tokens: output.count().unwrap_or(0),
+                    cached_input_tokens: cached.count().unwrap_or(0),
+                    cost_usd: None,
+                });
+            }
+            b"model.call_failure" => {
+                let [status, message] = data.fields(["statusCode", "errorMessage"]);
+                self.call = Some(Failure::classify(
+                    status.whole(),
+                    message.text().unwrap_or("the model call failed".into()),
+                ));
+            }
+            b"assistant.turn_retry" => {
+                digest.message_begins();
+                let reason =
+                    data.field("reason").text().unwrap_or("the model call failed".into()).into_owned();
+                let failure = self.call.take().map_or_else(
+                    || Failure::classify(None, reason.clone()),
+                    |call| Failure { message: format!("{reason}: {}", call.message), ..call },
+                );
+                digest.retry(failure);
+            }
+            b"session.start" => digest.session(&data.field("sessionId").text().unwrap_or_default()),
+            b"session.warning" => digest.warning(&data.field("message").text().unwrap_or_default()),
+            b"session.error" if is_main => {
+                let failure = session_error(data);
+                digest.error(failure.clone());
+                self.session_error = Some(failure);
+            }
+            b"abort" => self.is_aborted = true,
+            b"result" => self.result(line, digest),
+            _ => {}
+        }
+        true
+    }
+}
+
+impl Copilot {
+    fn message(&mut self, data: Json, digest: &mut Digest) {
+        let [content, model, reasoning] = data.fields(["content", "model", "reasoningText"]);
+        self.session_error = None;
+        digest.model(&model.text().unwrap_or_default());
+        digest.model_answered();
+        self.reasoning(reasoning, digest);
+        digest.text(None, &content.text().unwrap_or_default());
+    }
+
+    fn reasoning(&mut self, content: Json, digest: &mut Digest) {
+        if let (false, Some(text)) = (self.is_reasoning_told, content.text()) {
+            self.is_reasoning_told = true;
+            digest.reasoning(&text, false);
+        }
+    }
+
+    fn result(&mut self, line: Line, digest: &mut Digest) {
+        let [session, exit_code] = line.fields(["sessionId", "exitCode"]);
+        digest.session(&session.text().unwrap_or_default());
+        let exit_code = exit_code.whole();
+        if self.is_aborted {
+            return digest.end(false, Some(Failure::new(ErrorKind::Unknown, "the turn was aborted")));
+        }
+        if exit_code.unwrap_or(0) == 0 {
+            return digest.end(true, None);
+        }
+        let failure = self.session_error.take().or(self.call.take());
+        let failure = failure.unwrap_or_else(|| {
+            Failure::new(
+                ErrorKind::Unknown,
+                format!("the agent ended its turn with exit code {}", exit_code.unwrap_or(1)),
+            )
+        });
+        digest.end(false, Some(failure));
+    }
+}
+
+fn session_error(data: Json) -> Failure {
+    let [kind, message, status] = data.fields(["errorType", "message", "statusCode"]);
+    let mut failure =
+        Failure::classify(status.whole(), message.text().unwrap_or("the session failed".into()));
+    if status.whole().is_none() {
+        failure.kind = match kind.word() {
+            b"authentication" => ErrorKind::Auth,
+            b"quota" => ErrorKind::Quota,
+            b"rate_limit" => ErrorKind::RateLimit,
+            b"context_limit" => ErrorKind::ContextLength,
+            _ => failure.kind,
+        };
+    }
+    failure
+}
+
+fn tool_complete(data: Json, digest: &mut Digest) {
+    let [id, success, shell, result, error] =
+        data.fields(["toolCallId", "success", "shellExecution", "result", "error"]);
+    let exit_code = shell.field("exitCode").whole();
+    let is_error = success.flag() == Some(false) || exit_code.is_some_and(|code| code != 0);
+    digest.tool_end(&id.text().unwrap_or_default(), exit_code, is_error, || {
+        text_of(result.field("content")).or_else(|| text_of(error.field("message")))
+    });
+}
+
+/// `copilot --output-format json ... --prompt=PROMPT`; a long prompt comes by stdin.
+pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
+    let mut launch = Launch::new(wanted);
+    launch.args([
+        "--output-format",
+        "json",
+        "--no-auto-update",
+        "--no-ask-user",
+        "--no-color",
+        "--allow-all-tools",
+    ]);
+    match wanted.permission {
+        Permission::Auto => launch.args(["--allow-all-paths"]),
+        // A denial weighs more than the allowance, which a run without a terminal can't do without.
+        Permission::Plan => launch.args(["--deny-tool=write", "--deny-tool=shell"]),
+    }
+    if let Some(model) = &wanted.model {
+        launch.args(["--model", model]);
+    }
+    if let Some(tools) = &wanted.tools {
+        launch.args([&format!("--available-tools={}", tools.join(","))]);
+    }
+    match (&wanted.resume, &wanted.session_id) {
+        (Some(session), _) => launch.args([&format!("--resume={session}")]),
+        (None, Some(session)) => launch.args(["--session-id", session]),
+        (None, None) => {}
+    }
+    launch.cannot("systemPrompt", wanted.system_prompt.is_some());
+    launch.cannot("maxTurns", wanted.max_turns.is_some());
+    launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
+    launch.extra_args();
+    if wanted.is_long() {
+        launch.prompt_by_stdin();
+    } else {
+        launch.args([&format!("--prompt={}", wanted.prompt)]);
+    }
+    launch.set("COPILOT_AUTO_UPDATE", "false");
+    Ok(launch)
+}

@@ -1,0 +1,138 @@
+//! PURE: Gemini CLI, `gemini --output-format stream-json`.
+//!
+//! The answer comes in deltas only. A tool that failed has status `success` and no exit code. An exit code may be an HTTP
+//! status modulo 256 (145 is 401). Retries stand on stderr alone.
+
+use super::super::digest::Digest;
+use super::super::event::{ErrorKind, Usage};
+use super::super::failure::{Failure, kind_of};
+use super::super::json::Line;
+use super::super::launch::{Launch, Permission, Wanted};
+use super::Reader;
+use super::message::text_of;
+use crate::error::Error;
+
+pub struct Gemini;
+
+impl Reader for Gemini {
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
+        const NAMES: [&str; 4] = ["type", "role", "content", "delta"];
+        let [kind, role, content, delta] = line.fields(NAMES);
+        match kind.word() {
+            b"message" if role.is("assistant") => {
+                let text = content.text().unwrap_or_default();
+                if text.is_empty() {
+                    return true;
+                }
+                digest.model_speaks();
+                if delta.flag() == Some(true) {
+                    digest.text_delta(&text);
+                } else {
+                    digest.text(None, &text);
+                }
+            }
+            b"init" => {
+                let [session, model] = line.fields(["session_id", "model"]);
+                digest.session(&session.text().unwrap_or_default());
+                digest.model(&model.text().unwrap_or_default());
+            }
+            b"tool_use" => {
+                let [id, name, input] = line.fields(["tool_id", "tool_name", "parameters"]);
+                digest.model_speaks();
+                digest.tool_start(&id.text().unwrap_or_default(), &name.text().unwrap_or_default(), || {
+                    input.build()
+                });
+            }
+            b"tool_result" => {
+                let [id, status, output, error] = line.fields(["tool_id", "status", "output", "error"]);
+                let is_error = !status.is("success") && status.is_present();
+                digest.tool_end(&id.text().unwrap_or_default(), None, is_error, || {
+                    text_of(output).or_else(|| error.field("message").text().map(|text| text.into_owned()))
+                });
+            }
+            b"error" => {
+                let [severity, message] = line.fields(["severity", "message"]);
+                let message = message.text().unwrap_or("unknown error".into());
+                if severity.is("warning") {
+                    digest.warning(&message);
+                } else {
+                    digest.error(Failure::classify(None, message));
+                }
+            }
+            b"result" => result(line, digest),
+            _ => return kind.is_text(),
+        }
+        true
+    }
+
+    fn explain(&self, exit_code: i32) -> Option<Failure> {
+        let named =
+            |kind, what: &str| Some(Failure::new(kind, format!("gemini exited with {exit_code}: {what}")));
+        match exit_code {
+            41 => named(ErrorKind::Auth, "it is not signed in, and no API key is set"),
+            42 => named(ErrorKind::InvalidRequest, "it refused its input"),
+            44 => named(ErrorKind::Permission, "its sandbox failed"),
+            52 => named(ErrorKind::InvalidRequest, "its settings are wrong"),
+            53 => named(ErrorKind::Unknown, "the limit of turns was reached"),
+            55 => named(ErrorKind::Permission, "the folder is not trusted"),
+            // An HTTP status, of which the system kept the low eight bits.
+            144..=185 | 244..=255 => {
+                let status = i64::from(exit_code) + 256;
+                named(kind_of(Some(status), ""), &format!("HTTP status {status}"))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn result(line: Line, digest: &mut Digest) {
+    let [status, error, stats] = line.fields(["status", "error", "stats"]);
+    if stats.is_object() {
+        let [input, output, cached] = stats.fields(["input_tokens", "output_tokens", "cached"]);
+        digest.usage_total(Usage {
+            input_tokens: input.count().unwrap_or(0),
+            output_tokens: output.count().unwrap_or(0),
+            cached_input_tokens: cached.count().unwrap_or(0),
+            cost_usd: None,
+        });
+    }
+    if status.is("success") {
+        digest.message_ends();
+        digest.end(true, None);
+        return;
+    }
+    let [message, code] = error.fields(["message", "code"]);
+    let words = message.text().or(error.text()).unwrap_or("the turn failed".into());
+    digest.end(false, Some(Failure::classify(code.whole(), words)));
+}
+
+/// `gemini --output-format stream-json ... --prompt=PROMPT`; a long prompt comes by stdin.
+pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
+    let mut launch = Launch::new(wanted);
+    launch.args(["--output-format", "stream-json", "--skip-trust", "--approval-mode"]);
+    launch.args([if wanted.permission == Permission::Plan { "plan" } else { "yolo" }]);
+    if let Some(model) = &wanted.model {
+        launch.args(["--model", model]);
+    }
+    if let Some(session) = &wanted.resume {
+        launch.args(["--resume", session]);
+    }
+    if let Some(system_prompt) = &wanted.system_prompt {
+        // There is no flag: the file that this variable names replaces the built-in prompt.
+        let file = launch.file("system.md", system_prompt);
+        launch.set("GEMINI_SYSTEM_MD", &file);
+    }
+    launch.cannot("tools", wanted.tools.is_some());
+    launch.cannot("maxTurns", wanted.max_turns.is_some());
+    launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
+    launch.extra_args();
+    if wanted.is_long() {
+        launch.prompt_by_stdin();
+    } else {
+        launch.args([&format!("--prompt={}", wanted.prompt)]);
+    }
+    // It starts itself once more, as a child that ignores SIGTERM, unless told not to.
+    launch.set("GEMINI_CLI_NO_RELAUNCH", "true");
+    launch.set("GEMINI_CLI_TRUST_WORKSPACE", "true");
+    Ok(launch)
+}

@@ -1,0 +1,334 @@
+//! PURE: the lines that Claude Code made common: `system`, `assistant`, `user`, `stream_event`, `result`. Qwen Code prints
+//! the same with differences of its own, which [`Style`] names.
+
+use super::super::digest::Digest;
+use super::super::event::ErrorKind;
+use super::super::event::Usage;
+use super::super::failure::Failure;
+use super::super::json::{Json, Line};
+
+/// Where the two differ.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Style {
+    Claude,
+    Qwen,
+}
+
+/// Reads the lines of both.
+pub struct Messages {
+    style: Style,
+    message: String,
+    /// Usage of the message that is being read: its lines repeat and correct it.
+    usage: Option<Usage>,
+    /// The CLI retried and kept the words that it had already given.
+    kept_words: bool,
+    /// What the session had used before this turn: Qwen counts tokens on, Claude money.
+    before: Usage,
+    counted: Option<Usage>,
+    /// Money of this run's results so far.
+    cost: Option<f64>,
+}
+
+impl Messages {
+    pub fn new(style: Style, before: Option<Usage>) -> Self {
+        let before = before.unwrap_or_default();
+        Messages {
+            style,
+            message: String::new(),
+            usage: None,
+            kept_words: false,
+            before,
+            counted: None,
+            cost: None,
+        }
+    }
+
+    pub fn counted(&self) -> Option<Usage> {
+        self.counted
+    }
+
+    pub fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
+        const NAMES: [&str; 7] =
+            ["type", "subtype", "session_id", "message", "event", "parent_tool_use_id", "error"];
+        let [kind, subtype, session, message, event, parent, error] = line.fields(NAMES);
+        if !kind.is_text() {
+            return false;
+        }
+        let is_main = !parent.is_present();
+        match kind.word() {
+            b"system" => self.system(line, subtype, session, digest),
+            b"assistant" if is_main => {
+                report_session(session, digest);
+                self.assistant(message, error, digest);
+            }
+            b"assistant" => tools_of(message, digest),
+            b"user" => results_of(message, digest),
+            b"stream_event" if is_main => stream(event, digest),
+            b"result" => self.result(line, subtype, session, digest),
+            _ => {}
+        }
+        true
+    }
+
+    fn system(&mut self, line: Line, subtype: Json, session: Json, digest: &mut Digest) {
+        const NAMES: [&str; 7] =
+            ["model", "attempt", "max_retries", "error_status", "error", "data", "message"];
+        let [model, attempt, most, status, error, data, message] = line.fields(NAMES);
+        match subtype.word() {
+            b"init" => {
+                report_session(session, digest);
+                digest.model(&model.text().unwrap_or_default());
+            }
+            b"api_retry" => {
+                let error = error.text().unwrap_or("unknown".into());
+                let of = most.count().map(|most| format!(" of {most}")).unwrap_or_default();
+                let status_text =
+                    status.whole().map(|status| format!(" (status {status})")).unwrap_or_default();
+                let words = format!("retry {}{of}: {error}{status_text}", attempt.count().unwrap_or(1));
+                digest.retry(Failure::classify(status.whole(), words));
+            }
+            b"retry" => {
+                let [reason, keeps] = data.fields(["reason", "preserveText"]);
+                self.kept_words |= keeps.flag() == Some(true);
+                let reason = reason.text().or(message.text()).unwrap_or("retry".into());
+                digest.message_begins();
+                digest.retry(Failure::classify(None, format!("the model call is tried again ({reason})")));
+            }
+            _ => {}
+        }
+    }
+
+    fn assistant(&mut self, message: Json, error: Json, digest: &mut Digest) {
+        let [id, content, usage, model] = message.fields(["id", "content", "usage", "model"]);
+        let usage = usage_of(usage);
+        if model.is("<synthetic>") || error.is_present() || self.is_api_error(content, usage) {
+            // The CLI's own words about a failed call, dressed as an answer.
+            let words = content
+                .items()
+                .find_map(|part| part.field("text").text())
+                .or(error.text())
+                .unwrap_or_default();
+            if !words.is_empty() {
+                digest.error(Failure::classify(None, words));
+            }
+            return;
+        }
+        digest.model(&model.text().unwrap_or_default());
+        let id = id.text().unwrap_or_default();
+        if id.is_empty() || id != self.message {
+            self.message = id.clone().into_owned();
+            digest.model_answered();
+            if let Some(usage) = self.usage.take() {
+                digest.usage_in_passing(usage);
+            }
+        }
+        self.usage = usage.or(self.usage);
+        let key = (!id.is_empty()).then_some(&*id);
+        for part in content.items() {
+            let [kind, text, thinking] = part.fields(["type", "text", "thinking"]);
+            match kind.word() {
+                b"text" => digest.text(key, self.without_api_error(&text.text().unwrap_or_default()).0),
+                b"thinking" => digest.reasoning(&thinking.text().unwrap_or_default(), false),
+                _ => tool_of(part, digest),
+            }
+        }
+    }
+
+    /// Qwen puts the error of a failed call behind the words that came before it, and may call that a success.
+    fn without_api_error<'t>(&self, text: &'t str) -> (&'t str, Option<&'t str>) {
+        let at = text
+            .rfind("[API Error: ")
+            .filter(|_| self.style == Style::Qwen && text.trim_end().ends_with(']'));
+        at.map_or((text, None), |at| (&text[..at], Some(text[at..].trim_end())))
+    }
+
+    fn is_api_error(&self, content: Json, usage: Option<Usage>) -> bool {
+        self.style == Style::Qwen
+            && usage.is_none_or(|usage| usage.input_tokens == 0 && usage.output_tokens == 0)
+            && content.items().any(|part| part.field("text").word().starts_with(b"[API Error"))
+    }
+
+    fn result(&mut self, line: Line, subtype: Json, session: Json, digest: &mut Digest) {
+        const NAMES: [&str; 13] = [
+            "is_error",
+            "result",
+            "errors",
+            "error",
+            "usage",
+            "total_cost_usd",
+            "num_turns",
+            "api_error_status",
+            "structured_output",
+            "structured_result",
+            "permission_denials",
+            "terminal_reason",
+            "model_usage_since_last_result",
+        ];
+        let [
+            is_error,
+            result,
+            errors,
+            error,
+            usage,
+            cost,
+            turns,
+            status,
+            structured,
+            structured_result,
+            denials,
+            reason,
+            new_usage,
+        ] = line.fields(NAMES);
+        report_session(session, digest);
+        if let Some(usage) = self.usage.take() {
+            digest.usage_in_passing(usage);
+        }
+        if let Some(usage) = usage_of(usage) {
+            digest.usage_total(self.usage_of_turn(usage, cost.number(), new_usage));
+        }
+        if let Some(turns) = turns.count().filter(|turns| *turns > 0) {
+            digest.set_turns(turns);
+        }
+        for denied in denials.items().take(10) {
+            let tool = denied.field("tool_name").text().unwrap_or("a tool".into());
+            digest.warning(&format!("{tool} was denied permission"));
+        }
+        let structured = if structured.is_present() { structured } else { structured_result };
+        if structured.is_present() {
+            digest.structured(structured.build());
+        }
+        let is_success = subtype.word().is_empty() || subtype.is("success");
+        if is_success && is_error.flag() != Some(true) {
+            if self.kept_words {
+                digest.warning("the CLI retried and kept the words it had given: the answer may begin with a part said twice");
+            }
+            let text = result.text().unwrap_or_default();
+            let (answer, api_error) = self.without_api_error(&text);
+            digest.answer(answer);
+            digest.end(api_error.is_none(), api_error.map(|words| Failure::classify(status.whole(), words)));
+            return;
+        }
+        let words = words_of(errors, error, result).unwrap_or_else(|| {
+            reason.text().or(subtype.text()).unwrap_or("the turn failed".into()).into_owned()
+        });
+        let mut failure = Failure::classify(status.whole(), words);
+        if subtype.is("error_max_budget_usd") {
+            failure.kind = ErrorKind::Quota;
+        }
+        digest.end(false, Some(failure));
+    }
+}
+
+impl Messages {
+    /// What this turn alone used, of a count that goes on over the turns of a session.
+    fn usage_of_turn(&mut self, usage: Usage, cost: Option<f64>, new_usage: Json) -> Usage {
+        match self.style {
+            Style::Qwen => {
+                self.counted = Some(usage);
+                usage.since(self.before)
+            }
+            Style::Claude => {
+                self.counted = cost.map(|cost| Usage { cost_usd: Some(cost), ..Usage::default() });
+                let new: Vec<f64> =
+                    new_usage.values().filter_map(|model| model.field("costUSD").number()).collect();
+                let cost = if new.is_empty() {
+                    cost.map(|cost| (cost - self.before.cost_usd.unwrap_or(0.0)).max(0.0))
+                } else {
+                    Some(new.iter().sum())
+                };
+                self.cost = cost.or(self.cost);
+                Usage { cost_usd: self.cost, ..usage }
+            }
+        }
+    }
+}
+
+fn words_of(errors: Json, error: Json, result: Json) -> Option<String> {
+    let listed: Vec<String> = errors
+        .items()
+        .take(10)
+        .filter_map(|one| one.text().or_else(|| one.field("message").text()).map(|text| text.into_owned()))
+        .collect();
+    if !listed.is_empty() {
+        return Some(listed.join("; "));
+    }
+    let single = error.field("message").text().or(error.text()).or(result.text())?;
+    (!single.is_empty()).then(|| single.into_owned())
+}
+
+fn report_session(session: Json, digest: &mut Digest) {
+    if let Some(session) = session.text() {
+        digest.session(&session);
+    }
+}
+
+fn usage_of(usage: Json) -> Option<Usage> {
+    if !usage.is_object() {
+        return None;
+    }
+    let [input, output, cached] = usage.fields(["input_tokens", "output_tokens", "cache_read_input_tokens"]);
+    Some(Usage {
+        input_tokens: input.count().unwrap_or(0),
+        output_tokens: output.count().unwrap_or(0),
+        cached_input_tokens: cached.count().unwrap_or(0),
+        cost_usd: None,
+    })
+}
+
+/// A sub-agent's message: its tools run, its words are not the answer.
+fn tools_of(message: Json, digest: &mut Digest) {
+    for part in message.field("content").items() {
+        tool_of(part, digest);
+    }
+}
+
+fn tool_of(part: Json, digest: &mut Digest) {
+    let [kind, id, name, input] = part.fields(["type", "id", "name", "input"]);
+    if let (true, Some(id)) = (kind.is("tool_use"), id.text()) {
+        digest.tool_start(&id, &name.text().unwrap_or_default(), || input.build());
+    }
+}
+
+fn results_of(message: Json, digest: &mut Digest) {
+    for part in message.field("content").items() {
+        let [kind, id, is_error, content] = part.fields(["type", "tool_use_id", "is_error", "content"]);
+        if let (true, Some(id)) = (kind.is("tool_result"), id.text()) {
+            let is_error = is_error.flag() == Some(true);
+            let exit_code = if is_error { exit_code_in(&text_of(content).unwrap_or_default()) } else { None };
+            digest.tool_end(&id, exit_code, is_error, || text_of(content));
+        }
+    }
+}
+
+/// A tool's output: a string, or parts of which some are text.
+pub fn text_of(content: Json) -> Option<String> {
+    if let Some(text) = content.text() {
+        return Some(text.into_owned());
+    }
+    let parts: Vec<_> = content.items().filter_map(|part| part.field("text").text()).collect();
+    (!parts.is_empty()).then(|| parts.concat())
+}
+
+/// "Exit code 3" (Claude), "Exit Code: 3" (Qwen): the code of a shell tool that failed.
+fn exit_code_in(output: &str) -> Option<i64> {
+    let line = output
+        .lines()
+        .find(|line| line.get(..9).is_some_and(|start| start.eq_ignore_ascii_case("exit code")))?;
+    line[9..].trim_start_matches(':').trim().parse().ok()
+}
+
+fn stream(event: Json, digest: &mut Digest) {
+    let [kind, delta] = event.fields(["type", "delta"]);
+    match kind.word() {
+        b"message_start" => digest.message_begins(),
+        b"content_block_delta" => {
+            let [kind, text, thinking] = delta.fields(["type", "text", "thinking"]);
+            match kind.word() {
+                b"text_delta" => digest.text_delta(&text.text().unwrap_or_default()),
+                b"thinking_delta" => digest.reasoning(&thinking.text().unwrap_or_default(), true),
+                _ => digest.progress(),
+            }
+        }
+        _ => {}
+    }
+}

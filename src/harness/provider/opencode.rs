@@ -1,0 +1,156 @@
+//! PURE: opencode, `opencode run --format json`.
+//!
+//! It has no end of turn: a `step_finish` with reason `stop` is the last step. Tools are told when they are done. A model
+//! that answers with rubbish makes it loop for ever, step after empty step.
+
+use super::super::digest::Digest;
+use super::super::event::{ErrorKind, Usage};
+use super::super::failure::Failure;
+use super::super::json::{Json, Line};
+use super::super::launch::{Launch, Permission, Wanted};
+use super::Reader;
+use super::message::text_of;
+use crate::error::Error;
+
+#[derive(Default)]
+pub struct Opencode {
+    /// Whether the step that runs brought anything.
+    is_fruitful: bool,
+}
+
+impl Reader for Opencode {
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
+        let [kind, session, part, error] = line.fields(["type", "sessionID", "part", "error"]);
+        if !kind.is_text() {
+            return false;
+        }
+        if let Some(session) = session.text() {
+            digest.session(&session);
+        }
+        match kind.word() {
+            b"step_start" => self.is_fruitful = false,
+            b"text" => {
+                let [text, message] = part.fields(["text", "messageID"]);
+                self.is_fruitful = true;
+                digest.text(message.text().as_deref(), &text.text().unwrap_or_default());
+            }
+            b"reasoning" => {
+                self.is_fruitful = true;
+                digest.reasoning(&part.field("text").text().unwrap_or_default(), false);
+            }
+            b"tool_use" => {
+                self.is_fruitful = true;
+                tool_use(part, digest);
+            }
+            b"step_finish" => self.step_finish(part, digest),
+            b"error" => {
+                let [name, data, message] = error.fields(["name", "data", "message"]);
+                let [words, status] = data.fields(["message", "statusCode"]);
+                let words = words
+                    .text()
+                    .or(message.text())
+                    .or(name.text())
+                    .or(error.text())
+                    .unwrap_or("unknown error".into());
+                let mut failure = Failure::classify(status.whole(), words);
+                if failure.kind == ErrorKind::Unknown {
+                    failure.kind = match name.word() {
+                        b"ProviderAuthError" => ErrorKind::Auth,
+                        b"ContextOverflowError" | b"MessageOutputLengthError" => ErrorKind::ContextLength,
+                        _ => ErrorKind::Unknown,
+                    };
+                }
+                // It says nothing more after this one, unless it goes on all the same.
+                digest.end(false, Some(failure));
+            }
+            _ => {}
+        }
+        true
+    }
+}
+
+impl Opencode {
+    fn step_finish(&mut self, part: Json, digest: &mut Digest) {
+        let [reason, tokens, cost] = part.fields(["reason", "tokens", "cost"]);
+        if tokens.is_object() {
+            let [input, output, cache] = tokens.fields(["input", "output", "cache"]);
+            digest.usage(Usage {
+                input_tokens: input.count().unwrap_or(0),
+                output_tokens: output.count().unwrap_or(0),
+                cached_input_tokens: cache.field("read").count().unwrap_or(0),
+                cost_usd: cost.number(),
+            });
+        }
+        let is_fruitful = std::mem::take(&mut self.is_fruitful);
+        match reason.word() {
+            b"stop" | b"length" => {
+                if reason.is("length") {
+                    digest.warning("the answer was cut at the model's limit of output tokens");
+                }
+                digest.model_answered();
+                digest.end(true, None);
+            }
+            b"content-filter" | b"error" => {
+                let words =
+                    format!("the model stopped with the reason {}", reason.text().unwrap_or_default());
+                digest.end(false, Some(Failure::new(ErrorKind::Unknown, words)));
+            }
+            b"tool-calls" => {
+                digest.model_answered();
+                digest.reopen();
+            }
+            _ => {
+                digest.reopen();
+                if !is_fruitful {
+                    digest.idle_step();
+                }
+            }
+        }
+    }
+}
+
+fn tool_use(part: Json, digest: &mut Digest) {
+    let [tool, id, state] = part.fields(["tool", "callID", "state"]);
+    let [status, input, output, error, metadata] =
+        state.fields(["status", "input", "output", "error", "metadata"]);
+    let id = id.text().unwrap_or_default();
+    digest.tool_start(&id, &tool.text().unwrap_or_default(), || input.build());
+    if matches!(status.word(), b"pending" | b"running") {
+        return;
+    }
+    let exit_code = metadata.field("exit").whole();
+    let is_error = status.is("error") || exit_code.is_some_and(|code| code != 0);
+    digest.tool_end(&id, exit_code, is_error, || text_of(output).or_else(|| text_of(error)));
+}
+
+/// `opencode run --format json ... -- PROMPT`; a long prompt comes by stdin.
+pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
+    let mut launch = Launch::new(wanted);
+    launch.args(["run", "--format", "json"]);
+    if let Some(model) = &wanted.model {
+        launch.args(["--model", model]);
+    }
+    if let Some(session) = &wanted.resume {
+        launch.args(["--session", session]);
+    }
+    match wanted.permission {
+        // What would ask is refused in a run without a terminal.
+        Permission::Auto => launch.set("OPENCODE_PERMISSION", r#"{"*":"allow"}"#),
+        Permission::Plan => {
+            launch.args(["--agent", "plan"]);
+            launch.set("OPENCODE_PERMISSION", r#"{"edit":"deny","bash":"deny","task":"deny"}"#);
+        }
+    }
+    launch.cannot("systemPrompt", wanted.system_prompt.is_some());
+    launch.cannot("tools", wanted.tools.is_some());
+    launch.cannot("maxTurns", wanted.max_turns.is_some());
+    launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
+    launch.extra_args();
+    if wanted.is_long() {
+        launch.prompt_by_stdin();
+    } else {
+        launch.args(["--", &wanted.prompt]);
+    }
+    launch.set("OPENCODE_DISABLE_AUTOUPDATE", "1");
+    Ok(launch)
+}

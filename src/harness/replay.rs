@@ -1,0 +1,95 @@
+//! PURE: events and verdict of a run that was recorded.
+
+use super::digest::Digest;
+use super::event::{AgentEvent, Usage};
+use super::provider::Provider;
+use super::transcript::Transcript;
+use super::verdict::{Ending, Evidence, Fault, Verdict, verdict};
+use crate::process::RunResult;
+use serde::Serialize;
+use serde_json::Value;
+
+/// What was recorded of a run.
+#[derive(Clone, Debug)]
+pub struct Recording<'a> {
+    pub stdout: &'a [u8],
+    pub stderr: &'a str,
+    pub ending: Ending,
+}
+
+/// What a recording says.
+pub struct Replay {
+    pub events: Vec<AgentEvent>,
+    pub result: TurnResult,
+    pub fault: Option<Fault>,
+}
+
+/// What a turn came to; partial when it failed.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnResult {
+    pub text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    pub turns: u64,
+    pub tool_calls: u64,
+    pub attempts: u32,
+    pub queued_ms: f64,
+    pub duration_ms: f64,
+    pub provider: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    pub recovered: bool,
+    pub warnings: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<RunResult>,
+}
+
+impl TurnResult {
+    /// Of a turn that never ran.
+    pub fn empty(provider: Provider) -> Self {
+        TurnResult::of(provider, &Digest::default(), &Verdict { recovered: false, fault: None })
+    }
+
+    /// What one attempt came to.
+    pub fn of(provider: Provider, digest: &Digest, verdict: &Verdict) -> Self {
+        TurnResult {
+            text: digest.final_text().to_owned(),
+            structured: digest.structured_answer().cloned(),
+            session_id: digest.session_id().map(str::to_owned),
+            usage: digest.total_usage(),
+            turns: digest.turns(),
+            tool_calls: digest.tool_calls(),
+            attempts: 1,
+            queued_ms: 0.0,
+            duration_ms: 0.0,
+            provider: provider.as_str(),
+            model: digest.model_name().map(str::to_owned),
+            recovered: verdict.recovered,
+            warnings: digest.warnings().to_vec(),
+            process: None,
+        }
+    }
+}
+
+/// Reads a recording as if its run had just ended.
+pub fn replay(provider: Provider, recording: &Recording) -> Replay {
+    let mut transcript = Transcript::new(provider, true, None);
+    transcript.feed(recording.stdout);
+    transcript.finish();
+    let verdict = verdict(&Evidence {
+        provider,
+        digest: transcript.digest(),
+        reader: transcript.reader(),
+        ending: &recording.ending,
+        stop: None,
+        stderr: recording.stderr,
+        resume: None,
+    });
+    let result = TurnResult::of(provider, transcript.digest(), &verdict);
+    Replay { events: transcript.take_events(), result, fault: verdict.fault }
+}

@@ -1,0 +1,189 @@
+//! A turn as it is asked for, and the checks that need no process.
+
+use super::clock::Limits;
+use super::launch::Permission;
+use super::provider::Provider;
+use crate::error::Error;
+use crate::model::Schema;
+use crate::process::{Containment, Environment, EnvironmentBase, ProcessSpec};
+use crate::retry::RetryPolicy;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A prompt for an agent, and how it is to be run.
+#[derive(Clone)]
+pub struct TurnRequest {
+    pub provider: Provider,
+    pub prompt: String,
+    /// Program and leading arguments; the provider's own on PATH when `None`.
+    pub binary: Option<Vec<String>>,
+    pub cwd: Option<PathBuf>,
+    pub environment: Environment,
+    pub kill_grace: Duration,
+    pub containment: Containment,
+    pub model: Option<String>,
+    pub system_prompt: Option<String>,
+    pub tools: Option<Vec<String>>,
+    pub max_turns: Option<u64>,
+    pub max_budget_usd: Option<f64>,
+    pub permission: Permission,
+    pub schema: Option<Arc<Schema>>,
+    pub resume: Option<String>,
+    pub limits: Limits,
+    pub retry: RetryPolicy,
+    /// Whether a turn is repeated though a tool ran in it.
+    pub retry_after_tools: bool,
+    pub extra_args: Vec<String>,
+    pub redact: Vec<String>,
+    /// Whether somebody may listen to the events.
+    pub has_listener: bool,
+}
+
+impl TurnRequest {
+    pub const RETRY: RetryPolicy =
+        RetryPolicy { attempts: 3, base_delay: Duration::from_secs(1), max_delay: Duration::from_secs(30) };
+
+    pub fn new(provider: Provider, prompt: impl Into<String>) -> Self {
+        TurnRequest {
+            provider,
+            prompt: prompt.into(),
+            binary: None,
+            cwd: None,
+            environment: Environment::default(),
+            kill_grace: ProcessSpec::KILL_GRACE,
+            containment: Containment::Auto,
+            model: None,
+            system_prompt: None,
+            tools: None,
+            max_turns: None,
+            max_budget_usd: None,
+            permission: Permission::Auto,
+            schema: None,
+            resume: None,
+            limits: Limits::default(),
+            retry: Self::RETRY,
+            retry_after_tools: false,
+            extra_args: Vec::new(),
+            redact: Vec::new(),
+            has_listener: false,
+        }
+    }
+
+    /// `INVALID_OPTION` for what no agent can be asked.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.prompt.trim().is_empty() {
+            return Err(Error::invalid_option("prompt", "expected a prompt that is not empty"));
+        }
+        let texts = [
+            ("prompt", Some(&self.prompt)),
+            ("model", self.model.as_ref()),
+            ("systemPrompt", self.system_prompt.as_ref()),
+        ];
+        for (path, text) in texts {
+            if text.is_some_and(|text| text.contains('\0')) {
+                return Err(Error::invalid_option(
+                    path,
+                    "contains a NUL character, which no program can be given",
+                ));
+            }
+        }
+        for (path, text) in [("resume", &self.resume), ("model", &self.model)] {
+            if text.as_ref().is_some_and(|text| text.trim().is_empty() || text.starts_with('-')) {
+                return Err(Error::invalid_option(
+                    path,
+                    "expected a name that is not empty and does not begin with \"-\"",
+                ));
+            }
+        }
+        if self
+            .system_prompt
+            .as_ref()
+            .is_some_and(|text| text.len() > super::launch::Wanted::MAX_ARGUMENT_BYTES)
+        {
+            return Err(Error::invalid_option(
+                "systemPrompt",
+                "is longer than 100000 bytes, which no program can be given",
+            ));
+        }
+        self.check_cwd()
+    }
+
+    /// An agent that may write is no use where it can't. What is not there at all is told by the start itself.
+    fn check_cwd(&self) -> Result<(), Error> {
+        let Some(cwd) = self.cwd.as_ref().filter(|cwd| self.permission == Permission::Auto && cwd.is_dir())
+        else {
+            return Ok(());
+        };
+        if can_write(cwd) {
+            return Ok(());
+        }
+        let problem = format!(
+            "the agent can't write to {}: give it another folder, or permission: \"plan\" if it is only to read",
+            cwd.display()
+        );
+        Err(Error::invalid_option("cwd", problem))
+    }
+
+    /// A variable of the run's environment, before the provider's own additions.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        if let Some((_, value)) = self.environment.changes.iter().rev().find(|(changed, _)| changed == name) {
+            return value.clone();
+        }
+        match &self.environment.base {
+            EnvironmentBase::Inherit => std::env::var(name).ok(),
+            EnvironmentBase::Empty => None,
+            EnvironmentBase::Variables(variables) => {
+                let found = variables.iter().find(|(known, _)| known == name);
+                found.map(|(_, value)| value.to_string_lossy().into_owned())
+            }
+        }
+    }
+}
+
+/// Asked of the system by making a file that has no name, so that nobody sees it.
+#[cfg(target_os = "linux")]
+fn can_write(folder: &std::path::Path) -> bool {
+    use std::io::ErrorKind;
+    use std::os::unix::fs::OpenOptionsExt;
+    const DIRECTORY: i32 = if cfg!(target_arch = "aarch64") { 0o40_000 } else { 0o200_000 };
+    const UNNAMED: i32 = 0o20_000_000 | DIRECTORY;
+    match std::fs::OpenOptions::new().write(true).custom_flags(UNNAMED).open(folder) {
+        Ok(_) => true,
+        // A file system that can't do this tells nothing.
+        Err(error) => !matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn can_write(folder: &std::path::Path) -> bool {
+    std::fs::metadata(folder).is_ok_and(|facts| !facts.permissions().readonly())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(change: impl FnOnce(&mut TurnRequest)) -> String {
+        let mut request = TurnRequest::new(Provider::Codex, "hi");
+        change(&mut request);
+        request.check().map_or_else(|error| error.message().to_owned(), |()| String::new())
+    }
+
+    #[test]
+    fn what_no_agent_can_be_asked_is_refused_by_its_path() {
+        assert_eq!(problem(|_| {}), "");
+        assert!(problem(|request| request.prompt = " \n".into()).starts_with("prompt: "));
+        assert!(problem(|request| request.prompt = "a\0b".into()).starts_with("prompt: contains a NUL"));
+        assert!(problem(|request| request.resume = Some("--last".into())).starts_with("resume: "));
+        assert!(problem(|request| request.model = Some(String::new())).starts_with("model: "));
+        assert_eq!(problem(|request| request.prompt = "-rf is a flag".into()), "");
+    }
+
+    #[test]
+    fn a_folder_that_can_be_written_to_is_accepted() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(problem(|request| request.cwd = Some(folder.path().into())), "");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the check leaves nothing behind");
+    }
+}

@@ -1,0 +1,155 @@
+//! PURE: an answer that fits a JSON Schema. By the CLI's own flag where it has one for this schema, else by asking for it in
+//! the prompt, to be given in the final answer and in a file of the run's own. Whatever came is validated here.
+
+use super::launch::Permission;
+use super::provider::Provider;
+use crate::model::{Reading, Schema};
+use serde_json::Value;
+
+/// The file that the agent is asked to write its answer to, in the run's own folder.
+pub const ANSWER_FILE: &str = "answer.json";
+
+/// Whether this CLI takes this schema by a flag of its own.
+pub fn has_flag(provider: Provider, schema: &Value) -> bool {
+    match provider {
+        Provider::ClaudeCode | Provider::Qwen => schema["type"] == "object",
+        // Its service refuses a schema that leaves anything open, and the turn with it.
+        Provider::Codex => is_closed(schema),
+        _ => false,
+    }
+}
+
+/// Whether every object in the schema lists all its fields as required and allows no others.
+fn is_closed(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => {
+            let is_object =
+                fields.get("type").is_some_and(|kind| kind == "object") || fields.contains_key("properties");
+            let properties = fields.get("properties").and_then(Value::as_object);
+            let required: Vec<&str> = fields
+                .get("required")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
+            let is_exact = properties
+                .is_some_and(|properties| properties.keys().all(|name| required.contains(&name.as_str())))
+                && fields.get("additionalProperties") == Some(&Value::Bool(false));
+            (!is_object || is_exact) && fields.values().all(is_closed)
+        }
+        Value::Array(items) => items.iter().all(is_closed),
+        _ => true,
+    }
+}
+
+/// The prompt, with what the answer has to look like. In a read-only turn there is no file to write.
+pub fn prompt_with_schema(prompt: &str, schema: &Value, file: &str, permission: Permission) -> String {
+    let by_file = match permission {
+        Permission::Auto => format!(
+            " If the answer is too long to give in one piece, write the same JSON to the file {file} instead and answer with the word done."
+        ),
+        Permission::Plan => String::new(),
+    };
+    format!(
+        "{prompt}\n\n---\nYour final answer has to be one JSON value that is valid against this JSON Schema, and nothing else: no \
+         explanation, no code fence.{by_file}\n\n{schema}"
+    )
+}
+
+/// The prompt of the one re-ask, in the same session.
+pub fn prompt_with_problems(problems: &[String], schema: &Value, by_flag: bool) -> String {
+    let listed: String = problems.iter().map(|problem| format!("\n- {problem}")).collect();
+    let shape = if by_flag { String::new() } else { format!("\n\nThe JSON Schema:\n{schema}") };
+    format!(
+        "Your last answer does not fit the JSON Schema that was asked for:{listed}\n\nGive the corrected answer: one JSON value \
+         that is valid against the schema, and nothing else.{shape}"
+    )
+}
+
+/// What may hold the answer, the surest first.
+pub struct Candidates<'a> {
+    /// From the CLI's own flag.
+    pub given: Option<&'a Value>,
+    /// What the agent wrote to its file.
+    pub file: Option<&'a str>,
+    /// Its final answer.
+    pub text: &'a str,
+}
+
+/// The first candidate that fits; else the likeliest one's problems.
+pub fn read_answer(schema: &Schema, candidates: &Candidates) -> Reading {
+    let mut misfit = Reading::NoJson;
+    if let Some(given) = candidates.given {
+        let problems = schema.problems(given);
+        if problems.is_empty() {
+            return Reading::Fits(given.clone());
+        }
+        misfit = Reading::Misfits { value: given.clone(), problems };
+    }
+    for text in candidates.file.into_iter().chain([candidates.text]) {
+        match schema.read(text) {
+            Reading::Fits(value) => return Reading::Fits(value),
+            other => {
+                if misfit == Reading::NoJson {
+                    misfit = other;
+                }
+            }
+        }
+    }
+    misfit
+}
+
+/// Whether a failed turn failed only in giving its answer the shape that was asked for: the answer itself may be there.
+pub fn is_shape_failure(words: &str) -> bool {
+    let words = words.to_ascii_lowercase();
+    ["structured_output", "structured output", "json-schema", "json schema"]
+        .iter()
+        .any(|sign| words.contains(sign))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn schema() -> Schema {
+        Schema::compile(
+            json!({"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}),
+            "schema",
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn the_first_candidate_that_fits_is_the_answer() {
+        let given = json!({"a":"x"});
+        let candidates = Candidates {
+            given: Some(&given),
+            file: Some("nothing"),
+            text: "It is:\n```json\n{\"a\": 5,}\n```",
+        };
+        assert_eq!(read_answer(&schema(), &candidates), Reading::Fits(json!({"a":5})));
+    }
+
+    #[test]
+    fn without_one_that_fits_the_problems_are_those_of_the_surest() {
+        let given = json!({"a":"x"});
+        let reading = read_answer(&schema(), &Candidates { given: Some(&given), file: None, text: "{}" });
+        assert!(reading.problems()[0].contains("/a"), "{:?}", reading.problems());
+        assert_eq!(
+            read_answer(&schema(), &Candidates { given: None, file: None, text: "done" }),
+            Reading::NoJson
+        );
+    }
+
+    #[test]
+    fn codex_is_given_only_a_schema_that_its_service_takes() {
+        let open = json!({"type":"object","properties":{"a":{"type":"integer"}}});
+        let closed = json!({"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false});
+        assert!(!has_flag(Provider::Codex, &open));
+        assert!(has_flag(Provider::Codex, &closed));
+        assert!(!has_flag(Provider::Codex, &json!({"type":"array","items":open})));
+        assert!(has_flag(Provider::ClaudeCode, &open) && !has_flag(Provider::Pi, &closed));
+    }
+}

@@ -1,0 +1,177 @@
+//! What a frame says, PURE and borrowed: the parts of a message are slices of its bytes, no value is built.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// One message, its parts still in their JSON text.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Message<'a> {
+    Notification {
+        method: Cow<'a, str>,
+        params: &'a str,
+    },
+    /// `id` is JSON text: a number or a string.
+    Request {
+        id: &'a str,
+        method: Cow<'a, str>,
+        params: &'a str,
+    },
+    Reply {
+        id: &'a str,
+        result: Result<&'a str, Refusal>,
+    },
+}
+
+/// The error of a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub code: i64,
+    pub message: String,
+    /// JSON text.
+    pub data: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Cow<'a, str>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct ErrorBody<'a> {
+    #[serde(default)]
+    code: f64,
+    #[serde(default)]
+    message: String,
+    #[serde(borrow, default)]
+    data: Option<&'a RawValue>,
+}
+
+/// Parses a frame; `None` when it is no JSON-RPC message.
+pub fn parse(frame: &[u8]) -> Option<Message<'_>> {
+    let head: Head<'_> = serde_json::from_slice(frame).ok()?;
+    let params = head.params.map_or("null", RawValue::get);
+    match (head.method.is_empty(), head.id) {
+        (false, None) => Some(Message::Notification { method: head.method, params }),
+        (false, Some(id)) => Some(Message::Request { id: id.get(), method: head.method, params }),
+        (true, Some(id)) => {
+            let result = match head.error {
+                Some(error) => Err(refusal(error)),
+                None => Ok(head.result.map_or("null", RawValue::get)),
+            };
+            Some(Message::Reply { id: id.get(), result })
+        }
+        (true, None) => None,
+    }
+}
+
+fn refusal(error: &RawValue) -> Refusal {
+    match serde_json::from_str::<ErrorBody<'_>>(error.get()) {
+        Ok(body) => Refusal {
+            code: body.code as i64,
+            message: body.message,
+            data: body.data.map(|data| data.get().to_owned()),
+        },
+        // Something is told, if not in the usual form.
+        Err(_) => Refusal { code: 0, message: error.get().to_owned(), data: None },
+    }
+}
+
+/// A JSON string literal.
+pub fn quote(text: &str) -> String {
+    // Serializing a str has no way to fail.
+    serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
+}
+
+pub fn request(id: u64, method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quote(method))
+}
+
+pub fn notification(method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":{},"params":{params}}}"#, quote(method))
+}
+
+/// `id` and `result` are JSON text.
+pub fn reply(id: &str, result: Result<&str, &Refusal>) -> String {
+    match result {
+        Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#),
+        Err(refusal) => {
+            let mut text = format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{},"message":{}"#,
+                refusal.code,
+                quote(&refusal.message)
+            );
+            if let Some(data) = &refusal.data {
+                let _ = write!(text, r#","data":{data}"#);
+            }
+            text.push_str("}}");
+            text
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_the_kinds_of_messages_apart() {
+        assert_eq!(
+            parse(br#"{"jsonrpc":"2.0","method":"a.b","params":{"x":[1]}}"#),
+            Some(Message::Notification { method: "a.b".into(), params: r#"{"x":[1]}"# })
+        );
+        assert_eq!(
+            parse(br#"{"id":"s","method":"m"}"#),
+            Some(Message::Request { id: "\"s\"", method: "m".into(), params: "null" })
+        );
+        assert_eq!(parse(br#"{"id":7,"result":null}"#), Some(Message::Reply { id: "7", result: Ok("null") }));
+        assert_eq!(parse(br#"{"id":7}"#), Some(Message::Reply { id: "7", result: Ok("null") }));
+        let refused = Refusal { code: -32603, message: "no".into(), data: Some("{\"k\":1}".into()) };
+        assert_eq!(
+            parse(br#"{"id":7,"error":{"code":-32603,"message":"no","data":{"k":1}}}"#),
+            Some(Message::Reply { id: "7", result: Err(refused) })
+        );
+    }
+
+    #[test]
+    fn an_error_of_an_unusual_form_still_fails_the_request() {
+        for error in [r#""boom""#, "{}", r#"{"code":1.5,"message":"x"}"#, "[]"] {
+            let frame = format!(r#"{{"id":1,"error":{error}}}"#);
+            assert!(
+                matches!(parse(frame.as_bytes()), Some(Message::Reply { result: Err(_), .. })),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_none() {
+        for frame in ["", "nonsense", "[]", "{}", "\"text\"", "{\"id\":1", "{\"method\":1}", "null"] {
+            assert_eq!(parse(frame.as_bytes()), None, "{frame}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let text = request(3, "se\"nd", r#"{"a":"\u0000"}"#);
+        assert_eq!(
+            parse(text.as_bytes()),
+            Some(Message::Request { id: "3", method: "se\"nd".into(), params: r#"{"a":"\u0000"}"# })
+        );
+        let refused = Refusal { code: -32601, message: "line\nbreak".into(), data: None };
+        assert_eq!(
+            parse(reply("\"x\"", Err(&refused)).as_bytes()),
+            Some(Message::Reply { id: "\"x\"", result: Err(refused) })
+        );
+    }
+}

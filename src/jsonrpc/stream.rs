@@ -1,0 +1,37 @@
+//! Tokio's streams as sources and sinks.
+
+use super::client::{ByteSink, ByteSource};
+use bytes::{Bytes, BytesMut};
+use std::io;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// Reads up to 64 KiB at once.
+pub struct StreamSource<R> {
+    stream: R,
+    buffer: BytesMut,
+}
+
+impl<R> StreamSource<R> {
+    const READ: usize = 64 << 10;
+
+    pub fn new(stream: R) -> Self {
+        StreamSource { stream, buffer: BytesMut::new() }
+    }
+}
+
+impl<R: AsyncRead + Unpin + Send + 'static> ByteSource for StreamSource<R> {
+    async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        self.buffer.reserve(Self::READ);
+        let read = self.stream.read_buf(&mut self.buffer).await?;
+        Ok((read > 0).then(|| self.buffer.split().freeze()))
+    }
+}
+
+pub struct StreamSink<W>(pub W);
+
+impl<W: AsyncWrite + Unpin + Send + 'static> ByteSink for StreamSink<W> {
+    async fn write(&mut self, bytes: Bytes) -> io::Result<()> {
+        self.0.write_all(&bytes).await?;
+        self.0.flush().await
+    }
+}

@@ -1,0 +1,330 @@
+//! When a turn is over, as a table of events and clocks.
+
+use proptest::prelude::*;
+use sheepdog::copilot::session_event::{Background, ReportedError, TurnEvent};
+use sheepdog::copilot::turn_state::{QUIET, SETTLE, TurnEnd, Turns};
+use sheepdog::error::{Error, ErrorCode};
+use std::time::Duration;
+
+const T0: Duration = Duration::from_secs(100);
+
+fn at(millis: u64) -> Duration {
+    T0 + Duration::from_millis(millis)
+}
+
+fn user(id: &str) -> TurnEvent {
+    TurnEvent::UserMessage { message_id: Some(id.into()), continuation: false }
+}
+
+fn continuation(id: &str) -> TurnEvent {
+    TurnEvent::UserMessage { message_id: Some(id.into()), continuation: true }
+}
+
+fn answer(origin: &str, text: &str) -> TurnEvent {
+    TurnEvent::AssistantMessage { origin: Some(origin.into()), answer: Some(text.into()) }
+}
+
+fn idle() -> TurnEvent {
+    TurnEvent::SessionIdle { background: Background::default(), aborted: false, autopilot: false }
+}
+
+fn busy_idle() -> TurnEvent {
+    let background = Background { agents: vec!["a1".into()], shells: vec!["s1".into()] };
+    TurnEvent::SessionIdle { background, aborted: false, autopilot: false }
+}
+
+fn autopilot_idle() -> TurnEvent {
+    TurnEvent::SessionIdle { background: Background::default(), aborted: false, autopilot: true }
+}
+
+fn error(kind: &str) -> TurnEvent {
+    TurnEvent::Error(ReportedError {
+        error_type: kind.into(),
+        message: format!("{kind} error"),
+        ..Default::default()
+    })
+}
+
+fn foreground_done() -> TurnEvent {
+    TurnEvent::AssistantIdle { aborted: false }
+}
+
+/// The end of a lone turn "m" after these events, one a millisecond.
+fn run(events: &[TurnEvent]) -> Option<TurnEnd> {
+    let mut turns = Turns::default();
+    let turn = turns.open(false);
+    turns.on_reply(turn, Some("m".into()), T0);
+    for (index, event) in events.iter().enumerate() {
+        turns.on_event(event, at(index as u64));
+    }
+    turns.take_end(turn, at(events.len() as u64))
+}
+
+fn answered(end: Option<TurnEnd>) -> Option<String> {
+    end.expect("the turn is not over").expect("the turn failed")
+}
+
+fn failed(end: Option<TurnEnd>) -> ErrorCode {
+    end.expect("the turn is not over").expect_err("the turn succeeded").code()
+}
+
+#[test]
+fn an_idle_before_the_own_message_is_another_turns() {
+    assert!(run(&[idle(), answer("x", "theirs"), idle()]).is_none());
+    assert_eq!(answered(run(&[idle(), user("m"), answer("m", "mine"), idle()])), Some("mine".into()));
+}
+
+#[test]
+fn an_error_before_the_own_message_is_another_turns() {
+    assert_eq!(answered(run(&[error("query"), user("m"), answer("m", "mine"), idle()])), Some("mine".into()));
+}
+
+#[test]
+fn the_answer_is_the_last_that_belongs_to_the_message() {
+    let empty = TurnEvent::AssistantMessage { origin: Some("m".into()), answer: None };
+    let unnamed = TurnEvent::AssistantMessage { origin: None, answer: Some("unnamed".into()) };
+    assert_eq!(
+        answered(run(&[user("m"), answer("m", "one"), answer("m", "two"), empty, idle()])),
+        Some("two".into())
+    );
+    assert_eq!(answered(run(&[user("m"), unnamed, idle()])), Some("unnamed".into()));
+    assert_eq!(answered(run(&[user("m"), idle()])), None);
+    assert_eq!(answered(run(&[user("m"), user("other"), answer("other", "theirs"), idle()])), None);
+}
+
+#[test]
+fn background_work_keeps_the_turn_open() {
+    assert!(run(&[user("m"), answer("m", "started"), busy_idle()]).is_none());
+    let events = [user("m"), answer("m", "started"), busy_idle(), answer("m", "done"), idle()];
+    assert_eq!(answered(run(&events)), Some("done".into()));
+}
+
+#[test]
+fn an_error_belongs_to_the_turn_when_an_idle_follows() {
+    assert_eq!(failed(run(&[user("m"), error("query"), foreground_done()])), ErrorCode::SessionError);
+    assert_eq!(failed(run(&[user("m"), error("query"), idle()])), ErrorCode::SessionError);
+    assert_eq!(
+        failed(run(&[user("m"), error("query"), TurnEvent::Other, busy_idle()])),
+        ErrorCode::SessionError
+    );
+}
+
+#[test]
+fn an_error_is_not_the_turns_when_the_agent_goes_on() {
+    let events = [user("m"), error("mcp"), TurnEvent::Work, answer("m", "fine"), idle()];
+    assert_eq!(answered(run(&events)), Some("fine".into()));
+    assert_eq!(answered(run(&[user("m"), error("notification"), idle()])), None);
+}
+
+#[test]
+fn an_error_and_then_silence_ends_the_turn_unless_a_tool_is_open() {
+    let mut turns = Turns::default();
+    let turn = turns.open(false);
+    turns.on_reply(turn, Some("m".into()), T0);
+    turns.on_event(&user("m"), at(0));
+    turns.on_event(&TurnEvent::Opened { id: "t".into(), name: "tool sleep".into() }, at(1));
+    turns.on_event(&error("mcp"), at(2));
+    assert_eq!(turns.deadline(turn), None);
+    assert!(turns.take_end(turn, at(60_000)).is_none());
+    turns.on_event(&error("mcp"), at(60_000));
+    turns.on_event(&TurnEvent::Closed { id: "t".into() }, at(60_001));
+    assert_eq!(failed(turns.take_end(turn, at(60_001) + QUIET)), ErrorCode::SessionError);
+}
+
+#[test]
+fn two_turns_at_once_each_get_their_own() {
+    let mut turns = Turns::default();
+    let first = turns.open(false);
+    turns.on_reply(first, Some("a".into()), T0);
+    let second = turns.open(false);
+    turns.on_reply(second, Some("b".into()), T0);
+    for event in [user("a"), answer("a", "A"), user("b"), answer("b", "B"), idle()] {
+        turns.on_event(&event, at(1));
+    }
+    assert_eq!(answered(turns.take_end(first, at(2))), Some("A".into()));
+    assert_eq!(answered(turns.take_end(second, at(2))), Some("B".into()));
+    assert!(turns.is_empty());
+}
+
+#[test]
+fn the_late_idle_of_a_failed_turn_does_not_end_the_next() {
+    let mut turns = Turns::default();
+    let first = turns.open(false);
+    turns.on_reply(first, Some("a".into()), T0);
+    for event in [user("a"), error("query"), foreground_done()] {
+        turns.on_event(&event, at(1));
+    }
+    assert_eq!(failed(turns.take_end(first, at(2))), ErrorCode::SessionError);
+    let second = turns.open(false);
+    turns.on_reply(second, Some("b".into()), at(3));
+    turns.on_event(&user("b"), at(4));
+    turns.on_event(&idle(), at(5));
+    assert!(turns.take_end(second, at(6)).is_none());
+    turns.on_event(&answer("b", "B"), at(7));
+    assert!(turns.take_end(second, at(8)).is_none());
+    turns.on_event(&idle(), at(9));
+    assert_eq!(answered(turns.take_end(second, at(10))), Some("B".into()));
+}
+
+#[test]
+fn a_turn_that_did_nothing_is_over_after_the_late_idle_all_the_same() {
+    let mut turns = Turns::default();
+    let first = turns.open(false);
+    turns.on_reply(first, Some("a".into()), T0);
+    for event in [user("a"), error("query"), foreground_done()] {
+        turns.on_event(&event, at(1));
+    }
+    turns.take_end(first, at(2));
+    let second = turns.open(false);
+    turns.on_reply(second, Some("b".into()), at(3));
+    turns.on_event(&user("b"), at(4));
+    turns.on_event(&idle(), at(5));
+    assert_eq!(turns.deadline(second), Some(at(5) + QUIET));
+    assert_eq!(answered(turns.take_end(second, at(5) + QUIET)), None);
+}
+
+#[test]
+fn events_that_overtake_the_reply_count() {
+    let mut turns = Turns::default();
+    let turn = turns.open(false);
+    for event in [user("m"), answer("m", "early"), idle()] {
+        turns.on_event(&event, at(1));
+    }
+    assert!(turns.take_end(turn, at(2)).is_none());
+    turns.on_reply(turn, Some("m".into()), at(3));
+    assert_eq!(answered(turns.take_end(turn, at(4))), Some("early".into()));
+}
+
+#[test]
+fn a_runtime_that_names_no_messages_is_followed_in_order() {
+    let unnamed = TurnEvent::UserMessage { message_id: None, continuation: false };
+    let mut turns = Turns::default();
+    let turn = turns.open(false);
+    turns.on_reply(turn, None, T0);
+    for event in [unnamed, TurnEvent::AssistantMessage { origin: None, answer: Some("A".into()) }, idle()] {
+        turns.on_event(&event, at(1));
+    }
+    assert_eq!(answered(turns.take_end(turn, at(2))), Some("A".into()));
+}
+
+#[test]
+fn autopilot_is_over_when_it_says_so_or_does_not_go_on() {
+    let legs = [user("m"), answer("m", "one"), foreground_done(), continuation("c"), answer("c", "two")];
+    let mut said = legs.to_vec();
+    said.extend([TurnEvent::AutopilotEnd, autopilot_idle()]);
+    assert_eq!(answered(run(&said)), Some("two".into()));
+    let mut turns = Turns::default();
+    let turn = turns.open(false);
+    turns.on_reply(turn, Some("m".into()), T0);
+    for event in [user("m"), answer("m", "one"), autopilot_idle()] {
+        turns.on_event(&event, at(1));
+    }
+    assert!(turns.take_end(turn, at(2)).is_none());
+    turns.on_event(&continuation("c"), at(3));
+    assert!(turns.take_end(turn, at(3) + SETTLE * 2).is_none());
+    turns.on_event(&answer("c", "two"), at(5000));
+    turns.on_event(&autopilot_idle(), at(5001));
+    assert_eq!(answered(turns.take_end(turn, at(5001) + SETTLE)), Some("two".into()));
+}
+
+#[test]
+fn an_aborted_turn_says_so() {
+    let aborted =
+        TurnEvent::SessionIdle { background: Background::default(), aborted: true, autopilot: false };
+    assert_eq!(failed(run(&[user("m"), answer("m", "half"), aborted])), ErrorCode::SessionAborted);
+    assert_eq!(failed(run(&[user("m"), TurnEvent::Abort, idle()])), ErrorCode::SessionAborted);
+    let mut turns = Turns::default();
+    let turn = turns.open(false);
+    turns.on_reply(turn, Some("m".into()), T0);
+    turns.on_event(&user("m"), at(1));
+    turns.on_abort_requested(at(2));
+    assert_eq!(failed(turns.take_end(turn, at(2) + QUIET)), ErrorCode::SessionAborted);
+}
+
+#[test]
+fn a_shutdown_ends_turns_that_have_not_begun() {
+    let end = run(&[TurnEvent::Shutdown { reason: Some("crash".into()) }]);
+    let error = end.unwrap().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::SessionClosed);
+    assert!(error.message().contains("crash"));
+}
+
+#[test]
+fn the_first_end_counts() {
+    let mut turns = Turns::default();
+    let turn = turns.open(false);
+    turns.on_reply(turn, Some("m".into()), T0);
+    for event in [user("m"), answer("m", "A"), idle()] {
+        turns.on_event(&event, at(1));
+    }
+    turns.fail_all(&Error::new(ErrorCode::ConnectionLost, "gone"));
+    assert_eq!(answered(turns.take_end(turn, at(2))), Some("A".into()));
+}
+
+#[test]
+fn steering_is_answered_by_the_turn_that_it_steers() {
+    let mut turns = Turns::default();
+    let first = turns.open(false);
+    turns.on_reply(first, Some("a".into()), T0);
+    turns.on_event(&user("a"), at(1));
+    let steering = turns.open(true);
+    turns.on_reply(steering, Some("s".into()), at(2));
+    for event in [user("s"), answer("a", "steered"), idle()] {
+        turns.on_event(&event, at(3));
+    }
+    assert_eq!(answered(turns.take_end(first, at(4))), Some("steered".into()));
+    assert_eq!(answered(turns.take_end(steering, at(4))), Some("steered".into()));
+}
+
+fn any_event() -> impl Strategy<Value = TurnEvent> {
+    prop_oneof![
+        Just(user("m")),
+        Just(user("other")),
+        Just(continuation("c")),
+        Just(answer("m", "mine")),
+        Just(answer("other", "theirs")),
+        Just(idle()),
+        Just(busy_idle()),
+        Just(autopilot_idle()),
+        Just(foreground_done()),
+        Just(error("query")),
+        Just(error("notification")),
+        Just(TurnEvent::Work),
+        Just(TurnEvent::Abort),
+        Just(TurnEvent::Opened { id: "t".into(), name: "tool".into() }),
+        Just(TurnEvent::Closed { id: "t".into() }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn nothing_ends_a_turn_before_its_own_message(events in proptest::collection::vec(any_event(), 0..40)) {
+        let before: Vec<_> = events.into_iter().filter(|event| *event != user("m") && *event != answer("m", "mine")).collect();
+        prop_assert!(run(&before).is_none());
+    }
+
+    #[test]
+    fn an_answer_is_never_anothers(events in proptest::collection::vec(any_event(), 0..40)) {
+        if let Some(Ok(Some(answer))) = run(&events) {
+            // "theirs" can only be taken for ours when nobody said whose it was.
+            let announced = events.iter().position(|event| *event == user("other"));
+            let first = events.iter().position(|event| *event == self::answer("other", "theirs"));
+            if announced.is_some() && announced < first && events.iter().position(|event| *event == user("m")) < announced {
+                prop_assert_ne!(answer, "theirs");
+            }
+        }
+    }
+
+    #[test]
+    fn a_running_turn_ends_with_a_clean_idle_and_time(events in proptest::collection::vec(any_event(), 0..40)) {
+        let mut turns = Turns::default();
+        let turn = turns.open(false);
+        turns.on_reply(turn, Some("m".into()), T0);
+        turns.on_event(&user("m"), T0);
+        for (index, event) in events.iter().enumerate() {
+            turns.on_event(event, at(index as u64));
+        }
+        turns.on_event(&idle(), at(100));
+        prop_assert!(turns.take_end(turn, at(100) + QUIET + SETTLE).is_some());
+    }
+}

@@ -1,0 +1,260 @@
+//! The JSON-RPC client over a pipe in memory: order, bounds, and the ways a connection ends.
+
+use sheepdog::error::{Error, ErrorCode};
+use sheepdog::jsonrpc::{Client, Decoder, Handler, Noise, Refusal, StreamSink, StreamSource, encode};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex, split};
+use tokio::sync::Notify;
+
+type Seen = Arc<Mutex<Vec<String>>>;
+
+struct Recorder {
+    seen: Seen,
+    heard: Arc<Notify>,
+    /// Held until it is notified, when set.
+    gate: Option<Arc<Notify>>,
+}
+
+impl Recorder {
+    fn say(&self, what: String) {
+        self.seen.lock().unwrap().push(what);
+        self.heard.notify_one();
+    }
+}
+
+impl Handler for Recorder {
+    fn on_notification(&mut self, method: &str, params: &str) {
+        self.say(format!("{method} {params}"));
+    }
+    fn on_request(&mut self, id: &str, method: &str, params: &str) {
+        self.say(format!("{id}? {method} {params}"));
+    }
+    fn on_noise(&mut self, noise: Noise) {
+        self.say(format!("{noise:?}"));
+    }
+    async fn ready(&mut self) {
+        if let Some(gate) = &self.gate {
+            gate.notified().await;
+        }
+    }
+    async fn on_end(&mut self, cause: Error) -> Error {
+        self.say("end".to_owned());
+        cause
+    }
+}
+
+struct Setup {
+    client: Client,
+    peer: DuplexStream,
+    seen: Seen,
+    heard: Arc<Notify>,
+}
+
+fn connect(gate: Option<Arc<Notify>>, buffer: usize) -> Setup {
+    let (ours, peer) = duplex(buffer);
+    let (read, write) = split(ours);
+    let seen = Seen::default();
+    let heard = Arc::new(Notify::new());
+    let recorder = Recorder { seen: seen.clone(), heard: heard.clone(), gate };
+    let client = Client::start(StreamSource::new(read), StreamSink(write), Decoder::MAX_BODY, recorder);
+    Setup { client, peer, seen, heard }
+}
+
+impl Setup {
+    async fn read_frame(&mut self) -> String {
+        let mut decoder = Decoder::new(Decoder::MAX_BODY);
+        loop {
+            if let Some(frame) = decoder.next_frame().unwrap() {
+                return String::from_utf8(frame.to_vec()).unwrap();
+            }
+            let byte = self.peer.read_u8().await.unwrap();
+            decoder.push(&[byte]);
+        }
+    }
+
+    async fn say(&mut self, body: &str) {
+        self.peer.write_all(&encode(body)).await.unwrap();
+    }
+
+    async fn seen(&self, count: usize) -> Vec<String> {
+        loop {
+            let seen = self.seen.lock().unwrap().clone();
+            if seen.len() >= count {
+                return seen;
+            }
+            self.heard.notified().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reply_settles_its_own_request() {
+    let mut setup = connect(None, 4096);
+    let (first, second) = (setup.client.clone(), setup.client.clone());
+    let first = tokio::spawn(async move { first.request("a", "{}", None).await });
+    assert_eq!(setup.read_frame().await, r#"{"jsonrpc":"2.0","id":0,"method":"a","params":{}}"#);
+    let second = tokio::spawn(async move { second.request("b", "[1]", None).await });
+    assert_eq!(setup.read_frame().await, r#"{"jsonrpc":"2.0","id":1,"method":"b","params":[1]}"#);
+    setup.say(r#"{"id":1,"result":"two"}"#).await;
+    setup.say(r#"{"id":0,"error":{"code":-32601,"message":"Unhandled method a","data":{"x":1}}}"#).await;
+    assert_eq!(second.await.unwrap().unwrap(), "\"two\"");
+    let error = first.await.unwrap().unwrap_err();
+    assert_eq!((error.code(), error.message()), (ErrorCode::RpcError, "Unhandled method a"));
+    assert_eq!(error.facts()["rpcCode"], -32601);
+    assert_eq!(error.facts()["method"], "a");
+    assert_eq!(error.facts()["data"]["x"], 1);
+}
+
+#[tokio::test]
+async fn the_peers_requests_and_notifications_come_in_order_and_are_answered() {
+    let mut setup = connect(None, 4096);
+    setup.say(r#"{"method":"n","params":{"a":1}}"#).await;
+    setup.say(r#"{"id":"x","method":"q"}"#).await;
+    assert_eq!(setup.seen(2).await, ["n {\"a\":1}", "\"x\"? q null"]);
+    setup.client.respond("\"x\"", Ok("7"));
+    assert_eq!(setup.read_frame().await, r#"{"jsonrpc":"2.0","id":"x","result":7}"#);
+    let refusal = Refusal { code: -32601, message: "no".into(), data: None };
+    setup.client.respond("9", Err(&refusal));
+    assert_eq!(
+        setup.read_frame().await,
+        r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32601,"message":"no"}}"#
+    );
+}
+
+#[tokio::test]
+async fn garbage_bad_bodies_and_stray_replies_are_told_and_passed_over() {
+    let mut setup = connect(None, 4096);
+    setup.peer.write_all(b"hello\n").await.unwrap();
+    setup.say("{nonsense").await;
+    setup.say(r#"{"id":77,"result":1}"#).await;
+    setup.say(r#"{"method":"n"}"#).await;
+    let seen = setup.seen(4).await;
+    assert!(seen[0].starts_with("Garbage"), "{seen:?}");
+    assert!(seen[1].starts_with("BadBody"), "{seen:?}");
+    assert_eq!(seen[2..], ["StrayReply", "n null"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_not_answered_times_out_and_its_late_reply_is_stray() {
+    let mut setup = connect(None, 4096);
+    let error = setup.client.request("slow", "{}", Some(Duration::from_secs(5))).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ConnectionTimedOut);
+    assert_eq!(error.facts()["timeoutMs"], 5000);
+    assert_eq!(error.facts()["method"], "slow");
+    setup.say(r#"{"id":0,"result":1}"#).await;
+    assert_eq!(setup.seen(1).await, ["StrayReply"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deadlines_are_kept_in_their_own_order() {
+    let setup = connect(None, 4096);
+    let order = Arc::new(Mutex::new(Vec::new()));
+    for (name, seconds) in [("late", 9), ("soon", 1), ("middle", 4)] {
+        let order = order.clone();
+        setup.client.call(name, "{}", Some(Duration::from_secs(seconds)), move |result| {
+            order.lock().unwrap().push((name, result.unwrap_err().code()));
+        });
+    }
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let names: Vec<_> = order.lock().unwrap().iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["soon", "middle", "late"]);
+}
+
+#[tokio::test]
+async fn the_end_of_the_stream_fails_everything_pending_and_everything_later() {
+    let mut setup = connect(None, 4096);
+    let client = setup.client.clone();
+    let pending = tokio::spawn(async move { client.request("a", "{}", None).await });
+    setup.read_frame().await;
+    drop(setup.peer);
+    assert_eq!(pending.await.unwrap().unwrap_err().code(), ErrorCode::ConnectionLost);
+    setup.client.ended().await;
+    assert_eq!(setup.client.request("b", "{}", None).await.unwrap_err().code(), ErrorCode::ConnectionLost);
+    assert_eq!(setup.client.pending(), 0);
+}
+
+#[tokio::test]
+async fn a_reply_before_the_end_still_counts() {
+    let mut setup = connect(None, 4096);
+    let client = setup.client.clone();
+    let pending = tokio::spawn(async move { client.request("a", "{}", None).await });
+    setup.read_frame().await;
+    setup.say(r#"{"id":0,"result":1}"#).await;
+    drop(setup.peer);
+    assert_eq!(pending.await.unwrap().unwrap(), "1");
+}
+
+#[tokio::test]
+async fn endless_noise_ends_the_connection() {
+    let mut setup = connect(None, 1 << 16);
+    let client = setup.client.clone();
+    let pending = tokio::spawn(async move { client.request("a", "{}", None).await });
+    setup.read_frame().await;
+    let noise = vec![b'x'; 1 << 16];
+    for _ in 0..20 {
+        // The reader has gone when the bound is passed.
+        if setup.peer.write_all(&noise).await.is_err() {
+            break;
+        }
+    }
+    let error = pending.await.unwrap().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ConnectionLost);
+    assert!(error.message().contains("no messages"), "{error}");
+}
+
+#[tokio::test]
+async fn cancelling_tells_the_peer_and_leaves_whole_frames_alone() {
+    let mut setup = connect(None, 64);
+    // Longer than the pipe: it is half written when its future is dropped.
+    let long = format!("\"{}\"", "x".repeat(1000));
+    let client = setup.client.clone();
+    let request = tokio::spawn(async move { client.request("long", &long, None).await });
+    let mut head = [0; 30];
+    setup.peer.read_exact(&mut head).await.unwrap();
+    request.abort();
+    assert!(request.await.unwrap_err().is_cancelled());
+    let mut rest = vec![0; 1000];
+    setup.peer.read_exact(&mut rest).await.unwrap();
+    let mut decoder = Decoder::new(1 << 20);
+    decoder.push(&head);
+    decoder.push(&rest);
+    let mut frames = Vec::new();
+    while frames.len() < 2 {
+        match decoder.next_frame().unwrap() {
+            Some(frame) => frames.push(String::from_utf8(frame.to_vec()).unwrap()),
+            None => decoder.push(&[setup.peer.read_u8().await.unwrap()]),
+        }
+    }
+    assert!(frames[0].contains("\"long\"") && frames[0].ends_with("\"}"), "{}", frames[0]);
+    assert_eq!(frames[1], r#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":0}}"#);
+}
+
+#[tokio::test]
+async fn a_handler_without_room_slows_the_peer() {
+    let gate = Arc::new(Notify::new());
+    let mut setup = connect(Some(gate.clone()), 256);
+    let body = format!(r#"{{"method":"n","params":"{}"}}"#, "x".repeat(200));
+    // What fits into the pipe and one read goes through; then the writer waits.
+    let mut written = 0;
+    let frame = encode(&body);
+    while tokio::time::timeout(Duration::from_millis(200), setup.peer.write_all(&frame)).await.is_ok() {
+        written += 1;
+        assert!(written < 100, "the pipe never filled");
+    }
+    assert!(setup.seen.lock().unwrap().is_empty());
+    for _ in 0..written {
+        gate.notify_one();
+        setup.heard.notified().await;
+    }
+    assert!(setup.seen.lock().unwrap().len() >= written);
+}
+
+#[tokio::test]
+async fn dropping_every_client_closes_the_pipe() {
+    let Setup { client, mut peer, .. } = connect(None, 4096);
+    drop(client);
+    let mut rest = Vec::new();
+    peer.read_to_end(&mut rest).await.unwrap();
+    assert!(rest.is_empty());
+}
