@@ -57,7 +57,8 @@ const checks = {
 export async function serveRuntime(options: ServeRuntimeOptions): Promise<RuntimeServer> {
   checkOptions(options, checks)
   const { handler: given, provider, harness, signal, ...spec } = options ?? {}
-  if (handler && typeof handler.run !== 'function')
+  if (given && provider) throw invalidOption('provider', 'can not be given beside a handler')
+  if (given && typeof given.run !== 'function')
     throw invalidOption('handler', 'expected an object with a method run')
   const handler = given ?? (provider && agentHandler({ ...harness, provider }))
   if (signal?.aborted) throw aborted(signal)
