@@ -1,6 +1,8 @@
 // sheepdog serve: a runtime for a sandbox.
 import { pathToFileURL } from 'node:url'
 import { resolve } from 'node:path'
+import type { ProviderName } from '../lib/harness'
+import { native } from '../lib/native'
 import { serveRuntime, type AgentHandler } from '../lib/runtime'
 import { parseArguments, UsageError } from './arguments'
 import { onInterrupt } from './interrupt'
@@ -40,11 +42,11 @@ export async function run(args: string[]): Promise<number> {
   if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port <= 65535)) {
     throw new UsageError(`--port: expected a number between 0 and 65535, got ${JSON.stringify(values.port)}`)
   }
-  if (values.agent !== undefined && values.handler === undefined) {
-    throw new UsageError(`unknown agent ${JSON.stringify(values.agent)}`)
-  }
+  const provider =
+    values.handler === undefined && values.agent !== undefined ? toProvider(values.agent) : undefined
   const server = await serveRuntime({
     handler: values.handler === undefined ? undefined : await loadHandler(values.handler),
+    provider,
     port,
     host: values.host,
     token: values.token ?? (process.env.SHEEPDOG_RUNTIME_TOKEN || undefined),
@@ -58,6 +60,15 @@ export async function run(args: string[]): Promise<number> {
   await server.closed
   done()
   return 0
+}
+
+/** The agent's name here; some know it by a shorter one. */
+function toProvider(name: string): ProviderName {
+  const names = native.providerNames()
+  const provider = name === 'claude' ? 'claude-code' : name
+  if (!names.includes(provider))
+    throw new UsageError(`unknown agent ${JSON.stringify(name)}; there are ${names.join(', ')}`)
+  return provider as ProviderName
 }
 
 async function loadHandler(path: string): Promise<AgentHandler> {

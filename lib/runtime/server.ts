@@ -2,12 +2,18 @@
 import { invalidOption, settle, SheepdogError } from '../error'
 import { native } from '../native'
 import { check, checkOptions } from '../option'
+import type { HarnessOptions, ProviderName } from '../harness'
+import { agentHandler } from './agent'
 import { invoke, type AgentHandler } from './handler'
 
 /** How a runtime is served. */
 export interface ServeRuntimeOptions {
-  /** Answers prompts. Without it only commands are run. */
+  /** Answers prompts. Without it and `provider` only commands are run. */
   handler?: AgentHandler
+  /** A coding agent of this machine answers prompts, through the harness. */
+  provider?: ProviderName
+  /** The harness's options for `provider`. */
+  harness?: Partial<HarnessOptions>
   /** Default "127.0.0.1". Any address that others can reach needs a `token`. */
   host?: string
   /** Default 8080; 0 = any. */
@@ -28,6 +34,8 @@ export interface ServeRuntimeOptions {
 
 const checks = {
   handler: check.object,
+  provider: check.name,
+  harness: check.object,
   host: check.name,
   port: check.anyOf('a port between 0 and 65535', (path, value) => {
     if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > 65535)
@@ -48,9 +56,11 @@ const checks = {
  */
 export async function serveRuntime(options: ServeRuntimeOptions): Promise<RuntimeServer> {
   checkOptions(options, checks)
-  const { handler, signal, ...spec } = options ?? {}
-  if (handler && typeof handler.run !== 'function')
+  const { handler: given, provider, harness, signal, ...spec } = options ?? {}
+  if (given && provider) throw invalidOption('provider', 'can not be given beside a handler')
+  if (given && typeof given.run !== 'function')
     throw invalidOption('handler', 'expected an object with a method run')
+  const handler = given ?? (provider && agentHandler({ ...harness, provider }))
   if (signal?.aborted) throw aborted(signal)
   const server = await settle(
     native.serveRuntime(spec, (invocation) => {

@@ -96,7 +96,15 @@ pub async fn open(address: &Address) -> Result<(ClientStream, bool)> {
     }
 }
 
-/// Says hello on a new socket and waits for the answer. `None`: the runtime knows no hello.
+/// What came of a hello.
+pub struct Greeting {
+    /// Whether the session was known, and how far it has read. `None`: the runtime knows no hello.
+    pub answer: Option<(bool, u64)>,
+    /// What the wire brought before the answer.
+    pub early: Vec<RuntimeFrame>,
+}
+
+/// Says hello on a new socket and waits for the answer.
 ///
 /// # Errors
 /// When the socket breaks meanwhile.
@@ -105,29 +113,34 @@ pub async fn greet(
     session_id: &str,
     received: u64,
     patience: Duration,
-) -> std::result::Result<Option<(bool, u64)>, ()> {
+) -> std::result::Result<Greeting, ()> {
     stream.send(Message::text(hello(session_id, received).to_string())).await.map_err(|_| ())?;
-    let answer = async {
+    let mut early = Vec::new();
+    let waiting = async {
         loop {
-            match stream.next().await {
-                Some(Ok(Message::Text(text))) => {
-                    // What the wire brings before the answer, it brings again: nothing was acknowledged.
-                    if let Some(RuntimeFrame {
-                        message: RuntimeMessage::Hello { resumed, received }, ..
-                    }) = parse_runtime_frame(&text)
-                    {
-                        return Ok((resumed, received));
-                    }
-                }
+            let text = match stream.next().await {
+                Some(Ok(Message::Text(text))) => text,
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(()),
-                Some(Ok(_)) => {}
+                Some(Ok(_)) => continue,
+            };
+            match parse_runtime_frame(&text) {
+                Some(RuntimeFrame {
+                    message: RuntimeMessage::Hello { resumed, received },
+                    seq: None,
+                    ..
+                }) => {
+                    return Ok((resumed, received));
+                }
+                Some(frame) => early.push(frame),
+                None => {}
             }
         }
     };
-    match tokio::time::timeout(patience, answer).await {
-        Ok(answer) => answer.map(Some),
-        Err(_) => Ok(None),
-    }
+    let answer = match tokio::time::timeout(patience, waiting).await {
+        Ok(answer) => Some(answer?),
+        Err(_) => None,
+    };
+    Ok(Greeting { answer, early })
 }
 
 /// Moves frames until the socket ends, says so, and closes it.
@@ -160,7 +173,8 @@ pub async fn pump(stream: ClientStream, outbox: Arc<Outbox>, socket: u64, events
                 outgoing = outbox.next(socket) => match outgoing {
                     Outgoing::Frame(frame) => Message::Text(frame),
                     Outgoing::Acknowledge(received) => Message::text(Reply::acknowledge(received).into_bare_frame()),
-                    Outgoing::Ended | Outgoing::Moved => return true,
+                    Outgoing::Ended => return true,
+                    Outgoing::Moved => return false,
                 },
                 _ = ping.tick() => Message::Ping(Vec::new().into()),
             };
@@ -176,6 +190,10 @@ pub async fn pump(stream: ClientStream, outbox: Arc<Outbox>, socket: u64, events
     };
     // Fails when the owner is gone, and nobody has to know.
     let _ = events.send(SocketEvent::Closed { socket, deliberate }).await;
+    if !deliberate {
+        // A close frame would end the session; another socket is to go on with it.
+        return;
+    }
     let goodbye = async {
         let _ = sink.close().await;
         while let Some(Ok(_)) = source.next().await {}

@@ -217,8 +217,10 @@ impl RequestContext {
         let running = tokio::spawn(self.handler.run(asked, sender));
         let mut cancel = self.cancel.clone();
         let answer = tokio::select! {
-            answer = running => answer,
+            // An answer that came because of the cancel is none.
+            biased;
             _ = cancel.cancelled() => return Err(Stop::Cancelled),
+            answer = running => answer,
         };
         match answer {
             Ok(Ok(answer)) => {

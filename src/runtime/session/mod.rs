@@ -7,20 +7,21 @@
 //! A session outlives its socket: a client that said hello may come back within the grace period, and uploads under way are
 //! finished for anybody.
 
-use super::artifact::{Artifact, ArtifactBook};
-use super::end_session::{EndStep, Pending, hold_terminal, next_step};
-use super::handler::{CancelReason, CancelSignal, Decided};
-use super::message::{ArtifactDirs, ClientFrame, ClientMessage, Hello, Malformed};
-use super::outbox::{Outbox, Ticket};
-use super::reply::{Reply, Uploaded};
-use super::request::{NewRoot, RequestContext, RequestKind, run_request};
-use super::secrets::SessionSecrets;
-use super::sequence::{Arrival, Sequence};
-use super::server::{Closing, Shared};
-use super::upload::upload;
-use crate::watch::{FoundFile, Sweep, TreeWatch, WatchSpec};
+mod advance;
+mod artifacts;
+
+use crate::runtime::artifact::ArtifactBook;
+use crate::runtime::handler::{CancelReason, CancelSignal, Decided};
+use crate::runtime::message::{ArtifactDirs, ClientFrame, ClientMessage, Hello, Malformed};
+use crate::runtime::outbox::{Outbox, Ticket};
+use crate::runtime::reply::{Reply, Uploaded};
+use crate::runtime::request::{RequestContext, RequestKind, run_request};
+use crate::runtime::secrets::SessionSecrets;
+use crate::runtime::sequence::{Arrival, Sequence};
+use crate::runtime::server::{Closing, Shared};
+use crate::runtime::upload::upload;
+use crate::watch::{FoundFile, Sweep, TreeWatch};
 use serde_json::Map;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -305,10 +306,11 @@ impl Session {
             }
             Ok(ClientMessage::Cancel) => self.cancel(CancelReason::Cancelled),
             Ok(ClientMessage::EndSession) => self.on_end_session(),
-            Ok(ClientMessage::Hello(_)) => {
-                // Too late to resume by it; the peer learns what we are all the same.
+            // Too late to resume by it; the peer learns what we are all the same. A doubled one is nothing.
+            Ok(ClientMessage::Hello(_)) if self.id.is_none() => {
                 self.outbox.push(self.shared.hello("", false, 0));
             }
+            Ok(ClientMessage::Hello(_)) => {}
             Ok(ClientMessage::Acknowledge(_) | ClientMessage::Unknown) => {}
         }
     }
@@ -353,26 +355,6 @@ impl Session {
         tokio::spawn(run_request(context, kind));
     }
 
-    /// The directories that this session does not watch yet, with their numbers.
-    fn new_roots(&mut self, dirs: ArtifactDirs) -> Vec<NewRoot> {
-        let mut new_roots = Vec::new();
-        for directory in dirs.dirs {
-            if self.roots.contains(&Some(directory.clone())) {
-                continue;
-            }
-            new_roots.push(NewRoot {
-                number: self.roots.len(),
-                directory: directory.clone(),
-                ignore: dirs.ignore.clone(),
-            });
-            self.roots.push(Some(directory));
-        }
-        if !new_roots.is_empty() && self.watch.is_none() {
-            self.watch = Some(TreeWatch::start(WatchSpec::default()));
-        }
-        new_roots
-    }
-
     fn cancel(&mut self, reason: CancelReason) {
         if let Some(running) = &self.running {
             running.cancel.send_if_modified(|current| {
@@ -404,60 +386,6 @@ impl Session {
         }
     }
 
-    fn on_found(&mut self, file: FoundFile) {
-        self.written.retain(|written| written.path != file.path);
-        self.take(&file, None);
-    }
-
-    fn take(&mut self, file: &FoundFile, warning: Option<&str>) {
-        let Some(Some(root)) = self.roots.get(file.root) else { return };
-        let Some(filename) = file.relative.file_name() else { return };
-        self.artifacts.found(Artifact {
-            filename: filename.to_string_lossy().into_owned(),
-            filepath: Path::new(root).join(&file.relative).to_string_lossy().into_owned(),
-            path: file.path.clone(),
-            stamp: file.stamp,
-            warning: warning.map(str::to_owned),
-        });
-    }
-
-    /// Looks at all directories; the number of this look.
-    fn look(&mut self) -> u64 {
-        let Some((watch, _)) = &self.watch else { return self.sweeps_done };
-        let (watch, events) = (watch.clone(), self.event_sender.clone());
-        self.sweeps_started += 1;
-        self.last_sweep = Instant::now();
-        tokio::spawn(async move {
-            // A watch that has ended has nothing to show.
-            let sweep = watch.sweep().await.unwrap_or_default();
-            let _ = events.send(SessionEvent::Swept(sweep)).await;
-        });
-        self.sweeps_started
-    }
-
-    fn on_swept(&mut self, sweep: Sweep) {
-        self.sweeps_done += 1;
-        // What was found before the look is older than what the look says.
-        while let Some(file) = self.watch.as_mut().and_then(|(_, found)| found.try_recv().ok()) {
-            self.take(&file, None);
-        }
-        sweep.finished.iter().for_each(|file| self.take(file, None));
-        let taken = self.ending.as_ref().is_some_and(|ending| ending.taken_open_files);
-        self.written = if taken { Vec::new() } else { sweep.writing };
-    }
-
-    fn note_progress(&mut self) {
-        if let Some(deciding) = self.running.as_mut().and_then(|running| running.deciding.as_mut()) {
-            deciding.last_progress = Instant::now();
-        }
-    }
-
-    fn on_uploaded(&mut self, id: u64, outcome: Result<Uploaded, String>) {
-        if let Some(fate) = self.artifacts.uploaded(id, outcome) {
-            self.outbox.push_tagged(Reply::upload_fate(&fate));
-        }
-    }
-
     fn on_end_session(&mut self) {
         if self.ending.is_none() {
             self.ending =
@@ -486,155 +414,6 @@ impl Session {
     fn on_server_closing(&mut self) {
         self.closing = true;
         self.cancel(CancelReason::ServerClosing);
-    }
-
-    /// Does what is due. True when the session is over.
-    fn advance(&mut self) -> bool {
-        let now = Instant::now();
-        self.wake = None;
-        if let Presence::Away(since) = self.presence {
-            let until = since + self.shared.grace;
-            if now >= until {
-                self.on_gone();
-            } else {
-                self.wake_at(until);
-            }
-        }
-        let gone = self.presence == Presence::Gone;
-        if !gone && !self.closing {
-            while let Some((id, artifact)) = self.artifacts.ask() {
-                self.outbox.push_tagged(Reply::upload_request(
-                    &id,
-                    &artifact.filename,
-                    &artifact.filepath,
-                    artifact.stamp.bytes,
-                    artifact.warning.as_deref(),
-                ));
-            }
-        }
-        self.advance_request(now, gone);
-        let idle = self.running.is_none() && self.uploads.is_empty();
-        if gone || self.closing {
-            return idle;
-        }
-        self.advance_ending(now);
-        self.ending.as_ref().is_some_and(|ending| ending.confirmed.is_some()) && self.is_said(now) && idle
-    }
-
-    fn advance_request(&mut self, now: Instant, gone: bool) {
-        let unanswered = self.artifacts.unanswered();
-        let sweeps_done = self.sweeps_done;
-        // The drain waits for the files: the terminal need not.
-        let hurried = gone || self.closing || self.ending.is_some();
-        let Some(running) = &mut self.running else { return };
-        let mut wake = None;
-        if let Some(due) = running.next_heartbeat {
-            if now >= due {
-                let elapsed = u64::try_from((now - running.started).as_millis()).unwrap_or(u64::MAX);
-                self.outbox.push_for(&running.ticket, Reply::heartbeat(elapsed));
-                running.next_heartbeat = self.shared.heartbeat_interval.map(|interval| now + interval);
-            }
-            wake = running.next_heartbeat;
-        }
-        if let Some(deciding) = running.deciding.take() {
-            let pending = Pending { looking: sweeps_done < deciding.sweep, unanswered, ..Pending::default() };
-            let hold = hold_terminal(now - deciding.since, now - deciding.last_progress, pending);
-            match hold.filter(|_| !hurried) {
-                Some(left) => {
-                    wake = Some(wake.map_or(now + left, |wake: Instant| wake.min(now + left)));
-                    running.deciding = Some(deciding);
-                }
-                None => {
-                    let ticket = running.ticket.clone();
-                    self.running = None;
-                    self.outbox.finish(&ticket, deciding.terminal);
-                    wake = None;
-                }
-            }
-        }
-        if let Some(wake) = wake {
-            self.wake_at(wake);
-        }
-    }
-
-    fn advance_ending(&mut self, now: Instant) {
-        if self.running.is_none() && self.ending.as_ref().is_some_and(|ending| ending.sweep.is_none()) {
-            let sweep = self.look();
-            if let Some(ending) = &mut self.ending {
-                ending.sweep = Some(sweep);
-            }
-        }
-        let Some(ending) = &self.ending else { return };
-        if ending.confirmed.is_some() {
-            return;
-        }
-        let pending = Pending {
-            requests: usize::from(self.running.is_some()),
-            looking: ending.sweep.is_none_or(|sweep| self.sweeps_done < sweep),
-            written: self.written.len(),
-            unanswered: self.artifacts.unanswered(),
-            uploading: self.artifacts.uploading(),
-        };
-        let budget = self.shared.drain_timeout;
-        match next_step(budget, now - ending.since, ending.taken_open_files, pending) {
-            EndStep::Wait(until) => {
-                let until = ending.since + until;
-                self.wake_at(until);
-                if !self.written.is_empty() {
-                    if now >= self.last_sweep + LOOK_AGAIN && self.sweeps_started == self.sweeps_done {
-                        self.look();
-                    }
-                    self.wake_at(self.last_sweep + LOOK_AGAIN);
-                }
-            }
-            EndStep::TakeOpenFiles => {
-                for file in std::mem::take(&mut self.written) {
-                    self.take(&file, Some("the file was still open for writing"));
-                }
-                if let Some(ending) = &mut self.ending {
-                    ending.taken_open_files = true;
-                }
-                // Asks for them, and decides anew.
-                self.wake_at(now);
-            }
-            EndStep::Confirm => {
-                if let Some(running) = self.running.take() {
-                    // It did not stop in time; its terminal still comes first.
-                    self.outbox.finish(&running.ticket, Reply::error(super::request::CANCELLED, Map::new()));
-                }
-                let still_written: Vec<String> = self.written.iter().map(|file| self.path_of(file)).collect();
-                let undelivered = self.artifacts.undelivered(still_written);
-                self.outbox.push(Reply::end_session_confirm(self.artifacts.delivered(), &undelivered));
-                if let Some(ending) = &mut self.ending {
-                    ending.confirmed = Some(now);
-                }
-            }
-        }
-    }
-
-    /// After the confirm: whether the client has it, as far as we can know. Closes the socket then.
-    fn is_said(&mut self, now: Instant) -> bool {
-        let Some(confirmed) = self.ending.as_ref().and_then(|ending| ending.confirmed) else { return false };
-        let waits_for_client = self.id.is_some() && !self.outbox.is_empty();
-        let linger = match self.presence {
-            Presence::Connected(_) => confirmed + CONFIRM_LINGER,
-            _ => confirmed + self.shared.grace,
-        };
-        if waits_for_client && now < linger {
-            self.wake_at(linger);
-            return false;
-        }
-        self.outbox.close();
-        true
-    }
-
-    fn path_of(&self, file: &FoundFile) -> String {
-        let root = self.roots.get(file.root).and_then(Option::as_deref).unwrap_or_default();
-        Path::new(root).join(&file.relative).to_string_lossy().into_owned()
-    }
-
-    fn wake_at(&mut self, at: Instant) {
-        self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
     }
 }
 

@@ -1,0 +1,216 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { RuntimeClient, serveRuntime, type AgentHandler } from '../index.js'
+import puppet from '../fixtures/runtime/puppet.mjs'
+import { findPython, runClient } from '../scripts/interop.mjs'
+
+const query = { systemPrompt: 's', model: 'm' }
+const cleanup: (() => unknown)[] = []
+
+afterEach(async () => {
+  for (const step of cleanup.splice(0).reverse()) await step()
+})
+
+async function serve(options: Parameters<typeof serveRuntime>[0] = {}) {
+  const server = await serveRuntime({ handler: puppet as AgentHandler, port: 0, ...options })
+  cleanup.push(() => server.close())
+  return server
+}
+
+async function session(options: Parameters<typeof serveRuntime>[0] = {}) {
+  const server = await serve(options)
+  const client = await RuntimeClient.connect(server.url)
+  cleanup.push(() => client.close())
+  return client
+}
+
+function temporary(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'sheepdog-'))
+  cleanup.push(() => rmSync(directory, { recursive: true, force: true }))
+  return directory
+}
+
+async function sink() {
+  const received = new Map<string, string>()
+  const server = createServer((request, response) => {
+    const parts: Buffer[] = []
+    request.on('data', (part) => parts.push(part))
+    request.on('end', () => {
+      received.set(request.url!, Buffer.concat(parts).toString())
+      response.end()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  cleanup.push(() => server.close())
+  return { received, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
+describe('serveRuntime and RuntimeClient', () => {
+  it('asks the handler and hands over what it says', async () => {
+    const client = await session()
+    const said: string[] = []
+    const result = await client.query('say hello', {
+      ...query,
+      onAssistantMessage: (blocks) => said.push(...blocks),
+    })
+    expect(result).toEqual({ data: { type: 'text', text: 'hello' }, metadata: { model: 'm' } })
+    expect(said).toEqual(['hello'])
+    const structured = await client.query('json {"a":1}', query)
+    expect(structured.data).toEqual({ type: 'structured_output', structuredOutput: { a: 1 } })
+    const { data } = await client.query('format', { ...query, outputSchema: { type: 'object' } })
+    expect(data).toMatchObject({ text: JSON.stringify({ type: 'json_schema', schema: { type: 'object' } }) })
+    expect((await client.query('env A', { ...query, agentEnv: { A: 'b' } })).data).toMatchObject({
+      text: 'b',
+    })
+  })
+
+  it('runs commands and streams their output', async () => {
+    const client = await session()
+    let text = ''
+    const { results } = await client.executeCommands(
+      ['echo one', { command: 'echo $A; exit 3', env: { A: 'two' } }, 'echo never'],
+      {
+        onCommandOutput: (output) => (text += output.text),
+      },
+    )
+    expect(results).toEqual([
+      { command: 'echo one', exitCode: 0, stdout: 'one\n' },
+      { command: 'echo $A; exit 3', exitCode: 3, stdout: 'two\n' },
+    ])
+    expect(text).toBe('one\ntwo\n')
+  })
+
+  it('rejects with RUNTIME_FAILED and the metadata, without stack and paths', async () => {
+    const client = await session()
+    const error = await client.query(`fail not in ${process.cwd()}/x`, query).catch((error) => error)
+    expect(error).toMatchObject({ code: 'RUNTIME_FAILED', message: 'not in ./x' })
+    expect(error.metadata).toEqual({ error_name: 'Error', kind: 'wanted', error_details: { detail: 7 } })
+    await expect(client.query('error early', query)).rejects.toMatchObject({
+      code: 'RUNTIME_FAILED',
+      message: 'early',
+    })
+    await expect(client.query('nonsense', query)).rejects.toMatchObject({ code: 'RUNTIME_FAILED' })
+    await expect(client.query('say on', query)).resolves.toMatchObject({ data: { text: 'on' } })
+  })
+
+  it('rejects with RUNTIME_BUSY, RUNTIME_TIMED_OUT, RUNTIME_IDLE and RUNTIME_ABORTED, and stays usable', async () => {
+    const client = await session()
+    const first = client.query('wait', { ...query, timeoutMs: 300 })
+    await expect(client.query('say x', query)).rejects.toMatchObject({ code: 'RUNTIME_BUSY' })
+    await expect(first).rejects.toMatchObject({ code: 'RUNTIME_TIMED_OUT' })
+    await expect(client.query('wait', { ...query, idleTimeoutMs: 100 })).rejects.toMatchObject({
+      code: 'RUNTIME_IDLE',
+    })
+    const controller = new AbortController()
+    const aborted = client.query('wait', {
+      ...query,
+      signal: controller.signal,
+      onAssistantMessage: () => controller.abort(new Error('enough')),
+    })
+    await expect(aborted).rejects.toMatchObject({ code: 'RUNTIME_ABORTED', cause: { message: 'enough' } })
+    await expect(client.query('say x', { ...query, signal: AbortSignal.abort() })).rejects.toMatchObject({
+      code: 'RUNTIME_ABORTED',
+    })
+    await expect(client.query('say on', query)).resolves.toMatchObject({ data: { text: 'on' } })
+  })
+
+  it("gives the caller the callback's own error, and stays usable", async () => {
+    const client = await session()
+    const query1 = client.query('wait', {
+      ...query,
+      onAssistantMessage: () => {
+        throw new TypeError('mine')
+      },
+    })
+    await expect(query1).rejects.toThrow(new TypeError('mine'))
+    await expect(client.query('say on', query)).resolves.toMatchObject({ data: { text: 'on' } })
+  })
+
+  it('brings files home, also those that come after the request, and names what is missing', async () => {
+    const client = await session()
+    const { received, url } = await sink()
+    const directory = temporary()
+    await client.executeCommands([{ command: 'echo early > early.txt', cwd: directory }], {
+      artifactsDirs: [directory],
+      onArtifactUploadRequest: ({ filename }) => {
+        if (filename === 'unwanted') throw new Error('not this one')
+        return { presignedUrl: `${url}/${filename}`, contentType: 'text/plain' }
+      },
+    })
+    writeFileSync(join(directory, 'late.txt'), 'late')
+    writeFileSync(join(directory, 'unwanted'), 'x')
+    const end = await client.endSession()
+    expect(end).toEqual({
+      confirmed: true,
+      uploaded: 2,
+      undelivered: [
+        { path: join(directory, 'unwanted'), reason: "the client's callback failed: not this one" },
+      ],
+    })
+    expect(Object.fromEntries(received)).toEqual({ '/early.txt': 'early\n', '/late.txt': 'late' })
+    expect(await client.endSession()).toEqual(end)
+    await expect(client.query('say x', query)).rejects.toMatchObject({ code: 'RUNTIME_CLOSED' })
+  })
+
+  it('takes secrets out of answers and errors', async () => {
+    const client = await session()
+    const secrets = ['hunter2']
+    await expect(client.query('say it is hunter2', { ...query, secrets })).resolves.toMatchObject({
+      data: { text: 'it is [REDACTED]' },
+    })
+    await expect(client.query('fail hunter2', query)).rejects.toThrow('[REDACTED]')
+  })
+
+  it('lets in by token alone', async () => {
+    const server = await serve({ token: 'right' })
+    await expect(RuntimeClient.connect(server.url)).rejects.toMatchObject({ code: 'RUNTIME_UNAUTHORIZED' })
+    const client = await RuntimeClient.connect(server.url, { token: 'right' })
+    await client.close()
+    await expect(serveRuntime({ host: '0.0.0.0', port: 0 })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    expect((await fetch(`http://127.0.0.1:${server.port}/health`)).status).toBe(200)
+  })
+
+  it('rejects wrong options by their path, never synchronously', async () => {
+    for (const [path, options] of [
+      ['port', { port: 70000 }],
+      ['handler', { handler: {} }],
+      ['heartbeatIntervalMs', { heartbeatIntervalMs: 'x' }],
+      ['provider', { provider: 'openai' }],
+      ['tokn', { tokn: 'x' }],
+    ] as [string, any][]) {
+      await expect(serveRuntime(options)).rejects.toMatchObject({
+        code: 'INVALID_OPTION',
+        message: expect.stringMatching(new RegExp(`^${path}:`)),
+      })
+    }
+    const client = await session()
+    await expect(client.query('x', { ...query, timeoutMs: NaN })).rejects.toThrow(/^timeoutMs: /)
+    await expect(client.executeCommands([''])).rejects.toThrow(/^commands\[0\]\.command: /)
+    await expect(RuntimeClient.connect('http//x')).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    await expect(RuntimeClient.connect('ws://127.0.0.1:1')).rejects.toMatchObject({ code: 'RUNTIME_CLOSED' })
+  })
+
+  it('closes when its signal is aborted', async () => {
+    const controller = new AbortController()
+    const server = await serve({ signal: controller.signal })
+    controller.abort()
+    await server.closed
+    await expect(serveRuntime({ port: 0, signal: controller.signal })).rejects.toMatchObject({
+      code: 'RUNTIME_ABORTED',
+    })
+  })
+})
+
+describe('the real Python client', () => {
+  it('is served as it is used to', { timeout: 120_000 }, async ({ skip }) => {
+    const { python, problem } = findPython()
+    if (!python) return skip(problem)
+    const { status, output } = await runClient(python, ['--short'])
+    expect(output).not.toContain('failed')
+    expect(status).toBe(0)
+  })
+})

@@ -1,0 +1,371 @@
+//! Our client and our server over a wire that cuts, delays, doubles and reorders: nothing is lost, nothing comes twice.
+
+use super::support::{Peer, Sink, server, server_with};
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use sheepdog::error::ErrorCode;
+use sheepdog::runtime::client::{ClientEvent, ClientOptions, ClientRequest, RuntimeClient};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio_tungstenite::tungstenite::Message;
+
+/// Small and repeatable: splitmix64.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+}
+
+/// Passes messages on, as badly as it can: one in `cut` cuts both sockets without a word.
+struct BadWire {
+    url: String,
+    cuts: Arc<AtomicU64>,
+}
+
+impl BadWire {
+    async fn start(target: String, seed: u64, cut: u64) -> BadWire {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let wire = BadWire { url: format!("ws://{}", listener.local_addr().unwrap()), cuts: Arc::default() };
+        let cuts = wire.cuts.clone();
+        tokio::spawn(async move {
+            let mut seed = seed;
+            while let Ok((stream, _)) = listener.accept().await {
+                seed += 1;
+                let (target, cuts) = (target.clone(), cuts.clone());
+                tokio::spawn(async move {
+                    let Ok(client) = tokio_tungstenite::accept_async(stream).await else { return };
+                    let Ok((server, _)) = tokio_tungstenite::connect_async(target).await else { return };
+                    let (to_client, from_client) = client.split();
+                    let (to_server, from_server) = server.split();
+                    tokio::select! {
+                        () = pass(from_client, to_server, Dice(seed * 7), cut) => {}
+                        () = pass(from_server, to_client, Dice(seed * 11), cut) => {}
+                    }
+                    cuts.fetch_add(1, Ordering::Relaxed);
+                });
+            }
+        });
+        wire
+    }
+}
+
+async fn pass(
+    mut from: impl StreamExt<Item = Result<Message, tokio_tungstenite::tungstenite::Error>> + Unpin,
+    mut to: impl SinkExt<Message> + Unpin,
+    mut dice: Dice,
+    cut: u64,
+) {
+    let mut kept: Option<Message> = None;
+    loop {
+        let next = if kept.is_some() {
+            // Out of order, not lost: it passes when nothing else comes.
+            tokio::time::timeout(Duration::from_millis(10), from.next()).await
+        } else {
+            Ok(from.next().await)
+        };
+        let message = match next {
+            Ok(Some(Ok(message))) => message,
+            Ok(_) => return,
+            Err(_) => {
+                if let Some(kept) = kept.take()
+                    && to.send(kept).await.is_err()
+                {
+                    return;
+                }
+                continue;
+            }
+        };
+        if dice.roll(cut) == 0 {
+            return;
+        }
+        if dice.roll(10) == 0 {
+            tokio::time::sleep(Duration::from_millis(dice.roll(5))).await;
+        }
+        let twice = dice.roll(8) == 0;
+        // Held back until the next one has passed.
+        let swapped = message.is_text() && kept.is_none() && dice.roll(6) == 0;
+        if swapped {
+            kept = Some(message.clone());
+        } else if to.send(message.clone()).await.is_err() {
+            return;
+        }
+        if twice && to.send(message).await.is_err() {
+            return;
+        }
+        if !swapped
+            && let Some(kept) = kept.take()
+            && to.send(kept).await.is_err()
+        {
+            return;
+        }
+    }
+}
+
+fn query(prompt: &str) -> ClientRequest {
+    request(super::support::invocation(prompt))
+}
+
+fn request(message: Value) -> ClientRequest {
+    ClientRequest { message, timeout: None, idle_timeout: None }
+}
+
+/// All that was said until the request ended, and its outcome.
+async fn until_ended(client: &RuntimeClient, number: u64) -> (Vec<String>, Result<Value, ErrorCode>) {
+    let mut said = Vec::new();
+    loop {
+        let events =
+            tokio::time::timeout(Duration::from_secs(60), client.next_events()).await.expect("events");
+        assert!(!events.is_empty(), "over before the end; said {}", said.len());
+        for event in events {
+            match event {
+                ClientEvent::Assistant { request, text_blocks } if request == number => {
+                    said.extend(text_blocks)
+                }
+                ClientEvent::Output { request, text, .. } if request == number => said.push(text),
+                ClientEvent::Ended { request, outcome } if request == number => {
+                    return (said, outcome.map(Value::Object).map_err(|error| error.code()));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn rule_16_nothing_is_lost_or_doubled_over_200_random_cuts() {
+    let server = server().await;
+    let mut cuts = 0;
+    let mut seed = 1;
+    while cuts < 200 {
+        seed += 1000;
+        let wire = BadWire::start(server.url().to_owned(), seed, 60).await;
+        // The very first hello may be cut off as well: that one is the caller's to try again.
+        let client = loop {
+            if let Ok(client) = RuntimeClient::connect(&wire.url, ClientOptions::default()).await {
+                break client;
+            }
+        };
+        let expected: Vec<String> = (0..300).map(|number| number.to_string()).collect();
+        for _ in 0..4 {
+            let number = client.request(query("many 300")).await.unwrap();
+            let (said, outcome) = until_ended(&client, number).await;
+            assert_eq!(said, expected, "seed {seed}");
+            assert_eq!(outcome.unwrap()["data"]["text"], "done");
+        }
+        cuts += wire.cuts.load(Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn rule_16_a_command_runs_once_though_its_socket_breaks() {
+    let server = server().await;
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
+    let wire = BadWire::start(server.url().to_owned(), 5, 12).await;
+    let client = loop {
+        if let Ok(client) = RuntimeClient::connect(&wire.url, ClientOptions::default()).await {
+            break client;
+        }
+    };
+    for round in 0..20 {
+        let message = json!({"message_type": "command_execution_message",
+            "commands": [{"command": format!("echo {round} >> {}; echo said {round}", log.display())}]});
+        let number = client.request(request(message)).await.unwrap();
+        let (said, outcome) = until_ended(&client, number).await;
+        assert_eq!(said.concat(), format!("said {round}\n"));
+        assert_eq!(outcome.unwrap()["results"][0]["exit_code"], 0);
+    }
+    let expected: String = (0..20).map(|round| format!("{round}\n")).collect();
+    assert_eq!(std::fs::read_to_string(log).unwrap(), expected);
+    let end = client.end_session().await;
+    assert!(end.confirmed);
+    assert!(wire.cuts.load(Ordering::Relaxed) > 3);
+}
+
+#[tokio::test]
+async fn rule_16_a_session_ends_when_its_client_stays_away() {
+    let server = server_with(|options| options.grace = Duration::from_millis(200)).await;
+    let id = "0123456789abcdef0123";
+    let mut peer = Peer::connect(&server).await;
+    peer.send(json!({"message_type": "hello_message", "version": 1, "session_id": id})).await;
+    let hello = peer.next().await.unwrap();
+    assert_eq!(hello["version"], 1);
+    assert!(hello["capabilities"].as_array().unwrap().contains(&json!("resume")));
+    peer.query("say one").await;
+    peer.terminal().await;
+    drop(peer);
+    let mut back = Peer::connect(&server).await;
+    back.send(json!({"message_type": "hello_message", "session_id": id, "received": 1})).await;
+    assert_eq!(back.next().await.unwrap()["resumed"], true);
+    assert_eq!(back.next().await.unwrap()["seq"], 2, "what was not acknowledged comes again");
+    drop(back);
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let mut late = Peer::connect(&server).await;
+    late.send(json!({"message_type": "hello_message", "session_id": id, "received": 2})).await;
+    assert_eq!(late.next().await.unwrap()["resumed"], false);
+    assert_eq!(late.next().await, None);
+}
+
+#[tokio::test]
+async fn rule_16_messages_carry_request_id_and_seq_and_old_clients_are_served_as_ever() {
+    let server = server().await;
+    let mut peer = Peer::connect(&server).await;
+    let mut message = super::support::invocation("say x");
+    message["request_id"] = "mine".into();
+    message["seq"] = 77.into();
+    peer.send(message).await;
+    let messages = peer.until_terminal().await;
+    for (at, message) in messages.iter().enumerate() {
+        assert_eq!(message["request_id"], "mine");
+        assert_eq!(message["seq"], at + 1);
+    }
+}
+
+/// A runtime that knows no hello: it answers requests by a script.
+async fn old_runtime(script: &'static [&'static str]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
+        let mut script = script.iter();
+        while let Some(Ok(message)) = socket.next().await {
+            let Message::Text(text) = message else { continue };
+            let message: Value = serde_json::from_str(&text).unwrap();
+            match message["message_type"].as_str().unwrap() {
+                "hello_message" => {}
+                "end_session_message" => {
+                    socket
+                        .send(Message::text(r#"{"message_type":"end_session_confirm_message"}"#))
+                        .await
+                        .unwrap();
+                    socket.close(None).await.unwrap();
+                }
+                _ => {
+                    for line in script.next().unwrap_or(&"").split('\n').filter(|line| !line.is_empty()) {
+                        socket.send(Message::text(line)).await.unwrap();
+                    }
+                }
+            }
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn rule_16_our_client_falls_back_with_a_runtime_that_knows_no_hello() {
+    let url = old_runtime(&[
+        "{\"message_type\":\"new\"}\nnonsense\n[1]\n{\"message_type\":\"assistant_message\",\"text_blocks\":[\"hi\"]}\n{\"message_type\":\"result_message\",\"metadata\":{},\"data\":{\"type\":\"text\",\"text\":\"x\"}}",
+        "{\"message_type\":\"error_message\",\"error\":\"broken\",\"metadata\":{\"a\":1}}",
+    ])
+    .await;
+    let client = RuntimeClient::connect(&url, ClientOptions::default()).await.unwrap();
+    let number = client.request(query("one")).await.unwrap();
+    let (said, outcome) = until_ended(&client, number).await;
+    assert_eq!((said, outcome.unwrap()["data"]["text"].clone()), (vec!["hi".to_owned()], json!("x")));
+    let number = client.request(query("two")).await.unwrap();
+    assert_eq!(until_ended(&client, number).await.1, Err(ErrorCode::RuntimeFailed));
+    assert!(client.end_session().await.confirmed);
+}
+
+#[tokio::test]
+async fn a_stopped_request_is_drained_so_that_the_next_one_reads_its_own_answer() {
+    // The first request is not answered; its cancel is, and late.
+    let url = old_runtime(&[
+        "",
+        "{\"message_type\":\"assistant_message\",\"text_blocks\":[\"stale\"]}\n{\"message_type\":\"error_message\",\"error\":\"Request cancelled\",\"metadata\":{}}",
+        "{\"message_type\":\"result_message\",\"metadata\":{},\"data\":{\"type\":\"text\",\"text\":\"fresh\"}}",
+    ])
+    .await;
+    let client = RuntimeClient::connect(&url, ClientOptions::default()).await.unwrap();
+    let slow = ClientRequest { timeout: Some(Duration::from_millis(50)), ..query("slow") };
+    let number = client.request(slow).await.unwrap();
+    assert_eq!(client.request(query("busy")).await.unwrap_err().code(), ErrorCode::RuntimeBusy);
+    assert_eq!(until_ended(&client, number).await, (vec![], Err(ErrorCode::RuntimeTimedOut)));
+    let number = client.request(query("next")).await.unwrap();
+    assert_eq!(until_ended(&client, number).await.1.unwrap()["data"]["text"], "fresh");
+}
+
+#[tokio::test]
+async fn a_silent_runtime_is_idle_and_one_that_is_aborted_ends() {
+    let server = server().await;
+    let client = RuntimeClient::connect(server.url(), ClientOptions::default()).await.unwrap();
+    let idle = ClientRequest { idle_timeout: Some(Duration::from_millis(100)), ..query("wait") };
+    let number = client.request(idle).await.unwrap();
+    assert_eq!(until_ended(&client, number).await.1, Err(ErrorCode::RuntimeIdle));
+    let number = client.request(query("wait")).await.unwrap();
+    client.abort(number).await;
+    assert_eq!(until_ended(&client, number).await.1, Err(ErrorCode::RuntimeAborted));
+    let number = client.request(query("say after")).await.unwrap();
+    assert_eq!(until_ended(&client, number).await.1.unwrap()["data"]["text"], "after");
+    client.close().await;
+    assert_eq!(client.request(query("say over")).await.unwrap_err().code(), ErrorCode::RuntimeClosed);
+    assert!(client.end_session().await.confirmed, "the same answer once more");
+}
+
+#[tokio::test]
+async fn a_client_without_token_is_told_so() {
+    let server = server_with(|options| options.token = Some("t".into())).await;
+    let refused = RuntimeClient::connect(server.url(), ClientOptions::default()).await.err().unwrap();
+    assert_eq!(refused.code(), ErrorCode::RuntimeUnauthorized);
+    let options = ClientOptions { token: Some("t".into()), ..ClientOptions::default() };
+    RuntimeClient::connect(server.url(), options).await.unwrap().close().await;
+    let nobody = RuntimeClient::connect("ws://127.0.0.1:1", ClientOptions::default()).await.err().unwrap();
+    assert_eq!(nobody.code(), ErrorCode::RuntimeClosed);
+    let wrong = RuntimeClient::connect("no url", ClientOptions::default()).await.err().unwrap();
+    assert_eq!(wrong.code(), ErrorCode::InvalidOption);
+}
+
+#[tokio::test]
+async fn rule_8_files_reach_home_through_our_client_also_after_the_request() {
+    let (server, sink, directory) = (server().await, Sink::start().await, tempfile::tempdir().unwrap());
+    let wire = BadWire::start(server.url().to_owned(), 3, 40).await;
+    let client = loop {
+        if let Ok(client) = RuntimeClient::connect(&wire.url, ClientOptions::default()).await {
+            break client;
+        }
+    };
+    let message = json!({"message_type": "command_execution_message", "artifacts_dirs": [directory.path()],
+        "commands": [{"command": "for n in $(seq 50); do echo $n > $n; done", "cwd": directory.path()}]});
+    client.request(request(message)).await.unwrap();
+    let answering = {
+        let (client, sink) = (client.clone(), sink.clone());
+        tokio::spawn(async move {
+            let mut ended = false;
+            loop {
+                let events = client.next_events().await;
+                if events.is_empty() {
+                    return ended;
+                }
+                for event in events {
+                    match event {
+                        ClientEvent::Wanted(wanted) => {
+                            let url = sink.url(&wanted.filename);
+                            client.answer(wanted, url, "text/plain".into()).await;
+                        }
+                        ClientEvent::Ended { .. } => ended = true,
+                        _ => {}
+                    }
+                }
+            }
+        })
+    };
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    std::fs::write(directory.path().join("late"), "late").unwrap();
+    let end = client.end_session().await;
+    assert_eq!((end.confirmed, end.undelivered.len()), (true, 0), "{end:?}");
+    for number in 1..=50 {
+        assert_eq!(sink.bodies(&number.to_string()), [format!("{number}\n").as_bytes()]);
+    }
+    assert_eq!(sink.bodies("late"), [b"late"]);
+    drop(client);
+    assert!(answering.await.unwrap());
+}
