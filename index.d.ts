@@ -24,11 +24,6 @@ declare class SheepdogError extends Error {
   constructor(code: string, message: string, facts?: Record<string, unknown>, cause?: unknown)
   get name(): string
 }
-/** The error for a wrong option: its message begins with the option's path. */
-declare function invalidOption(path: string, problem: string): SheepdogError
-declare function toError(fault: Fault$1, result?: unknown): SheepdogError
-/** The value of a native promise, or its error thrown. */
-declare function settle<T>(promise: Promise<Settled<T>>): Promise<T>
 
 /** A message in the shape of OpenAI's chat completions. */
 interface ChatMessage {
@@ -173,9 +168,9 @@ interface RunOptions$1 {
   killGraceMs?: number
   /** After the exit, how long pipes held open by others are still read; default 250. */
   drainMs?: number
-  /** Kept of each stream: head and tail on line borders, one line between that says how much is missing. Default 16 MiB. */
+  /** Kept of each stream: head and tail on line borders, one line between that says how much is missing. Default 16 MiB, at most 511. */
   maxOutputBytes?: number
-  /** Longest line given to an iterator; a longer one is PROCESS_LINE_TOO_LONG and the tree is killed. Default 64 MiB. */
+  /** Longest line given to an iterator; a longer one is PROCESS_LINE_TOO_LONG and the tree is killed. Default 64 MiB, at most 511. */
   maxLineBytes?: number
   /** Descendants that outlive the command; default "kill". */
   strays?: 'kill' | 'keep'
@@ -212,6 +207,8 @@ interface RunResult {
   pipesHeldOpen: boolean
   /** Descendants that had to be killed. */
   straysKilled: number
+  /** Descendants that could not be killed: they run as another user (setuid). */
+  straysLeft: number
   /** What held the tree together. */
   containment: 'guard' | 'guard+cgroup' | 'pidns' | 'group'
   /** Of the command and the descendants that it waited for. */
@@ -231,24 +228,6 @@ interface LineBatch {
   stream: 'stdout' | 'stderr'
   lines: string[]
 }
-/** The checks of the options that the harness shares. */
-declare const processOptionChecks: {
-  cwd: (path: string, value: unknown) => void
-  env: (path: string, value: unknown) => void
-  inheritEnv: (path: string, value: unknown) => void
-  input: (path: string, value: unknown) => void
-  idleTimeoutMs: (path: string, value: unknown) => void
-  timeoutMs: (path: string, value: unknown) => void
-  killGraceMs: (path: string, value: unknown) => void
-  drainMs: (path: string, value: unknown) => void
-  maxOutputBytes: (path: string, value: unknown) => void
-  maxLineBytes: (path: string, value: unknown) => void
-  strays: (path: string, value: unknown) => void
-  containment: (path: string, value: unknown) => void
-  memoryMaxBytes: (path: string, value: unknown) => void
-  maxProcesses: (path: string, value: unknown) => void
-  signal: (path: string, value: unknown) => void
-}
 /**
  * Runs a program to its end. Resolves for any exit status; rejects when it could not run or was stopped, with `code` and,
  * where it ran, `result`.
@@ -261,8 +240,6 @@ interface Started {
   result: Promise<RunResult>
   stop(reason: 'aborted' | 'killed'): void
 }
-/** A worker thread has an environment of its own; the main thread's is read natively, which costs a tenth. */
-declare function inheritance(inheritEnv: boolean | string[]): Pick<RunSpec, 'inheritOnly' | 'inherited'>
 /** A program under watch. Async iterable: the same as `lines()`. */
 declare class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposable {
   #private
@@ -365,8 +342,8 @@ declare class CopilotLink {
 /** One a JavaScript environment: hands text over, and ends the environment's runs with it. */
 declare class Delivery {
   /**
-   * `onFlush` gets `[channel, kind, text, weight, ...]`: the kind is 0 for stdout, 1 for stderr, 2 more when the text has
-   * characters beyond Latin-1, and -1 for the channel's end.
+   * `onFlush` gets `[channel, kind, text, weight, ...]`: kind 0 is stdout, 1 stderr, 2 more for text beyond Latin-1; -1 is the
+   * channel's end, -2 and -3 the same after a line of stdout or stderr that was too long.
    */
   constructor(onFlush: (blocks: unknown[]) => void)
   /** The loop has turned since a flush. */
@@ -12844,22 +12821,17 @@ export {
   doctor,
   errorMetadata,
   forEmptyMode,
-  inheritance,
   inputSchema,
-  invalidOption,
   invoke,
   invokeHook,
   isFactoryRunTerminal,
-  processOptionChecks,
   replay,
   run,
   selectSchema,
   serveRuntime,
-  settle,
   spawn,
   splitProviders,
   splitSystemMessage,
-  toError,
   toSessionMetadata,
   toWireConfig,
   toWireCreate,
@@ -13158,7 +13130,6 @@ export type {
   FactoryRunUpdatedEvent,
   FactoryRunsPage,
   FactoryStepOptions,
-  Fault$1 as Fault,
   Finding,
   ForegroundSessionInfo,
   FusionAttribution,
@@ -13530,7 +13501,6 @@ export type {
   SessionStartHookOutput,
   SessionUiApi,
   SessionUpdatedEvent,
-  Settled,
   ShutdownAgentMetric,
   ShutdownCodeChanges,
   ShutdownData,

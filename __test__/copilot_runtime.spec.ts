@@ -140,7 +140,7 @@ describe('what the agent asks', () => {
       ...byScript('shell=echo forbidden > out.txt;;text=well then'),
       onPermissionRequest: (request) => {
         asked.push(request.kind)
-        return { kind: 'reject' }
+        return { kind: 'reject', feedback: 'not here' }
       },
     })
     expect(answerOf(await session.sendAndWait('go', 20_000))).toBe('well then')

@@ -14,8 +14,12 @@ export interface Block {
 /** What a reader gets of its channel. */
 export interface Reader {
   onBlock(block: Block): void
-  onEnd(): void
+  /** @param tooLong a line of this stream was longer than `maxLineBytes` */
+  onEnd(tooLong?: 'stdout' | 'stderr'): void
 }
+
+// As they are now: a test runner's fake timers must not stop the delivery.
+const { setImmediate, setInterval, clearInterval } = globalThis
 
 const readers = new Map<number, Reader>()
 const taken = new Map<number, number>()
@@ -55,7 +59,7 @@ function onFlush(blocks: unknown[]): void {
     const reader = readers.get(channel)
     if (kind < 0) {
       detach(channel)
-      reader?.onEnd()
+      reader?.onEnd(kind === -1 ? undefined : kind === -2 ? 'stdout' : 'stderr')
     } else if (reader) {
       const stream = (kind & 1) === 0 ? 'stdout' : 'stderr'
       reader.onBlock({ stream, text: blocks[at + 2] as string, wide: kind > 1, weight })

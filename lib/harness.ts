@@ -116,7 +116,7 @@ export class Turn implements AsyncIterable<AgentEvent>, AsyncDisposable {
     this.#iterated = true
     const turn = this.#native
     return events({
-      open: () => (turn ? turn.events(delivery) : -1),
+      open: () => turn?.events(delivery),
       close: () => turn?.leave(),
       end: turn ? this.result.catch(() => {}) : this.result,
     })

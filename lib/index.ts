@@ -1,6 +1,14 @@
-export * from './error'
+export { SheepdogError } from './error'
 export * from './harness'
 export * from './model'
-export * from './process'
+export {
+  run,
+  spawn,
+  RunningProcess,
+  type LineBatch,
+  type OutputLine,
+  type RunOptions,
+  type RunResult,
+} from './process'
 export * from './copilot'
 export * from './runtime'

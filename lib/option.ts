@@ -25,6 +25,11 @@ export const check = {
   boolean: expected('a boolean', (value) => typeof value === 'boolean'),
   function: expected('a function', (value) => typeof value === 'function'),
   object: expected('an object', isObject),
+  /** An object of names and values; a Map would look empty. */
+  record: expected(
+    'an object of names and values',
+    (value) => isObject(value) && !(Symbol.iterator in value),
+  ),
   /** Any number; <= 0 and Infinity mean off. */
   timeout: expected('a number of milliseconds', (value) => typeof value === 'number' && !Number.isNaN(value)),
   /** A finite number >= 0. */
@@ -54,7 +59,8 @@ export const check = {
   }) as Check,
   strings: ((path, value) => {
     if (!Array.isArray(value)) throw invalidOption(path, `expected an array of strings, got ${show(value)}`)
-    value.forEach((item, index) => check.string(`${path}[${index}]`, item))
+    // By index: `forEach` would pass over holes.
+    for (let index = 0; index < value.length; index++) check.string(`${path}[${index}]`, value[index])
   }) as Check,
   oneOf: (...names: string[]): Check =>
     expected(names.map((name) => `"${name}"`).join(' or '), (value) => names.includes(value as string)),

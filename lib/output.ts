@@ -1,4 +1,5 @@
 // Async iterators over a channel: ready text is handed out without a promise of its own in the making.
+import { SheepdogError } from './error'
 import { attach, detach, release, type Block, type Reader } from './delivery'
 import { sharingLines, ownLines } from './line'
 
@@ -25,6 +26,7 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
   #waiting: Pending<T>[] = []
   #ended = false
   #closed = false
+  #tooLong: Stream | undefined
 
   constructor(source: Source) {
     this.#source = source
@@ -68,8 +70,9 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
     this.#serve()
   }
 
-  onEnd(): void {
+  onEnd(tooLong?: Stream): void {
     this.#ended = true
+    this.#tooLong = tooLong
     this.#serve()
     for (const { resolve, reject } of this.#waiting.splice(0)) this.#finish().then(resolve, reject)
   }
@@ -97,6 +100,13 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
   async #finish(): Promise<IteratorResult<T>> {
     this.#closed = true
     await this.#source.end
+    if (this.#tooLong) {
+      throw new SheepdogError(
+        'PROCESS_LINE_TOO_LONG',
+        `the program printed a line that is longer than \`maxLineBytes\`: raise it`,
+        { stream: this.#tooLong },
+      )
+    }
     return { value: undefined, done: true }
   }
 }

@@ -1,4 +1,5 @@
 import type { NativeProcess, RunSpec } from '../native/native'
+import { resolve } from 'node:path'
 import { isMainThread } from 'node:worker_threads'
 import { delivery } from './delivery'
 import { SheepdogError, invalidOption, settle, toError } from './error'
@@ -27,9 +28,9 @@ export interface RunOptions {
   killGraceMs?: number
   /** After the exit, how long pipes held open by others are still read; default 250. */
   drainMs?: number
-  /** Kept of each stream: head and tail on line borders, one line between that says how much is missing. Default 16 MiB. */
+  /** Kept of each stream: head and tail on line borders, one line between that says how much is missing. Default 16 MiB, at most 511. */
   maxOutputBytes?: number
-  /** Longest line given to an iterator; a longer one is PROCESS_LINE_TOO_LONG and the tree is killed. Default 64 MiB. */
+  /** Longest line given to an iterator; a longer one is PROCESS_LINE_TOO_LONG and the tree is killed. Default 64 MiB, at most 511. */
   maxLineBytes?: number
   /** Descendants that outlive the command; default "kill". */
   strays?: 'kill' | 'keep'
@@ -67,6 +68,8 @@ export interface RunResult {
   pipesHeldOpen: boolean
   /** Descendants that had to be killed. */
   straysKilled: number
+  /** Descendants that could not be killed: they run as another user (setuid). */
+  straysLeft: number
   /** What held the tree together. */
   containment: 'guard' | 'guard+cgroup' | 'pidns' | 'group'
   /** Of the command and the descendants that it waited for. */
@@ -87,7 +90,7 @@ export interface LineBatch {
 
 const optionChecks = {
   cwd: check.name,
-  env: check.object,
+  env: check.record,
   inheritEnv: check.anyOf('a boolean or an array of strings', check.boolean, check.strings),
   input: check.anyOf(
     'a string or a Uint8Array',
@@ -128,7 +131,7 @@ export function spawn(command: string, args?: string[], options?: RunOptions): R
   try {
     started = start(command, args, options)
   } catch (error) {
-    const result = Promise.reject(error)
+    const result = Promise.reject<RunResult>(error)
     result.catch(() => {})
     started = { result, stop: () => {} }
   }
@@ -142,8 +145,9 @@ interface Started {
 }
 
 function start(command: string, args: string[] | undefined, options: RunOptions | undefined): Started {
-  const spec = toSpec(command, args, options)
-  const signal = options?.signal
+  checkOptions(options, optionChecks)
+  const { signal, ...rest } = options ?? {}
+  const spec = toSpec(command, args, rest)
   if (signal?.aborted) throw aborted(command, signal)
   const process = native.spawnProcess(spec, delivery)
   const onAbort = () => process.stop('aborted')
@@ -175,11 +179,10 @@ function aborted(command: string, signal: AbortSignal): SheepdogError {
   )
 }
 
-function toSpec(command: string, args: string[] | undefined, options: RunOptions | undefined): RunSpec {
+function toSpec(command: string, args: string[] | undefined, options: Omit<RunOptions, 'signal'>): RunSpec {
   check.name('command', command)
   if (args !== undefined) check.strings('args', args)
-  checkOptions(options, optionChecks)
-  const { env = {}, inheritEnv = true, signal: _, idleTimeoutMs, ...rest } = options ?? {}
+  const { cwd, env = {}, inheritEnv = true, idleTimeoutMs, ...rest } = options
   const changes = Object.entries(env).map(([name, value]) => {
     const path = `env[${JSON.stringify(name)}]`
     if (name === '' || /[=\0]/.test(name)) {
@@ -192,16 +195,33 @@ function toSpec(command: string, args: string[] | undefined, options: RunOptions
     ...rest,
     command,
     args: args ?? [],
+    cwd: absolute(cwd),
     env: changes,
     idleTimeoutMs: idleTimeoutMs ?? idleTimeoutFromEnvironment(),
     ...inheritance(inheritEnv),
   }
 }
 
-/** A worker thread has an environment of its own; the main thread's is read natively, which costs a tenth. */
+/** The folder meant at the time of the call: the host may change its own before the program starts. */
+function absolute(cwd: string | undefined): string | undefined {
+  try {
+    return cwd === undefined ? process.cwd() : resolve(cwd)
+  } catch {
+    // The host's own folder was deleted: the program inherits it as it is.
+    return cwd
+  }
+}
+
+const ownEnvironment = process.env
+
+/**
+ * A worker thread, and a host that replaced `process.env`, have an environment that only JavaScript knows; the main thread's is
+ * read natively, which costs a tenth.
+ */
 export function inheritance(inheritEnv: boolean | string[]): Pick<RunSpec, 'inheritOnly' | 'inherited'> {
   if (inheritEnv === false) return { inherited: [] }
-  if (isMainThread) return inheritEnv === true ? {} : { inheritOnly: inheritEnv }
+  if (isMainThread && process.env === ownEnvironment)
+    return inheritEnv === true ? {} : { inheritOnly: inheritEnv }
   const names = inheritEnv === true ? Object.keys(process.env) : inheritEnv
   return { inherited: names.map((name) => ({ name, value: process.env[name] })) }
 }
@@ -236,6 +256,10 @@ export class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposabl
       ? settle<number>(process.started()).then((pid) => ({ pid: (this.#pid = pid) }))
       : result.then(() => ({ pid: 0 }))
     this.started.catch(() => {})
+    result.then(
+      ({ pid }) => (this.#pid = pid),
+      (error: { result?: RunResult }) => (this.#pid = error.result?.pid ?? this.#pid),
+    )
   }
 
   /** Known once `started` has settled. */
@@ -285,15 +309,15 @@ export class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposabl
    * SIGTERM to the group, `killGraceMs`, SIGKILL to the tree. Resolves when the tree is gone, with the result as far as there
    * is one; `result` rejects with PROCESS_KILLED. After the end: the result as it was.
    */
-  async kill(): Promise<RunResult> {
+  kill(): Promise<RunResult> {
     this.#stop('killed')
-    try {
-      return await this.result
-    } catch (error) {
-      const { result } = error as { result?: RunResult }
-      if (result) return result
+    const killed = this.result.catch((error: { result?: RunResult }) => {
+      if (error.result) return error.result
       throw error
-    }
+    })
+    // As with `result`: nobody has to await it.
+    killed.catch(() => {})
+    return killed
   }
 
   /** Kills the program if it still runs, and waits until its tree is gone. */

@@ -1,5 +1,7 @@
 //! Logs on disk: what a look at them finds, what is saved of them, and that they stay as they are.
 
+#![expect(clippy::unwrap_used, reason = "a panic is a test's report, in its helpers too")]
+
 use sheepdog::copilot::event_log::{inspect, log_path, log_size, salvage};
 use sheepdog::copilot::resume::LogState;
 use std::fs;

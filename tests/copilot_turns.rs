@@ -1,5 +1,7 @@
 //! When a turn is over, as a table of events and clocks.
 
+#![expect(clippy::expect_used, reason = "a panic is a test's report, in its helpers too")]
+
 use proptest::prelude::*;
 use sheepdog::copilot::session_event::{Background, ReportedError, TurnEvent};
 use sheepdog::copilot::turn_state::{QUIET, SETTLE, TurnEnd, Turns};

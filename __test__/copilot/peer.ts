@@ -38,14 +38,14 @@ export function scripted(args: string[] = [], options: CopilotClientOptions = {}
 }
 
 /** The error that the promise rejects with. */
-export async function rejection(promise: Promise<unknown>): Promise<Error & Record<string, any>> {
+export async function rejection(promise: Promise<unknown>): Promise<any> {
   const error = await promise.then(
     (value) => {
       throw new Error(`resolved with ${JSON.stringify(value)}`)
     },
     (error: Error) => error,
   )
-  return error as Error & Record<string, any>
+  return error as unknown
 }
 
 export function isAlive(pid: number): boolean {

@@ -26,7 +26,7 @@ export interface LinkReceiver {
 }
 
 type Item =
-  | [kind: 0, session: number, event: unknown]
+  | [kind: 0, session: number, notification: { params: { event: unknown } }]
   | [kind: 1, call: number, result: unknown]
   | [kind: 2, call: number, fault: Fault]
   | [kind: 3, id: string, method: string, params: unknown]
@@ -40,7 +40,7 @@ interface Call {
 }
 
 /** Turns of the microtask queue between two events: what awaits one event may subscribe to the next. */
-const TICKS_BETWEEN_EVENTS = 6
+const TICKS_BETWEEN_EVENTS = 4
 
 export class Link {
   readonly #native: InstanceType<typeof native.CopilotLink>
@@ -165,7 +165,7 @@ export class Link {
   /** Takes batch after batch; the loop turns between two of them, and what was awaited goes on before the next. */
   async #pump(): Promise<void> {
     for (let batch = this.#native.take(); batch !== null; batch = this.#native.take()) {
-      for (const item of JSON.parse(batch) as Item[]) {
+      for (const item of parseBatch(batch)) {
         this.#deliver(item)
         for (let tick = 0; tick < TICKS_BETWEEN_EVENTS; tick++) await undefined
       }
@@ -178,7 +178,7 @@ export class Link {
     try {
       switch (item[0]) {
         case 0:
-          return receiver.onEvent(item[1], item[2])
+          return receiver.onEvent(item[1], item[2].params.event)
         case 1:
           return this.#take(item[1])?.resolve(item[2] as never)
         case 2:
@@ -202,6 +202,15 @@ export class Link {
     const found = this.#calls.get(call)
     this.#calls.delete(call)
     return found
+  }
+}
+
+function parseBatch(batch: string): Item[] {
+  try {
+    return JSON.parse(batch) as Item[]
+  } catch {
+    // The core passes on nothing that it could not read; were it to happen, the items after it must still come.
+    return []
   }
 }
 

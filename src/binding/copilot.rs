@@ -470,7 +470,7 @@ pub fn salvage_copilot_session<'env>(
 ) -> napi::Result<PromiseRaw<'env, Settled<CopilotSalvage>>> {
     settle(env, async move {
         let copy = move || event_log::salvage(&PathBuf::from(home), &session_id, &new_id);
-        let made = tokio::task::spawn_blocking(copy).await.map_err(not_finished).flatten();
+        let made = tokio::task::spawn_blocking(copy).await.map_err(not_finished).and_then(|made| made);
         Settled::from(made.map(|made| {
             CopilotSalvage {
                 session_id: made.session_id,

@@ -17,8 +17,8 @@ pub struct Delivery {
 
 #[napi]
 impl Delivery {
-    /// `onFlush` gets `[channel, kind, text, weight, ...]`: the kind is 0 for stdout, 1 for stderr, 2 more when the text has
-    /// characters beyond Latin-1, and -1 for the channel's end.
+    /// `onFlush` gets `[channel, kind, text, weight, ...]`: kind 0 is stdout, 1 stderr, 2 more for text beyond Latin-1; -1 is the
+    /// channel's end, -2 and -3 the same after a line of stdout or stderr that was too long.
     #[napi(constructor)]
     pub fn new(
         env: Env,
@@ -84,7 +84,8 @@ fn to_array<'env>(env: &'env Env, blocks: &[Block]) -> napi::Result<Array<'env>>
         let at = index as u32 * 4;
         array.set(at, block.channel)?;
         let Some((stream, text)) = &block.text else {
-            array.set(at + 1, -1)?;
+            array
+                .set(at + 1, block.too_long.map_or(-1, |stream| -2 - i32::from(stream == Stream::Stderr)))?;
             continue;
         };
         let wide = matches!(text, Text::Utf16(_));

@@ -142,10 +142,10 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
         spec.drain = duration(millis);
     }
     if let Some(bytes) = options.max_output_bytes {
-        spec.max_output_bytes = bytes as usize;
+        spec.max_output_bytes = (bytes as usize).min(MAX_TEXT_BYTES);
     }
     if let Some(bytes) = options.max_line_bytes {
-        spec.max_line_bytes = bytes as usize;
+        spec.max_line_bytes = (bytes as usize).min(MAX_TEXT_BYTES);
     }
     if options.strays.as_deref() == Some("keep") {
         spec.strays = Strays::Keep;
@@ -159,6 +159,10 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
     spec.max_processes = options.max_processes.map(|count| count as u64);
     spec
 }
+
+/// A JavaScript string holds a little less than 512 Mi characters; more can't be handed over whatever is asked for. Room is
+/// left for the lines that come together with the longest one.
+const MAX_TEXT_BYTES: usize = (512 << 20) - (1 << 20);
 
 /// Zero, negative and endless mean off. More than the clock can hold is endless.
 pub(super) fn limit(millis: f64) -> Option<Duration> {
@@ -204,6 +208,7 @@ impl ToNapiValue for ResultOf {
             )?;
             object.set("pipesHeldOpen", result.pipes_held_open)?;
             object.set("straysKilled", result.strays_killed)?;
+            object.set("straysLeft", result.strays_left)?;
             object.set("containment", level_name(result.containment))?;
             let mut usage = Object::new(&env)?;
             usage.set("userMs", result.usage.user_ms)?;

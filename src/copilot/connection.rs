@@ -457,12 +457,16 @@ struct Receiver {
 }
 
 impl Handler for Receiver {
+    fn take_frame(&mut self, frame: &[u8]) -> bool {
+        let Some(event) = parse_session_event(frame) else { return false };
+        self.sessions.on_event(&event, &self.outbox);
+        true
+    }
+
     fn on_notification(&mut self, method: &str, params: &str) {
         if method == "session.event" {
-            match parse_session_event(params) {
-                Some(event) => self.sessions.on_event(&event, &self.outbox),
-                None => drop(self.noise.fetch_add(params.len() as u64, Ordering::Relaxed)),
-            }
+            // Of an unknown form, or it would not have come this far.
+            self.noise.fetch_add(params.len() as u64, Ordering::Relaxed);
             return;
         }
         let wanted = self.notifications.lock().unwrap_or_else(PoisonError::into_inner);

@@ -204,7 +204,7 @@ impl Session {
         }
         let waiting = if wakes { state.waiting.clone() } else { Vec::new() };
         // Under the lock: the host hears of the event before it hears of the turn that it ends.
-        outbox.push_event(self.key, &self.filter, &kind, event.raw);
+        outbox.push_event(self.key, &self.filter, &kind, event.notification);
         drop(state);
         waiting.iter().for_each(|turn| turn.wake.notify_one());
     }

@@ -12,9 +12,19 @@ pub struct EventHead<'a> {
     pub kind: Cow<'a, str>,
     /// Of a sub-agent.
     pub is_sub_agent: bool,
-    /// The whole event as JSON text.
-    pub raw: &'a str,
+    /// The whole notification as JSON text.
+    pub notification: &'a str,
     data: &'a str,
+}
+
+#[derive(Deserialize)]
+struct Notification<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    #[serde(borrow)]
+    params: Params<'a>,
 }
 
 #[derive(Deserialize)]
@@ -23,7 +33,7 @@ struct Params<'a> {
     #[serde(borrow)]
     session_id: Cow<'a, str>,
     #[serde(borrow)]
-    event: &'a RawValue,
+    event: Envelope<'a>,
 }
 
 #[derive(Deserialize)]
@@ -37,17 +47,23 @@ struct Envelope<'a> {
     data: Option<&'a RawValue>,
 }
 
-/// Reads the params of a `session.event` notification; `None` when they are of no known form.
-pub fn parse_session_event(params: &str) -> Option<EventHead<'_>> {
-    let params: Params<'_> = serde_json::from_str(params).ok()?;
-    let raw = params.event.get();
-    let envelope: Envelope<'_> = serde_json::from_str(raw).ok()?;
+/// Reads a `session.event` notification, in one pass that builds nothing; `None` when the frame is something else.
+pub fn parse_session_event(frame: &[u8]) -> Option<EventHead<'_>> {
+    const METHOD: &[u8] = b"\"session.event\"";
+    /// The method stands at the beginning; of a frame where it does not, the message is parsed as any other.
+    const NEAR: usize = 128;
+    memchr::memmem::find(&frame[..frame.len().min(NEAR)], METHOD)?;
+    let notification: Notification<'_> = serde_json::from_slice(frame).ok()?;
+    if notification.id.is_some() || notification.method != "session.event" {
+        return None;
+    }
+    let Params { session_id, event } = notification.params;
     Some(EventHead {
-        session_id: params.session_id,
-        kind: envelope.kind,
-        is_sub_agent: envelope.agent_id.is_some(),
-        raw,
-        data: envelope.data.map_or("null", RawValue::get),
+        session_id,
+        kind: event.kind,
+        is_sub_agent: event.agent_id.is_some(),
+        notification: std::str::from_utf8(frame).ok()?,
+        data: event.data.map_or("null", RawValue::get),
     })
 }
 
@@ -208,7 +224,7 @@ impl EventHead<'_> {
                     Some(Value::Array(parts)) => !parts.is_empty(),
                     _ => false,
                 };
-                let answer = has_content.then(|| self.raw.to_owned());
+                let answer = has_content.then(|| self.event_text().to_owned());
                 TurnEvent::AssistantMessage { origin: message.originating_message_id, answer }
             }
             "session.error" => TurnEvent::Error(self.data()),
@@ -217,6 +233,21 @@ impl EventHead<'_> {
             kind if is_work(kind) => TurnEvent::Work,
             _ => TurnEvent::Other,
         }
+    }
+
+    /// The event alone as JSON text.
+    fn event_text(&self) -> &str {
+        #[derive(Deserialize)]
+        struct Outer<'a> {
+            #[serde(borrow)]
+            params: Inner<'a>,
+        }
+        #[derive(Deserialize)]
+        struct Inner<'a> {
+            #[serde(borrow)]
+            event: &'a RawValue,
+        }
+        serde_json::from_str::<Outer<'_>>(self.notification).map_or("null", |outer| outer.params.event.get())
     }
 
     fn data<T: for<'de> Deserialize<'de> + Default>(&self) -> T {
@@ -283,21 +314,38 @@ fn is_work(kind: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn frame(session: &str, event: &str) -> String {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"session.event","params":{{"sessionId":"{session}","event":{event}}}}}"#
+        )
+    }
+
     fn event(kind: &str, data: &str) -> TurnEvent {
-        let params = format!(r#"{{"sessionId":"s","event":{{"id":"1","type":"{kind}","data":{data}}}}}"#);
-        parse_session_event(&params).unwrap().turn_event()
+        let event = format!(r#"{{"id":"1","type":"{kind}","data":{data}}}"#);
+        parse_session_event(frame("s", &event).as_bytes()).unwrap().turn_event()
     }
 
     #[test]
     fn reads_the_head_without_the_rest() {
-        let params =
-            r#"{"event":{"type":"x.y","agentId":"a","extra":{"deep":[1]},"data":7},"sessionId":"s\u00e4"}"#;
-        let head = parse_session_event(params).unwrap();
+        let text = frame("s\\u00e4", r#"{"type":"x.y","agentId":"a","extra":{"deep":[1]},"data":7}"#);
+        let head = parse_session_event(text.as_bytes()).unwrap();
         assert_eq!((&*head.session_id, &*head.kind, head.is_sub_agent), ("sä", "x.y", true));
-        assert!(head.raw.starts_with(r#"{"type":"x.y""#));
+        assert_eq!(head.event_text(), r#"{"type":"x.y","agentId":"a","extra":{"deep":[1]},"data":7}"#);
         assert_eq!(head.turn_event(), TurnEvent::Other);
-        assert!(parse_session_event(r#"{"sessionId":"s"}"#).is_none());
-        assert!(parse_session_event("null").is_none());
+    }
+
+    #[test]
+    fn a_frame_that_is_something_else_is_none() {
+        for frame in [
+            r#"{"method":"session.event","params":null}"#,
+            r#"{"method":"session.event","params":{"sessionId":"s"}}"#,
+            r#"{"id":1,"method":"session.event","params":{"sessionId":"s","event":{"type":"x"}}}"#,
+            r#"{"method":"other","params":{"sessionId":"s","event":{"type":"session.event"}}}"#,
+            r#"{"method":"session.event","params":{"sessionId":"s","event":{"type":"x"}}"#,
+            "",
+        ] {
+            assert!(parse_session_event(frame.as_bytes()).is_none(), "{frame}");
+        }
     }
 
     #[test]

@@ -128,11 +128,11 @@ impl Turns {
 
     pub fn on_event(&mut self, event: &TurnEvent, now: Duration) {
         match event {
-            TurnEvent::Opened { id, name } => {
-                // Bounded: what is open is shown, and keeps an error from ending a turn.
-                if self.open.len() < MAX_PAST && !self.open.iter().any(|(open, _)| open == id) {
-                    self.open.push((id.clone(), name.clone()));
-                }
+            // Bounded: what is open is shown, and keeps an error from ending a turn.
+            TurnEvent::Opened { id, name }
+                if self.open.len() < MAX_PAST && !self.open.iter().any(|(open, _)| open == id) =>
+            {
+                self.open.push((id.clone(), name.clone()));
             }
             TurnEvent::Closed { id } => self.open.retain(|(open, _)| open != id),
             TurnEvent::SessionIdle { .. } => self.open.clear(),

@@ -291,6 +291,8 @@ impl Watch<'_> {
             return;
         }
         self.stop = Some(stop);
+        // From here on it is read to its end, whoever is behind.
+        self.is_held = false;
         self.process.stop(match stop {
             Stop::Aborted => StopReason::Aborted,
             Stop::Idle { .. } => StopReason::Idle,

@@ -1,7 +1,7 @@
 //! Who listens to a turn's events: nobody yet, nobody, or a channel to JavaScript. Secrets end here.
 //!
-//! The first events are kept for a listener that comes late. Past [`MAX_KEPT`] without one nobody is expected any more: events
-//! are no longer built.
+//! The first events are kept for a listener that comes late. Past [`MAX_KEPT`] or [`MAX_KEPT_BYTES`] without one
+//! nobody is expected any more: events are no longer built.
 
 use super::event::AgentEvent;
 use crate::process::{Channel, Stream};
@@ -10,9 +10,11 @@ use serde_json::Value;
 use std::future::{pending, poll_fn};
 
 const MAX_KEPT: usize = 1000;
+const MAX_KEPT_BYTES: usize = 4 << 20;
 
 pub struct Audience {
     listener: Listener,
+    kept_bytes: usize,
     redactor: Redactor,
     /// Holds back what may be the beginning of a secret, over the borders of deltas.
     words: Redactor,
@@ -30,6 +32,7 @@ impl Audience {
         let redactor = Redactor::new(secrets.iter().map(|secret| Secret::new(secret.as_str())));
         Audience {
             listener: if is_expected { Listener::Expected(Vec::new()) } else { Listener::Nobody },
+            kept_bytes: 0,
             words: redactor.clone(),
             thoughts: redactor.clone(),
             redactor,
@@ -64,8 +67,9 @@ impl Audience {
         match &mut self.listener {
             Listener::Nobody => {}
             Listener::Expected(kept) => {
+                self.kept_bytes += events.iter().map(weight).sum::<usize>();
                 kept.extend(events);
-                if kept.len() > MAX_KEPT {
+                if kept.len() > MAX_KEPT || self.kept_bytes > MAX_KEPT_BYTES {
                     self.listener = Listener::Nobody;
                 }
             }
@@ -188,4 +192,16 @@ impl Audience {
             event @ (AgentEvent::Usage(_) | AgentEvent::End { .. }) => event,
         }
     }
+}
+
+/// About how much memory an event takes.
+fn weight(event: &AgentEvent) -> usize {
+    let inner = match event {
+        AgentEvent::Text { text, .. } | AgentEvent::Reasoning { text, .. } => text.len(),
+        AgentEvent::ToolStart { input, .. } => input.to_string().len(),
+        AgentEvent::ToolEnd { output, .. } => output.as_ref().map_or(0, String::len),
+        AgentEvent::Noise { line } => line.len(),
+        _ => 0,
+    };
+    inner + 64
 }

@@ -5,10 +5,10 @@ use super::event::{AgentEvent, Usage};
 use super::failure::Failure;
 use serde_json::Value;
 
-/// Longest answer that is kept; what is beyond is left out, with a warning.
+/// Longest answer that is put together of pieces; what is beyond is left out, with a warning.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
-/// Longest line of noise, and longest tool output, that an event carries.
-pub const MAX_EVENT_BYTES: usize = 256 << 10;
+/// Longest message of a warning, retry or error. What comes in one line (a text, an output) is as long as its line.
+const MAX_EVENT_BYTES: usize = 256 << 10;
 const MAX_WARNINGS: usize = 100;
 const MAX_OPEN_TOOLS: usize = 4096;
 
@@ -123,7 +123,12 @@ impl Digest {
             self.answer.clear();
             self.answer_key = key.map(str::to_owned);
         }
-        append(&mut self.answer, text, &mut self.is_cut);
+        if self.answer.is_empty() {
+            // One line holds it, and lines are bounded.
+            self.answer.push_str(text);
+        } else {
+            append(&mut self.answer, text, &mut self.is_cut);
+        }
         if is_told && !is_streamed {
             self.emit(|| AgentEvent::Text { text: text.to_owned(), delta: false });
         }
@@ -167,7 +172,7 @@ impl Digest {
         self.emit(|| AgentEvent::ToolStart { id: id.to_owned(), name: name.to_owned(), input: input() });
     }
 
-    /// A tool ended. One that was never seen to start counts as a call all the same.
+    /// A tool ended, whether or not it was seen to start.
     pub fn tool_end(
         &mut self,
         id: &str,
@@ -179,13 +184,7 @@ impl Digest {
         let open = self.open_tools.iter().position(|(open, _)| open == id);
         let name = open.map(|index| self.open_tools.swap_remove(index).1).filter(|name| !name.is_empty());
         self.in_answer = false;
-        self.emit(|| AgentEvent::ToolEnd {
-            id: id.to_owned(),
-            name,
-            output: output().map(|output| clip(&output).into_owned()),
-            exit_code,
-            is_error,
-        });
+        self.emit(|| AgentEvent::ToolEnd { id: id.to_owned(), name, output: output(), exit_code, is_error });
     }
 
     /// Usage of one step or message, to be added.
@@ -271,7 +270,7 @@ impl Digest {
     }
 
     pub fn noise(&mut self, line: &[u8]) {
-        self.emit(|| AgentEvent::Noise { line: clip(&String::from_utf8_lossy(line)).into_owned() });
+        self.emit(|| AgentEvent::Noise { line: String::from_utf8_lossy(line).into_owned() });
     }
 
     /// The last events: what the agent says went wrong, and its own end of turn, where it reported one.

@@ -51,21 +51,23 @@ impl Drop for RunFolder {
     }
 }
 
-fn random_name() -> String {
-    let mut bytes = [0; 6];
-    if getrandom::fill(&mut bytes).is_err() {
-        bytes.copy_from_slice(&crate::retry::random_fraction().to_ne_bytes()[..6]);
+/// So many bytes that nobody else has: they tell runs apart, they keep no secret.
+fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    for few in bytes.chunks_mut(6) {
+        let random = ((crate::retry::random_fraction() * (1u64 << 48) as f64) as u64).to_le_bytes();
+        few.copy_from_slice(&random[..few.len()]);
     }
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes
+}
+
+fn random_name() -> String {
+    random_bytes::<6>().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A session id of our own making: a random UUID.
 pub fn new_session_id() -> String {
-    let mut bytes = [0u8; 16];
-    if getrandom::fill(&mut bytes).is_err() {
-        bytes[..8].copy_from_slice(&crate::retry::random_fraction().to_ne_bytes());
-        bytes[8..].copy_from_slice(&crate::retry::random_fraction().to_ne_bytes());
-    }
+    let mut bytes = random_bytes::<16>();
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -3,7 +3,7 @@
 //! Everything that can be known to be wrong before the spawn is an error of its own here, so that "the program is missing"
 //! never stands for a missing folder. The rest (races, interpreters) comes back from the spawn as an errno.
 
-use super::spec::{Environment, EnvironmentBase, ProcessSpec};
+use super::spec::{Containment, Environment, EnvironmentBase, ProcessSpec, Strays};
 use crate::error::{Error, ErrorCode, Result};
 use nix::unistd::{AccessFlags, access};
 use std::ffi::{OsStr, OsString};
@@ -39,6 +39,12 @@ pub fn resolve(spec: &ProcessSpec, mark: String) -> Result<ResolvedCommand> {
     for (index, arg) in spec.args.iter().enumerate() {
         check_text(&format!("args[{index}]"), arg)?;
         check_length(&format!("args[{index}]"), arg.len())?;
+    }
+    if spec.containment == Containment::Strict && spec.strays == Strays::Keep {
+        return Err(Error::invalid_option(
+            "strays",
+            "\"keep\" can't be had with `containment: \"strict\"`: the namespace ends with the command",
+        ));
     }
     let mut environment = build_environment(&spec.environment)?;
     set(&mut environment, MARK, Some(&mark));

@@ -59,11 +59,16 @@ impl Keep {
 
     /// The text: all of it, or head and tail on line borders with one line between that says how much is missing.
     pub fn into_text(self) -> String {
+        into_string(self.into_bytes())
+    }
+
+    /// The same, undecoded: what follows may complete its last character.
+    pub fn into_bytes(self) -> Vec<u8> {
         let truncated = self.truncated();
         let Keep { head: mut bytes, tail, total, .. } = self;
         if !truncated {
             tail.append_to(&mut bytes);
-            return into_string(bytes);
+            return bytes;
         }
         if let Some(border) = memrchr(b'\n', &bytes) {
             bytes.truncate(border + 1);
@@ -84,7 +89,7 @@ impl Keep {
         }
         bytes.extend_from_slice(format!("[... {left_out} bytes left out ...]\n").as_bytes());
         bytes.extend_from_slice(&rest[from..]);
-        into_string(bytes)
+        bytes
     }
 }
 

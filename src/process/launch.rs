@@ -78,7 +78,7 @@ pub enum TreeEvent {
     /// The command itself exited; nothing else was touched yet.
     Exited,
     /// Nothing of the tree is alive (or, with strays kept, nothing that is still ours).
-    Gone { status: ExitStatus, usage: Usage, strays_killed: u32 },
+    Gone { status: ExitStatus, usage: Usage, strays_killed: u32, strays_left: u32 },
     /// What held the tree was killed; the tree is gone all the same.
     Lost { strays_killed: u32 },
 }
@@ -124,6 +124,15 @@ impl Tree {
             Tree::Direct(tree) => tree.finish(strays),
             #[cfg(target_os = "linux")]
             Tree::Guarded(tree) => tree.finish(strays),
+        }
+    }
+
+    /// Whether somebody of the command's process group is alive.
+    pub fn has_group(&self) -> bool {
+        match self {
+            Tree::Direct(tree) => tree.has_group(),
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.has_group(),
         }
     }
 

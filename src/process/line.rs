@@ -57,11 +57,16 @@ impl LineFramer {
     }
 
     /// The last line when the stream ends without `\n`.
-    pub fn end(&mut self, on_block: impl FnOnce(&[u8])) {
+    pub fn end(&mut self, on_block: impl FnOnce(&[u8])) -> Result<(), LineTooLong> {
+        let carriage_return = usize::from(self.carry.last() == Some(&b'\r'));
+        if self.carry.len() - carriage_return > self.limit {
+            return self.fail();
+        }
         if !self.carry.is_empty() {
             on_block(&self.carry);
             self.carry = Vec::new();
         }
+        Ok(())
     }
 
     fn check_carry(&mut self) -> Result<(), LineTooLong> {
@@ -174,8 +179,8 @@ mod tests {
                 return (lines, Err(error));
             }
         }
-        framer.end(&mut collect);
-        (lines, Ok(()))
+        let ended = framer.end(&mut collect);
+        (lines, ended)
     }
 
     fn lines(chunks: &[&[u8]]) -> Vec<String> {
@@ -207,7 +212,13 @@ mod tests {
             framer.push(b"f\ng\n", |_| panic!("no line")).is_err(),
             "nothing after it is a line any more"
         );
-        framer.end(|_| panic!("no line"));
+        framer.end(|_| panic!("no line")).expect("nothing more");
+        assert_eq!(
+            frame(3, &[b"abcd"]),
+            (vec![], Err(LineTooLong)),
+            "a last line without an end is no longer either"
+        );
+        assert_eq!(frame(3, &[b"abc\r"]), (vec!["abc".into()], Ok(())));
     }
 
     #[test]

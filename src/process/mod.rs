@@ -25,6 +25,7 @@ mod pidfd;
 mod runner;
 mod sink;
 mod spec;
+mod start;
 mod stdin;
 mod stop;
 mod text;

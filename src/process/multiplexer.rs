@@ -30,6 +30,8 @@ pub struct Block {
     pub channel: u32,
     /// `None`: the channel ended.
     pub text: Option<(Stream, Text)>,
+    /// With the end: a line of this stream was too long to be given.
+    pub too_long: Option<Stream>,
     /// To be given back by [`Multiplexer::release`] when the reader has taken the text.
     pub weight: usize,
 }
@@ -115,7 +117,7 @@ impl Channel {
 
     pub fn send(&mut self, stream: Stream, text: Text, weight: usize) {
         self.window.take(weight);
-        self.queue(Block { channel: self.id, text: Some((stream, text)), weight });
+        self.queue(Block { channel: self.id, text: Some((stream, text)), too_long: None, weight });
     }
 
     /// Whole lines, unless there are none.
@@ -131,8 +133,12 @@ impl Channel {
     }
 
     pub fn end(&mut self) {
+        self.end_with(None);
+    }
+
+    fn end_with(&mut self, too_long: Option<Stream>) {
         if !std::mem::replace(&mut self.ended, true) {
-            self.queue(Block { channel: self.id, text: None, weight: 0 });
+            self.queue(Block { channel: self.id, text: None, too_long, weight: 0 });
         }
     }
 
@@ -259,11 +265,16 @@ impl Sink for LineSink {
         pushed
     }
 
-    fn end(&mut self, stream: Stream) {
+    fn end(&mut self, stream: Stream) -> Result<(), LineTooLong> {
         let LineSink { framers, filter, channel } = self;
         let mut text = Vec::new();
-        framers.of(stream).end(|block| select(filter.as_ref(), block, &mut text));
+        let ended = framers.of(stream).end(|block| select(filter.as_ref(), block, &mut text));
         channel.send_lines(stream, text);
+        ended
+    }
+
+    fn fail(&mut self, stream: Stream) {
+        self.channel.end_with(Some(stream));
     }
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {

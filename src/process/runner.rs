@@ -3,27 +3,25 @@
 //! One `select!` names what happened and calls `on_<event>`; what follows from it is decided by the [`Watchdog`]. The run is
 //! over when the tree is gone and both pipes were read to their end, or closed at the end of the drain.
 
-use super::command::{ResolvedCommand, resolve};
 use super::handle::{Command, Shared};
 use super::keep::Keep;
-use super::launch::{ExitStatus, Launched, Tree, TreeEvent, launch, tree_usage};
+use super::launch::{ExitStatus, Launched, Tree, TreeEvent, tree_usage};
 use super::line::LineTooLong;
 use super::sink::Sink;
 use super::spec::{
     ContainmentLevel, Input, Outcome, ProcessSpec, RunResult, StopReason, Strays, Stream, Usage,
 };
+use super::start::start;
 use super::stdin::{Fed, Feed};
-use super::stop::{stop_error, stopped_before_start};
+use super::stop::stop_error;
 use super::watchdog::{Limits, Step, Watchdog};
-use crate::error::{Error, ErrorCode, Result};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::future::{pending, poll_fn};
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 use tokio::net::unix::pipe;
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 /// A pipe holds 64 KiB; larger reads only wait longer and fall out of the cache.
@@ -31,7 +29,7 @@ const READ_BYTES: usize = 64 << 10;
 /// Reads of one stream before the other events get their turn.
 const READS_A_TURN: usize = 4;
 /// What may be waiting in a pipe at the exit at most: larger pipes need a privilege.
-const PIPE_BYTES: usize = 1 << 20;
+const PIPE_BYTES: usize = 4 << 20;
 
 thread_local! {
     /// One a thread: it is never held over an await.
@@ -62,45 +60,6 @@ pub(super) async fn run(
     finish(&shared, commands, Vec::new(), outcome);
 }
 
-/// Programs being started at once: more would only fight over the cores, with the JavaScript thread too.
-static START_TURNS: OnceLock<Semaphore> = OnceLock::new();
-
-fn start_turns() -> Semaphore {
-    Semaphore::new(std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)))
-}
-
-/// Commands that arrive before the program runs are kept in `early`; a stop among them means that nothing is started.
-async fn start(
-    spec: &ProcessSpec,
-    commands: &mut UnboundedReceiver<Command>,
-    early: &mut Vec<Command>,
-) -> Result<Launched> {
-    let turn = START_TURNS.get_or_init(start_turns).acquire().await.ok();
-    let owned = spec.clone();
-    let mark = new_mark();
-    let resolved = tokio::task::spawn_blocking(move || resolve(&owned, mark)).await;
-    let command: ResolvedCommand = resolved.unwrap_or_else(|_| {
-        Err(Error::new(ErrorCode::ProcessSpawnFailed, "the addon's threads are shutting down"))
-    })?;
-    while let Ok(command) = commands.try_recv() {
-        match command {
-            Command::Stop(reason) => return Err(stopped_before_start(reason, spec)),
-            other => early.push(other),
-        }
-    }
-    launch(command, spec, turn).await
-}
-
-fn new_mark() -> String {
-    let mut bytes = [0; 16];
-    // Without randomness the mark is still this process's own: pid and time.
-    if getrandom::fill(&mut bytes).is_err() {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        bytes = (now.as_nanos() ^ (u128::from(std::process::id()) << 96)).to_ne_bytes();
-    }
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Publishes the outcome, then serves the reader that came too late for the live output.
 fn finish(
     shared: &Shared,
@@ -126,15 +85,19 @@ fn finish(
 pub(super) fn replay(outcome: &Outcome, sink: &mut dyn Sink) {
     if let Some(result) = &outcome.result {
         for (stream, text) in [(Stream::Stdout, &result.stdout), (Stream::Stderr, &result.stderr)] {
-            if sink.takes(stream) {
-                if !text.is_empty() {
-                    let _ = sink.push(stream, text.as_bytes());
-                }
-                sink.end(stream);
+            if sink.takes(stream)
+                && give(sink, stream, text.as_bytes()).and_then(|()| sink.end(stream)).is_err()
+            {
+                sink.fail(stream);
             }
         }
     }
     sink.finish();
+}
+
+/// In slices as they would have been read: no block is larger than a live one.
+fn give(sink: &mut dyn Sink, stream: Stream, kept: &[u8]) -> std::result::Result<(), LineTooLong> {
+    kept.chunks(READ_BYTES).try_for_each(|bytes| sink.push(stream, bytes))
 }
 
 struct Output {
@@ -156,6 +119,15 @@ impl Output {
         keep.push(&buffer[..length]);
         Ok(&buffer[..length])
     }
+}
+
+/// What a read brought.
+enum Read {
+    Nothing,
+    Something,
+    /// Something, and in it a line that is too long.
+    TooLong,
+    Ended,
 }
 
 struct Runner {
@@ -182,6 +154,7 @@ struct End {
     status: Option<ExitStatus>,
     usage: Usage,
     strays_killed: u32,
+    strays_left: u32,
 }
 
 impl Runner {
@@ -219,12 +192,16 @@ impl Runner {
     }
 
     async fn run(&mut self, commands: &mut UnboundedReceiver<Command>) -> Outcome {
+        let mut has_handles = true;
         while self.end.is_none() || self.stdout.pipe.is_some() || self.stderr.pipe.is_some() {
             let deadline = self.watchdog.deadline();
             let open = [Stream::Stdout, Stream::Stderr].map(|stream| !self.holds(stream));
             tokio::select! {
                 biased;
-                command = commands.recv() => self.on_command(command),
+                command = commands.recv(), if has_handles => {
+                    has_handles = command.is_some();
+                    self.on_command(command);
+                }
                 event = self.tree.next() => self.on_tree(event),
                 () = sleep_until(deadline) => self.on_time(),
                 () = room(&mut self.sink), if self.paused => self.on_room(),
@@ -266,12 +243,11 @@ impl Runner {
                 continue;
             }
             // What was left out meanwhile can't be given any more; the bounded text says so in a line of its own.
-            let kept = output.keep.whole().unwrap_or_else(|| output.keep.clone().into_text().into_bytes());
-            if !kept.is_empty() && sink.push(stream, &kept).is_err() {
+            let kept = output.keep.whole().unwrap_or_else(|| output.keep.clone().into_bytes());
+            let given = give(sink.as_mut(), stream, &kept);
+            let ended = if output.pipe.is_none() { given.and_then(|()| sink.end(stream)) } else { given };
+            if ended.is_err() {
                 too_long = Some(stream);
-            }
-            if output.pipe.is_none() {
-                sink.end(stream);
             }
         }
         self.sink = Some(sink);
@@ -284,16 +260,18 @@ impl Runner {
     fn on_tree(&mut self, event: TreeEvent) {
         match event {
             TreeEvent::Exited => self.on_exit(),
-            TreeEvent::Gone { status, usage, strays_killed } => {
-                self.end = Some(End { status: Some(status), usage, strays_killed });
+            TreeEvent::Gone { status, usage, strays_killed, strays_left } => {
+                // Without an exit it could not be killed: nobody can say how it will end, or when its pipes do.
+                let exited = self.exited.is_some();
+                self.end = Some(End { status: exited.then_some(status), usage, strays_killed, strays_left });
+                if !exited {
+                    self.give_up();
+                }
             }
             TreeEvent::Lost { strays_killed } => {
-                let now = Instant::now();
                 self.watchdog.on_lost();
-                self.exited.get_or_insert(now);
-                self.end = Some(End { status: None, usage: Usage::default(), strays_killed });
-                self.pump(PIPE_BYTES / READ_BYTES);
-                self.close_pipes();
+                self.end = Some(End { status: None, usage: Usage::default(), strays_killed, strays_left: 0 });
+                self.give_up();
             }
         }
     }
@@ -305,10 +283,30 @@ impl Runner {
         self.feed = None;
         // What the program itself wrote is in the pipes by now: it is taken whatever the reader's pace, so that nothing is
         // lost and nothing waits for a reader that never comes.
-        self.unpause();
-        self.pump(PIPE_BYTES / READ_BYTES);
+        self.take_what_is_there();
         self.take(step);
+        self.check_pipes();
         self.check_room();
+    }
+
+    /// Nothing more is to be waited for.
+    fn give_up(&mut self) {
+        self.exited.get_or_insert_with(Instant::now);
+        self.take_what_is_there();
+        self.close_pipes();
+    }
+
+    /// All that the pipes hold at this moment, whatever the reader's pace: bounded by what a pipe may hold.
+    fn take_what_is_there(&mut self) {
+        self.unpause();
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            for _ in 0..PIPE_BYTES / READ_BYTES {
+                if !self.read(stream) {
+                    break;
+                }
+            }
+        }
+        self.unpause();
     }
 
     fn on_time(&mut self) {
@@ -343,47 +341,55 @@ impl Runner {
 
     /// One read; false when there is nothing to read now, or never again.
     fn read(&mut self, stream: Stream) -> bool {
-        READ_BUFFER.with_borrow_mut(|buffer| {
-            let output = match stream {
-                Stream::Stdout => &mut self.stdout,
-                Stream::Stderr => &mut self.stderr,
-            };
-            let bytes = match output.read(buffer) {
-                Ok(bytes) if !bytes.is_empty() => bytes,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
-                Ok(_) | Err(_) => {
-                    self.close(stream);
-                    return false;
-                }
-            };
-            let now = Instant::now();
-            self.watchdog.on_activity(now);
-            self.first_output.get_or_insert(now);
-            self.last_output = Some(now);
-            if let Some(sink) = self.sink.as_mut().filter(|sink| sink.takes(stream)) {
-                if let Err(LineTooLong) = sink.push(stream, bytes) {
-                    self.stop(StopReason::LineTooLong(stream));
-                }
-                self.check_room();
+        // What follows from a read may read again: the buffer is given back first.
+        match READ_BUFFER.with_borrow_mut(|buffer| self.read_into(stream, buffer)) {
+            Read::Nothing => return false,
+            Read::Ended => {
+                self.close(stream);
+                return false;
             }
-            true
-        })
+            Read::TooLong => self.stop(StopReason::LineTooLong(stream)),
+            Read::Something => {}
+        }
+        self.check_room();
+        true
+    }
+
+    fn read_into(&mut self, stream: Stream, buffer: &mut [u8]) -> Read {
+        let output = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        let bytes = match output.read(buffer) {
+            Ok(bytes) if !bytes.is_empty() => bytes,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Read::Nothing,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Read::Something,
+            Ok(_) | Err(_) => return Read::Ended,
+        };
+        let now = Instant::now();
+        self.watchdog.on_activity(now);
+        self.first_output.get_or_insert(now);
+        self.last_output = Some(now);
+        match self.sink.as_mut().filter(|sink| sink.takes(stream)).map(|sink| sink.push(stream, bytes)) {
+            Some(Err(LineTooLong)) => Read::TooLong,
+            Some(Ok(())) | None => Read::Something,
+        }
     }
 
     fn close(&mut self, stream: Stream) {
-        self.output(stream).pipe = None;
-        if let Some(sink) = self.sink.as_mut().filter(|sink| sink.takes(stream)) {
-            sink.end(stream);
+        if self.output(stream).pipe.take().is_none() {
+            return;
+        }
+        if let Some(sink) = self.sink.as_mut().filter(|sink| sink.takes(stream))
+            && let Err(LineTooLong) = sink.end(stream)
+        {
+            self.stop(StopReason::LineTooLong(stream));
         }
     }
 
     fn close_pipes(&mut self) {
-        for stream in [Stream::Stdout, Stream::Stderr] {
-            if self.output(stream).pipe.is_some() {
-                self.close(stream);
-            }
-        }
+        self.close(Stream::Stdout);
+        self.close(Stream::Stderr);
     }
 
     fn check_pipes(&mut self) {
@@ -423,22 +429,32 @@ impl Runner {
             Step::Nothing => {}
             Step::Terminate => self.tree.terminate(),
             Step::Kill => self.tree.kill(),
+            Step::LookAtGroup => {
+                let step = self.watchdog.on_group(self.tree.has_group(), Instant::now());
+                self.take(step);
+            }
             Step::Sweep => self.sweep(),
             Step::EndDrain => {
-                self.unpause();
-                if self.stdout.pipe.is_some() || self.stderr.pipe.is_some() {
-                    self.pipes_held_open = true;
-                    self.pump(PIPE_BYTES / READ_BYTES);
-                    self.close_pipes();
-                }
+                self.take_what_is_there();
+                self.pipes_held_open = self.stdout.pipe.is_some() || self.stderr.pipe.is_some();
+                self.close_pipes();
                 self.sweep();
+            }
+            Step::GiveUp => {
+                self.end.get_or_insert(End {
+                    status: None,
+                    usage: Usage::default(),
+                    strays_killed: 0,
+                    strays_left: 1,
+                });
+                self.give_up();
             }
         }
     }
 
     fn sweep(&mut self) {
         // A run that was stopped leaves nothing behind, whatever is wanted of one that ended by itself.
-        let strays = if self.watchdog.reason().is_some() { Strays::Kill } else { self.spec.strays };
+        let strays = if self.watchdog.kills_strays() { Strays::Kill } else { self.spec.strays };
         self.tree.finish(strays);
     }
 
@@ -451,7 +467,8 @@ impl Runner {
 
     fn outcome(&mut self) -> Outcome {
         let since = |at: Instant| at.saturating_duration_since(self.started).as_secs_f64() * 1e3;
-        let end = self.end.take().unwrap_or(End { status: None, usage: Usage::default(), strays_killed: 0 });
+        let nothing = End { status: None, usage: Usage::default(), strays_killed: 0, strays_left: 0 };
+        let end = self.end.take().unwrap_or(nothing);
         let duration_ms = since(self.exited.unwrap_or_else(Instant::now));
         let first_output_ms = self.first_output.map(since);
         let last_output_ms = self.last_output.map(since);
@@ -479,6 +496,7 @@ impl Runner {
             last_output_ms,
             pipes_held_open: self.pipes_held_open,
             strays_killed: end.strays_killed,
+            strays_left: end.strays_left,
             containment: self.level,
             usage: end.usage,
         };
@@ -487,7 +505,7 @@ impl Runner {
     }
 }
 
-async fn sleep_until(deadline: Option<Instant>) {
+pub(super) async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
         None => pending().await,

@@ -16,7 +16,9 @@ pub trait Sink: Send {
     fn takes(&self, stream: Stream) -> bool;
     fn push(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), LineTooLong>;
     /// The stream ended; called once for each.
-    fn end(&mut self, stream: Stream);
+    fn end(&mut self, stream: Stream) -> Result<(), LineTooLong>;
+    /// `push` or `end` refused a line of an ended run, whose outcome can't say so any more: the reader has to.
+    fn fail(&mut self, stream: Stream);
     /// Ready when there is room for more.
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()>;
     /// Both streams ended and nothing more comes; called once, last.
@@ -150,10 +152,13 @@ impl Sink for ChunkSink {
         Ok(())
     }
 
-    fn end(&mut self, stream: Stream) {
+    fn end(&mut self, stream: Stream) -> Result<(), LineTooLong> {
         self.shared.state().queue.push_back((stream, Bytes::new()));
         self.shared.waker.wake();
+        Ok(())
     }
+
+    fn fail(&mut self, _: Stream) {}
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.shared.window.poll_room(context)

@@ -207,6 +207,8 @@ pub struct RunResult {
     /// Somebody else held stdout or stderr open past the drain.
     pub pipes_held_open: bool,
     pub strays_killed: u32,
+    /// Descendants that could not be killed: they run as another user.
+    pub strays_left: u32,
     pub containment: ContainmentLevel,
     pub usage: Usage,
 }

@@ -50,7 +50,10 @@ pub(super) fn stop_error(reason: StopReason, spec: &ProcessSpec, result: &RunRes
 
 /// The error of a run that was stopped before anything was started.
 pub(super) fn stopped_before_start(reason: StopReason, spec: &ProcessSpec) -> Error {
-    let code =
-        if reason == StopReason::Aborted { ErrorCode::ProcessAborted } else { ErrorCode::ProcessKilled };
+    let code = match reason {
+        StopReason::Aborted => ErrorCode::ProcessAborted,
+        StopReason::TimedOut => ErrorCode::ProcessTimedOut,
+        _ => ErrorCode::ProcessKilled,
+    };
     Error::new(code, format!("{} was stopped before it was started", spec.command))
 }

@@ -8,10 +8,18 @@
 //! | running, stopping | line too long, the host's end | SIGKILL to the tree |
 //! | stopping | `kill_grace` since the SIGTERM | SIGKILL to the tree |
 //! | running | the command's exit | state draining |
-//! | stopping, killing | the command's exit | sweep the strays at once, state draining |
+//! | stopping | the command's exit | state parting |
+//! | parting | the group is gone, or `kill_grace` since the SIGTERM | sweep the strays, state draining |
+//! | killing | the command's exit | sweep the strays, state draining |
+//! | killing | nothing for long: it can't be killed | report what is known |
 //! | any | the guard's loss | nothing: the tree is gone |
 //! | draining | both pipes at their end | sweep the strays |
 //! | draining | `drain` since the exit | close the pipes, sweep the strays |
+//!
+//! A stop that comes while draining ends the drain: the program's own end stands, but nobody gets more time.
+//!
+//! A deadline that is met much too late says that this process was stopped or starved itself: what happened meanwhile is looked
+//! at first.
 //!
 //! The first reason wins: later ones can only make the end harsher, never rename it.
 
@@ -26,8 +34,12 @@ pub enum Step {
     Terminate,
     /// SIGKILL to the whole tree.
     Kill,
+    /// Look whether the process group that was told to end still lives, and say so with [`Watchdog::on_group`].
+    LookAtGroup,
     /// Sweep what is left of the tree; its pipes end by that.
     Sweep,
+    /// The tree can't be killed, or nobody answers: report what is known.
+    GiveUp,
     /// The drain is over: close the pipes, sweep what is left of the tree.
     EndDrain,
 }
@@ -46,8 +58,13 @@ enum Phase {
     Running,
     /// SIGTERM was sent at this time.
     Stopping(Instant),
-    /// SIGKILL was sent.
-    Killing,
+    /// It obeyed; the rest of its group has until the end of the grace.
+    Parting {
+        terminated: Instant,
+        next_look: Instant,
+    },
+    /// SIGKILL was sent at this time.
+    Killing(Instant),
     /// The command exited at this time.
     Draining(Instant),
     Over,
@@ -60,9 +77,22 @@ pub struct Watchdog {
     last_activity: Instant,
     /// A slow reader keeps us from reading.
     paused: bool,
+    /// A late deadline is put off until then, once.
+    put_off: Option<Instant>,
     phase: Phase,
     reason: Option<StopReason>,
+    /// Somebody wants the end of the drain: strays are not kept.
+    hastened: bool,
 }
+
+/// How often a group that was told to end is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// A tree that does not end by SIGKILL for so long can't be killed by us (the guards give up after ten seconds).
+const KILL_PATIENCE: Duration = Duration::from_secs(12);
+/// A deadline met later than this was missed because this process did not run.
+const LATE: Duration = Duration::from_millis(100);
+/// Enough for what happened meanwhile to be read.
+const CATCH_UP: Duration = Duration::from_millis(50);
 
 impl Watchdog {
     pub fn new(limits: Limits, now: Instant) -> Self {
@@ -71,8 +101,10 @@ impl Watchdog {
             started: now,
             last_activity: now,
             paused: false,
+            put_off: None,
             phase: Phase::Running,
             reason: None,
+            hastened: false,
         }
     }
 
@@ -81,40 +113,81 @@ impl Watchdog {
         self.reason
     }
 
+    /// Whether what the command left behind is killed although strays are to be kept: the run was stopped.
+    pub fn kills_strays(&self) -> bool {
+        self.reason.is_some() || self.hastened
+    }
+
     /// When [`Watchdog::on_time`] has something to do next. Lazy: activity does not move a timer, the check at its end does.
     pub fn deadline(&self) -> Option<Instant> {
         match self.phase {
+            Phase::Running if self.put_off.is_some() => self.put_off,
             Phase::Running => {
                 let idle = if self.paused { None } else { after(self.last_activity, self.limits.idle) };
                 let total = after(self.started, self.limits.total);
                 [idle, total].into_iter().flatten().min()
             }
             Phase::Stopping(since) => after(since, Some(self.limits.kill_grace)),
+            Phase::Parting { terminated, next_look } => {
+                let grace = after(terminated, Some(self.limits.kill_grace));
+                [grace, Some(next_look)].into_iter().flatten().min()
+            }
+            Phase::Killing(since) => after(since, Some(KILL_PATIENCE)),
             Phase::Draining(since) => after(since, Some(self.limits.drain)),
-            Phase::Killing | Phase::Over => None,
+            Phase::Over => None,
         }
     }
 
     pub fn on_time(&mut self, now: Instant) -> Step {
-        if self.deadline().is_none_or(|deadline| now < deadline) {
+        let Some(deadline) = self.deadline().filter(|deadline| now >= *deadline) else {
             return Step::Nothing;
-        }
+        };
         match self.phase {
             Phase::Running => {
+                if self.put_off.take().is_none() && now.duration_since(deadline) > LATE {
+                    self.put_off = Some(now + CATCH_UP);
+                    return Step::Nothing;
+                }
+                if self.deadline().is_none_or(|deadline| now < deadline) {
+                    return Step::Nothing;
+                }
                 let total = after(self.started, self.limits.total);
                 let timed_out = total.is_some_and(|deadline| now >= deadline);
                 self.on_stop(if timed_out { StopReason::TimedOut } else { StopReason::Idle }, now)
             }
             Phase::Stopping(_) => {
-                self.phase = Phase::Killing;
+                self.phase = Phase::Killing(now);
                 Step::Kill
+            }
+            Phase::Parting { terminated, .. } => {
+                let grace = after(terminated, Some(self.limits.kill_grace));
+                if grace.is_some_and(|grace| now >= grace) {
+                    self.on_group(false, now)
+                } else {
+                    Step::LookAtGroup
+                }
+            }
+            Phase::Killing(_) => {
+                self.phase = Phase::Over;
+                Step::GiveUp
             }
             Phase::Draining(_) => {
                 self.phase = Phase::Over;
                 Step::EndDrain
             }
-            Phase::Killing | Phase::Over => Step::Nothing,
+            Phase::Over => Step::Nothing,
         }
+    }
+
+    /// What [`Step::LookAtGroup`] found.
+    pub fn on_group(&mut self, alive: bool, now: Instant) -> Step {
+        let Phase::Parting { terminated, .. } = self.phase else { return Step::Nothing };
+        if alive {
+            self.phase = Phase::Parting { terminated, next_look: now + LOOK_INTERVAL };
+            return Step::Nothing;
+        }
+        self.phase = Phase::Draining(now);
+        Step::Sweep
     }
 
     /// A byte was read from the program, or taken by it.
@@ -134,10 +207,21 @@ impl Watchdog {
     }
 
     pub fn on_stop(&mut self, reason: StopReason, now: Instant) -> Step {
-        if !matches!(self.phase, Phase::Running | Phase::Stopping(_)) {
-            return Step::Nothing;
+        if matches!(reason, StopReason::LineTooLong(_)) {
+            // It is said of the output, whenever that is read: also after the exit.
+            self.reason.get_or_insert(reason);
         }
-        self.reason.get_or_insert(reason);
+        match self.phase {
+            Phase::Running | Phase::Stopping(_) | Phase::Parting { .. } => {
+                self.reason.get_or_insert(reason);
+            }
+            Phase::Draining(_) => {
+                self.hastened = true;
+                self.phase = Phase::Over;
+                return Step::EndDrain;
+            }
+            Phase::Killing(_) | Phase::Over => return Step::Nothing,
+        }
         let gentle = match reason {
             StopReason::TimedOut | StopReason::Aborted | StopReason::Killed => {
                 !self.limits.kill_grace.is_zero()
@@ -154,15 +238,21 @@ impl Watchdog {
                 Step::Terminate
             }
             (true, _) => Step::Nothing,
+            (false, Phase::Parting { .. }) => self.on_group(false, now),
             (false, _) => {
-                self.phase = Phase::Killing;
+                self.phase = Phase::Killing(now);
                 Step::Kill
             }
         }
     }
 
-    /// The command itself is gone; others may still hold its pipes. Of a run that was stopped nobody gets more time.
+    /// The command itself is gone; others may still hold its pipes. Of a run that was stopped nobody gets more time than the
+    /// grace that its group was given.
     pub fn on_exit(&mut self, now: Instant) -> Step {
+        if let Phase::Stopping(terminated) = self.phase {
+            self.phase = Phase::Parting { terminated, next_look: now };
+            return Step::LookAtGroup;
+        }
         self.phase = Phase::Draining(now);
         if self.reason.is_some() { Step::Sweep } else { Step::Nothing }
     }
@@ -217,7 +307,6 @@ mod tests {
         assert_eq!(dog.deadline(), Some(at(start, 17.0)));
         assert_eq!(dog.on_time(at(start, 17.0)), Step::Kill);
         assert_eq!(dog.reason(), Some(StopReason::Idle));
-        assert_eq!(dog.deadline(), None);
     }
 
     #[test]
@@ -301,6 +390,6 @@ mod tests {
         let limits = Limits { idle: None, total: Some(Duration::MAX), ..LIMITS };
         let mut dog = Watchdog::new(limits, start);
         assert_eq!(dog.deadline(), None);
-        assert_eq!(dog.on_time(at(start, 1e9)), Step::Nothing);
+        assert_eq!(dog.on_time(at(start, 1e6)), Step::Nothing);
     }
 }

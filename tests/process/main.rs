@@ -8,7 +8,7 @@ mod output;
 mod start;
 mod stop;
 
-use sheepdog::process::{Outcome, ProcessSpec, RunResult, spawn};
+use sheepdog::process::{ChunkReader, Outcome, ProcessSpec, RunResult, Stream, spawn};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,15 @@ async fn result_of(spec: ProcessSpec) -> RunResult {
 async fn failure_of(spec: ProcessSpec) -> (&'static str, Option<RunResult>) {
     let outcome = outcome_of(spec).await;
     (outcome.error.as_ref().expect("an error").code().as_str(), outcome.result.clone())
+}
+
+/// The rest of a run's output, both streams.
+async fn rest_of(chunks: &mut ChunkReader) -> [String; 2] {
+    let mut texts = [Vec::new(), Vec::new()];
+    while let Some((stream, bytes)) = chunks.next().await {
+        texts[usize::from(stream == Stream::Stderr)].extend_from_slice(&bytes);
+    }
+    texts.map(|text| String::from_utf8(text).expect("text"))
 }
 
 /// A zombie is dead.

@@ -1,5 +1,5 @@
-use super::{assert_within, result_of, shell};
-use sheepdog::process::{Stream, spawn};
+use super::{assert_within, rest_of, result_of, shell};
+use sheepdog::process::spawn;
 use std::time::{Duration, Instant};
 
 #[tokio::test]
@@ -29,23 +29,14 @@ async fn a_chunk_reader_gets_what_was_kept_and_then_the_rest() {
     process.started().await.expect("started");
     // Wait until the first line was read and kept, without a reader.
     tokio::time::sleep(Duration::from_millis(100)).await;
-    let mut chunks = process.chunks();
-    let mut text = Vec::new();
-    while let Some((stream, bytes)) = chunks.next().await {
-        assert_eq!(stream, Stream::Stdout);
-        text.extend_from_slice(&bytes);
-    }
-    assert_eq!(text, b"early\nlate\n");
+    assert_eq!(rest_of(&mut process.chunks()).await, ["early\nlate\n", ""]);
 }
 
 #[tokio::test]
 async fn a_chunk_reader_that_comes_after_the_end_gets_what_was_kept() {
     let process = spawn(shell("echo kept"));
     process.outcome().await;
-    let mut chunks = process.chunks();
-    let (_, bytes) = chunks.next().await.expect("the kept text");
-    assert_eq!(&bytes[..], b"kept\n");
-    assert!(chunks.next().await.is_none());
+    assert_eq!(rest_of(&mut process.chunks()).await, ["kept\n", ""]);
 }
 
 #[tokio::test]
@@ -57,15 +48,8 @@ async fn a_slow_reader_slows_the_program_and_rests_the_idle_clock() {
     chunks.next().await.expect("a chunk");
     // Much longer than the idle limit: nothing can be read meanwhile, so silence is not the program's.
     tokio::time::sleep(Duration::from_millis(900)).await;
-    let mut total = 0;
-    let mut ended = false;
-    while let Some((stream, bytes)) = chunks.next().await {
-        match stream {
-            Stream::Stdout => total += bytes.len(),
-            Stream::Stderr => ended = bytes == "done\n",
-        }
-    }
-    assert!(total > 2_000_000 && ended);
+    let [stdout, stderr] = rest_of(&mut chunks).await;
+    assert!(stdout.len() > 2_000_000 && stderr == "done\n");
     let outcome = process.outcome().await;
     assert!(outcome.error.is_none(), "{:?}", outcome.error);
 }

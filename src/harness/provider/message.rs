@@ -136,9 +136,10 @@ impl Messages {
 
     /// Qwen puts the error of a failed call behind the words that came before it, and may call that a success.
     fn without_api_error<'t>(&self, text: &'t str) -> (&'t str, Option<&'t str>) {
-        let at = text
-            .rfind("[API Error: ")
-            .filter(|_| self.style == Style::Qwen && text.trim_end().ends_with(']'));
+        if self.style != Style::Qwen || !text.trim_end().ends_with(']') {
+            return (text, None);
+        }
+        let at = text.rfind("[API Error: ");
         at.map_or((text, None), |at| (&text[..at], Some(text[at..].trim_end())))
     }
 

@@ -44,6 +44,7 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     if let Some(system_prompt) = &wanted.system_prompt {
         launch.args([&format!("--append-system-prompt={system_prompt}")]);
     }
+    launch.cannot("tools", wanted.tools.as_ref().is_some_and(Vec::is_empty));
     if let Some(tools) = &wanted.tools {
         for tool in tools {
             launch.args([&format!("--core-tools={tool}")]);

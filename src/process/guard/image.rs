@@ -46,17 +46,34 @@ impl Image {
 /// The host's one image, made at the first run. `Err`: what the system said; then only the group level is left.
 pub(super) fn image() -> Result<&'static Image, Errno> {
     static IMAGE: OnceLock<Result<Image, Errno>> = OnceLock::new();
-    IMAGE
-        .get_or_init(|| {
-            // A guard that can't look for its children could not kill them, and one that can't watch the host is none.
-            if !Path::new("/proc/self/stat").exists() {
-                return Err(Errno::ENOSYS);
-            }
-            super::leash::open_pidfd(nix::unistd::getpid().as_raw())?;
-            in_memory().or_else(|errno| in_folders().ok_or(errno))
-        })
-        .as_ref()
-        .map_err(|errno| *errno)
+    if let Some(made) = IMAGE.get() {
+        return made.as_ref().map_err(|errno| *errno);
+    }
+    match make() {
+        Err(errno) if is_scarcity(errno) => Err(errno),
+        // Of two that were made at once, one is enough.
+        made => IMAGE.get_or_init(|| made).as_ref().map_err(|errno| *errno),
+    }
+}
+
+/// Want of descriptors, processes or memory: it may be otherwise at the next run.
+pub(super) fn is_scarcity(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::EMFILE | Errno::ENFILE | Errno::EAGAIN | Errno::ENOMEM | Errno::EINTR | Errno::ENOSPC
+    )
+}
+
+fn make() -> Result<Image, Errno> {
+    // A guard that can't look for its children could not kill them, and one that can't watch the host is none.
+    if !Path::new("/proc/self/stat").exists() {
+        return Err(Errno::ENOSYS);
+    }
+    super::leash::open_pidfd(nix::unistd::getpid().as_raw())?;
+    match in_memory() {
+        Err(errno) if is_scarcity(errno) => Err(errno),
+        made => made.or_else(|errno| in_folders().ok_or(errno)),
+    }
 }
 
 fn in_memory() -> Result<Image, Errno> {

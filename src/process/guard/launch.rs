@@ -1,7 +1,7 @@
 //! Starts one guard by posix_spawn and hands it the request.
 
 use super::cgroup::{self, Cgroup, Limits};
-use super::image::{Image, image};
+use super::image::{Image, image, is_scarcity};
 use super::leash::{Leash, reap_unattended};
 use super::lifeline::{GuardedProcess, Lifeline};
 use super::wire::{Request, Stage, Unencodable};
@@ -132,7 +132,11 @@ pub(super) fn launch_by(
     scan_proc: bool,
 ) -> Result<Launch, GuardFailure> {
     reap_unattended();
-    let image = image().map_err(failed(GuardStage::Unavailable))?;
+    // Scarcity passes: only a refusal by the system means that there will be no guard.
+    let image = image().map_err(|errno| GuardFailure {
+        stage: if is_scarcity(errno) { GuardStage::Spawn } else { GuardStage::Unavailable },
+        errno: errno as i32,
+    })?;
     let cgroup = cgroup::create(&spawn.limits).map_err(failed(GuardStage::Limits))?;
     let request = Request {
         program: spawn.program.as_os_str(),

@@ -9,7 +9,7 @@
 mod sweep;
 mod table;
 
-pub use sweep::{SweepRequest, sweep};
+pub use sweep::{SweepRequest, Swept, sweep};
 pub use table::{ProcessTable, TreeUsage, walk_descendants};
 
 use nix::sys::signal::{Signal, kill, killpg};
@@ -33,6 +33,11 @@ pub fn kill_process(identity: ProcessIdentity) -> bool {
     }
     table::start_time(identity.pid) == Some(identity.start_time)
         && kill(Pid::from_raw(identity.pid), Signal::SIGKILL).is_ok()
+}
+
+/// Whether the group has a member, zombies included.
+pub fn group_exists(leader: i32) -> bool {
+    !matches!(killpg(Pid::from_raw(leader), None), Err(nix::errno::Errno::ESRCH))
 }
 
 /// A signal to a whole process group. Only while its leader is not yet reaped: then the group's number can't be another's.

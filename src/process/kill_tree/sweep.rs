@@ -25,11 +25,19 @@ pub struct SweepRequest {
     pub known: Vec<ProcessIdentity>,
 }
 
+/// What became of an ended run's processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    pub killed: u32,
+    /// Alive in spite of it: they run as another user.
+    pub left: u32,
+}
+
 struct Pending {
     request: SweepRequest,
     killed: HashSet<ProcessIdentity>,
     until: Instant,
-    reply: oneshot::Sender<u32>,
+    reply: oneshot::Sender<Swept>,
 }
 
 static QUEUE: Mutex<Queue> = Mutex::new(Queue { waiting: Vec::new(), sweeping: false });
@@ -39,9 +47,9 @@ struct Queue {
     sweeping: bool,
 }
 
-/// Kills everything that belongs to the run, the leader's zombie aside. Resolves with how many were killed, when a look at the
+/// Kills everything that belongs to the run, the leader's zombie aside. Resolves when a look at the
 /// process table found none left alive.
-pub async fn sweep(request: SweepRequest) -> u32 {
+pub async fn sweep(request: SweepRequest) -> Swept {
     let (reply, swept) = oneshot::channel();
     let pending = Pending { request, killed: HashSet::new(), until: Instant::now() + PATIENCE, reply };
     let first = {
@@ -52,7 +60,7 @@ pub async fn sweep(request: SweepRequest) -> u32 {
     if first {
         tokio::task::spawn_blocking(run_sweeps);
     }
-    swept.await.unwrap_or(0)
+    swept.await.unwrap_or_default()
 }
 
 fn run_sweeps() {
@@ -72,12 +80,18 @@ fn run_sweeps() {
         for mut pending in open {
             let found = members(&table, &pending.request, |entry, mark| environments.has_mark(entry, mark));
             for identity in &found {
-                if kill_process(*identity) {
+                // The known were counted when they were first killed.
+                if kill_process(*identity) && !pending.request.known.contains(identity) {
                     pending.killed.insert(*identity);
                 }
             }
             if found.is_empty() || Instant::now() > pending.until {
-                let _ = pending.reply.send(pending.killed.len() as u32);
+                let left = found.len();
+                let swept = Swept {
+                    killed: (pending.killed.len() - left.min(pending.killed.len())) as u32,
+                    left: left as u32,
+                };
+                let _ = pending.reply.send(swept);
             } else {
                 still_open.push(pending);
             }

@@ -6,7 +6,7 @@
 
 use super::super::command::{ResolvedCommand, spawn_error};
 use super::super::kill_tree::{
-    ProcessIdentity, SweepRequest, kill_process, signal_group, sweep, walk_descendants,
+    ProcessIdentity, ProcessTable, SweepRequest, Swept, kill_process, signal_group, sweep, walk_descendants,
 };
 use super::super::spec::{ContainmentLevel, Input, ProcessSpec, Strays, Usage};
 use super::{ExitStatus, Launched, Tree, TreeEvent, watch_pipes};
@@ -14,9 +14,11 @@ use crate::error::{Error, ErrorCode, Result};
 use nix::libc;
 use nix::sys::signal::Signal;
 use std::collections::HashSet;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use tokio::task::JoinHandle;
 
@@ -29,25 +31,39 @@ pub(super) async fn launch(command: ResolvedCommand, spec: &ProcessSpec) -> Resu
 }
 
 /// Only options that std passes on to posix_spawn: with `pre_exec`, a uid or a gid it would fork the host.
-fn spawn(command: ResolvedCommand, piped_stdin: bool) -> Result<Launched> {
-    let mut builder = Command::new(&command.program);
+fn builder(program: &Path, command: &ResolvedCommand, piped_stdin: bool) -> Command {
+    let mut builder = Command::new(program);
     builder
-        .args(command.argv.iter().skip(1))
         .env_clear()
         .envs(command.environment.iter().map(|(name, value)| (name, value)))
         .stdin(if piped_stdin { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    if let Some(name) = command.argv.first() {
-        builder.arg0(name);
-    }
     if let Some(cwd) = &command.cwd {
         builder.current_dir(cwd);
     }
+    builder
+}
+
+/// A script without a first line that names its interpreter is the shell's, as execvp and the guard have it.
+fn spawn_child(command: &ResolvedCommand, piped_stdin: bool) -> io::Result<Child> {
+    let arguments = command.argv.iter().skip(1);
+    let mut direct = builder(&command.program, command, piped_stdin);
+    if let Some(name) = command.argv.first() {
+        direct.arg0(name);
+    }
+    match direct.args(arguments.clone()).spawn() {
+        Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => {
+            builder(Path::new("/bin/sh"), command, piped_stdin).arg(&command.program).args(arguments).spawn()
+        }
+        other => other,
+    }
+}
+
+fn spawn(command: ResolvedCommand, piped_stdin: bool) -> Result<Launched> {
     let spawned = Instant::now();
-    let mut child = builder
-        .spawn()
+    let mut child = spawn_child(&command, piped_stdin)
         .map_err(|error| spawn_error(&command, error.raw_os_error().unwrap_or(libc::EIO), "posix_spawn"))?;
     let pid = child.id();
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
@@ -74,13 +90,7 @@ fn spawn(command: ResolvedCommand, piped_stdin: bool) -> Result<Launched> {
         }),
         Err(error) => {
             // It runs already, but nobody could watch it.
-            let mut tree = tree;
-            tree.kill();
-            tokio::spawn(async move {
-                tree.next().await;
-                tree.finish(Strays::Kill);
-                tree.next().await;
-            });
+            drop(tree);
             Err(error)
         }
     }
@@ -97,13 +107,18 @@ pub struct DirectTree {
 enum State {
     Running(JoinHandle<()>),
     Exited,
-    Sweeping(JoinHandle<u32>),
+    Sweeping(JoinHandle<Swept>),
     Gone,
 }
 
 impl DirectTree {
     pub(super) fn root(&self) -> i32 {
         self.pid
+    }
+
+    /// The command itself is a zombie by now, and still in its group.
+    pub(super) fn has_group(&self) -> bool {
+        ProcessTable::read().entries().iter().any(|entry| entry.group == self.pid)
     }
 
     pub(super) async fn next(&mut self) -> TreeEvent {
@@ -114,10 +129,11 @@ impl DirectTree {
                 TreeEvent::Exited
             }
             State::Sweeping(swept) => {
-                let strays_killed = self.known.len() as u32 + swept.await.unwrap_or(0);
+                let swept = swept.await.unwrap_or_default();
                 self.state = State::Gone;
                 let (status, usage) = reap(self.pid);
-                TreeEvent::Gone { status, usage, strays_killed }
+                let strays_killed = self.known.len() as u32 + swept.killed;
+                TreeEvent::Gone { status, usage, strays_killed, strays_left: swept.left }
             }
             State::Exited | State::Gone => std::future::pending().await,
         }
@@ -154,9 +170,31 @@ impl DirectTree {
         self.state = State::Sweeping(tokio::spawn(async move {
             match strays {
                 Strays::Kill => sweep(request).await,
-                Strays::Keep => 0,
+                Strays::Keep => Swept::default(),
             }
         }));
+    }
+}
+
+/// A run that is given up, or dropped: it is killed, and reaped when it can be.
+impl Drop for DirectTree {
+    fn drop(&mut self) {
+        self.kill();
+        let pid = self.pid;
+        match std::mem::replace(&mut self.state, State::Gone) {
+            State::Running(exit) => {
+                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                    runtime.spawn(async move {
+                        let _ = exit.await;
+                        reap(pid);
+                    });
+                }
+            }
+            State::Exited | State::Sweeping(_) => {
+                reap(pid);
+            }
+            State::Gone => {}
+        }
     }
 }
 

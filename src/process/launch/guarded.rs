@@ -4,7 +4,7 @@ use super::super::command::{ResolvedCommand, spawn_error};
 use super::super::guard::{
     GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Lifeline, Limits, StdinKind, launch as start,
 };
-use super::super::kill_tree::{SweepRequest, sweep};
+use super::super::kill_tree::{SweepRequest, Swept, group_exists, sweep};
 use super::super::spec::{Containment, Input, ProcessSpec, Strays, Usage};
 use super::{ExitStatus, Launched, Tree, TreeEvent, watch_pipes};
 use crate::error::{Error, ErrorCode, Result};
@@ -50,8 +50,14 @@ pub(super) async fn launch(
         Err(failure) => return Err(failure_error(&command, containment, failure)),
     };
     let (stdin, stdout, stderr) = watch_pipes(process.stdin, process.stdout, process.stderr)?;
-    let tree =
-        GuardedTree { lifeline: process.lifeline, mark: command.mark, end: None, lost: None, over: false };
+    let tree = GuardedTree {
+        lifeline: process.lifeline,
+        mark: command.mark,
+        pid: process.pid as i32,
+        end: None,
+        lost: None,
+        over: false,
+    };
     Ok(Attempt::Launched(Launched {
         pid: process.pid,
         spawned,
@@ -121,9 +127,11 @@ fn failure_error(command: &ResolvedCommand, containment: Containment, failure: G
 pub struct GuardedTree {
     lifeline: Lifeline,
     mark: String,
+    /// The command's, and so its group's.
+    pid: i32,
     end: Option<(ExitStatus, Usage)>,
     /// The last sweep of a lost run.
-    lost: Option<JoinHandle<u32>>,
+    lost: Option<JoinHandle<Swept>>,
     over: bool,
 }
 
@@ -131,6 +139,11 @@ impl GuardedTree {
     /// The outer guard: everything of the run is below it.
     pub(super) fn root(&self) -> i32 {
         self.lifeline.guard_pid() as i32
+    }
+
+    /// The command was reaped by its guard: its group's number is in use only as long as the group has members.
+    pub(super) fn has_group(&self) -> bool {
+        self.pid > 0 && group_exists(self.pid)
     }
 
     pub(super) async fn next(&mut self) -> TreeEvent {
@@ -150,7 +163,7 @@ impl GuardedTree {
             GuardEvent::Gone(toll) => {
                 self.over = true;
                 let (status, usage) = self.end.unwrap_or_default();
-                TreeEvent::Gone { status, usage, strays_killed: toll.strays_killed }
+                TreeEvent::Gone { status, usage, strays_killed: toll.strays_killed, strays_left: toll.left }
             }
             GuardEvent::Lost(Some(toll)) => {
                 self.over = true;
@@ -160,7 +173,7 @@ impl GuardedTree {
                 // Both guards were killed: marks are all that is left to find the tree by.
                 let request = SweepRequest { leader: 0, mark: self.mark.clone(), known: Vec::new() };
                 let swept = self.lost.get_or_insert_with(|| tokio::spawn(sweep(request)));
-                let strays_killed = swept.await.unwrap_or(0);
+                let strays_killed = swept.await.unwrap_or_default().killed;
                 self.over = true;
                 TreeEvent::Lost { strays_killed }
             }

@@ -1,4 +1,3 @@
-// REVIEW: each of these fails at the time of the review.
 import { execFileSync, spawn as spawnChild } from 'node:child_process'
 import { existsSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,7 +9,7 @@ import { run, spawn } from '../index.js'
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 const root = join(import.meta.dirname, '..')
 
-describe('review', () => {
+describe('the edges of a run', () => {
   afterEach(() => void vi.useRealTimers())
 
   it('a line that is too long is an error also when the program exits at once', async () => {
@@ -49,7 +48,7 @@ describe('review', () => {
   })
 
   it('the group gets its grace although its leader obeys at once', async () => {
-    const file = join(mkdtempSync(join(tmpdir(), 'review-')), 'clean')
+    const file = join(mkdtempSync(join(tmpdir(), 'sheepdog-')), 'clean')
     const script = `(trap "sleep 0.5; touch ${file}; exit" TERM; echo up; while :; do sleep 0.05; done) & wait`
     const process = spawn('sh', ['-c', script], { killGraceMs: 3000 })
     for await (const _ of process) break
@@ -68,9 +67,9 @@ describe('review', () => {
 
   it('an environment that was replaced is inherited', async () => {
     const before = process.env
-    process.env = { ...before, REVIEW: 'yes' }
+    process.env = { ...before, REPLACED: 'yes' }
     try {
-      expect((await run('sh', ['-c', 'echo $REVIEW'])).stdout).toBe('yes\n')
+      expect((await run('sh', ['-c', 'echo $REPLACED'])).stdout).toBe('yes\n')
     } finally {
       process.env = before
     }
@@ -155,7 +154,9 @@ describe('review', () => {
     vi.useFakeTimers()
     let lines = 0
     try {
-      const process = spawn('sh', ['-c', 'for i in 1 2 3 4 5; do echo $i; sleep 0.05; done'], { timeoutMs: 3000 })
+      const process = spawn('sh', ['-c', 'for i in 1 2 3 4 5; do echo $i; sleep 0.05; done'], {
+        timeoutMs: 3000,
+      })
       for await (const _ of process) lines++
     } finally {
       vi.useRealTimers()

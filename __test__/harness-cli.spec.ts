@@ -1,0 +1,138 @@
+// The commands agent, replay and doctor, as a shell runs them.
+import { spawnSync } from 'node:child_process'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+
+const root = join(__dirname, '..')
+const folder = mkdtempSync(join(tmpdir(), 'harness-cli-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** A folder for PATH whose `codex` plays this plan. */
+function codexOf(plan: object[]): string {
+  const bin = mkdtempSync(join(folder, 'bin-'))
+  const file = join(bin, 'codex')
+  const script = `import(${JSON.stringify(join(root, 'fixtures/bin/agent.mjs'))})`
+  writeFileSync(
+    join(bin, 'play.cjs'),
+    `process.argv.splice(2, 0, ${JSON.stringify(JSON.stringify(plan))}); ${script}\n`,
+  )
+  writeFileSync(file, `#!/bin/sh\nexec "${process.execPath}" "${join(bin, 'play.cjs')}" "$@"\n`)
+  chmodSync(file, 0o755)
+  return bin
+}
+
+function sheepdog(args: string[], path = '') {
+  const PATH = [path, dirname(process.execPath), '/usr/bin', '/bin'].filter(Boolean).join(':')
+  const ended = spawnSync(process.execPath, [join(root, 'cli/sheepdog.js'), ...args], {
+    encoding: 'utf8',
+    cwd: folder,
+    env: { PATH, HOME: folder, TMPDIR: folder },
+  })
+  return { status: ended.status, stdout: ended.stdout, stderr: ended.stderr }
+}
+
+const session = { line: { type: 'thread.started', thread_id: 't-1' } }
+const said = (text: string) => ({
+  line: { type: 'item.completed', item: { id: 'm', type: 'agent_message', text } },
+})
+const done = {
+  line: { type: 'turn.completed', usage: { input_tokens: 10, cached_input_tokens: 2, output_tokens: 3 } },
+}
+
+describe('sheepdog agent', () => {
+  it('prints the answer on stdout and what happened on stderr', () => {
+    const { status, stdout, stderr } = sheepdog(
+      ['agent', 'codex', 'hi'],
+      codexOf([session, said('Hello.'), done]),
+    )
+    expect(stderr).toContain('session t-1')
+    expect({ status, stdout }).toEqual({ status: 0, stdout: 'Hello.\n' })
+  })
+
+  it('prints events and result as JSON lines', () => {
+    const { status, stdout } = sheepdog(
+      ['agent', 'codex', 'hi', '--json'],
+      codexOf([session, said('Hello.'), done]),
+    )
+    const lines = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(lines.map((line) => line.type)).toEqual(['session', 'text', 'usage', 'end', 'result'])
+    expect(lines.at(-1)).toMatchObject({ ok: true, result: { text: 'Hello.' } })
+    expect(status).toBe(0)
+  })
+
+  it('prints an answer that fits a schema as JSON', () => {
+    const schema = join(folder, 'schema.json')
+    writeFileSync(schema, JSON.stringify({ type: 'object', required: ['a'] }))
+    const plan = [session, said('```json\n{"a":1}\n```'), done]
+    const { stdout } = sheepdog(['agent', 'codex', 'hi', '--schema', schema], codexOf(plan))
+    expect(JSON.parse(stdout)).toEqual({ a: 1 })
+  })
+
+  it('exits with 1 and says why when the turn fails', () => {
+    const plan = [
+      session,
+      { line: { type: 'turn.failed', error: { message: '401 Unauthorized' } } },
+      { exit: 1 },
+    ]
+    const { status, stdout, stderr } = sheepdog(['agent', 'codex', 'hi'], codexOf(plan))
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).toContain('AGENT_FAILED')
+  })
+
+  it.each([
+    [['agent'], 'a provider and a prompt are needed'],
+    [['agent', 'codx', 'hi'], 'did you mean codex?'],
+    [['agent', 'codex', 'hi', '--shema', 'x'], 'did you mean --schema?'],
+    [['agent', 'codex', 'hi', '--schema', '/none'], '--schema: '],
+    [['replay', 'codex', '/none'], 'no such file'],
+    [['replay', 'codex', '/none', '--exit', 'x'], '--exit: '],
+  ])('%j is refused in one line', (args, words) => {
+    const { status, stderr } = sheepdog(args)
+    expect(status).toBe(1)
+    expect(stderr).toContain(words)
+    expect(stderr.trim().split('\n')).toHaveLength(1)
+  })
+})
+
+describe('sheepdog replay', () => {
+  const recording = join(root, 'fixtures/streams/codex/tool.jsonl')
+
+  it('shows events and verdict of a recording', () => {
+    const { status, stdout } = sheepdog(['replay', 'codex', recording, '--exit', '0'])
+    expect(stdout).toContain('The fake model says hello.')
+    expect(stdout).toContain('1 tool call')
+    expect(status).toBe(0)
+  })
+
+  it('tells a run that failed', () => {
+    const cut = sheepdog([
+      'replay',
+      'codex',
+      join(root, 'fixtures/streams/codex/stall.jsonl'),
+      '--signal',
+      'SIGKILL',
+      '--json',
+    ])
+    expect(cut.status).toBe(1)
+    expect(JSON.parse(cut.stdout.trim().split('\n').at(-1)!)).toMatchObject({
+      ok: false,
+      error: { code: 'AGENT_CRASHED' },
+    })
+  })
+})
+
+describe('sheepdog doctor', () => {
+  it('tells what is there and how to install the rest', () => {
+    const bin = codexOf([])
+    writeFileSync(join(bin, 'codex'), '#!/bin/sh\necho codex-cli 9.8.7\n')
+    const { status, stdout } = sheepdog(['doctor'], bin)
+    expect(stdout).toMatch(/^ok {2}codex +9\.8\.7/m)
+    expect(stdout).toContain('npm install -g @google/gemini-cli')
+    expect(status).toBe(0)
+  })
+})

@@ -1,0 +1,3 @@
+import { describeAgent } from './real-agent'
+
+describeAgent('qwen')
