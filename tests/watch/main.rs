@@ -1,9 +1,5 @@
 //! Which files of a watched directory are finished: real files, real events.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a panic in a test is its report"
-)]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a panic in a test is its report")]
 
 use sheepdog::watch::{FoundFile, TreeWatch, WatchSpec};
 use std::collections::BTreeSet;
