@@ -12627,8 +12627,12 @@ declare function errorMetadata(error: unknown): Record<string, unknown>
 
 /** How a runtime is served. */
 interface ServeRuntimeOptions {
-  /** Answers prompts. Without it only commands are run. */
+  /** Answers prompts. Without it and `provider` only commands are run. */
   handler?: AgentHandler
+  /** A coding agent of this machine answers prompts, through the harness. */
+  provider?: ProviderName
+  /** The harness's options for `provider`. */
+  harness?: Partial<HarnessOptions>
   /** Default "127.0.0.1". Any address that others can reach needs a `token`. */
   host?: string
   /** Default 8080; 0 = any. */

@@ -194,6 +194,26 @@ describe('serveRuntime and RuntimeClient', () => {
     await expect(RuntimeClient.connect('ws://127.0.0.1:1')).rejects.toMatchObject({ code: 'RUNTIME_CLOSED' })
   })
 
+  it('has a coding agent answer, through the harness', async () => {
+    const stream = join(import.meta.dirname, '../fixtures/streams/codex/plain.jsonl')
+    const client = await session({
+      handler: undefined,
+      provider: 'codex',
+      harness: { binary: ['/bin/sh', '-c', 'cat "$0"', stream] },
+    })
+    const said: string[] = []
+    const { data, metadata } = await client.query('hello', {
+      ...query,
+      onAssistantMessage: (blocks) => said.push(...blocks),
+    })
+    expect(data).toMatchObject({ type: 'text', text: expect.stringMatching(/./) })
+    expect(said.join('')).toContain((data as { text: string }).text)
+    expect(metadata).toMatchObject({ session_id: expect.any(String), attempts: 1 })
+    await expect(client.executeCommands(['echo too'])).resolves.toMatchObject({
+      results: [{ stdout: 'too\n' }],
+    })
+  })
+
   it('closes when its signal is aborted', async () => {
     const controller = new AbortController()
     const server = await serve({ signal: controller.signal })

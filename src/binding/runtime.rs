@@ -1,5 +1,6 @@
 //! What crosses for the runtime capability. Names and order as in lib/runtime.ts.
 
+use super::delivery::create_text;
 use super::promise::{Settled, settle};
 use crate::runtime::client::{
     ArtifactWanted, ClientEvent, ClientOptions, ClientRequest, RuntimeClient, SessionEnd,
@@ -9,9 +10,9 @@ use crate::runtime::handler::{
 };
 use crate::runtime::reply::AgentData;
 use crate::runtime::server::{self, RuntimeServer, ServerOptions};
-use napi::Env;
-use napi::bindgen_prelude::{Function, PromiseRaw};
+use napi::bindgen_prelude::{Function, PromiseRaw, ToNapiValue};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
+use napi::{Env, sys};
 use napi_derive::napi;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -256,12 +257,25 @@ pub struct RuntimeEvent {
     pub request: Option<f64>,
     pub text_blocks: Option<Vec<String>>,
     pub stream: Option<String>,
-    pub text: Option<String>,
+    #[napi(ts_type = "string")]
+    pub text: Option<Text>,
     pub command: Option<String>,
     pub wanted: Option<WantedArtifact>,
     /// The runtime's message, as JSON.
     pub terminal: Option<String>,
     pub error: Option<super::error::Fault>,
+}
+
+/// Output on its way: plain ASCII goes over as it is.
+pub struct Text(String);
+
+impl ToNapiValue for Text {
+    unsafe fn to_napi_value(raw_env: sys::napi_env, text: Self) -> napi::Result<sys::napi_value> {
+        let env = Env::from_raw(raw_env);
+        let string = create_text(&env, &text.0)?;
+        // SAFETY: the string was made in this environment, on its thread.
+        unsafe { ToNapiValue::to_napi_value(raw_env, string) }
+    }
 }
 
 /// How the session ended.
@@ -398,7 +412,7 @@ fn to_event(event: ClientEvent) -> RuntimeEvent {
             out.kind = "output";
             out.request = Some(request as f64);
             out.stream = Some(stream);
-            out.text = Some(text);
+            out.text = Some(Text(text));
             out.command = Some(command);
         }
         ClientEvent::Wanted(wanted) => {

@@ -69,7 +69,7 @@ pub async fn open(address: &Address) -> Result<(ClientStream, bool)> {
         Connector::Plain
     };
     let config = WebSocketConfig::default()
-        .read_buffer_size(64 << 10)
+        .read_buffer_size(256 << 10)
         .max_message_size(Some(MAX_INBOUND_BYTES))
         .max_frame_size(Some(MAX_INBOUND_BYTES));
     match connect_async_tls_with_config(request, Some(config), true, Some(connector)).await {

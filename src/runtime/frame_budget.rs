@@ -33,8 +33,9 @@ pub fn escaped_len(text: &str) -> usize {
 
 /// The longest start of a text that takes at most `budget` bytes as JSON; at least one character, so that cutting ends.
 pub fn split_at_budget(text: &str, budget: usize) -> (&str, &str) {
-    // No character takes more than six bytes for each of its own: most texts need no counting.
-    if text.len() <= budget / 6 {
+    // No character takes more than six bytes for each of its own: most texts need no counting character by character.
+    let escaped = text.bytes().filter(|byte| *byte < 0x20 || *byte == b'"' || *byte == b'\\').count();
+    if text.len() + 5 * escaped <= budget {
         return (text, "");
     }
     let mut used = 0;

@@ -334,7 +334,7 @@ mod tests {
         let second = outbox.open_socket(3).unwrap();
         assert_eq!(
             outbox.try_next(first),
-            Some(Outgoing::Ended),
+            Some(Outgoing::Moved),
             "the old writer takes nothing from the new one"
         );
         assert_eq!(frame(outbox.try_next(second)), 4);

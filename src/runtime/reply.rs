@@ -313,11 +313,33 @@ fn fitting(metadata: Map<String, Value>) -> Value {
     json!({"truncated": true})
 }
 
+/// Appends the text as JSON writes it, without a copy in between: this is where a command's output goes through.
 fn push_json_string(into: &mut String, text: &str) {
-    // Writing to memory can't fail; serde_json still returns a result.
-    if let Ok(quoted) = serde_json::to_string(text) {
-        into.push_str(&quoted);
+    into.push('"');
+    let mut kept = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let short = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            8 => "\\b",
+            12 => "\\f",
+            0..0x20 => "",
+            _ => continue,
+        };
+        // A byte below 0x80 is a character of its own: the border is one of characters.
+        into.push_str(&text[kept..at]);
+        kept = at + 1;
+        if short.is_empty() {
+            into.push_str(&format!("\\u{byte:04x}"));
+        } else {
+            into.push_str(short);
+        }
     }
+    into.push_str(&text[kept..]);
+    into.push('"');
 }
 
 #[cfg(test)]
@@ -328,6 +350,14 @@ mod tests {
         let frame = reply.into_frame(Some("request \"1\""), 7);
         assert!(frame.len() <= MAX_FRAME_BYTES, "{} bytes", frame.len());
         serde_json::from_str(&frame).unwrap()
+    }
+
+    #[test]
+    fn text_is_written_as_serde_writes_it() {
+        let all: String = (0..0x250).filter_map(char::from_u32).chain("é漢🐑\n".chars()).collect();
+        let mut written = String::new();
+        push_json_string(&mut written, &all);
+        assert_eq!(written, serde_json::to_string(&all).unwrap());
     }
 
     #[test]

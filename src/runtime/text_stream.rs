@@ -1,6 +1,7 @@
 //! PURE: bytes of a command become text that may be seen: secrets out, characters whole, head and tail kept.
 
 use crate::redaction::Redactor;
+use std::borrow::Cow;
 
 /// Kept of one stream for the request's result, from the start and from the end each.
 const KEPT_BYTES: usize = 480 << 10;
@@ -21,11 +22,18 @@ impl TextStream {
     }
 
     /// The text that these bytes complete. Invalid ones become U+FFFD.
-    pub fn push(&mut self, bytes: &[u8]) -> String {
+    pub fn push<'bytes>(&mut self, bytes: &'bytes [u8]) -> Cow<'bytes, str> {
+        if self.redactor.is_empty()
+            && self.partial.is_empty()
+            && let Ok(text) = std::str::from_utf8(bytes)
+        {
+            self.keep(text);
+            return Cow::Borrowed(text);
+        }
         let safe = self.redactor.push(bytes);
         let text = self.decode(safe, false);
         self.keep(&text);
-        text
+        Cow::Owned(text)
     }
 
     /// What was held back, at the end of the stream.
@@ -122,7 +130,8 @@ mod tests {
         let text = "é漢🐑 end";
         for size in 1..6 {
             let mut stream = stream(&[]);
-            let mut seen: String = text.as_bytes().chunks(size).map(|chunk| stream.push(chunk)).collect();
+            let mut seen: String =
+                text.as_bytes().chunks(size).map(|chunk| stream.push(chunk).into_owned()).collect();
             seen.push_str(&stream.end());
             assert_eq!(seen, text, "{size} bytes at a time");
         }
@@ -136,7 +145,8 @@ mod tests {
         let text = "x secret-long y secret z secre";
         for size in 1..8 {
             let mut stream = stream(&["secret", "secret-long"]);
-            let mut seen: String = text.as_bytes().chunks(size).map(|chunk| stream.push(chunk)).collect();
+            let mut seen: String =
+                text.as_bytes().chunks(size).map(|chunk| stream.push(chunk).into_owned()).collect();
             seen.push_str(&stream.end());
             assert_eq!(seen, "x [REDACTED] y [REDACTED] z secre", "{size} bytes at a time");
             assert_eq!(stream.into_kept(), (seen, false));

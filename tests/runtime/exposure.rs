@@ -249,7 +249,7 @@ async fn too_many_sessions_are_refused() {
 async fn rule_13_downloads_land_under_their_own_name_or_fail() {
     let (server, sink, directory) = (server().await, Sink::start().await, tempfile::tempdir().unwrap());
     let mut peer = Peer::connect(&server).await;
-    let mut download = |url: String| {
+    let download = |url: String| {
         let mut message = invocation("say done");
         message["pre_agent_downloadables"] =
             json!([{"download_url": url, "working_dir": directory.path().join("in")}]);

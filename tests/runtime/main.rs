@@ -1,4 +1,10 @@
 //! The runtime over real sockets: one file per part of its contract.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic in a test is its report"
+)]
 
 mod artifacts;
 mod exposure;

@@ -1,4 +1,5 @@
 //! Which files of a watched directory are finished: real files, real events.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a panic in a test is its report")]
 
 use sheepdog::watch::{FoundFile, TreeWatch, WatchSpec};
 use std::collections::BTreeSet;
@@ -153,7 +154,7 @@ async fn rule_4_symlinks_loops_unreadable_and_vanished_entries_do_no_harm() {
         std::os::unix::fs::symlink(outside.path().join("secret"), top.join("file")).unwrap();
         std::os::unix::fs::symlink("/nowhere", top.join("dangling")).unwrap();
         fs::create_dir(top.join("locked")).unwrap();
-        fs::set_permissions(top.join("locked"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(top.join("locked"), fs::Permissions::from_mode(0o000)).unwrap();
     })
     .await;
     for round in 0..50 {

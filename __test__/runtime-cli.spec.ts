@@ -1,0 +1,93 @@
+import { execFile, spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+const program = join(import.meta.dirname, '../cli/sheepdog.js')
+const handler = join(import.meta.dirname, '../fixtures/runtime/puppet.mjs')
+
+function sheepdog(...args: string[]): Promise<{ status: number; stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [program, ...args], (error, stdout, stderr) => {
+      resolve({ status: error ? Number(error.code) : 0, stdout, stderr })
+    })
+  })
+}
+
+function serve(...args: string[]) {
+  const child = spawn(process.execPath, [program, 'serve', '--port', '0', ...args], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const ready = new Promise<string>((resolve) => {
+    let seen = ''
+    child.stdout.on('data', (text) => {
+      seen += text
+      const [, port] = /^RuntimeUse server listening on port (\d+)$/m.exec(seen) ?? []
+      if (port) resolve(`ws://127.0.0.1:${port}`)
+    })
+  })
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  return { ready, ended, stop: () => child.kill('SIGTERM') }
+}
+
+describe('sheepdog serve, query and exec', () => {
+  let server: ReturnType<typeof serve>
+  let url: string
+
+  beforeAll(async () => {
+    server = serve(`--handler=${handler}`)
+    url = await server.ready
+  })
+
+  afterAll(() => server.stop())
+
+  it('asks the agent and prints its answer', async () => {
+    expect(await sheepdog('query', url, 'say hello')).toMatchObject({
+      status: 0,
+      stdout: 'hello\n',
+      stderr: 'hello\n',
+    })
+    expect(await sheepdog('query', url, 'fail why')).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: 'sheepdog query: why\n',
+    })
+  })
+
+  it('runs a command line, or a program with its arguments', async () => {
+    expect(await sheepdog('exec', url, '--', 'echo one | tr o x')).toMatchObject({
+      status: 0,
+      stdout: 'xne\n',
+    })
+    expect(await sheepdog('exec', url, '--', 'printf', '%s.', "it's", '$HOME')).toMatchObject({
+      stdout: "it's.$HOME.",
+    })
+    expect(await sheepdog('exec', url, '--', 'exit 3')).toMatchObject({ status: 1 })
+  })
+
+  it('says in one line what is wrong', async () => {
+    for (const [args, words] of [
+      [['serve', '--agent', 'openai'], /unknown agent "openai"; there are claude-code, codex/],
+      [['serve', '--port', 'abc'], /--port: expected a number/],
+      [['serve', '--host', '0.0.0.0'], /host: .*token/],
+      [['serve', '--handler', '/nowhere.mjs'], /nowhere/],
+      [['query', 'ws://127.0.0.1:1', 'x'], /no connection/],
+      [['exec', url], /expected an URL and a command/],
+    ] as [string[], RegExp][]) {
+      const { status, stderr } = await sheepdog(...args)
+      expect(status).toBe(1)
+      expect(stderr).toMatch(words)
+    }
+  })
+
+  it('ends on SIGTERM, also with a client connected', async () => {
+    const other = serve('--handler', handler, '--token', 'secret')
+    const address = await other.ready
+    expect(await sheepdog('query', address, 'say x')).toMatchObject({ status: 1 })
+    expect(await sheepdog('query', `${address}/?token=secret`, 'say x')).toMatchObject({ status: 0 })
+    const waiting = sheepdog('query', '--token', 'secret', address, 'wait')
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    other.stop()
+    expect(await other.ended).toBe(0)
+    expect(await waiting).toMatchObject({ status: 1 })
+  })
+})
