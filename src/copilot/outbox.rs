@@ -237,7 +237,12 @@ mod tests {
     fn outbox() -> (Arc<Outbox>, Arc<AtomicUsize>) {
         let wakes = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&wakes);
-        (Arc::new(Outbox::new(move || drop(counted.fetch_add(1, Ordering::SeqCst)))), wakes)
+        (
+            Arc::new(Outbox::new(move || {
+                counted.fetch_add(1, Ordering::SeqCst);
+            })),
+            wakes,
+        )
     }
 
     fn all() -> Arc<Filter> {
