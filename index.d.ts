@@ -367,7 +367,7 @@ declare class NativeConcurrencyLimit {
 }
 
 /** One prompt on its way to the handler in JavaScript. */
-declare class NativeInvocation$1 {
+declare class NativeInvocation {
   /** What the handler is asked, as JSON. */
   get request(): string
   /** Takes the request's secrets out of a line for the log. */
@@ -672,7 +672,7 @@ declare function schemaProblem(schema: string): string | null
 /** Listens; `onInvocation` is called for each prompt and answers by the invocation's own methods. */
 declare function serveRuntime$1(
   spec: ServeSpec,
-  onInvocation: (invocation: NativeInvocation$1) => void,
+  onInvocation: (invocation: NativeInvocation) => void,
 ): Promise<Settled<NativeRuntimeServer$1>>
 
 /** Checked options of a server; what is absent has the core's default. */
@@ -772,6 +772,8 @@ type Native_ModelCall = ModelCall
 declare const Native_ModelCall: typeof ModelCall
 type Native_NativeConcurrencyLimit = NativeConcurrencyLimit
 declare const Native_NativeConcurrencyLimit: typeof NativeConcurrencyLimit
+type Native_NativeInvocation = NativeInvocation
+declare const Native_NativeInvocation: typeof NativeInvocation
 type Native_NativeProcess = NativeProcess
 declare const Native_NativeProcess: typeof NativeProcess
 type Native_NativeRuntimeClient = NativeRuntimeClient
@@ -808,7 +810,7 @@ declare namespace Native {
     Native_Delivery as Delivery,
     Native_ModelCall as ModelCall,
     Native_NativeConcurrencyLimit as NativeConcurrencyLimit,
-    NativeInvocation$1 as NativeInvocation,
+    Native_NativeInvocation as NativeInvocation,
     Native_NativeProcess as NativeProcess,
     Native_NativeRuntimeClient as NativeRuntimeClient,
     NativeRuntimeServer$1 as NativeRuntimeServer,
@@ -12619,11 +12621,6 @@ type AgentResult =
 interface AgentHandler {
   run(invocation: AgentInvocation, sender: AgentSender): Promise<AgentResult>
 }
-type NativeInvocation = Parameters<Parameters<typeof native.serveRuntime>[1]>[0]
-/** Has the handler answer; never throws. */
-declare function invoke(handler: AgentHandler, invocation: NativeInvocation): Promise<void>
-/** What a client learns of an error beside its message. */
-declare function errorMetadata(error: unknown): Record<string, unknown>
 
 /** How a runtime is served. */
 interface ServeRuntimeOptions {
@@ -12819,10 +12816,8 @@ export {
   defineFactory,
   defineTool,
   doctor,
-  errorMetadata,
   forEmptyMode,
   inputSchema,
-  invoke,
   invokeHook,
   isFactoryRunTerminal,
   replay,
