@@ -311,7 +311,8 @@ proptest! {
             // "theirs" can only be taken for ours when nobody said whose it was.
             let announced = events.iter().position(|event| *event == user("other"));
             let first = events.iter().position(|event| *event == self::answer("other", "theirs"));
-            if announced.is_some() && announced < first && events.iter().position(|event| *event == user("m")) < announced {
+            let own = events.iter().position(|event| *event == user("m"));
+            if own.is_some() && own < announced && announced < first {
                 prop_assert_ne!(answer, "theirs");
             }
         }
