@@ -5,13 +5,13 @@ const printing = (text: string, args: string[] = []) =>
   spawn(process.execPath, ['-e', `process.stdout.write(${text})`, ...args])
 
 async function byLine(text: string): Promise<string[]> {
-  const lines = []
+  const lines: string[] = []
   for await (const { text: line } of printing(text).lines()) lines.push(line)
   return lines
 }
 
 async function byBatch(text: string): Promise<string[]> {
-  const all = []
+  const all: string[] = []
   for await (const { lines } of printing(text).lineBatches()) all.push(...lines)
   return all
 }

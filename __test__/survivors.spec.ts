@@ -2,7 +2,6 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-// @ts-expect-error: plain JavaScript, shared with scripts/survivors.mjs
 import { buildBehaviours, chooseUser, ends, runCell } from '../fixtures/survivors/matrix.mjs'
 
 // The short form of `npm run test:survivors`: the behaviours that escape everything but a guard, once per end.
