@@ -13,3 +13,4 @@ pub mod model;
 pub mod process;
 pub mod promise;
 pub mod runtime;
+pub mod threads;

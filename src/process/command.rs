@@ -90,11 +90,25 @@ pub fn spawn_error(command: &ResolvedCommand, errno: i32, syscall: &str) -> Erro
         }
         _ => Error::new(
             ErrorCode::ProcessSpawnFailed,
-            format!("{name} could not be started: {syscall}: {reason}"),
+            format!("{name} could not be started: {syscall}: {reason}{}", remedy(errno)),
         )
         .with("errno", errno)
         .with("syscall", syscall)
         .with("command", name),
+    }
+}
+
+/// What helps against want; empty for other refusals.
+fn remedy(errno: i32) -> &'static str {
+    match errno {
+        nix::libc::EMFILE | nix::libc::ENFILE => {
+            ": run fewer at once, or raise the limit of open files (`ulimit -n`); a run takes four descriptors"
+        }
+        nix::libc::EAGAIN => {
+            ": run fewer at once, or raise the limit of processes (`ulimit -u`); a run takes three processes at least"
+        }
+        nix::libc::ENOMEM => ": there is no memory left for another process",
+        _ => "",
     }
 }
 

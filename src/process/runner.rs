@@ -26,6 +26,10 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 /// A pipe holds 64 KiB; larger reads only wait longer and fall out of the cache.
 const READ_BYTES: usize = 64 << 10;
+/// A program that printed so much may go on so: its pipe is made wider, and it is woken less often.
+const FLOOD_BYTES: u64 = 1 << 20;
+/// Not for every run from the start: what a user's pipes may hold in all is bounded by the system.
+const FLOOD_PIPE_BYTES: i32 = 256 << 10;
 /// Reads of one stream before the other events get their turn.
 const READS_A_TURN: usize = 4;
 /// What may be waiting in a pipe at the exit at most: larger pipes need a privilege.
@@ -103,13 +107,16 @@ fn give(sink: &mut dyn Sink, stream: Stream, kept: &[u8]) -> std::result::Result
 struct Output {
     pipe: Option<pipe::Receiver>,
     keep: Keep,
+    is_wide: bool,
 }
 
 impl Output {
     /// Reads what is there, keeps it and gives it. In a flood the kernel writes right into what is kept, which saves a copy.
-    /// (A wider pipe saves wake-ups, but costs more in the cache than that: measured.)
     fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
-        let Output { pipe: Some(pipe), keep } = self else { return Ok(&[]) };
+        let Output { pipe: Some(pipe), keep, is_wide } = self else { return Ok(&[]) };
+        if keep.total() >= FLOOD_BYTES && !std::mem::replace(is_wide, true) {
+            widen(pipe);
+        }
         if let Some(oldest) = keep.oldest() {
             let most = oldest.len().min(READ_BYTES);
             let length = pipe.try_read(&mut oldest[..most])?;
@@ -119,6 +126,14 @@ impl Output {
         keep.push(&buffer[..length]);
         Ok(&buffer[..length])
     }
+}
+
+/// That the system refuses is fine: the pipe then stays as it was.
+fn widen(pipe: &pipe::Receiver) {
+    #[cfg(target_os = "linux")]
+    let _ = nix::fcntl::fcntl(pipe, nix::fcntl::FcntlArg::F_SETPIPE_SZ(FLOOD_PIPE_BYTES));
+    #[cfg(not(target_os = "linux"))]
+    let _ = (pipe, FLOOD_PIPE_BYTES);
 }
 
 /// What a read brought.
@@ -170,7 +185,7 @@ impl Runner {
             Input::Null | Input::Pipe => Bytes::new(),
         };
         let limit = spec.max_output_bytes;
-        let output = |pipe| Output { pipe: Some(pipe), keep: Keep::new(limit) };
+        let output = |pipe| Output { pipe: Some(pipe), keep: Keep::new(limit), is_wide: false };
         Runner {
             pid: launched.pid,
             level: launched.level,
