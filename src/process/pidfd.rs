@@ -1,15 +1,17 @@
 //! Descriptors of processes (Linux). libuv owns SIGCHLD in a Node process, so an exit is waited for here and by nothing else.
 
+use nix::errno::Errno;
 use nix::libc;
 use nix::sys::signal::Signal;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// A descriptor that becomes readable when the process exits; `None` when there is no such process (or no pidfd, before 5.3).
-pub fn open(pid: i32) -> Option<OwnedFd> {
+/// A descriptor that becomes readable when the process exits. ESRCH: there is no such process; ENOSYS: no pidfds, before 5.3.
+pub fn open(pid: i32) -> Result<OwnedFd, Errno> {
     // SAFETY: a plain system call without pointers; the kernel sets close-on-exec on the new descriptor.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let descriptor = Errno::result(descriptor)? as i32;
     // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
-    (descriptor >= 0).then(|| unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 /// True when the signal was sent.

@@ -1,9 +1,10 @@
 //! The outer guard as the host's child: a pidfd to wait with, and the promise that no zombie stays.
 
+use crate::process::pidfd;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Mutex;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -22,7 +23,7 @@ pub(super) struct Leash {
 impl Leash {
     /// Of a child that has not been waited for.
     pub(super) fn new(pid: i32) -> Result<Leash, Errno> {
-        Ok(Leash { pid, pidfd: Some(open_pidfd(pid)?) })
+        Ok(Leash { pid, pidfd: Some(pidfd::open(pid)?) })
     }
 
     pub(super) fn pid(&self) -> i32 {
@@ -115,13 +116,4 @@ fn reap(pidfd: &OwnedFd) -> bool {
             _ => return true,
         }
     }
-}
-
-/// Whether this system has pidfds is found out by opening one.
-pub(super) fn open_pidfd(pid: i32) -> Result<OwnedFd, Errno> {
-    // SAFETY: the system call reads two numbers and no memory.
-    let result = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let descriptor = Errno::result(result)? as i32;
-    // SAFETY: the kernel has just made this descriptor for us; nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }

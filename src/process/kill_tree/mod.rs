@@ -27,7 +27,7 @@ pub struct ProcessIdentity {
 pub fn kill_process(identity: ProcessIdentity) -> bool {
     // A pidfd taken first, then the start time checked: from there on the descriptor means the same process or none.
     #[cfg(target_os = "linux")]
-    if let Some(descriptor) = super::pidfd::open(identity.pid) {
+    if let Ok(descriptor) = super::pidfd::open(identity.pid) {
         return table::start_time(identity.pid) == Some(identity.start_time)
             && super::pidfd::send_signal(&descriptor, Signal::SIGKILL);
     }

@@ -201,7 +201,7 @@ impl Drop for DirectTree {
 /// Resolves when the process has exited, without reaping it.
 fn wait_for_exit(pid: i32) -> JoinHandle<()> {
     #[cfg(target_os = "linux")]
-    if let Some(descriptor) = super::super::pidfd::open(pid) {
+    if let Ok(descriptor) = super::super::pidfd::open(pid) {
         // SAFETY: the descriptor is owned by the AsyncFd, and nothing else closes or replaces it.
         let watched = unsafe {
             tokio::io::unix::AsyncFd::register_with_interest(descriptor, tokio::io::Interest::READABLE)
