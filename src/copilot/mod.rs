@@ -16,6 +16,8 @@
 mod connection;
 pub mod event_log;
 mod outbox;
+mod reach;
+mod receiver;
 mod request_timeout;
 pub mod resume;
 mod resume_session;
@@ -26,8 +28,9 @@ mod stderr_tail;
 mod turn;
 pub mod turn_state;
 
-pub use connection::{Connection, ConnectionOptions, Started, Target};
+pub use connection::{Connection, ConnectionOptions, Started};
 pub use outbox::Outbox;
+pub use reach::Target;
 pub use request_timeout::request_timeout;
 pub use resume_session::{ResumeRequest, Resumed};
 pub use session::{Session, Sessions, TurnHandle};
