@@ -26,6 +26,7 @@ mod session;
 pub mod session_event;
 mod stderr_tail;
 mod turn;
+mod turn_handle;
 pub mod turn_state;
 
 pub use connection::{Connection, ConnectionOptions, Started};
@@ -33,5 +34,6 @@ pub use outbox::Outbox;
 pub use reach::Target;
 pub use request_timeout::request_timeout;
 pub use resume_session::{ResumeRequest, Resumed};
-pub use session::{Session, Sessions, TurnHandle};
+pub use session::{Session, Sessions};
 pub use turn::{TurnOptions, wait_for_turn};
+pub use turn_handle::TurnHandle;
