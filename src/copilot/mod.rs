@@ -18,6 +18,7 @@ pub mod event_log;
 mod outbox;
 mod reach;
 mod receiver;
+pub mod reported_error;
 mod request_timeout;
 pub mod resume;
 mod resume_session;

@@ -11,6 +11,7 @@
 //! | `session.idle` with work in the background | | ignored | names remembered, goes on |
 //! | `session.idle` | | ignored: another turn's | over |
 //! | `session.idle`, aborted | | ignored | over: `SESSION_ABORTED` |
+//! | `session.error` while nobody else's message is worked on, and an idle | | failed, unless it goes on within [`QUIET`] | |
 //! | `session.idle` of an autopilot that did not say its end | | ignored | over, unless it goes on within [`SETTLE`] |
 //! | the idle of an earlier turn that failed before it, while this one has done nothing | | ignored | ignored, over after [`QUIET`] |
 //! | `session.error` of type "notification" | | ignored | ignored |
@@ -19,7 +20,8 @@
 //! | `session.shutdown`, disconnect, stop | closed | closed | closed |
 //! | connection lost | failed | failed | failed |
 
-use super::session_event::{Background, ReportedError, TurnEvent};
+use super::reported_error::ReportedError;
+use super::session_event::{Background, TurnEvent};
 use crate::error::{Error, ErrorCode};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -54,6 +56,10 @@ struct Turn {
     /// Sent into a running turn: it has no messages of its own origin.
     steering: bool,
     phase: Phase,
+    /// Nothing else that was sent is being worked on: what is reported before its `user.message` can only be about it.
+    is_alone: bool,
+    /// Reported before its `user.message`, as when nobody is signed in; and when it is failed for that, once there was an idle.
+    early_error: Option<(ReportedError, Option<Duration>)>,
     answer: Option<String>,
     error: Option<(ReportedError, Duration)>,
     /// Over at this time, unless the agent goes on.
@@ -83,8 +89,8 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// A turn whose `session.send` is about to be written.
-    pub fn open(&mut self, steering: bool) -> TurnId {
+    /// A turn whose `session.send` is about to be written. `is_alone`: nothing was being worked on.
+    pub fn open(&mut self, steering: bool, is_alone: bool) -> TurnId {
         let id = TurnId(self.next_id);
         self.next_id += 1;
         self.turns.push(Turn {
@@ -92,6 +98,8 @@ impl Turns {
             message_id: None,
             steering,
             phase: Phase::Sending { early: VecDeque::new() },
+            is_alone: is_alone && self.turns.is_empty(),
+            early_error: None,
             answer: None,
             error: None,
             provisional_end: None,
@@ -190,7 +198,8 @@ impl Turns {
     pub fn deadline(&self, id: TurnId) -> Option<Duration> {
         let turn = self.turns.iter().find(|turn| turn.id == id)?;
         let error = turn.error.as_ref().filter(|_| self.open.is_empty()).map(|(_, at)| *at + QUIET);
-        [error, turn.provisional_end].into_iter().flatten().min()
+        let early = turn.early_error.as_ref().and_then(|(_, end)| *end);
+        [error, early, turn.provisional_end].into_iter().flatten().min()
     }
 
     pub fn is_running(&self, id: TurnId) -> bool {
@@ -214,7 +223,9 @@ impl Turns {
             let names: Vec<&str> = self.open.iter().map(|(_, name)| name.as_str()).collect();
             facts.push(format!("pending: {}", names.join(", ")));
         }
-        if let Some((error, _)) = &turn.error {
+        let error =
+            turn.error.as_ref().map(|(error, _)| error).or(turn.early_error.as_ref().map(|(error, _)| error));
+        if let Some(error) = error {
             facts.push(format!("reported error: {}", error.message));
         }
         if !turn.background.agents.is_empty() {
@@ -239,6 +250,9 @@ impl Turns {
                 for turn in self.affected(only).filter(|turn| Some(turn.id) == latest) {
                     turn.error.get_or_insert_with(|| (error.clone(), now));
                 }
+                for turn in self.queued(only).filter(|turn| turn.is_alone) {
+                    turn.early_error.get_or_insert_with(|| (error.clone(), None));
+                }
             }
             TurnEvent::Abort => self.affected(only).for_each(|turn| turn.aborted = true),
             TurnEvent::AutopilotEnd => self.affected(only).for_each(|turn| turn.autopilot_ended = true),
@@ -248,6 +262,7 @@ impl Turns {
                     turn.aborted |= *aborted;
                     failed |= turn.fail();
                 }
+                self.queued(only).for_each(|turn| turn.on_early_idle(now));
                 if failed {
                     self.owed_idle = Some(now);
                 }
@@ -266,6 +281,7 @@ impl Turns {
             }
             TurnEvent::Work | TurnEvent::Opened { .. } => {
                 self.affected(only).for_each(Turn::on_work);
+                self.queued(only).for_each(|turn| turn.early_error = None);
             }
             TurnEvent::Closed { .. } | TurnEvent::Other | TurnEvent::Error(_) => {}
         }
@@ -275,6 +291,13 @@ impl Turns {
     fn affected(&mut self, only: Option<TurnId>) -> impl Iterator<Item = &mut Turn> {
         self.turns.iter_mut().filter(move |turn| {
             matches!(turn.phase, Phase::Running) && turn.is_open() && only.is_none_or(|only| only == turn.id)
+        })
+    }
+
+    /// The turns whose message was taken and is not worked on yet.
+    fn queued(&mut self, only: Option<TurnId>) -> impl Iterator<Item = &mut Turn> {
+        self.turns.iter_mut().filter(move |turn| {
+            matches!(turn.phase, Phase::Queued) && turn.is_open() && only.is_none_or(|only| only == turn.id)
         })
     }
 
@@ -303,6 +326,10 @@ impl Turns {
             return self.affected(only).for_each(Turn::on_work);
         }
         let begun = begun.map(|index| self.turns[index].id);
+        for turn in self.queued(only) {
+            turn.is_alone = false;
+            turn.early_error = None;
+        }
         // What comes next began: an error before it was the end of the turn before.
         let mut failed = false;
         for turn in self.affected(only).filter(|turn| Some(turn.id) != begun) {
@@ -372,6 +399,12 @@ impl Turns {
         only: Option<TurnId>,
     ) {
         let is_owed = self.owed_idle.take().is_some_and(|since| now.saturating_sub(since) < QUIET);
+        if background.is_empty() {
+            for turn in self.queued(only) {
+                turn.on_early_idle(now);
+                turn.is_alone = true;
+            }
+        }
         for turn in self.affected(only) {
             turn.aborted |= aborted;
             if turn.fail() {
@@ -395,7 +428,12 @@ impl Turns {
         let nothing_open = self.open.is_empty();
         let mut failed = false;
         for turn in self.turns.iter_mut().filter(|turn| turn.is_open()) {
-            if nothing_open && turn.error.as_ref().is_some_and(|(_, at)| *at + QUIET <= now) {
+            let is_quiet = nothing_open && turn.error.as_ref().is_some_and(|(_, at)| *at + QUIET <= now);
+            let early = turn.early_error.as_ref().and_then(|(_, end)| *end);
+            if early.is_some_and(|end| end <= now) {
+                // Its idle has been.
+                turn.fail();
+            } else if is_quiet {
                 failed |= turn.fail();
             } else if turn.provisional_end.is_some_and(|end| end <= now) {
                 turn.finish();
@@ -433,30 +471,20 @@ impl Turn {
         self.end(end);
     }
 
-    /// Ends with the error that was reported, if there is one.
-    fn fail(&mut self) -> bool {
-        let Some((reported, _)) = self.error.take() else { return false };
-        self.end(Err(session_error(reported)));
-        true
-    }
-}
-
-fn session_error(reported: ReportedError) -> Error {
-    let message = match reported.message.is_empty() {
-        true => "The session reported an error without a message".to_owned(),
-        false => reported.message,
-    };
-    let mut error = Error::new(ErrorCode::SessionError, message).with("errorType", reported.error_type);
-    let facts = [("statusCode", reported.status_code), ("errorCode", reported.error_code)];
-    for (name, value) in facts.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-        error = error.with(name, value);
-    }
-    for (name, value) in [("url", reported.url), ("remoteStack", reported.stack)] {
-        if let Some(value) = value {
-            error = error.with(name, value);
+    /// The session is done with what it reported before the turn's own message; that message may still come.
+    fn on_early_idle(&mut self, now: Duration) {
+        if let Some((_, end @ None)) = &mut self.early_error {
+            *end = Some(now + QUIET);
         }
     }
-    error
+
+    /// Ends with the error that was reported, if there is one.
+    fn fail(&mut self) -> bool {
+        let early = self.early_error.take().map(|(reported, _)| reported);
+        let Some(reported) = self.error.take().map(|(reported, _)| reported).or(early) else { return false };
+        self.end(Err(reported.into_error()));
+        true
+    }
 }
 
 /// Whether an event that comes before the reply may matter once the turn knows its message.
