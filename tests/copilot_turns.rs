@@ -105,6 +105,39 @@ fn a_message_that_is_refused_before_its_turn_begins_fails_after_the_next_idle() 
 }
 
 #[test]
+fn an_abort_takes_the_queued_messages_along_and_no_later_one() {
+    let mut turns = Turns::default();
+    let running = turns.open(false, true);
+    turns.on_reply(running, Some("a".into()), T0);
+    turns.on_event(&user("a"), T0);
+    let queued = turns.open(false, false);
+    turns.on_reply(queued, Some("b".into()), T0);
+    let later = turns.open(false, false);
+    turns.on_event(&TurnEvent::Abort, T0);
+    turns.on_reply(later, Some("c".into()), T0);
+    let aborted =
+        TurnEvent::SessionIdle { background: Background::default(), aborted: true, autopilot: false };
+    turns.on_event(&aborted, at(1));
+    assert_eq!(failed(turns.take_end(running, at(1))), ErrorCode::SessionAborted);
+    assert!(turns.take_end(queued, at(1)).is_none());
+    assert_eq!(turns.deadline(queued), Some(at(1) + QUIET));
+    assert_eq!(failed(turns.take_end(queued, at(1) + QUIET)), ErrorCode::SessionAborted);
+    turns.on_event(&user("c"), at(5000));
+    turns.on_event(&answer("c", "late"), at(5001));
+    turns.on_event(&idle(), at(5002));
+    assert_eq!(answered(turns.take_end(later, at(5002))), Some("late".into()));
+}
+
+#[test]
+fn a_queued_message_that_outlives_an_abort_gets_its_answer() {
+    let end = run_alone(
+        &[TurnEvent::Abort, foreground_done(), idle(), user("m"), answer("m", "mine"), idle()],
+        Duration::ZERO,
+    );
+    assert_eq!(answered(end), Some("mine".into()));
+}
+
+#[test]
 fn an_error_while_others_are_worked_on_is_theirs_until_they_are_idle() {
     let theirs = [error("query"), foreground_done(), idle()];
     let looked_at = |events: &[TurnEvent]| {

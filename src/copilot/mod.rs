@@ -26,6 +26,7 @@ mod runtime_process;
 mod session;
 pub mod session_event;
 mod stderr_tail;
+mod tracked_turn;
 mod turn;
 mod turn_handle;
 pub mod turn_state;

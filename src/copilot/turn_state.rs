@@ -12,6 +12,7 @@
 //! | `session.idle` | | ignored: another turn's | over |
 //! | `session.idle`, aborted | | ignored | over: `SESSION_ABORTED` |
 //! | `session.error` while nobody else's message is worked on, and an idle | | failed, unless it goes on within [`QUIET`] | |
+//! | aborted, and an idle | | `SESSION_ABORTED`, unless it goes on within [`QUIET`] | |
 //! | `session.idle` of an autopilot that did not say its end | | ignored | over, unless it goes on within [`SETTLE`] |
 //! | the idle of an earlier turn that failed before it, while this one has done nothing | | ignored | ignored, over after [`QUIET`] |
 //! | `session.error` of type "notification" | | ignored | ignored |
@@ -20,8 +21,8 @@
 //! | `session.shutdown`, disconnect, stop | closed | closed | closed |
 //! | connection lost | failed | failed | failed |
 
-use super::reported_error::ReportedError;
 use super::session_event::{Background, TurnEvent};
+use super::tracked_turn::{Phase, TrackedTurn, is_kept};
 use crate::error::{Error, ErrorCode};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -42,42 +43,10 @@ pub struct TurnId(u64);
 /// How a turn ended: with its answer (the whole event as JSON text), if there was one.
 pub type TurnEnd = Result<Option<String>, Error>;
 
-#[derive(Debug)]
-enum Phase {
-    Sending { early: VecDeque<TurnEvent> },
-    Queued,
-    Running,
-}
-
-#[derive(Debug)]
-struct Turn {
-    id: TurnId,
-    message_id: Option<String>,
-    /// Sent into a running turn: it has no messages of its own origin.
-    steering: bool,
-    phase: Phase,
-    /// Nothing else that was sent is being worked on: what is reported before its `user.message` can only be about it.
-    is_alone: bool,
-    /// Reported before its `user.message`, as when nobody is signed in; and when it is failed for that, once there was an idle.
-    early_error: Option<(ReportedError, Option<Duration>)>,
-    answer: Option<String>,
-    error: Option<(ReportedError, Duration)>,
-    /// Over at this time, unless the agent goes on.
-    provisional_end: Option<Duration>,
-    aborted: bool,
-    autopilot_ended: bool,
-    /// The main agent has done something since the turn began.
-    has_worked: bool,
-    /// Ids of messages that others sent meanwhile.
-    foreign: Vec<String>,
-    background: Background,
-    end: Option<TurnEnd>,
-}
-
 /// The open turns of a session, in the order they were sent.
 #[derive(Debug, Default)]
 pub struct Turns {
-    turns: Vec<Turn>,
+    turns: Vec<TrackedTurn>,
     next_id: u64,
     past: VecDeque<String>,
     /// The turn whose `user.message` was the last.
@@ -93,23 +62,8 @@ impl Turns {
     pub fn open(&mut self, steering: bool, is_alone: bool) -> TurnId {
         let id = TurnId(self.next_id);
         self.next_id += 1;
-        self.turns.push(Turn {
-            id,
-            message_id: None,
-            steering,
-            phase: Phase::Sending { early: VecDeque::new() },
-            is_alone: is_alone && self.turns.is_empty(),
-            early_error: None,
-            answer: None,
-            error: None,
-            provisional_end: None,
-            aborted: false,
-            autopilot_ended: false,
-            has_worked: false,
-            foreign: Vec::new(),
-            background: Background::default(),
-            end: None,
-        });
+        let is_alone = is_alone && self.turns.is_empty();
+        self.turns.push(TrackedTurn::new(id, steering, is_alone));
         id
     }
 
@@ -254,7 +208,10 @@ impl Turns {
                     turn.early_error.get_or_insert_with(|| (error.clone(), None));
                 }
             }
-            TurnEvent::Abort => self.affected(only).for_each(|turn| turn.aborted = true),
+            TurnEvent::Abort => {
+                self.affected(only).for_each(|turn| turn.aborted = true);
+                self.on_queue_dropped(only);
+            }
             TurnEvent::AutopilotEnd => self.affected(only).for_each(|turn| turn.autopilot_ended = true),
             TurnEvent::AssistantIdle { aborted } => {
                 let mut failed = false;
@@ -280,7 +237,7 @@ impl Turns {
                 every.for_each(|turn| turn.end(Err(error.clone())));
             }
             TurnEvent::Work | TurnEvent::Opened { .. } => {
-                self.affected(only).for_each(Turn::on_work);
+                self.affected(only).for_each(TrackedTurn::on_work);
                 self.queued(only).for_each(|turn| turn.early_error = None);
             }
             TurnEvent::Closed { .. } | TurnEvent::Other | TurnEvent::Error(_) => {}
@@ -288,17 +245,24 @@ impl Turns {
     }
 
     /// The running turns that an event concerns.
-    fn affected(&mut self, only: Option<TurnId>) -> impl Iterator<Item = &mut Turn> {
+    fn affected(&mut self, only: Option<TurnId>) -> impl Iterator<Item = &mut TrackedTurn> {
         self.turns.iter_mut().filter(move |turn| {
             matches!(turn.phase, Phase::Running) && turn.is_open() && only.is_none_or(|only| only == turn.id)
         })
     }
 
     /// The turns whose message was taken and is not worked on yet.
-    fn queued(&mut self, only: Option<TurnId>) -> impl Iterator<Item = &mut Turn> {
+    fn queued(&mut self, only: Option<TurnId>) -> impl Iterator<Item = &mut TrackedTurn> {
         self.turns.iter_mut().filter(move |turn| {
             matches!(turn.phase, Phase::Queued) && turn.is_open() && only.is_none_or(|only| only == turn.id)
         })
+    }
+
+    /// What was aborted takes the messages along that were queued by then; one whose reply comes later was sent later.
+    fn on_queue_dropped(&mut self, only: Option<TurnId>) {
+        if only.is_none() {
+            self.queued(None).for_each(|turn| turn.was_dropped = true);
+        }
     }
 
     fn on_user_message(
@@ -313,7 +277,7 @@ impl Turns {
         });
         // A message without an id belongs to the first turn that waits for one, as does any to a turn without an id.
         let by_order = || {
-            let waits = |turn: &Turn| match turn.phase {
+            let waits = |turn: &TrackedTurn| match turn.phase {
                 Phase::Sending { .. } => message_id.is_none(),
                 Phase::Queued => message_id.is_none() || turn.message_id.is_none(),
                 Phase::Running => false,
@@ -323,7 +287,7 @@ impl Turns {
         let begun =
             by_id.or_else(by_order).filter(|&index| only.is_none_or(|only| self.turns[index].id == only));
         if continuation && begun.is_none() {
-            return self.affected(only).for_each(Turn::on_work);
+            return self.affected(only).for_each(TrackedTurn::on_work);
         }
         let begun = begun.map(|index| self.turns[index].id);
         for turn in self.queued(only) {
@@ -349,16 +313,14 @@ impl Turns {
             if let Phase::Sending { .. } = turn.phase {
                 return;
             }
-            if !matches!(turn.phase, Phase::Running) {
-                turn.phase = Phase::Running;
-            }
+            turn.begin();
         }
         self.latest = Some(begun);
     }
 
     fn on_assistant_message(&mut self, origin: Option<&str>, answer: Option<&String>, only: Option<TurnId>) {
         let latest = self.latest;
-        let known = |turn: &Turn, origin: &str| turn.message_id.as_deref() == Some(origin);
+        let known = |turn: &TrackedTurn, origin: &str| turn.message_id.as_deref() == Some(origin);
         let owner =
             origin.and_then(|origin| self.turns.iter().find(|turn| known(turn, origin)).map(|turn| turn.id));
         let is_past = origin.is_some_and(|origin| self.past.iter().any(|past| past == origin));
@@ -367,7 +329,7 @@ impl Turns {
         {
             if Some(turn.id) == owner && matches!(turn.phase, Phase::Queued) {
                 // Its answer is there, so its prompt was taken.
-                turn.phase = Phase::Running;
+                turn.begin();
                 self.latest = Some(turn.id);
             }
             if !matches!(turn.phase, Phase::Running) {
@@ -442,59 +404,5 @@ impl Turns {
         if failed {
             self.owed_idle = Some(now);
         }
-    }
-}
-
-impl Turn {
-    fn is_open(&self) -> bool {
-        self.end.is_none()
-    }
-
-    fn end(&mut self, end: TurnEnd) {
-        // The first end counts.
-        self.end.get_or_insert(end);
-    }
-
-    fn on_work(&mut self) {
-        self.has_worked = true;
-        self.error = None;
-        if !self.aborted {
-            self.provisional_end = None;
-        }
-    }
-
-    fn finish(&mut self) {
-        let end = match self.aborted {
-            true => Err(Error::new(ErrorCode::SessionAborted, "The turn was aborted")),
-            false => Ok(self.answer.take()),
-        };
-        self.end(end);
-    }
-
-    /// The session is done with what it reported before the turn's own message; that message may still come.
-    fn on_early_idle(&mut self, now: Duration) {
-        if let Some((_, end @ None)) = &mut self.early_error {
-            *end = Some(now + QUIET);
-        }
-    }
-
-    /// Ends with the error that was reported, if there is one.
-    fn fail(&mut self) -> bool {
-        let early = self.early_error.take().map(|(reported, _)| reported);
-        let Some(reported) = self.error.take().map(|(reported, _)| reported).or(early) else { return false };
-        self.end(Err(reported.into_error()));
-        true
-    }
-}
-
-/// Whether an event that comes before the reply may matter once the turn knows its message.
-fn is_kept(event: &TurnEvent, early: &VecDeque<TurnEvent>) -> bool {
-    match event {
-        TurnEvent::Other | TurnEvent::Closed { .. } => false,
-        // One sign of life says as much as many.
-        TurnEvent::Work | TurnEvent::Opened { .. } => {
-            !matches!(early.back(), Some(TurnEvent::Work | TurnEvent::Opened { .. }))
-        }
-        _ => true,
     }
 }
