@@ -12417,6 +12417,8 @@ declare class CopilotSession {
   ): Promise<void>
   /** Lets the session go; its history stays and can be resumed. Turns that wait end with SESSION_CLOSED. */
   disconnect(): Promise<void>
+  /** @deprecated The name that `disconnect()` had in older versions of the SDK. */
+  destroy(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
   /** @internal Tells the runtime; it is asked twice. */
   detach(timeoutMs?: number): Promise<void>

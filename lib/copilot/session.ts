@@ -246,6 +246,11 @@ export class CopilotSession {
     return this.#disconnecting
   }
 
+  /** @deprecated The name that `disconnect()` had in older versions of the SDK. */
+  destroy(): Promise<void> {
+    return this.disconnect()
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.disconnect()
   }

@@ -192,7 +192,7 @@ impl Session {
             }
         }
         // Under the lock: the host hears of the event before it hears of the turn that it ends.
-        outbox.push_event(self.key, &self.filter, &kind, event.notification);
+        outbox.push_event(self.key, &self.filter, &kind, event.event);
         if wakes {
             state.tell_ends(now);
         }
