@@ -28,7 +28,16 @@ pub struct Replay {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnResult {
+    /// May be long: it goes to JavaScript as a string of its own.
     pub text: String,
+    #[serde(flatten)]
+    pub facts: TurnFacts,
+}
+
+/// All of a result but its text.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,8 +66,22 @@ impl TurnResult {
 
     /// What one attempt came to.
     pub fn of(provider: Provider, digest: &Digest, verdict: &Verdict) -> Self {
-        TurnResult {
-            text: digest.final_text().to_owned(),
+        TurnResult { text: digest.final_text().to_owned(), facts: TurnFacts::of(provider, digest, verdict) }
+    }
+}
+
+/// The facts read as the result's own fields.
+impl std::ops::Deref for TurnResult {
+    type Target = TurnFacts;
+
+    fn deref(&self) -> &TurnFacts {
+        &self.facts
+    }
+}
+
+impl TurnFacts {
+    fn of(provider: Provider, digest: &Digest, verdict: &Verdict) -> Self {
+        TurnFacts {
             structured: digest.structured_answer().cloned(),
             session_id: digest.session_id().map(str::to_owned),
             usage: digest.total_usage(),
