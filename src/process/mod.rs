@@ -35,7 +35,7 @@ pub use handle::{Process, WeakProcess, spawn};
 pub use kill_tree::TreeUsage;
 pub use line::{LineFramer, LineTooLong, block_text, lines_of};
 pub use multiplexer::{Block, Channel, Multiplexer, Selection};
-pub use sink::ChunkReader;
+pub use sink::{ChunkReader, Sink};
 pub use spec::{
     Containment, ContainmentLevel, Environment, EnvironmentBase, Input, Outcome, ProcessSpec, RunResult,
     StopReason, Strays, Stream, Usage,
