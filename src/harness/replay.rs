@@ -61,12 +61,12 @@ pub struct TurnFacts {
 impl TurnResult {
     /// Of a turn that never ran.
     pub fn empty(provider: Provider) -> Self {
-        TurnResult::of(provider, &Digest::default(), &Verdict { recovered: false, fault: None })
+        TurnResult::of(provider, &mut Digest::default(), &Verdict { recovered: false, fault: None })
     }
 
     /// What one attempt came to.
-    pub fn of(provider: Provider, digest: &Digest, verdict: &Verdict) -> Self {
-        TurnResult { text: digest.final_text().to_owned(), facts: TurnFacts::of(provider, digest, verdict) }
+    pub fn of(provider: Provider, digest: &mut Digest, verdict: &Verdict) -> Self {
+        TurnResult { text: digest.take_final_text(), facts: TurnFacts::of(provider, digest, verdict) }
     }
 }
 
@@ -113,6 +113,6 @@ pub fn replay(provider: Provider, recording: &Recording) -> Replay {
         stderr: recording.stderr,
         resume: None,
     });
-    let result = TurnResult::of(provider, transcript.digest(), &verdict);
+    let result = TurnResult::of(provider, transcript.digest_mut(), &verdict);
     Replay { events: transcript.take_events(), result, fault: verdict.fault }
 }

@@ -391,7 +391,7 @@ impl Owner {
         }
     }
 
-    fn outcome(&self, ended: Result<Option<Value>, Error>) -> TurnOutcome {
+    fn outcome(&mut self, ended: Result<Option<Value>, Error>) -> TurnOutcome {
         let is_refused = matches!(&ended, Err(error) if error.code() == ErrorCode::InvalidOption);
         let (structured, mut error) = match ended {
             Ok(structured) => (structured, None),
@@ -433,10 +433,10 @@ impl Owner {
         }
     }
 
-    fn result(&self) -> TurnResult {
+    fn result(&mut self) -> TurnResult {
         let provider = self.request.provider;
-        let mut result = match &self.last {
-            Some(last) => TurnResult::of(provider, last.transcript.digest(), &last.verdict),
+        let mut result = match &mut self.last {
+            Some(last) => TurnResult::of(provider, last.transcript.digest_mut(), &last.verdict),
             None => TurnResult::empty(provider),
         };
         result.facts.process = self.last.as_ref().and_then(|last| last.process.clone());
