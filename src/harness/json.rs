@@ -1,12 +1,13 @@
 //! PURE: reads one line of JSON without building it.
 //!
 //! An agent's line may repeat a whole message to carry one word (pi does, with every delta), so nothing is built or copied: an
-//! [`Index`] of where the tokens lie is made in one pass (`token.rs`), the grammar is checked along it, and every bracket learns
+//! [`Index`] of where the tokens lie is made in one pass (`token.rs`), the grammar is checked along it (`grammar.rs`), and every bracket learns
 //! its partner, so that what is not wanted is stepped over at once. A [`Json`] is a place in the line. It is asked for a text, a
 //! number or further fields, and a value of another type than expected counts as absent: no type of a recorded line is
 //! trusted. There is no recursion, so no nesting is too deep.
 
-use super::token;
+use super::escape::{tolerant, unescape};
+use super::{grammar, token};
 use std::borrow::Cow;
 
 /// Where the tokens of a line lie. Reused from line to line.
@@ -58,103 +59,8 @@ impl Index {
         if !token::find(line, &mut self.at) {
             return None;
         }
-        self.pair(line)?;
+        grammar::pair(line, &self.at, &mut self.partner, &mut self.open)?;
         Some(Line(Tokens { line, at: &self.at, partner: &self.partner }))
-    }
-
-    /// Checks the grammar and pairs the brackets. A closing quote is always the token behind its opening one.
-    fn pair(&mut self, line: &[u8]) -> Option<()> {
-        let Index { at, partner, open } = self;
-        let at = at.as_slice();
-        partner.clear();
-        partner.resize(at.len(), 0);
-        open.clear();
-        let mut token = 0;
-        // Behind what was read so far.
-        let mut end = 0;
-        'value: loop {
-            let place = *at.get(token)? as usize;
-            let byte = *line.get(place)?;
-            let gap = line.get(end..place)?;
-            match byte {
-                b'"' if is_blank(gap) => {
-                    end = *at.get(token + 1)? as usize + 1;
-                    token += 2;
-                }
-                b'{' | b'[' if is_blank(gap) => {
-                    open.push(token as u32);
-                    token += 1;
-                    end = place + 1;
-                    let next = *at.get(token)? as usize;
-                    let is_empty = *line.get(next)? == byte + CLOSING && is_blank(line.get(end..next)?);
-                    if !is_empty {
-                        if byte == b'{' {
-                            (token, end) = key(line, at, token, end)?;
-                        }
-                        continue 'value;
-                    }
-                }
-                b',' | b'}' | b']' if is_primitive(gap.trim_ascii()) => end = place,
-                _ => return None,
-            }
-            // Behind a value: the next one, or the end of what holds it.
-            loop {
-                let outer = *open.last()? as usize;
-                let opening = line[at[outer] as usize];
-                let place = *at.get(token)? as usize;
-                if !is_blank(line.get(end..place)?) {
-                    return None;
-                }
-                end = place + 1;
-                match (line[place], opening) {
-                    (b',', b'{') => {
-                        (token, end) = key(line, at, token + 1, end)?;
-                        continue 'value;
-                    }
-                    (b',', _) => {
-                        token += 1;
-                        continue 'value;
-                    }
-                    (closing, opening) if closing == opening + CLOSING => {
-                        *partner.get_mut(outer)? = token as u32;
-                        token += 1;
-                        open.pop();
-                        if open.is_empty() {
-                            return (token == at.len() && is_blank(&line[end..])).then_some(());
-                        }
-                    }
-                    _ => return None,
-                }
-            }
-        }
-    }
-}
-
-/// From an opening bracket to its closing one.
-const CLOSING: u8 = b'}' - b'{';
-
-/// Past the name whose quote is `token`, and its colon: the next token, and the place behind the colon.
-#[inline]
-fn key(line: &[u8], at: &[u32], token: usize, end: usize) -> Option<(usize, usize)> {
-    let [quote, key_end, colon] = *at.get(token..)?.first_chunk::<3>()?;
-    let [quote, key_end, colon] = [quote as usize, key_end as usize, colon as usize];
-    let is_named = line[quote] == b'"' && is_blank(line.get(end..quote)?);
-    let is_followed = line[colon] == b':' && is_blank(line.get(key_end + 1..colon)?);
-    (is_named && is_followed).then_some((token + 3, colon + 1))
-}
-
-#[inline]
-fn is_blank(gap: &[u8]) -> bool {
-    gap.is_empty() || gap.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
-}
-
-fn is_primitive(text: &[u8]) -> bool {
-    match text.first() {
-        Some(b't') => text == b"true",
-        Some(b'f') => text == b"false",
-        Some(b'n') => text == b"null",
-        Some(_) => number(text, 0) == Some(text.len()),
-        None => false,
     }
 }
 
@@ -366,103 +272,6 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
         return Some(head) == other.first_chunk() && Some(tail) == other.last_chunk();
     }
     one.iter().eq(other)
-}
-
-/// Past the number that begins at `at`, by JSON's grammar.
-#[inline]
-fn number(text: &[u8], mut at: usize) -> Option<usize> {
-    let digits = |from: usize| {
-        let mut to = from;
-        while text.get(to).is_some_and(u8::is_ascii_digit) {
-            to += 1;
-        }
-        to
-    };
-    if text.get(at) == Some(&b'-') {
-        at += 1;
-    }
-    let whole = at;
-    at = digits(at);
-    if at == whole || (text[whole] == b'0' && at > whole + 1) {
-        return None;
-    }
-    if text.get(at) == Some(&b'.') {
-        let fraction = at + 1;
-        at = digits(fraction);
-        if at == fraction {
-            return None;
-        }
-    }
-    if matches!(text.get(at), Some(b'e' | b'E')) {
-        at += 1;
-        if matches!(text.get(at), Some(b'+' | b'-')) {
-            at += 1;
-        }
-        let exponent = at;
-        at = digits(exponent);
-        if at == exponent {
-            return None;
-        }
-    }
-    Some(at)
-}
-
-/// As `from_utf8_lossy`, whose walk over what is valid is slow.
-fn tolerant(bytes: &[u8]) -> Cow<'_, str> {
-    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
-}
-
-fn unescape(inner: &[u8]) -> Cow<'_, str> {
-    let Some(first) = memchr::memchr(b'\\', inner) else {
-        return tolerant(inner);
-    };
-    let mut plain = Vec::with_capacity(inner.len());
-    plain.extend_from_slice(&inner[..first]);
-    let mut at = first;
-    while let Some(&byte) = inner.get(at) {
-        if byte != b'\\' {
-            let end = memchr::memchr(b'\\', &inner[at..]).map_or(inner.len(), |offset| at + offset);
-            plain.extend_from_slice(&inner[at..end]);
-            at = end;
-            continue;
-        }
-        at += 2;
-        match inner.get(at - 1) {
-            Some(b'n') => plain.push(b'\n'),
-            Some(b't') => plain.push(b'\t'),
-            Some(b'r') => plain.push(b'\r'),
-            Some(b'b') => plain.push(8),
-            Some(b'f') => plain.push(12),
-            Some(b'u') => {
-                let (character, next) = unicode_escape(inner, at);
-                plain.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-                at = next;
-            }
-            Some(&other) => plain.push(other),
-            None => {}
-        }
-    }
-    Cow::Owned(
-        String::from_utf8(plain)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
-    )
-}
-
-/// The character whose four hexadecimal digits begin at `at`, and the place behind it.
-fn unicode_escape(inner: &[u8], at: usize) -> (char, usize) {
-    let unit = |from: usize| {
-        let digits = std::str::from_utf8(inner.get(from..from + 4)?).ok()?;
-        u32::from_str_radix(digits, 16).ok()
-    };
-    let Some(high) = unit(at) else { return (char::REPLACEMENT_CHARACTER, at) };
-    if (0xD800..0xDC00).contains(&high)
-        && inner.get(at + 4..at + 6) == Some(b"\\u")
-        && let Some(low) = unit(at + 6).filter(|low| (0xDC00..0xE000).contains(low))
-    {
-        let character = char::from_u32(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00));
-        return (character.unwrap_or(char::REPLACEMENT_CHARACTER), at + 10);
-    }
-    (char::from_u32(high).unwrap_or(char::REPLACEMENT_CHARACTER), at + 4)
 }
 
 #[cfg(test)]
