@@ -20,6 +20,7 @@ mod kill_tree;
 mod launch;
 mod line;
 mod multiplexer;
+mod output;
 #[cfg(target_os = "linux")]
 mod pidfd;
 mod runner;
