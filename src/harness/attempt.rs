@@ -36,6 +36,8 @@ pub struct Attempted {
     /// The process could not be run at all.
     pub error: Option<Error>,
     pub is_aborted: bool,
+    /// What the session had used before it.
+    pub before: Option<Usage>,
 }
 
 /// What an attempt is made of, besides the request.
@@ -333,7 +335,14 @@ impl Watch<'_> {
             resume,
         });
         let process = outcome.result.clone();
-        Attempted { transcript: self.transcript, verdict, process, error: None, is_aborted: self.is_aborted }
+        Attempted {
+            transcript: self.transcript,
+            verdict,
+            process,
+            error: None,
+            is_aborted: self.is_aborted,
+            before: self.plan.before,
+        }
     }
 
     fn not_run(self, error: Error) -> Attempted {
@@ -353,6 +362,7 @@ impl Watch<'_> {
             process: None,
             error: Some(error),
             is_aborted: self.is_aborted,
+            before: self.plan.before,
         }
     }
 }
