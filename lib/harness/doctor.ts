@@ -42,6 +42,7 @@ export async function doctor(options: DoctorOptions = {}): Promise<Finding[]> {
   } catch (error) {
     throw options.signal?.aborted ? stopped() : error
   } finally {
+    // This use of it also keeps the examination from being collected, which would abort it.
     options.signal?.removeEventListener('abort', onAbort)
   }
 }
