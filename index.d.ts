@@ -396,13 +396,19 @@ interface TurnResult {
  */
 declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-wasip1'
 
+/** A look at the agents that are there; it ends early when it is aborted, or with its JavaScript environment. */
+declare class AgentExamination {
+  constructor()
+  /** What was found; an array as JSON. */
+  examine(spec: TurnSpec): Promise<Settled<string>>
+  abort(): void
+}
+
 /** One a JavaScript environment: its turns end with it. */
 declare class AgentHost {
   constructor()
   /** Starts a turn; faults come by its promise. */
   start(spec: TurnSpec, limits: Array<NativeConcurrencyLimit>): NativeTurn
-  /** Which agents are there; an array as JSON. */
-  examine(spec: TurnSpec): Promise<Settled<string>>
 }
 
 /** One start of the runtime, and the queue of what comes from it. */
@@ -858,6 +864,8 @@ interface WantedArtifact {
   uploadId?: string
 }
 
+type Native_AgentExamination = AgentExamination
+declare const Native_AgentExamination: typeof AgentExamination
 type Native_AgentHost = AgentHost
 declare const Native_AgentHost: typeof AgentHost
 type Native_CompletionSpec = CompletionSpec
@@ -916,6 +924,7 @@ declare const Native_schemaProblem: typeof schemaProblem
 declare const Native_spawnProcess: typeof spawnProcess
 declare namespace Native {
   export {
+    Native_AgentExamination as AgentExamination,
     Native_AgentHost as AgentHost,
     Native_CopilotLink as CopilotLink,
     Native_Delivery as Delivery,
@@ -1047,7 +1056,10 @@ interface Finding {
   /** The command that installs it. */
   install: string
 }
-/** Which agents are installed, and whether they start: each that is found is asked for its version. */
+/**
+ * Which agents are installed, and whether they start: each that is found is asked for its version. An abort ends what was
+ * started, then rejects with AGENT_ABORTED.
+ */
 declare function doctor(options?: DoctorOptions): Promise<Finding[]>
 
 /** A recorded run. */

@@ -1,15 +1,15 @@
 //! What crosses for the harness. Names and order as in lib/harness.ts.
 
 use super::delivery::{Delivery, create_text};
-use super::process::{VariableChange, duration, limit};
+use super::process::{VariableChange, duration, environment, limit};
 use super::promise::{Settled, settle};
 use crate::error::Error;
 use crate::harness::doctor;
 use crate::harness::launch::Permission;
 use crate::harness::verdict::Ending;
 use crate::harness::{self, ConcurrencyLimit, Provider, Recording, Turn, TurnOutcome, TurnRequest, WeakTurn};
-use crate::model::Schema;
-use crate::process::{Containment, Environment, EnvironmentBase};
+use crate::model::{AbortSwitch, Schema};
+use crate::process::Containment;
 use napi::bindgen_prelude::{
     Either, Object, PromiseRaw, ToNapiValue, Uint8Array, within_runtime_if_available,
 };
@@ -114,21 +114,48 @@ impl AgentHost {
             Err(error) => NativeTurn { turn: Err(error) },
         }
     }
+}
 
-    /// Which agents are there; an array as JSON.
+/// A look at the agents that are there; it ends early when it is aborted, or with its JavaScript environment.
+#[napi]
+#[derive(Default)]
+pub struct AgentExamination {
+    switch: Arc<AbortSwitch>,
+}
+
+#[napi]
+impl AgentExamination {
+    #[napi(constructor)]
+    pub fn new() -> Self {
+        AgentExamination::default()
+    }
+
+    /// What was found; an array as JSON.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
     pub fn examine<'env>(
         &self,
         env: &'env Env,
         spec: TurnSpec,
     ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
-        let request = to_request(spec);
+        let (request, switch) = (to_request(spec), self.switch.clone());
         settle(env, async move {
-            match request {
-                Ok(request) => Settled::Value(json!(doctor::examine(&request).await).to_string()),
-                Err(error) => Settled::Failed { error, partial: None },
-            }
+            let findings = match request {
+                Ok(request) => doctor::examine(&request, &switch).await,
+                Err(error) => Err(error),
+            };
+            findings.map(|findings| json!(findings).to_string()).into()
         })
+    }
+
+    #[napi]
+    pub fn abort(&self) {
+        self.switch.abort();
+    }
+}
+
+impl Drop for AgentExamination {
+    fn drop(&mut self) {
+        self.switch.abort();
     }
 }
 
@@ -213,7 +240,7 @@ pub fn replay_recording(
     provider: String,
     stdout: Either<String, Uint8Array>,
     stderr: String,
-    exit_code: Option<i32>,
+    exit_code: Option<f64>,
     signal: Option<String>,
 ) -> napi::Result<String> {
     let provider = Provider::parse(&provider).map_err(|error| napi::Error::from_reason(error.message()))?;
@@ -223,7 +250,8 @@ pub fn replay_recording(
     };
     let ending = match (signal, exit_code) {
         (Some(signal), _) => Ending::Signalled(signal),
-        (None, Some(code)) => Ending::Exited(code),
+        // Another system's code may be larger than this one's.
+        (None, Some(code)) => Ending::Exited(code as i32),
         (None, None) => Ending::Unknown,
     };
     let replay = harness::replay(provider, &Recording { stdout, stderr: &stderr, ending });
@@ -259,18 +287,7 @@ fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
     let mut request = TurnRequest::new(Provider::parse(&spec.provider)?, spec.prompt);
     request.binary = spec.binary;
     request.cwd = spec.cwd.map(Into::into);
-    request.environment = Environment {
-        base: match (spec.inherited, &spec.inherit_only) {
-            (Some(variables), _) => EnvironmentBase::Variables(
-                variables
-                    .into_iter()
-                    .filter_map(|change| Some((change.name.into(), change.value?.into())))
-                    .collect(),
-            ),
-            (None, names) => EnvironmentBase::snapshot(names.as_deref()),
-        },
-        changes: spec.env.into_iter().map(|change| (change.name, change.value)).collect(),
-    };
+    request.environment = environment(spec.env, spec.inherited, spec.inherit_only.as_deref());
     if let Some(millis) = spec.kill_grace_ms {
         request.kill_grace = duration(millis);
     }

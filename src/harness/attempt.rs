@@ -33,6 +33,8 @@ pub struct Attempted {
     /// The process could not be run at all.
     pub error: Option<Error>,
     pub is_aborted: bool,
+    /// What the session had used before it.
+    pub before: Option<Usage>,
 }
 
 /// What an attempt is made of, besides the request.
@@ -339,7 +341,14 @@ impl Watch<'_> {
             resume,
         });
         let process = outcome.result.clone();
-        Attempted { transcript, verdict, process, error: None, is_aborted: self.is_aborted }
+        Attempted {
+            transcript,
+            verdict,
+            process,
+            error: None,
+            is_aborted: self.is_aborted,
+            before: self.plan.before,
+        }
     }
 
     fn not_run(self, error: Error) -> Attempted {
@@ -359,6 +368,7 @@ impl Watch<'_> {
             process: None,
             error: Some(error),
             is_aborted: self.is_aborted,
+            before: self.plan.before,
         }
     }
 }

@@ -373,10 +373,15 @@ fn head(text: &str, mut bytes: usize) -> &str {
 
 /// The text, or its beginning and how much is missing.
 pub fn clip(text: &str) -> std::borrow::Cow<'_, str> {
-    if text.len() <= MAX_EVENT_BYTES {
+    clip_to(text, MAX_EVENT_BYTES)
+}
+
+/// As [`clip`], to so many bytes.
+pub fn clip_to(text: &str, bytes: usize) -> std::borrow::Cow<'_, str> {
+    if text.len() <= bytes {
         return text.into();
     }
-    let head = head(text, MAX_EVENT_BYTES);
+    let head = head(text, bytes);
     format!("{head}[... {} bytes left out ...]", text.len() - head.len()).into()
 }
 

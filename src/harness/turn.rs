@@ -13,6 +13,7 @@ use super::install::Program;
 use super::launch::{Launch, path_text};
 use super::ledger;
 use super::provider::Provider;
+use super::recent::{last_values, reread};
 use super::replay::TurnResult;
 use super::request::TurnRequest;
 use super::scheduler::{ConcurrencyLimit, Waiting};
@@ -137,6 +138,8 @@ struct Owner {
     started: Instant,
     queued: Duration,
     tally: Tally,
+    /// What the harness said between attempts.
+    retries: Vec<String>,
     last: Option<Attempted>,
 }
 
@@ -157,6 +160,7 @@ impl Owner {
             started: Instant::now(),
             queued: Duration::ZERO,
             tally: Tally::default(),
+            retries: Vec::new(),
             last: None,
         }
     }
@@ -368,8 +372,9 @@ impl Owner {
 
     fn tell_retry(&mut self, message: String) {
         if self.audience.wants_events() {
-            self.audience.tell(vec![AgentEvent::Retry { message }]);
+            self.audience.tell(vec![AgentEvent::Retry { message: message.clone() }]);
         }
+        self.retries.push(message);
     }
 
     /// Waits for something, and for an abort meanwhile.
@@ -406,6 +411,7 @@ impl Owner {
         }
         let stderr =
             result.facts.process.as_ref().map(|process| self.audience.redact(tail(&process.stderr, 4096)));
+        error = error.map(|error| error.with("events", self.recent_events()));
         error = match (error, stderr) {
             (Some(error), Some(stderr)) => Some(error.with("stderr", stderr)),
             (error, _) => error,
@@ -431,6 +437,20 @@ impl Owner {
             clean(&mut process.command);
             clean(&mut process.stderr);
         }
+    }
+
+    /// The last events, whether or not somebody listened to them.
+    fn recent_events(&self) -> Vec<Value> {
+        let retries = self.retries.iter().map(|message| AgentEvent::Retry { message: message.clone() });
+        let mut events: Vec<AgentEvent> = retries.collect();
+        if let Some((last, process)) =
+            self.last.as_ref().and_then(|last| Some((last, last.process.as_ref()?)))
+        {
+            let warnings = last.transcript.digest().warnings();
+            let provider = self.request.provider;
+            events.extend(reread(provider, last.before, &process.stdout, process.truncated, warnings));
+        }
+        last_values(self.audience.redact_all(events))
     }
 
     fn result(&mut self) -> TurnResult {
