@@ -209,13 +209,13 @@ impl Digest {
     pub fn model_speaks(&mut self) {
         if !self.in_answer {
             self.in_answer = true;
-            self.turns += 1;
+            self.turns = self.turns.saturating_add(1);
         }
     }
 
     /// One whole answer of the model, for providers that mark it.
     pub fn model_answered(&mut self) {
-        self.turns += 1;
+        self.turns = self.turns.saturating_add(1);
     }
 
     pub fn set_turns(&mut self, turns: u64) {
@@ -423,6 +423,15 @@ mod tests {
         digest.usage_total(usage(15));
         assert_eq!(digest.take_events(), [AgentEvent::Usage(usage(10)), AgentEvent::Usage(usage(5))]);
         assert_eq!(digest.total_usage(), Some(usage(15)));
+    }
+
+    #[test]
+    fn a_count_that_the_agent_made_up_does_not_overflow() {
+        let mut digest = Digest::new(false);
+        digest.set_turns(u64::MAX);
+        digest.model_answered();
+        digest.model_speaks();
+        assert_eq!(digest.turns(), u64::MAX);
     }
 
     #[test]
