@@ -25,128 +25,6 @@ declare class SheepdogError extends Error {
   get name(): string
 }
 
-/** A message in the shape of OpenAI's chat completions. */
-interface ChatMessage {
-  role: 'system' | 'developer' | 'user' | 'assistant' | 'tool' | (string & {})
-  content?: string | null | readonly Record<string, unknown>[]
-  name?: string
-  tool_calls?: readonly Record<string, unknown>[]
-  tool_call_id?: string
-  [field: string]: unknown
-}
-/** A tool in the shape of OpenAI's chat completions. */
-interface ChatTool {
-  type: 'function' | (string & {})
-  function?: {
-    name: string
-    description?: string
-    parameters?: object
-    strict?: boolean | null
-  }
-  [field: string]: unknown
-}
-/** How often, and how long between. */
-interface RetryOptions {
-  /**
-   * Tries in all. Default: 1 + env SHEEPDOG_AI_TIMEOUT_RETRIES, else 1 + AGENTFIELD_AI_TIMEOUT_RETRIES, else 3; read at each
-   * call, and a value that is no whole number >= 0 counts as absent.
-   */
-  attempts?: number
-  /** The wait after the first failure, doubled with each; half of it is left to chance. Default 200. */
-  baseDelayMs?: number
-  /** The longest wait, also when a server asks for more by Retry-After. Default 30_000. */
-  maxDelayMs?: number
-}
-/** A model call. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
-interface CompleteOptions {
-  /** Where `/chat/completions` is, for example `https://api.openai.com/v1`. */
-  baseUrl: string
-  /** Sent as a bearer token; never shown in an error. */
-  apiKey?: string
-  model: string
-  messages: readonly ChatMessage[]
-  tools?: readonly ChatTool[]
-  /** The answer must be JSON that fits this JSON Schema (or an object with `toJSONSchema()`): it comes as `structured`. */
-  schema?: object
-  /** One attempt, from the connection to the end of the answer; default 120_000. */
-  timeoutMs?: number
-  /** Silence between two pieces of the answer, the response's head being the first; default 60_000. */
-  idleTimeoutMs?: number
-  retry?: RetryOptions
-  /** Further headers; they win over the call's own. */
-  headers?: Record<string, string | undefined>
-  /** Ends the call and closes its connection; one that is already aborted asks nothing. */
-  signal?: AbortSignal
-}
-/** What the model answered. */
-interface Completion {
-  text: string
-  /** What `schema` asked for, checked; absent when the model called tools instead. */
-  structured?: unknown
-  /** Arguments are parsed; those that are no JSON stay the text that they are. */
-  toolCalls: {
-    id: string
-    name: string
-    arguments: unknown
-  }[]
-  /** Absent when the server does not tell. `cachedInputTokens` are part of `inputTokens`. */
-  usage?: {
-    inputTokens: number
-    outputTokens: number
-    cachedInputTokens: number
-  }
-  /** The server's word: "stop", "length", "tool_calls", ... */
-  finishReason: string
-  /** Requests made. */
-  attempts: number
-}
-/** What a failure is about. */
-type ModelErrorKind =
-  | 'auth'
-  | 'rate_limit'
-  | 'quota'
-  | 'overloaded'
-  | 'context_length'
-  | 'invalid_request'
-  | 'network'
-  | 'server'
-  | 'permission'
-  | 'unknown'
-  | 'timeout'
-  | 'aborted'
-/** What to think of an error. */
-interface ErrorClassification {
-  kind: ModelErrorKind
-  /** Whether another try may help. */
-  retryable: boolean
-  /** The HTTP status, from 400 to 599. */
-  status?: number
-  /** What the server asked for. */
-  retryAfterMs?: number
-}
-/** How `withRetry` repeats an operation. */
-interface RetryPolicy extends RetryOptions {
-  /** Ends the waiting, and the promise at once with MODEL_ABORTED. */
-  signal?: AbortSignal
-  /** Whether to try again after this error; default `classify(error).retryable`. */
-  retryable?(error: unknown): boolean
-}
-/**
- * One chat completion over HTTP (an OpenAI-compatible server), streamed inside. A timeout, a lost connection, a malformed
- * answer and the statuses 408, 409, 425, 429 and 5xx are asked again on a fresh connection; nothing else is.
- *
- * Rejects with MODEL_TIMED_OUT, MODEL_ABORTED, MODEL_FAILED (+ `kind`, `status`), MODEL_BAD_RESPONSE (+ `problems` when the
- * answer does not fit the schema) or MODEL_UNREACHABLE, all with `attempts`, or with INVALID_OPTION before any request.
- */
-declare function complete(options: CompleteOptions): Promise<Completion>
-/**
- * Runs an operation until it succeeds, fails for good, or has failed `attempts` times; then rejects with its last error, as
- * it was. `operation` is given the number of the attempt, from 1. A Retry-After in the error is honoured up to `maxDelayMs`.
- */
-declare function withRetry<T>(operation: (attempt: number) => Promise<T>, policy?: RetryPolicy): Promise<T>
-/** Tells what an error of any origin is about, and whether another try may help. Never throws. */
-declare function classify(error: unknown): ErrorClassification
-
 /** How a program is run and watched. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
 interface RunOptions$1 {
   /** Working directory; default the host's own. */
@@ -273,6 +151,223 @@ declare class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposab
   /** Kills the program if it still runs, and waits until its tree is gone. */
   [Symbol.asyncDispose](): Promise<void>
 }
+
+/** Tokens that a model was given and gave. */
+interface TokenUsage {
+  inputTokens: number
+  outputTokens: number
+  /** Of a cache; whether they are part of `inputTokens` is the service's way of counting. */
+  cachedInputTokens: number
+}
+
+/** So many turns at once, over all harnesses that are given it. First come, first served. */
+declare class ConcurrencyLimit {
+  constructor(max: number)
+}
+
+type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' | 'qwen' | 'pi'
+/** How a turn is run. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
+interface TurnOptions extends Pick<
+  RunOptions$1,
+  'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'signal'
+> {
+  model?: string
+  /** Added to the CLI's own instructions (gemini: in place of them). */
+  systemPrompt?: string
+  /** Only these tools, by the names that the CLI gives them. */
+  tools?: string[]
+  maxTurns?: number
+  maxBudgetUsd?: number
+  /** "auto" (default): tools run without asking; "plan": read only. */
+  permission?: 'plan' | 'auto'
+  /** JSON Schema of the answer, or an object with `toJSONSchema()`. */
+  schema?: object
+  /** Session id of an earlier turn, in the same cwd. */
+  resume?: string
+  /** To the first byte; default 60 s. AGENT_IDLE. */
+  startTimeoutMs?: number
+  /** Silence while no tool is open; default 300 s. AGENT_IDLE. */
+  idleTimeoutMs?: number
+  /** Silence while a tool is open; default 900 s. AGENT_IDLE. */
+  toolIdleTimeoutMs?: number
+  /** A whole attempt; default 1800 s. AGENT_TIMED_OUT. */
+  timeoutMs?: number
+  /** Default 3 attempts, 1 s, 30 s, false: a turn in which a tool ran is not repeated. */
+  retry?: {
+    attempts?: number
+    baseDelayMs?: number
+    maxDelayMs?: number
+    afterTools?: boolean
+  }
+  /** Behind the harness's own arguments, before the prompt. */
+  extraArgs?: string[]
+  /** Secrets that appear nowhere: not in events, results or errors. */
+  redact?: string[]
+}
+/** A harness; what is a turn's option here is the turns' default. */
+interface HarnessOptions extends TurnOptions {
+  provider: ProviderName
+  /** Program, or program and leading arguments. Default: the provider's program on PATH. */
+  binary?: string | string[]
+  /** Turns at once; default 4. A slot is free when the tree is gone. */
+  maxConcurrent?: number
+  /** A limit that is shared between harnesses. */
+  limit?: ConcurrencyLimit
+}
+
+/** Why an agent says that it failed. */
+type AgentErrorKind =
+  | 'auth'
+  | 'rate_limit'
+  | 'quota'
+  | 'overloaded'
+  | 'context_length'
+  | 'invalid_request'
+  | 'network'
+  | 'server'
+  | 'permission'
+  | 'unknown'
+/** Tokens as the CLI counts them. */
+interface AgentUsage extends TokenUsage {
+  /** US dollars, where the CLI tells. */
+  costUsd?: number
+}
+/** What a turn came to; as `result` of an error it is partial. */
+interface TurnResult {
+  /** The agent's final answer, whole. */
+  text: string
+  /** The answer as a value that is valid against `schema`. */
+  structured?: unknown
+  /** For `resume`. */
+  sessionId?: string
+  /** Of this turn alone, all attempts summed. */
+  usage?: AgentUsage
+  /** Answers of the model. */
+  turns: number
+  /** Tools that were called. */
+  toolCalls: number
+  /** Processes that were started for it: retries, and the one re-ask for an answer that did not fit the schema. */
+  attempts: number
+  /** Milliseconds in the queue, before the first start. */
+  queuedMs: number
+  /** Milliseconds from the first start to the end of the last tree. */
+  durationMs: number
+  provider: ProviderName
+  /** As the CLI reports it. */
+  model?: string
+  /** The agent had to be killed after its good end of turn. */
+  recovered: boolean
+  /** What was left out, refused or extended; each once. */
+  warnings: string[]
+  /** The last process. */
+  process?: RunResult
+}
+
+/** A message in the shape of OpenAI's chat completions. */
+interface ChatMessage {
+  role: 'system' | 'developer' | 'user' | 'assistant' | 'tool' | (string & {})
+  content?: string | null | readonly Record<string, unknown>[]
+  name?: string
+  tool_calls?: readonly Record<string, unknown>[]
+  tool_call_id?: string
+  [field: string]: unknown
+}
+/** A tool in the shape of OpenAI's chat completions. */
+interface ChatTool {
+  type: 'function' | (string & {})
+  function?: {
+    name: string
+    description?: string
+    parameters?: object
+    strict?: boolean | null
+  }
+  [field: string]: unknown
+}
+/** How often, and how long between. */
+interface RetryOptions {
+  /**
+   * Tries in all. Default: 1 + env SHEEPDOG_AI_TIMEOUT_RETRIES, else 1 + AGENTFIELD_AI_TIMEOUT_RETRIES, else 3; read at each
+   * call, and a value that is no whole number >= 0 counts as absent.
+   */
+  attempts?: number
+  /** The wait after the first failure, doubled with each; half of it is left to chance. Default 200. */
+  baseDelayMs?: number
+  /** The longest wait, also when a server asks for more by Retry-After. Default 30_000. */
+  maxDelayMs?: number
+}
+/** A model call. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
+interface CompleteOptions {
+  /** Where `/chat/completions` is, for example `https://api.openai.com/v1`. */
+  baseUrl: string
+  /** Sent as a bearer token; never shown in an error. */
+  apiKey?: string
+  model: string
+  messages: readonly ChatMessage[]
+  tools?: readonly ChatTool[]
+  /** The answer must be JSON that fits this JSON Schema (or an object with `toJSONSchema()`): it comes as `structured`. */
+  schema?: object
+  /** One attempt, from the connection to the end of the answer; default 120_000. */
+  timeoutMs?: number
+  /** Silence between two pieces of the answer, the response's head being the first; default 60_000. */
+  idleTimeoutMs?: number
+  retry?: RetryOptions
+  /** Further headers; they win over the call's own. */
+  headers?: Record<string, string | undefined>
+  /** Ends the call and closes its connection; one that is already aborted asks nothing. */
+  signal?: AbortSignal
+}
+/** What the model answered. */
+interface Completion {
+  text: string
+  /** What `schema` asked for, checked; absent when the model called tools instead. */
+  structured?: unknown
+  /** Arguments are parsed; those that are no JSON stay the text that they are. */
+  toolCalls: {
+    id: string
+    name: string
+    arguments: unknown
+  }[]
+  /** Absent when the server does not tell. `cachedInputTokens` are part of `inputTokens`. */
+  usage?: TokenUsage
+  /** The server's word: "stop", "length", "tool_calls", ... */
+  finishReason: string
+  /** Requests made. */
+  attempts: number
+}
+/** What a failure is about. */
+type ModelErrorKind = AgentErrorKind | 'timeout' | 'aborted'
+/** What to think of an error. */
+interface ErrorClassification {
+  kind: ModelErrorKind
+  /** Whether another try may help. */
+  retryable: boolean
+  /** The HTTP status, from 400 to 599. */
+  status?: number
+  /** What the server asked for. */
+  retryAfterMs?: number
+}
+/** How `withRetry` repeats an operation. */
+interface RetryPolicy extends RetryOptions {
+  /** Ends the waiting, and the promise at once with MODEL_ABORTED. */
+  signal?: AbortSignal
+  /** Whether to try again after this error; default `classify(error).retryable`. */
+  retryable?(error: unknown): boolean
+}
+/**
+ * One chat completion over HTTP (an OpenAI-compatible server), streamed inside. A timeout, a lost connection, a malformed
+ * answer and the statuses 408, 409, 425, 429 and 5xx are asked again on a fresh connection; nothing else is.
+ *
+ * Rejects with MODEL_TIMED_OUT, MODEL_ABORTED, MODEL_FAILED (+ `kind`, `status`), MODEL_BAD_RESPONSE (+ `problems` when the
+ * answer does not fit the schema) or MODEL_UNREACHABLE, all with `attempts`, or with INVALID_OPTION before any request.
+ */
+declare function complete(options: CompleteOptions): Promise<Completion>
+/**
+ * Runs an operation until it succeeds, fails for good, or has failed `attempts` times; then rejects with its last error, as
+ * it was. `operation` is given the number of the attempt, from 1. A Retry-After in the error is honoured up to `maxDelayMs`.
+ */
+declare function withRetry<T>(operation: (attempt: number) => Promise<T>, policy?: RetryPolicy): Promise<T>
+/** Tells what an error of any origin is about, and whether another try may help. Never throws. */
+declare function classify(error: unknown): ErrorClassification
 
 /* auto-generated by NAPI-RS */
 /* eslint-disable */
@@ -868,112 +963,6 @@ declare namespace Native {
   }
 }
 
-/** So many turns at once, over all harnesses that are given it. First come, first served. */
-declare class ConcurrencyLimit {
-  constructor(max: number)
-}
-
-type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' | 'qwen' | 'pi'
-/** How a turn is run. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
-interface TurnOptions extends Pick<
-  RunOptions$1,
-  'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'signal'
-> {
-  model?: string
-  /** Added to the CLI's own instructions (gemini: in place of them). */
-  systemPrompt?: string
-  /** Only these tools, by the names that the CLI gives them. */
-  tools?: string[]
-  maxTurns?: number
-  maxBudgetUsd?: number
-  /** "auto" (default): tools run without asking; "plan": read only. */
-  permission?: 'plan' | 'auto'
-  /** JSON Schema of the answer, or an object with `toJSONSchema()`. */
-  schema?: object
-  /** Session id of an earlier turn, in the same cwd. */
-  resume?: string
-  /** To the first byte; default 60 s. AGENT_IDLE. */
-  startTimeoutMs?: number
-  /** Silence while no tool is open; default 300 s. AGENT_IDLE. */
-  idleTimeoutMs?: number
-  /** Silence while a tool is open; default 900 s. AGENT_IDLE. */
-  toolIdleTimeoutMs?: number
-  /** A whole attempt; default 1800 s. AGENT_TIMED_OUT. */
-  timeoutMs?: number
-  /** Default 3 attempts, 1 s, 30 s, false: a turn in which a tool ran is not repeated. */
-  retry?: {
-    attempts?: number
-    baseDelayMs?: number
-    maxDelayMs?: number
-    afterTools?: boolean
-  }
-  /** Behind the harness's own arguments, before the prompt. */
-  extraArgs?: string[]
-  /** Secrets that appear nowhere: not in events, results or errors. */
-  redact?: string[]
-}
-/** A harness; what is a turn's option here is the turns' default. */
-interface HarnessOptions extends TurnOptions {
-  provider: ProviderName
-  /** Program, or program and leading arguments. Default: the provider's program on PATH. */
-  binary?: string | string[]
-  /** Turns at once; default 4. A slot is free when the tree is gone. */
-  maxConcurrent?: number
-  /** A limit that is shared between harnesses. */
-  limit?: ConcurrencyLimit
-}
-
-/** Why an agent says that it failed. */
-type AgentErrorKind =
-  | 'auth'
-  | 'rate_limit'
-  | 'quota'
-  | 'overloaded'
-  | 'context_length'
-  | 'invalid_request'
-  | 'network'
-  | 'server'
-  | 'permission'
-  | 'unknown'
-/** Tokens as the CLI counts them. */
-interface AgentUsage {
-  inputTokens: number
-  outputTokens: number
-  cachedInputTokens: number
-  /** US dollars, where the CLI tells. */
-  costUsd?: number
-}
-/** What a turn came to; as `result` of an error it is partial. */
-interface TurnResult {
-  /** The agent's final answer, whole. */
-  text: string
-  /** The answer as a value that is valid against `schema`. */
-  structured?: unknown
-  /** For `resume`. */
-  sessionId?: string
-  /** Of this turn alone, all attempts summed. */
-  usage?: AgentUsage
-  /** Answers of the model. */
-  turns: number
-  /** Tools that were called. */
-  toolCalls: number
-  /** Processes that were started for it: retries, and the one re-ask for an answer that did not fit the schema. */
-  attempts: number
-  /** Milliseconds in the queue, before the first start. */
-  queuedMs: number
-  /** Milliseconds from the first start to the end of the last tree. */
-  durationMs: number
-  provider: ProviderName
-  /** As the CLI reports it. */
-  model?: string
-  /** The agent had to be killed after its good end of turn. */
-  recovered: boolean
-  /** What was left out, refused or extended; each once. */
-  warnings: string[]
-  /** The last process. */
-  process?: RunResult
-}
-
 /** What an agent did or said, in one language for all of them. */
 type AgentEvent =
   | {
@@ -1006,13 +995,9 @@ type AgentEvent =
       isError: boolean
     }
   /** Tokens since the last event of this type: their sum is the turn's. */
-  | {
+  | ({
       type: 'usage'
-      inputTokens: number
-      outputTokens: number
-      cachedInputTokens: number
-      costUsd?: number
-    }
+    } & AgentUsage)
   /** The agent, or the harness, tries again. */
   | {
       type: 'retry'
@@ -13582,6 +13567,7 @@ export type {
   TitleChangedEvent,
   TodosChangedData,
   TodosChangedEvent,
+  TokenUsage,
   Tool,
   ToolBinaryResult,
   ToolExecutionCompleteContent,

@@ -238,8 +238,7 @@ impl Watch<'_> {
 
     fn clock_due(&self) -> Due {
         let digest = self.transcript.digest();
-        let chatter = self.clock.chatter(Instant::now(), digest.idle_lines(), digest.idle_steps());
-        if chatter { Due::NoProgress } else { Due::Nothing }
+        self.clock.due_in_flood(Instant::now(), digest.idle_lines(), digest.idle_steps())
     }
 
     /// A CLI that began another session than the one it was to go on with answers a question that it was not asked.
