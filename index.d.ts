@@ -360,10 +360,27 @@ declare class ModelCall {
   abort(): void
 }
 
+/** A coding agent that answers prompts. */
+declare class NativeAgent {
+  /** What the client does not say, the spec says; its prompt is not looked at. A fault comes by [`serve_runtime`]'s promise. */
+  constructor(spec: TurnSpec, limits: Array<NativeConcurrencyLimit>)
+  /** Aborts the turns under way, and each one that is asked for later. */
+  stop(): void
+}
+
 /** So many turns at once. */
 declare class NativeConcurrencyLimit {
   /** Without a number: a harness's own default. */
   constructor(max?: number | undefined | null)
+}
+
+/** A connection to be opened. */
+declare class NativeConnection {
+  constructor(url: string, token?: string | undefined | null, connectTimeoutMs?: number | undefined | null)
+  /** Connects, once. */
+  open(): Promise<Settled<NativeRuntimeClient>>
+  /** Gives up, unless it is open. */
+  abort(): void
 }
 
 /** One prompt on its way to the handler in JavaScript. */
@@ -452,13 +469,6 @@ interface CompletionSpec {
   retry: RetrySpec
   headers: Array<HeaderSpec>
 }
-
-/** Connects to a runtime. */
-declare function connectRuntime(
-  url: string,
-  token?: string | undefined | null,
-  connectTimeoutMs?: number | undefined | null,
-): Promise<Settled<NativeRuntimeClient>>
 
 interface CopilotInspection {
   log: 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
@@ -669,10 +679,14 @@ declare function salvageCopilotSession(
 /** Why this is no JSON Schema, if it is none. */
 declare function schemaProblem(schema: string): string | null
 
-/** Listens; `onInvocation` is called for each prompt and answers by the invocation's own methods. */
+/**
+ * Listens. `onInvocation` is called for each prompt and answers by the invocation's own methods; or the agent answers.
+ * Without either only commands are run.
+ */
 declare function serveRuntime$1(
   spec: ServeSpec,
-  onInvocation: (invocation: NativeInvocation) => void,
+  onInvocation?: ((invocation: NativeInvocation) => void) | undefined,
+  agent?: NativeAgent | undefined | null,
 ): Promise<Settled<NativeRuntimeServer$1>>
 
 /** Checked options of a server; what is absent has the core's default. */
@@ -770,8 +784,12 @@ type Native_Fault = Fault
 type Native_HeaderSpec = HeaderSpec
 type Native_ModelCall = ModelCall
 declare const Native_ModelCall: typeof ModelCall
+type Native_NativeAgent = NativeAgent
+declare const Native_NativeAgent: typeof NativeAgent
 type Native_NativeConcurrencyLimit = NativeConcurrencyLimit
 declare const Native_NativeConcurrencyLimit: typeof NativeConcurrencyLimit
+type Native_NativeConnection = NativeConnection
+declare const Native_NativeConnection: typeof NativeConnection
 type Native_NativeInvocation = NativeInvocation
 declare const Native_NativeInvocation: typeof NativeInvocation
 type Native_NativeProcess = NativeProcess
@@ -793,7 +811,6 @@ type Native_WantedArtifact = WantedArtifact
 declare const Native___napiBindingTarget: typeof __napiBindingTarget
 declare const Native_classifyCopilotResume: typeof classifyCopilotResume
 declare const Native_classifyError: typeof classifyError
-declare const Native_connectRuntime: typeof connectRuntime
 declare const Native_copilotLogSize: typeof copilotLogSize
 declare const Native_inspectCopilotSession: typeof inspectCopilotSession
 declare const Native_providerNames: typeof providerNames
@@ -809,7 +826,9 @@ declare namespace Native {
     Native_CopilotLink as CopilotLink,
     Native_Delivery as Delivery,
     Native_ModelCall as ModelCall,
+    Native_NativeAgent as NativeAgent,
     Native_NativeConcurrencyLimit as NativeConcurrencyLimit,
+    Native_NativeConnection as NativeConnection,
     Native_NativeInvocation as NativeInvocation,
     Native_NativeProcess as NativeProcess,
     Native_NativeRuntimeClient as NativeRuntimeClient,
@@ -818,7 +837,6 @@ declare namespace Native {
     Native___napiBindingTarget as __napiBindingTarget,
     Native_classifyCopilotResume as classifyCopilotResume,
     Native_classifyError as classifyError,
-    Native_connectRuntime as connectRuntime,
     Native_copilotLogSize as copilotLogSize,
     Native_inspectCopilotSession as inspectCopilotSession,
     Native_providerNames as providerNames,
@@ -12576,8 +12594,6 @@ declare class CopilotClient implements SessionOwner {
   onExit(handler: (exit: RuntimeExit) => void): () => void
 }
 
-declare const native: typeof Native
-
 /** Writes lines of a request to stderr, secrets taken out. */
 interface RuntimeLogger {
   log(...values: unknown[]): void
@@ -12622,13 +12638,15 @@ interface AgentHandler {
   run(invocation: AgentInvocation, sender: AgentSender): Promise<AgentResult>
 }
 
+declare const native: typeof Native
+
 /** How a runtime is served. */
 interface ServeRuntimeOptions {
   /** Answers prompts. Without it and `provider` only commands are run. */
   handler?: AgentHandler
   /** A coding agent of this machine answers prompts, through the harness. */
   provider?: ProviderName
-  /** The harness's options for `provider`. */
+  /** The harness's options for `provider`; what the client says goes before them. */
   harness?: Partial<HarnessOptions>
   /** Default "127.0.0.1". Any address that others can reach needs a `token`. */
   host?: string
@@ -12702,7 +12720,9 @@ interface ExecuteOptions {
     downloadUrl: string
     workingDir: string
   }[]
+  /** What it throws, or rejects with, stops the request and is the request's error. A promise is not waited for. */
   onAssistantMessage?(textBlocks: string[]): void
+  /** As `onAssistantMessage`. */
   onCommandOutput?(output: { stream: 'stdout' | 'stderr'; text: string; command: string }): void
   /** Where to put a file. Also asked after the request, until the session has ended. */
   onArtifactUploadRequest?(artifact: {

@@ -79,6 +79,17 @@ describe('sheepdog serve, query and exec', () => {
     }
   })
 
+  it('serves on whatever a handler leaves behind, and ends on SIGTERM all the same', async () => {
+    const careless = join(import.meta.dirname, '../fixtures/runtime/careless.mjs')
+    const other = serve('--handler', careless)
+    const address = await other.ready
+    for (const word of ['timer', 'rejection', 'exception', 'timer']) {
+      expect(await sheepdog('query', address, word)).toMatchObject({ status: 0, stdout: `${word}\n` })
+    }
+    other.stop()
+    expect(await other.ended).toBe(0)
+  })
+
   it('ends on SIGTERM, also with a client connected', async () => {
     const other = serve('--handler', handler, '--token', 'secret')
     const address = await other.ready

@@ -1,6 +1,7 @@
 //! PURE wire words of our client: what it asks, and what the runtime's messages mean to it.
 
-use super::client::ArtifactWanted;
+use super::client::{ArtifactWanted, SessionEnd};
+use crate::error::{Error, ErrorCode, Result};
 use serde_json::{Map, Value, json};
 
 /// A message of the runtime, understood. What is not understood is passed over.
@@ -106,6 +107,36 @@ pub fn upload_decline(wanted: &ArtifactWanted, reason: &str) -> Value {
         message["upload_id"] = id.as_str().into();
     }
     message
+}
+
+/// A terminal as what its caller gets.
+pub fn outcome_of(terminal: Map<String, Value>) -> Result<Map<String, Value>> {
+    if terminal.get("message_type").and_then(Value::as_str) != Some("error_message") {
+        return Ok(terminal);
+    }
+    let text = terminal
+        .get("error")
+        .and_then(Value::as_str)
+        .unwrap_or("the runtime reported an error without words");
+    let metadata = terminal.get("metadata").cloned().unwrap_or_else(|| json!({}));
+    Err(Error::new(ErrorCode::RuntimeFailed, text).with("metadata", metadata))
+}
+
+/// What a confirm says.
+pub fn end_of(confirm: &Map<String, Value>) -> SessionEnd {
+    let text =
+        |file: &Value, name: &str| file.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    SessionEnd {
+        confirmed: true,
+        uploaded: confirm.get("uploaded").and_then(Value::as_u64).unwrap_or(0),
+        undelivered: confirm
+            .get("undelivered")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .map(|file| (text(file, "path"), text(file, "reason")))
+            .collect(),
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The runtime: agents and commands in a sandbox, behind a WebSocket, and the client of it.
 
+pub mod agent;
 pub mod artifact;
 pub mod client;
 pub mod client_request;
@@ -19,6 +20,7 @@ pub mod secrets;
 pub mod sequence;
 pub mod server;
 pub mod session;
+pub mod speech;
 pub mod text_stream;
 pub mod unzip;
 pub mod upgrade;
