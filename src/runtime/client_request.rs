@@ -33,6 +33,8 @@ pub struct RuntimeFrame {
     pub message: RuntimeMessage,
     pub seq: Option<u64>,
     pub request_id: Option<String>,
+    /// Of the frame.
+    pub bytes: usize,
 }
 
 /// A frame's meaning; `None` when it is no JSON object.
@@ -75,7 +77,7 @@ pub fn parse_runtime_frame(text: &str) -> Option<RuntimeFrame> {
         },
         _ => RuntimeMessage::Other,
     };
-    Some(RuntimeFrame { message, seq, request_id })
+    Some(RuntimeFrame { message, seq, request_id, bytes: text.len() })
 }
 
 fn strings(value: Option<Value>) -> Vec<String> {

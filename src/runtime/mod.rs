@@ -11,6 +11,7 @@ pub mod download;
 pub mod end_session;
 pub mod frame_budget;
 pub mod handler;
+pub mod intake;
 pub mod message;
 pub mod outbox;
 pub mod reply;

@@ -2,6 +2,7 @@
 
 use super::connection::serve_connection;
 use super::handler::AgentHandler;
+use super::intake::{INTAKE_BYTES, Intake};
 use super::reply::Reply;
 use super::session::{Session, SessionHandle};
 use super::upgrade::DoorPolicy;
@@ -36,6 +37,8 @@ pub struct ServerOptions {
     pub ping_interval: Duration,
     /// How long a client whose socket broke may stay away.
     pub grace: Duration,
+    /// Of unfinished large messages, over all sockets.
+    pub intake_bytes: u64,
 }
 
 impl ServerOptions {
@@ -58,6 +61,7 @@ impl ServerOptions {
             max_sessions: Self::MAX_SESSIONS,
             ping_interval: Self::PING_INTERVAL,
             grace: Self::GRACE,
+            intake_bytes: INTAKE_BYTES,
         }
     }
 }
@@ -88,6 +92,7 @@ pub struct Shared {
     pub grace: Duration,
     pub closing: watch::Sender<Closing>,
     pub connections: Arc<Semaphore>,
+    pub intake: Arc<Intake>,
     sessions: Mutex<HashMap<String, SessionHandle>>,
     max_sessions: usize,
     live: watch::Sender<usize>,
@@ -186,6 +191,7 @@ pub async fn serve(options: ServerOptions) -> Result<RuntimeServer> {
         grace: options.grace,
         closing: watch::Sender::new(Closing::Open),
         connections: Arc::new(Semaphore::new(options.max_sessions)),
+        intake: Intake::new(options.intake_bytes),
         sessions: Mutex::default(),
         max_sessions: options.max_sessions,
         live: watch::Sender::new(0),

@@ -235,7 +235,8 @@ impl Owner {
             return;
         }
         let (Some(seq), true) = (frame.seq, self.knows_hello) else { return self.on_message(frame) };
-        match self.inbound.arrive(seq, frame) {
+        let bytes = frame.bytes;
+        match self.inbound.arrive(seq, frame, bytes) {
             Arrival::Due(frames) => {
                 frames.into_iter().for_each(|frame| self.on_message(frame));
                 self.outbox.acknowledge(self.inbound.received());
