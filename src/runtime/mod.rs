@@ -7,6 +7,7 @@ pub mod client_request;
 pub mod client_socket;
 pub mod command;
 pub mod connection;
+pub mod data_url;
 pub mod download;
 pub mod end_session;
 pub mod frame_budget;

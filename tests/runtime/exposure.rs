@@ -297,6 +297,11 @@ async fn rule_13_downloads_land_under_their_own_name_or_fail() {
     peer.send(download(sink.url("a/b%20c.txt?sig=1"))).await;
     assert_eq!(peer.terminal().await["data"]["text"], "done");
     assert!(directory.path().join("in/b c.txt").exists());
+    peer.send(download("data:text/plain;base64,aGVsbG8=".to_owned())).await;
+    assert_eq!(peer.terminal().await["data"]["text"], "done");
+    let named = directory.path().join("in/plain;base64,aGVsbG8=");
+    assert_eq!(std::fs::read(&named).unwrap(), b"hello");
+    std::fs::remove_file(named).unwrap();
     for (url, problem) in [
         (sink.url("deny/x"), "Download failed: 403 Forbidden"),
         (sink.url("a/%2e%2e%2fevil"), "leaves its directory"),
