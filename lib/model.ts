@@ -118,7 +118,7 @@ const completeChecks = {
   timeoutMs: check.timeout,
   idleTimeoutMs: check.timeout,
   retry: (path: string, value: unknown) => checkOptions(value, retryChecks, path),
-  headers: check.object,
+  headers: check.record,
   signal: check.signal,
 }
 
@@ -144,6 +144,7 @@ export async function complete(options: CompleteOptions): Promise<Completion> {
     }
     throw error
   } finally {
+    // This use of it also keeps the call from being collected, which would abort it.
     signal?.removeEventListener('abort', onAbort)
   }
 }

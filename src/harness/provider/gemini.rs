@@ -101,9 +101,18 @@ fn result(line: Line, digest: &mut Digest) {
         digest.end(true, None);
         return;
     }
-    let [message, code] = error.fields(["message", "code"]);
+    let [name, message, code] = error.fields(["type", "message", "code"]);
     let words = message.text().or(error.text()).unwrap_or("the turn failed".into());
-    digest.end(false, Some(Failure::classify(code.whole(), words)));
+    let mut failure = Failure::classify(code.whole(), words);
+    if failure.kind == ErrorKind::Unknown {
+        failure.kind = match name.word() {
+            b"FatalAuthenticationError" => ErrorKind::Auth,
+            b"FatalInputError" | b"FatalConfigError" => ErrorKind::InvalidRequest,
+            b"FatalSandboxError" | b"FatalUntrustedWorkspaceError" => ErrorKind::Permission,
+            _ => ErrorKind::Unknown,
+        };
+    }
+    digest.end(false, Some(failure));
 }
 
 /// `gemini --output-format stream-json ... --prompt=PROMPT`; a long prompt comes by stdin.
