@@ -495,7 +495,7 @@ declare class NativeConcurrencyLimit {
 declare class NativeConnection {
   constructor(url: string, token?: string | undefined | null, connectTimeoutMs?: number | undefined | null)
   /** Connects, once. */
-  open(): Promise<Settled<NativeRuntimeClient>>
+  open(host: RuntimeHost): Promise<Settled<NativeRuntimeClient>>
   /** Gives up, unless it is open. */
   abort(): void
 }
@@ -562,6 +562,11 @@ declare class NativeTurn {
   /** The events, one JSON a line; returns the channel's number. */
   events(delivery: Delivery): number
   leave(): void
+}
+
+/** One a JavaScript environment. */
+declare class RuntimeHost {
+  constructor()
 }
 
 /** What a failed resume means. */
@@ -802,8 +807,9 @@ declare function schemaProblem(schema: string): string | null
  */
 declare function serveRuntime$1(
   spec: ServeSpec,
-  onInvocation?: ((invocation: NativeInvocation) => void) | undefined,
-  agent?: NativeAgent | undefined | null,
+  onInvocation: ((invocation: NativeInvocation) => void) | undefined,
+  agent: NativeAgent | undefined | null,
+  host: RuntimeHost,
 ): Promise<Settled<NativeRuntimeServer$1>>
 
 /** Checked options of a server; what is absent has the core's default. */
@@ -921,6 +927,8 @@ type Native_RetrySpec = RetrySpec
 type Native_RunSpec = RunSpec
 type Native_RuntimeEnd = RuntimeEnd
 type Native_RuntimeEvent = RuntimeEvent
+type Native_RuntimeHost = RuntimeHost
+declare const Native_RuntimeHost: typeof RuntimeHost
 type Native_ServeSpec = ServeSpec
 type Native_TurnRetrySpec = TurnRetrySpec
 type Native_TurnSpec = TurnSpec
@@ -954,6 +962,7 @@ declare namespace Native {
     Native_NativeRuntimeClient as NativeRuntimeClient,
     NativeRuntimeServer$1 as NativeRuntimeServer,
     Native_NativeTurn as NativeTurn,
+    Native_RuntimeHost as RuntimeHost,
     Native___napiBindingTarget as __napiBindingTarget,
     Native_classifyCopilotResume as classifyCopilotResume,
     Native_classifyError as classifyError,

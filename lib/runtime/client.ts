@@ -2,6 +2,7 @@
 import { invalidOption, settle, SheepdogError, toError, type Fault } from '../error'
 import { native } from '../native'
 import { check, checkOptions } from '../option'
+import { host } from './host'
 
 /** A shell command. */
 export interface RuntimeCommand {
@@ -158,7 +159,7 @@ export class RuntimeClient implements AsyncDisposable {
     const onAbort = () => connection.abort()
     signal?.addEventListener('abort', onAbort, { once: true })
     try {
-      const client = (await settle(connection.open())) as NativeClient
+      const client = (await settle(connection.open(host))) as NativeClient
       if (!signal?.aborted) return new RuntimeClient(client)
       await settle(client.close())
       throw aborted('the connection was not opened', signal)

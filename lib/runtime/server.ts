@@ -7,6 +7,7 @@ import { Harness, type HarnessOptions, type ProviderName } from '../harness'
 import { nativeLimit } from '../harness/limit'
 import { toSpec } from '../harness/request'
 import { invoke, type AgentHandler } from './handler'
+import { host } from './host'
 
 /** How a runtime is served. */
 export interface ServeRuntimeOptions {
@@ -66,7 +67,7 @@ export async function serveRuntime(options: ServeRuntimeOptions): Promise<Runtim
   const agent = provider && toAgent({ ...harness, provider })
   if (signal?.aborted) throw aborted(signal)
   const onInvocation = given && ((invocation: NativeInvocation) => void invoke(given, invocation))
-  const server = await settle(native.serveRuntime(spec, onInvocation, agent))
+  const server = await settle(native.serveRuntime(spec, onInvocation, agent, host))
   const running = new RuntimeServer(server as NativeRuntimeServer)
   if (signal?.aborted) {
     await running.close()

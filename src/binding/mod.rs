@@ -14,4 +14,5 @@ pub mod process;
 pub mod promise;
 pub mod runtime;
 pub mod runtime_client;
+pub mod runtime_host;
 pub mod threads;

@@ -3,6 +3,7 @@
 use super::harness::{NativeConcurrencyLimit, TurnSpec, to_request};
 use super::process::limit;
 use super::promise::{Settled, settle};
+use super::runtime_host::{Guest, RuntimeHost};
 use crate::error::Error;
 use crate::runtime::agent::HarnessAgent;
 use crate::runtime::handler::{
@@ -65,6 +66,7 @@ pub fn serve_runtime<'env>(
         Function<'static, NativeInvocation, ()>,
     >,
     agent: Option<&NativeAgent>,
+    host: &RuntimeHost,
 ) -> napi::Result<PromiseRaw<'env, Settled<NativeRuntimeServer>>> {
     let handler: Result<Arc<dyn AgentHandler>, Error> = match (on_invocation, agent) {
         (Some(on_invocation), _) => Ok(Arc::new(JsHandler::new(&on_invocation)?)),
@@ -75,12 +77,18 @@ pub fn serve_runtime<'env>(
         (None, None) => Ok(Arc::new(NoAgent)),
     };
     let options = handler.map(|handler| to_options(spec, handler));
+    let guests = host.guests();
     settle(env, async move {
         let served = match options {
             Ok(options) => server::serve(options).await,
             Err(error) => Err(error),
         };
-        served.map(|server| NativeRuntimeServer { server }).into()
+        served
+            .map(|server| {
+                guests.welcome(Guest::Server(server.downgrade()));
+                NativeRuntimeServer { server }
+            })
+            .into()
     })
 }
 

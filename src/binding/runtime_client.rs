@@ -3,6 +3,7 @@
 use super::delivery::create_text;
 use super::process::limit;
 use super::promise::{Settled, settle};
+use super::runtime_host::{Guest, RuntimeHost};
 use crate::runtime::client::{
     ArtifactWanted, ClientEvent, ClientOptions, ClientRequest, Connecting, RuntimeClient, SessionEnd,
 };
@@ -30,12 +31,21 @@ impl NativeConnection {
 
     /// Connects, once.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<NativeRuntimeClient>>")]
-    pub fn open<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<NativeRuntimeClient>>> {
-        let connecting = self.connecting.clone();
-        settle(
-            env,
-            async move { connecting.open().await.map(|client| NativeRuntimeClient { client }).into() },
-        )
+    pub fn open<'env>(
+        &self,
+        env: &'env Env,
+        host: &RuntimeHost,
+    ) -> napi::Result<PromiseRaw<'env, Settled<NativeRuntimeClient>>> {
+        let guests = host.guests();
+        let opening = self.connecting.open();
+        guests.welcome(Guest::Connection(self.connecting.clone()));
+        settle(env, async move {
+            let opened = opening.await.map(|client| {
+                guests.welcome(Guest::Client(client.downgrade()));
+                NativeRuntimeClient { client }
+            });
+            opened.into()
+        })
     }
 
     /// Gives up, unless it is open.

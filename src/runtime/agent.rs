@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorCode};
 use crate::harness::{ConcurrencyLimit, Turn, TurnOutcome, TurnRequest, start};
 use crate::model::Schema;
 use crate::process::{Block, Multiplexer, Text};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
@@ -143,26 +143,22 @@ fn answer_of(outcome: &TurnOutcome) -> Result<AgentAnswer, AgentFault> {
     if let Some(error) = &outcome.error {
         return Err(fault_of(error));
     }
-    let result = outcome.result.as_deref().unwrap_or_default();
-    let Ok(Value::Object(mut result)) = serde_json::from_str(result) else {
-        let error = Error::new(ErrorCode::AgentFailed, "the agent's result can't be read");
-        return Err(fault_of(&error));
+    let Some(result) = &outcome.result else {
+        return Err(fault_of(&Error::new(ErrorCode::AgentFailed, "the agent ended without a result")));
     };
+    let facts = &result.facts;
     let mut metadata = Map::new();
-    for (name, field) in [
-        ("session_id", "sessionId"),
-        ("usage", "usage"),
-        ("duration_ms", "durationMs"),
-        ("attempts", "attempts"),
-    ] {
-        if let Some(value) = result.remove(field).filter(|value| !value.is_null()) {
-            metadata.insert(name.to_owned(), value);
-        }
+    if let Some(session_id) = &facts.session_id {
+        metadata.insert("session_id".to_owned(), session_id.as_str().into());
     }
-    let data = match (result.remove("structured"), result.remove("text")) {
-        (Some(structured), _) if !structured.is_null() => AgentData::Structured(structured),
-        (_, Some(Value::String(text))) => AgentData::Text(text),
-        _ => AgentData::Text(String::new()),
+    if let Some(usage) = &facts.usage {
+        metadata.insert("usage".to_owned(), json!(usage));
+    }
+    metadata.insert("duration_ms".to_owned(), facts.duration_ms.into());
+    metadata.insert("attempts".to_owned(), facts.attempts.into());
+    let data = match &facts.structured {
+        Some(structured) => AgentData::Structured(structured.clone()),
+        None => AgentData::Text(result.text.clone()),
     };
     Ok(AgentAnswer { data, metadata })
 }
@@ -189,7 +185,6 @@ fn without_own_folders(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_schema_comes_wrapped_or_bare() {

@@ -10,9 +10,10 @@ use crate::error::{Error, Result};
 use crate::http::{HttpClient, HttpOptions};
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// What we can do beyond the protocol that every client knows.
@@ -152,7 +153,29 @@ pub struct RuntimeServer {
     inner: Arc<Inner>,
 }
 
+/// A handle that does not keep the server alive.
+#[derive(Clone)]
+pub struct WeakRuntimeServer {
+    inner: Weak<Inner>,
+    threads: Handle,
+}
+
+impl WeakRuntimeServer {
+    /// Has it close, from whatever thread. Nothing, when it is over.
+    pub fn close(&self) {
+        if let Some(inner) = self.inner.upgrade() {
+            let server = RuntimeServer { inner };
+            self.threads.spawn(async move { server.close().await });
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.inner.upgrade().is_none_or(|inner| *inner.closed.borrow())
+    }
+}
+
 struct Inner {
+    threads: Handle,
     shared: Arc<Shared>,
     port: u16,
     url: String,
@@ -198,7 +221,8 @@ pub async fn serve(options: ServerOptions) -> Result<RuntimeServer> {
     });
     tokio::spawn(accept(listener, shared.clone()));
     let url = format!("ws://{shown}:{port}");
-    Ok(RuntimeServer { inner: Arc::new(Inner { shared, port, url, closed: watch::Sender::new(false) }) })
+    let (threads, closed) = (Handle::current(), watch::Sender::new(false));
+    Ok(RuntimeServer { inner: Arc::new(Inner { threads, shared, port, url, closed }) })
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
@@ -226,6 +250,10 @@ impl RuntimeServer {
 
     pub fn url(&self) -> &str {
         &self.inner.url
+    }
+
+    pub fn downgrade(&self) -> WeakRuntimeServer {
+        WeakRuntimeServer { inner: Arc::downgrade(&self.inner), threads: self.inner.threads.clone() }
     }
 
     /// Takes no more connections, cancels requests, finishes open uploads, closes sockets; within 10 s. Any number of times.

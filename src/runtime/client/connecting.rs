@@ -30,21 +30,31 @@ impl Connecting {
         self.aborted.send_replace(true);
     }
 
+    /// Nobody waits for it any more.
+    pub fn is_over(&self) -> bool {
+        self.aborted.receiver_count() == 0
+    }
+
     /// Connects and says hello.
     ///
     /// # Errors
     /// `INVALID_OPTION`, `RUNTIME_UNAUTHORIZED`, `RUNTIME_CLOSED` when there is no runtime, `RUNTIME_TIMED_OUT`,
     /// `RUNTIME_ABORTED`.
-    pub async fn open(&self) -> Result<RuntimeClient> {
-        let mut aborted = self.aborted.subscribe();
-        let aborted = async {
-            // The sender is part of what we hold: it can't be gone.
-            let _ = aborted.wait_for(|aborted| *aborted).await;
-        };
-        tokio::select! {
-            biased;
-            () = aborted => Err(Error::new(ErrorCode::RuntimeAborted, "the connection was not opened: it was aborted")),
-            client = self.connect() => client,
+    pub fn open(&self) -> impl Future<Output = Result<RuntimeClient>> + Send + use<> {
+        // Now, not when it is first polled: from here on somebody waits.
+        let (connecting, mut aborted) = (self.clone(), self.aborted.subscribe());
+        async move {
+            let aborted = async {
+                // The sender is part of what we hold: it can't be gone.
+                let _ = aborted.wait_for(|aborted| *aborted).await;
+            };
+            tokio::select! {
+                biased;
+                () = aborted => {
+                    Err(Error::new(ErrorCode::RuntimeAborted, "the connection was not opened: it was aborted"))
+                }
+                client = connecting.connect() => client,
+            }
         }
     }
 

@@ -101,7 +101,31 @@ pub struct RuntimeClient {
     closed: watch::Receiver<bool>,
 }
 
+/// A handle that does not keep the session alive.
+#[derive(Clone)]
+pub struct WeakRuntimeClient {
+    orders: mpsc::WeakSender<Order>,
+}
+
+impl WeakRuntimeClient {
+    /// Closes the socket without further ado, from whatever thread.
+    pub fn abandon(&self) {
+        if let Some(orders) = self.orders.upgrade() {
+            // Full only when as many orders are due that the session is not idle: its client is gone all the same.
+            let _ = orders.try_send(Order::Close);
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.orders.upgrade().is_none_or(|orders| orders.is_closed())
+    }
+}
+
 impl RuntimeClient {
+    pub fn downgrade(&self) -> WeakRuntimeClient {
+        WeakRuntimeClient { orders: self.orders.downgrade() }
+    }
+
     /// As [`Connecting::open`].
     ///
     /// # Errors
