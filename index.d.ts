@@ -25,128 +25,6 @@ declare class SheepdogError extends Error {
   get name(): string
 }
 
-/** A message in the shape of OpenAI's chat completions. */
-interface ChatMessage {
-  role: 'system' | 'developer' | 'user' | 'assistant' | 'tool' | (string & {})
-  content?: string | null | readonly Record<string, unknown>[]
-  name?: string
-  tool_calls?: readonly Record<string, unknown>[]
-  tool_call_id?: string
-  [field: string]: unknown
-}
-/** A tool in the shape of OpenAI's chat completions. */
-interface ChatTool {
-  type: 'function' | (string & {})
-  function?: {
-    name: string
-    description?: string
-    parameters?: object
-    strict?: boolean | null
-  }
-  [field: string]: unknown
-}
-/** How often, and how long between. */
-interface RetryOptions {
-  /**
-   * Tries in all. Default: 1 + env SHEEPDOG_AI_TIMEOUT_RETRIES, else 1 + AGENTFIELD_AI_TIMEOUT_RETRIES, else 3; read at each
-   * call, and a value that is no whole number >= 0 counts as absent.
-   */
-  attempts?: number
-  /** The wait after the first failure, doubled with each; half of it is left to chance. Default 200. */
-  baseDelayMs?: number
-  /** The longest wait, also when a server asks for more by Retry-After. Default 30_000. */
-  maxDelayMs?: number
-}
-/** A model call. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
-interface CompleteOptions {
-  /** Where `/chat/completions` is, for example `https://api.openai.com/v1`. */
-  baseUrl: string
-  /** Sent as a bearer token; never shown in an error. */
-  apiKey?: string
-  model: string
-  messages: readonly ChatMessage[]
-  tools?: readonly ChatTool[]
-  /** The answer must be JSON that fits this JSON Schema (or an object with `toJSONSchema()`): it comes as `structured`. */
-  schema?: object
-  /** One attempt, from the connection to the end of the answer; default 120_000. */
-  timeoutMs?: number
-  /** Silence between two pieces of the answer, the response's head being the first; default 60_000. */
-  idleTimeoutMs?: number
-  retry?: RetryOptions
-  /** Further headers; they win over the call's own. */
-  headers?: Record<string, string | undefined>
-  /** Ends the call and closes its connection; one that is already aborted asks nothing. */
-  signal?: AbortSignal
-}
-/** What the model answered. */
-interface Completion {
-  text: string
-  /** What `schema` asked for, checked; absent when the model called tools instead. */
-  structured?: unknown
-  /** Arguments are parsed; those that are no JSON stay the text that they are. */
-  toolCalls: {
-    id: string
-    name: string
-    arguments: unknown
-  }[]
-  /** Absent when the server does not tell. `cachedInputTokens` are part of `inputTokens`. */
-  usage?: {
-    inputTokens: number
-    outputTokens: number
-    cachedInputTokens: number
-  }
-  /** The server's word: "stop", "length", "tool_calls", ... */
-  finishReason: string
-  /** Requests made. */
-  attempts: number
-}
-/** What a failure is about. */
-type ModelErrorKind =
-  | 'auth'
-  | 'rate_limit'
-  | 'quota'
-  | 'overloaded'
-  | 'context_length'
-  | 'invalid_request'
-  | 'network'
-  | 'server'
-  | 'permission'
-  | 'unknown'
-  | 'timeout'
-  | 'aborted'
-/** What to think of an error. */
-interface ErrorClassification {
-  kind: ModelErrorKind
-  /** Whether another try may help. */
-  retryable: boolean
-  /** The HTTP status, from 400 to 599. */
-  status?: number
-  /** What the server asked for. */
-  retryAfterMs?: number
-}
-/** How `withRetry` repeats an operation. */
-interface RetryPolicy extends RetryOptions {
-  /** Ends the waiting, and the promise at once with MODEL_ABORTED. */
-  signal?: AbortSignal
-  /** Whether to try again after this error; default `classify(error).retryable`. */
-  retryable?(error: unknown): boolean
-}
-/**
- * One chat completion over HTTP (an OpenAI-compatible server), streamed inside. A timeout, a lost connection, a malformed
- * answer and the statuses 408, 409, 425, 429 and 5xx are asked again on a fresh connection; nothing else is.
- *
- * Rejects with MODEL_TIMED_OUT, MODEL_ABORTED, MODEL_FAILED (+ `kind`, `status`), MODEL_BAD_RESPONSE (+ `problems` when the
- * answer does not fit the schema) or MODEL_UNREACHABLE, all with `attempts`, or with INVALID_OPTION before any request.
- */
-declare function complete(options: CompleteOptions): Promise<Completion>
-/**
- * Runs an operation until it succeeds, fails for good, or has failed `attempts` times; then rejects with its last error, as
- * it was. `operation` is given the number of the attempt, from 1. A Retry-After in the error is honoured up to `maxDelayMs`.
- */
-declare function withRetry<T>(operation: (attempt: number) => Promise<T>, policy?: RetryPolicy): Promise<T>
-/** Tells what an error of any origin is about, and whether another try may help. Never throws. */
-declare function classify(error: unknown): ErrorClassification
-
 /** How a program is run and watched. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
 interface RunOptions$1 {
   /** Working directory; default the host's own. */
@@ -274,6 +152,228 @@ declare class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposab
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/** Tokens that a model was given and gave. */
+interface TokenUsage {
+  inputTokens: number
+  outputTokens: number
+  /** Of a cache; whether they are part of `inputTokens` is the service's way of counting. */
+  cachedInputTokens: number
+}
+
+/** So many turns at once, over all harnesses that are given it. First come, first served. */
+declare class ConcurrencyLimit {
+  constructor(max: number)
+}
+
+type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' | 'qwen' | 'pi'
+/** How a turn is run. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
+interface TurnOptions extends Pick<
+  RunOptions$1,
+  'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'signal'
+> {
+  model?: string
+  /** Added to the CLI's own instructions (gemini: in place of them). */
+  systemPrompt?: string
+  /** Only these tools, by the names that the CLI gives them. */
+  tools?: string[]
+  maxTurns?: number
+  maxBudgetUsd?: number
+  /** "auto" (default): tools run without asking; "plan": read only. */
+  permission?: 'plan' | 'auto'
+  /** JSON Schema of the answer, or an object with `toJSONSchema()`. */
+  schema?: object
+  /** Session id of an earlier turn, in the same cwd. */
+  resume?: string
+  /** To the first byte; default 60 s. AGENT_IDLE. */
+  startTimeoutMs?: number
+  /** Silence while no tool is open; default 300 s. AGENT_IDLE. */
+  idleTimeoutMs?: number
+  /** Silence while a tool is open; default 900 s. AGENT_IDLE. */
+  toolIdleTimeoutMs?: number
+  /** A whole attempt; default 1800 s. AGENT_TIMED_OUT. */
+  timeoutMs?: number
+  /** Default 3 attempts, 1 s, 30 s, false: a turn in which a tool ran is not repeated. */
+  retry?: {
+    attempts?: number
+    baseDelayMs?: number
+    maxDelayMs?: number
+    afterTools?: boolean
+  }
+  /** Behind the harness's own arguments, before the prompt. */
+  extraArgs?: string[]
+  /** Secrets that appear nowhere: not in events, results or errors. */
+  redact?: string[]
+}
+/** A harness; what is a turn's option here is the turns' default. */
+interface HarnessOptions extends TurnOptions {
+  provider: ProviderName
+  /** Program, or program and leading arguments. Default: the provider's program on PATH. */
+  binary?: string | string[]
+  /** Turns at once; default 4. A slot is free when the tree is gone. */
+  maxConcurrent?: number
+  /** A limit that is shared between harnesses. */
+  limit?: ConcurrencyLimit
+}
+
+/** Why an agent says that it failed. */
+type AgentErrorKind =
+  | 'auth'
+  | 'rate_limit'
+  | 'quota'
+  | 'overloaded'
+  | 'context_length'
+  | 'invalid_request'
+  | 'network'
+  | 'server'
+  | 'permission'
+  | 'unknown'
+/** Tokens as the CLI counts them. */
+interface AgentUsage extends TokenUsage {
+  /** US dollars, where the CLI tells. */
+  costUsd?: number
+}
+/** @internal What the addon tells of a turn's end: its text, and all else as JSON. */
+interface TurnEnd {
+  text: string
+  facts: string
+}
+/** What a turn came to; as `result` of an error it is partial. */
+interface TurnResult {
+  /** The agent's final answer, whole. */
+  text: string
+  /** The answer as a value that is valid against `schema`. */
+  structured?: unknown
+  /** For `resume`. */
+  sessionId?: string
+  /** Of this turn alone, all attempts summed. */
+  usage?: AgentUsage
+  /** Answers of the model. */
+  turns: number
+  /** Tools that were called. */
+  toolCalls: number
+  /** Processes that were started for it: retries, and the one re-ask for an answer that did not fit the schema. */
+  attempts: number
+  /** Milliseconds in the queue, before the first start. */
+  queuedMs: number
+  /** Milliseconds from the first start to the end of the last tree. */
+  durationMs: number
+  provider: ProviderName
+  /** As the CLI reports it. */
+  model?: string
+  /** The agent had to be killed after its good end of turn. */
+  recovered: boolean
+  /** What was left out, refused or extended; each once. */
+  warnings: string[]
+  /** The last process. */
+  process?: RunResult
+}
+
+/** A message in the shape of OpenAI's chat completions. */
+interface ChatMessage {
+  role: 'system' | 'developer' | 'user' | 'assistant' | 'tool' | (string & {})
+  content?: string | null | readonly Record<string, unknown>[]
+  name?: string
+  tool_calls?: readonly Record<string, unknown>[]
+  tool_call_id?: string
+  [field: string]: unknown
+}
+/** A tool in the shape of OpenAI's chat completions. */
+interface ChatTool {
+  type: 'function' | (string & {})
+  function?: {
+    name: string
+    description?: string
+    parameters?: object
+    strict?: boolean | null
+  }
+  [field: string]: unknown
+}
+/** How often, and how long between. */
+interface RetryOptions {
+  /**
+   * Tries in all. Default: 1 + env SHEEPDOG_AI_TIMEOUT_RETRIES, else 1 + AGENTFIELD_AI_TIMEOUT_RETRIES, else 3; read at each
+   * call, and a value that is no whole number >= 0 counts as absent.
+   */
+  attempts?: number
+  /** The wait after the first failure, doubled with each; half of it is left to chance. Default 200. */
+  baseDelayMs?: number
+  /** The longest wait, also when a server asks for more by Retry-After. Default 30_000. */
+  maxDelayMs?: number
+}
+/** A model call. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
+interface CompleteOptions {
+  /** Where `/chat/completions` is, for example `https://api.openai.com/v1`. */
+  baseUrl: string
+  /** Sent as a bearer token; never shown in an error. */
+  apiKey?: string
+  model: string
+  messages: readonly ChatMessage[]
+  tools?: readonly ChatTool[]
+  /** The answer must be JSON that fits this JSON Schema (or an object with `toJSONSchema()`): it comes as `structured`. */
+  schema?: object
+  /** One attempt, from the connection to the end of the answer; default 120_000. */
+  timeoutMs?: number
+  /** Silence between two pieces of the answer, the response's head being the first; default 60_000. */
+  idleTimeoutMs?: number
+  retry?: RetryOptions
+  /** Further headers; they win over the call's own. */
+  headers?: Record<string, string | undefined>
+  /** Ends the call and closes its connection; one that is already aborted asks nothing. */
+  signal?: AbortSignal
+}
+/** What the model answered. */
+interface Completion {
+  text: string
+  /** What `schema` asked for, checked; absent when the model called tools instead. */
+  structured?: unknown
+  /** Arguments are parsed; those that are no JSON stay the text that they are. */
+  toolCalls: {
+    id: string
+    name: string
+    arguments: unknown
+  }[]
+  /** Absent when the server does not tell. `cachedInputTokens` are part of `inputTokens`. */
+  usage?: TokenUsage
+  /** The server's word: "stop", "length", "tool_calls", ... */
+  finishReason: string
+  /** Requests made. */
+  attempts: number
+}
+/** What a failure is about. */
+type ModelErrorKind = AgentErrorKind | 'timeout' | 'aborted'
+/** What to think of an error. */
+interface ErrorClassification {
+  kind: ModelErrorKind
+  /** Whether another try may help. */
+  retryable: boolean
+  /** The HTTP status, from 400 to 599. */
+  status?: number
+  /** What the server asked for. */
+  retryAfterMs?: number
+}
+/** How `withRetry` repeats an operation. */
+interface RetryPolicy extends RetryOptions {
+  /** Ends the waiting, and the promise at once with MODEL_ABORTED. */
+  signal?: AbortSignal
+  /** Whether to try again after this error; default `classify(error).retryable`. */
+  retryable?(error: unknown): boolean
+}
+/**
+ * One chat completion over HTTP (an OpenAI-compatible server), streamed inside. A timeout, a lost connection, a malformed
+ * answer and the statuses 408, 409, 425, 429 and 5xx are asked again on a fresh connection; nothing else is.
+ *
+ * Rejects with MODEL_TIMED_OUT, MODEL_ABORTED, MODEL_FAILED (+ `kind`, `status`), MODEL_BAD_RESPONSE (+ `problems` when the
+ * answer does not fit the schema) or MODEL_UNREACHABLE, all with `attempts`, or with INVALID_OPTION before any request.
+ */
+declare function complete(options: CompleteOptions): Promise<Completion>
+/**
+ * Runs an operation until it succeeds, fails for good, or has failed `attempts` times; then rejects with its last error, as
+ * it was. `operation` is given the number of the attempt, from 1. A Retry-After in the error is honoured up to `maxDelayMs`.
+ */
+declare function withRetry<T>(operation: (attempt: number) => Promise<T>, policy?: RetryPolicy): Promise<T>
+/** Tells what an error of any origin is about, and whether another try may help. Never throws. */
+declare function classify(error: unknown): ErrorClassification
+
 /* auto-generated by NAPI-RS */
 /* eslint-disable */
 
@@ -285,13 +385,19 @@ declare class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposab
  */
 declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-wasip1'
 
+/** A look at the agents that are there; it ends early when it is aborted, or with its JavaScript environment. */
+declare class AgentExamination {
+  constructor()
+  /** What was found; an array as JSON. */
+  examine(spec: TurnSpec): Promise<Settled<string>>
+  abort(): void
+}
+
 /** One a JavaScript environment: its turns end with it. */
 declare class AgentHost {
   constructor()
   /** Starts a turn; faults come by its promise. */
   start(spec: TurnSpec, limits: Array<NativeConcurrencyLimit>): NativeTurn
-  /** Which agents are there; an array as JSON. */
-  examine(spec: TurnSpec): Promise<Settled<string>>
 }
 
 /** One start of the runtime, and the queue of what comes from it. */
@@ -360,10 +466,27 @@ declare class ModelCall {
   abort(): void
 }
 
+/** A coding agent that answers prompts. */
+declare class NativeAgent {
+  /** What the client does not say, the spec says; its prompt is not looked at. A fault comes by [`serve_runtime`]'s promise. */
+  constructor(spec: TurnSpec, limits: Array<NativeConcurrencyLimit>)
+  /** Aborts the turns under way, and each one that is asked for later. */
+  stop(): void
+}
+
 /** So many turns at once. */
 declare class NativeConcurrencyLimit {
   /** Without a number: a harness's own default. */
   constructor(max?: number | undefined | null)
+}
+
+/** A connection to be opened. */
+declare class NativeConnection {
+  constructor(url: string, token?: string | undefined | null, connectTimeoutMs?: number | undefined | null)
+  /** Connects, once. */
+  open(host: RuntimeHost): Promise<Settled<NativeRuntimeClient>>
+  /** Gives up, unless it is open. */
+  abort(): void
 }
 
 /** One prompt on its way to the handler in JavaScript. */
@@ -422,12 +545,17 @@ declare class NativeRuntimeServer$1 {
 
 /** A turn under way. */
 declare class NativeTurn {
-  /** The result as JSON. */
-  outcome(): Promise<Settled<string>>
+  /** What the turn came to: `{ text, facts }`, the facts as JSON. */
+  outcome(): Promise<Settled<TurnEnd>>
   abort(): void
   /** The events, one JSON a line; returns the channel's number. */
   events(delivery: Delivery): number
   leave(): void
+}
+
+/** One a JavaScript environment. */
+declare class RuntimeHost {
+  constructor()
 }
 
 /** What a failed resume means. */
@@ -452,13 +580,6 @@ interface CompletionSpec {
   retry: RetrySpec
   headers: Array<HeaderSpec>
 }
-
-/** Connects to a runtime. */
-declare function connectRuntime(
-  url: string,
-  token?: string | undefined | null,
-  connectTimeoutMs?: number | undefined | null,
-): Promise<Settled<NativeRuntimeClient>>
 
 interface CopilotInspection {
   log: 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
@@ -669,10 +790,15 @@ declare function salvageCopilotSession(
 /** Why this is no JSON Schema, if it is none. */
 declare function schemaProblem(schema: string): string | null
 
-/** Listens; `onInvocation` is called for each prompt and answers by the invocation's own methods. */
+/**
+ * Listens. `onInvocation` is called for each prompt and answers by the invocation's own methods; or the agent answers.
+ * Without either only commands are run.
+ */
 declare function serveRuntime$1(
   spec: ServeSpec,
-  onInvocation: (invocation: NativeInvocation) => void,
+  onInvocation: ((invocation: NativeInvocation) => void) | undefined,
+  agent: NativeAgent | undefined | null,
+  host: RuntimeHost,
 ): Promise<Settled<NativeRuntimeServer$1>>
 
 /** Checked options of a server; what is absent has the core's default. */
@@ -747,6 +873,8 @@ interface WantedArtifact {
   uploadId?: string
 }
 
+type Native_AgentExamination = AgentExamination
+declare const Native_AgentExamination: typeof AgentExamination
 type Native_AgentHost = AgentHost
 declare const Native_AgentHost: typeof AgentHost
 type Native_CompletionSpec = CompletionSpec
@@ -770,8 +898,12 @@ type Native_Fault = Fault
 type Native_HeaderSpec = HeaderSpec
 type Native_ModelCall = ModelCall
 declare const Native_ModelCall: typeof ModelCall
+type Native_NativeAgent = NativeAgent
+declare const Native_NativeAgent: typeof NativeAgent
 type Native_NativeConcurrencyLimit = NativeConcurrencyLimit
 declare const Native_NativeConcurrencyLimit: typeof NativeConcurrencyLimit
+type Native_NativeConnection = NativeConnection
+declare const Native_NativeConnection: typeof NativeConnection
 type Native_NativeInvocation = NativeInvocation
 declare const Native_NativeInvocation: typeof NativeInvocation
 type Native_NativeProcess = NativeProcess
@@ -784,6 +916,8 @@ type Native_RetrySpec = RetrySpec
 type Native_RunSpec = RunSpec
 type Native_RuntimeEnd = RuntimeEnd
 type Native_RuntimeEvent = RuntimeEvent
+type Native_RuntimeHost = RuntimeHost
+declare const Native_RuntimeHost: typeof RuntimeHost
 type Native_ServeSpec = ServeSpec
 type Native_TurnRetrySpec = TurnRetrySpec
 type Native_TurnSpec = TurnSpec
@@ -793,7 +927,6 @@ type Native_WantedArtifact = WantedArtifact
 declare const Native___napiBindingTarget: typeof __napiBindingTarget
 declare const Native_classifyCopilotResume: typeof classifyCopilotResume
 declare const Native_classifyError: typeof classifyError
-declare const Native_connectRuntime: typeof connectRuntime
 declare const Native_copilotLogSize: typeof copilotLogSize
 declare const Native_inspectCopilotSession: typeof inspectCopilotSession
 declare const Native_providerNames: typeof providerNames
@@ -805,20 +938,23 @@ declare const Native_schemaProblem: typeof schemaProblem
 declare const Native_spawnProcess: typeof spawnProcess
 declare namespace Native {
   export {
+    Native_AgentExamination as AgentExamination,
     Native_AgentHost as AgentHost,
     Native_CopilotLink as CopilotLink,
     Native_Delivery as Delivery,
     Native_ModelCall as ModelCall,
+    Native_NativeAgent as NativeAgent,
     Native_NativeConcurrencyLimit as NativeConcurrencyLimit,
+    Native_NativeConnection as NativeConnection,
     Native_NativeInvocation as NativeInvocation,
     Native_NativeProcess as NativeProcess,
     Native_NativeRuntimeClient as NativeRuntimeClient,
     NativeRuntimeServer$1 as NativeRuntimeServer,
     Native_NativeTurn as NativeTurn,
+    Native_RuntimeHost as RuntimeHost,
     Native___napiBindingTarget as __napiBindingTarget,
     Native_classifyCopilotResume as classifyCopilotResume,
     Native_classifyError as classifyError,
-    Native_connectRuntime as connectRuntime,
     Native_copilotLogSize as copilotLogSize,
     Native_inspectCopilotSession as inspectCopilotSession,
     Native_providerNames as providerNames,
@@ -859,112 +995,6 @@ declare namespace Native {
   }
 }
 
-/** So many turns at once, over all harnesses that are given it. First come, first served. */
-declare class ConcurrencyLimit {
-  constructor(max: number)
-}
-
-type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' | 'qwen' | 'pi'
-/** How a turn is run. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
-interface TurnOptions extends Pick<
-  RunOptions$1,
-  'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'signal'
-> {
-  model?: string
-  /** Added to the CLI's own instructions (gemini: in place of them). */
-  systemPrompt?: string
-  /** Only these tools, by the names that the CLI gives them. */
-  tools?: string[]
-  maxTurns?: number
-  maxBudgetUsd?: number
-  /** "auto" (default): tools run without asking; "plan": read only. */
-  permission?: 'plan' | 'auto'
-  /** JSON Schema of the answer, or an object with `toJSONSchema()`. */
-  schema?: object
-  /** Session id of an earlier turn, in the same cwd. */
-  resume?: string
-  /** To the first byte; default 60 s. AGENT_IDLE. */
-  startTimeoutMs?: number
-  /** Silence while no tool is open; default 300 s. AGENT_IDLE. */
-  idleTimeoutMs?: number
-  /** Silence while a tool is open; default 900 s. AGENT_IDLE. */
-  toolIdleTimeoutMs?: number
-  /** A whole attempt; default 1800 s. AGENT_TIMED_OUT. */
-  timeoutMs?: number
-  /** Default 3 attempts, 1 s, 30 s, false: a turn in which a tool ran is not repeated. */
-  retry?: {
-    attempts?: number
-    baseDelayMs?: number
-    maxDelayMs?: number
-    afterTools?: boolean
-  }
-  /** Behind the harness's own arguments, before the prompt. */
-  extraArgs?: string[]
-  /** Secrets that appear nowhere: not in events, results or errors. */
-  redact?: string[]
-}
-/** A harness; what is a turn's option here is the turns' default. */
-interface HarnessOptions extends TurnOptions {
-  provider: ProviderName
-  /** Program, or program and leading arguments. Default: the provider's program on PATH. */
-  binary?: string | string[]
-  /** Turns at once; default 4. A slot is free when the tree is gone. */
-  maxConcurrent?: number
-  /** A limit that is shared between harnesses. */
-  limit?: ConcurrencyLimit
-}
-
-/** Why an agent says that it failed. */
-type AgentErrorKind =
-  | 'auth'
-  | 'rate_limit'
-  | 'quota'
-  | 'overloaded'
-  | 'context_length'
-  | 'invalid_request'
-  | 'network'
-  | 'server'
-  | 'permission'
-  | 'unknown'
-/** Tokens as the CLI counts them. */
-interface AgentUsage {
-  inputTokens: number
-  outputTokens: number
-  cachedInputTokens: number
-  /** US dollars, where the CLI tells. */
-  costUsd?: number
-}
-/** What a turn came to; as `result` of an error it is partial. */
-interface TurnResult {
-  /** The agent's final answer, whole. */
-  text: string
-  /** The answer as a value that is valid against `schema`. */
-  structured?: unknown
-  /** For `resume`. */
-  sessionId?: string
-  /** Of this turn alone, all attempts summed. */
-  usage?: AgentUsage
-  /** Answers of the model. */
-  turns: number
-  /** Tools that were called. */
-  toolCalls: number
-  /** Processes that were started for it: retries, and the one re-ask for an answer that did not fit the schema. */
-  attempts: number
-  /** Milliseconds in the queue, before the first start. */
-  queuedMs: number
-  /** Milliseconds from the first start to the end of the last tree. */
-  durationMs: number
-  provider: ProviderName
-  /** As the CLI reports it. */
-  model?: string
-  /** The agent had to be killed after its good end of turn. */
-  recovered: boolean
-  /** What was left out, refused or extended; each once. */
-  warnings: string[]
-  /** The last process. */
-  process?: RunResult
-}
-
 /** What an agent did or said, in one language for all of them. */
 type AgentEvent =
   | {
@@ -997,13 +1027,9 @@ type AgentEvent =
       isError: boolean
     }
   /** Tokens since the last event of this type: their sum is the turn's. */
-  | {
+  | ({
       type: 'usage'
-      inputTokens: number
-      outputTokens: number
-      cachedInputTokens: number
-      costUsd?: number
-    }
+    } & AgentUsage)
   /** The agent, or the harness, tries again. */
   | {
       type: 'retry'
@@ -1042,7 +1068,10 @@ interface Finding {
   /** The command that installs it. */
   install: string
 }
-/** Which agents are installed, and whether they start: each that is found is asked for its version. */
+/**
+ * Which agents are installed, and whether they start: each that is found is asked for its version. An abort ends what was
+ * started, then rejects with AGENT_ABORTED.
+ */
 declare function doctor(options?: DoctorOptions): Promise<Finding[]>
 
 /** A recorded run. */
@@ -12588,8 +12617,6 @@ interface RuntimeProcess {
   kill(signal?: NodeJS.Signals | number): boolean
 }
 
-declare const native: typeof Native
-
 /** Writes lines of a request to stderr, secrets taken out. */
 interface RuntimeLogger {
   log(...values: unknown[]): void
@@ -12634,13 +12661,15 @@ interface AgentHandler {
   run(invocation: AgentInvocation, sender: AgentSender): Promise<AgentResult>
 }
 
+declare const native: typeof Native
+
 /** How a runtime is served. */
 interface ServeRuntimeOptions {
   /** Answers prompts. Without it and `provider` only commands are run. */
   handler?: AgentHandler
   /** A coding agent of this machine answers prompts, through the harness. */
   provider?: ProviderName
-  /** The harness's options for `provider`. */
+  /** The harness's options for `provider`; what the client says goes before them. */
   harness?: Partial<HarnessOptions>
   /** Default "127.0.0.1". Any address that others can reach needs a `token`. */
   host?: string
@@ -12714,7 +12743,9 @@ interface ExecuteOptions {
     downloadUrl: string
     workingDir: string
   }[]
+  /** What it throws, or rejects with, stops the request and is the request's error. A promise is not waited for. */
   onAssistantMessage?(textBlocks: string[]): void
+  /** As `onAssistantMessage`. */
   onCommandOutput?(output: { stream: 'stdout' | 'stderr'; text: string; command: string }): void
   /** Where to put a file. Also asked after the request, until the session has ended. */
   onArtifactUploadRequest?(artifact: {
@@ -13583,6 +13614,7 @@ export type {
   TitleChangedEvent,
   TodosChangedData,
   TodosChangedEvent,
+  TokenUsage,
   Tool,
   ToolBinaryResult,
   ToolExecutionCompleteContent,

@@ -1,7 +1,7 @@
 import { SheepdogError, settle } from '../error'
+import { native } from '../native'
 import { checkOptions } from '../option'
 import { processOptionChecks, type RunOptions } from '../process'
-import { host } from './host'
 import { toSpec, type ProviderName } from './request'
 
 export type DoctorOptions = Pick<RunOptions, 'env' | 'inheritEnv' | 'signal'>
@@ -19,7 +19,10 @@ export interface Finding {
   install: string
 }
 
-/** Which agents are installed, and whether they start: each that is found is asked for its version. */
+/**
+ * Which agents are installed, and whether they start: each that is found is asked for its version. An abort ends what was
+ * started, then rejects with AGENT_ABORTED.
+ */
 export async function doctor(options: DoctorOptions = {}): Promise<Finding[]> {
   const { env, inheritEnv, signal } = processOptionChecks
   checkOptions(options, { env, inheritEnv, signal })
@@ -31,17 +34,15 @@ export async function doctor(options: DoctorOptions = {}): Promise<Finding[]> {
     { provider: 'codex', env: options.env, inheritEnv: options.inheritEnv },
     false,
   )
-  const findings = settle<string>(host.examine(spec)).then((text) => JSON.parse(text) as Finding[])
-  if (!options.signal) return findings
-  let onAbort: (() => void) | undefined
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(stopped())
-    options.signal!.addEventListener('abort', onAbort, { once: true })
-  })
+  const examination = new native.AgentExamination()
+  const onAbort = () => examination.abort()
+  options.signal?.addEventListener('abort', onAbort, { once: true })
   try {
-    // What was started ends by itself within its own time limit.
-    return await Promise.race([findings, aborted])
+    return JSON.parse(await settle<string>(examination.examine(spec))) as Finding[]
+  } catch (error) {
+    throw options.signal?.aborted ? stopped() : error
   } finally {
-    options.signal.removeEventListener('abort', onAbort!)
+    // This use of it also keeps the examination from being collected, which would abort it.
+    options.signal?.removeEventListener('abort', onAbort)
   }
 }

@@ -61,11 +61,14 @@ const retryChecks = {
   afterTools: check.boolean,
 }
 
-const { cwd, env, inheritEnv, killGraceMs, containment, signal } = processOptionChecks
+const { cwd, inheritEnv, killGraceMs, containment, signal } = processOptionChecks
 
 const turnChecks = {
   cwd,
-  env,
+  env(path: string, value: unknown) {
+    processOptionChecks.env(path, value)
+    environmentChanges(value as Record<string, string | undefined>)
+  },
   inheritEnv,
   killGraceMs,
   containment,

@@ -1,4 +1,5 @@
 import type { RunResult } from '../process'
+import type { TokenUsage } from '../usage'
 import type { ProviderName } from './request'
 
 /** Why an agent says that it failed. */
@@ -15,12 +16,20 @@ export type AgentErrorKind =
   | 'unknown'
 
 /** Tokens as the CLI counts them. */
-export interface AgentUsage {
-  inputTokens: number
-  outputTokens: number
-  cachedInputTokens: number
+export interface AgentUsage extends TokenUsage {
   /** US dollars, where the CLI tells. */
   costUsd?: number
+}
+
+/** @internal What the addon tells of a turn's end: its text, and all else as JSON. */
+export interface TurnEnd {
+  text: string
+  facts: string
+}
+
+/** @internal */
+export function toResult({ text, facts }: TurnEnd): TurnResult {
+  return { text, ...(JSON.parse(facts) as Omit<TurnResult, 'text'>) }
 }
 
 /** What a turn came to; as `result` of an error it is partial. */

@@ -1,17 +1,19 @@
 //! What crosses for the harness. Names and order as in lib/harness.ts.
 
-use super::delivery::Delivery;
-use super::process::{VariableChange, duration, limit};
+use super::delivery::{Delivery, create_text};
+use super::process::{VariableChange, duration, environment, limit};
 use super::promise::{Settled, settle};
 use crate::error::Error;
 use crate::harness::doctor;
 use crate::harness::launch::Permission;
 use crate::harness::verdict::Ending;
-use crate::harness::{self, ConcurrencyLimit, Provider, Recording, Turn, TurnRequest, WeakTurn};
-use crate::model::Schema;
-use crate::process::{Containment, Environment, EnvironmentBase};
-use napi::Env;
-use napi::bindgen_prelude::{Either, PromiseRaw, Uint8Array, within_runtime_if_available};
+use crate::harness::{self, ConcurrencyLimit, Provider, Recording, Turn, TurnOutcome, TurnRequest, WeakTurn};
+use crate::model::{AbortSwitch, Schema};
+use crate::process::Containment;
+use napi::bindgen_prelude::{
+    Either, Object, PromiseRaw, ToNapiValue, Uint8Array, within_runtime_if_available,
+};
+use napi::{Env, sys};
 use napi_derive::napi;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -63,7 +65,7 @@ pub struct TurnRetrySpec {
 /// So many turns at once.
 #[napi]
 pub struct NativeConcurrencyLimit {
-    limit: ConcurrencyLimit,
+    pub(super) limit: ConcurrencyLimit,
 }
 
 #[napi]
@@ -112,21 +114,48 @@ impl AgentHost {
             Err(error) => NativeTurn { turn: Err(error) },
         }
     }
+}
 
-    /// Which agents are there; an array as JSON.
+/// A look at the agents that are there; it ends early when it is aborted, or with its JavaScript environment.
+#[napi]
+#[derive(Default)]
+pub struct AgentExamination {
+    switch: Arc<AbortSwitch>,
+}
+
+#[napi]
+impl AgentExamination {
+    #[napi(constructor)]
+    pub fn new() -> Self {
+        AgentExamination::default()
+    }
+
+    /// What was found; an array as JSON.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
     pub fn examine<'env>(
         &self,
         env: &'env Env,
         spec: TurnSpec,
     ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
-        let request = to_request(spec);
+        let (request, switch) = (to_request(spec), self.switch.clone());
         settle(env, async move {
-            match request {
-                Ok(request) => Settled::Value(json!(doctor::examine(&request).await).to_string()),
-                Err(error) => Settled::Failed { error, partial: None },
-            }
+            let findings = match request {
+                Ok(request) => doctor::examine(&request, &switch).await,
+                Err(error) => Err(error),
+            };
+            findings.map(|findings| json!(findings).to_string()).into()
         })
+    }
+
+    #[napi]
+    pub fn abort(&self) {
+        self.switch.abort();
+    }
+}
+
+impl Drop for AgentExamination {
+    fn drop(&mut self) {
+        self.switch.abort();
     }
 }
 
@@ -138,9 +167,11 @@ pub struct NativeTurn {
 
 #[napi]
 impl NativeTurn {
-    /// The result as JSON.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
-    pub fn outcome<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+    /// What the turn came to: `{ text, facts }`, the facts as JSON.
+    #[napi(
+        ts_return_type = "Promise<import('../lib/error').Settled<import('../lib/harness/result').TurnEnd>>"
+    )]
+    pub fn outcome<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<TurnEnd>>> {
         let turn = self.turn.clone();
         settle(env, async move {
             let turn = match turn {
@@ -148,10 +179,13 @@ impl NativeTurn {
                 Err(error) => return Settled::Failed { error, partial: None },
             };
             let outcome = turn.outcome().await;
+            let facts = json!(outcome.result.as_ref().map(|result| &result.facts)).to_string();
+            let end = TurnEnd { facts, outcome: outcome.clone() };
             match (&outcome.error, &outcome.result) {
-                (None, Some(result)) => Settled::Value(result.clone()),
-                (Some(error), partial) => Settled::Failed { error: error.clone(), partial: partial.clone() },
-                (None, None) => Settled::Value("{}".to_owned()),
+                (None, _) => Settled::Value(end),
+                (Some(error), partial) => {
+                    Settled::Failed { error: error.clone(), partial: partial.is_some().then_some(end) }
+                }
             }
         })
     }
@@ -182,13 +216,31 @@ impl NativeTurn {
     }
 }
 
+/// The end of a turn: its text, which may be long, goes over without a copy in between.
+pub struct TurnEnd {
+    outcome: Arc<TurnOutcome>,
+    facts: String,
+}
+
+impl ToNapiValue for TurnEnd {
+    unsafe fn to_napi_value(raw_env: sys::napi_env, end: Self) -> napi::Result<sys::napi_value> {
+        let env = Env::from_raw(raw_env);
+        let mut object = Object::new(&env)?;
+        let text = end.outcome.result.as_ref().map_or("", |result| &result.text);
+        object.set("text", create_text(&env, text)?)?;
+        object.set("facts", create_text(&env, &end.facts)?)?;
+        // SAFETY: the object was made in this environment, on its thread.
+        unsafe { ToNapiValue::to_napi_value(raw_env, object) }
+    }
+}
+
 /// Events and verdict of a recorded run, as JSON. Without exit code and signal the end is unknown.
 #[napi]
 pub fn replay_recording(
     provider: String,
     stdout: Either<String, Uint8Array>,
     stderr: String,
-    exit_code: Option<i32>,
+    exit_code: Option<f64>,
     signal: Option<String>,
 ) -> napi::Result<String> {
     let provider = Provider::parse(&provider).map_err(|error| napi::Error::from_reason(error.message()))?;
@@ -198,7 +250,8 @@ pub fn replay_recording(
     };
     let ending = match (signal, exit_code) {
         (Some(signal), _) => Ending::Signalled(signal),
-        (None, Some(code)) => Ending::Exited(code),
+        // Another system's code may be larger than this one's.
+        (None, Some(code)) => Ending::Exited(code as i32),
         (None, None) => Ending::Unknown,
     };
     let replay = harness::replay(provider, &Recording { stdout, stderr: &stderr, ending });
@@ -230,22 +283,11 @@ fn compile(schema: &str) -> Result<Schema, Error> {
     Schema::compile(source, "schema")
 }
 
-fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
+pub(super) fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
     let mut request = TurnRequest::new(Provider::parse(&spec.provider)?, spec.prompt);
     request.binary = spec.binary;
     request.cwd = spec.cwd.map(Into::into);
-    request.environment = Environment {
-        base: match (spec.inherited, &spec.inherit_only) {
-            (Some(variables), _) => EnvironmentBase::Variables(
-                variables
-                    .into_iter()
-                    .filter_map(|change| Some((change.name.into(), change.value?.into())))
-                    .collect(),
-            ),
-            (None, names) => EnvironmentBase::snapshot(names.as_deref()),
-        },
-        changes: spec.env.into_iter().map(|change| (change.name, change.value)).collect(),
-    };
+    request.environment = environment(spec.env, spec.inherited, spec.inherit_only.as_deref());
     if let Some(millis) = spec.kill_grace_ms {
         request.kill_grace = duration(millis);
     }

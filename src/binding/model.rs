@@ -71,6 +71,13 @@ pub struct ModelCall {
     switch: AbortSwitch,
 }
 
+/// With its JavaScript environment, such as a worker thread that is terminated, the call ends too.
+impl Drop for ModelCall {
+    fn drop(&mut self) {
+        self.switch.abort();
+    }
+}
+
 #[napi]
 impl ModelCall {
     #[napi(constructor)]

@@ -109,21 +109,28 @@ impl NativeProcess {
     }
 }
 
+/// Changes to what is inherited: the variables that JavaScript knows, these names of the process's, or all of those.
+pub fn environment(
+    changes: Vec<VariableChange>,
+    inherited: Option<Vec<VariableChange>>,
+    inherit_only: Option<&[String]>,
+) -> Environment {
+    let base = match inherited {
+        Some(variables) => EnvironmentBase::Variables(
+            variables
+                .into_iter()
+                .filter_map(|change| Some((change.name.into(), change.value?.into())))
+                .collect(),
+        ),
+        None => EnvironmentBase::snapshot(inherit_only),
+    };
+    Environment { base, changes: changes.into_iter().map(|change| (change.name, change.value)).collect() }
+}
+
 fn to_spec(options: RunSpec) -> ProcessSpec {
     let mut spec = ProcessSpec::new(options.command, options.args);
     spec.cwd = options.cwd.map(Into::into);
-    spec.environment = Environment {
-        base: match (options.inherited, &options.inherit_only) {
-            (Some(variables), _) => EnvironmentBase::Variables(
-                variables
-                    .into_iter()
-                    .filter_map(|change| Some((change.name.into(), change.value?.into())))
-                    .collect(),
-            ),
-            (None, names) => EnvironmentBase::snapshot(names.as_deref()),
-        },
-        changes: options.env.into_iter().map(|change| (change.name, change.value)).collect(),
-    };
+    spec.environment = environment(options.env, options.inherited, options.inherit_only.as_deref());
     spec.input = match options.input {
         None => Input::Null,
         Some(Either::A(text)) => Input::Bytes(text.into()),

@@ -158,18 +158,38 @@ impl Audience {
                     }
                 }
                 other => {
-                    let (words, thoughts) = (self.words.flush_text(), self.thoughts.flush_text());
-                    if !words.is_empty() {
-                        told.push(AgentEvent::Text { text: words, delta: true });
-                    }
-                    if !thoughts.is_empty() {
-                        told.push(AgentEvent::Reasoning { text: thoughts, delta: true });
-                    }
+                    told.extend(self.held_back());
                     told.push(self.without_secrets(other));
                 }
             }
         }
         told
+    }
+
+    /// The events without their secrets, for those who did not listen.
+    pub fn redact_all(&self, events: Vec<AgentEvent>) -> Vec<AgentEvent> {
+        if self.redactor.is_empty() {
+            return events;
+        }
+        let mut other = Audience {
+            listener: Listener::Nobody,
+            kept_bytes: 0,
+            redactor: self.redactor.clone(),
+            words: self.redactor.clone(),
+            thoughts: self.redactor.clone(),
+        };
+        let mut told = other.redacted(events);
+        told.extend(other.held_back());
+        told
+    }
+
+    /// What may have been the beginning of a secret, and was none.
+    fn held_back(&mut self) -> Vec<AgentEvent> {
+        let (words, thoughts) = (self.words.flush_text(), self.thoughts.flush_text());
+        let words = (!words.is_empty()).then_some(AgentEvent::Text { text: words, delta: true });
+        let thoughts =
+            (!thoughts.is_empty()).then_some(AgentEvent::Reasoning { text: thoughts, delta: true });
+        words.into_iter().chain(thoughts).collect()
     }
 
     fn without_secrets(&self, event: AgentEvent) -> AgentEvent {

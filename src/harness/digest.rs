@@ -209,13 +209,13 @@ impl Digest {
     pub fn model_speaks(&mut self) {
         if !self.in_answer {
             self.in_answer = true;
-            self.turns += 1;
+            self.turns = self.turns.saturating_add(1);
         }
     }
 
     /// One whole answer of the model, for providers that mark it.
     pub fn model_answered(&mut self) {
-        self.turns += 1;
+        self.turns = self.turns.saturating_add(1);
     }
 
     pub fn set_turns(&mut self, turns: u64) {
@@ -302,6 +302,11 @@ impl Digest {
         if self.partial.is_empty() { &self.answer } else { &self.partial }
     }
 
+    /// As [`Digest::final_text`], which is empty then: it may be long, and nobody else asks any more.
+    pub fn take_final_text(&mut self) -> String {
+        std::mem::take(if self.partial.is_empty() { &mut self.answer } else { &mut self.partial })
+    }
+
     pub fn structured_answer(&self) -> Option<&Value> {
         self.structured.as_ref()
     }
@@ -368,10 +373,15 @@ fn head(text: &str, mut bytes: usize) -> &str {
 
 /// The text, or its beginning and how much is missing.
 pub fn clip(text: &str) -> std::borrow::Cow<'_, str> {
-    if text.len() <= MAX_EVENT_BYTES {
+    clip_to(text, MAX_EVENT_BYTES)
+}
+
+/// As [`clip`], to so many bytes.
+pub fn clip_to(text: &str, bytes: usize) -> std::borrow::Cow<'_, str> {
+    if text.len() <= bytes {
         return text.into();
     }
-    let head = head(text, MAX_EVENT_BYTES);
+    let head = head(text, bytes);
     format!("{head}[... {} bytes left out ...]", text.len() - head.len()).into()
 }
 
@@ -413,6 +423,15 @@ mod tests {
         digest.usage_total(usage(15));
         assert_eq!(digest.take_events(), [AgentEvent::Usage(usage(10)), AgentEvent::Usage(usage(5))]);
         assert_eq!(digest.total_usage(), Some(usage(15)));
+    }
+
+    #[test]
+    fn a_count_that_the_agent_made_up_does_not_overflow() {
+        let mut digest = Digest::new(false);
+        digest.set_turns(u64::MAX);
+        digest.model_answered();
+        digest.model_speaks();
+        assert_eq!(digest.turns(), u64::MAX);
     }
 
     #[test]

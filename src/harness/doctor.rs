@@ -7,13 +7,17 @@ use super::install::{Program, find, locate};
 use super::launch::{Launch, Wanted};
 use super::provider::Provider;
 use super::request::TurnRequest;
-use crate::process::{self, ProcessSpec, RunResult};
+use crate::error::{Error, ErrorCode};
+use crate::model::AbortSwitch;
+use crate::process::{self, ProcessSpec, RunResult, StopReason};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// A CLI that does not tell its version by then does not start. The slowest unpacks itself at its first start.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(60);
+/// A probe has nothing to put in order when it is no longer wanted.
+const KILL_GRACE: Duration = Duration::from_millis(200);
 /// Starts at a time: each is a runtime of its own.
 const AT_ONCE: usize = 2;
 
@@ -33,22 +37,27 @@ pub struct Finding {
 }
 
 /// Looks for every provider on the PATH of `base` (a request whose environment counts) and asks each for its version.
-pub async fn examine(base: &TurnRequest) -> Vec<Finding> {
+/// `AGENT_ABORTED` when the switch is thrown, after what was started is gone.
+pub async fn examine(base: &TurnRequest, switch: &AbortSwitch) -> Result<Vec<Finding>, Error> {
     let mut findings = Vec::new();
     for few in Provider::ALL.chunks(AT_ONCE) {
         let started: Vec<_> = few
             .iter()
-            .map(|provider| tokio::spawn(examine_one(TurnRequest { provider: *provider, ..base.clone() })))
+            .map(|provider| TurnRequest { provider: *provider, ..base.clone() })
+            .map(|request| tokio::spawn(examine_one(request, switch.aborted())))
             .collect();
         for finding in started {
             // A task that was cut off belongs to an addon that is shutting down.
             findings.extend(finding.await.ok());
         }
+        if switch.is_aborted() {
+            return Err(Error::new(ErrorCode::AgentAborted, "the examination was aborted"));
+        }
     }
-    findings
+    Ok(findings)
 }
 
-async fn examine_one(request: TurnRequest) -> Finding {
+async fn examine_one(request: TurnRequest, aborted: impl Future<Output = ()>) -> Finding {
     let provider = request.provider;
     let mut finding = Finding {
         provider: provider.as_str(),
@@ -65,14 +74,18 @@ async fn examine_one(request: TurnRequest) -> Finding {
     };
     finding.found = true;
     finding.path = Some(file.to_string_lossy().into_owned());
-    match version_of(&request, &program).await {
+    match version_of(&request, &program, aborted).await {
         Ok(version) => finding.version = Some(version),
         Err(problem) => finding.problem = Some(problem),
     }
     finding
 }
 
-async fn version_of(request: &TurnRequest, program: &Program) -> Result<String, String> {
+async fn version_of(
+    request: &TurnRequest,
+    program: &Program,
+    aborted: impl Future<Output = ()>,
+) -> Result<String, String> {
     let parent = request.variable("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
     let folder = tokio::task::spawn_blocking(move || RunFolder::create(&parent)).await;
     let folder = folder.map_err(|error| error.to_string())?.map_err(|error| error.message().to_owned())?;
@@ -80,12 +93,18 @@ async fn version_of(request: &TurnRequest, program: &Program) -> Result<String, 
         ProcessSpec::new(&program.command, program.arguments.iter().cloned().chain(["--version".to_owned()]));
     spec.timeout = Some(VERSION_TIMEOUT);
     spec.idle_timeout = None;
+    spec.kill_grace = KILL_GRACE;
     spec.max_output_bytes = 64 << 10;
     let wanted =
         Wanted { prompt: "version".to_owned(), folder: folder.path().to_owned(), ..Wanted::default() };
     let launch = request.provider.launch(&wanted).unwrap_or_else(|_| Launch::default());
     spec.environment = environment_of(request, &launch, program, &folder);
-    let outcome = process::spawn(spec).outcome().await;
+    let process = process::spawn(spec);
+    tokio::select! {
+        _ = process.outcome() => {}
+        () = aborted => process.stop(StopReason::Aborted),
+    }
+    let outcome = process.outcome().await;
     folder.remove().await;
     match (&outcome.error, &outcome.result) {
         (Some(error), _) => Err(format!("it does not start: {}", error.message())),

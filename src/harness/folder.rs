@@ -1,9 +1,14 @@
 //! A run's own temporary folder: the agents litter theirs (5 MB a run), and two of them must not meet in one.
+//!
+//! It goes when its owner drops it. A host that was killed drops nothing, so the folder's name says whose it is, and the next
+//! host that makes one in the same place removes those whose host is gone.
 
+use super::owner;
 use crate::error::{Error, ErrorCode};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 /// Removed, with all that is in it, when dropped; [`RunFolder::remove`] does it without holding up a thread of tokio's.
 #[derive(Debug)]
@@ -14,9 +19,11 @@ pub struct RunFolder {
 impl RunFolder {
     /// Makes one in `parent`, readable by its owner alone.
     pub fn create(parent: &Path) -> Result<Self, Error> {
+        static SWEPT: Once = Once::new();
+        SWEPT.call_once(|| owner::sweep(parent));
         let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
         for _ in 0..8 {
-            let path = parent.join(format!("sheepdog-{}", random_name()));
+            let path = parent.join(owner::name(&random_name()));
             match std::fs::DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(RunFolder { path }),
                 Err(error) => last = error,
@@ -62,7 +69,7 @@ fn random_bytes<const N: usize>() -> [u8; N] {
 }
 
 fn random_name() -> String {
-    random_bytes::<6>().iter().map(|byte| format!("{byte:02x}")).collect()
+    random_bytes::<3>().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A session id of our own making: a random UUID.

@@ -1,7 +1,7 @@
 //! PURE: an answer that fits a JSON Schema. By the CLI's own flag where it has one for this schema, else by asking for it in
 //! the prompt, to be given in the final answer and in a file of the run's own. Whatever came is validated here.
 
-use super::launch::Permission;
+use super::launch::{Permission, Wanted};
 use super::provider::Provider;
 use crate::model::{Reading, Schema};
 use serde_json::Value;
@@ -12,12 +12,36 @@ pub const ANSWER_FILE: &str = "answer.json";
 /// Whether this CLI takes this schema by a flag of its own.
 pub fn has_flag(provider: Provider, schema: &Value) -> bool {
     match provider {
-        Provider::ClaudeCode | Provider::Qwen => schema["type"] == "object",
+        // The schema itself is an argument, which the system allows only so long.
+        Provider::ClaudeCode | Provider::Qwen => {
+            schema["type"] == "object" && schema.to_string().len() <= Wanted::MAX_ARGUMENT_BYTES
+        }
         // Its service refuses a schema that leaves anything open, and the turn with it.
-        Provider::Codex => is_closed(schema),
+        Provider::Codex => schema["type"] == "object" && is_closed(schema),
         _ => false,
     }
 }
+
+/// Keywords that Codex's service does not take. A property of such a name is taken for one: then the prompt asks, which is
+/// as good.
+const NOT_TAKEN: [&str; 16] = [
+    "allOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentRequired",
+    "dependentSchemas",
+    "patternProperties",
+    "propertyNames",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "prefixItems",
+    "contains",
+    "uniqueItems",
+    "minProperties",
+];
 
 /// Whether every object in the schema lists all its fields as required and allows no others.
 fn is_closed(schema: &Value) -> bool {
@@ -36,7 +60,8 @@ fn is_closed(schema: &Value) -> bool {
             let is_exact = properties
                 .is_some_and(|properties| properties.keys().all(|name| required.contains(&name.as_str())))
                 && fields.get("additionalProperties") == Some(&Value::Bool(false));
-            (!is_object || is_exact) && fields.values().all(is_closed)
+            let is_taken = !NOT_TAKEN.iter().any(|keyword| fields.contains_key(*keyword));
+            (!is_object || is_exact) && is_taken && fields.values().all(is_closed)
         }
         Value::Array(items) => items.iter().all(is_closed),
         _ => true,
@@ -150,6 +175,15 @@ mod tests {
         assert!(!has_flag(Provider::Codex, &open));
         assert!(has_flag(Provider::Codex, &closed));
         assert!(!has_flag(Provider::Codex, &json!({"type":"array","items":open})));
+        assert!(
+            !has_flag(Provider::Codex, &json!({"type":"array","items":{"type":"string"}})),
+            "the root is no object"
+        );
+        let mut mixed = closed.clone();
+        mixed["properties"]["a"] = json!({"oneOf":[{"type":"integer"},{"type":"null"}]});
+        assert!(!has_flag(Provider::Codex, &mixed));
         assert!(has_flag(Provider::ClaudeCode, &open) && !has_flag(Provider::Pi, &closed));
+        let long = json!({"type":"object","description":"x".repeat(150_000)});
+        assert!(!has_flag(Provider::ClaudeCode, &long), "no argument may be as long");
     }
 }

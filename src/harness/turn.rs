@@ -13,6 +13,7 @@ use super::install::Program;
 use super::launch::{Launch, path_text};
 use super::ledger;
 use super::provider::Provider;
+use super::recent::{last_values, reread};
 use super::replay::TurnResult;
 use super::request::TurnRequest;
 use super::scheduler::{ConcurrencyLimit, Waiting};
@@ -32,6 +33,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
+/// Longest answer that is read from a file: as long as one that is put together of deltas.
+const MAX_ANSWER_FILE_BYTES: u64 = 16 << 20;
+
 /// A word to the owner task.
 pub enum Command {
     Abort,
@@ -42,8 +46,8 @@ pub enum Command {
 /// How a turn ended, any way it ended.
 #[derive(Clone, Debug)]
 pub struct TurnOutcome {
-    /// A [`TurnResult`] as JSON, secrets taken out; partial beside an error, `None` when nothing was tried.
-    pub result: Option<String>,
+    /// Secrets taken out; partial beside an error, `None` when nothing was tried.
+    pub result: Option<TurnResult>,
     pub error: Option<Error>,
 }
 
@@ -137,6 +141,8 @@ struct Owner {
     started: Instant,
     queued: Duration,
     tally: Tally,
+    /// What the harness said between attempts.
+    retries: Vec<String>,
     last: Option<Attempted>,
 }
 
@@ -157,6 +163,7 @@ impl Owner {
             started: Instant::now(),
             queued: Duration::ZERO,
             tally: Tally::default(),
+            retries: Vec::new(),
             last: None,
         }
     }
@@ -217,7 +224,7 @@ impl Owner {
             };
             let mut attempted = attempt(&plan, &mut self.commands, &mut self.audience).await;
             self.count(&attempted);
-            let file = read_file(folder.path().join(ANSWER_FILE)).await;
+            let file = read_answer_file(folder.path().join(ANSWER_FILE)).await;
             let next = self.next(&mut attempted, file.as_deref(), reasked.is_some());
             self.last = Some(attempted);
             match next {
@@ -294,7 +301,7 @@ impl Owner {
     fn count(&mut self, attempted: &Attempted) {
         let digest = attempted.transcript.digest();
         self.tally.attempts += 1;
-        self.tally.turns += digest.turns();
+        self.tally.turns = self.tally.turns.saturating_add(digest.turns());
         self.tally.tool_calls += digest.tool_calls();
         if let Some(usage) = digest.total_usage() {
             self.tally.usage = Some(self.tally.usage.unwrap_or_default().plus(usage));
@@ -339,6 +346,9 @@ impl Owner {
             }
             _ => {
                 let name = self.request.provider.as_str();
+                // They quote the answer, which may hold anything.
+                let problems: Vec<String> =
+                    problems.iter().map(|problem| self.audience.redact(problem)).collect();
                 let message =
                     format!("the answer of {name} does not fit the schema: {}", problems.join("; "));
                 Next::Failed(Error::new(ErrorCode::AgentSchemaMismatch, message).with("problems", problems))
@@ -368,8 +378,9 @@ impl Owner {
 
     fn tell_retry(&mut self, message: String) {
         if self.audience.wants_events() {
-            self.audience.tell(vec![AgentEvent::Retry { message }]);
+            self.audience.tell(vec![AgentEvent::Retry { message: message.clone() }]);
         }
+        self.retries.push(message);
     }
 
     /// Waits for something, and for an abort meanwhile.
@@ -391,7 +402,7 @@ impl Owner {
         }
     }
 
-    fn outcome(&self, ended: Result<Option<Value>, Error>) -> TurnOutcome {
+    fn outcome(&mut self, ended: Result<Option<Value>, Error>) -> TurnOutcome {
         let is_refused = matches!(&ended, Err(error) if error.code() == ErrorCode::InvalidOption);
         let (structured, mut error) = match ended {
             Ok(structured) => (structured, None),
@@ -402,36 +413,66 @@ impl Owner {
         }
         let mut result = self.result();
         if structured.is_some() {
-            result.structured = structured;
+            result.facts.structured = structured;
         }
-        let stderr = result.process.as_ref().map(|process| self.audience.redact(tail(&process.stderr, 4096)));
+        let stderr =
+            result.facts.process.as_ref().map(|process| self.audience.redact(tail(&process.stderr, 4096)));
+        error = error.map(|error| error.with("events", self.recent_events()));
         error = match (error, stderr) {
             (Some(error), Some(stderr)) => Some(error.with("stderr", stderr)),
             (error, _) => error,
         };
-        if let Some(process) = result.process.as_mut().filter(|_| self.audience.has_secrets()) {
-            // The events were read from it. What it says in pieces, over several lines, can't be searched for secrets.
-            process.stdout.clear();
+        if self.audience.has_secrets() {
+            self.redact(&mut result);
         }
-        let mut value = serde_json::to_value(&result).unwrap_or_default();
-        self.audience.redact_value(&mut value);
-        TurnOutcome { result: Some(value.to_string()), error }
+        TurnOutcome { result: Some(result), error }
     }
 
-    fn result(&self) -> TurnResult {
+    fn redact(&self, result: &mut TurnResult) {
+        let clean = |text: &mut String| *text = self.audience.redact(text);
+        clean(&mut result.text);
+        result.facts.warnings.iter_mut().for_each(clean);
+        result.facts.session_id.iter_mut().chain(&mut result.facts.model).for_each(clean);
+        if let Some(value) = &mut result.facts.structured {
+            self.audience.redact_value(value);
+        }
+        if let Some(process) = &mut result.facts.process {
+            // The events were read from it. What it says in pieces, over several lines, can't be searched for secrets.
+            process.stdout.clear();
+            process.args.iter_mut().for_each(clean);
+            clean(&mut process.command);
+            clean(&mut process.stderr);
+        }
+    }
+
+    /// The last events, whether or not somebody listened to them.
+    fn recent_events(&self) -> Vec<Value> {
+        let retries = self.retries.iter().map(|message| AgentEvent::Retry { message: message.clone() });
+        let mut events: Vec<AgentEvent> = retries.collect();
+        if let Some((last, process)) =
+            self.last.as_ref().and_then(|last| Some((last, last.process.as_ref()?)))
+        {
+            let warnings = last.transcript.digest().warnings();
+            let provider = self.request.provider;
+            events.extend(reread(provider, last.before, &process.stdout, process.truncated, warnings));
+        }
+        last_values(self.audience.redact_all(events))
+    }
+
+    fn result(&mut self) -> TurnResult {
         let provider = self.request.provider;
-        let mut result = match &self.last {
-            Some(last) => TurnResult::of(provider, last.transcript.digest(), &last.verdict),
+        let mut result = match &mut self.last {
+            Some(last) => TurnResult::of(provider, last.transcript.digest_mut(), &last.verdict),
             None => TurnResult::empty(provider),
         };
-        result.process = self.last.as_ref().and_then(|last| last.process.clone());
-        result.attempts = self.tally.attempts;
-        result.usage = self.tally.usage;
-        result.turns = self.tally.turns;
-        result.tool_calls = self.tally.tool_calls;
-        result.warnings.clone_from(&self.tally.warnings);
-        result.queued_ms = self.queued.as_secs_f64() * 1e3;
-        result.duration_ms = self.started.elapsed().saturating_sub(self.queued).as_secs_f64() * 1e3;
+        result.facts.process = self.last.as_ref().and_then(|last| last.process.clone());
+        result.facts.attempts = self.tally.attempts;
+        result.facts.usage = self.tally.usage;
+        result.facts.turns = self.tally.turns;
+        result.facts.tool_calls = self.tally.tool_calls;
+        result.facts.warnings.clone_from(&self.tally.warnings);
+        result.facts.queued_ms = self.queued.as_secs_f64() * 1e3;
+        result.facts.duration_ms = self.started.elapsed().saturating_sub(self.queued).as_secs_f64() * 1e3;
         result
     }
 }
@@ -445,7 +486,12 @@ async fn blocking<T: Send + 'static>(
     })
 }
 
-async fn read_file(path: PathBuf) -> Option<String> {
+/// What an agent wrote as its answer, if that is a file of a length that an answer may have.
+async fn read_answer_file(path: PathBuf) -> Option<String> {
+    let facts = tokio::fs::metadata(&path).await.ok()?;
+    if !facts.is_file() || facts.len() > MAX_ANSWER_FILE_BYTES {
+        return None;
+    }
     tokio::fs::read_to_string(path).await.ok()
 }
 

@@ -14,6 +14,10 @@ impl AbortSwitch {
         self.aborted.send_replace(true);
     }
 
+    pub fn is_aborted(&self) -> bool {
+        *self.aborted.borrow()
+    }
+
     /// Resolves when the switch is thrown. Does not hold the switch: one that is dropped will never be thrown.
     pub fn aborted(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut aborted = self.aborted.subscribe();

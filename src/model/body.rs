@@ -86,6 +86,9 @@ impl BodyReader {
                 if !self.saw_end && !self.assembly.has_ended() {
                     return Err(Malformed::Wrong("the stream ended before the answer did".to_owned()));
                 }
+                if !self.assembly.has_choice() {
+                    return Err(Malformed::Wrong("the stream has no choices".to_owned()));
+                }
             }
         }
         Ok(self.assembly.finish())

@@ -61,6 +61,7 @@ pub(super) struct Assembly {
     calls: Vec<CallParts>,
     usage: Option<Usage>,
     finish_reason: Option<String>,
+    has_choice: bool,
 }
 
 #[derive(Debug, Default)]
@@ -94,6 +95,11 @@ impl Assembly {
         self.finish_reason.is_some()
     }
 
+    /// Whether anything of an answer came, be it nothing but why there is none.
+    pub fn has_choice(&self) -> bool {
+        self.has_choice
+    }
+
     pub fn finish(self) -> Completion {
         let tool_calls: Vec<ToolCall> =
             self.calls.into_iter().enumerate().map(|(place, parts)| parts.finish(place)).collect();
@@ -117,6 +123,7 @@ impl Assembly {
             self.usage = Some(usage_of(usage));
         }
         if let Some(choice) = choice(object) {
+            self.has_choice = true;
             if let Some(message) = choice.get(part) {
                 append_text(&mut self.text, &message["content"]);
                 append_text(&mut self.refusal, &message["refusal"]);

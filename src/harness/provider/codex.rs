@@ -9,6 +9,7 @@ use super::super::failure::Failure;
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Permission, Wanted};
 use super::Reader;
+use super::message::text_of;
 use crate::error::Error;
 use serde_json::{Value, json};
 
@@ -25,10 +26,13 @@ impl Codex {
 
 impl Reader for Codex {
     fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
-        const NAMES: [&str; 6] = ["type", "item", "thread_id", "usage", "message", "error"];
-        let [kind, item, thread, usage, message, error] = line.fields(NAMES);
+        const NAMES: [&str; 7] = ["type", "item", "thread_id", "session_id", "usage", "message", "error"];
+        let [kind, item, thread, session, usage, message, error] = line.fields(NAMES);
         match kind.word() {
-            b"thread.started" => digest.session(&thread.text().unwrap_or_default()),
+            // The second is what it was called before threads had names.
+            b"thread.started" | b"session.created" => {
+                digest.session(&thread.text().or(session.text()).unwrap_or_default())
+            }
             b"item.started" => item_started(item, digest),
             b"item.updated" => digest.progress(),
             b"item.completed" => item_completed(item, digest),
@@ -73,6 +77,7 @@ impl Reader for Codex {
 
 fn item_started(item: Json, digest: &mut Digest) {
     let [kind, id] = item.fields(["type", "id"]);
+    let kind = kind_of(item, kind);
     if is_tool(kind.word()) {
         digest.model_speaks();
         digest.tool_start(&id.text().unwrap_or_default(), &tool_name(item, kind), || tool_input(item, kind));
@@ -80,11 +85,13 @@ fn item_started(item: Json, digest: &mut Digest) {
 }
 
 fn item_completed(item: Json, digest: &mut Digest) {
-    const NAMES: [&str; 8] =
-        ["type", "id", "text", "message", "status", "exit_code", "aggregated_output", "result"];
-    let [kind, id, text, message, status, exit_code, output, result] = item.fields(NAMES);
+    const NAMES: [&str; 9] =
+        ["type", "id", "text", "message", "status", "exit_code", "aggregated_output", "result", "error"];
+    let [kind, id, text, message, status, exit_code, output, result, error] = item.fields(NAMES);
+    let kind = kind_of(item, kind);
     match kind.word() {
-        b"agent_message" => {
+        // A plan is the answer of a turn that was to bring one.
+        b"agent_message" | b"assistant_message" | b"plan" => {
             digest.model_speaks();
             digest.text(None, &text.text().unwrap_or_default());
         }
@@ -102,14 +109,19 @@ fn item_completed(item: Json, digest: &mut Digest) {
             let is_error =
                 matches!(status.word(), b"failed" | b"declined") || exit_code.is_some_and(|code| code != 0);
             digest.tool_end(&id, exit_code, is_error, || {
-                output
-                    .text()
-                    .map(|text| text.into_owned())
-                    .or_else(|| result.is_present().then(|| result.raw().into_owned()))
+                let failed = || error.field("message").text().or(error.text()).map(|text| text.into_owned());
+                let answered = || text_of(result.field("content")).or_else(|| text_of(result));
+                let raw = || result.is_present().then(|| result.raw().into_owned());
+                text_of(output).or_else(answered).or_else(raw).or_else(failed)
             });
         }
         _ => digest.progress(),
     }
+}
+
+/// What the item is; older versions called the field by a name of its own.
+fn kind_of<'a>(item: Json<'a>, kind: Json<'a>) -> Json<'a> {
+    if kind.is_text() { kind } else { item.field("item_type") }
 }
 
 fn is_tool(kind: &[u8]) -> bool {
@@ -129,12 +141,20 @@ fn tool_name(item: Json, kind: Json) -> String {
 }
 
 fn tool_input(item: Json, kind: Json) -> Value {
-    let [command, changes, arguments, query] = item.fields(["command", "changes", "arguments", "query"]);
+    // Without those that are absent.
+    let given = |names: &[&str]| -> Value {
+        let fields = names.iter().map(|name| (*name, item.field(name)));
+        fields
+            .filter(|(_, value)| value.is_present())
+            .map(|(name, value)| (name.to_owned(), value.build()))
+            .collect()
+    };
     match kind.word() {
-        b"command_execution" => json!({ "command": command.build() }),
-        b"file_change" => json!({ "changes": changes.build() }),
-        b"web_search" => json!({ "query": query.build() }),
-        _ => arguments.build(),
+        b"command_execution" => json!({ "command": item.field("command").build() }),
+        b"file_change" => json!({ "changes": item.field("changes").build() }),
+        b"web_search" => given(&["query", "action"]),
+        b"collab_tool_call" => given(&["prompt", "receiver_thread_ids"]),
+        _ => item.field("arguments").build(),
     }
 }
 
@@ -167,19 +187,12 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     if let Some(schema) = &wanted.schema_file {
         launch.args(["--output-schema", schema]);
     }
-    launch.cannot("tools", wanted.tools.is_some());
-    launch.cannot("maxTurns", wanted.max_turns.is_some());
-    launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
+    launch.cannot_limit(wanted, &["tools", "maxTurns", "maxBudgetUsd"]);
     launch.extra_args();
     if let Some(session) = &wanted.resume {
         launch.args([session]);
     }
-    if wanted.is_long() {
-        launch.prompt_by_stdin();
-        launch.args(["-"]);
-    } else {
-        launch.args(["--", &wanted.prompt]);
-    }
+    launch.prompt_last(&["-"]);
     Ok(launch)
 }
 

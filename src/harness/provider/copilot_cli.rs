@@ -28,21 +28,22 @@ impl Reader for Copilot {
         if !kind.is_text() {
             return false;
         }
-        let is_main = !agent.is_present();
+        // Older versions name the tool call that a sub-agent works for.
+        let is_main = || !agent.is_present() && !data.field("parentToolCallId").is_present();
         match kind.word() {
-            b"assistant.message_delta" if is_main => {
+            b"assistant.message_delta" if is_main() => {
                 digest.text_delta(&data.field("deltaContent").text().unwrap_or_default())
             }
-            b"assistant.message_start" if is_main => {
+            b"assistant.message_start" if is_main() => {
                 self.is_reasoning_told = false;
                 digest.message_begins();
             }
-            b"assistant.message" if is_main => self.message(data, digest),
-            b"assistant.reasoning_delta" if is_main => {
+            b"assistant.message" if is_main() => self.message(data, digest),
+            b"assistant.reasoning_delta" if is_main() => {
                 self.is_reasoning_told = true;
                 digest.reasoning(&data.field("deltaContent").text().unwrap_or_default(), true);
             }
-            b"assistant.reasoning" if is_main => self.reasoning(data.field("content"), digest),
+            b"assistant.reasoning" if is_main() => self.reasoning(data.field("content"), digest),
             b"assistant.tool_call_delta"
             | b"tool.execution_partial_result"
             | b"tool.execution_progress"
@@ -84,12 +85,17 @@ impl Reader for Copilot {
             }
             b"session.start" => digest.session(&data.field("sessionId").text().unwrap_or_default()),
             b"session.warning" => digest.warning(&data.field("message").text().unwrap_or_default()),
-            b"session.error" if is_main => {
+            b"session.error" if is_main() => {
                 let failure = session_error(data);
                 digest.error(failure.clone());
                 self.session_error = Some(failure);
             }
-            b"abort" => self.is_aborted = true,
+            b"session.compaction_complete" if data.field("success").flag() == Some(false) => {
+                let reason = data.field("error").text().unwrap_or("no reason was given".into());
+                digest.warning(&format!("the conversation could not be compacted: {reason}"));
+            }
+            b"abort" if is_main() => self.is_aborted = true,
+            b"assistant.idle" if is_main() => self.is_aborted |= data.field("aborted").flag() == Some(true),
             b"result" => self.result(line, digest),
             _ => {}
         }
@@ -99,12 +105,19 @@ impl Reader for Copilot {
 
 impl Copilot {
     fn message(&mut self, data: Json, digest: &mut Digest) {
-        let [content, model, reasoning] = data.fields(["content", "model", "reasoningText"]);
+        const NAMES: [&str; 6] =
+            ["content", "model", "reasoningText", "chunkIndex", "chunkCount", "apiCallId"];
+        let [content, model, reasoning, chunk, chunks, call] = data.fields(NAMES);
         self.session_error = None;
+        self.call = None;
         digest.model(&model.text().unwrap_or_default());
-        digest.model_answered();
+        // One answer of the model may come as several messages, parted where it thought in between.
+        let key = call.text().filter(|_| chunks.is_present());
+        if chunk.count().unwrap_or(0) == 0 {
+            digest.model_answered();
+        }
         self.reasoning(reasoning, digest);
-        digest.text(None, &content.text().unwrap_or_default());
+        digest.text(key.as_deref(), &content.text().unwrap_or_default());
     }
 
     fn reasoning(&mut self, content: Json, digest: &mut Digest) {
@@ -190,14 +203,8 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         (None, None) => {}
     }
     launch.cannot("systemPrompt", wanted.system_prompt.is_some());
-    launch.cannot("maxTurns", wanted.max_turns.is_some());
-    launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
-    launch.extra_args();
-    if wanted.is_long() {
-        launch.prompt_by_stdin();
-    } else {
-        launch.args([&format!("--prompt={}", wanted.prompt)]);
-    }
+    launch.cannot_limit(wanted, &["maxTurns", "maxBudgetUsd"]);
+    launch.prompt_by_flag();
     launch.set("COPILOT_AUTO_UPDATE", "false");
     Ok(launch)
 }

@@ -101,9 +101,18 @@ fn result(line: Line, digest: &mut Digest) {
         digest.end(true, None);
         return;
     }
-    let [message, code] = error.fields(["message", "code"]);
+    let [name, message, code] = error.fields(["type", "message", "code"]);
     let words = message.text().or(error.text()).unwrap_or("the turn failed".into());
-    digest.end(false, Some(Failure::classify(code.whole(), words)));
+    let mut failure = Failure::classify(code.whole(), words);
+    if failure.kind == ErrorKind::Unknown {
+        failure.kind = match name.word() {
+            b"FatalAuthenticationError" => ErrorKind::Auth,
+            b"FatalInputError" | b"FatalConfigError" => ErrorKind::InvalidRequest,
+            b"FatalSandboxError" | b"FatalUntrustedWorkspaceError" => ErrorKind::Permission,
+            _ => ErrorKind::Unknown,
+        };
+    }
+    digest.end(false, Some(failure));
 }
 
 /// `gemini --output-format stream-json ... --prompt=PROMPT`; a long prompt comes by stdin.
@@ -122,15 +131,8 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         let file = launch.file("system.md", system_prompt);
         launch.set("GEMINI_SYSTEM_MD", &file);
     }
-    launch.cannot("tools", wanted.tools.is_some());
-    launch.cannot("maxTurns", wanted.max_turns.is_some());
-    launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
-    launch.extra_args();
-    if wanted.is_long() {
-        launch.prompt_by_stdin();
-    } else {
-        launch.args([&format!("--prompt={}", wanted.prompt)]);
-    }
+    launch.cannot_limit(wanted, &["tools", "maxTurns", "maxBudgetUsd"]);
+    launch.prompt_by_flag();
     // It starts itself once more, as a child that ignores SIGTERM, unless told not to.
     launch.set("GEMINI_CLI_NO_RELAUNCH", "true");
     launch.set("GEMINI_CLI_TRUST_WORKSPACE", "true");

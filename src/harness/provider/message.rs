@@ -6,6 +6,7 @@ use super::super::event::ErrorKind;
 use super::super::event::Usage;
 use super::super::failure::Failure;
 use super::super::json::{Json, Line};
+use super::Reader;
 
 /// Where the two differ.
 #[derive(Clone, Copy, PartialEq)]
@@ -20,6 +21,8 @@ pub struct Messages {
     message: String,
     /// Usage of the message that is being read: its lines repeat and correct it.
     usage: Option<Usage>,
+    /// The thinking of the message that is being read came in pieces.
+    is_thinking_told: bool,
     /// The CLI retried and kept the words that it had already given.
     kept_words: bool,
     /// What the session had used before this turn: Qwen counts tokens on, Claude money.
@@ -27,6 +30,8 @@ pub struct Messages {
     counted: Option<Usage>,
     /// Money of this run's results so far.
     cost: Option<f64>,
+    /// Of this run's results so far: there is one more when a task in the background has ended.
+    turns: u64,
 }
 
 impl Messages {
@@ -36,18 +41,18 @@ impl Messages {
             style,
             message: String::new(),
             usage: None,
+            is_thinking_told: false,
             kept_words: false,
             before,
             counted: None,
             cost: None,
+            turns: 0,
         }
     }
+}
 
-    pub fn counted(&self) -> Option<Usage> {
-        self.counted
-    }
-
-    pub fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
+impl Reader for Messages {
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
         const NAMES: [&str; 7] =
             ["type", "subtype", "session_id", "message", "event", "parent_tool_use_id", "error"];
         let [kind, subtype, session, message, event, parent, error] = line.fields(NAMES);
@@ -62,14 +67,22 @@ impl Messages {
                 self.assistant(message, error, digest);
             }
             b"assistant" => tools_of(message, digest),
-            b"user" => results_of(message, digest),
-            b"stream_event" if is_main => stream(event, digest),
+            b"user" => results_in(message.field("content"), digest),
+            b"stream_event" if is_main => self.stream(event, digest),
             b"result" => self.result(line, subtype, session, digest),
+            b"tool_progress" => digest.progress(),
+            b"rate_limit_event" => rate_limit(line, digest),
             _ => {}
         }
         true
     }
 
+    fn counted(&self) -> Option<Usage> {
+        self.counted
+    }
+}
+
+impl Messages {
     fn system(&mut self, line: Line, subtype: Json, session: Json, digest: &mut Digest) {
         const NAMES: [&str; 7] =
             ["model", "attempt", "max_retries", "error_status", "error", "data", "message"];
@@ -93,6 +106,20 @@ impl Messages {
                 let reason = reason.text().or(message.text()).unwrap_or("retry".into());
                 digest.message_begins();
                 digest.retry(Failure::classify(None, format!("the model call is tried again ({reason})")));
+            }
+            b"compact_boundary" | b"task_started" | b"task_progress" | b"task_notification" => {
+                digest.progress()
+            }
+            // The model refused: another one goes on, or nothing does.
+            b"model_refusal_fallback" | b"model_refusal_no_fallback" => {
+                let [content] = line.fields(["content"]);
+                digest.warning(&content.text().unwrap_or("the model refused to answer".into()));
+            }
+            b"informational" => {
+                let [level, content] = line.fields(["level", "content"]);
+                if level.is("warning") {
+                    digest.warning(&content.text().unwrap_or_default());
+                }
             }
             _ => {}
         }
@@ -128,10 +155,15 @@ impl Messages {
             let [kind, text, thinking] = part.fields(["type", "text", "thinking"]);
             match kind.word() {
                 b"text" => digest.text(key, self.without_api_error(&text.text().unwrap_or_default()).0),
-                b"thinking" => digest.reasoning(&thinking.text().unwrap_or_default(), false),
+                b"thinking" if !self.is_thinking_told => {
+                    digest.reasoning(&thinking.text().unwrap_or_default(), false)
+                }
+                b"thinking" => {}
                 _ => tool_of(part, digest),
             }
         }
+        // A tool of the service's own is told with its result, in the answer itself.
+        results_in(content, digest);
     }
 
     /// Qwen puts the error of a failed call behind the words that came before it, and may call that a success.
@@ -185,10 +217,11 @@ impl Messages {
             digest.usage_in_passing(usage);
         }
         if let Some(usage) = usage_of(usage) {
-            digest.usage_total(self.usage_of_turn(usage, cost.number(), new_usage));
+            self.use_total(usage, cost.number(), new_usage, digest);
         }
         if let Some(turns) = turns.count().filter(|turns| *turns > 0) {
-            digest.set_turns(turns);
+            self.turns = if self.style == Style::Claude { self.turns + turns } else { turns };
+            digest.set_turns(self.turns);
         }
         for denied in denials.items().take(10) {
             let tool = denied.field("tool_name").text().unwrap_or("a tool".into());
@@ -221,26 +254,60 @@ impl Messages {
 }
 
 impl Messages {
-    /// What this turn alone used, of a count that goes on over the turns of a session.
-    fn usage_of_turn(&mut self, usage: Usage, cost: Option<f64>, new_usage: Json) -> Usage {
+    /// What this turn alone used. Qwen counts tokens on over the turns of a session. Claude tells the tokens of each result and
+    /// counts money on; newer versions tell what is new of it as well.
+    fn use_total(&mut self, usage: Usage, cost: Option<f64>, new_usage: Json, digest: &mut Digest) {
         match self.style {
             Style::Qwen => {
                 self.counted = Some(usage);
-                usage.since(self.before)
+                digest.usage_total(usage.since(self.before));
             }
             Style::Claude => {
                 self.counted = cost.map(|cost| Usage { cost_usd: Some(cost), ..Usage::default() });
                 let new: Vec<f64> =
                     new_usage.values().filter_map(|model| model.field("costUSD").number()).collect();
-                let cost = if new.is_empty() {
-                    cost.map(|cost| (cost - self.before.cost_usd.unwrap_or(0.0)).max(0.0))
+                let told = self.cost.unwrap_or(0.0);
+                let cost_usd = if new.is_empty() {
+                    cost.map(|cost| (cost - self.before.cost_usd.unwrap_or(0.0) - told).max(0.0))
                 } else {
                     Some(new.iter().sum())
                 };
-                self.cost = cost.or(self.cost);
-                Usage { cost_usd: self.cost, ..usage }
+                self.cost = cost_usd.map(|new| told + new).or(self.cost);
+                digest.usage(Usage { cost_usd, ..usage });
             }
         }
+    }
+
+    fn stream(&mut self, event: Json, digest: &mut Digest) {
+        let [kind, delta] = event.fields(["type", "delta"]);
+        match kind.word() {
+            b"message_start" => {
+                self.is_thinking_told = false;
+                digest.message_begins();
+            }
+            b"content_block_delta" => {
+                let [kind, text, thinking] = delta.fields(["type", "text", "thinking"]);
+                match kind.word() {
+                    b"text_delta" => digest.text_delta(&text.text().unwrap_or_default()),
+                    b"thinking_delta" => {
+                        self.is_thinking_told = true;
+                        digest.reasoning(&thinking.text().unwrap_or_default(), true);
+                    }
+                    _ => digest.progress(),
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Of a subscription; what is allowed is not worth a word.
+fn rate_limit(line: Line, digest: &mut Digest) {
+    let [info] = line.fields(["rate_limit_info"]);
+    let [status, kind] = info.fields(["status", "rateLimitType"]);
+    if status.is("rejected") {
+        let kind = kind.text().map(|kind| format!(" ({kind})")).unwrap_or_default();
+        digest.warning(&format!("the limit of the subscription is reached{kind}"));
     }
 }
 
@@ -285,17 +352,18 @@ fn tools_of(message: Json, digest: &mut Digest) {
 
 fn tool_of(part: Json, digest: &mut Digest) {
     let [kind, id, name, input] = part.fields(["type", "id", "name", "input"]);
-    if let (true, Some(id)) = (kind.is("tool_use"), id.text()) {
+    if let (true, Some(id)) = (kind.word().ends_with(b"tool_use"), id.text()) {
         digest.tool_start(&id, &name.text().unwrap_or_default(), || input.build());
     }
 }
 
-fn results_of(message: Json, digest: &mut Digest) {
-    for part in message.field("content").items() {
+fn results_in(content: Json, digest: &mut Digest) {
+    for part in content.items() {
         let [kind, id, is_error, content] = part.fields(["type", "tool_use_id", "is_error", "content"]);
-        if let (true, Some(id)) = (kind.is("tool_result"), id.text()) {
-            let is_error = is_error.flag() == Some(true);
-            let exit_code = if is_error { exit_code_in(&text_of(content).unwrap_or_default()) } else { None };
+        if let (true, Some(id)) = (kind.word().ends_with(b"tool_result"), id.text()) {
+            // A tool of the service's own that failed has a code in place of its output.
+            let is_error = is_error.flag() == Some(true) || content.field("error_code").is_present();
+            let exit_code = if is_error { text_of(content).as_deref().and_then(exit_code_in) } else { None };
             digest.tool_end(&id, exit_code, is_error, || text_of(content));
         }
     }
@@ -310,26 +378,14 @@ pub fn text_of(content: Json) -> Option<String> {
     (!parts.is_empty()).then(|| parts.concat())
 }
 
-/// "Exit code 3" (Claude), "Exit Code: 3" (Qwen): the code of a shell tool that failed.
+/// The code of a shell tool that failed: "Exit code 3" before its output (Claude), "Exit Code: 3" in a list of facts behind it
+/// (Qwen).
 fn exit_code_in(output: &str) -> Option<i64> {
-    let line = output
-        .lines()
-        .find(|line| line.get(..9).is_some_and(|start| start.eq_ignore_ascii_case("exit code")))?;
-    line[9..].trim_start_matches(':').trim().parse().ok()
-}
-
-fn stream(event: Json, digest: &mut Digest) {
-    let [kind, delta] = event.fields(["type", "delta"]);
-    match kind.word() {
-        b"message_start" => digest.message_begins(),
-        b"content_block_delta" => {
-            let [kind, text, thinking] = delta.fields(["type", "text", "thinking"]);
-            match kind.word() {
-                b"text_delta" => digest.text_delta(&text.text().unwrap_or_default()),
-                b"thinking_delta" => digest.reasoning(&thinking.text().unwrap_or_default(), true),
-                _ => digest.progress(),
-            }
-        }
-        _ => {}
-    }
+    let is_code = |line: &&str| line.get(..9).is_some_and(|start| start.eq_ignore_ascii_case("exit code"));
+    let line = if output.starts_with("Command: ") {
+        output.lines().rfind(is_code)
+    } else {
+        output.lines().find(is_code)
+    };
+    line?[9..].trim_start_matches(':').trim().parse().ok()
 }

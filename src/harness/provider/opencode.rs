@@ -1,7 +1,7 @@
 //! PURE: opencode, `opencode run --format json`.
 //!
-//! It has no end of turn: a `step_finish` with reason `stop` is the last step. Tools are told when they are done. A model
-//! that answers with rubbish makes it loop for ever, step after empty step.
+//! It has no end of turn of its own until `done`, which older versions lack: a `step_finish` with reason `stop` is the last
+//! step. Tools are told when they are done. A model that answers with rubbish makes it loop for ever, step after empty step.
 
 use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
@@ -31,8 +31,9 @@ impl Reader for Opencode {
             b"step_start" => self.is_fruitful = false,
             b"text" => {
                 let [text, message] = part.fields(["text", "messageID"]);
-                self.is_fruitful = true;
-                digest.text(message.text().as_deref(), &text.text().unwrap_or_default());
+                let text = text.text().unwrap_or_default();
+                self.is_fruitful |= !text.is_empty();
+                digest.text(message.text().as_deref(), &text);
             }
             b"reasoning" => {
                 self.is_fruitful = true;
@@ -57,15 +58,29 @@ impl Reader for Opencode {
                     failure.kind = match name.word() {
                         b"ProviderAuthError" => ErrorKind::Auth,
                         b"ContextOverflowError" | b"MessageOutputLengthError" => ErrorKind::ContextLength,
+                        b"ProviderModelNotFoundError" => ErrorKind::InvalidRequest,
                         _ => ErrorKind::Unknown,
                     };
                 }
                 // It says nothing more after this one, unless it goes on all the same.
                 digest.end(false, Some(failure));
             }
+            b"done" => done(line, digest),
             _ => {}
         }
         true
+    }
+}
+
+/// The session has nothing more to do. How the turn went was told before, save where its last step ended for a reason that
+/// says nothing.
+fn done(line: Line, digest: &mut Digest) {
+    let [rejected] = line.fields(["rejected"]);
+    for permission in rejected.items().filter_map(Json::text).take(10) {
+        digest.warning(&format!("{permission} was denied permission"));
+    }
+    if digest.terminal().is_none() && !digest.final_text().is_empty() {
+        digest.end(true, None);
     }
 }
 
@@ -123,7 +138,8 @@ fn tool_use(part: Json, digest: &mut Digest) {
     digest.tool_end(&id, exit_code, is_error, || text_of(output).or_else(|| text_of(error)));
 }
 
-/// `opencode run --format json ... -- PROMPT`; a long prompt comes by stdin.
+/// `opencode run --format json ...`. The prompt comes by stdin: of an argument with a space in it, it makes a quotation, with
+/// every quote inside escaped.
 pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args(["run", "--format", "json"]);
@@ -142,15 +158,9 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         }
     }
     launch.cannot("systemPrompt", wanted.system_prompt.is_some());
-    launch.cannot("tools", wanted.tools.is_some());
-    launch.cannot("maxTurns", wanted.max_turns.is_some());
-    launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
+    launch.cannot_limit(wanted, &["tools", "maxTurns", "maxBudgetUsd"]);
     launch.extra_args();
-    if wanted.is_long() {
-        launch.prompt_by_stdin();
-    } else {
-        launch.args(["--", &wanted.prompt]);
-    }
+    launch.prompt_by_stdin();
     launch.set("OPENCODE_DISABLE_AUTOUPDATE", "1");
     Ok(launch)
 }

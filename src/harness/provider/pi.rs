@@ -1,7 +1,8 @@
 //! PURE: pi, `pi --mode json`.
 //!
 //! Every delta repeats the whole message twice: only the delta is read. It exits with 0 whatever happened; `agent_end` comes
-//! once per retry, and only the stop reason of the last message before it tells how the turn went.
+//! once per retry, and only the stop reason of the last message before it tells how the turn went. After it the conversation
+//! may be compacted, which takes a model call in silence, and the turn goes on if that was to make room for it.
 
 use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
@@ -17,6 +18,8 @@ pub struct Pi {
     /// How the last message of the model ended; `None` before there was one.
     last: Option<Ending>,
     is_thinking_told: bool,
+    /// The agent ended, and has not begun again.
+    is_over: bool,
 }
 
 enum Ending {
@@ -31,6 +34,7 @@ impl Reader for Pi {
         match kind.word() {
             b"message_update" => self.update(update, digest),
             b"session" => digest.session(&id.text().unwrap_or_default()),
+            b"agent_start" => self.is_over = false,
             b"message_start" if message.field("role").is("assistant") => {
                 self.is_thinking_told = false;
                 digest.message_begins();
@@ -71,6 +75,8 @@ impl Reader for Pi {
                 }
             }
             b"agent_end" => self.agent_end(line, digest),
+            b"compaction_start" => digest.reopen(),
+            b"compaction_end" => self.compaction_end(line, digest),
             _ => return kind.is_text(),
         }
         true
@@ -127,6 +133,9 @@ impl Pi {
             )),
             _ => {
                 digest.model_answered();
+                if stop.is("length") {
+                    digest.warning("the answer was cut at the model's limit of output tokens");
+                }
                 if is_silent && stop.is("stop") {
                     digest.warning("the model's stream ended without its usage: the answer may be cut");
                 }
@@ -135,7 +144,21 @@ impl Pi {
         });
     }
 
+    /// What was said of the end of the turn before counts again, unless the turn goes on.
+    fn compaction_end(&mut self, line: Line, digest: &mut Digest) {
+        let [will_retry, error] = line.fields(["willRetry", "errorMessage"]);
+        if let Some(words) = error.text().filter(|words| !words.is_empty()) {
+            digest.warning(&words);
+        }
+        if will_retry.flag() == Some(true) {
+            self.last = None;
+        } else if self.is_over {
+            self.end(digest);
+        }
+    }
+
     fn agent_end(&mut self, line: Line, digest: &mut Digest) {
+        self.is_over = true;
         if self.last.is_none() {
             let [messages] = line.fields(["messages"]);
             if let Some(message) =
@@ -144,6 +167,10 @@ impl Pi {
                 self.message_end(message, digest);
             }
         }
+        self.end(digest);
+    }
+
+    fn end(&self, digest: &mut Digest) {
         match &self.last {
             Some(Ending::Answered) => digest.end(true, None),
             Some(Ending::Failed(failure)) => digest.end(false, Some(failure.clone())),
@@ -196,11 +223,15 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
             const READING: [&str; 4] = ["read", "grep", "find", "ls"];
             let wanted =
                 |tool: &&str| tools.as_ref().is_none_or(|tools| tools.iter().any(|name| name == tool));
-            launch.args(["--tools", &READING.into_iter().filter(wanted).collect::<Vec<_>>().join(",")]);
+            let reading: Vec<_> = READING.into_iter().filter(wanted).collect();
+            if reading.is_empty() {
+                launch.args(["--no-tools"]);
+            } else {
+                launch.args(["--tools", &reading.join(",")]);
+            }
         }
     }
-    launch.cannot("maxTurns", wanted.max_turns.is_some());
-    launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
+    launch.cannot_limit(wanted, &["maxTurns", "maxBudgetUsd"]);
     launch.extra_args();
     if wanted.is_long() || wanted.prompt.starts_with(['-', '@']) {
         launch.args(["-p"]);
