@@ -12448,6 +12448,7 @@ declare class CopilotSession {
   disconnect(): Promise<void>
   /** @deprecated The name that `disconnect()` had in older versions of the SDK. */
   destroy(): Promise<void>
+  /** As `disconnect()`; with the runtime gone there is nothing to let go of, and the error that told so is not masked. */
   [Symbol.asyncDispose](): Promise<void>
   /** @internal Tells the runtime; it is asked twice. */
   detach(timeoutMs?: number): Promise<void>
