@@ -1134,6 +1134,17 @@ declare class Turn implements AsyncIterable<AgentEvent>, AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/** What JSON can say. */
+type JsonValue =
+  | null
+  | boolean
+  | number
+  | string
+  | JsonValue[]
+  | {
+      [key: string]: JsonValue
+    }
+
 type AbortData = {
   reason: AbortReason
 }
@@ -1286,13 +1297,15 @@ type AssistantMessageEvent$1 = {
 }
 type AssistantMessageReasoningBlocks = {
   provider: string
-  blocks?: unknown[]
+  blocks?: JsonValue[]
 }
 type AssistantMessageServerTools = {
   provider: string
-  items?: unknown[]
-  functionCallNamespaces?: Record<string, string>
-  rawContentBlocks?: unknown[]
+  items?: JsonValue[]
+  functionCallNamespaces?: {
+    [key: string]: string | undefined
+  }
+  rawContentBlocks?: JsonValue[]
   advisorModel?: string
 }
 type AssistantMessageStartData = {
@@ -1311,7 +1324,7 @@ type AssistantMessageStartEvent = {
 type AssistantMessageToolRequest = {
   toolCallId: string
   name: string
-  arguments?: unknown
+  arguments?: JsonValue
   type?: AssistantMessageToolRequestType
   toolTitle?: string
   mcpServerName?: string
@@ -1475,7 +1488,9 @@ type AssistantUsageData = {
   rte?: boolean
   apiEndpoint?: AssistantUsageApiEndpoint
   parentToolCallId?: string
-  quotaSnapshots?: Record<string, AssistantUsageQuotaSnapshot>
+  quotaSnapshots?: {
+    [key: string]: AssistantUsageQuotaSnapshot | undefined
+  }
   copilotUsage?: AssistantUsageCopilotUsage
   reasoningEffort?: string
   reasoningSummary?: ReasoningSummary
@@ -1485,7 +1500,9 @@ type AssistantUsageData = {
   cacheTtlSeconds?: number
   cacheDetailsReported?: boolean
   numToolCalls?: number
-  toolCounts?: Record<string, number>
+  toolCounts?: {
+    [key: string]: number | undefined
+  }
   finishReason?: string
   contentFilterTriggered?: boolean
   fusion?: FusionAttribution
@@ -1553,7 +1570,7 @@ type AttachmentExtensionContext = {
   canvasId?: string
   instanceId?: string
   title: string
-  payload?: unknown
+  payload?: JsonValue
   capturedAt: string
 }
 type AttachmentFile = {
@@ -1672,7 +1689,9 @@ type AttachmentSelectionDetailsStart = {
 type AutoModeResolvedData = {
   chosenModel: string
   reasoningBucket?: AutoModeResolvedReasoningBucket
-  categoryScores?: Record<string, number>
+  categoryScores?: {
+    [key: string]: number | undefined
+  }
   predictedLabel?: string
   confidence?: number
   candidateModels?: string[]
@@ -1785,7 +1804,9 @@ type BinaryAssetData = {
   byteLength: number
   data: string
   description?: string
-  metadata?: Record<string, unknown>
+  metadata?: {
+    [key: string]: JsonValue | undefined
+  }
 }
 type BinaryAssetEvent = {
   id: string
@@ -1802,7 +1823,9 @@ type BinaryAssetReference = {
   mimeType: string
   byteLength: number
   description?: string
-  metadata?: Record<string, unknown>
+  metadata?: {
+    [key: string]: JsonValue | undefined
+  }
 }
 type BinaryAssetReferenceType = 'image' | 'resource'
 type BinaryAssetType = 'image' | 'resource'
@@ -1829,7 +1852,7 @@ type CanvasOpenedData = {
   title?: string
   status?: string
   url?: string
-  input?: unknown
+  input?: JsonValue
 }
 type CanvasOpenedEvent = {
   id: string
@@ -1845,7 +1868,7 @@ type CanvasRecordedData = {
   extensionId: string
   canvasId: string
   title?: string
-  input?: unknown
+  input?: JsonValue
 }
 type CanvasRecordedEvent = {
   id: string
@@ -1863,13 +1886,13 @@ type CanvasRegistryChangedCanvas = {
   displayName: string
   description: string
   icon?: string
-  inputSchema?: unknown
+  inputSchema?: JsonValue
   actions?: CanvasRegistryChangedCanvasAction[]
 }
 type CanvasRegistryChangedCanvasAction = {
   name: string
   description?: string
-  inputSchema?: unknown
+  inputSchema?: JsonValue
 }
 type CanvasRegistryChangedData = {
   canvases: CanvasRegistryChangedCanvas[]
@@ -1956,7 +1979,7 @@ type CitationReference = {
   sourceId: string
   citedText?: string
   location?: CitationLocation
-  providerMetadata?: unknown
+  providerMetadata?: JsonValue
 }
 type Citations = {
   sources: CitationSource[]
@@ -2200,14 +2223,18 @@ type CustomNotificationEvent = {
   type: 'session.custom_notification'
   data: CustomNotificationData
 }
-type CustomNotificationPayload = unknown
-type CustomNotificationSubject = Record<string, string>
+type CustomNotificationPayload = JsonValue
+type CustomNotificationSubject = {
+  [key: string]: string | undefined
+}
 type ElicitationCompletedAction = 'accept' | 'decline' | 'cancel'
-type ElicitationCompletedContent = unknown
+type ElicitationCompletedContent = JsonValue
 type ElicitationCompletedData = {
   requestId: string
   action?: ElicitationCompletedAction
-  content?: Record<string, ElicitationCompletedContent>
+  content?: {
+    [key: string]: ElicitationCompletedContent | undefined
+  }
 }
 type ElicitationCompletedEvent = {
   id: string
@@ -2239,7 +2266,9 @@ type ElicitationRequestedEvent = {
 type ElicitationRequestedMode = 'form' | 'url'
 type ElicitationRequestedSchema = {
   type: 'object'
-  properties: Record<string, unknown>
+  properties: {
+    [key: string]: JsonValue | undefined
+  }
   required?: string[]
 }
 type EmbeddedBlobResourceContents = {
@@ -2357,7 +2386,7 @@ type ExternalToolRequestedData = {
   toolCallId: string
   toolName: string
   providerId?: string | null
-  arguments?: unknown
+  arguments?: JsonValue
   workingDirectory?: string
   traceparent?: string
   tracestate?: string
@@ -2492,7 +2521,7 @@ type FusionHandoffData = {
   sourcePhaseId: string
   targetPhaseId: string
   targetModel: string
-  message: unknown
+  message: JsonValue
 }
 type FusionHandoffEvent = {
   id: string
@@ -2528,7 +2557,7 @@ type FusionPhaseCompletedData = {
   verdict: string | null
   durationMs: number
   usage: FusionPhaseUsage
-  projectionMessage?: unknown
+  projectionMessage?: JsonValue
   projectionMode?: FusionProjectionMode
   stagedTerminal?: FusionStagedTerminal
 }
@@ -2644,7 +2673,7 @@ type FusionScores = {
   toolUse: number
 }
 type FusionStagedTerminal = {
-  assistantMessage: unknown
+  assistantMessage: JsonValue
   toolName: string
   toolCallId: string
   arguments: string
@@ -2693,7 +2722,7 @@ type HeaderEntry = {
 type HookEndData = {
   hookInvocationId: string
   hookType: string
-  output?: unknown
+  output?: JsonValue
   success: boolean
   error?: HookEndError
   parentToolCallId?: string
@@ -2728,7 +2757,7 @@ type HookProgressEvent = {
 type HookStartData = {
   hookInvocationId: string
   hookType: string
-  input?: unknown
+  input?: JsonValue
   parentToolCallId?: string
 }
 type HookStartEvent = {
@@ -2803,7 +2832,7 @@ type ManagedSettingsResolvedData = {
   bypassPermissionsDisabled: boolean
   permissionsAllowIntersected?: boolean
   managedKeys: string[]
-  settings?: unknown
+  settings?: JsonValue
 }
 type ManagedSettingsResolvedEvent = {
   id: string
@@ -2818,10 +2847,14 @@ type ManagedSettingsResolvedSource = 'server' | 'device' | 'client' | 'policyHel
 type McpAppToolCallCompleteData = {
   serverName: string
   toolName: string
-  arguments?: Record<string, unknown>
+  arguments?: {
+    [key: string]: JsonValue | undefined
+  }
   success: boolean
   durationMs: number
-  result?: Record<string, unknown>
+  result?: {
+    [key: string]: JsonValue | undefined
+  }
   error?: McpAppToolCallCompleteError
   toolMeta?: McpAppToolCallCompleteToolMeta
 }
@@ -3069,7 +3102,9 @@ type ModelCallFailureData = {
   badRequestKind?: ModelCallFailureBadRequestKind
   errorCode?: string
   errorType?: string
-  quotaSnapshots?: Record<string, AssistantUsageQuotaSnapshot>
+  quotaSnapshots?: {
+    [key: string]: AssistantUsageQuotaSnapshot | undefined
+  }
   requestFingerprint?: ModelCallFailureRequestFingerprint
   fusion?: FusionAttribution
 }
@@ -3183,7 +3218,9 @@ type OmittedBinaryResult = {
   byteLength: number
   omittedReason: OmittedBinaryOmittedReason
   description?: string
-  metadata?: Record<string, unknown>
+  metadata?: {
+    [key: string]: JsonValue | undefined
+  }
 }
 type OmittedBinaryType = 'image' | 'resource'
 type PendingMessagesModifiedData = {}
@@ -3318,7 +3355,7 @@ type PermissionMessageAuthorizationData = {
   spanEnd: number
   targetMembers?: string[]
   task?: string
-  world?: unknown
+  world?: JsonValue
 }
 type PermissionMessageAuthorizationDegradedData = {
   turnIndex: number
@@ -3389,14 +3426,14 @@ type PermissionPromptRequestCustomTool = {
   toolCallId?: string
   toolName: string
   toolDescription: string
-  args?: unknown
+  args?: JsonValue
   assistedApproval?: PermissionAssistedApproval
 }
 type PermissionPromptRequestExtensionEnvAccess = {
   kind: 'extension-env-access'
   toolCallId?: string
   extensionName: string
-  environmentVariables: string[]
+  environmentVariables: [string, ...string[]]
   assistedApproval?: PermissionAssistedApproval
 }
 type PermissionPromptRequestExtensionManagement = {
@@ -3437,7 +3474,7 @@ type PermissionPromptRequestHook = {
   kind: 'hook'
   toolCallId?: string
   toolName: string
-  toolArgs?: unknown
+  toolArgs?: JsonValue
   hookMessage?: string
   assistedApproval?: PermissionAssistedApproval
 }
@@ -3447,7 +3484,7 @@ type PermissionPromptRequestMcp = {
   serverName: string
   toolName: string
   toolTitle: string
-  args?: unknown
+  args?: JsonValue
   permissionRecommendation?: PermissionRecommendation
   assistedApproval?: PermissionAssistedApproval
   canOfferServerWideApproval?: boolean
@@ -3522,7 +3559,7 @@ type PermissionRequestCustomTool = {
   toolCallId?: string
   toolName: string
   toolDescription: string
-  args?: unknown
+  args?: JsonValue
   skipPermission?: boolean
 }
 type PermissionRequestedData = {
@@ -3530,7 +3567,7 @@ type PermissionRequestedData = {
   permissionRequest: PermissionRequest$1
   promptRequest?: PermissionPromptRequest
   agentMode?: SessionMode
-  riskAssessment?: unknown
+  riskAssessment?: JsonValue
   resolvedByHook?: boolean
 }
 type PermissionRequestedEvent = {
@@ -3546,7 +3583,7 @@ type PermissionRequestExtensionEnvAccess = {
   kind: 'extension-env-access'
   toolCallId?: string
   extensionName: string
-  environmentVariables: string[]
+  environmentVariables: [string, ...string[]]
 }
 type PermissionRequestExtensionManagement = {
   kind: 'extension-management'
@@ -3582,7 +3619,7 @@ type PermissionRequestHook = {
   kind: 'hook'
   toolCallId?: string
   toolName: string
-  toolArgs?: unknown
+  toolArgs?: JsonValue
   hookMessage?: string
 }
 type PermissionRequestMcp = {
@@ -3591,7 +3628,7 @@ type PermissionRequestMcp = {
   serverName: string
   toolName: string
   toolTitle: string
-  args?: unknown
+  args?: JsonValue
   readOnly: boolean
   permissionRecommendation?: PermissionRecommendation
 }
@@ -3631,7 +3668,9 @@ type PermissionRequestShell = {
   commandSegments?: PermissionRequestShellCommandSegment[]
   possiblePaths: string[]
   resolvedWorkingDirectory?: string
-  resolvedPaths?: Record<string, string>
+  resolvedPaths?: {
+    [key: string]: string | undefined
+  }
   possibleUrls: PermissionRequestShellPossibleUrl[]
   hasWriteFileRedirection: boolean
   canOfferSessionApproval: boolean
@@ -3707,7 +3746,9 @@ type PersistedBinaryImage = {
   data: string
   mimeType: string
   description?: string
-  metadata?: Record<string, unknown>
+  metadata?: {
+    [key: string]: JsonValue | undefined
+  }
 }
 type PersistedBinaryImageType = 'image' | 'resource'
 type PersistedBinaryResult = PersistedBinaryImage | OmittedBinaryResult | BinaryAssetReference
@@ -3727,8 +3768,8 @@ type PlanChangedOperation = 'create' | 'update' | 'delete'
 type PromptCacheBreakData = {
   primaryReason: string
   contributingReasons: string[]
-  beforeRequest?: unknown
-  afterRequest?: unknown
+  beforeRequest?: JsonValue
+  afterRequest?: JsonValue
   survivedTokens: number
   frontierTokens: number
   shortfallTokens: number
@@ -3815,7 +3856,7 @@ type SamplingCompletedEvent = {
 type SamplingRequestedData = {
   requestId: string
   serverName: string
-  mcpRequestId: unknown
+  mcpRequestId: JsonValue
 }
 type SamplingRequestedEvent = {
   id: string
@@ -4226,7 +4267,9 @@ type ShutdownAgentMetric = {
   agentDisplayName?: string
   totalApiDurationMs: number
   totalNanoAiu: number
-  modelMetrics: Record<string, ShutdownModelMetric>
+  modelMetrics: {
+    [key: string]: ShutdownModelMetric | undefined
+  }
 }
 type ShutdownCodeChanges = {
   linesAdded: number
@@ -4238,13 +4281,19 @@ type ShutdownData = {
   errorReason?: string
   totalPremiumRequests?: number
   totalNanoAiu?: number
-  tokenDetails?: Record<string, ShutdownTokenDetail>
+  tokenDetails?: {
+    [key: string]: ShutdownTokenDetail | undefined
+  }
   totalApiDurationMs: number
   sessionStartTime: number
   eventsFileSizeBytes?: number
   codeChanges: ShutdownCodeChanges
-  modelMetrics: Record<string, ShutdownModelMetric>
-  agentMetrics?: Record<string, ShutdownAgentMetric>
+  modelMetrics: {
+    [key: string]: ShutdownModelMetric | undefined
+  }
+  agentMetrics?: {
+    [key: string]: ShutdownAgentMetric | undefined
+  }
   currentModel?: string
   currentTokens?: number
   systemTokens?: number
@@ -4264,7 +4313,9 @@ type ShutdownModelMetric = {
   requests: ShutdownModelMetricRequests
   usage: ShutdownModelMetricUsage
   totalNanoAiu?: number
-  tokenDetails?: Record<string, ShutdownModelMetricTokenDetail>
+  tokenDetails?: {
+    [key: string]: ShutdownModelMetricTokenDetail | undefined
+  }
 }
 type ShutdownModelMetricRequests = {
   count?: number
@@ -4567,7 +4618,9 @@ type SystemMessageEvent = {
 }
 type SystemMessageMetadata = {
   promptVersion?: string
-  variables?: Record<string, unknown>
+  variables?: {
+    [key: string]: JsonValue | undefined
+  }
 }
 type SystemMessageRole = 'system' | 'developer'
 type SystemNotification =
@@ -4619,7 +4672,7 @@ type SystemNotificationFactoryCompleted = {
   consumedNanoAiu: number
   attempt: number
   resultPreview?: string
-  failure?: unknown
+  failure?: JsonValue
   retryGuidance?: string
   pauseInfo?: SystemNotificationFactoryPauseInfo
 }
@@ -4659,7 +4712,7 @@ type SystemNotificationShellDetachedCompleted = {
 }
 type SystemNotificationUnclassified = {
   type: 'unclassified'
-  metadata?: unknown
+  metadata?: JsonValue
 }
 type TaskCompleteData = {
   summary?: string
@@ -4763,13 +4816,15 @@ type ToolExecutionCompleteData = {
   toolCallId: string
   success: boolean
   model?: string
-  mcpMeta?: unknown
+  mcpMeta?: JsonValue
   interactionId?: string
   rte?: boolean
   isUserRequested?: boolean
   result?: ToolExecutionCompleteResult
   error?: ToolExecutionCompleteError
-  toolTelemetry?: Record<string, unknown>
+  toolTelemetry?: {
+    [key: string]: JsonValue | undefined
+  }
   turnId?: string
   toolDescription?: ToolExecutionCompleteToolDescription
   sandboxed?: boolean
@@ -4797,9 +4852,9 @@ type ToolExecutionCompleteResult = {
   contents?: ToolExecutionCompleteContent[]
   binaryResultsForLlm?: PersistedBinaryResult[]
   uiResource?: ToolExecutionCompleteUIResource
-  structuredContent?: unknown
+  structuredContent?: JsonValue
   citableSources?: CitableSource[]
-  mcpMeta?: unknown
+  mcpMeta?: JsonValue
 }
 type ToolExecutionCompleteShellExecution = {
   exitCode: number
@@ -4845,10 +4900,18 @@ type ToolExecutionCompleteUIResourceMetaUIPermissions = {
   geolocation?: ToolExecutionCompleteUIResourceMetaUIPermissionsGeolocation
   clipboardWrite?: ToolExecutionCompleteUIResourceMetaUIPermissionsClipboardWrite
 }
-type ToolExecutionCompleteUIResourceMetaUIPermissionsCamera = Record<string, unknown>
-type ToolExecutionCompleteUIResourceMetaUIPermissionsClipboardWrite = Record<string, unknown>
-type ToolExecutionCompleteUIResourceMetaUIPermissionsGeolocation = Record<string, unknown>
-type ToolExecutionCompleteUIResourceMetaUIPermissionsMicrophone = Record<string, unknown>
+type ToolExecutionCompleteUIResourceMetaUIPermissionsCamera = {
+  [key: string]: JsonValue | undefined
+}
+type ToolExecutionCompleteUIResourceMetaUIPermissionsClipboardWrite = {
+  [key: string]: JsonValue | undefined
+}
+type ToolExecutionCompleteUIResourceMetaUIPermissionsGeolocation = {
+  [key: string]: JsonValue | undefined
+}
+type ToolExecutionCompleteUIResourceMetaUIPermissionsMicrophone = {
+  [key: string]: JsonValue | undefined
+}
 type ToolExecutionPartialData = {
   toolCallId: string
   partialOutput: string
@@ -4878,7 +4941,7 @@ type ToolExecutionProgressEvent = {
 type ToolExecutionStartData = {
   toolCallId: string
   toolName: string
-  arguments?: unknown
+  arguments?: JsonValue
   shellToolInfo?: ToolExecutionStartShellToolInfo
   model?: string
   rte?: boolean
@@ -4948,7 +5011,7 @@ type ToolsUpdatedEvent = {
 type ToolUserRequestedData = {
   toolCallId: string
   toolName: string
-  arguments?: unknown
+  arguments?: JsonValue
 }
 type ToolUserRequestedEvent = {
   id: string
@@ -4999,7 +5062,7 @@ type UsageCheckpointData = {
   totalNanoAiu: number
   totalPremiumRequests?: number
   modelCacheState?: UsageCheckpointModelCacheState[]
-  promptCacheBreakState?: unknown[]
+  promptCacheBreakState?: JsonValue[]
 }
 type UsageCheckpointEvent = {
   id: string
@@ -5111,7 +5174,7 @@ type UserToolSessionApprovalCustomTool = {
 type UserToolSessionApprovalExtensionEnvAccess = {
   kind: 'extension-env-access'
   extensionName: string
-  environmentVariables: string[]
+  environmentVariables: [string, ...string[]]
 }
 type UserToolSessionApprovalExtensionManagement = {
   kind: 'extension-management'
@@ -5195,14 +5258,14 @@ type AccountGetCurrentAuthResult = {
   authInfo?: AuthInfo
   authErrors?: string[]
 }
-type AccountGetQuotaRequest =
-  | unknown
-  | {
-      selectionId?: string
-      gitHubToken?: string
-    }
+type AccountGetQuotaRequest = {
+  selectionId?: string
+  gitHubToken?: string
+}
 type AccountGetQuotaResult = {
-  quotaSnapshots: Record<string, AccountQuotaSnapshot>
+  quotaSnapshots: {
+    [key: string]: AccountQuotaSnapshot | undefined
+  }
 }
 type AccountLoginRequest = {
   host: string
@@ -5212,7 +5275,7 @@ type AccountLoginRequest = {
 type AccountLoginResult = {
   storedInVault: boolean
 }
-type AccountLogoutRequest = unknown
+type AccountLogoutRequest = JsonValue
 type AccountLogoutResult = {
   hasMoreUsers: boolean
 }
@@ -5253,7 +5316,9 @@ type AgentInfo = {
   model?: string
   models?: string[]
   modelPolicy?: AgentModelPolicy
-  mcpServers?: Record<string, unknown>
+  mcpServers?: {
+    [key: string]: JsonValue | undefined
+  }
   skills?: string[]
   prompt?: string
 }
@@ -5431,7 +5496,7 @@ type CanvasAction$1 = {
   inputSchema?: CanvasJsonSchema
 }
 type CanvasActionInvokeResult = {
-  result?: unknown
+  result?: JsonValue
 }
 type CanvasHostContext = {
   capabilities?: CanvasHostContextCapabilities
@@ -5439,7 +5504,7 @@ type CanvasHostContext = {
 type CanvasHostContextCapabilities = {
   canvases?: boolean
 }
-type CanvasJsonSchema = unknown
+type CanvasJsonSchema = JsonValue
 type CanvasList = {
   canvases: DiscoveredCanvas[]
 }
@@ -5458,7 +5523,7 @@ type CanvasProviderInvokeActionRequest = {
   canvasId: string
   instanceId: string
   actionName: string
-  input?: unknown
+  input?: JsonValue
   host?: CanvasHostContext
   session?: CanvasSessionContext
 }
@@ -5466,7 +5531,7 @@ type CanvasProviderOpenRequest = {
   extensionId: string
   canvasId: string
   instanceId: string
-  input?: unknown
+  input?: JsonValue
   host?: CanvasHostContext
   session?: CanvasSessionContext
 }
@@ -5636,7 +5701,7 @@ type CatalogSearchRequest = {
   contract: CatalogClientContract
   query: string
   limit?: number
-  kinds?: CatalogCandidateKind[]
+  kinds?: [CatalogCandidateKind, ...CatalogCandidateKind[]]
 }
 type CatalogSearchResult =
   | CatalogSearchSucceeded
@@ -5755,7 +5820,9 @@ type CatalogUnsupportedKindError = {
   supportedKinds: CatalogCandidateKind[]
   message: string
 }
-type ClientMetadata = Record<string, string>
+type ClientMetadata = {
+  [key: string]: string | undefined
+}
 type CommandList = {
   commands: SlashCommandInfo[]
 }
@@ -5819,7 +5886,7 @@ type CopilotUserResponse = {
   login?: string
   access_type_sku?: string
   analytics_tracking_id?: string
-  assigned_date?: (unknown | string) | null
+  assigned_date?: string | null
   can_signup_for_limited?: boolean
   chat_enabled?: boolean
   copilot_plan?: string
@@ -5827,18 +5894,15 @@ type CopilotUserResponse = {
   endpoints?: CopilotUserResponseEndpoints
   organization_login_list?: string[]
   organization_list?:
-    | (
-        | unknown
-        | {
-            id?: number
-            login?: (unknown | string) | null
-            name?: (unknown | string) | null
-          }
-        | null[]
-      )
+    | {
+        id?: number
+        login?: string | null
+        name?: string | null
+      }
+    | null[]
     | null
   codex_agent_enabled?: boolean
-  is_mcp_enabled?: (unknown | boolean) | null
+  is_mcp_enabled?: boolean | null
   quota_reset_date?: string
   quota_snapshots?: CopilotUserResponseQuotaSnapshots
   restricted_telemetry?: boolean
@@ -5847,9 +5911,13 @@ type CopilotUserResponse = {
   token_based_billing?: boolean
   can_upgrade_plan?: boolean
   quota_reset_date_utc?: string
-  limited_user_quotas?: Record<string, number>
+  limited_user_quotas?: {
+    [key: string]: number | undefined
+  }
   limited_user_reset_date?: string
-  monthly_quotas?: Record<string, number>
+  monthly_quotas?: {
+    [key: string]: number | undefined
+  }
   cloud_session_storage_enabled?: boolean
   cli_remote_control_enabled?: boolean
 }
@@ -5922,7 +5990,9 @@ type CurrentToolMetadata = {
   mcpServerName?: string
   mcpToolName?: string
   description: string
-  input_schema?: Record<string, unknown>
+  input_schema?: {
+    [key: string]: JsonValue | undefined
+  }
   deferLoading?: boolean
 }
 type DebugCollectLogsCollectedEntry = {
@@ -6040,7 +6110,7 @@ type EventLogReleaseInterestResult = {
 type EventLogTailResult = {
   cursor: string
 }
-type EventLogTypes = '*' | string[]
+type EventLogTypes = '*' | [string, ...string[]]
 type EventsAgentScope = 'primary' | 'all'
 type EventsCursorStatus = 'ok' | 'expired'
 type EventsReadDirection = 'forward' | 'backward'
@@ -6063,7 +6133,7 @@ type Extension = {
 type ExtensionContextPushInput = {
   type: 'extension_context'
   title: string
-  payload: unknown
+  payload: JsonValue
 }
 type ExtensionList = {
   extensions: Extension[]
@@ -6076,7 +6146,9 @@ type ExternalToolTextResultForLlm = {
   resultType?: string
   error?: string
   sessionLog?: string
-  toolTelemetry?: Record<string, unknown>
+  toolTelemetry?: {
+    [key: string]: JsonValue | undefined
+  }
   binaryResultsForLlm?: ExternalToolTextResultForLlmBinaryResultsForLlm[]
   contents?: ExternalToolTextResultForLlmContent[]
   toolReferences?: string[]
@@ -6086,7 +6158,9 @@ type ExternalToolTextResultForLlmBinaryResultsForLlm = {
   data: string
   mimeType: string
   description?: string
-  metadata?: Record<string, unknown>
+  metadata?: {
+    [key: string]: JsonValue | undefined
+  }
 }
 type ExternalToolTextResultForLlmBinaryResultsForLlmType = 'image' | 'resource'
 type ExternalToolTextResultForLlmContent =
@@ -6152,14 +6226,14 @@ type ExternalToolTextResultForLlmContentText = {
 type FactoryAckResult = {}
 type FactoryAgentOptions$1 = {
   label?: string
-  schema?: unknown
+  schema?: JsonValue
   model?: string
   reasoningEffort?: string
   contextTier?: RpcContextTier
   agent?: string
 }
 type FactoryAgentResult = {
-  result?: unknown
+  result?: JsonValue
 }
 type FactoryAgentSummary = {
   agentId: string
@@ -6208,7 +6282,7 @@ type FactoryGetRunProgressRequest = {
 }
 type FactoryJournalGetResult = {
   hit: boolean
-  resultJson?: unknown
+  resultJson?: JsonValue
 }
 type FactoryListRunsRequest = {
   afterSeq?: number
@@ -6341,11 +6415,11 @@ type FactoryRunResult = {
   runId: string
   attempt?: number
   status: FactoryRunStatus
-  result?: unknown
+  result?: JsonValue
   error?: string
   failure?: FactoryRunFailure
   reason?: string
-  snapshot?: unknown
+  snapshot?: JsonValue
   pauseInfo?: FactoryPauseInfo
 }
 type FactoryRunStatus = 'pending' | 'running' | 'completed' | 'halted' | 'paused' | 'cancelled' | 'error'
@@ -6378,7 +6452,11 @@ type FactoryRunTerminal = {
   resultPreview?: string
   pauseInfo: FactoryPauseInfo | null
 }
-type FilterMapping = Record<string, ContentFilterMode> | ContentFilterMode
+type FilterMapping =
+  | {
+      [key: string]: ContentFilterMode | undefined
+    }
+  | ContentFilterMode
 type FleetStartResult = {
   started: boolean
 }
@@ -6410,10 +6488,16 @@ type GitHubTelemetryEvent = {
   kind: string
   created_at?: string
   model_call_id?: string
-  properties: Record<string, string>
-  metrics: Record<string, number>
+  properties: {
+    [key: string]: string | undefined
+  }
+  metrics: {
+    [key: string]: number | undefined
+  }
   exp_assignment_context?: string
-  features?: Record<string, string>
+  features?: {
+    [key: string]: string | undefined
+  }
   session_id?: string
   copilot_tracking_id?: string
   client?: GitHubTelemetryClientInfo
@@ -6646,11 +6730,13 @@ type InterruptMainTurnResult = {
 }
 type JsonSchemaResponseFormat = {
   name: string
-  schema: unknown
+  schema: JsonValue
   description?: string
   strict?: boolean
 }
-type LlmInferenceHeaders = Record<string, string[]>
+type LlmInferenceHeaders = {
+  [key: string]: string[] | undefined
+}
 type LlmInferenceHttpResponseChunkError = {
   message: string
   code?: string
@@ -6700,7 +6786,7 @@ type ManagedMcpServerConfig = {
   headersRefreshTtlMs?: number
 }
 type ManagedSettingsReadResult = {
-  settingsJson?: unknown
+  settingsJson?: JsonValue
   errorMessage?: string
 }
 type MarketplaceAddResult = {
@@ -6766,7 +6852,9 @@ type McpAppsHostContextDetailsDisplayMode = 'inline' | 'fullscreen' | 'pip'
 type McpAppsHostContextDetailsPlatform = 'web' | 'desktop' | 'mobile'
 type McpAppsHostContextDetailsTheme = 'light' | 'dark'
 type McpAppsListToolsResult = {
-  tools: Record<string, unknown>[]
+  tools: {
+    [key: string]: JsonValue | undefined
+  }[]
 }
 type McpAppsReadResourceResult = {
   contents: McpAppsResourceContent[]
@@ -6776,7 +6864,9 @@ type McpAppsResourceContent = {
   mimeType?: string
   text?: string
   blob?: string
-  _meta?: Record<string, unknown>
+  _meta?: {
+    [key: string]: JsonValue | undefined
+  }
 }
 type McpAppsSetHostContextDetails = {
   theme?: McpAppsSetHostContextDetailsTheme
@@ -6806,7 +6896,9 @@ type McpConfigEnableRequest = {
   names: string[]
 }
 type McpConfigList = {
-  servers: Record<string, McpSerializableServerConfig>
+  servers: {
+    [key: string]: McpSerializableServerConfig | undefined
+  }
 }
 type McpConfigRemoveRequest = {
   name: string
@@ -6824,11 +6916,17 @@ type McpDiscoverResult = {
   servers: DiscoveredMcpServer[]
 }
 type McpElicitationFormMode = 'form'
-type McpExecuteSamplingRequest = Record<string, unknown>
-type McpExecuteSamplingResult = Record<string, unknown>
+type McpExecuteSamplingRequest = {
+  [key: string]: JsonValue | undefined
+}
+type McpExecuteSamplingResult = {
+  [key: string]: JsonValue | undefined
+}
 type McpHeadersHandlePendingHeadersRefreshRequest =
   | {
-      headers: Record<string, string>
+      headers: {
+        [key: string]: string | undefined
+      }
       ttlMs?: number
       kind: 'headers'
     }
@@ -6848,15 +6946,19 @@ type McpHostState = {
   filteredServers: string[]
   clients: string[]
   pendingConnections: string[]
-  failedServers: Record<string, McpServerFailureInfo>
-  needsAuthServers: Record<string, McpServerNeedsAuthInfo>
+  failedServers: {
+    [key: string]: McpServerFailureInfo | undefined
+  }
+  needsAuthServers: {
+    [key: string]: McpServerNeedsAuthInfo | undefined
+  }
 }
 type McpInstallPlan = {
   planHandle: string
   planHandleExpiresAt: string
   identity: McpPlanResourceIdentity
   provenance: McpPlanProvenance
-  transportChoices: McpPlanTransportChoice[]
+  transportChoices: [McpPlanTransportChoice, ...McpPlanTransportChoice[]]
   recommendedTransportChoiceId?: string
   target: McpPlanTarget
   policy: McpPlanPolicyResult
@@ -6983,7 +7085,7 @@ type McpPlanRequiredValueEnum = {
   defaultValue?: string
   title?: string
   description?: string
-  enumValues: string[]
+  enumValues: [string, ...string[]]
   isRepeated: boolean
 }
 type McpPlanRequiredValueEnumKind = 'enum'
@@ -7049,28 +7151,38 @@ type McpResource = {
   size?: number
   icons?: McpResourceIcon[]
   annotations?: McpResourceAnnotations
-  _meta?: Record<string, unknown>
-  additionalProperties?: Record<string, unknown>
+  _meta?: {
+    [key: string]: JsonValue | undefined
+  }
+  additionalProperties?: {
+    [key: string]: JsonValue | undefined
+  }
 }
 type McpResourceAnnotations = {
   audience?: string[]
   priority?: number
   lastModified?: string
-  additionalProperties?: Record<string, unknown>
+  additionalProperties?: {
+    [key: string]: JsonValue | undefined
+  }
 }
 type McpResourceContent = {
   uri: string
   mimeType?: string
   text?: string
   blob?: string
-  _meta?: Record<string, unknown>
+  _meta?: {
+    [key: string]: JsonValue | undefined
+  }
 }
 type McpResourceIcon = {
   src: string
   mimeType?: string
   sizes?: string
   theme?: string
-  additionalProperties?: Record<string, unknown>
+  additionalProperties?: {
+    [key: string]: JsonValue | undefined
+  }
 }
 type McpResourcesListResult = {
   resources: McpResource[]
@@ -7091,8 +7203,12 @@ type McpResourceTemplate = {
   mimeType?: string
   icons?: McpResourceIcon[]
   annotations?: McpResourceAnnotations
-  _meta?: Record<string, unknown>
-  additionalProperties?: Record<string, unknown>
+  _meta?: {
+    [key: string]: JsonValue | undefined
+  }
+  additionalProperties?: {
+    [key: string]: JsonValue | undefined
+  }
 }
 type McpSafeForTelemetry = boolean | McpSafeForTelemetryFields
 type McpSafeForTelemetryFields = {
@@ -7158,7 +7274,9 @@ type McpServerConfigHttp = {
   sourcePath?: string
   configWarnings?: string[]
   url: string
-  headers?: Record<string, string>
+  headers?: {
+    [key: string]: string | undefined
+  }
   headersRefreshTtlMs?: number
   oauthClientId?: string
   oauthPublicClient?: boolean
@@ -7190,7 +7308,9 @@ type McpServerConfigStdio = {
   command: string
   args?: string[]
   cwd?: string
-  env?: Record<string, string>
+  env?: {
+    [key: string]: string | undefined
+  }
   type?: McpServerConfigStdioType
 }
 type McpServerConfigStdioType = 'local' | 'stdio'
@@ -7280,7 +7400,9 @@ type Model = {
   id: string
   name: string
   capabilities: ModelCapabilities$1
-  metadata?: Record<string, unknown>
+  metadata?: {
+    [key: string]: JsonValue | undefined
+  }
   policy?: ModelPolicy$1
   billing?: ModelBilling$1
   supportedReasoningEfforts?: string[]
@@ -7384,7 +7506,9 @@ type ModelPickerPriceCategory = 'low' | 'medium' | 'high' | 'very_high'
 type ModelPickerSettingsContext = {
   configDir?: string
   homeDirectory: string
-  environment: Record<string, unknown>
+  environment: {
+    [key: string]: JsonValue | undefined
+  }
 }
 type ModelPolicy$1 = {
   state: ModelPolicyState
@@ -7400,12 +7524,10 @@ type ModelSetAllowedModelsResult = {
 type ModelSetReasoningEffortResult = {
   reasoningEffort: string
 }
-type ModelsListRequest =
-  | unknown
-  | {
-      selectionId?: string
-      gitHubToken?: string
-    }
+type ModelsListRequest = {
+  selectionId?: string
+  gitHubToken?: string
+}
 type ModelSwitchAutoTierResult = {
   status: ModelSwitchAutoTierStatus
   effectiveAutoTier?: AutoTier
@@ -7456,7 +7578,9 @@ type NamedProviderConfig$1 = {
   apiKey?: string
   bearerToken?: string
   azure?: ProviderConfigAzure
-  headers?: Record<string, string>
+  headers?: {
+    [key: string]: string | undefined
+  }
   hasBearerTokenProvider?: boolean
 }
 type NameGetResult = {
@@ -7474,11 +7598,11 @@ type OpenCanvasInstance = {
   title?: string
   status?: string
   url?: string
-  input?: unknown
+  input?: JsonValue
 }
 type OptionsUpdateAdditionalContentExclusionPolicy = {
   rules: OptionsUpdateAdditionalContentExclusionPolicyRule[]
-  last_updated_at: unknown
+  last_updated_at: JsonValue
   scope: OptionsUpdateAdditionalContentExclusionPolicyScope
 }
 type OptionsUpdateAdditionalContentExclusionPolicyRule = {
@@ -7559,7 +7683,7 @@ type PermissionDecisionApproveForLocationApprovalCustomTool = {
 type PermissionDecisionApproveForLocationApprovalExtensionEnvAccess = {
   kind: 'extension-env-access'
   extensionName: string
-  environmentVariables: string[]
+  environmentVariables: [string, ...string[]]
 }
 type PermissionDecisionApproveForLocationApprovalExtensionManagement = {
   kind: 'extension-management'
@@ -7619,7 +7743,7 @@ type PermissionDecisionApproveForSessionApprovalCustomTool = {
 type PermissionDecisionApproveForSessionApprovalExtensionEnvAccess = {
   kind: 'extension-env-access'
   extensionName: string
-  environmentVariables: string[]
+  environmentVariables: [string, ...string[]]
 }
 type PermissionDecisionApproveForSessionApprovalExtensionManagement = {
   kind: 'extension-management'
@@ -7746,7 +7870,7 @@ type PermissionRulesSet = {
 }
 type PermissionsConfigureAdditionalContentExclusionPolicy = {
   rules: PermissionsConfigureAdditionalContentExclusionPolicyRule[]
-  last_updated_at: unknown
+  last_updated_at: JsonValue
   scope: PermissionsConfigureAdditionalContentExclusionPolicyScope
 }
 type PermissionsConfigureAdditionalContentExclusionPolicyRule = {
@@ -7792,7 +7916,7 @@ type PermissionsLocationsAddToolApprovalDetailsCustomTool = {
 type PermissionsLocationsAddToolApprovalDetailsExtensionEnvAccess = {
   kind: 'extension-env-access'
   extensionName: string
-  environmentVariables: string[]
+  environmentVariables: [string, ...string[]]
 }
 type PermissionsLocationsAddToolApprovalDetailsExtensionManagement = {
   kind: 'extension-management'
@@ -7935,11 +8059,9 @@ type PluginsMarketplacesAddRequest = {
 type PluginsMarketplacesBrowseRequest = {
   name: string
 }
-type PluginsMarketplacesRefreshRequest =
-  | unknown
-  | {
-      name?: string
-    }
+type PluginsMarketplacesRefreshRequest = {
+  name?: string
+}
 type PluginsMarketplacesRemoveRequest = {
   name: string
   force?: boolean
@@ -7975,12 +8097,16 @@ type ProtocolExternalToolDefinition = {
   name: string
   description: string
   title?: string
-  parameters?: Record<string, unknown>
+  parameters?: {
+    [key: string]: JsonValue | undefined
+  }
   overridesBuiltInTool?: boolean
   skipPermission?: boolean
   defer?: ProtocolExternalToolDefer
   isTerminal?: boolean
-  metadata?: Record<string, unknown>
+  metadata?: {
+    [key: string]: JsonValue | undefined
+  }
 }
 type ProtocolMarkerSectionOverride =
   | {
@@ -8006,7 +8132,9 @@ type ProtocolSystemMessageConfig =
   | ProtocolSystemMessageCustomizeConfig
 type ProtocolSystemMessageCustomizeConfig = {
   mode: ProtocolCustomizeMode
-  sections?: Record<string, ProtocolSectionOverride>
+  sections?: {
+    [key: string]: ProtocolSectionOverride | undefined
+  }
   content?: string
 }
 type ProtocolSystemMessageReplaceConfig = {
@@ -8015,7 +8143,7 @@ type ProtocolSystemMessageReplaceConfig = {
   contentBlocks?: SystemMessageBlock[]
 }
 type ProviderAddResult = {
-  models: unknown[]
+  models: JsonValue[]
 }
 type ProviderConfig$1 = {
   type?: ProviderConfigType
@@ -8032,7 +8160,9 @@ type ProviderConfig$1 = {
   maxPromptTokens?: number
   maxContextWindowTokens?: number
   maxOutputTokens?: number
-  headers?: Record<string, string>
+  headers?: {
+    [key: string]: string | undefined
+  }
   hasBearerTokenProvider?: boolean
 }
 type ProviderConfigAzure = {
@@ -8047,7 +8177,9 @@ type ProviderEndpoint = {
   transport?: ProviderEndpointTransport
   baseUrl: string
   apiKey?: string
-  headers: Record<string, string>
+  headers: {
+    [key: string]: string | undefined
+  }
   sessionToken?: ProviderSessionToken
 }
 type ProviderEndpointTransport = 'http' | 'websockets'
@@ -8233,7 +8365,9 @@ type QueueInsertMessage = {
   source?: string
   billable?: boolean
   requiredTool?: string
-  requestHeaders?: Record<string, string>
+  requestHeaders?: {
+    [key: string]: string | undefined
+  }
   mode?: SendMode
   prepend?: boolean
   wait?: boolean
@@ -8292,7 +8426,7 @@ type RemoteControlStatusActive = {
   attachedSessionId: string
   frontendUrl?: string
   isSteerable: boolean
-  promptManager?: unknown
+  promptManager?: JsonValue
   awaitingFirstMessage?: boolean
 }
 type RemoteControlStatusConnecting = {
@@ -8509,7 +8643,9 @@ type SessionAuthStatus = {
   copilotPlan?: string
 }
 type SessionBulkDeleteResult = {
-  freedBytes: Record<string, number>
+  freedBytes: {
+    [key: string]: number | undefined
+  }
 }
 type SessionCapability =
   | 'tui-hints'
@@ -8560,7 +8696,9 @@ type SessionContextAttribution = {
     label: string
     tokens: number
     parentId?: string
-    attributes?: Record<string, string>
+    attributes?: {
+      [key: string]: string | undefined
+    }
   }[]
   compactions: {
     count: number
@@ -8606,7 +8744,9 @@ type SessionFsSetProviderResult = {
   success: boolean
 }
 type SessionFsSqliteQueryResult$1 = {
-  rows: Record<string, unknown>[]
+  rows: {
+    [key: string]: JsonValue | undefined
+  }[]
   columns: string[]
   rowsAffected: number
   lastInsertRowid?: number
@@ -8731,9 +8871,11 @@ type SessionMetadataSnapshot = {
   workspace: WorkspaceSummary
 }
 type SessionModelList = {
-  list: unknown[]
+  list: JsonValue[]
   modelPriceCategories?: SessionModelPriceCategory[]
-  quotaSnapshots?: Record<string, unknown>
+  quotaSnapshots?: {
+    [key: string]: JsonValue | undefined
+  }
 }
 type SessionModelPriceCategory = {
   id: string
@@ -8751,11 +8893,13 @@ type SessionOpenOptions = {
   clientKind?: string
   lspClientName?: string
   integrationId?: string
-  expAssignments?: unknown
+  expAssignments?: JsonValue
   enableManagedSettings?: boolean
   managedSettings?: SessionManagedSettings
   enableFileChangeTracking?: boolean
-  featureFlags?: Record<string, boolean>
+  featureFlags?: {
+    [key: string]: boolean | undefined
+  }
   isExperimentalMode?: boolean
   authInfo?: AuthInfo
   provider?: ProviderConfig$1
@@ -8783,7 +8927,9 @@ type SessionOpenOptions = {
   logInteractiveShells?: boolean
   envValueMode?: SessionOpenOptionsEnvValueMode
   disabledMcpServers?: string[]
-  managedMcpServers?: Record<string, ManagedMcpServerConfig>
+  managedMcpServers?: {
+    [key: string]: ManagedMcpServerConfig | undefined
+  }
   allowAllMcpServerInstructions?: boolean
   skillDirectories?: string[]
   enableSkills?: boolean
@@ -8817,7 +8963,7 @@ type SessionOpenOptions = {
 }
 type SessionOpenOptionsAdditionalContentExclusionPolicy = {
   rules: SessionOpenOptionsAdditionalContentExclusionPolicyRule[]
-  last_updated_at: unknown
+  last_updated_at: JsonValue
   scope: SessionOpenOptionsAdditionalContentExclusionPolicyScope
 }
 type SessionOpenOptionsAdditionalContentExclusionPolicyRule = {
@@ -8844,7 +8990,7 @@ type SessionOpenParams =
 type SessionOpenResult = {
   status: SessionsOpenStatus
   sessionId?: string
-  sessionApi?: unknown
+  sessionApi?: JsonValue
   startupPrompts?: string[]
   remoteSessionId?: string
   metadata?: RemoteSessionMetadataValue
@@ -8934,17 +9080,17 @@ type SessionsGetLastForContextResult = {
   sessionId?: string
 }
 type SessionSizes = {
-  sizes: Record<string, number>
+  sizes: {
+    [key: string]: number | undefined
+  }
 }
-type SessionsListRequest =
-  | unknown
-  | {
-      source?: SessionSource
-      metadataLimit?: number
-      filter?: SessionListFilter$1
-      includeDetached?: boolean
-      throwOnError?: boolean
-    }
+type SessionsListRequest = {
+  source?: SessionSource
+  metadataLimit?: number
+  filter?: SessionListFilter$1
+  includeDetached?: boolean
+  throwOnError?: boolean
+}
 type SessionsLoadDeferredRepoHooksRequest = {
   sessionId: string
 }
@@ -8957,7 +9103,7 @@ type SessionsOpenCloud = {
   repository?: RemoteSessionRepository
   owner?: string
   options?: SessionOpenOptions
-  onTaskCreated?: unknown
+  onTaskCreated?: JsonValue
 }
 type SessionsOpenCreate = {
   kind: 'create'
@@ -8969,8 +9115,8 @@ type SessionsOpenHandoff = {
   metadata: RemoteSessionMetadataValue
   options?: SessionOpenOptions
   taskType?: SessionsOpenHandoffTaskType
-  onProgress?: unknown
-  onConfirm?: unknown
+  onProgress?: JsonValue
+  onConfirm?: JsonValue
 }
 type SessionsOpenHandoffTaskType = 'cca' | 'cli'
 type SessionsOpenProgress = {
@@ -9038,12 +9184,10 @@ type SessionsStartRemoteControlRequest = {
   sessionId: string
   config: RemoteControlConfig
 }
-type SessionsStopRemoteControlRequest =
-  | unknown
-  | {
-      expectedSessionId?: string
-      force?: boolean
-    }
+type SessionsStopRemoteControlRequest = {
+  expectedSessionId?: string
+  force?: boolean
+}
 type SessionsTransferRemoteControlRequest = {
   toSessionId: string
   expectedFromSessionId?: string
@@ -9236,7 +9380,9 @@ type SlashCommandSetModelResult = {
   scope?: string
   warning?: string
   reasoningEffort?: string
-  revertOnCancel?: Record<string, unknown>
+  revertOnCancel?: {
+    [key: string]: JsonValue | undefined
+  }
   repoScope?: string
   runtimeSettingsChanged?: boolean
 }
@@ -9266,7 +9412,9 @@ type SlashCommandTimelineEntry = {
   remediation?: RemediationAction
 }
 type SubagentSettings = {
-  agents?: Record<string, SubagentSettingsEntry>
+  agents?: {
+    [key: string]: SubagentSettingsEntry | undefined
+  }
   disabledSubagents?: string[]
   maxConcurrency?: number
   maxDepth?: number
@@ -9331,7 +9479,7 @@ type TaskClientInfo = {
   executionMode: TaskClientExecutionMode
   canCancel: boolean
   sequence: number
-  result?: unknown
+  result?: JsonValue
   error?: string
   errorCode?: string
   cancellationReason?: string
@@ -9369,7 +9517,7 @@ type TaskClientUpdate =
     }
   | {
       message?: string
-      result?: unknown
+      result?: JsonValue
       kind: 'completed'
     }
   | {
@@ -9387,7 +9535,7 @@ type TaskCompletionDecision = {
   outcome: TaskCompletionOutcome
   reason?: string
   reviewerDerived?: boolean
-  reviewerResultMeta?: unknown
+  reviewerResultMeta?: JsonValue
   objectiveId?: number
   completionRejectionBudgetExhausted?: boolean
   completionEligibilityToken?: number
@@ -9477,7 +9625,9 @@ type Tool$1 = {
   name: string
   namespacedName?: string
   description: string
-  parameters?: Record<string, unknown>
+  parameters?: {
+    [key: string]: JsonValue | undefined
+  }
   instructions?: string
 }
 type ToolList = {
@@ -9490,17 +9640,19 @@ type ToolResultExpanded = {
   binaryResultsForLlm?: ExternalToolTextResultForLlmBinaryResultsForLlm[]
   sessionLog?: string
   error?: string
-  toolTelemetry?: unknown
+  toolTelemetry?: JsonValue
   skipLargeOutputProcessing?: boolean
   newMessages?: ToolResultNewMessage[]
   contents?: ExternalToolTextResultForLlmContent[]
   toolReferences?: string[]
-  citableSources?: unknown[]
-  skillInvocation?: unknown
+  citableSources?: JsonValue[]
+  skillInvocation?: JsonValue
   postToolUseFailureHooksProcessed?: boolean
-  uiResource?: unknown
-  mcpMeta?: Record<string, unknown>
-  structuredContent?: unknown
+  uiResource?: JsonValue
+  mcpMeta?: {
+    [key: string]: JsonValue | undefined
+  }
+  structuredContent?: JsonValue
   taskCompletionDecision?: TaskCompletionDecision
 }
 type ToolResultNewMessage = {
@@ -9563,17 +9715,23 @@ type UIElicitationFieldValue = string | number | boolean | string[]
 type UIElicitationResponse = {
   action: UIElicitationResponseAction
   content?: UIElicitationResponseContent
-  _meta?: Record<string, unknown>
+  _meta?: {
+    [key: string]: JsonValue | undefined
+  }
   [key: string]: unknown
 }
 type UIElicitationResponseAction = 'accept' | 'decline' | 'cancel'
-type UIElicitationResponseContent = Record<string, UIElicitationFieldValue>
+type UIElicitationResponseContent = {
+  [key: string]: UIElicitationFieldValue | undefined
+}
 type UIElicitationResult = {
   success: boolean
 }
 type UIElicitationSchema = {
   type: 'object'
-  properties: Record<string, UIElicitationSchemaProperty>
+  properties: {
+    [key: string]: UIElicitationSchemaProperty | undefined
+  }
   required?: string[]
 }
 type UIElicitationSchemaProperty =
@@ -9642,7 +9800,9 @@ type UIExitPlanModeResponse = {
 type UIHandlePendingResult = {
   success: boolean
 }
-type UIHandlePendingSamplingResponse = Record<string, unknown>
+type UIHandlePendingSamplingResponse = {
+  [key: string]: JsonValue | undefined
+}
 type UIRegisterDirectAutoModeSwitchHandlerResult = {
   handle: string
 }
@@ -9663,12 +9823,18 @@ type UsageGetMetricsResult = {
   totalPremiumRequestCost: number
   totalUserRequests: number
   totalNanoAiu?: number
-  tokenDetails?: Record<string, UsageMetricsTokenDetail>
+  tokenDetails?: {
+    [key: string]: UsageMetricsTokenDetail | undefined
+  }
   totalApiDurationMs: number
   sessionStartTime: string
   codeChanges: UsageMetricsCodeChanges
-  modelMetrics: Record<string, UsageMetricsModelMetric>
-  agentMetrics?: Record<string, UsageMetricsAgentMetric>
+  modelMetrics: {
+    [key: string]: UsageMetricsModelMetric | undefined
+  }
+  agentMetrics?: {
+    [key: string]: UsageMetricsAgentMetric | undefined
+  }
   currentModel?: string
   lastCallInputTokens: number
   lastCallOutputTokens: number
@@ -9678,7 +9844,9 @@ type UsageMetricsAgentMetric = {
   agentDisplayName?: string
   totalApiDurationMs: number
   totalNanoAiu: number
-  modelMetrics: Record<string, UsageMetricsModelMetric>
+  modelMetrics: {
+    [key: string]: UsageMetricsModelMetric | undefined
+  }
 }
 type UsageMetricsCodeChanges = {
   linesAdded: number
@@ -9691,7 +9859,9 @@ type UsageMetricsModelMetric = {
   usage: UsageMetricsModelMetricUsage
   cacheExpiresAt?: string
   totalNanoAiu?: number
-  tokenDetails?: Record<string, UsageMetricsModelMetricTokenDetail>
+  tokenDetails?: {
+    [key: string]: UsageMetricsModelMetricTokenDetail | undefined
+  }
 }
 type UsageMetricsModelMetricRequests = {
   count: number
@@ -9724,15 +9894,17 @@ type UserRequestedShellCommandResult = {
   error?: string
 }
 type UserSettingMetadata = {
-  value: unknown
-  default: unknown
+  value: JsonValue
+  default: JsonValue
   isDefault: boolean
 }
 type UserSettingsGetResult = {
-  settings: Record<string, UserSettingMetadata>
+  settings: {
+    [key: string]: UserSettingMetadata | undefined
+  }
 }
 type UserSettingsSetRequest = {
-  settings: unknown
+  settings: JsonValue
 }
 type UserSettingsSetResult = {
   shadowedKeys: string[]
@@ -9766,8 +9938,12 @@ type WorkspaceDiffResult = {
   unavailableReason?: HistoryRewindUnavailableReason
 }
 type WorkspacesAddSummaryResult = {
-  summary?: Record<string, unknown>
-  workspace?: Record<string, unknown>
+  summary?: {
+    [key: string]: JsonValue | undefined
+  }
+  workspace?: {
+    [key: string]: JsonValue | undefined
+  }
   [key: string]: unknown
 }
 type WorkspacesAutopilotObjectiveExistsResult = {
@@ -9855,14 +10031,14 @@ type ServerRpc = {
     discover(params?: HooksDiscoverRequest): Promise<HooksDiscoverResult>
   }
   models: {
-    list(params: ModelsListRequest): Promise<ModelList>
+    list(params?: ModelsListRequest): Promise<ModelList>
     getBuiltInCatalog(): Promise<BuiltInModelCatalog>
   }
   tools: {
     list(params?: ToolsListRequest): Promise<ToolList>
   }
   account: {
-    getQuota(params: AccountGetQuotaRequest): Promise<AccountGetQuotaResult>
+    getQuota(params?: AccountGetQuotaRequest): Promise<AccountGetQuotaResult>
     getCurrentAuth(): Promise<AccountGetCurrentAuthResult>
     getAllUsers(): Promise<AccountAllUsers[]>
     login(params: AccountLoginRequest): Promise<AccountLoginResult>
@@ -9909,7 +10085,7 @@ type ServerRpc = {
       add(params: PluginsMarketplacesAddRequest): Promise<MarketplaceAddResult>
       remove(params: PluginsMarketplacesRemoveRequest): Promise<MarketplaceRemoveResult>
       browse(params: PluginsMarketplacesBrowseRequest): Promise<MarketplaceBrowseResult>
-      refresh(params: PluginsMarketplacesRefreshRequest): Promise<MarketplaceRefreshResult>
+      refresh(params?: PluginsMarketplacesRefreshRequest): Promise<MarketplaceRefreshResult>
     }
   }
   skills: {
@@ -9961,7 +10137,7 @@ type ServerRpc = {
     open(params: SessionOpenParams): Promise<SessionOpenResult>
     fork(params: SessionsForkRequest): Promise<SessionsForkResult>
     connect(params: ConnectRemoteSessionParams): Promise<RemoteSessionConnectionResult>
-    list(params: SessionsListRequest): Promise<SessionList>
+    list(params?: SessionsListRequest): Promise<SessionList>
     getClientMetadata(params: SessionsGetClientMetadataRequest): Promise<SessionsGetClientMetadataResult>
     readPersistedEvents(params: SessionsReadPersistedEventsRequest): Promise<EventsReadResult>
     findByTaskId(params: SessionsFindByTaskIDRequest): Promise<SessionsFindByTaskIDResult>
@@ -9987,7 +10163,7 @@ type ServerRpc = {
     setRemoteControlSteering(
       params: SessionsSetRemoteControlSteeringRequest,
     ): Promise<RemoteControlStatusResult>
-    stopRemoteControl(params: SessionsStopRemoteControlRequest): Promise<RemoteControlStopResult>
+    stopRemoteControl(params?: SessionsStopRemoteControlRequest): Promise<RemoteControlStopResult>
     getRemoteControlStatus(): Promise<RemoteControlStatusResult>
   }
   agentRegistry: {
@@ -10006,7 +10182,9 @@ type SessionRpc = {
     requiredTool?: string
     source?: string
     agentMode?: SendAgentMode
-    requestHeaders?: Record<string, string>
+    requestHeaders?: {
+      [key: string]: string | undefined
+    }
     responseFormat?: ResponseFormat
     traceparent?: string
     tracestate?: string
@@ -10017,7 +10195,9 @@ type SessionRpc = {
     mode?: SendMode
     prepend?: boolean
     agentMode?: SendAgentMode
-    requestHeaders?: Record<string, string>
+    requestHeaders?: {
+      [key: string]: string | undefined
+    }
     responseFormat?: ResponseFormat
     traceparent?: string
     tracestate?: string
@@ -10056,19 +10236,19 @@ type SessionRpc = {
       extensionId?: string
       canvasId: string
       instanceId: string
-      input?: unknown
+      input?: JsonValue
     }): Promise<OpenCanvasInstance>
     close(params: { instanceId: string }): Promise<void>
     action: {
       invoke(params: {
         instanceId: string
         actionName: string
-        input?: unknown
+        input?: JsonValue
       }): Promise<CanvasActionInvokeResult>
     }
   }
   factory: {
-    run(params: { name: string; args: unknown; options?: RunOptions }): Promise<FactoryRunResult>
+    run(params: { name: string; args: JsonValue; options?: RunOptions }): Promise<FactoryRunResult>
     resume(params: {
       runId: string
       limits?: FactoryRunLimits
@@ -10104,7 +10284,7 @@ type SessionRpc = {
         runId: string
         executionToken: string
         key: string
-        resultJson: unknown
+        resultJson: JsonValue
       }): Promise<FactoryAckResult>
     }
   }
@@ -10133,14 +10313,7 @@ type SessionRpc = {
     }): Promise<ModelSwitchAutoTierResult>
     setAllowedModels(params?: { allowedModels?: string[] | null }): Promise<ModelSetAllowedModelsResult>
     setReasoningEffort(params: { reasoningEffort: string }): Promise<ModelSetReasoningEffortResult>
-    list(
-      params:
-        | unknown
-        | {
-            sessionId: string
-            skipCache?: boolean
-          },
-    ): Promise<SessionModelList>
+    list(params?: { skipCache?: boolean }): Promise<SessionModelList>
   }
   mode: {
     get(): Promise<SessionMode>
@@ -10173,8 +10346,8 @@ type SessionRpc = {
   }
   workspaces: {
     getWorkspace(): Promise<WorkspacesGetWorkspaceResult>
-    updateMetadata(params?: { context?: unknown; name?: string }): Promise<WorkspacesGetWorkspaceResult>
-    ensure(params?: { context?: unknown }): Promise<WorkspacesGetWorkspaceResult>
+    updateMetadata(params?: { context?: JsonValue; name?: string }): Promise<WorkspacesGetWorkspaceResult>
+    ensure(params?: { context?: JsonValue }): Promise<WorkspacesGetWorkspaceResult>
     listFiles(): Promise<WorkspacesListFilesResult>
     readFile(params: { path: string }): Promise<WorkspacesReadFileResult>
     createFile(params: { path: string; content: string }): Promise<void>
@@ -10212,15 +10385,7 @@ type SessionRpc = {
     }): Promise<FleetStartResult>
   }
   agent: {
-    list(
-      params:
-        | unknown
-        | {
-            sessionId: string
-            includeBuiltInAgents?: boolean
-            includePrompt?: boolean
-          },
-    ): Promise<AgentList>
+    list(params?: { includeBuiltInAgents?: boolean; includePrompt?: boolean }): Promise<AgentList>
     setPrompt(params: { id: string; prompt: string }): Promise<void>
     getCurrent(): Promise<AgentGetCurrentResult>
     select(params: { name: string }): Promise<AgentSelectResult>
@@ -10277,7 +10442,7 @@ type SessionRpc = {
     executeSampling(params: {
       requestId: string
       serverName: string
-      mcpRequestId: unknown
+      mcpRequestId: JsonValue
       request: McpExecuteSamplingRequest
     }): Promise<McpSamplingExecutionResult>
     cancelSamplingExecution(params: { requestId: string }): Promise<McpCancelSamplingExecutionResult>
@@ -10321,9 +10486,13 @@ type SessionRpc = {
       callTool(params: {
         serverName: string
         toolName: string
-        arguments?: Record<string, unknown>
+        arguments?: {
+          [key: string]: JsonValue | undefined
+        }
         originServerName: string
-      }): Promise<Record<string, unknown>>
+      }): Promise<{
+        [key: string]: JsonValue | undefined
+      }>
       setHostContext(params: { context: McpAppsSetHostContextDetails }): Promise<void>
       getHostContext(): Promise<McpAppsHostContext>
       diagnose(params: { serverName: string }): Promise<McpAppsDiagnoseResult>
@@ -10336,28 +10505,16 @@ type SessionRpc = {
   }
   plugins: {
     list(): Promise<PluginList>
-    reload(
-      params:
-        | unknown
-        | {
-            sessionId: string
-            reloadMcp?: boolean
-            reloadCustomAgents?: boolean
-            reloadHooks?: boolean
-            reloadExtensions?: boolean
-            deferRepoHooks?: boolean
-          },
-    ): Promise<void>
+    reload(params?: {
+      reloadMcp?: boolean
+      reloadCustomAgents?: boolean
+      reloadHooks?: boolean
+      reloadExtensions?: boolean
+      deferRepoHooks?: boolean
+    }): Promise<void>
   }
   provider: {
-    getEndpoint(
-      params:
-        | unknown
-        | {
-            sessionId: string
-            modelId?: string
-          },
-    ): Promise<ProviderEndpoint>
+    getEndpoint(params?: { modelId?: string }): Promise<ProviderEndpoint>
     add(params?: {
       providers?: NamedProviderConfig$1[]
       models?: ProviderModelConfig$1[]
@@ -10373,7 +10530,9 @@ type SessionRpc = {
       clientName?: string
       lspClientName?: string
       integrationId?: string
-      featureFlags?: Record<string, boolean>
+      featureFlags?: {
+        [key: string]: boolean | undefined
+      }
       isExperimentalMode?: boolean
       provider?: ProviderConfig$1
       capi?: CapiSessionOptions$1
@@ -10437,7 +10596,7 @@ type SessionRpc = {
     sendAttachmentsToMessage(params: { instanceId?: string; attachments: PushAttachment[] }): Promise<void>
   }
   tools: {
-    execute(params: { name: string; arguments: unknown; toolCallId?: string }): Promise<ToolResult$1>
+    execute(params: { name: string; arguments: JsonValue; toolCallId?: string }): Promise<ToolResult$1>
     getBuiltinDescriptors(params?: {
       reduceUserIntervention?: boolean
       includeAuthor?: boolean
@@ -10448,7 +10607,7 @@ type SessionRpc = {
       backgroundTaskNotificationsEnabled?: boolean
     }): Promise<ToolsGetBuiltinDescriptorsResult>
     taskCompleteEventData(params: {
-      toolArgs: unknown
+      toolArgs: JsonValue
       finalResult: ToolResultExpanded
     }): Promise<TaskCompleteData>
     handlePendingToolCall(params: {
@@ -10464,16 +10623,11 @@ type SessionRpc = {
     }): Promise<ToolsUpdateSubagentSettingsResult>
   }
   commands: {
-    list(
-      params:
-        | unknown
-        | {
-            sessionId: string
-            includeBuiltins?: boolean
-            includeSkills?: boolean
-            includeClientCommands?: boolean
-          },
-    ): Promise<CommandList>
+    list(params?: {
+      includeBuiltins?: boolean
+      includeSkills?: boolean
+      includeClientCommands?: boolean
+    }): Promise<CommandList>
     invoke(params: {
       name: string
       input?: string
@@ -10492,19 +10646,25 @@ type SessionRpc = {
   }
   telemetry: {
     getEngagementId(): Promise<SessionTelemetryEngagement>
-    setFeatureOverrides(params: { features: Record<string, string> }): Promise<void>
+    setFeatureOverrides(params: {
+      features: {
+        [key: string]: string | undefined
+      }
+    }): Promise<void>
   }
   ui: {
     ephemeralQuery(params: {
       question: string
-      onChunk?: unknown
-      abortSignal?: unknown
+      onChunk?: JsonValue
+      abortSignal?: JsonValue
     }): Promise<UIEphemeralQueryResult>
     elicitation(params: {
       mode?: McpElicitationFormMode
       message: string
       requestedSchema: UIElicitationSchema
-      _meta?: Record<string, unknown>
+      _meta?: {
+        [key: string]: JsonValue | undefined
+      }
       task?: McpTaskMetadata
       [key: string]: unknown
     }): Promise<UIElicitationResponse>
@@ -10610,7 +10770,9 @@ type SessionRpc = {
     updateClientMetadata(params?: {
       clear?: boolean
       remove?: string[]
-      set?: Record<string, string>
+      set?: {
+        [key: string]: string | undefined
+      }
     }): Promise<ClientMetadata>
     isProcessing(): Promise<MetadataIsProcessingResult>
     activity(): Promise<SessionActivity>
@@ -10640,16 +10802,11 @@ type SessionRpc = {
     cancelUserRequested(params: { requestId: string }): Promise<CancelUserRequestedShellCommandResult>
   }
   history: {
-    compact(
-      params:
-        | unknown
-        | {
-            sessionId: string
-            customInstructions?: string
-            trigger?: 'manual' | 'model_switch'
-            tokenLimit?: number
-          },
-    ): Promise<HistoryCompactResult>
+    compact(params?: {
+      customInstructions?: string
+      trigger?: 'manual' | 'model_switch'
+      tokenLimit?: number
+    }): Promise<HistoryCompactResult>
     truncate(params: { eventId: string }): Promise<HistoryTruncateResult>
     listRewindPoints(): Promise<HistoryListRewindPointsResult>
     previewRewind(params: { eventId: string }): Promise<HistoryPreviewRewindResult>
@@ -10678,7 +10835,7 @@ type SessionRpc = {
       waitMs?: number
       types?: EventLogTypes
       agentScope?: EventsAgentScope
-      agentIds?: string[]
+      agentIds?: [string, ...string[]]
       direction?: EventsReadDirection
       includeEphemeral?: boolean
     }): Promise<EventsReadResult>
@@ -10690,15 +10847,10 @@ type SessionRpc = {
     getMetrics(): Promise<UsageGetMetricsResult>
   }
   limitPrediction: {
-    predict(
-      params:
-        | unknown
-        | {
-            sessionId: string
-            modelId?: string
-            clientType?: SessionLimitPredictionClientType
-          },
-    ): Promise<SessionLimitPredictionResult>
+    predict(params?: {
+      modelId?: string
+      clientType?: SessionLimitPredictionClientType
+    }): Promise<SessionLimitPredictionResult>
   }
   remote: {
     enable(params?: { mode?: RemoteSessionMode }): Promise<RemoteEnableResult>
@@ -11205,7 +11357,9 @@ declare function createSessionFsAdapter(provider: SessionFsProvider): {
       }
     | {
         results: {
-          rows: Record<string, unknown>[]
+          rows: {
+            [key: string]: JsonValue | undefined
+          }[]
           columns: string[]
           rowsAffected: number
           lastInsertRowid?: number | undefined
@@ -11409,17 +11563,6 @@ interface SessionSalvage {
 }
 /** What a failed resume means: the rule by which `resumeSession` decides. docs/copilot.md has its table. */
 declare function classifyResumeError(error: unknown, evidence?: ResumeEvidence): ResumeJudgement
-
-/** What JSON can say. */
-type JsonValue =
-  | null
-  | boolean
-  | number
-  | string
-  | JsonValue[]
-  | {
-      [key: string]: JsonValue
-    }
 
 type FactoryListRunsOptions = FactoryListRunsRequest
 type FactoryRunsPage = FactoryListRunsResult

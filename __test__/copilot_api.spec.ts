@@ -340,3 +340,21 @@ describe('events', () => {
     })
   })
 })
+
+describe('types', () => {
+  it('rpc whose parameters may be left out is called without', async () => {
+    const { client } = scripted()
+    const session = await client.createSession()
+    const calls = [session.rpc.model.list(), session.rpc.agent.list(), client.rpc.account.getQuota()]
+    for (const call of calls) expect(await rejection(call)).toMatchObject({ rpcCode: -32601 })
+  })
+
+  it("a program's handlers and options for the SDK fit here", () => {
+    const permission = {} as sdk.PermissionHandler satisfies sheepdog.PermissionHandler
+    const tool = {} as sdk.Tool<unknown> satisfies sheepdog.Tool<unknown>
+    const hooks = {} as sdk.SessionHooks satisfies sheepdog.SessionHooks
+    const message = { prompt: '' } as sdk.MessageOptions satisfies sheepdog.MessageOptions
+    const provider = { baseUrl: '' } as sdk.ProviderConfig satisfies sheepdog.ProviderConfig
+    expect([permission, tool, hooks, message, provider]).toHaveLength(5)
+  })
+})

@@ -27,7 +27,7 @@ for (const name of Object.keys(api.definitions)) {
 }
 
 function typeOf(schema, names) {
-  if (schema === true || schema === undefined) return 'unknown'
+  if (schema === true || schema === undefined) return 'JsonValue'
   if (schema === false) return 'never'
   if (schema.$ref) {
     const name = schema.$ref.split('/').pop()
@@ -35,7 +35,7 @@ function typeOf(schema, names) {
   }
   if ('const' in schema) return JSON.stringify(schema.const)
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
-  const alternatives = schema.anyOf ?? schema.oneOf
+  const alternatives = (schema.anyOf ?? schema.oneOf)?.filter((one) => !isNothing(one))
   if (alternatives)
     return [...new Set(alternatives.map((one) => group(typeOf(one, names))))].join(' | ') || 'never'
   if (schema.allOf) return schema.allOf.map((one) => group(typeOf(one, names))).join(' & ')
@@ -55,11 +55,11 @@ function typeOf(schema, names) {
     case 'array':
       if (Array.isArray(schema.items))
         return `[${schema.items.map((item) => typeOf(item, names)).join(', ')}]`
-      return `${group(typeOf(schema.items, names))}[]`
+      return arrayOf(group(typeOf(schema.items, names)), schema.minItems)
     default:
       return schema.properties || schema.additionalProperties !== undefined || schema.type === 'object'
         ? objectOf(schema, names)
-        : 'unknown'
+        : 'JsonValue'
   }
 }
 
@@ -72,10 +72,17 @@ function objectOf(schema, names, leftOut = []) {
     .map(([name, value]) => `${key(name)}${required.has(name) ? '' : '?'}: ${typeOf(value, names)}`)
   const rest = schema.additionalProperties
   if (fields.length === 0)
-    return rest ? `Record<string, ${typeOf(rest, names)}>` : rest === false ? '{}' : 'Record<string, unknown>'
+    return rest ? recordOf(rest, names) : rest === false ? '{}' : recordOf(true, names)
   if (rest) fields.push('[key: string]: unknown')
   return `{ ${fields.join('; ')} }`
 }
+
+/** "Nothing at all", among alternatives: the value may be left out. */
+const isNothing = (schema) => typeof schema === 'object' && JSON.stringify(schema.not) === '{}'
+
+const arrayOf = (item, least) => (least >= 1 ? `[${item}, ...${item}[]]` : `${item}[]`)
+
+const recordOf = (values, names) => `{ [key: string]: ${typeOf(values, names)} | undefined }`
 
 /** A tree of methods; the path is the method's name. */
 function treeOf(nodes, prefix, leftOut) {
@@ -99,17 +106,22 @@ const exceptions = []
 
 function paramsOf(params, leftOut) {
   if (!params) return ''
-  const target = params.$ref ? api.definitions[params.$ref.split('/').pop()] : params
+  const whole = params.$ref ? api.definitions[params.$ref.split('/').pop()] : params
+  const alternatives = whole.anyOf?.filter((one) => !isNothing(one))
+  const mayBeNothing = alternatives !== undefined && alternatives.length < whole.anyOf.length
+  const target = mayBeNothing && alternatives.length === 1 ? alternatives[0] : whole
   const left = Object.keys(target?.properties ?? {}).filter((name) => !leftOut.includes(name))
   if (target?.properties && left.length === 0) return ''
-  const optional = target?.properties && !(target.required ?? []).some((name) => !leftOut.includes(name))
+  const optional =
+    mayBeNothing ||
+    (target?.properties && !(target.required ?? []).some((name) => !leftOut.includes(name)))
   const isUsed = leftOut.some((name) => target?.properties?.[name])
   const type = params.$ref
     ? isUsed
       ? `Omit<${typeOf(params, renamed)}, ${leftOut.map((name) => `'${name}'`).join(' | ')}>`
       : typeOf(params, renamed)
-    : params.properties
-      ? objectOf(params, renamed, leftOut)
+    : target.properties
+      ? objectOf(target, renamed, leftOut)
       : typeOf(params, renamed)
   return `params${optional ? '?' : ''}: ${type}`
 }
@@ -134,6 +146,7 @@ async function write(name, lines) {
 const none = new Map()
 await write('generated_events.ts', [
   '// Session events.',
+  "import type { JsonValue } from './json'",
   ...Object.entries(events.definitions).map(
     ([name, schema]) => `export type ${name} = ${typeOf(schema, none)}`,
   ),
@@ -149,6 +162,7 @@ const text = body.join('\n')
 const shared = Object.keys(events.definitions).filter((name) => new RegExp(`\\b${name}\\b`).test(text))
 await write('generated.ts', [
   '// RPC.',
+  "import type { JsonValue } from './json'",
   `import type { ${shared.join(', ')} } from './generated_events'`,
   "export type * from './generated_events'",
   ...body,
