@@ -71,8 +71,7 @@ function objectOf(schema, names, leftOut = []) {
     .filter(([name]) => !leftOut.includes(name))
     .map(([name, value]) => `${key(name)}${required.has(name) ? '' : '?'}: ${typeOf(value, names)}`)
   const rest = schema.additionalProperties
-  if (fields.length === 0)
-    return rest ? recordOf(rest, names) : rest === false ? '{}' : recordOf(true, names)
+  if (fields.length === 0) return rest ? recordOf(rest, names) : rest === false ? '{}' : recordOf(true, names)
   if (rest) fields.push('[key: string]: unknown')
   return `{ ${fields.join('; ')} }`
 }
@@ -113,8 +112,7 @@ function paramsOf(params, leftOut) {
   const left = Object.keys(target?.properties ?? {}).filter((name) => !leftOut.includes(name))
   if (target?.properties && left.length === 0) return ''
   const optional =
-    mayBeNothing ||
-    (target?.properties && !(target.required ?? []).some((name) => !leftOut.includes(name)))
+    mayBeNothing || (target?.properties && !(target.required ?? []).some((name) => !leftOut.includes(name)))
   const isUsed = leftOut.some((name) => target?.properties?.[name])
   const type = params.$ref
     ? isUsed
