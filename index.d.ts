@@ -12758,7 +12758,7 @@ declare class CopilotClient {
 /** The runtime's process: its id, and a way to signal it. `kill()` says whether there was one to signal. */
 interface RuntimeProcess {
   readonly pid: number
-  kill(signal?: NodeJS.Signals | number): boolean
+  kill(signal?: string | number): boolean
 }
 
 /** Writes lines of a request to stderr, secrets taken out. */

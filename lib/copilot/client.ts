@@ -114,7 +114,7 @@ export class CopilotClient {
     if (pid === undefined) return null
     return {
       pid,
-      kill: (signal: NodeJS.Signals | number = 'SIGTERM') => {
+      kill: (signal: string | number = 'SIGTERM') => {
         // The number may be another program's by now.
         if (this.#connection.pid !== pid) return false
         try {
@@ -343,5 +343,5 @@ export class CopilotClient {
 /** The runtime's process: its id, and a way to signal it. `kill()` says whether there was one to signal. */
 export interface RuntimeProcess {
   readonly pid: number
-  kill(signal?: NodeJS.Signals | number): boolean
+  kill(signal?: string | number): boolean
 }
