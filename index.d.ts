@@ -25,128 +25,6 @@ declare class SheepdogError extends Error {
   get name(): string
 }
 
-/** A message in the shape of OpenAI's chat completions. */
-interface ChatMessage {
-  role: 'system' | 'developer' | 'user' | 'assistant' | 'tool' | (string & {})
-  content?: string | null | readonly Record<string, unknown>[]
-  name?: string
-  tool_calls?: readonly Record<string, unknown>[]
-  tool_call_id?: string
-  [field: string]: unknown
-}
-/** A tool in the shape of OpenAI's chat completions. */
-interface ChatTool {
-  type: 'function' | (string & {})
-  function?: {
-    name: string
-    description?: string
-    parameters?: object
-    strict?: boolean | null
-  }
-  [field: string]: unknown
-}
-/** How often, and how long between. */
-interface RetryOptions {
-  /**
-   * Tries in all. Default: 1 + env SHEEPDOG_AI_TIMEOUT_RETRIES, else 1 + AGENTFIELD_AI_TIMEOUT_RETRIES, else 3; read at each
-   * call, and a value that is no whole number >= 0 counts as absent.
-   */
-  attempts?: number
-  /** The wait after the first failure, doubled with each; half of it is left to chance. Default 200. */
-  baseDelayMs?: number
-  /** The longest wait, also when a server asks for more by Retry-After. Default 30_000. */
-  maxDelayMs?: number
-}
-/** A model call. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
-interface CompleteOptions {
-  /** Where `/chat/completions` is, for example `https://api.openai.com/v1`. */
-  baseUrl: string
-  /** Sent as a bearer token; never shown in an error. */
-  apiKey?: string
-  model: string
-  messages: readonly ChatMessage[]
-  tools?: readonly ChatTool[]
-  /** The answer must be JSON that fits this JSON Schema (or an object with `toJSONSchema()`): it comes as `structured`. */
-  schema?: object
-  /** One attempt, from the connection to the end of the answer; default 120_000. */
-  timeoutMs?: number
-  /** Silence between two pieces of the answer, the response's head being the first; default 60_000. */
-  idleTimeoutMs?: number
-  retry?: RetryOptions
-  /** Further headers; they win over the call's own. */
-  headers?: Record<string, string | undefined>
-  /** Ends the call and closes its connection; one that is already aborted asks nothing. */
-  signal?: AbortSignal
-}
-/** What the model answered. */
-interface Completion {
-  text: string
-  /** What `schema` asked for, checked; absent when the model called tools instead. */
-  structured?: unknown
-  /** Arguments are parsed; those that are no JSON stay the text that they are. */
-  toolCalls: {
-    id: string
-    name: string
-    arguments: unknown
-  }[]
-  /** Absent when the server does not tell. `cachedInputTokens` are part of `inputTokens`. */
-  usage?: {
-    inputTokens: number
-    outputTokens: number
-    cachedInputTokens: number
-  }
-  /** The server's word: "stop", "length", "tool_calls", ... */
-  finishReason: string
-  /** Requests made. */
-  attempts: number
-}
-/** What a failure is about. */
-type ModelErrorKind =
-  | 'auth'
-  | 'rate_limit'
-  | 'quota'
-  | 'overloaded'
-  | 'context_length'
-  | 'invalid_request'
-  | 'network'
-  | 'server'
-  | 'permission'
-  | 'unknown'
-  | 'timeout'
-  | 'aborted'
-/** What to think of an error. */
-interface ErrorClassification {
-  kind: ModelErrorKind
-  /** Whether another try may help. */
-  retryable: boolean
-  /** The HTTP status, from 400 to 599. */
-  status?: number
-  /** What the server asked for. */
-  retryAfterMs?: number
-}
-/** How `withRetry` repeats an operation. */
-interface RetryPolicy extends RetryOptions {
-  /** Ends the waiting, and the promise at once with MODEL_ABORTED. */
-  signal?: AbortSignal
-  /** Whether to try again after this error; default `classify(error).retryable`. */
-  retryable?(error: unknown): boolean
-}
-/**
- * One chat completion over HTTP (an OpenAI-compatible server), streamed inside. A timeout, a lost connection, a malformed
- * answer and the statuses 408, 409, 425, 429 and 5xx are asked again on a fresh connection; nothing else is.
- *
- * Rejects with MODEL_TIMED_OUT, MODEL_ABORTED, MODEL_FAILED (+ `kind`, `status`), MODEL_BAD_RESPONSE (+ `problems` when the
- * answer does not fit the schema) or MODEL_UNREACHABLE, all with `attempts`, or with INVALID_OPTION before any request.
- */
-declare function complete(options: CompleteOptions): Promise<Completion>
-/**
- * Runs an operation until it succeeds, fails for good, or has failed `attempts` times; then rejects with its last error, as
- * it was. `operation` is given the number of the attempt, from 1. A Retry-After in the error is honoured up to `maxDelayMs`.
- */
-declare function withRetry<T>(operation: (attempt: number) => Promise<T>, policy?: RetryPolicy): Promise<T>
-/** Tells what an error of any origin is about, and whether another try may help. Never throws. */
-declare function classify(error: unknown): ErrorClassification
-
 /** How a program is run and watched. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
 interface RunOptions$1 {
   /** Working directory; default the host's own. */
@@ -274,6 +152,14 @@ declare class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposab
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/** Tokens that a model was given and gave. */
+interface TokenUsage {
+  inputTokens: number
+  outputTokens: number
+  /** Of a cache; whether they are part of `inputTokens` is the service's way of counting. */
+  cachedInputTokens: number
+}
+
 /** So many turns at once, over all harnesses that are given it. First come, first served. */
 declare class ConcurrencyLimit {
   constructor(max: number)
@@ -342,10 +228,7 @@ type AgentErrorKind =
   | 'permission'
   | 'unknown'
 /** Tokens as the CLI counts them. */
-interface AgentUsage {
-  inputTokens: number
-  outputTokens: number
-  cachedInputTokens: number
+interface AgentUsage extends TokenUsage {
   /** US dollars, where the CLI tells. */
   costUsd?: number
 }
@@ -384,6 +267,112 @@ interface TurnResult {
   /** The last process. */
   process?: RunResult
 }
+
+/** A message in the shape of OpenAI's chat completions. */
+interface ChatMessage {
+  role: 'system' | 'developer' | 'user' | 'assistant' | 'tool' | (string & {})
+  content?: string | null | readonly Record<string, unknown>[]
+  name?: string
+  tool_calls?: readonly Record<string, unknown>[]
+  tool_call_id?: string
+  [field: string]: unknown
+}
+/** A tool in the shape of OpenAI's chat completions. */
+interface ChatTool {
+  type: 'function' | (string & {})
+  function?: {
+    name: string
+    description?: string
+    parameters?: object
+    strict?: boolean | null
+  }
+  [field: string]: unknown
+}
+/** How often, and how long between. */
+interface RetryOptions {
+  /**
+   * Tries in all. Default: 1 + env SHEEPDOG_AI_TIMEOUT_RETRIES, else 1 + AGENTFIELD_AI_TIMEOUT_RETRIES, else 3; read at each
+   * call, and a value that is no whole number >= 0 counts as absent.
+   */
+  attempts?: number
+  /** The wait after the first failure, doubled with each; half of it is left to chance. Default 200. */
+  baseDelayMs?: number
+  /** The longest wait, also when a server asks for more by Retry-After. Default 30_000. */
+  maxDelayMs?: number
+}
+/** A model call. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
+interface CompleteOptions {
+  /** Where `/chat/completions` is, for example `https://api.openai.com/v1`. */
+  baseUrl: string
+  /** Sent as a bearer token; never shown in an error. */
+  apiKey?: string
+  model: string
+  messages: readonly ChatMessage[]
+  tools?: readonly ChatTool[]
+  /** The answer must be JSON that fits this JSON Schema (or an object with `toJSONSchema()`): it comes as `structured`. */
+  schema?: object
+  /** One attempt, from the connection to the end of the answer; default 120_000. */
+  timeoutMs?: number
+  /** Silence between two pieces of the answer, the response's head being the first; default 60_000. */
+  idleTimeoutMs?: number
+  retry?: RetryOptions
+  /** Further headers; they win over the call's own. */
+  headers?: Record<string, string | undefined>
+  /** Ends the call and closes its connection; one that is already aborted asks nothing. */
+  signal?: AbortSignal
+}
+/** What the model answered. */
+interface Completion {
+  text: string
+  /** What `schema` asked for, checked; absent when the model called tools instead. */
+  structured?: unknown
+  /** Arguments are parsed; those that are no JSON stay the text that they are. */
+  toolCalls: {
+    id: string
+    name: string
+    arguments: unknown
+  }[]
+  /** Absent when the server does not tell. `cachedInputTokens` are part of `inputTokens`. */
+  usage?: TokenUsage
+  /** The server's word: "stop", "length", "tool_calls", ... */
+  finishReason: string
+  /** Requests made. */
+  attempts: number
+}
+/** What a failure is about. */
+type ModelErrorKind = AgentErrorKind | 'timeout' | 'aborted'
+/** What to think of an error. */
+interface ErrorClassification {
+  kind: ModelErrorKind
+  /** Whether another try may help. */
+  retryable: boolean
+  /** The HTTP status, from 400 to 599. */
+  status?: number
+  /** What the server asked for. */
+  retryAfterMs?: number
+}
+/** How `withRetry` repeats an operation. */
+interface RetryPolicy extends RetryOptions {
+  /** Ends the waiting, and the promise at once with MODEL_ABORTED. */
+  signal?: AbortSignal
+  /** Whether to try again after this error; default `classify(error).retryable`. */
+  retryable?(error: unknown): boolean
+}
+/**
+ * One chat completion over HTTP (an OpenAI-compatible server), streamed inside. A timeout, a lost connection, a malformed
+ * answer and the statuses 408, 409, 425, 429 and 5xx are asked again on a fresh connection; nothing else is.
+ *
+ * Rejects with MODEL_TIMED_OUT, MODEL_ABORTED, MODEL_FAILED (+ `kind`, `status`), MODEL_BAD_RESPONSE (+ `problems` when the
+ * answer does not fit the schema) or MODEL_UNREACHABLE, all with `attempts`, or with INVALID_OPTION before any request.
+ */
+declare function complete(options: CompleteOptions): Promise<Completion>
+/**
+ * Runs an operation until it succeeds, fails for good, or has failed `attempts` times; then rejects with its last error, as
+ * it was. `operation` is given the number of the attempt, from 1. A Retry-After in the error is honoured up to `maxDelayMs`.
+ */
+declare function withRetry<T>(operation: (attempt: number) => Promise<T>, policy?: RetryPolicy): Promise<T>
+/** Tells what an error of any origin is about, and whether another try may help. Never throws. */
+declare function classify(error: unknown): ErrorClassification
 
 /* auto-generated by NAPI-RS */
 /* eslint-disable */
@@ -1038,13 +1027,9 @@ type AgentEvent =
       isError: boolean
     }
   /** Tokens since the last event of this type: their sum is the turn's. */
-  | {
+  | ({
       type: 'usage'
-      inputTokens: number
-      outputTokens: number
-      cachedInputTokens: number
-      costUsd?: number
-    }
+    } & AgentUsage)
   /** The agent, or the harness, tries again. */
   | {
       type: 'retry'
@@ -13627,6 +13612,7 @@ export type {
   TitleChangedEvent,
   TodosChangedData,
   TodosChangedEvent,
+  TokenUsage,
   Tool,
   ToolBinaryResult,
   ToolExecutionCompleteContent,

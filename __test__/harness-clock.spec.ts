@@ -66,6 +66,22 @@ describe('the clocks', () => {
     expect(error).toMatchObject({ code: 'AGENT_TIMED_OUT', result: { text: 'more' } })
   })
 
+  it('count while output floods, iterated or not', async () => {
+    const line = JSON.stringify(said('more').line)
+    const harness = played([], { binary: ['sh', '-c', `exec yes '${line}'`], timeoutMs: 700 })
+    const started = performance.now()
+    const turn = harness.start('hi')
+    const [silent] = await Promise.all([
+      failure(harness.run('hi')),
+      failure(turn.result),
+      (async () => {
+        for await (const event of turn) void event
+      })(),
+    ])
+    expect(silent.code).toBe('AGENT_TIMED_OUT')
+    expect(performance.now() - started).toBeLessThan(5000)
+  })
+
   it('end chatter without progress', async () => {
     const chatter = { line: { type: 'turn.started' } }
     const error = await failure(played([session, { repeat: Array(20).fill(chatter), every: 10 }]).run('hi'))

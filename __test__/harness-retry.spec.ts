@@ -1,7 +1,7 @@
 // More than one attempt, and more than one turn.
 import { describe, expect, it } from 'vitest'
 import { ConcurrencyLimit, type AgentEvent } from '..'
-import { answer, counting, done, failed, failure, played, said, session, tool } from './played-agent'
+import { answer, counting, done, failed, failure, played, player, said, session, tool } from './played-agent'
 
 describe('retries', () => {
   const busy = [session, failed('unexpected status 503 Service Unavailable'), { exit: 1 }]
@@ -78,6 +78,29 @@ describe('a schema', () => {
       problems: [expect.stringContaining('/a')],
       result: { attempts: 2 },
     })
+  })
+})
+
+describe('an answer that does not fit its schema', () => {
+  it('keeps its secrets', async () => {
+    const harness = played([session, said('{"a":"s3cret"}'), done], { redact: ['s3cret'] })
+    const error = await failure(
+      harness.run('hi', { schema: { type: 'object', properties: { a: { type: 'integer' } } } }),
+    )
+    const { process, ...result } = error.result
+    expect(JSON.stringify([error.message, error, result])).not.toContain('"s3cret')
+    expect(error.message).not.toContain('s3cret')
+    expect(error.problems).toEqual([expect.not.stringContaining('s3cret')])
+    void process
+  })
+
+  it('is not waited for where its file is none', async () => {
+    const binary = ['sh', '-c', `mkfifo "$TMPDIR/answer.json"; exec node '${player}' "$0"`]
+    const plan = JSON.stringify([session, said('{"a":1}'), done])
+    const { structured } = await played([], { binary: [...binary, plan] }).run('hi', {
+      schema: { type: 'object' },
+    })
+    expect(structured).toEqual({ a: 1 })
   })
 })
 

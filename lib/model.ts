@@ -1,9 +1,13 @@
 import type { CompletionSpec, RetrySpec } from '../native/native'
 import { SheepdogError, invalidOption, settle } from './error'
 import { layersOf } from './error-layer'
+import type { AgentErrorKind } from './harness/result'
 import { native } from './native'
 import { check, checkOptions, show } from './option'
 import { schemaOf } from './schema'
+import type { TokenUsage } from './usage'
+
+export type { TokenUsage } from './usage'
 
 /** A message in the shape of OpenAI's chat completions. */
 export interface ChatMessage {
@@ -65,7 +69,7 @@ export interface Completion {
   /** Arguments are parsed; those that are no JSON stay the text that they are. */
   toolCalls: { id: string; name: string; arguments: unknown }[]
   /** Absent when the server does not tell. `cachedInputTokens` are part of `inputTokens`. */
-  usage?: { inputTokens: number; outputTokens: number; cachedInputTokens: number }
+  usage?: TokenUsage
   /** The server's word: "stop", "length", "tool_calls", ... */
   finishReason: string
   /** Requests made. */
@@ -73,19 +77,7 @@ export interface Completion {
 }
 
 /** What a failure is about. */
-export type ModelErrorKind =
-  | 'auth'
-  | 'rate_limit'
-  | 'quota'
-  | 'overloaded'
-  | 'context_length'
-  | 'invalid_request'
-  | 'network'
-  | 'server'
-  | 'permission'
-  | 'unknown'
-  | 'timeout'
-  | 'aborted'
+export type ModelErrorKind = AgentErrorKind | 'timeout' | 'aborted'
 
 /** What to think of an error. */
 export interface ErrorClassification {

@@ -1,5 +1,5 @@
 import { JsonIterator, type Source } from '../output'
-import type { AgentErrorKind } from './result'
+import type { AgentErrorKind, AgentUsage } from './result'
 
 /** What an agent did or said, in one language for all of them. */
 export type AgentEvent =
@@ -10,7 +10,7 @@ export type AgentEvent =
   | { type: 'tool_start'; id: string; name: string; input: unknown }
   | { type: 'tool_end'; id: string; name?: string; output?: string; exitCode?: number; isError: boolean }
   /** Tokens since the last event of this type: their sum is the turn's. */
-  | { type: 'usage'; inputTokens: number; outputTokens: number; cachedInputTokens: number; costUsd?: number }
+  | ({ type: 'usage' } & AgentUsage)
   /** The agent, or the harness, tries again. */
   | { type: 'retry'; message: string }
   | { type: 'warning'; message: string }

@@ -1,4 +1,5 @@
 import type { RunResult } from '../process'
+import type { TokenUsage } from '../usage'
 import type { ProviderName } from './request'
 
 /** Why an agent says that it failed. */
@@ -15,10 +16,7 @@ export type AgentErrorKind =
   | 'unknown'
 
 /** Tokens as the CLI counts them. */
-export interface AgentUsage {
-  inputTokens: number
-  outputTokens: number
-  cachedInputTokens: number
+export interface AgentUsage extends TokenUsage {
   /** US dollars, where the CLI tells. */
   costUsd?: number
 }

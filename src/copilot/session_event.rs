@@ -1,5 +1,6 @@
 //! A session's event as the turn logic sees it, PURE: borrowed from the wire, most of it never looked at.
 
+use super::reported_error::ReportedError;
 use crate::jsonrpc::without_halves;
 use serde::Deserialize;
 use serde_json::Value;
@@ -79,17 +80,6 @@ impl Background {
     pub fn is_empty(&self) -> bool {
         self.agents.is_empty() && self.shells.is_empty()
     }
-}
-
-/// An error that the session reported.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ReportedError {
-    pub error_type: String,
-    pub message: String,
-    pub error_code: Option<Value>,
-    pub status_code: Option<Value>,
-    pub url: Option<String>,
-    pub stack: Option<String>,
 }
 
 /// What an event means for turns.

@@ -240,8 +240,7 @@ impl Watch<'_> {
 
     fn clock_due(&self) -> Due {
         let (lines, steps) = self.idle();
-        let chatter = self.clock.chatter(Instant::now(), lines, steps);
-        if chatter { Due::NoProgress } else { Due::Nothing }
+        self.clock.due_in_flood(Instant::now(), lines, steps)
     }
 
     /// A CLI that began another session than the one it was to go on with answers a question that it was not asked.

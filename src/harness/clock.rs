@@ -210,8 +210,18 @@ impl Clock {
         }
     }
 
+    /// What is due while bytes come without a pause, so that nobody has time to look at a timer.
+    pub fn due_in_flood(&self, now: Instant, idle_lines: u64, idle_steps: u64) -> Due {
+        let total = self.limits.total.filter(|limit| now.saturating_duration_since(self.started) >= *limit);
+        match total {
+            Some(limit) if self.ended.is_none() => Due::TimedOut { limit },
+            _ if self.chatter(now, idle_lines, idle_steps) => Due::NoProgress,
+            _ => Due::Nothing,
+        }
+    }
+
     /// Whether it prints without progress.
-    pub fn chatter(&self, now: Instant, idle_lines: u64, idle_steps: u64) -> bool {
+    fn chatter(&self, now: Instant, idle_lines: u64, idle_steps: u64) -> bool {
         let is_loop = idle_steps >= MAX_IDLE_STEPS || (idle_lines >= MAX_IDLE_LINES && !self.in_tool);
         is_loop && self.ended.is_none() && now.saturating_duration_since(self.progressed) >= NO_PROGRESS
     }
@@ -329,6 +339,18 @@ mod tests {
         assert_eq!(clock.due(start + NO_PROGRESS, 60, MAX_IDLE_STEPS), Due::NoProgress);
         clock.on_heard(Heard { in_tool: true, ..Heard::default() }, start + NO_PROGRESS);
         assert_eq!(clock.due(start + NO_PROGRESS, MAX_IDLE_LINES, 0), Due::Nothing, "a tool may print");
+    }
+
+    #[test]
+    fn a_flood_holds_up_no_clock_that_counts_in_it() {
+        let start = Instant::now();
+        let mut clock = Clock::new(Limits { total: Some(SECOND * 20), ..Limits::default() }, start);
+        clock.on_heard(heard(), start);
+        assert_eq!(clock.due_in_flood(start + SECOND * 19, MAX_IDLE_LINES - 1, 0), Due::Nothing);
+        assert_eq!(clock.due_in_flood(start + SECOND * 19, MAX_IDLE_LINES, 0), Due::NoProgress);
+        assert_eq!(clock.due_in_flood(start + SECOND * 20, 0, 0), Due::TimedOut { limit: SECOND * 20 });
+        clock.on_heard(Heard { ended: true, ..heard() }, start + SECOND * 20);
+        assert_eq!(clock.due_in_flood(start + SECOND * 21, 0, 0), Due::Nothing, "its turn is over");
     }
 
     #[test]

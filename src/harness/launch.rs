@@ -119,11 +119,43 @@ impl Launch {
         self.set.push((name.to_owned(), value.to_owned()));
     }
 
+    /// The caller's arguments, then the prompt by `--prompt=`, or by stdin if it is long.
+    pub fn prompt_by_flag(&mut self) {
+        self.extra_args();
+        if self.prompt.len() > Wanted::MAX_ARGUMENT_BYTES {
+            return self.prompt_by_stdin();
+        }
+        let prompt = std::mem::take(&mut self.prompt);
+        self.args.push(format!("--prompt={prompt}"));
+    }
+
+    /// The prompt behind `--`; by stdin if it is long, and then these arguments in its place.
+    pub fn prompt_last(&mut self, for_stdin: &[&str]) {
+        if self.prompt.len() > Wanted::MAX_ARGUMENT_BYTES {
+            self.args(for_stdin);
+            return self.prompt_by_stdin();
+        }
+        let prompt = std::mem::take(&mut self.prompt);
+        self.args.extend(["--".to_owned(), prompt]);
+    }
+
     /// A file in the run's own folder; its path.
     pub fn file(&mut self, name: &str, text: &str) -> String {
         let path = self.folder.join(name);
         self.files.push((path.clone(), text.to_owned()));
         path_text(&path)
+    }
+
+    /// [`Launch::cannot`] for those of `tools`, `maxTurns` and `maxBudgetUsd` that are named.
+    pub fn cannot_limit(&mut self, wanted: &Wanted, names: &[&str]) {
+        let given = [
+            ("tools", wanted.tools.is_some()),
+            ("maxTurns", wanted.max_turns.is_some()),
+            ("maxBudgetUsd", wanted.max_budget_usd.is_some()),
+        ];
+        for (option, is_given) in given.into_iter().filter(|(option, _)| names.contains(option)) {
+            self.cannot(option, is_given);
+        }
     }
 
     /// Warns of an option that was given though this CLI has nothing for it.
@@ -193,6 +225,16 @@ mod tests {
                 assert!(all.contains(sign) || is_warned, "{} {option}: {all}", provider.as_str());
             }
         }
+    }
+
+    #[test]
+    fn tools_that_only_read_leave_none_of_those_that_write() {
+        let tools = |permission, tools: &[&str]| {
+            let tools = Some(tools.iter().map(|tool| (*tool).to_owned()).collect());
+            Provider::Pi.launch(&Wanted { permission, tools, ..wanted("hi") }).unwrap().args.join(" ")
+        };
+        assert!(tools(Permission::Plan, &["bash", "grep"]).contains("--tools grep"));
+        assert!(tools(Permission::Plan, &["bash"]).contains("--no-tools"), "an empty list might mean all");
     }
 
     #[test]

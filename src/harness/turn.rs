@@ -33,6 +33,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
+/// Longest answer that is read from a file: as long as one that is put together of deltas.
+const MAX_ANSWER_FILE_BYTES: u64 = 16 << 20;
+
 /// A word to the owner task.
 pub enum Command {
     Abort,
@@ -221,7 +224,7 @@ impl Owner {
             };
             let mut attempted = attempt(&plan, &mut self.commands, &mut self.audience).await;
             self.count(&attempted);
-            let file = read_file(folder.path().join(ANSWER_FILE)).await;
+            let file = read_answer_file(folder.path().join(ANSWER_FILE)).await;
             let next = self.next(&mut attempted, file.as_deref(), reasked.is_some());
             self.last = Some(attempted);
             match next {
@@ -343,6 +346,9 @@ impl Owner {
             }
             _ => {
                 let name = self.request.provider.as_str();
+                // They quote the answer, which may hold anything.
+                let problems: Vec<String> =
+                    problems.iter().map(|problem| self.audience.redact(problem)).collect();
                 let message =
                     format!("the answer of {name} does not fit the schema: {}", problems.join("; "));
                 Next::Failed(Error::new(ErrorCode::AgentSchemaMismatch, message).with("problems", problems))
@@ -480,7 +486,12 @@ async fn blocking<T: Send + 'static>(
     })
 }
 
-async fn read_file(path: PathBuf) -> Option<String> {
+/// What an agent wrote as its answer, if that is a file of a length that an answer may have.
+async fn read_answer_file(path: PathBuf) -> Option<String> {
+    let facts = tokio::fs::metadata(&path).await.ok()?;
+    if !facts.is_file() || facts.len() > MAX_ANSWER_FILE_BYTES {
+        return None;
+    }
     tokio::fs::read_to_string(path).await.ok()
 }
 

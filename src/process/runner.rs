@@ -177,7 +177,11 @@ impl Runner {
                 () = sleep_until(deadline) => self.on_time(),
                 () = room(&mut self.sink), if self.paused => self.on_room(),
                 fed = feed(&mut self.feed) => self.on_fed(fed),
-                () = readable([&self.stdout, &self.stderr], open) => self.pump(READS_A_TURN),
+                () = readable([&self.stdout, &self.stderr], open) => {
+                    self.pump(READS_A_TURN);
+                    // A program that prints faster than it is read must not keep the thread from all others.
+                    tokio::task::yield_now().await;
+                }
             }
         }
         if let Some(mut sink) = self.sink.take() {

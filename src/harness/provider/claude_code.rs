@@ -3,32 +3,9 @@
 //! A failed model call ends in a `result` whose subtype is `success` with `is_error: true`. Its own retries take minutes,
 //! told as `system`/`api_retry`. Nested in itself it refuses to start, and so it does as root unless told it is in a sandbox.
 
-use super::super::digest::Digest;
-use super::super::event::Usage;
-use super::super::json::Line;
 use super::super::launch::{Launch, Permission, Wanted};
-use super::Reader;
-use super::message::{Messages, Style};
 use crate::error::Error;
 use serde_json::Value;
-
-pub struct ClaudeCode(Messages);
-
-impl ClaudeCode {
-    pub fn new(before: Option<Usage>) -> Self {
-        ClaudeCode(Messages::new(Style::Claude, before))
-    }
-}
-
-impl Reader for ClaudeCode {
-    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
-        self.0.line(line, digest)
-    }
-
-    fn counted(&self) -> Option<Usage> {
-        self.0.counted()
-    }
-}
 
 /// `claude -p ... -- PROMPT`; a long prompt comes by stdin.
 pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
@@ -63,11 +40,7 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         launch.args(["--resume", session]);
     }
     launch.extra_args();
-    if wanted.is_long() {
-        launch.prompt_by_stdin();
-    } else {
-        launch.args(["--", &wanted.prompt]);
-    }
+    launch.prompt_last(&[]);
     launch.set("DISABLE_AUTOUPDATER", "1");
     Ok(launch)
 }

@@ -187,19 +187,12 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     if let Some(schema) = &wanted.schema_file {
         launch.args(["--output-schema", schema]);
     }
-    launch.cannot("tools", wanted.tools.is_some());
-    launch.cannot("maxTurns", wanted.max_turns.is_some());
-    launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
+    launch.cannot_limit(wanted, &["tools", "maxTurns", "maxBudgetUsd"]);
     launch.extra_args();
     if let Some(session) = &wanted.resume {
         launch.args([session]);
     }
-    if wanted.is_long() {
-        launch.prompt_by_stdin();
-        launch.args(["-"]);
-    } else {
-        launch.args(["--", &wanted.prompt]);
-    }
+    launch.prompt_last(&["-"]);
     Ok(launch)
 }
 

@@ -203,14 +203,8 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         (None, None) => {}
     }
     launch.cannot("systemPrompt", wanted.system_prompt.is_some());
-    launch.cannot("maxTurns", wanted.max_turns.is_some());
-    launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
-    launch.extra_args();
-    if wanted.is_long() {
-        launch.prompt_by_stdin();
-    } else {
-        launch.args([&format!("--prompt={}", wanted.prompt)]);
-    }
+    launch.cannot_limit(wanted, &["maxTurns", "maxBudgetUsd"]);
+    launch.prompt_by_flag();
     launch.set("COPILOT_AUTO_UPDATE", "false");
     Ok(launch)
 }

@@ -131,15 +131,8 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         let file = launch.file("system.md", system_prompt);
         launch.set("GEMINI_SYSTEM_MD", &file);
     }
-    launch.cannot("tools", wanted.tools.is_some());
-    launch.cannot("maxTurns", wanted.max_turns.is_some());
-    launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
-    launch.extra_args();
-    if wanted.is_long() {
-        launch.prompt_by_stdin();
-    } else {
-        launch.args([&format!("--prompt={}", wanted.prompt)]);
-    }
+    launch.cannot_limit(wanted, &["tools", "maxTurns", "maxBudgetUsd"]);
+    launch.prompt_by_flag();
     // It starts itself once more, as a child that ignores SIGTERM, unless told not to.
     launch.set("GEMINI_CLI_NO_RELAUNCH", "true");
     launch.set("GEMINI_CLI_TRUST_WORKSPACE", "true");

@@ -6,6 +6,7 @@ use super::super::event::ErrorKind;
 use super::super::event::Usage;
 use super::super::failure::Failure;
 use super::super::json::{Json, Line};
+use super::Reader;
 
 /// Where the two differ.
 #[derive(Clone, Copy, PartialEq)]
@@ -48,12 +49,10 @@ impl Messages {
             turns: 0,
         }
     }
+}
 
-    pub fn counted(&self) -> Option<Usage> {
-        self.counted
-    }
-
-    pub fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
+impl Reader for Messages {
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
         const NAMES: [&str; 7] =
             ["type", "subtype", "session_id", "message", "event", "parent_tool_use_id", "error"];
         let [kind, subtype, session, message, event, parent, error] = line.fields(NAMES);
@@ -78,6 +77,12 @@ impl Messages {
         true
     }
 
+    fn counted(&self) -> Option<Usage> {
+        self.counted
+    }
+}
+
+impl Messages {
     fn system(&mut self, line: Line, subtype: Json, session: Json, digest: &mut Digest) {
         const NAMES: [&str; 7] =
             ["model", "attempt", "max_retries", "error_status", "error", "data", "message"];

@@ -20,6 +20,7 @@ use super::failure::Failure;
 use super::json::Line;
 use super::launch::{Launch, Wanted};
 use crate::error::Error;
+use message::{Messages, Style};
 
 /// The agents that the harness can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -104,12 +105,12 @@ impl Provider {
     /// A reader for one run. `before`: what the session had used when the turn began, for providers that count on.
     pub fn reader(self, before: Option<Usage>) -> Box<dyn Reader> {
         match self {
-            Provider::ClaudeCode => Box::new(claude_code::ClaudeCode::new(before)),
+            Provider::ClaudeCode => Box::new(Messages::new(Style::Claude, before)),
             Provider::Codex => Box::new(codex::Codex::new(before)),
             Provider::Gemini => Box::new(gemini::Gemini),
             Provider::Opencode => Box::new(opencode::Opencode::default()),
             Provider::Copilot => Box::new(copilot_cli::Copilot::default()),
-            Provider::Qwen => Box::new(qwen::Qwen::new(before)),
+            Provider::Qwen => Box::new(Messages::new(Style::Qwen, before)),
             Provider::Pi => Box::new(pi::Pi::default()),
         }
     }

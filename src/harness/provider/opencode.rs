@@ -158,9 +158,7 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         }
     }
     launch.cannot("systemPrompt", wanted.system_prompt.is_some());
-    launch.cannot("tools", wanted.tools.is_some());
-    launch.cannot("maxTurns", wanted.max_turns.is_some());
-    launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
+    launch.cannot_limit(wanted, &["tools", "maxTurns", "maxBudgetUsd"]);
     launch.extra_args();
     launch.prompt_by_stdin();
     launch.set("OPENCODE_DISABLE_AUTOUPDATE", "1");

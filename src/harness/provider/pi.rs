@@ -223,11 +223,15 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
             const READING: [&str; 4] = ["read", "grep", "find", "ls"];
             let wanted =
                 |tool: &&str| tools.as_ref().is_none_or(|tools| tools.iter().any(|name| name == tool));
-            launch.args(["--tools", &READING.into_iter().filter(wanted).collect::<Vec<_>>().join(",")]);
+            let reading: Vec<_> = READING.into_iter().filter(wanted).collect();
+            if reading.is_empty() {
+                launch.args(["--no-tools"]);
+            } else {
+                launch.args(["--tools", &reading.join(",")]);
+            }
         }
     }
-    launch.cannot("maxTurns", wanted.max_turns.is_some());
-    launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
+    launch.cannot_limit(wanted, &["maxTurns", "maxBudgetUsd"]);
     launch.extra_args();
     if wanted.is_long() || wanted.prompt.starts_with(['-', '@']) {
         launch.args(["-p"]);

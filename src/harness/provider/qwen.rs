@@ -3,32 +3,9 @@
 //! A failed model call is told as an assistant's text "[API Error: ...]" before the failing `result`. After a retry the words
 //! given before it may stand in the answer once more.
 
-use super::super::digest::Digest;
-use super::super::event::Usage;
-use super::super::json::Line;
 use super::super::launch::{Launch, Permission, Wanted};
-use super::Reader;
-use super::message::{Messages, Style};
 use crate::error::Error;
 use serde_json::Value;
-
-pub struct Qwen(Messages);
-
-impl Qwen {
-    pub fn new(before: Option<Usage>) -> Self {
-        Qwen(Messages::new(Style::Qwen, before))
-    }
-}
-
-impl Reader for Qwen {
-    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
-        self.0.line(line, digest)
-    }
-
-    fn counted(&self) -> Option<Usage> {
-        self.0.counted()
-    }
-}
 
 /// `qwen --output-format stream-json ... --prompt=PROMPT`; a long prompt comes by stdin.
 pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
@@ -57,12 +34,7 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         launch.args([&format!("--json-schema={schema}")]);
     }
     launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
-    launch.extra_args();
-    if wanted.is_long() {
-        launch.prompt_by_stdin();
-    } else {
-        launch.args([&format!("--prompt={}", wanted.prompt)]);
-    }
+    launch.prompt_by_flag();
     // It starts itself once more for a larger heap; the child outlives a signal to the parent.
     launch.set("QWEN_CODE_NO_RELAUNCH", "true");
     launch.set("QWEN_CODE_SUPPRESS_YOLO_WARNING", "1");
