@@ -232,6 +232,11 @@ interface AgentUsage extends TokenUsage {
   /** US dollars, where the CLI tells. */
   costUsd?: number
 }
+/** @internal What the addon tells of a turn's end: its text, and all else as JSON. */
+interface TurnEnd {
+  text: string
+  facts: string
+}
 /** What a turn came to; as `result` of an error it is partial. */
 interface TurnResult {
   /** The agent's final answer, whole. */
@@ -523,8 +528,8 @@ declare class NativeRuntimeServer$1 {
 
 /** A turn under way. */
 declare class NativeTurn {
-  /** The result as JSON. */
-  outcome(): Promise<Settled<string>>
+  /** What the turn came to: `{ text, facts }`, the facts as JSON. */
+  outcome(): Promise<Settled<TurnEnd>>
   abort(): void
   /** The events, one JSON a line; returns the channel's number. */
   events(delivery: Delivery): number
@@ -11232,6 +11237,52 @@ interface CopilotClientOptions {
   restart?: 'never' | 'on-demand'
 }
 
+/** How the runtime's process ended. */
+interface RuntimeExit {
+  exitCode: number | null
+  signal: string | null
+  /** The last of its stderr. */
+  stderr: string
+}
+/** What comes from the runtime and is no reply. */
+interface LinkReceiver {
+  onEvent(session: number, event: unknown): void
+  onRequest(id: string, method: string, params: unknown): void
+  onNotification(method: string, params: unknown): void
+  onExit(exit: RuntimeExit): void
+  onStderr(line: string): void
+}
+declare class Link {
+  #private
+  constructor(receiver: LinkReceiver)
+  start(spec: CopilotStartSpec): Promise<CopilotStarted>
+  /** Ends politely; resolves with what went wrong. */
+  stop(): Promise<Error[]>
+  kill(): Promise<void>
+  /** A request; it is bounded by its method's own limit unless `timeoutMs` says otherwise. */
+  request<T>(method: string, params: unknown, timeoutMs?: number): Promise<T>
+  resume<T>(spec: CopilotResumeSpec): Promise<T>
+  send<T>(session: number, params: unknown): Promise<T>
+  /** Resolves with the answer's event, or null; `onStart` gets what stops the wait and the work. */
+  sendAndWait<T>(
+    session: number,
+    params: unknown,
+    spec: CopilotTurnSpec,
+    onStart: (abort: () => void) => void,
+  ): Promise<T>
+  respond(id: string, result: unknown): void
+  refuse(id: string, code: number, message: string, data?: unknown): void
+  wantNotifications(methods: string[]): void
+  openSession(sessionId: string): number
+  wantEvents(session: number, all: boolean, kinds: string[]): void
+  closeSession(session: number, message: string): void
+  onAbortRequested(session: number): void
+  countSent(session: number): number
+  isBusy(session: number): boolean
+}
+
+type ConnectionState = 'disconnected' | 'connecting' | 'connected' | 'error'
+
 /** Any event of a session. Types that the schemas do not know arrive too: see `CopilotSession.on`. */
 type SessionEvent = SessionEvent$1
 type SessionEventType = SessionEvent['type']
@@ -11282,50 +11333,6 @@ type TypedSessionLifecycleHandler<K extends SessionLifecycleEventType> = (
   >,
 ) => void
 
-/** How the runtime's process ended. */
-interface RuntimeExit {
-  exitCode: number | null
-  signal: string | null
-  /** The last of its stderr. */
-  stderr: string
-}
-/** What comes from the runtime and is no reply. */
-interface LinkReceiver {
-  onEvent(session: number, event: unknown): void
-  onRequest(id: string, method: string, params: unknown): void
-  onNotification(method: string, params: unknown): void
-  onExit(exit: RuntimeExit): void
-  onStderr(line: string): void
-}
-declare class Link {
-  #private
-  constructor(receiver: LinkReceiver)
-  start(spec: CopilotStartSpec): Promise<CopilotStarted>
-  /** Ends politely; resolves with what went wrong. */
-  stop(): Promise<Error[]>
-  kill(): Promise<void>
-  /** A request; it is bounded by its method's own limit unless `timeoutMs` says otherwise. */
-  request<T>(method: string, params: unknown, timeoutMs?: number): Promise<T>
-  resume<T>(spec: CopilotResumeSpec): Promise<T>
-  send<T>(session: number, params: unknown): Promise<T>
-  /** Resolves with the answer's event, or null; `onStart` gets what stops the wait and the work. */
-  sendAndWait<T>(
-    session: number,
-    params: unknown,
-    spec: CopilotTurnSpec,
-    onStart: (abort: () => void) => void,
-  ): Promise<T>
-  respond(id: string, result: unknown): void
-  refuse(id: string, code: number, message: string, data?: unknown): void
-  wantNotifications(methods: string[]): void
-  openSession(sessionId: string): number
-  wantEvents(session: number, all: boolean, kinds: string[]): void
-  closeSession(session: number, message: string): void
-  onAbortRequested(session: number): void
-  countSent(session: number): number
-  isBusy(session: number): boolean
-}
-
 declare const fallbacks: readonly ['evidence', 'unless-corrupt', 'never']
 /** When a session that can't be resumed may be opened afresh. */
 type ResumeFallback = (typeof fallbacks)[number]
@@ -11336,6 +11343,8 @@ interface ResumeOptions {
   knownTurns?: number
   /** Default "evidence". */
   fallback?: ResumeFallback
+  /** Ends the wait with SESSION_ABORTED; a session that comes all the same is let go. */
+  signal?: AbortSignal
 }
 /** What is known about a session beside the error. */
 interface ResumeEvidence {
@@ -12281,6 +12290,8 @@ interface SessionConfigBase {
   createSessionFsProvider?: (session: CopilotSession) => SessionFsProvider
   featureFlags?: Record<string, boolean>
   expAssignments?: CopilotExpAssignmentResponse
+  /** Ends the wait for the session with SESSION_ABORTED; a session that comes all the same is let go. */
+  signal?: AbortSignal
 }
 interface SessionConfig extends SessionConfigBase {
   /** Default: a random UUID. One whose session has a history already is refused with SESSION_EXISTS. */
@@ -12489,15 +12500,13 @@ interface WireMetadata {
 }
 declare function toSessionMetadata(wire: WireMetadata): SessionMetadata
 
-type ConnectionState = 'disconnected' | 'connecting' | 'connected' | 'error'
 /**
  * Talks to the runtime of the Copilot CLI. Nothing is started before `start()` or the first session; `stop()` (or
  * `await using`) leaves no process behind.
  */
-declare class CopilotClient implements SessionOwner {
+declare class CopilotClient {
   #private
-  readonly onGetTraceContext: TraceContextProvider | undefined
-  /** Does nothing yet; throws for options that contradict each other. */
+  /** Does nothing yet; throws INVALID_OPTION for options that are wrong or contradict each other. */
   constructor(options?: CopilotClientOptions)
   /** Methods of the runtime by path: `client.rpc.models.list()` is the request "models.list". */
   get rpc(): ServerRpc
@@ -12505,13 +12514,16 @@ declare class CopilotClient implements SessionOwner {
   get state(): ConnectionState
   /** The port that the runtime listens on, for a connection over TCP. */
   get runtimePort(): number | null
+  /** The runtime's process, while it is this client's and runs; null otherwise. */
+  get cliProcess(): RuntimeProcess | null
   /**
-   * Starts the runtime and shakes hands, or does nothing when that was done. Calls at once share one start.
+   * Starts the runtime and shakes hands, or does nothing when that was done. Calls at once share one start; a call during
+   * `stop()` starts it again afterwards. The start is given up when the signals of all who wait for it are aborted.
    *
    * Rejects with PROCESS_NOT_FOUND (and what to install), CONNECTION_LOST (the runtime exited), CONNECTION_TIMED_OUT,
-   * PROTOCOL_MISMATCH; nothing is left running then.
+   * PROTOCOL_MISMATCH, SESSION_CLOSED (stopped meanwhile), SESSION_ABORTED; nothing is left running then.
    */
-  start(): Promise<void>
+  start(options?: { signal?: AbortSignal }): Promise<void>
   /**
    * Lets the sessions go and ends the runtime: politely, then by force, within 7 seconds. Never rejects; resolves with what
    * went wrong. No process of the runtime's tree is left.
@@ -12522,25 +12534,23 @@ declare class CopilotClient implements SessionOwner {
   [Symbol.asyncDispose](): Promise<void>
   /**
    * Opens a new session. Starts the runtime if need be. An id whose session has a history is refused with SESSION_EXISTS: the
-   * runtime would begin a second one in the same log.
+   * runtime would begin a second one in the same log. `config.signal` ends the wait with SESSION_ABORTED.
    */
   createSession(config?: SessionConfig): Promise<CopilotSession>
   /**
-   * Opens a session's history. A session that is truly empty (never used, or started over) is opened afresh under the same id,
-   * one whose custom agent is gone without it: `session.resumed` and `session.resumeReason` say so.
+   * Opens a session's history. A session that is truly empty (never used, started over, or unknown) is opened afresh under the
+   * same id, one whose custom agent is gone without it: `session.resumed` and `session.resumeReason` say so. Calls at once for
+   * one session share it, opened with the configuration of the first.
    *
    * Rejects with RESUME_CORRUPT (+ `line`), RESUME_NOT_FOUND, RESUME_IN_USE, RESUME_AGENT_MISSING, RESUME_TRANSIENT,
-   * RESUME_FAILED; the runtime's own error is the `cause`. Nothing is created and no log is touched then.
+   * RESUME_FAILED; the runtime's own error is the `cause`. Nothing is created and no log is touched then. SESSION_ABORTED
+   * when `options.signal` or `config.signal` is aborted.
    */
   resumeSession(
     sessionId: string,
     config?: ResumeSessionConfig,
     options?: ResumeOptions,
   ): Promise<CopilotSession>
-  /** @internal */
-  forget(session: CopilotSession): void
-  /** @internal After a crash, a session that had no turn running is brought back. */
-  reach(session: CopilotSession): Promise<void>
   /** Reads a session's log, without the runtime and without changing anything. */
   inspectSession(sessionId: string): Promise<SessionInspection>
   /** Copies the valid lines of a session's log to a new session, which can be resumed; the original stays as it is. */
@@ -12571,6 +12581,11 @@ declare class CopilotClient implements SessionOwner {
   onLifecycle(handler: SessionLifecycleHandler): () => void
   /** Called when the runtime exits, or the connection to it breaks, without `stop()`; returns what ends the subscription. */
   onExit(handler: (exit: RuntimeExit) => void): () => void
+}
+/** The runtime's process: its id, and a way to signal it. `kill()` says whether there was one to signal. */
+interface RuntimeProcess {
+  readonly pid: number
+  kill(signal?: NodeJS.Signals | number): boolean
 }
 
 declare const native: typeof Native
@@ -13409,6 +13424,7 @@ export type {
   RuntimeCommand,
   RuntimeExit,
   RuntimeLogger,
+  RuntimeProcess,
   SamplingCompletedData,
   SamplingCompletedEvent,
   SamplingRequestedData,

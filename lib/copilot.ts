@@ -1,5 +1,5 @@
 // Sessions with the Copilot CLI. The names are those of the existing SDK, so that a program moves over by its import.
-export { CopilotClient, type ConnectionState } from './copilot/client'
+export { CopilotClient, type ConnectionState, type RuntimeProcess } from './copilot/client'
 export type { CopilotClientInfo, CopilotClientMode, CopilotClientOptions } from './copilot/client_options'
 export { CopilotSession, type ResumeOutcome, type SessionCapabilities } from './copilot/session'
 export {

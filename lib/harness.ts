@@ -13,7 +13,7 @@ import {
   type ProviderName,
   type TurnOptions,
 } from './harness/request'
-import type { TurnResult } from './harness/result'
+import { toResult, type TurnEnd, type TurnResult } from './harness/result'
 import { native } from './native'
 import { check, show } from './option'
 
@@ -130,10 +130,10 @@ export class Turn implements AsyncIterable<AgentEvent>, AsyncDisposable {
 
 async function outcome(turn: NativeTurn, signal?: AbortSignal): Promise<TurnResult> {
   try {
-    return JSON.parse(await settle<string>(turn.outcome())) as TurnResult
+    return toResult(await settle<TurnEnd>(turn.outcome()))
   } catch (error) {
     const failed = error as SheepdogError & { result?: unknown }
-    if (typeof failed.result === 'string') failed.result = JSON.parse(failed.result)
+    if (failed.result !== undefined) failed.result = toResult(failed.result as TurnEnd)
     if (failed.code === 'AGENT_ABORTED' && signal?.aborted && failed.cause === undefined) {
       Object.defineProperty(failed, 'cause', { value: signal.reason, configurable: true, writable: true })
     }

@@ -1,5 +1,5 @@
 // What a client can be told, and what follows from it.
-import { invalidOption } from '../error'
+import { SheepdogError, invalidOption } from '../error'
 import { check, checkOptions } from '../option'
 import type { GitHubTelemetryNotification } from './generated'
 import type { TraceContextProvider } from './message'
@@ -86,7 +86,8 @@ function defaultConnection(): RuntimeConnection {
   const value = process.env.COPILOT_SDK_DEFAULT_CONNECTION
   if (!value || value.toLowerCase() === 'stdio') return RuntimeConnection.forStdio()
   if (value.toLowerCase() === 'inprocess') return RuntimeConnection.forInProcess()
-  throw new Error(
+  throw new SheepdogError(
+    'INVALID_OPTION',
     `Invalid COPILOT_SDK_DEFAULT_CONNECTION value '${value}'. Expected 'inprocess', 'stdio', or unset.`,
   )
 }
@@ -99,7 +100,8 @@ export function toSettings(options: CopilotClientOptions): ClientSettings {
     connection.kind === 'uri' &&
     (options.gitHubToken !== undefined || options.useLoggedInUser !== undefined)
   ) {
-    throw new Error(
+    throw new SheepdogError(
+      'INVALID_OPTION',
       'gitHubToken and useLoggedInUser cannot be used with RuntimeConnection.forUri (external server manages its own auth)',
     )
   }
@@ -111,24 +113,29 @@ export function toSettings(options: CopilotClientOptions): ClientSettings {
   }
   const ownEnv = connection.kind === 'uri' ? undefined : connection.env
   if (ownEnv !== undefined && options.env !== undefined) {
-    throw new Error(
+    throw new SheepdogError(
+      'INVALID_OPTION',
       "Set environment variables via either the client-level env option or the connection's env " +
         '(RuntimeConnection.forStdio/forTcp), not both. Prefer the connection-level env for child-process transports.',
     )
   }
   if (connection.kind === 'tcp' && connection.connectionToken !== undefined) {
     if (typeof connection.connectionToken !== 'string' || connection.connectionToken === '') {
-      throw new Error('connectionToken must be a non-empty string')
+      throw new SheepdogError('INVALID_OPTION', 'connectionToken must be a non-empty string')
     }
   }
   checkSessionFs(options.sessionFs)
   for (const path of options.builtinPluginDirectories ?? []) {
     if (!isAbsolute(path))
-      throw new Error(`builtinPluginDirectories must contain only absolute paths: ${path}`)
+      throw new SheepdogError(
+        'INVALID_OPTION',
+        `builtinPluginDirectories must contain only absolute paths: ${path}`,
+      )
   }
   const isEmptyMode = options.mode === 'empty'
   if (isEmptyMode && !options.baseDirectory && !options.sessionFs && connection.kind !== 'uri') {
-    throw new Error(
+    throw new SheepdogError(
+      'INVALID_OPTION',
       "CopilotClient was created with mode: 'empty' but neither 'baseDirectory' nor 'sessionFs' was set. " +
         'Empty mode requires an explicit per-session persistence location; pick one.',
     )
@@ -159,10 +166,11 @@ export function toSettings(options: CopilotClientOptions): ClientSettings {
 
 function checkSessionFs(config: SessionFsConfig | undefined): void {
   if (!config) return
-  if (!config.initialCwd) throw new Error('sessionFs.initialCwd is required')
-  if (!config.sessionStatePath) throw new Error('sessionFs.sessionStatePath is required')
+  if (!config.initialCwd) throw new SheepdogError('INVALID_OPTION', 'sessionFs.initialCwd is required')
+  if (!config.sessionStatePath)
+    throw new SheepdogError('INVALID_OPTION', 'sessionFs.sessionStatePath is required')
   if (config.conventions !== 'windows' && config.conventions !== 'posix') {
-    throw new Error("sessionFs.conventions must be either 'windows' or 'posix'")
+    throw new SheepdogError('INVALID_OPTION', "sessionFs.conventions must be either 'windows' or 'posix'")
   }
 }
 

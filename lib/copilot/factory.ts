@@ -178,8 +178,10 @@ export function defineFactory<
   checkLimits(meta.limits ?? {})
   const titles = new Set<string>()
   for (const { title } of meta.phases) {
-    if (title.trim() === '') throw new Error('Factory phase titles must not be empty')
-    if (titles.has(title)) throw new Error(`Factory phase title "${title}" is declared more than once`)
+    if (title.trim() === '')
+      throw new SheepdogError('INVALID_OPTION', 'Factory phase titles must not be empty')
+    if (titles.has(title))
+      throw new SheepdogError('INVALID_OPTION', `Factory phase title "${title}" is declared more than once`)
     titles.add(title)
   }
   const handle = Object.freeze({ meta })
@@ -198,21 +200,28 @@ function checkLimits({
 }: FactoryLimits): void {
   for (const [field, value] of Object.entries({ maxConcurrentSubagents, maxTotalSubagents })) {
     if (value !== undefined && !(Number.isInteger(value) && value > 0)) {
-      throw new Error(`Factory limit "${field}" must be a positive integer`)
+      throw new SheepdogError('INVALID_OPTION', `Factory limit "${field}" must be a positive integer`)
     }
   }
   if (timeoutSeconds !== undefined) {
     if (!(Number.isFinite(timeoutSeconds) && timeoutSeconds > 0)) {
-      throw new Error('Factory limit "timeoutSeconds" must be a positive, finite number of seconds')
+      throw new SheepdogError(
+        'INVALID_OPTION',
+        'Factory limit "timeoutSeconds" must be a positive, finite number of seconds',
+      )
     }
     if (timeoutSeconds > MAX_TIMEOUT_SECONDS) {
-      throw new Error(`Factory limit "timeoutSeconds" must not exceed ${MAX_TIMEOUT_SECONDS} seconds`)
+      throw new SheepdogError(
+        'INVALID_OPTION',
+        `Factory limit "timeoutSeconds" must not exceed ${MAX_TIMEOUT_SECONDS} seconds`,
+      )
     }
   }
   if (maxAiCredits !== undefined) {
     const units = Math.round(maxAiCredits * 1e9)
     if (!(Number.isFinite(maxAiCredits) && maxAiCredits > 0 && Number.isSafeInteger(units) && units >= 1)) {
-      throw new Error(
+      throw new SheepdogError(
+        'INVALID_OPTION',
         'Factory limit "maxAiCredits" must be a positive, finite number that rounds to a safe positive integer nano-AIU ceiling',
       )
     }
@@ -277,7 +286,8 @@ export function factoryApi(session: CopilotSession): SessionFactoryApi {
   return {
     async run(factory: string | { meta: { name: string } }, options: FactoryRunOptions = {}) {
       const { resumeFromRunId, args, limits, notifyOnComplete, logPhaseNames } = options
-      if (typeof factory !== 'string' && !definitions.has(factory)) throw new Error('Invalid factory handle')
+      if (typeof factory !== 'string' && !definitions.has(factory))
+        throw new SheepdogError('INVALID_OPTION', 'Invalid factory handle')
       if (resumeFromRunId !== undefined)
         return resume(resumeFromRunId, { limits, notifyOnComplete, logPhaseNames })
       const name = typeof factory === 'string' ? factory : factory.meta.name

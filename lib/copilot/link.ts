@@ -5,8 +5,9 @@ import type {
   CopilotStartSpec,
   CopilotTurnSpec,
 } from '../../native/native'
-import { type Fault, settle, toError } from '../error'
+import { type Fault, SheepdogError, settle, toError } from '../error'
 import { native } from '../native'
+import { textOf } from './refusal'
 
 /** How the runtime's process ended. */
 export interface RuntimeExit {
@@ -215,5 +216,9 @@ function parseBatch(batch: string): Item[] {
 }
 
 function stringify(value: unknown): string {
-  return JSON.stringify(value) ?? 'null'
+  try {
+    return JSON.stringify(value) ?? 'null'
+  } catch (error) {
+    throw new SheepdogError('INVALID_OPTION', `JSON can't say this: ${textOf(error)}`, {}, error)
+  }
 }

@@ -4,6 +4,7 @@ import type { CurrentToolMetadata, OpenCanvasInstance } from './generated'
 import { CanvasError } from './canvas'
 import { invokeHook } from './hook'
 import { type BearerTokenProvider, splitProviders } from './model'
+import { Refusal, textOf } from './refusal'
 import type { CommandHandler, ResumeSessionConfig, SessionConfig } from './session_config'
 import type { ElicitationContext, McpAuthRequest } from './question'
 import type { SessionFsAdapter } from './session_fs'
@@ -25,17 +26,6 @@ export const ownEvents = [
 ]
 
 const TOOL_SEARCH = 'tool_search_tool'
-
-/** A request that is refused with data. */
-export class Refusal extends Error {
-  constructor(
-    readonly rpcCode: number,
-    message: string,
-    readonly data?: unknown,
-  ) {
-    super(message)
-  }
-}
 
 interface Data {
   requestId: string
@@ -102,11 +92,15 @@ export class Responder {
       'userInput.request': (params) => this.#askUser(params),
       'exitPlanMode.request': (params) => this.#exitPlanMode(params),
       'autoModeSwitch.request': (params) => this.#switchMode(params),
-      'systemMessage.transform': async ({ sections }: { sections: Record<string, { content: string }> }) =>
-        transformSections(this.#transforms, sections),
-      'hooks.invoke': async ({ hookType, input }: { hookType: string; input: unknown }) => ({
-        output: await invokeHook(this.#config.hooks, hookType, input, this.#sessionId),
-      }),
+      'systemMessage.transform': async ({ sections }: { sections: Record<string, { content: string }> }) => {
+        if (!sections || typeof sections !== 'object')
+          throw new Error('Invalid systemMessage.transform payload')
+        return transformSections(this.#transforms, sections)
+      },
+      'hooks.invoke': async ({ hookType, input }: { hookType: string; input: unknown }) => {
+        if (typeof hookType !== 'string') throw new Error('Invalid hooks invoke payload')
+        return { output: await invokeHook(this.#config.hooks, hookType, input, this.#sessionId) }
+      },
       'providerToken.getToken': (params) => this.#getToken(params),
       'canvas.open': async (params: { canvasId: string }) => {
         const canvas = this.#canvas(params.canvasId)
@@ -137,10 +131,16 @@ export class Responder {
     return this.#link.request(`session.${method}`, { sessionId: this.#sessionId, ...params })
   }
 
-  /** Sends an answer that the runtime may have no use for any more. */
-  async #reply(method: string, params: object): Promise<void> {
+  /**
+   * Sends an answer that the runtime may have no use for any more. One that JSON can't say (a BigInt, a circle) is replaced: the
+   * agent must not wait for it.
+   */
+  async #reply(method: string, answer: object, replacement: (error: unknown) => object): Promise<void> {
     try {
-      await this.#request(method, params)
+      await this.#request(method, answer).catch((error: unknown) => {
+        if ((error as SheepdogError).code !== 'INVALID_OPTION') throw error
+        return this.#request(method, replacement(error))
+      })
     } catch (error) {
       // The question was answered elsewhere, or the runtime is gone: neither is the handler's business.
       if (!(error instanceof SheepdogError)) throw error
@@ -176,12 +176,15 @@ export class Responder {
       })
       answer = { requestId, result: toToolResult(result) }
     } catch (error) {
-      answer = { requestId, error: error instanceof Error ? error.message : String(error) }
+      answer = { requestId, error: textOf(error) }
     }
     // Whoever takes the call out of the map ends it: a call that was completed elsewhere is not answered.
     if (this.#calls.get(requestId) !== call) return
     this.#calls.delete(requestId)
-    await this.#reply('tools.handlePendingToolCall', answer)
+    await this.#reply('tools.handlePendingToolCall', answer, (error) => ({
+      requestId,
+      error: textOf(error),
+    }))
     call.abort()
   }
 
@@ -223,12 +226,13 @@ export class Responder {
     requestId: string,
     answer: { result: { kind: string }; decisionContext?: unknown },
   ): Promise<void> {
+    const method = 'permissions.handlePendingPermissionRequest'
     try {
-      await this.#request('permissions.handlePendingPermissionRequest', { requestId, ...answer })
+      await this.#request(method, { requestId, ...answer })
     } catch {
       // A runtime that does not know the decision must not wait for another.
-      const result = { kind: 'user-not-available' }
-      await this.#reply('permissions.handlePendingPermissionRequest', { requestId, result })
+      const unavailable = { requestId, result: { kind: 'user-not-available' } }
+      await this.#reply(method, unavailable, () => unavailable)
     }
   }
 
@@ -242,7 +246,9 @@ export class Responder {
     } catch {
       // Cancelled.
     }
-    await this.#reply('mcp.oauth.handlePendingRequest', { requestId: data.requestId, result })
+    const { requestId } = data
+    const cancelled = { requestId, result: { kind: 'cancelled' } }
+    await this.#reply('mcp.oauth.handlePendingRequest', { requestId, result }, () => cancelled)
   }
 
   async #runCommand(data: Data): Promise<void> {
@@ -256,9 +262,10 @@ export class Responder {
     try {
       await handler?.({ sessionId: this.#sessionId, command, commandName, args })
     } catch (thrown) {
-      error = thrown instanceof Error ? thrown.message : String(thrown)
+      error = textOf(thrown)
     }
-    if (!this.#isClosed) await this.#reply('commands.handlePendingCommand', { requestId, error })
+    const answer = { requestId, error }
+    if (!this.#isClosed) await this.#reply('commands.handlePendingCommand', answer, () => answer)
   }
 
   async #elicit(data: Data): Promise<void> {
@@ -274,7 +281,8 @@ export class Responder {
     } catch {
       // Cancelled.
     }
-    await this.#reply('ui.handlePendingElicitation', { requestId, result })
+    const cancelled = { requestId, result: { action: 'cancel' } }
+    await this.#reply('ui.handlePendingElicitation', { requestId, result }, () => cancelled)
   }
 
   async #askUser(params: {
@@ -298,6 +306,8 @@ export class Responder {
     recommendedAction: string
   }): Promise<unknown> {
     const { summary, planContent, actions, recommendedAction } = params
+    if (typeof summary !== 'string' || !Array.isArray(actions) || typeof recommendedAction !== 'string')
+      throw new Error('Invalid exit plan mode request payload')
     const handler = this.#config.onExitPlanModeRequest
     if (!handler) return { approved: true }
     return handler({ summary, planContent, actions, recommendedAction }, { sessionId: this.#sessionId })
@@ -334,7 +344,7 @@ export class Responder {
       return await work()
     } catch (error) {
       const code = error instanceof CanvasError ? error.code : 'canvas_handler_error'
-      const message = error instanceof Error ? error.message : String(error)
+      const message = textOf(error)
       throw new Refusal(-32603, message, { code, message })
     }
   }

@@ -15,6 +15,8 @@ export interface ResumeOptions {
   knownTurns?: number
   /** Default "evidence". */
   fallback?: ResumeFallback
+  /** Ends the wait with SESSION_ABORTED; a session that comes all the same is let go. */
+  signal?: AbortSignal
 }
 
 /** What is known about a session beside the error. */

@@ -79,18 +79,20 @@ export const RuntimeConnection = {
 export function parseAddress(url: string): { host: string; port: number } {
   const rest = url.replace(/^https?:\/\//, '').replace(/\/$/, '')
   const wrong = (): Error =>
-    new Error(
+    new SheepdogError(
+      'INVALID_OPTION',
       `Invalid cliUrl format: ${url}. Expected "host:port", "[ipv6]:port", "http://host:port", or "port"`,
     )
   const parsePort = (text: string): number => {
     const port = /^\d+$/.test(text) ? Number(text) : Number.NaN
-    if (!(port > 0 && port <= 65535)) throw new Error(`Invalid port in cliUrl: ${url}`)
+    if (!(port > 0 && port <= 65535))
+      throw new SheepdogError('INVALID_OPTION', `Invalid port in cliUrl: ${url}`)
     return port
   }
   if (/^\d+$/.test(rest)) return { host: 'localhost', port: parsePort(rest) }
   const bracketed = /^\[([^\]]+)\]:(\d+)$/.exec(rest)
   if (bracketed) {
-    if (!isIPv6(bracketed[1]!)) throw new Error(`Invalid cliUrl format: ${url}`)
+    if (!isIPv6(bracketed[1]!)) throw new SheepdogError('INVALID_OPTION', `Invalid cliUrl format: ${url}`)
     return { host: bracketed[1]!, port: parsePort(bracketed[2]!) }
   }
   const parts = rest.split(':')

@@ -1,6 +1,6 @@
 // A conversation with the agent.
-import { SheepdogError } from '../error'
-import { check, checkOptions } from '../option'
+import { SheepdogError, invalidOption } from '../error'
+import { check, checkOptions, show } from '../option'
 import {
   type AssistantMessageEvent,
   HandlerTable,
@@ -73,7 +73,8 @@ export class CopilotSession {
   #workspacePath: string | undefined
   #capabilities: SessionCapabilities = {}
   #isSuperseded = false
-  #isDisconnected = false
+  /** Why nothing can be asked of it any more. */
+  #closedWith: string | undefined
   #disconnecting: Promise<void> | undefined
 
   /** @internal */
@@ -238,7 +239,7 @@ export class CopilotSession {
 
   /** Lets the session go; its history stays and can be resumed. Turns that wait end with SESSION_CLOSED. */
   disconnect(): Promise<void> {
-    if (this.#isDisconnected) return Promise.resolve()
+    if (this.#closedWith !== undefined) return Promise.resolve()
     this.#disconnecting ??= this.#disconnect().finally(() => {
       this.#disconnecting = undefined
     })
@@ -257,32 +258,31 @@ export class CopilotSession {
 
   /** @internal Tells the runtime; it is asked twice. */
   async detach(timeoutMs?: number): Promise<void> {
-    let answer: { success?: boolean; error?: string } = {}
-    for (let attempt = 0; attempt < 2 && answer.success !== true; attempt++) {
+    type Answer = { success?: boolean; error?: string } | null
+    let answer: Answer = null
+    for (let attempt = 0; attempt < 2; attempt++) {
       try {
-        answer = (await this.#request<typeof answer | null>('session.detach', {}, timeoutMs)) ?? {
-          success: true,
-        }
+        answer = await this.#request<Answer>('session.detach', {}, timeoutMs)
       } catch (error) {
         if ((error as SheepdogError).rpcCode !== -32601) throw error
         // Older runtimes know it by another name, and say nothing.
         await this.#request('session.destroy', {}, timeoutMs)
-        answer = { success: true }
+        return
       }
+      // Only a no is a no: the field may be missing.
+      if (answer?.success !== false) return
     }
-    if (answer.success !== true) {
-      throw new SheepdogError(
-        'RPC_ERROR',
-        `Failed to disconnect session ${this.sessionId}: ${answer.error || 'Unknown error'}`,
-        { method: 'session.detach' },
-      )
-    }
+    throw new SheepdogError(
+      'RPC_ERROR',
+      `Failed to disconnect session ${this.sessionId}: ${(answer as Answer)?.error || 'Unknown error'}`,
+      { method: 'session.detach' },
+    )
   }
 
   /** @internal */
   close(message = `Session not found for sessionId: ${this.sessionId} (it was disconnected)`): void {
-    if (this.#isDisconnected) return
-    this.#isDisconnected = true
+    if (this.#closedWith !== undefined) return
+    this.#closedWith = message
     this.#responder.close()
     this.#handlers.clear()
     this.#link.closeSession(this.#key, message)
@@ -350,14 +350,22 @@ export class CopilotSession {
   }
 
   async #request<T>(method: string, params: object = {}, timeoutMs?: number): Promise<T> {
-    if (!this.#isDisconnected && timeoutMs === undefined) await this.#owner.reach(this)
+    this.#throwIfClosed()
+    if (timeoutMs === undefined) await this.#owner.reach(this)
     return this.#link.request<T>(method, { sessionId: this.sessionId, ...params }, timeoutMs)
+  }
+
+  #throwIfClosed(): void {
+    if (this.#closedWith !== undefined) throw new SheepdogError('SESSION_CLOSED', this.#closedWith)
   }
 
   async #prepare(message: string | MessageOptions): Promise<Record<string, unknown>> {
     const options = typeof message === 'string' ? { prompt: message } : message
+    if (typeof options !== 'object' || options === null)
+      throw invalidOption('message', `expected a string or an object with a prompt, got ${show(message)}`)
+    this.#throwIfClosed()
     // Calls are sent in their order: nothing is awaited that need not be.
-    if (!this.#isDisconnected) await this.#owner.reach(this)
+    await this.#owner.reach(this)
     const trace = this.#owner.onGetTraceContext ? await traceOf(this.#owner.onGetTraceContext) : {}
     const { prompt, source, displayPrompt, attachments, mode, agentMode, requestHeaders } = options
     return {
@@ -375,7 +383,8 @@ export class CopilotSession {
 
   async #elicit(params: ElicitationParams): Promise<ElicitationResult> {
     if (!this.#capabilities.ui?.elicitation) {
-      throw new Error(
+      throw new SheepdogError(
+        'INVALID_OPTION',
         'Elicitation is not supported by the host. Check session.capabilities.ui?.elicitation before calling UI methods.',
       )
     }
@@ -384,7 +393,7 @@ export class CopilotSession {
   }
 
   #tellWanted(): void {
-    if (this.#isDisconnected) return
+    if (this.#closedWith !== undefined) return
     this.#link.wantEvents(this.#key, this.#handlers.wantsAll, [...ownEvents, ...this.#handlers.types])
   }
 }

@@ -1,4 +1,6 @@
 // A session's configuration, and how it goes over the wire.
+import { SheepdogError, invalidOption } from '../error'
+import { show } from '../option'
 import type { Canvas } from './canvas'
 import type { SessionEventHandler } from './event'
 import type {
@@ -234,6 +236,8 @@ export interface SessionConfigBase {
   createSessionFsProvider?: (session: CopilotSession) => SessionFsProvider
   featureFlags?: Record<string, boolean>
   expAssignments?: CopilotExpAssignmentResponse
+  /** Ends the wait for the session with SESSION_ABORTED; a session that comes all the same is let go. */
+  signal?: AbortSignal
 }
 
 export interface SessionConfig extends SessionConfigBase {
@@ -327,7 +331,8 @@ export function withModeDefaults<T extends SessionConfigBase>(config: T, isEmpty
   merged.systemMessage = forEmptyMode(config.systemMessage)
   merged.enableExperimentalMode ??= false
   if (merged.availableTools === undefined) {
-    throw new Error(
+    throw new SheepdogError(
+      'INVALID_OPTION',
       "CopilotClient is in mode: 'empty' but the session config did not specify 'availableTools'. Empty mode requires " +
         'every session to explicitly opt into the tools it wants \u2014 e.g. `new ToolSet().addBuiltIn(BuiltInTools.Isolated)`.',
     )
@@ -337,6 +342,8 @@ export function withModeDefaults<T extends SessionConfigBase>(config: T, isEmpty
 
 /** Parameters of `session.create` and `session.resume`; what both take means the same. */
 export function toWireConfig(config: AnyConfig): Record<string, unknown> {
+  for (const field of ['tools', 'canvases', 'commands', 'customAgents', 'providers'] as const)
+    checkList(field, config[field])
   const wire: Record<string, unknown> = {}
   for (const name of asTheyAre) wire[name] = config[name]
   const { provider, providers } = splitProviders(config.provider, config.providers)
@@ -408,6 +415,15 @@ export function toWireOptions(
     includedBuiltinSkills: config.includedBuiltinSkills ?? (isEmptyMode ? [] : undefined),
   }
   return Object.values(patch).some((value) => value !== undefined) ? patch : undefined
+}
+
+function checkList(field: string, list: unknown): void {
+  if (list === undefined || list === null) return
+  if (!Array.isArray(list)) throw invalidOption(field, `expected an array, got ${show(list)}`)
+  list.forEach((item: unknown, index) => {
+    if (typeof item !== 'object' || item === null)
+      throw invalidOption(`${field}[${index}]`, `expected an object, got ${show(item)}`)
+  })
 }
 
 function renameField(value: object | undefined, from: string, to: string): unknown {

@@ -1,4 +1,5 @@
 // Tools that the program offers to the agent, and the choice of tools.
+import { SheepdogError } from '../error'
 import type { CurrentToolMetadata } from './generated'
 import type { JsonValue } from './json'
 
@@ -140,7 +141,8 @@ export function convertMcpCallToolResult(callResult: {
 
 function checkName(kind: string, name: string): void {
   if (name !== '*' && !/^[a-zA-Z0-9_-]+$/.test(name)) {
-    throw new Error(
+    throw new SheepdogError(
+      'INVALID_OPTION',
       `Invalid ${kind} tool name '${name}': tool names must match /^[a-zA-Z0-9_-]+$/ or be the wildcard '*'.`,
     )
   }
@@ -195,7 +197,8 @@ export const BuiltInTools = {
 export function toFilterList(field: string, value: string[] | ToolSet | undefined): string[] | undefined {
   const list = value instanceof ToolSet ? value.toArray() : value
   if (list?.includes('*')) {
-    throw new Error(
+    throw new SheepdogError(
+      'INVALID_OPTION',
       `Invalid ${field} entry '*': there is no bare wildcard. Use one or more of ` +
         "`new ToolSet().addBuiltIn('*')`, `.addMcp('*')`, or `.addCustom('*')` to target a specific source.",
     )

@@ -21,6 +21,17 @@ export interface AgentUsage extends TokenUsage {
   costUsd?: number
 }
 
+/** @internal What the addon tells of a turn's end: its text, and all else as JSON. */
+export interface TurnEnd {
+  text: string
+  facts: string
+}
+
+/** @internal */
+export function toResult({ text, facts }: TurnEnd): TurnResult {
+  return { text, ...(JSON.parse(facts) as Omit<TurnResult, 'text'>) }
+}
+
 /** What a turn came to; as `result` of an error it is partial. */
 export interface TurnResult {
   /** The agent's final answer, whole. */

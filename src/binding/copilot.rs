@@ -268,7 +268,10 @@ impl CopilotLink {
             Ok(found) => found,
             Err(error) => return outbox.push_result(call, Err(&error)),
         };
-        let turn = TurnHandle::new(spec.steering);
+        let told = outbox;
+        let turn = TurnHandle::new(spec.steering, spec.wait_for_tasks, move |end| {
+            told.push_result(call, end.as_ref().map(|answer| answer.as_deref().unwrap_or("null")));
+        });
         lock(&self.turns).insert(call, turn.clone());
         session.send(connection.client(), params, None, Some(turn.clone()), |_| {});
         let defaults = TurnOptions::default();
@@ -280,9 +283,8 @@ impl CopilotLink {
         let turns = self.turns.clone();
         within_runtime_if_available(|| {
             tokio::spawn(async move {
-                let end = wait_for_turn(&connection, &session, &turn, options).await;
+                wait_for_turn(&connection, &session, &turn, options).await;
                 lock(&turns).remove(&call);
-                outbox.push_result(call, end.as_ref().map(|answer| answer.as_deref().unwrap_or("null")));
             });
         });
     }

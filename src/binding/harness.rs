@@ -1,17 +1,19 @@
 //! What crosses for the harness. Names and order as in lib/harness.ts.
 
-use super::delivery::Delivery;
+use super::delivery::{Delivery, create_text};
 use super::process::{VariableChange, duration, environment, limit};
 use super::promise::{Settled, settle};
 use crate::error::Error;
 use crate::harness::doctor;
 use crate::harness::launch::Permission;
 use crate::harness::verdict::Ending;
-use crate::harness::{self, ConcurrencyLimit, Provider, Recording, Turn, TurnRequest, WeakTurn};
+use crate::harness::{self, ConcurrencyLimit, Provider, Recording, Turn, TurnOutcome, TurnRequest, WeakTurn};
 use crate::model::{AbortSwitch, Schema};
 use crate::process::Containment;
-use napi::Env;
-use napi::bindgen_prelude::{Either, PromiseRaw, Uint8Array, within_runtime_if_available};
+use napi::bindgen_prelude::{
+    Either, Object, PromiseRaw, ToNapiValue, Uint8Array, within_runtime_if_available,
+};
+use napi::{Env, sys};
 use napi_derive::napi;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -165,9 +167,11 @@ pub struct NativeTurn {
 
 #[napi]
 impl NativeTurn {
-    /// The result as JSON.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
-    pub fn outcome<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+    /// What the turn came to: `{ text, facts }`, the facts as JSON.
+    #[napi(
+        ts_return_type = "Promise<import('../lib/error').Settled<import('../lib/harness/result').TurnEnd>>"
+    )]
+    pub fn outcome<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<TurnEnd>>> {
         let turn = self.turn.clone();
         settle(env, async move {
             let turn = match turn {
@@ -175,10 +179,13 @@ impl NativeTurn {
                 Err(error) => return Settled::Failed { error, partial: None },
             };
             let outcome = turn.outcome().await;
+            let facts = json!(outcome.result.as_ref().map(|result| &result.facts)).to_string();
+            let end = TurnEnd { facts, outcome: outcome.clone() };
             match (&outcome.error, &outcome.result) {
-                (None, Some(result)) => Settled::Value(result.clone()),
-                (Some(error), partial) => Settled::Failed { error: error.clone(), partial: partial.clone() },
-                (None, None) => Settled::Value("{}".to_owned()),
+                (None, _) => Settled::Value(end),
+                (Some(error), partial) => {
+                    Settled::Failed { error: error.clone(), partial: partial.is_some().then_some(end) }
+                }
             }
         })
     }
@@ -206,6 +213,24 @@ impl NativeTurn {
         if let Ok(turn) = &self.turn {
             turn.leave();
         }
+    }
+}
+
+/// The end of a turn: its text, which may be long, goes over without a copy in between.
+pub struct TurnEnd {
+    outcome: Arc<TurnOutcome>,
+    facts: String,
+}
+
+impl ToNapiValue for TurnEnd {
+    unsafe fn to_napi_value(raw_env: sys::napi_env, end: Self) -> napi::Result<sys::napi_value> {
+        let env = Env::from_raw(raw_env);
+        let mut object = Object::new(&env)?;
+        let text = end.outcome.result.as_ref().map_or("", |result| &result.text);
+        object.set("text", create_text(&env, text)?)?;
+        object.set("facts", create_text(&env, &end.facts)?)?;
+        // SAFETY: the object was made in this environment, on its thread.
+        unsafe { ToNapiValue::to_napi_value(raw_env, object) }
     }
 }
 

@@ -1,32 +1,20 @@
 //! One run of the runtime: how it is reached, the handshake, and the ways it ends.
 
 use super::outbox::Outbox;
-use super::runtime_process::{ExitWatch, RuntimeProcess, StdinSink, StdoutSource, WeakRuntimeProcess};
+use super::reach::{Reached, Streams, Target, reach};
+use super::receiver::{Receiver, close_after_exit};
+use super::runtime_process::RuntimeProcess;
 use super::session::Sessions;
-use super::session_event::parse_session_event;
 use crate::error::{Error, ErrorCode};
-use crate::jsonrpc::{ByteSource, Client, Decoder, Handler, Noise, StreamSink, StreamSource};
-use crate::process::ProcessSpec;
+use crate::jsonrpc::{Client, Decoder, StreamSink, StreamSource};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
-
-/// Where the runtime is.
-#[derive(Clone, Debug)]
-pub enum Target {
-    /// A process of ours, over its stdin and stdout.
-    Stdio(ProcessSpec),
-    /// A process of ours that says the port it listens on.
-    Tcp(ProcessSpec),
-    /// Somebody else's server.
-    Address { host: String, port: u16 },
-}
+use tokio::time::{Instant, sleep_until};
 
 /// How to start.
 #[derive(Clone, Debug)]
@@ -75,7 +63,7 @@ impl Connection {
     /// For the runtime to say goodbye.
     const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
     /// Between the end of a stream and the exit of its process.
-    const EXIT_WAIT: Duration = Duration::from_millis(1000);
+    pub(super) const EXIT_WAIT: Duration = Duration::from_millis(1000);
 
     /// Starts or reaches the runtime and shakes hands; whatever fails takes the process down before it is told. It is given up
     /// when `cancelled` becomes true. Call it within tokio.
@@ -315,175 +303,4 @@ fn not_started(limit: u64) -> Error {
     let message =
         format!("Timeout waiting for CLI server to start: no answer to the handshake within {limit} ms");
     Error::new(ErrorCode::ConnectionTimedOut, message).with("timeoutMs", limit)
-}
-
-enum Streams {
-    Pipes(StdoutSource, StdinSink),
-    Socket(TcpStream),
-}
-
-struct Reached {
-    streams: Streams,
-    port: Option<u16>,
-}
-
-/// `held` gets the process as soon as there is one.
-async fn reach(
-    target: Target,
-    to_host: Option<Arc<Outbox>>,
-    held: &mut Option<RuntimeProcess>,
-) -> Result<Reached, Error> {
-    match target {
-        Target::Stdio(spec) => {
-            let process = held.insert(RuntimeProcess::start(spec, true, to_host).await?);
-            let stdin = process
-                .stdin()
-                .ok_or_else(|| Error::new(ErrorCode::ConnectionLost, "the CLI server has no stdin"))?;
-            Ok(Reached { streams: Streams::Pipes(process.stdout(), stdin), port: None })
-        }
-        Target::Tcp(spec) => {
-            let process = held.insert(RuntimeProcess::start(spec, false, to_host).await?);
-            let mut stdout = process.stdout();
-            let port = read_port(&mut stdout, process).await?;
-            // What it goes on to print is of no interest, but it must be read.
-            tokio::spawn(async move { while let Ok(Some(_)) = stdout.next().await {} });
-            let socket = connect("localhost", port).await?;
-            Ok(Reached { streams: Streams::Socket(socket), port: Some(port) })
-        }
-        Target::Address { host, port } => {
-            let socket = connect(&host, port).await?;
-            Ok(Reached { streams: Streams::Socket(socket), port: Some(port) })
-        }
-    }
-}
-
-async fn connect(host: &str, port: u16) -> Result<TcpStream, Error> {
-    const TIMEOUT: Duration = Duration::from_secs(10);
-    let failed = |why: String| {
-        let message = format!("Failed to connect to CLI server: {why} ({host}:{port})");
-        Error::new(ErrorCode::ConnectionLost, message).with("host", host).with("port", port)
-    };
-    match timeout(TIMEOUT, TcpStream::connect((host, port))).await {
-        Ok(Ok(socket)) => {
-            // Small requests go out at once.
-            let _ = socket.set_nodelay(true);
-            Ok(socket)
-        }
-        Ok(Err(error)) => Err(failed(error.to_string())),
-        Err(_) => {
-            let message = format!("Timeout connecting to CLI server ({host}:{port})");
-            Err(Error::new(ErrorCode::ConnectionTimedOut, message).with("host", host).with("port", port))
-        }
-    }
-}
-
-/// Reads the port that the process says it listens on.
-async fn read_port(stdout: &mut StdoutSource, process: &RuntimeProcess) -> Result<u16, Error> {
-    const MAX_BANNER: usize = 64 << 10;
-    let mut printed = String::new();
-    loop {
-        match stdout.next().await {
-            Ok(Some(bytes)) => printed.push_str(&String::from_utf8_lossy(&bytes)),
-            _ => return Err(process.exit().exited().await.to_error()),
-        }
-        if let Some(port) = find_port(&printed) {
-            return Ok(port);
-        }
-        if printed.len() > MAX_BANNER {
-            return Err(Error::new(
-                ErrorCode::ConnectionLost,
-                "the CLI server does not say the port it listens on",
-            ));
-        }
-    }
-}
-
-fn find_port(printed: &str) -> Option<u16> {
-    const MARK: &str = "listening on port ";
-    let lower = printed.to_ascii_lowercase();
-    let start = lower.find(MARK)? + MARK.len();
-    let digits = lower[start..].split(|letter: char| !letter.is_ascii_digit()).next()?;
-    // Not before the line is whole: the rest of the number may be on its way.
-    (start + digits.len() < lower.len()).then(|| digits.parse().ok())?
-}
-
-/// A process that is gone while somebody holds its pipes open has nothing more to say.
-async fn close_after_exit(process: ExitWatch, client: Client) {
-    let exit = tokio::select! {
-        exit = process.exited() => exit,
-        () = client.ended() => return,
-    };
-    if timeout(Connection::EXIT_WAIT, client.ended()).await.is_err() {
-        client.close(&exit.to_error());
-    }
-}
-
-/// What the reader tells goes where it belongs.
-struct Receiver {
-    sessions: Arc<Sessions>,
-    outbox: Arc<Outbox>,
-    process: Option<(ExitWatch, WeakRuntimeProcess)>,
-    notifications: Arc<Mutex<HashSet<String>>>,
-    noise: Arc<AtomicU64>,
-    stopping: Arc<AtomicBool>,
-}
-
-impl Handler for Receiver {
-    fn take_frame(&mut self, frame: &[u8]) -> bool {
-        let Some(event) = parse_session_event(frame) else { return false };
-        self.sessions.on_event(&event, &self.outbox);
-        true
-    }
-
-    fn on_notification(&mut self, method: &str, params: &str) {
-        if method == "session.event" {
-            // Of an unknown form, or it would not have come this far.
-            self.noise.fetch_add(params.len() as u64, Ordering::Relaxed);
-            return;
-        }
-        let wanted = self.notifications.lock().unwrap_or_else(PoisonError::into_inner);
-        if wanted.contains(method) || wanted.contains("*") {
-            self.outbox.push_notification(method, params);
-        }
-    }
-
-    fn on_request(&mut self, id: &str, method: &str, params: &str) {
-        self.outbox.push_request(id, method, params);
-    }
-
-    fn on_noise(&mut self, noise: Noise) {
-        if let Noise::Garbage { bytes } | Noise::BadBody { bytes } = noise {
-            self.noise.fetch_add(bytes as u64, Ordering::Relaxed);
-        }
-    }
-
-    async fn ready(&mut self) {
-        self.outbox.ready().await;
-    }
-
-    async fn on_end(&mut self, cause: Error) -> Error {
-        let mut exit = None;
-        if let Some((watch, process)) = &self.process {
-            exit = timeout(Connection::EXIT_WAIT, watch.exited()).await.ok();
-            if exit.is_none() {
-                // Nothing can be said to it any more, so it is of no use to anybody.
-                process.kill().await;
-                exit = watch.get();
-            }
-        }
-        let error = match &exit {
-            Some(exit) => exit.to_error().caused_by(cause),
-            None => {
-                Error::new(ErrorCode::ConnectionLost, format!("Connection is closed: {}", cause.message()))
-                    .with("exitCode", Value::Null)
-                    .with("signal", Value::Null)
-                    .with("stderr", String::new())
-            }
-        };
-        self.sessions.close_all(&error);
-        if !self.stopping.load(Ordering::SeqCst) {
-            self.outbox.push_exit(&exit.unwrap_or_default().to_json());
-        }
-        error
-    }
 }

@@ -16,6 +16,8 @@
 mod connection;
 pub mod event_log;
 mod outbox;
+mod reach;
+mod receiver;
 mod request_timeout;
 pub mod resume;
 mod resume_session;
@@ -24,11 +26,14 @@ mod session;
 pub mod session_event;
 mod stderr_tail;
 mod turn;
+mod turn_handle;
 pub mod turn_state;
 
-pub use connection::{Connection, ConnectionOptions, Started, Target};
+pub use connection::{Connection, ConnectionOptions, Started};
 pub use outbox::Outbox;
+pub use reach::Target;
 pub use request_timeout::request_timeout;
 pub use resume_session::{ResumeRequest, Resumed};
-pub use session::{Session, Sessions, TurnHandle};
+pub use session::{Session, Sessions};
 pub use turn::{TurnOptions, wait_for_turn};
+pub use turn_handle::TurnHandle;

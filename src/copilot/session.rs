@@ -5,13 +5,13 @@
 
 use super::outbox::{Filter, Outbox};
 use super::session_event::{EventHead, TurnEvent};
-use super::turn_state::{TurnEnd, TurnId, Turns};
+use super::turn_handle::TurnHandle;
+use super::turn_state::{TurnEnd, Turns};
 use crate::error::Error;
-use crate::jsonrpc::{CallId, Client};
+use crate::jsonrpc::Client;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -67,6 +67,26 @@ impl SessionState {
         new
     }
 
+    /// Turns that are over are told at once; the tasks of the others look at their clocks again.
+    fn tell_ends(&mut self, now: Duration) {
+        let SessionState { waiting, turns, .. } = self;
+        waiting.retain(|turn| {
+            let id = turn.lock().id;
+            let end = match turn.outlasts_turn {
+                true => None,
+                false => id.and_then(|id| turns.take_end(id, now)),
+            };
+            match end {
+                None => turn.wake(),
+                Some(end) => {
+                    turn.tell(end);
+                    return false;
+                }
+            }
+            true
+        });
+    }
+
     fn is_busy(&self) -> bool {
         self.active || self.sending || !self.turns.is_empty() || !self.sends.is_empty()
     }
@@ -81,44 +101,10 @@ struct Send {
     complete: Completion,
 }
 
-/// A turn that somebody waits for.
-pub struct TurnHandle {
-    steering: bool,
-    wake: Notify,
-    state: Mutex<HandleState>,
-}
-
-#[derive(Default)]
-struct HandleState {
-    id: Option<TurnId>,
-    call: Option<CallId>,
-    failed: Option<Error>,
-    aborted: bool,
-}
-
-impl TurnHandle {
-    pub fn new(steering: bool) -> Arc<Self> {
-        Arc::new(TurnHandle { steering, wake: Notify::new(), state: Mutex::default() })
-    }
-
-    /// The caller gives the turn up and wants its work stopped.
-    pub fn abort(&self) {
-        lock(&self.state).aborted = true;
-        self.wake.notify_one();
-    }
-
-    pub fn is_aborted(&self) -> bool {
-        lock(&self.state).aborted
-    }
-
-    /// Resolves when there may be something new.
-    pub async fn woken(&self) {
-        self.wake.notified().await;
-    }
-}
-
 /// Where a turn is.
 pub enum TurnLook {
+    /// The caller has been told.
+    Told,
     Ended(TurnEnd),
     /// Look again at this time, or when woken.
     Open {
@@ -202,11 +188,11 @@ impl Session {
                 state.turns.on_event(&event, now);
             }
         }
-        let waiting = if wakes { state.waiting.clone() } else { Vec::new() };
         // Under the lock: the host hears of the event before it hears of the turn that it ends.
         outbox.push_event(self.key, &self.filter, &kind, event.notification);
-        drop(state);
-        waiting.iter().for_each(|turn| turn.wake.notify_one());
+        if wakes {
+            state.tell_ends(now);
+        }
     }
 
     /// `session.send`, after the ones before it were answered. `params` is JSON text; so is the result.
@@ -221,7 +207,9 @@ impl Session {
         let mut state = lock(&self.state);
         if let Some(error) = state.closed.clone() {
             drop(state);
-            fail(turn.as_deref(), &error);
+            if let Some(turn) = turn {
+                turn.fail(&error);
+            }
             return complete(Err(error));
         }
         state.waiting.extend(turn.clone());
@@ -241,7 +229,7 @@ impl Session {
         state.active = true;
         if let Some(turn) = &turn {
             let id = state.turns.open(turn.steering);
-            lock(&turn.state).id = Some(id);
+            turn.lock().id = Some(id);
         }
         drop(state);
         let session = Arc::clone(self);
@@ -253,7 +241,7 @@ impl Session {
             session.pump(&next);
         });
         if let Some(turn) = &turn {
-            lock(&turn.state).call = Some(call);
+            turn.lock().call = Some(call);
         }
     }
 
@@ -270,18 +258,20 @@ impl Session {
                 }
                 let message_id = serde_json::from_str::<Sent>(result).ok().map(|sent| sent.message_id);
                 state.sent += 1;
-                match turn.and_then(|turn| lock(&turn.state).id) {
-                    Some(id) => state.turns.on_reply(id, message_id, now),
+                match turn.and_then(|turn| turn.lock().id) {
+                    Some(id) => {
+                        state.turns.on_reply(id, message_id, now);
+                        // Its events may have come before.
+                        state.tell_ends(now);
+                    }
                     None => message_id.into_iter().for_each(|id| state.turns.remember(id)),
-                }
-                drop(state);
-                if let Some(turn) = turn {
-                    turn.wake.notify_one();
                 }
             }
             Err(error) => {
                 drop(state);
-                fail(turn, error);
+                if let Some(turn) = turn {
+                    turn.fail(error);
+                }
             }
         }
     }
@@ -290,7 +280,10 @@ impl Session {
     pub fn look(&self, turn: &TurnHandle) -> TurnLook {
         let now = self.now();
         let mut state = lock(&self.state);
-        let handle = lock(&turn.state);
+        if turn.is_told() {
+            return TurnLook::Told;
+        }
+        let handle = turn.lock();
         if let Some(error) = handle.failed.clone() {
             return TurnLook::Ended(Err(error));
         }
@@ -314,7 +307,7 @@ impl Session {
             .iter()
             .position(|send| send.turn.as_ref().is_some_and(|held| Arc::ptr_eq(held, turn)));
         let unsent = queued.and_then(|index| state.sends.remove(index));
-        let handle = lock(&turn.state);
+        let handle = turn.lock();
         let (id, call) = (handle.id, handle.call);
         drop(handle);
         if let Some(id) = id {
@@ -338,7 +331,7 @@ impl Session {
         state.turns.on_abort_requested(self.now());
         let waiting = state.waiting.clone();
         drop(state);
-        waiting.iter().for_each(|turn| turn.wake.notify_one());
+        waiting.iter().for_each(|turn| turn.wake());
     }
 
     /// What the turn waits for, for the message of a timeout.
@@ -354,7 +347,7 @@ impl Session {
                 now.saturating_sub(state.last_event_at).as_millis()
             )),
         }
-        let id = lock(&turn.state).id;
+        let id = turn.lock().id;
         match id.map(|id| state.turns.describe(id)) {
             Some(description) if description.is_empty() => {}
             Some(description) => facts.push(description),
@@ -393,23 +386,18 @@ impl Session {
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         for send in sends {
-            fail(send.turn.as_deref(), error);
+            if let Some(turn) = &send.turn {
+                turn.fail(error);
+            }
             (send.complete)(Err(error.clone()));
         }
         for turn in waiting {
             // One whose message was sent has its end in `turns`, which may be an earlier and better one.
-            let was_sent = lock(&turn.state).id.is_some();
+            let was_sent = turn.lock().id.is_some();
             match was_sent {
-                true => turn.wake.notify_one(),
-                false => fail(Some(&turn), error),
+                true => turn.wake(),
+                false => turn.fail(error),
             }
         }
-    }
-}
-
-fn fail(turn: Option<&TurnHandle>, error: &Error) {
-    if let Some(turn) = turn {
-        lock(&turn.state).failed.get_or_insert_with(|| error.clone());
-        turn.wake.notify_one();
     }
 }

@@ -1,5 +1,6 @@
 //! A session's event as the turn logic sees it, PURE: borrowed from the wire, most of it never looked at.
 
+use crate::jsonrpc::without_halves;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -81,8 +82,7 @@ impl Background {
 }
 
 /// An error that the session reported.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReportedError {
     pub error_type: String,
     pub message: String,
@@ -135,14 +135,6 @@ pub enum TurnEvent {
     Other,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Idle {
-    background_tasks: Option<Value>,
-    aborted: Option<bool>,
-    mode: Option<String>,
-}
-
 /// Names of the tasks of a list. What is there in another form than known is still there.
 fn task_names(list: Option<&Value>) -> Vec<String> {
     let name = |task: &Value| {
@@ -162,29 +154,24 @@ fn task_names(list: Option<&Value>) -> Vec<String> {
     }
 }
 
+/// The data of an event, field by field: one of an unknown form hides no other.
 #[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Message {
-    message_id: Option<String>,
-    originating_message_id: Option<String>,
-    content: Option<Value>,
-    is_autopilot_continuation: Option<bool>,
-    source: Option<String>,
-}
+#[serde(transparent)]
+struct Data(serde_json::Map<String, Value>);
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Open {
-    request_id: Option<String>,
-    tool_call_id: Option<String>,
-    tool_name: Option<String>,
-    permission_request: Option<PermissionKind>,
-}
+impl Data {
+    fn text(&self, name: &str) -> Option<String> {
+        self.0.get(name)?.as_str().map(str::to_owned)
+    }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct PermissionKind {
-    kind: Option<String>,
+    fn is_true(&self, name: &str) -> bool {
+        self.0.get(name) == Some(&Value::Bool(true))
+    }
+
+    /// The value, unless it is null.
+    fn value(&self, name: &str) -> Option<&Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
 }
 
 impl EventHead<'_> {
@@ -192,42 +179,36 @@ impl EventHead<'_> {
     pub fn turn_event(&self) -> TurnEvent {
         // Of a sub-agent, only the waiting for people and tools concerns the turn.
         match &*self.kind {
-            "tool.execution_start" | "external_tool.requested" => {
-                self.opened("tool", |open| open.tool_call_id)
-            }
-            "tool.execution_complete" | "external_tool.completed" => {
-                self.closed("tool", |open| open.tool_call_id)
-            }
-            "permission.requested" => self.opened("permission", |open| open.request_id),
-            "permission.completed" => self.closed("permission", |open| open.request_id),
-            "user_input.requested" => self.opened("user input", |open| open.request_id),
-            "user_input.completed" => self.closed("user input", |open| open.request_id),
-            "elicitation.requested" => self.opened("elicitation", |open| open.request_id),
-            "elicitation.completed" => self.closed("elicitation", |open| open.request_id),
+            "tool.execution_start" | "external_tool.requested" => self.opened("tool", "toolCallId"),
+            "tool.execution_complete" | "external_tool.completed" => self.closed("tool", "toolCallId"),
+            "permission.requested" => self.opened("permission", "requestId"),
+            "permission.completed" => self.closed("permission", "requestId"),
+            "user_input.requested" => self.opened("user input", "requestId"),
+            "user_input.completed" => self.closed("user input", "requestId"),
+            "elicitation.requested" => self.opened("elicitation", "requestId"),
+            "elicitation.completed" => self.closed("elicitation", "requestId"),
             "session.shutdown" => TurnEvent::Shutdown { reason: self.shutdown_reason() },
             _ if self.is_sub_agent => TurnEvent::Other,
             "session.idle" => self.idle(),
-            "assistant.idle" => {
-                TurnEvent::AssistantIdle { aborted: self.data::<Idle>().aborted == Some(true) }
-            }
+            "assistant.idle" => TurnEvent::AssistantIdle { aborted: self.data().is_true("aborted") },
             "user.message" => {
-                let message: Message = self.data();
+                let message = self.data();
                 // Steering by agents and injected skills is no prompt of anybody either.
-                let injected = message.source.is_some_and(|source| source != "user");
-                let continuation = message.is_autopilot_continuation == Some(true) || injected;
-                TurnEvent::UserMessage { message_id: message.message_id, continuation }
+                let injected = message.text("source").is_some_and(|source| source != "user");
+                let continuation = message.is_true("isAutopilotContinuation") || injected;
+                TurnEvent::UserMessage { message_id: message.text("messageId"), continuation }
             }
             "assistant.message" => {
-                let message: Message = self.data();
-                let has_content = match &message.content {
+                let message = self.data();
+                let has_content = match message.value("content") {
                     Some(Value::String(text)) => !text.trim().is_empty(),
                     Some(Value::Array(parts)) => !parts.is_empty(),
                     _ => false,
                 };
                 let answer = has_content.then(|| self.event_text().to_owned());
-                TurnEvent::AssistantMessage { origin: message.originating_message_id, answer }
+                TurnEvent::AssistantMessage { origin: message.text("originatingMessageId"), answer }
             }
-            "session.error" => TurnEvent::Error(self.data()),
+            "session.error" => TurnEvent::Error(self.reported_error()),
             "session.task_complete" | "session.autopilot_stopped" => TurnEvent::AutopilotEnd,
             "abort" => TurnEvent::Abort,
             kind if is_work(kind) => TurnEvent::Work,
@@ -250,53 +231,57 @@ impl EventHead<'_> {
         serde_json::from_str::<Outer<'_>>(self.notification).map_or("null", |outer| outer.params.event.get())
     }
 
-    fn data<T: for<'de> Deserialize<'de> + Default>(&self) -> T {
-        serde_json::from_str(self.data).unwrap_or_default()
+    fn data(&self) -> Data {
+        serde_json::from_str(self.data)
+            .or_else(|_| serde_json::from_str(&without_halves(self.data)))
+            .unwrap_or_default()
     }
 
     fn idle(&self) -> TurnEvent {
-        let idle: Idle = self.data();
-        let tasks = idle.background_tasks.unwrap_or_default();
+        let idle = self.data();
+        let tasks = |kind| task_names(idle.value("backgroundTasks").and_then(|tasks| tasks.get(kind)));
         TurnEvent::SessionIdle {
-            background: Background {
-                agents: task_names(tasks.get("agents")),
-                shells: task_names(tasks.get("shells")),
-            },
-            aborted: idle.aborted == Some(true),
-            autopilot: idle.mode.as_deref() == Some("autopilot"),
+            background: Background { agents: tasks("agents"), shells: tasks("shells") },
+            aborted: idle.is_true("aborted"),
+            autopilot: idle.text("mode").as_deref() == Some("autopilot"),
         }
     }
 
-    fn opened(&self, what: &str, id: impl Fn(Open) -> Option<String>) -> TurnEvent {
-        let open: Open = self.data();
-        let detail = open
-            .tool_name
-            .clone()
-            .or_else(|| open.permission_request.as_ref().and_then(|it| it.kind.clone()));
+    fn reported_error(&self) -> ReportedError {
+        let error = self.data();
+        ReportedError {
+            error_type: error.text("errorType").unwrap_or_default(),
+            message: error.text("message").unwrap_or_default(),
+            error_code: error.value("errorCode").cloned(),
+            status_code: error.value("statusCode").cloned(),
+            url: error.text("url"),
+            stack: error.text("stack"),
+        }
+    }
+
+    fn opened(&self, what: &str, id: &str) -> TurnEvent {
+        let open = self.data();
+        let kind = |request: &Value| request.get("kind").and_then(Value::as_str).map(str::to_owned);
+        let detail = open.text("toolName").or_else(|| open.value("permissionRequest").and_then(kind));
         let name = match detail {
             Some(detail) => format!("{what} {detail}"),
             None => what.to_owned(),
         };
-        match id(open) {
+        match open.text(id) {
             Some(id) => TurnEvent::Opened { id: format!("{what} {id}"), name },
             None => TurnEvent::Work,
         }
     }
 
-    fn closed(&self, what: &str, id: impl Fn(Open) -> Option<String>) -> TurnEvent {
-        match id(self.data()) {
+    fn closed(&self, what: &str, id: &str) -> TurnEvent {
+        match self.data().text(id) {
             Some(id) => TurnEvent::Closed { id: format!("{what} {id}") },
             None => TurnEvent::Work,
         }
     }
 
     fn shutdown_reason(&self) -> Option<String> {
-        #[derive(Default, Deserialize)]
-        #[serde(rename_all = "camelCase", default)]
-        struct Shutdown {
-            error_reason: Option<String>,
-        }
-        self.data::<Shutdown>().error_reason
+        self.data().text("errorReason")
     }
 }
 
@@ -381,5 +366,35 @@ mod tests {
             TurnEvent::UserMessage { message_id: None, continuation: false }
         );
         assert_eq!(event("session.error", r#""text""#), TurnEvent::Error(ReportedError::default()));
+        let odd = r#"{"messageId":7,"content":"hi","originatingMessageId":"m"}"#;
+        assert!(matches!(
+            event("assistant.message", odd),
+            TurnEvent::AssistantMessage { origin: Some(_), answer: Some(_) }
+        ));
+        let odd = r#"{"aborted":"no","mode":7,"backgroundTasks":{"agents":[{"agentId":"a"}]}}"#;
+        let background = Background { agents: vec!["a".into()], shells: vec![] };
+        assert_eq!(
+            event("session.idle", odd),
+            TurnEvent::SessionIdle { background, aborted: false, autopilot: false }
+        );
+        let odd = r#"{"message":"m","url":{},"stack":1,"statusCode":null}"#;
+        let error = ReportedError { message: "m".into(), ..ReportedError::default() };
+        assert_eq!(event("session.error", odd), TurnEvent::Error(error));
+    }
+
+    #[test]
+    fn half_a_character_hides_nothing() {
+        let cut = r#"{"content":"cut \ud83d","originatingMessageId":"m"}"#;
+        let TurnEvent::AssistantMessage { origin, answer } = event("assistant.message", cut) else {
+            panic!()
+        };
+        assert_eq!(origin.as_deref(), Some("m"));
+        assert!(answer.unwrap().contains(r"cut \ud83d"));
+        let cut = r#"{"backgroundTasks":{"shells":[{"shellId":"s","description":"\ud83d"}]}}"#;
+        let background = Background { agents: vec![], shells: vec!["s (\u{fffd})".into()] };
+        assert_eq!(
+            event("session.idle", cut),
+            TurnEvent::SessionIdle { background, aborted: false, autopilot: false }
+        );
     }
 }

@@ -1,7 +1,9 @@
 //! Waits for the end of a turn: a thin loop around what [`super::turn_state`] decides, with the caller's clocks.
 
 use super::connection::Connection;
-use super::session::{Session, TurnHandle, TurnLook};
+use super::session::{Session, TurnLook};
+use super::turn_handle::TurnHandle;
+use super::turn_state::TurnEnd;
 use crate::error::{Error, ErrorCode};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -34,23 +36,23 @@ impl TurnOptions {
     const ABORT_TIMEOUT: Duration = Duration::from_secs(10);
 }
 
-/// Resolves with the answer (the whole event as JSON text), if there is one, when the turn is over. The message was given to
-/// [`Session::send`] with this handle before.
+/// Resolves when the turn is over and its handle was told the answer (the whole event as JSON text), if there is one. The message
+/// was given to [`Session::send`] with this handle before.
 pub async fn wait_for_turn(
     connection: &Connection,
     session: &Arc<Session>,
     handle: &Arc<TurnHandle>,
     options: TurnOptions,
-) -> Result<Option<String>, Error> {
+) {
     let start = Instant::now();
     let wait = Wait { connection, session, handle, options, start };
-    let mut end = wait.until_over().await;
+    let Some(mut end) = wait.until_over().await else { return };
     if options.wait_for_tasks && end.is_ok() {
         end = wait.until_tasks_are_done(end).await;
     }
     let given_up = Error::new(ErrorCode::SessionClosed, "the turn was left");
     session.leave(connection.client(), handle, end.as_ref().err().unwrap_or(&given_up));
-    end
+    handle.tell(end);
 }
 
 struct Wait<'a> {
@@ -62,14 +64,16 @@ struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    async fn until_over(&self) -> Result<Option<String>, Error> {
+    /// `None`: the handle has been told already.
+    async fn until_over(&self) -> Option<TurnEnd> {
         loop {
             let (deadline, last_event_at) = match self.session.look(self.handle) {
-                TurnLook::Ended(end) => return end,
+                TurnLook::Told => return None,
+                TurnLook::Ended(end) => return Some(end),
                 TurnLook::Open { deadline, last_event_at } => (deadline, last_event_at),
             };
             if self.handle.is_aborted() {
-                return Err(self.abort());
+                return Some(Err(self.abort()));
             }
             let began = Instant::from_std(self.session.began());
             let silent_since = self.start.max(began + last_event_at);
@@ -77,10 +81,10 @@ impl Wait<'_> {
             let over_at = self.options.timeout.and_then(|timeout| self.start.checked_add(timeout));
             let now = Instant::now();
             if over_at.is_some_and(|at| at <= now) {
-                return Err(self.timed_out());
+                return Some(Err(self.timed_out()));
             }
             if idle_at.is_some_and(|at| at <= now) {
-                return Err(self.fell_silent());
+                return Some(Err(self.fell_silent()));
             }
             let look_at = deadline.map(|deadline| began + deadline);
             let next = [idle_at, over_at, look_at].into_iter().flatten().min();
@@ -125,10 +129,7 @@ impl Wait<'_> {
         }
     }
 
-    async fn until_tasks_are_done(
-        &self,
-        end: Result<Option<String>, Error>,
-    ) -> Result<Option<String>, Error> {
+    async fn until_tasks_are_done(&self, end: TurnEnd) -> TurnEnd {
         let params = serde_json::json!({ "sessionId": self.session.id }).to_string();
         loop {
             let tasks = self.connection.client().request(

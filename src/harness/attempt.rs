@@ -1,10 +1,11 @@
 //! One process of a turn: started, read, watched, and gone.
 //!
-//! One `select!` names what happened: a word from the handle, bytes, room again for a slow listener, the clock. [`Clock`] says
-//! what is due. The attempt is over when the tree is gone; the verdict is made then.
+//! One `select!` names what happened: a word from the handle, something heard, room again for a slow listener, the clock. The
+//! output is read in the [`ear`](super::ear); [`Clock`] says what is due. The attempt is over when the tree is gone; the verdict is made then.
 
 use super::audience::Audience;
 use super::clock::{Clock, Due, Heard, Sample};
+use super::ear::{Listening, ear};
 use super::event::Usage;
 use super::folder::RunFolder;
 use super::install::{Program, locate};
@@ -14,9 +15,7 @@ use super::transcript::Transcript;
 use super::turn::Command;
 use super::verdict::{Ending, Evidence, Fault, Stop, Verdict, is_same_session, verdict};
 use crate::error::{Error, ErrorCode};
-use crate::process::{
-    self, ChunkReader, Environment, Input, Outcome, Process, ProcessSpec, RunResult, StopReason, Stream,
-};
+use crate::process::{self, Environment, Input, Outcome, Process, ProcessSpec, RunResult, StopReason};
 use bytes::Bytes;
 use std::future::pending;
 use std::sync::Arc;
@@ -25,8 +24,6 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Of each stream, kept for the result: the events were read from it already.
 const KEPT_OUTPUT_BYTES: usize = 1 << 20;
-/// Of stderr, looked at for the reason of an exit code.
-const STDERR_TAIL_BYTES: usize = 64 << 10;
 
 /// How one attempt ended.
 pub struct Attempted {
@@ -74,11 +71,11 @@ pub async fn attempt(
     audience: &mut Audience,
 ) -> Attempted {
     let process = process::spawn(spec_of(plan));
+    let (ear, listening) = ear(Transcript::new(plan.request.provider, audience.wants_events(), plan.before));
+    process.subscribe(Box::new(ear));
     let mut watch = Watch {
-        chunks: process.chunks(),
+        listening,
         clock: Clock::new(plan.request.limits, Instant::now()),
-        transcript: Transcript::new(plan.request.provider, audience.wants_events(), plan.before),
-        stderr: Vec::new(),
         stop: None,
         is_aborted: false,
         is_held: false,
@@ -87,7 +84,7 @@ pub async fn attempt(
         process,
     };
     for warning in &plan.launch.warnings {
-        watch.transcript.digest_mut().warning(warning);
+        watch.listening.heard().transcript.digest_mut().warning(warning);
     }
     watch.run(commands, audience).await;
     let outcome = watch.outcome(commands, audience).await;
@@ -135,10 +132,8 @@ pub fn environment_of(
 struct Watch<'a> {
     plan: &'a Plan<'a>,
     process: Process,
-    chunks: ChunkReader,
+    listening: Listening,
     clock: Clock,
-    transcript: Transcript,
-    stderr: Vec<u8>,
     stop: Option<Stop>,
     is_aborted: bool,
     /// A slow listener holds the reading up.
@@ -156,10 +151,12 @@ impl Watch<'_> {
                 biased;
                 command = commands.recv(), if !self.is_deaf => self.on_command(command, audience),
                 () = audience.room_again(self.is_held) => self.on_room(),
-                chunk = self.chunks.next(), if !self.is_held => match chunk {
-                    Some((stream, bytes)) => self.on_chunk(stream, &bytes, audience),
-                    None => return,
-                },
+                has_more = self.listening.news(), if !self.is_held => {
+                    if !has_more {
+                        return;
+                    }
+                    self.on_news(audience);
+                }
                 () = sleep_until(deadline) => self.on_clock(audience).await,
             }
         }
@@ -193,7 +190,7 @@ impl Watch<'_> {
             }
             Some(Command::Leave) => {
                 audience.leave();
-                self.transcript.digest_mut().set_detail(false);
+                self.listening.heard().transcript.digest_mut().set_detail(false);
                 self.on_room();
             }
             Some(Command::Abort) => self.on_abort(),
@@ -210,50 +207,57 @@ impl Watch<'_> {
     }
 
     fn on_room(&mut self) {
-        self.is_held = false;
+        self.hold(false);
         self.clock.on_held(false, Instant::now());
     }
 
-    fn on_chunk(&mut self, stream: Stream, bytes: &[u8], audience: &mut Audience) {
-        match stream {
-            Stream::Stdout => self.transcript.feed(bytes),
-            Stream::Stderr => {
-                self.stderr.extend_from_slice(bytes);
-                if self.stderr.len() > 2 * STDERR_TAIL_BYTES {
-                    self.stderr.drain(..self.stderr.len() - STDERR_TAIL_BYTES);
-                }
-            }
+    fn hold(&mut self, is_held: bool) {
+        if self.is_held != is_held {
+            self.is_held = is_held;
+            self.listening.hold(is_held);
         }
-        let digest = self.transcript.digest();
-        let heard = Heard {
-            in_tool: digest.open_tool().is_some(),
-            progressed: stream == Stream::Stdout && digest.idle_lines() == 0,
-            ended: digest.terminal().is_some(),
-        };
-        self.clock.on_heard(heard, Instant::now());
+    }
+
+    fn on_news(&mut self, audience: &mut Audience) {
+        let mut heard = self.listening.heard();
+        let progressed = heard.take_progress();
+        let digest = heard.transcript.digest();
+        let news =
+            Heard { in_tool: digest.open_tool().is_some(), progressed, ended: digest.terminal().is_some() };
+        drop(heard);
+        self.clock.on_heard(news, Instant::now());
         self.check_session();
         self.on_due(self.clock_due(), audience);
         self.tell(audience);
     }
 
+    /// Lines and model calls without progress.
+    fn idle(&self) -> (u64, u64) {
+        let heard = self.listening.heard();
+        let digest = heard.transcript.digest();
+        (digest.idle_lines(), digest.idle_steps())
+    }
+
     fn clock_due(&self) -> Due {
-        let digest = self.transcript.digest();
-        self.clock.due_in_flood(Instant::now(), digest.idle_lines(), digest.idle_steps())
+        let (lines, steps) = self.idle();
+        self.clock.due_in_flood(Instant::now(), lines, steps)
     }
 
     /// A CLI that began another session than the one it was to go on with answers a question that it was not asked.
     fn check_session(&mut self) {
-        let reported = self.transcript.digest().session_id();
-        if let (Some(asked), Some(reported)) = (self.plan.resume, reported)
-            && !is_same_session(self.plan.request.provider, asked, reported)
-        {
+        let Some(asked) = self.plan.resume else { return };
+        let provider = self.plan.request.provider;
+        let heard = self.listening.heard();
+        let reported = heard.transcript.digest().session_id();
+        let is_other = reported.is_some_and(|reported| !is_same_session(provider, asked, reported));
+        drop(heard);
+        if is_other {
             self.stop_for(Stop::OtherSession);
         }
     }
 
     async fn on_clock(&mut self, audience: &mut Audience) {
-        let digest = self.transcript.digest();
-        let (lines, steps) = (digest.idle_lines(), digest.idle_steps());
+        let (lines, steps) = self.idle();
         let mut due = self.clock.due(Instant::now(), lines, steps);
         if due == Due::Sample {
             let usage = self.process.tree_usage().await;
@@ -272,7 +276,7 @@ impl Watch<'_> {
                     "silent for {} s, but its processes are busy: it is given as long again",
                     limit.as_secs_f64()
                 );
-                self.transcript.digest_mut().warning(&message);
+                self.listening.heard().transcript.digest_mut().warning(&message);
                 self.tell(audience);
             }
             Due::Idle { limit } => self.stop_for(Stop::Idle {
@@ -293,7 +297,7 @@ impl Watch<'_> {
         }
         self.stop = Some(stop);
         // From here on it is read to its end, whoever is behind.
-        self.is_held = false;
+        self.hold(false);
         self.process.stop(match stop {
             Stop::Aborted => StopReason::Aborted,
             Stop::Idle { .. } => StopReason::Idle,
@@ -303,31 +307,33 @@ impl Watch<'_> {
     }
 
     fn tell(&mut self, audience: &mut Audience) {
-        audience.tell(self.transcript.take_events());
-        self.transcript.digest_mut().set_detail(audience.wants_events());
+        let events = self.listening.heard().transcript.take_events();
+        audience.tell(events);
+        self.listening.heard().transcript.digest_mut().set_detail(audience.wants_events());
         // Once it is being stopped it is read to its end, whoever is behind.
-        self.is_held = self.stop.is_none() && audience.is_full();
+        self.hold(self.stop.is_none() && audience.is_full());
         if self.is_held {
             self.clock.on_held(true, Instant::now());
         }
     }
 
-    fn finish(mut self, outcome: Arc<Outcome>) -> Attempted {
+    fn finish(self, outcome: Arc<Outcome>) -> Attempted {
         let Plan { request, resume, .. } = *self.plan;
         if let (None, Some(error)) = (&outcome.result, &outcome.error) {
             return self.not_run(error.clone());
         }
-        let stderr = String::from_utf8_lossy(&self.stderr).into_owned();
+        let (mut transcript, stderr) = self.listening.end(request.provider);
+        let stderr = String::from_utf8_lossy(&stderr);
         let ending = match &outcome.result {
             Some(RunResult { exit_code: Some(code), .. }) => Ending::Exited(*code),
             Some(RunResult { signal: Some(signal), .. }) => Ending::Signalled(signal.clone()),
             _ => Ending::Signalled("an unknown cause".to_owned()),
         };
-        self.transcript.read_rest();
+        transcript.read_rest();
         let verdict = verdict(&Evidence {
             provider: request.provider,
-            digest: self.transcript.digest(),
-            reader: self.transcript.reader(),
+            digest: transcript.digest(),
+            reader: transcript.reader(),
             ending: &ending,
             stop: self.stop,
             stderr: &stderr,
@@ -335,7 +341,7 @@ impl Watch<'_> {
         });
         let process = outcome.result.clone();
         Attempted {
-            transcript: self.transcript,
+            transcript,
             verdict,
             process,
             error: None,
@@ -356,7 +362,7 @@ impl Watch<'_> {
         };
         let fault = Fault { code: error.code(), kind: None, message: error.message().to_owned() };
         Attempted {
-            transcript: self.transcript,
+            transcript: self.listening.end(request.provider).0,
             verdict: Verdict { recovered: false, fault: Some(fault) },
             process: None,
             error: Some(error),

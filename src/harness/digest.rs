@@ -302,6 +302,11 @@ impl Digest {
         if self.partial.is_empty() { &self.answer } else { &self.partial }
     }
 
+    /// As [`Digest::final_text`], which is empty then: it may be long, and nobody else asks any more.
+    pub fn take_final_text(&mut self) -> String {
+        std::mem::take(if self.partial.is_empty() { &mut self.answer } else { &mut self.partial })
+    }
+
     pub fn structured_answer(&self) -> Option<&Value> {
         self.structured.as_ref()
     }

@@ -1,12 +1,13 @@
 //! PURE: reads one line of JSON without building it.
 //!
 //! An agent's line may repeat a whole message to carry one word (pi does, with every delta), so nothing is built or copied: an
-//! [`Index`] of where the tokens lie is made in one pass (`token.rs`), the grammar is checked along it, and every bracket learns
+//! [`Index`] of where the tokens lie is made in one pass (`token.rs`), the grammar is checked along it (`grammar.rs`), and every bracket learns
 //! its partner, so that what is not wanted is stepped over at once. A [`Json`] is a place in the line. It is asked for a text, a
 //! number or further fields, and a value of another type than expected counts as absent: no type of a recorded line is
 //! trusted. There is no recursion, so no nesting is too deep.
 
-use super::token;
+use super::escape::{tolerant, unescape};
+use super::{grammar, token};
 use std::borrow::Cow;
 
 /// Where the tokens of a line lie. Reused from line to line.
@@ -21,18 +22,31 @@ pub struct Index {
 
 /// A line that is one whole JSON object.
 #[derive(Clone, Copy, Debug)]
-pub struct Line<'a>(Json<'a>);
+pub struct Line<'a>(Tokens<'a>);
 
-/// One whole JSON value inside a line; empty when absent.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Json<'a> {
-    text: &'a [u8],
-    /// The whole line, and where its tokens lie.
+/// A line and where its tokens lie.
+#[derive(Clone, Copy, Debug)]
+struct Tokens<'a> {
     line: &'a [u8],
     at: &'a [u32],
     partner: &'a [u32],
+}
+
+const NO_TOKENS: &Tokens<'static> = &Tokens { line: &[], at: &[], partner: &[] };
+
+/// One whole JSON value inside a line; empty when absent.
+#[derive(Clone, Copy, Debug)]
+pub struct Json<'a> {
+    text: &'a [u8],
+    tokens: &'a Tokens<'a>,
     /// The value's first token.
     token: usize,
+}
+
+impl Default for Json<'_> {
+    fn default() -> Self {
+        Json { text: &[], tokens: NO_TOKENS, token: 0 }
+    }
 }
 
 impl Index {
@@ -45,135 +59,45 @@ impl Index {
         if !token::find(line, &mut self.at) {
             return None;
         }
-        self.pair(line)?;
-        let text = line.get(..self.place(*self.partner.first()? as usize)? + 1)?;
-        Some(Line(Json { text, line, at: &self.at, partner: &self.partner, token: 0 }))
-    }
-
-    fn place(&self, token: usize) -> Option<usize> {
-        self.at.get(token).map(|at| *at as usize)
-    }
-
-    /// Checks the grammar and pairs the brackets.
-    fn pair(&mut self, line: &[u8]) -> Option<()> {
-        self.partner.clear();
-        self.partner.resize(self.at.len(), 0);
-        self.open.clear();
-        let mut token = 0;
-        // Behind what was read so far.
-        let mut end = 0;
-        let mut state = State::Value;
-        loop {
-            let Some(place) = self.place(token) else {
-                return (matches!(state, State::Done) && is_blank(&line[end..])).then_some(());
-            };
-            let byte = line[place];
-            let gap = &line[end..place];
-            match (state, byte) {
-                (State::FirstKey, b'}') | (State::FirstValue, b']') if is_blank(gap) => {
-                    state = self.close(token)?;
-                    token += 1;
-                }
-                (State::Key | State::FirstKey, b'"') if is_blank(gap) => {
-                    let key_end = self.place(token + 1)?;
-                    let colon = self.place(token + 2)?;
-                    if line[colon] != b':' || !is_blank(&line[key_end + 1..colon]) {
-                        return None;
-                    }
-                    token += 3;
-                    end = colon + 1;
-                    state = State::Value;
-                    continue;
-                }
-                (State::Value | State::FirstValue, b'"') if is_blank(gap) => {
-                    end = self.place(token + 1)? + 1;
-                    token += 2;
-                    state = self.after(line);
-                    continue;
-                }
-                (State::Value | State::FirstValue, b'{' | b'[') if is_blank(gap) => {
-                    self.open.push(token as u32);
-                    token += 1;
-                    state = if byte == b'{' { State::FirstKey } else { State::FirstValue };
-                }
-                (State::Value | State::FirstValue, b',' | b'}' | b']') if is_primitive(gap.trim_ascii()) => {
-                    end = place;
-                    state = self.after(line);
-                    continue;
-                }
-                (State::AfterField, b',') if is_blank(gap) => {
-                    token += 1;
-                    state = State::Key;
-                }
-                (State::AfterItem, b',') if is_blank(gap) => {
-                    token += 1;
-                    state = State::Value;
-                }
-                (State::AfterField, b'}') | (State::AfterItem, b']') if is_blank(gap) => {
-                    state = self.close(token)?;
-                    if !matches!(state, State::Done) {
-                        state = self.after(line);
-                    }
-                    token += 1;
-                }
-                _ => return None,
-            }
-            end = place + 1;
-            if matches!(state, State::Closed) {
-                state = self.after(line);
-            }
-        }
-    }
-
-    fn close(&mut self, token: usize) -> Option<State> {
-        let open = self.open.pop()? as usize;
-        self.partner[open] = token as u32;
-        Some(if self.open.is_empty() { State::Done } else { State::Closed })
-    }
-
-    /// What is expected behind a value.
-    fn after(&self, line: &[u8]) -> State {
-        match self.open.last().and_then(|open| self.place(*open as usize)) {
-            Some(open) if line[open] == b'{' => State::AfterField,
-            Some(_) => State::AfterItem,
-            None => State::Done,
-        }
+        grammar::pair(line, &self.at, &mut self.partner, &mut self.open)?;
+        Some(Line(Tokens { line, at: &self.at, partner: &self.partner }))
     }
 }
 
-/// What the grammar expects next.
-#[derive(Clone, Copy)]
-enum State {
-    Value,
-    FirstValue,
-    Key,
-    FirstKey,
-    AfterField,
-    AfterItem,
-    /// A bracket was closed inside of another.
-    Closed,
-    Done,
-}
-
-#[inline]
-fn is_blank(gap: &[u8]) -> bool {
-    gap.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
-}
-
-fn is_primitive(text: &[u8]) -> bool {
-    match text.first() {
-        Some(b't') => text == b"true",
-        Some(b'f') => text == b"false",
-        Some(b'n') => text == b"null",
-        Some(_) => number(text, 0) == Some(text.len()),
-        None => false,
-    }
-}
-
-impl<'a> Line<'a> {
+impl Line<'_> {
     /// The wanted fields, in the order of `names`.
-    pub fn fields<const N: usize>(self, names: [&str; N]) -> [Json<'a>; N] {
-        self.0.fields(names)
+    pub fn fields<const N: usize>(&self, names: [&str; N]) -> [Json<'_>; N] {
+        Json { text: self.0.line, tokens: &self.0, token: 0 }.fields(names)
+    }
+}
+
+impl<'a> Tokens<'a> {
+    #[inline]
+    fn place(&self, token: usize) -> usize {
+        self.at.get(token).map_or(self.line.len(), |at| *at as usize)
+    }
+
+    #[inline]
+    fn byte(&self, place: usize) -> u8 {
+        self.line.get(place).copied().unwrap_or_default()
+    }
+
+    /// The value behind the byte `end`, whose first token is `token` if it has one, and the token behind it.
+    #[inline]
+    fn value_at(&'a self, end: usize, token: usize) -> (Json<'a>, usize) {
+        let place = self.place(token);
+        let (from, to, next) = match self.byte(place) {
+            b'"' => (place, self.place(token + 1) + 1, token + 2),
+            b'{' | b'[' => {
+                let partner = self.partner.get(token).map_or(token, |partner| *partner as usize);
+                (place, self.place(partner) + 1, partner + 1)
+            }
+            _ => {
+                let text = self.line.get(end..place).unwrap_or_default().trim_ascii();
+                return (Json { text, tokens: self, token }, token);
+            }
+        };
+        (Json { text: self.line.get(from..to).unwrap_or_default(), tokens: self, token }, next)
     }
 }
 
@@ -182,30 +106,11 @@ impl<'a> Json<'a> {
         !self.text.is_empty() && self.text != b"null"
     }
 
-    fn place(self, token: usize) -> usize {
-        self.at.get(token).map_or(self.line.len(), |at| *at as usize)
-    }
-
-    /// The value behind the byte `end`, whose first token is `token` if it has one, and the token behind it.
-    fn value_at(self, end: usize, token: usize) -> (Json<'a>, usize) {
-        let place = self.place(token);
-        let (from, to, next) = match self.line.get(place) {
-            Some(b'"') => (place, self.place(token + 1) + 1, token + 2),
-            Some(b'{' | b'[') => {
-                let partner = self.partner.get(token).map_or(token, |partner| *partner as usize);
-                (place, self.place(partner) + 1, partner + 1)
-            }
-            _ => (end, place, token),
-        };
-        let text = self.line.get(from..to).unwrap_or_default().trim_ascii();
-        (Json { text, token, ..self }, next)
-    }
-
     /// The fields of this object; all absent when it is none. Of two with one name the last counts.
     pub fn fields<const N: usize>(self, names: [&str; N]) -> [Json<'a>; N] {
         let mut found = [Json::default(); N];
         for (key, value) in self.members() {
-            if let Some(index) = names.iter().position(|name| key == name.as_bytes()) {
+            if let Some(index) = names.iter().position(|name| is_same(key, name.as_bytes())) {
                 found[index] = value;
             }
         }
@@ -250,6 +155,10 @@ impl<'a> Json<'a> {
 
     /// A count: a number that is not negative.
     pub fn count(self) -> Option<u64> {
+        // As most are; no float is made.
+        if self.text.len() <= 15 && !self.text.is_empty() && self.text.iter().all(u8::is_ascii_digit) {
+            return Some(self.text.iter().fold(0, |count, digit| count * 10 + u64::from(digit - b'0')));
+        }
         self.number().filter(|number| *number >= 0.0).map(|number| number as u64)
     }
 
@@ -289,7 +198,7 @@ impl<'a> Json<'a> {
 
     /// The value as it stands, as text.
     pub fn raw(self) -> Cow<'a, str> {
-        String::from_utf8_lossy(self.text)
+        tolerant(self.text)
     }
 
     /// Builds the value. What serde_json can't hold (too deep, half a surrogate pair) comes as its text.
@@ -317,8 +226,9 @@ impl<'a> Iterator for Items<'a> {
         if self.is_done {
             return None;
         }
-        let (value, next) = self.array.value_at(self.array.place(self.token) + 1, self.token + 1);
-        self.is_done = self.array.line.get(self.array.place(next)) != Some(&b',');
+        let tokens = self.array.tokens;
+        let (value, next) = tokens.value_at(tokens.place(self.token) + 1, self.token + 1);
+        self.is_done = tokens.byte(tokens.place(next)) != b',';
         self.token = next;
         Some(value)
     }
@@ -335,108 +245,33 @@ impl<'a> Iterator for Members<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<(&'a [u8], Json<'a>)> {
-        let place = self.object.at.get(self.token).map(|at| *at as usize)?;
-        if self.object.line[place] != b'"' {
+        let tokens = self.object.tokens;
+        let [quote, key_end, colon] = *tokens.at.get(self.token..)?.first_chunk::<3>()?;
+        // An object without fields ends here.
+        if tokens.byte(quote as usize) != b'"' {
             return None;
         }
-        let key = &self.object.line[place + 1..self.object.place(self.token + 1)];
-        let (value, next) = self.object.value_at(self.object.place(self.token + 2) + 1, self.token + 3);
-        let has_more = self.object.line.get(self.object.place(next)) == Some(&b',');
+        let key = tokens.line.get(quote as usize + 1..key_end as usize)?;
+        let (value, next) = tokens.value_at(colon as usize + 1, self.token + 3);
+        let has_more = tokens.byte(tokens.place(next)) == b',';
         self.token = if has_more { next + 1 } else { usize::MAX };
         Some((key, value))
     }
 }
 
-/// Past the number that begins at `at`, by JSON's grammar.
+/// Whether two names are one. They are short: a call of `memcmp` costs more than the look.
 #[inline]
-fn number(text: &[u8], mut at: usize) -> Option<usize> {
-    let digits = |from: usize| {
-        let mut to = from;
-        while text.get(to).is_some_and(u8::is_ascii_digit) {
-            to += 1;
-        }
-        to
-    };
-    if text.get(at) == Some(&b'-') {
-        at += 1;
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
     }
-    let whole = at;
-    at = digits(at);
-    if at == whole || (text[whole] == b'0' && at > whole + 1) {
-        return None;
+    if let (Some(head), Some(tail), true) = (one.first_chunk::<8>(), one.last_chunk::<8>(), one.len() <= 16) {
+        return Some(head) == other.first_chunk() && Some(tail) == other.last_chunk();
     }
-    if text.get(at) == Some(&b'.') {
-        let fraction = at + 1;
-        at = digits(fraction);
-        if at == fraction {
-            return None;
-        }
+    if let (Some(head), Some(tail), true) = (one.first_chunk::<4>(), one.last_chunk::<4>(), one.len() <= 8) {
+        return Some(head) == other.first_chunk() && Some(tail) == other.last_chunk();
     }
-    if matches!(text.get(at), Some(b'e' | b'E')) {
-        at += 1;
-        if matches!(text.get(at), Some(b'+' | b'-')) {
-            at += 1;
-        }
-        let exponent = at;
-        at = digits(exponent);
-        if at == exponent {
-            return None;
-        }
-    }
-    Some(at)
-}
-
-fn unescape(inner: &[u8]) -> Cow<'_, str> {
-    let Some(first) = memchr::memchr(b'\\', inner) else {
-        return String::from_utf8_lossy(inner);
-    };
-    let mut plain = Vec::with_capacity(inner.len());
-    plain.extend_from_slice(&inner[..first]);
-    let mut at = first;
-    while let Some(&byte) = inner.get(at) {
-        if byte != b'\\' {
-            let end = memchr::memchr(b'\\', &inner[at..]).map_or(inner.len(), |offset| at + offset);
-            plain.extend_from_slice(&inner[at..end]);
-            at = end;
-            continue;
-        }
-        at += 2;
-        match inner.get(at - 1) {
-            Some(b'n') => plain.push(b'\n'),
-            Some(b't') => plain.push(b'\t'),
-            Some(b'r') => plain.push(b'\r'),
-            Some(b'b') => plain.push(8),
-            Some(b'f') => plain.push(12),
-            Some(b'u') => {
-                let (character, next) = unicode_escape(inner, at);
-                plain.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-                at = next;
-            }
-            Some(&other) => plain.push(other),
-            None => {}
-        }
-    }
-    Cow::Owned(
-        String::from_utf8(plain)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
-    )
-}
-
-/// The character whose four hexadecimal digits begin at `at`, and the place behind it.
-fn unicode_escape(inner: &[u8], at: usize) -> (char, usize) {
-    let unit = |from: usize| {
-        let digits = std::str::from_utf8(inner.get(from..from + 4)?).ok()?;
-        u32::from_str_radix(digits, 16).ok()
-    };
-    let Some(high) = unit(at) else { return (char::REPLACEMENT_CHARACTER, at) };
-    if (0xD800..0xDC00).contains(&high)
-        && inner.get(at + 4..at + 6) == Some(b"\\u")
-        && let Some(low) = unit(at + 6).filter(|low| (0xDC00..0xE000).contains(low))
-    {
-        let character = char::from_u32(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00));
-        return (character.unwrap_or(char::REPLACEMENT_CHARACTER), at + 10);
-    }
-    (char::from_u32(high).unwrap_or(char::REPLACEMENT_CHARACTER), at + 4)
+    one.iter().eq(other)
 }
 
 #[cfg(test)]
@@ -558,7 +393,8 @@ mod tests {
             let whole = serde_json::json!({ "before": 1, "wanted": value, "after": [] });
             let line = if pretty { serde_json::to_string_pretty(&whole).unwrap() } else { whole.to_string() };
             let mut index = Index::default();
-            let [wanted, after] = index.read(line.as_bytes()).unwrap().fields(["wanted", "after"]);
+            let read = index.read(line.as_bytes()).unwrap();
+            let [wanted, after] = read.fields(["wanted", "after"]);
             prop_assert!(after.is_present());
             if let Some(text) = value.as_str() {
                 prop_assert_eq!(wanted.text().unwrap(), text);

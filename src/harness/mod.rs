@@ -1,7 +1,7 @@
 //! Runs coding-agent CLIs as functions: a prompt in, events as they come, one answer or one typed error out.
 //!
-//! A turn is one or more attempts. An attempt is one process (capability `process`) whose stdout goes, chunk by chunk, through
-//! a [`Transcript`]: whole lines to the provider's [`Reader`](provider::Reader), which reports to a [`Digest`]. When the process is gone,
+//! A turn is one or more attempts. An attempt is one process (capability `process`) whose stdout goes, chunk by chunk (`ear`),
+//! through a [`Transcript`]: whole lines to the provider's [`Reader`](provider::Reader), which reports to a [`Digest`]. When the process is gone,
 //! [`verdict`] weighs the agent's own end of turn against the process's end and the reason it was stopped for. Everything up
 //! to there is PURE and is what [`replay`] runs over a recording.
 //!
@@ -14,9 +14,12 @@ mod audience;
 pub mod clock;
 pub mod digest;
 pub mod doctor;
+mod ear;
+mod escape;
 pub mod event;
 pub mod failure;
 mod folder;
+mod grammar;
 pub mod install;
 pub mod json;
 pub mod launch;

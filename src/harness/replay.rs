@@ -28,7 +28,16 @@ pub struct Replay {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnResult {
+    /// May be long: it goes to JavaScript as a string of its own.
     pub text: String,
+    #[serde(flatten)]
+    pub facts: TurnFacts,
+}
+
+/// All of a result but its text.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,13 +61,27 @@ pub struct TurnResult {
 impl TurnResult {
     /// Of a turn that never ran.
     pub fn empty(provider: Provider) -> Self {
-        TurnResult::of(provider, &Digest::default(), &Verdict { recovered: false, fault: None })
+        TurnResult::of(provider, &mut Digest::default(), &Verdict { recovered: false, fault: None })
     }
 
     /// What one attempt came to.
-    pub fn of(provider: Provider, digest: &Digest, verdict: &Verdict) -> Self {
-        TurnResult {
-            text: digest.final_text().to_owned(),
+    pub fn of(provider: Provider, digest: &mut Digest, verdict: &Verdict) -> Self {
+        TurnResult { text: digest.take_final_text(), facts: TurnFacts::of(provider, digest, verdict) }
+    }
+}
+
+/// The facts read as the result's own fields.
+impl std::ops::Deref for TurnResult {
+    type Target = TurnFacts;
+
+    fn deref(&self) -> &TurnFacts {
+        &self.facts
+    }
+}
+
+impl TurnFacts {
+    fn of(provider: Provider, digest: &Digest, verdict: &Verdict) -> Self {
+        TurnFacts {
             structured: digest.structured_answer().cloned(),
             session_id: digest.session_id().map(str::to_owned),
             usage: digest.total_usage(),
@@ -90,6 +113,6 @@ pub fn replay(provider: Provider, recording: &Recording) -> Replay {
         stderr: recording.stderr,
         resume: None,
     });
-    let result = TurnResult::of(provider, transcript.digest(), &verdict);
+    let result = TurnResult::of(provider, transcript.digest_mut(), &verdict);
     Replay { events: transcript.take_events(), result, fault: verdict.fault }
 }

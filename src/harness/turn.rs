@@ -46,8 +46,8 @@ pub enum Command {
 /// How a turn ended, any way it ended.
 #[derive(Clone, Debug)]
 pub struct TurnOutcome {
-    /// A [`TurnResult`] as JSON, secrets taken out; partial beside an error, `None` when nothing was tried.
-    pub result: Option<String>,
+    /// Secrets taken out; partial beside an error, `None` when nothing was tried.
+    pub result: Option<TurnResult>,
     pub error: Option<Error>,
 }
 
@@ -402,7 +402,7 @@ impl Owner {
         }
     }
 
-    fn outcome(&self, ended: Result<Option<Value>, Error>) -> TurnOutcome {
+    fn outcome(&mut self, ended: Result<Option<Value>, Error>) -> TurnOutcome {
         let is_refused = matches!(&ended, Err(error) if error.code() == ErrorCode::InvalidOption);
         let (structured, mut error) = match ended {
             Ok(structured) => (structured, None),
@@ -413,21 +413,36 @@ impl Owner {
         }
         let mut result = self.result();
         if structured.is_some() {
-            result.structured = structured;
+            result.facts.structured = structured;
         }
-        let stderr = result.process.as_ref().map(|process| self.audience.redact(tail(&process.stderr, 4096)));
+        let stderr =
+            result.facts.process.as_ref().map(|process| self.audience.redact(tail(&process.stderr, 4096)));
         error = error.map(|error| error.with("events", self.recent_events()));
         error = match (error, stderr) {
             (Some(error), Some(stderr)) => Some(error.with("stderr", stderr)),
             (error, _) => error,
         };
-        if let Some(process) = result.process.as_mut().filter(|_| self.audience.has_secrets()) {
+        if self.audience.has_secrets() {
+            self.redact(&mut result);
+        }
+        TurnOutcome { result: Some(result), error }
+    }
+
+    fn redact(&self, result: &mut TurnResult) {
+        let clean = |text: &mut String| *text = self.audience.redact(text);
+        clean(&mut result.text);
+        result.facts.warnings.iter_mut().for_each(clean);
+        result.facts.session_id.iter_mut().chain(&mut result.facts.model).for_each(clean);
+        if let Some(value) = &mut result.facts.structured {
+            self.audience.redact_value(value);
+        }
+        if let Some(process) = &mut result.facts.process {
             // The events were read from it. What it says in pieces, over several lines, can't be searched for secrets.
             process.stdout.clear();
+            process.args.iter_mut().for_each(clean);
+            clean(&mut process.command);
+            clean(&mut process.stderr);
         }
-        let mut value = serde_json::to_value(&result).unwrap_or_default();
-        self.audience.redact_value(&mut value);
-        TurnOutcome { result: Some(value.to_string()), error }
     }
 
     /// The last events, whether or not somebody listened to them.
@@ -444,20 +459,20 @@ impl Owner {
         last_values(self.audience.redact_all(events))
     }
 
-    fn result(&self) -> TurnResult {
+    fn result(&mut self) -> TurnResult {
         let provider = self.request.provider;
-        let mut result = match &self.last {
-            Some(last) => TurnResult::of(provider, last.transcript.digest(), &last.verdict),
+        let mut result = match &mut self.last {
+            Some(last) => TurnResult::of(provider, last.transcript.digest_mut(), &last.verdict),
             None => TurnResult::empty(provider),
         };
-        result.process = self.last.as_ref().and_then(|last| last.process.clone());
-        result.attempts = self.tally.attempts;
-        result.usage = self.tally.usage;
-        result.turns = self.tally.turns;
-        result.tool_calls = self.tally.tool_calls;
-        result.warnings.clone_from(&self.tally.warnings);
-        result.queued_ms = self.queued.as_secs_f64() * 1e3;
-        result.duration_ms = self.started.elapsed().saturating_sub(self.queued).as_secs_f64() * 1e3;
+        result.facts.process = self.last.as_ref().and_then(|last| last.process.clone());
+        result.facts.attempts = self.tally.attempts;
+        result.facts.usage = self.tally.usage;
+        result.facts.turns = self.tally.turns;
+        result.facts.tool_calls = self.tally.tool_calls;
+        result.facts.warnings.clone_from(&self.tally.warnings);
+        result.facts.queued_ms = self.queued.as_secs_f64() * 1e3;
+        result.facts.duration_ms = self.started.elapsed().saturating_sub(self.queued).as_secs_f64() * 1e3;
         result
     }
 }

@@ -51,8 +51,8 @@ struct Head<'a> {
 struct ErrorBody<'a> {
     #[serde(default)]
     code: f64,
-    #[serde(default)]
-    message: String,
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
     #[serde(borrow, default)]
     data: Option<&'a RawValue>,
 }
@@ -79,12 +79,49 @@ fn refusal(error: &RawValue) -> Refusal {
     match serde_json::from_str::<ErrorBody<'_>>(error.get()) {
         Ok(body) => Refusal {
             code: body.code as i64,
-            message: body.message,
+            message: body.message.map(|message| text_of(message.get())).unwrap_or_default(),
             data: body.data.map(|data| data.get().to_owned()),
         },
         // Something is told, if not in the usual form.
         Err(_) => Refusal { code: 0, message: error.get().to_owned(), data: None },
     }
+}
+
+/// What a value says: a string without its quotes, all else as it stands.
+fn text_of(value: &str) -> String {
+    serde_json::from_str(value)
+        .or_else(|_| serde_json::from_str(&without_halves(value)))
+        .unwrap_or_else(|_| value.to_owned())
+}
+
+/// JSON text in which halves of pairs of surrogates are U+FFFD: JSON can spell them, text can't hold them, and whoever cuts a
+/// text by UTF-16 units sends such.
+pub fn without_halves(json: &str) -> String {
+    const ESCAPE: usize = "\\u0000".len();
+    let surrogate = |text: &str| {
+        let digits = text.strip_prefix("\\u")?.get(..4)?;
+        u16::from_str_radix(digits, 16).ok().filter(|unit| (0xd800..0xe000).contains(unit))
+    };
+    let mut whole = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        whole.push_str(before);
+        let length = match (surrogate(escape), escape.get(ESCAPE..).and_then(surrogate)) {
+            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => 2 * ESCAPE,
+            (Some(_), _) => {
+                whole.push('\u{fffd}');
+                rest = &escape[ESCAPE..];
+                continue;
+            }
+            _ => escape.char_indices().nth(2).map_or(escape.len(), |(end, _)| end),
+        };
+        let (escaped, after) = escape.split_at(length);
+        whole.push_str(escaped);
+        rest = after;
+    }
+    whole.push_str(rest);
+    whole
 }
 
 /// A JSON string literal.
@@ -151,6 +188,25 @@ mod tests {
                 matches!(parse(frame.as_bytes()), Some(Message::Reply { result: Err(_), .. })),
                 "{error}"
             );
+        }
+    }
+
+    #[test]
+    fn half_a_character_does_not_hide_the_rest_of_a_text() {
+        let half = r#"{"id":1,"error":{"code":-32603,"message":"cut \ud83d"}}"#;
+        let refused = Refusal { code: -32603, message: "cut \u{fffd}".into(), data: None };
+        assert_eq!(parse(half.as_bytes()), Some(Message::Reply { id: "1", result: Err(refused) }));
+        for (json, text) in [
+            (
+                r#"["\ude00\ud83d\ude00\ud83d x\\ud83d\n\ud83d\u0041"]"#,
+                "\u{fffd}\u{1f600}\u{fffd} x\\ud83d\n\u{fffd}A",
+            ),
+            (r#"["plain"]"#, "plain"),
+        ] {
+            assert_eq!(serde_json::from_str::<[String; 1]>(&without_halves(json)).unwrap(), [text]);
+        }
+        for broken in ["", "\\", r"\u", r"\ud8", r"\ud83d\", "\\\u{e4}", "\\u\u{e4}\u{e4}"] {
+            without_halves(broken);
         }
     }
 

@@ -18,6 +18,6 @@ mod stream;
 mod wire;
 
 pub use client::{ByteSink, ByteSource, CallId, Client, Handler, Noise};
-pub use message::{Refusal, quote};
+pub use message::{Refusal, quote, without_halves};
 pub use stream::{StreamSink, StreamSource};
 pub use wire::{Broken, Decoder, encode};

@@ -101,7 +101,8 @@ impl Process {
         id
     }
 
-    fn subscribe(&self, sink: Box<dyn Sink>) {
+    /// Gives the raw output to a sink as it is read, first what was kept so far. A later sink takes over.
+    pub fn subscribe(&self, sink: Box<dyn Sink>) {
         let Err(mpsc::error::SendError(Command::Subscribe(mut sink))) =
             self.commands.send(Command::Subscribe(sink))
         else {

@@ -20,6 +20,7 @@ mod kill_tree;
 mod launch;
 mod line;
 mod multiplexer;
+mod output;
 #[cfg(target_os = "linux")]
 mod pidfd;
 mod runner;
@@ -35,7 +36,7 @@ pub use handle::{Process, WeakProcess, spawn};
 pub use kill_tree::TreeUsage;
 pub use line::{LineFramer, LineTooLong, block_text, lines_of};
 pub use multiplexer::{Block, Channel, Multiplexer, Selection};
-pub use sink::ChunkReader;
+pub use sink::{ChunkReader, Sink};
 pub use spec::{
     Containment, ContainmentLevel, Environment, EnvironmentBase, Input, Outcome, ProcessSpec, RunResult,
     StopReason, Strays, Stream, Usage,

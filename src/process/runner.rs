@@ -7,6 +7,7 @@ use super::handle::{Command, Shared};
 use super::keep::Keep;
 use super::launch::{ExitStatus, Launched, Tree, TreeEvent, tree_usage};
 use super::line::LineTooLong;
+use super::output::{Output, READ_BUFFER, READ_BYTES, readable};
 use super::sink::Sink;
 use super::spec::{
     ContainmentLevel, Input, Outcome, ProcessSpec, RunResult, StopReason, Strays, Stream, Usage,
@@ -16,29 +17,18 @@ use super::stdin::{Fed, Feed};
 use super::stop::stop_error;
 use super::watchdog::{Limits, Step, Watchdog};
 use bytes::Bytes;
-use std::cell::RefCell;
 use std::future::{pending, poll_fn};
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::net::unix::pipe;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
-/// A pipe holds 64 KiB; larger reads only wait longer and fall out of the cache.
-const READ_BYTES: usize = 64 << 10;
-/// A program that printed so much may go on so: its pipe is made wider, and it is woken less often.
-const FLOOD_BYTES: u64 = 1 << 20;
-/// Not for every run from the start: what a user's pipes may hold in all is bounded by the system.
-const FLOOD_PIPE_BYTES: i32 = 256 << 10;
 /// Reads of one stream before the other events get their turn.
 const READS_A_TURN: usize = 4;
+/// Such turns before the other tasks get theirs.
+const TURNS_IN_A_ROW: usize = 8;
 /// What may be waiting in a pipe at the exit at most: larger pipes need a privilege.
 const PIPE_BYTES: usize = 4 << 20;
-
-thread_local! {
-    /// One a thread: it is never held over an await.
-    static READ_BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
-}
 
 /// Runs the spec to its end and publishes what happens in `shared`.
 pub(super) async fn run(
@@ -104,38 +94,6 @@ fn give(sink: &mut dyn Sink, stream: Stream, kept: &[u8]) -> std::result::Result
     kept.chunks(READ_BYTES).try_for_each(|bytes| sink.push(stream, bytes))
 }
 
-struct Output {
-    pipe: Option<pipe::Receiver>,
-    keep: Keep,
-    is_wide: bool,
-}
-
-impl Output {
-    /// Reads what is there, keeps it and gives it. In a flood the kernel writes right into what is kept, which saves a copy.
-    fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
-        let Output { pipe: Some(pipe), keep, is_wide } = self else { return Ok(&[]) };
-        if keep.total() >= FLOOD_BYTES && !std::mem::replace(is_wide, true) {
-            widen(pipe);
-        }
-        if let Some(oldest) = keep.oldest() {
-            let most = oldest.len().min(READ_BYTES);
-            let length = pipe.try_read(&mut oldest[..most])?;
-            return Ok(keep.commit(length));
-        }
-        let length = pipe.try_read(buffer)?;
-        keep.push(&buffer[..length]);
-        Ok(&buffer[..length])
-    }
-}
-
-/// That the system refuses is fine: the pipe then stays as it was.
-fn widen(pipe: &pipe::Receiver) {
-    #[cfg(target_os = "linux")]
-    let _ = nix::fcntl::fcntl(pipe, nix::fcntl::FcntlArg::F_SETPIPE_SZ(FLOOD_PIPE_BYTES));
-    #[cfg(not(target_os = "linux"))]
-    let _ = (pipe, FLOOD_PIPE_BYTES);
-}
-
 /// What a read brought.
 enum Read {
     Nothing,
@@ -185,7 +143,7 @@ impl Runner {
             Input::Null | Input::Pipe => Bytes::new(),
         };
         let limit = spec.max_output_bytes;
-        let output = |pipe| Output { pipe: Some(pipe), keep: Keep::new(limit), is_wide: false };
+        let output = |pipe| Output::new(pipe, Keep::new(limit));
         Runner {
             pid: launched.pid,
             level: launched.level,
@@ -208,6 +166,7 @@ impl Runner {
 
     async fn run(&mut self, commands: &mut UnboundedReceiver<Command>) -> Outcome {
         let mut has_handles = true;
+        let mut turns = 0usize;
         while self.end.is_none() || self.stdout.pipe.is_some() || self.stderr.pipe.is_some() {
             let deadline = self.watchdog.deadline();
             let open = [Stream::Stdout, Stream::Stderr].map(|stream| !self.holds(stream));
@@ -221,7 +180,15 @@ impl Runner {
                 () = sleep_until(deadline) => self.on_time(),
                 () = room(&mut self.sink), if self.paused => self.on_room(),
                 fed = feed(&mut self.feed) => self.on_fed(fed),
-                () = readable([&self.stdout, &self.stderr], open) => self.pump(READS_A_TURN),
+                () = readable([&self.stdout, &self.stderr], open) => {
+                    self.pump(READS_A_TURN);
+                    turns += 1;
+                    // That a pipe is readable costs nothing of tokio's budget: one in flood, read by a sink that is slower
+                    // than its writer, would keep every other task of this thread waiting for ever.
+                    if turns % TURNS_IN_A_ROW == 0 {
+                        tokio::task::yield_now().await;
+                    }
+                }
             }
         }
         if let Some(mut sink) = self.sink.take() {
@@ -538,19 +505,5 @@ async fn feed(feed: &mut Option<Feed>) -> Fed {
     match feed {
         Some(feed) => feed.step().await,
         None => pending().await,
-    }
-}
-
-/// One of the streams that may be read has something, or has ended.
-async fn readable([stdout, stderr]: [&Output; 2], open: [bool; 2]) {
-    let ready = async |output: &Output, open: bool| match &output.pipe {
-        Some(pipe) if open => {
-            let _ = pipe.readable().await;
-        }
-        _ => pending().await,
-    };
-    tokio::select! {
-        () = ready(stdout, open[0]) => {}
-        () = ready(stderr, open[1]) => {}
     }
 }

@@ -1,0 +1,99 @@
+// What comes from the runtime unasked: events, requests and notifications, brought to whom they concern.
+import { HandlerTable, type SessionLifecycleEvent } from './event'
+import type { GitHubTelemetryNotification } from './generated'
+import type { Link, LinkReceiver, RuntimeExit } from './link'
+import { Refusal, textOf } from './refusal'
+import type { RequestAdapter } from './request_handler'
+import type { SessionTable } from './session_table'
+import type { TokenProviders } from './token_providers'
+
+/** What the inbox needs of its client. */
+export interface InboxOwner {
+  /** The connection that answers go over. */
+  connection(): Link | undefined
+  readonly sessions: SessionTable
+  readonly tokens: TokenProviders
+  readonly requestAdapter: RequestAdapter | undefined
+  readonly onGitHubTelemetry: ((notification: GitHubTelemetryNotification) => unknown) | undefined
+  readonly onStderr: ((line: string) => void) | undefined
+  onExit(exit: RuntimeExit): void
+}
+
+type Params = { sessionId?: unknown } | null
+type Handler = (params: never) => Promise<unknown>
+
+export class Inbox implements LinkReceiver {
+  readonly lifecycle = new HandlerTable(() => this.tellWanted())
+  readonly #owner: InboxOwner
+
+  constructor(owner: InboxOwner) {
+    this.#owner = owner
+  }
+
+  /** Notifications that nobody wants stay in the core. */
+  tellWanted(): void {
+    const wanted: string[] = []
+    if (this.lifecycle.wantsAll || this.lifecycle.types.length > 0) wanted.push('session.lifecycle')
+    if (this.#owner.onGitHubTelemetry) wanted.push('gitHubTelemetry.event')
+    this.#owner.connection()?.wantNotifications(wanted)
+  }
+
+  onEvent(key: number, event: unknown): void {
+    this.#owner.sessions.withKey(key)?.onEvent(event as never)
+  }
+
+  onRequest(id: string, method: string, params: unknown): void {
+    void this.#answer(id, method, params as Params)
+  }
+
+  async #answer(id: string, method: string, params: Params): Promise<void> {
+    const link = this.#owner.connection()
+    try {
+      const handler = this.#handlerOf(method, params)
+      if (handler) link?.respond(id, await handler(params as never))
+      else link?.refuse(id, -32601, `Unhandled method ${method}`)
+    } catch (error) {
+      if (error instanceof Refusal) return link?.refuse(id, error.rpcCode, error.message, error.data)
+      link?.refuse(id, -32603, `Request ${method} failed with message: ${textOf(error)}`)
+    }
+  }
+
+  #handlerOf(method: string, params: Params): Handler | undefined {
+    const { sessions, tokens, requestAdapter } = this.#owner
+    if (method === 'gitHubToken.getToken') return (request) => tokens.acquire(request)
+    if (method === 'llmInference.httpRequestStart') return requestAdapter?.httpRequestStart
+    if (method === 'llmInference.httpRequestChunk') return requestAdapter?.httpRequestChunk
+    if (typeof params?.sessionId !== 'string') return undefined
+    const session = sessions.withId(params.sessionId).at(-1)
+    if (!session) throw new Error(`Session not found: ${params.sessionId}`)
+    return session.responder.answer(method)
+  }
+
+  onNotification(method: string, params: unknown): void {
+    if (method === 'session.lifecycle') return this.#onLifecycle(params as never)
+    const { onGitHubTelemetry } = this.#owner
+    void (async () => onGitHubTelemetry?.(params as GitHubTelemetryNotification))().catch(() => {})
+  }
+
+  #onLifecycle(raw: {
+    type?: unknown
+    sessionId?: unknown
+    metadata?: Record<string, string | undefined>
+  }): void {
+    if (typeof raw?.type !== 'string' || typeof raw.sessionId !== 'string') return
+    const { startTime, modifiedTime, summary } = raw.metadata ?? {}
+    const metadata =
+      startTime && modifiedTime
+        ? { startTime: new Date(startTime), modifiedTime: new Date(modifiedTime), summary }
+        : undefined
+    this.lifecycle.dispatch({ type: raw.type, sessionId: raw.sessionId, metadata } as SessionLifecycleEvent)
+  }
+
+  onExit(exit: RuntimeExit): void {
+    this.#owner.onExit(exit)
+  }
+
+  onStderr(line: string): void {
+    this.#owner.onStderr?.(line)
+  }
+}

@@ -1,0 +1,314 @@
+// Opens sessions: new ones, those that have a history, and those that a crash took the runtime from.
+import { SheepdogError, invalidOption } from '../error'
+import { native } from '../native'
+import { check, checkOptions, show } from '../option'
+import type { ClientConnection } from './client_connection'
+import type { ClientSettings, CopilotClientOptions } from './client_options'
+import type { Link } from './link'
+import { type TraceContextProvider, traceOf } from './message'
+import { type ResumeOptions, fallbacks } from './resume'
+import type { CopilotSession, ResumeOutcome, SessionCapabilities, SessionOwner } from './session'
+import {
+  type ResumeSessionConfig,
+  type SessionConfig,
+  toWireConfig,
+  toWireCreate,
+  toWireOptions,
+  toWireResume,
+  withModeDefaults,
+} from './session_config'
+import { createSessionFsAdapter } from './session_fs'
+import type { SessionTable } from './session_table'
+import { SharedWork, throwIfAborted } from './shared_work'
+import type { TokenProviders } from './token_providers'
+import { randomUUID } from 'node:crypto'
+
+interface OpenAnswer {
+  sessionId?: string
+  workspacePath?: string
+  capabilities?: SessionCapabilities
+}
+
+interface ResumeAnswer {
+  how: ResumeOutcome
+  reason: string
+  response: OpenAnswer | null
+}
+
+/** One attempt to open a session. */
+interface Attempt {
+  session?: CopilotSession
+  /** Everybody who waited has left. */
+  isAbandoned: boolean
+}
+
+/** For the goodbye of sessions, before the runtime's own. */
+export const DETACH_TIMEOUT_MS = 1500
+
+export class SessionOpener implements SessionOwner {
+  readonly onGetTraceContext: TraceContextProvider | undefined
+  readonly #connection: ClientConnection
+  readonly #sessions: SessionTable
+  readonly #tokens: TokenProviders
+  readonly #options: CopilotClientOptions
+  readonly #settings: ClientSettings
+  readonly #resuming = new Map<string, SharedWork<CopilotSession>>()
+  readonly #reviving = new Map<CopilotSession, Promise<void>>()
+
+  constructor(
+    connection: ClientConnection,
+    sessions: SessionTable,
+    tokens: TokenProviders,
+    options: CopilotClientOptions,
+    settings: ClientSettings,
+  ) {
+    this.#connection = connection
+    this.#sessions = sessions
+    this.#tokens = tokens
+    this.#options = options
+    this.#settings = settings
+    this.onGetTraceContext = options.onGetTraceContext
+  }
+
+  async create(config: SessionConfig): Promise<CopilotSession> {
+    checkConfig(config)
+    if (config.sessionId != null) check.string('sessionId', config.sessionId)
+    throwIfAborted(config.signal)
+    const attempt: Attempt = { isAbandoned: false }
+    const work = new SharedWork(this.#create(config, attempt), () => this.#abandon(attempt))
+    return work.join(config.signal)
+  }
+
+  async #create(config: SessionConfig, attempt: Attempt): Promise<CopilotSession> {
+    const link = await this.#connection.ensureStarted(config.signal)
+    const full = withModeDefaults(config, this.#settings.isEmptyMode)
+    const wire = toWireConfig(full)
+    if (full.sessionId != null)
+      this.#refuseExisting(full.sessionId, full.configDirectory ?? this.#settings.home)
+    const isNamedByServer = full.cloud != null && full.sessionId == null
+    const sessionId = isNamedByServer ? undefined : (full.sessionId ?? randomUUID())
+    const registration = this.#tokens.register(full.gitHubTokenProvider, sessionId)
+    if (sessionId !== undefined) attempt.session = this.#sessions.register(this, link, sessionId, full)
+    try {
+      if (attempt.session) this.#setUpFiles(attempt.session, full)
+      const params = {
+        ...(await traceOf(this.onGetTraceContext)),
+        ...wire,
+        ...toWireCreate(full),
+        ...this.#perClient(registration),
+        sessionId,
+      }
+      const answer = (await link.request<OpenAnswer | null>('session.create', params)) ?? {}
+      const named = answer.sessionId ?? sessionId
+      if (!named) throw misanswered('session.create response did not include a sessionId')
+      if (sessionId !== undefined && named !== sessionId) {
+        throw misanswered(`session.create returned sessionId ${named} but the caller requested ${sessionId}`)
+      }
+      if (!attempt.session) {
+        attempt.session = this.#sessions.register(this, link, named, full)
+        this.#setUpFiles(attempt.session, full)
+      }
+      const { session } = attempt
+      this.#checkStillWanted(link, attempt, session)
+      session.opened(answer)
+      await this.#finishOpening(session, full)
+      this.#tokens.commit(named, registration)
+      return session
+    } catch (error) {
+      if (attempt.session) this.#sessions.drop(attempt.session)
+      this.#tokens.delete(registration)
+      throw error
+    }
+  }
+
+  async resume(
+    sessionId: string,
+    config: ResumeSessionConfig,
+    options: ResumeOptions,
+  ): Promise<CopilotSession> {
+    check.string('sessionId', sessionId)
+    checkConfig(config)
+    checkOptions(options, {
+      knownTurns: check.duration,
+      fallback: check.oneOf(...fallbacks),
+      signal: check.signal,
+    })
+    const signal = options.signal ?? config.signal
+    throwIfAborted(signal)
+    let work = this.#resuming.get(sessionId)
+    if (!work) {
+      const attempt: Attempt = { isAbandoned: false }
+      const forget = (): void => {
+        if (this.#resuming.get(sessionId) === work) this.#resuming.delete(sessionId)
+      }
+      work = new SharedWork(this.#resume(sessionId, config, options, attempt), () => {
+        forget()
+        this.#abandon(attempt)
+      })
+      this.#resuming.set(sessionId, work)
+      void work.settled.then(forget)
+    }
+    return work.join(signal)
+  }
+
+  async #resume(
+    sessionId: string,
+    config: ResumeSessionConfig,
+    options: ResumeOptions,
+    attempt: Attempt,
+  ): Promise<CopilotSession> {
+    const link = await this.#connection.ensureStarted()
+    const full = withModeDefaults(config, this.#settings.isEmptyMode)
+    // Checked before anything is registered.
+    toWireConfig(full)
+    const registration = this.#tokens.register(full.gitHubTokenProvider, sessionId)
+    const session = this.#sessions.register(this, link, sessionId, full)
+    attempt.session = session
+    try {
+      if (attempt.isAbandoned) throw left(sessionId)
+      this.#setUpFiles(session, full)
+      await this.#openHistory(link, session, full, options, attempt, registration)
+      this.#tokens.commit(sessionId, registration)
+      return session
+    } catch (error) {
+      this.#sessions.drop(session)
+      this.#tokens.delete(registration)
+      throw error
+    }
+  }
+
+  async #openHistory(
+    link: Link,
+    session: CopilotSession,
+    config: ResumeSessionConfig,
+    options: ResumeOptions,
+    attempt: Attempt,
+    registration?: string,
+  ): Promise<void> {
+    const { sessionId } = session
+    const common = {
+      ...(await traceOf(this.onGetTraceContext)),
+      ...toWireConfig(config),
+      ...this.#perClient(registration),
+      sessionId,
+    }
+    const answer = await link.resume<ResumeAnswer>({
+      sessionId,
+      params: JSON.stringify({ ...common, ...toWireResume(config) }),
+      createParams: JSON.stringify({ ...common, ...toWireCreate(config) }),
+      home: config.configDirectory ?? this.#settings.home,
+      knownTurns: options.knownTurns ?? 0,
+      seenTurns: this.#sessions.sentTo(sessionId),
+      fallback: options.fallback,
+    })
+    this.#checkStillWanted(link, attempt, session)
+    session.opened(answer.response ?? {}, answer.how, answer.reason)
+    await this.#finishOpening(session, config)
+  }
+
+  #abandon(attempt: Attempt): void {
+    attempt.isAbandoned = true
+    if (attempt.session) this.#sessions.drop(attempt.session)
+  }
+
+  /** The client was stopped, the session deleted, or its callers left, while the answer was on the way: let it go again. */
+  #checkStillWanted(link: Link, attempt: Attempt, session: CopilotSession): void {
+    const { sessionId } = session
+    if (!attempt.isAbandoned && this.#connection.link === link && this.#sessions.has(session)) return
+    // Another object of the same session may be in use.
+    const isAlone = this.#sessions.withId(sessionId).every((other) => other === session)
+    if (isAlone) link.request('session.detach', { sessionId }, DETACH_TIMEOUT_MS).catch(() => {})
+    throw left(sessionId)
+  }
+
+  /** What a session needs once it is open. */
+  async #finishOpening(session: CopilotSession, config: SessionConfig & ResumeSessionConfig): Promise<void> {
+    const { sessionId, link } = session
+    if (config.onMcpAuthRequest) {
+      await link.request('session.eventLog.registerInterest', { sessionId, eventType: 'mcp.oauth_required' })
+    }
+    const patch = toWireOptions(config, this.#settings.isEmptyMode)
+    if (!patch) return
+    try {
+      await link.request('session.options.update', { sessionId, ...patch })
+    } catch (error) {
+      await session.detach(DETACH_TIMEOUT_MS).catch(() => {})
+      throw error
+    }
+  }
+
+  forget(session: CopilotSession): void {
+    this.#sessions.forget(session)
+  }
+
+  /** After a crash, a session that had no turn running is brought back. */
+  async reach(session: CopilotSession): Promise<void> {
+    if (this.#connection.isHere(session.link) || !this.#connection.mayRestart) return
+    const config = this.#sessions.configOf(session)
+    if (!config || !this.#sessions.has(session)) return
+    let revival = this.#reviving.get(session)
+    if (!revival) {
+      revival = this.#revive(session, config).finally(() => this.#reviving.delete(session))
+      this.#reviving.set(session, revival)
+    }
+    await revival
+  }
+
+  async #revive(session: CopilotSession, config: SessionConfig & ResumeSessionConfig): Promise<void> {
+    const link = await this.#connection.ensureStarted()
+    if (session.link === link) return
+    this.#sessions.move(session, link, config)
+    const registration = this.#tokens.registrationOf(session.sessionId)
+    await this.#openHistory(link, session, config, {}, { session, isAbandoned: false }, registration)
+  }
+
+  #refuseExisting(sessionId: string, home: string | undefined): void {
+    if (home === undefined || native.copilotLogSize(home, sessionId) === 0) return
+    const message = `Session ${sessionId} has a history already: use resumeSession, or another id`
+    throw new SheepdogError('SESSION_EXISTS', message, { sessionId })
+  }
+
+  #perClient(registration: string | undefined): Record<string, unknown> {
+    return {
+      gitHubTokenProviderRegistrationId: registration,
+      enableGitHubTelemetryForwarding: this.#options.onGitHubTelemetry ? true : undefined,
+    }
+  }
+
+  #setUpFiles(session: CopilotSession, config: SessionConfig): void {
+    const { sessionFs } = this.#options
+    if (!sessionFs) return
+    if (!config.createSessionFsProvider) {
+      throw new SheepdogError(
+        'INVALID_OPTION',
+        'createSessionFsProvider is required in session config when sessionFs is enabled in client options.',
+      )
+    }
+    const provider = config.createSessionFsProvider(session)
+    if (sessionFs.capabilities?.sqlite && !provider.sqlite) {
+      throw new SheepdogError(
+        'INVALID_OPTION',
+        'SessionFsConfig declares capabilities.sqlite but the provider does not implement sqlite.',
+      )
+    }
+    session.responder.sessionFs = createSessionFsAdapter(provider)
+  }
+}
+
+function checkConfig(config: SessionConfig): void {
+  if (typeof config !== 'object' || config === null)
+    throw invalidOption('config', `expected an object, got ${show(config)}`)
+  if (config.signal !== undefined) check.signal('signal', config.signal)
+  if (config.gitHubToken !== undefined && config.gitHubTokenProvider !== undefined) {
+    throw new SheepdogError('INVALID_OPTION', 'gitHubToken and gitHubTokenProvider are mutually exclusive')
+  }
+}
+
+function left(sessionId: string): SheepdogError {
+  return new SheepdogError('SESSION_CLOSED', `Session ${sessionId} was closed while it was being opened`)
+}
+
+/** The runtime answered what makes no sense. */
+function misanswered(message: string): SheepdogError {
+  return new SheepdogError('RPC_ERROR', message, { method: 'session.create' })
+}
