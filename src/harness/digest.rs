@@ -209,13 +209,13 @@ impl Digest {
     pub fn model_speaks(&mut self) {
         if !self.in_answer {
             self.in_answer = true;
-            self.turns += 1;
+            self.turns = self.turns.saturating_add(1);
         }
     }
 
     /// One whole answer of the model, for providers that mark it.
     pub fn model_answered(&mut self) {
-        self.turns += 1;
+        self.turns = self.turns.saturating_add(1);
     }
 
     pub fn set_turns(&mut self, turns: u64) {

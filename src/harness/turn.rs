@@ -301,7 +301,7 @@ impl Owner {
     fn count(&mut self, attempted: &Attempted) {
         let digest = attempted.transcript.digest();
         self.tally.attempts += 1;
-        self.tally.turns += digest.turns();
+        self.tally.turns = self.tally.turns.saturating_add(digest.turns());
         self.tally.tool_calls += digest.tool_calls();
         if let Some(usage) = digest.total_usage() {
             self.tally.usage = Some(self.tally.usage.unwrap_or_default().plus(usage));

@@ -182,10 +182,10 @@ impl Runner {
                 fed = feed(&mut self.feed) => self.on_fed(fed),
                 () = readable([&self.stdout, &self.stderr], open) => {
                     self.pump(READS_A_TURN);
-                    turns += 1;
+                    turns = turns.wrapping_add(1);
                     // That a pipe is readable costs nothing of tokio's budget: one in flood, read by a sink that is slower
                     // than its writer, would keep every other task of this thread waiting for ever.
-                    if turns % TURNS_IN_A_ROW == 0 {
+                    if turns.is_multiple_of(TURNS_IN_A_ROW) {
                         tokio::task::yield_now().await;
                     }
                 }
