@@ -108,7 +108,7 @@ describe('an abort', () => {
   it('that came before the start starts nothing', async () => {
     const plan = [counting(answer)]
     const error = await failure(played(plan).run('hi', { signal: AbortSignal.abort() }))
-    expect(error.code).toBe('AGENT_ABORTED')
+    expect(error).toMatchObject({ code: 'AGENT_ABORTED', result: { attempts: 0, text: '' }, events: [] })
     expect(existsSync(plan[0]!.count)).toBe(false)
   })
 

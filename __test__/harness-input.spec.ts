@@ -82,7 +82,12 @@ describe('bad input', () => {
         const binary = [process.execPath, ...${JSON.stringify([player, JSON.stringify(answer)])}]
         const harness = new Harness({ provider: 'codex', binary, cwd: ${JSON.stringify(locked)} })
         const told = (options) => harness.run('hi', options).then(({ text }) => text, ({ code, message }) => code + ' ' + message)
-        told().then(async (auto) => console.log(JSON.stringify([auto, await told({ permission: 'plan' })])))`
+        ;(async () => {
+          const all = [await told(), await told({ permission: 'plan' })]
+          process.chdir(${JSON.stringify(locked)})
+          all.push(await told({ cwd: undefined }), await new Harness({ provider: 'codex', binary }).run('hi').catch(({ code }) => code))
+          console.log(JSON.stringify(all))
+        })()`
       const host = spawnSync(process.execPath, ['-e', script], {
         ...user,
         cwd: open,
@@ -92,9 +97,11 @@ describe('bad input', () => {
       if (/EACCES|permission denied|MODULE_NOT_FOUND/i.test(`${host.error} ${host.stderr}`)) {
         skip('another user can not read this checkout')
       }
-      const [auto, plan] = JSON.parse(host.stdout)
+      const [auto, plan, again, here] = JSON.parse(host.stdout)
       expect(auto).toMatch(/^INVALID_OPTION cwd: the agent can't write to .*locked/)
       expect(plan).toBe('Hello.')
+      expect(again).toBe(auto)
+      expect(here).toBe('INVALID_OPTION')
     } finally {
       rmSync(open, { recursive: true, force: true })
     }

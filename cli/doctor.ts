@@ -1,6 +1,7 @@
 // sheepdog doctor: which agents are here.
 import { doctor } from '../lib/index'
 import { parseArguments, UsageError } from './arguments'
+import { onInterrupt } from './interrupt'
 
 export const summary = 'which agents are installed, and whether they start'
 
@@ -19,7 +20,12 @@ Exit status: 0 if at least one agent starts, else 1.
 export async function run(args: string[]): Promise<number> {
   const { values, positionals } = parseArguments(args, { json: { type: 'boolean' } })
   if (positionals.length > 0) throw new UsageError(`${JSON.stringify(positionals[0])} was not expected`)
-  const findings = await doctor()
+  const controller = new AbortController()
+  const leave = onInterrupt(
+    () => controller.abort(),
+    () => process.exit(1),
+  )
+  const findings = await doctor({ signal: controller.signal }).finally(leave)
   if (values.json) process.stdout.write(`${JSON.stringify(findings, null, 2)}\n`)
   else {
     for (const { provider, version, path, problem, install, found } of findings) {

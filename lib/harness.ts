@@ -143,5 +143,16 @@ async function outcome(turn: NativeTurn, signal?: AbortSignal): Promise<TurnResu
 
 function aborted(provider: ProviderName, signal: AbortSignal): SheepdogError {
   const message = `the ${provider} turn was not started: its abort signal was already aborted`
-  return new SheepdogError('AGENT_ABORTED', message, {}, signal.reason)
+  const result: TurnResult = {
+    text: '',
+    turns: 0,
+    toolCalls: 0,
+    attempts: 0,
+    queuedMs: 0,
+    durationMs: 0,
+    provider,
+    recovered: false,
+    warnings: [],
+  }
+  return new SheepdogError('AGENT_ABORTED', message, { result, events: [] }, signal.reason)
 }

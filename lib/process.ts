@@ -203,7 +203,7 @@ function toSpec(command: string, args: string[] | undefined, options: Omit<RunOp
 }
 
 /** The folder meant at the time of the call: the host may change its own before the program starts. */
-function absolute(cwd: string | undefined): string | undefined {
+export function absolute(cwd: string | undefined): string | undefined {
   try {
     return cwd === undefined ? process.cwd() : resolve(cwd)
   } catch {

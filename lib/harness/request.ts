@@ -3,7 +3,7 @@ import type { TurnSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { native } from '../native'
 import { check, checkOptions, show, suggestion } from '../option'
-import { inheritance, processOptionChecks, type RunOptions } from '../process'
+import { absolute, inheritance, processOptionChecks, type RunOptions } from '../process'
 import { schemaOf } from '../schema'
 import type { ConcurrencyLimit } from './limit'
 
@@ -174,6 +174,7 @@ export function environmentChanges(
 export function toSpec(prompt: string, options: HarnessOptions, hasListener: boolean): TurnSpec {
   const {
     binary,
+    cwd,
     env = {},
     inheritEnv = true,
     schema,
@@ -186,6 +187,7 @@ export function toSpec(prompt: string, options: HarnessOptions, hasListener: boo
     ...rest,
     prompt,
     binary: typeof binary === 'string' ? [binary] : binary,
+    cwd: absolute(cwd),
     env: environmentChanges(env),
     schema: schema && schemaText(schema),
     hasListener,

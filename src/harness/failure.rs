@@ -61,6 +61,8 @@ fn kind_of_cli_words(words: &str) -> ErrorKind {
             ErrorKind::InvalidRequest,
             &["unknown option", "unknown argument", "unexpected argument", "unrecognized", "invalid value"],
         ),
+        // Several that start at once in a new home set its database up in each other's way (opencode).
+        (ErrorKind::Overloaded, &["database is locked", "sqlite_busy", "failed query"]),
         (ErrorKind::Network, &["streaming_error", "und_err", "ehostunreach", "enetunreach", "econnaborted"]),
     ];
     let words = words.to_ascii_lowercase();
@@ -136,6 +138,7 @@ pub fn reason_in(stderr: &str) -> Option<Failure> {
             || line.starts_with("fatal")
             || line.starts_with("invalid")
             || line.starts_with("api error")
+            || line.starts_with("failed query")
     };
     let last = lines().next().filter(|line| !line.to_ascii_lowercase().starts_with("warning"));
     lines()
@@ -193,6 +196,7 @@ mod tests {
                 ErrorKind::Auth,
             ),
             (None, "529 overloaded", ErrorKind::Overloaded),
+            (None, "database is locked", ErrorKind::Overloaded),
             (None, "read ECONNRESET", ErrorKind::Network),
             (None, "[API Error: terminated]", ErrorKind::Network),
         ];
@@ -230,6 +234,12 @@ mod tests {
     fn stderr_explains_an_exit_code_only_by_its_errors() {
         assert_eq!(reason_in("Ripgrep is not available.\nWarning: permission mode is off\n"), None);
         assert_eq!(reason_in("TypeError: x is not a function\n    at main (a.js:1:2)\n"), None);
+        let busy = reason_in("Performing one time database migration...\ndatabase is locked\n");
+        assert_eq!(busy.map(|failure| failure.kind), Some(ErrorKind::Overloaded));
+        let raced = reason_in(
+            "Error: Unexpected error\n\nFailed query: \n  CREATE TABLE `workspace` (\n  );\n\nparams: \n",
+        );
+        assert_eq!(raced.map(|failure| failure.kind), Some(ErrorKind::Overloaded));
         let root = reason_in(
             "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons\n",
         );

@@ -13,7 +13,7 @@
 //! A stop of ours names the fault when there is no good end of turn; an unknown session is always `AGENT_RESUME_FAILED`, and
 //! so is a session id other than the one that was asked for.
 
-use super::digest::Digest;
+use super::digest::{Digest, clip};
 use super::event::ErrorKind;
 use super::failure::{Failure, reason_in};
 use super::provider::{Provider, Reader};
@@ -81,7 +81,9 @@ impl Verdict {
     }
 
     fn fault(code: ErrorCode, kind: Option<ErrorKind>, message: impl Into<String>) -> Self {
-        Verdict { recovered: false, fault: Some(Fault { code, kind, message: message.into() }) }
+        // A line may be of 64 MiB, and so what an agent says in it.
+        let message = clip(&message.into()).into_owned();
+        Verdict { recovered: false, fault: Some(Fault { code, kind, message }) }
     }
 
     fn failed(failure: &Failure) -> Self {

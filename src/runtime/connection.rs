@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{Error as WsError, Message};
+use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
 
 /// Longest message that a client may send, as ever.
 pub const MAX_INBOUND_BYTES: usize = 100 << 20;
@@ -191,7 +191,7 @@ async fn leave(session: &SessionHandle, number: Option<u64>, end: End) -> End {
 /// The first thing a client says decides what it is.
 enum FirstFrame {
     Hello(super::message::Hello),
-    Request(String),
+    Request(Utf8Bytes),
 }
 
 async fn first_frame(
@@ -207,8 +207,9 @@ async fn first_frame(
                 pulse.heard();
                 meter.reset();
                 match received {
-                    Some(Ok(Message::Text(text))) => text.to_string(),
-                    Some(Ok(Message::Binary(bytes))) => String::from_utf8_lossy(&bytes).into_owned(),
+                    // Not copied: it may be long.
+                    Some(Ok(Message::Text(text))) => text,
+                    Some(Ok(Message::Binary(bytes))) => String::from_utf8_lossy(&bytes).into_owned().into(),
                     Some(Ok(Message::Close(_))) => return Err(End::Closed),
                     Some(Ok(_)) => continue,
                     other => return Err(end_of(&other)),

@@ -53,7 +53,10 @@ pub async fn upload(http: &HttpClient, upload: &Upload) -> Result<Uploaded, Stri
                 tokio::time::sleep(pause.min(LONGEST_PAUSE).max(asked.min(LONGEST_ASKED))).await;
             }
             Err(HttpError::File { .. }) => return Err("the file can't be read any more".to_owned()),
-            Err(error) => return Err(format!("the upload failed after {attempts} attempts: {error}")),
+            Err(error) => {
+                let times = if attempts == 1 { "attempt" } else { "attempts" };
+                return Err(format!("the upload failed after {attempts} {times}: {error}"));
+            }
         }
     }
 }

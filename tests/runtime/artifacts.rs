@@ -217,6 +217,23 @@ async fn rule_8_a_server_that_says_when_to_come_again_is_left_alone_until_then()
 }
 
 #[tokio::test]
+async fn rule_8_at_most_eight_uploads_run_at_a_time() {
+    let (server, sink, directory) = (server().await, Sink::start().await, tempfile::tempdir().unwrap());
+    let mut peer = Peer::connect(&server).await;
+    peer.send(commands("for n in $(seq 20); do echo $n > out/$n; done", directory.path())).await;
+    let mut home = 0;
+    while home < 20 {
+        let message = peer.next().await.unwrap();
+        match message["message_type"].as_str().unwrap() {
+            "artifact_upload_request_message" => answer(&mut peer, &message, &sink, "slow/").await,
+            "artifact_upload_result_message" => home += 1,
+            _ => {}
+        }
+    }
+    assert_eq!(sink.most_open(), 8);
+}
+
+#[tokio::test]
 async fn rule_7_files_whose_names_are_no_text_are_not_mixed_up() {
     use std::os::unix::ffi::OsStrExt;
     let (server, sink, directory) = (server().await, Sink::start().await, tempfile::tempdir().unwrap());

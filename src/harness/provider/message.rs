@@ -220,7 +220,7 @@ impl Messages {
             self.use_total(usage, cost.number(), new_usage, digest);
         }
         if let Some(turns) = turns.count().filter(|turns| *turns > 0) {
-            self.turns = if self.style == Style::Claude { self.turns + turns } else { turns };
+            self.turns = if self.style == Style::Claude { self.turns.saturating_add(turns) } else { turns };
             digest.set_turns(self.turns);
         }
         for denied in denials.items().take(10) {
