@@ -466,10 +466,27 @@ declare class ModelCall {
   abort(): void
 }
 
+/** A coding agent that answers prompts. */
+declare class NativeAgent {
+  /** What the client does not say, the spec says; its prompt is not looked at. A fault comes by [`serve_runtime`]'s promise. */
+  constructor(spec: TurnSpec, limits: Array<NativeConcurrencyLimit>)
+  /** Aborts the turns under way, and each one that is asked for later. */
+  stop(): void
+}
+
 /** So many turns at once. */
 declare class NativeConcurrencyLimit {
   /** Without a number: a harness's own default. */
   constructor(max?: number | undefined | null)
+}
+
+/** A connection to be opened. */
+declare class NativeConnection {
+  constructor(url: string, token?: string | undefined | null, connectTimeoutMs?: number | undefined | null)
+  /** Connects, once. */
+  open(host: RuntimeHost): Promise<Settled<NativeRuntimeClient>>
+  /** Gives up, unless it is open. */
+  abort(): void
 }
 
 /** One prompt on its way to the handler in JavaScript. */
@@ -536,6 +553,11 @@ declare class NativeTurn {
   leave(): void
 }
 
+/** One a JavaScript environment. */
+declare class RuntimeHost {
+  constructor()
+}
+
 /** What a failed resume means. */
 declare function classifyCopilotResume(
   code: number | undefined | null,
@@ -558,13 +580,6 @@ interface CompletionSpec {
   retry: RetrySpec
   headers: Array<HeaderSpec>
 }
-
-/** Connects to a runtime. */
-declare function connectRuntime(
-  url: string,
-  token?: string | undefined | null,
-  connectTimeoutMs?: number | undefined | null,
-): Promise<Settled<NativeRuntimeClient>>
 
 interface CopilotInspection {
   log: 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
@@ -775,10 +790,15 @@ declare function salvageCopilotSession(
 /** Why this is no JSON Schema, if it is none. */
 declare function schemaProblem(schema: string): string | null
 
-/** Listens; `onInvocation` is called for each prompt and answers by the invocation's own methods. */
+/**
+ * Listens. `onInvocation` is called for each prompt and answers by the invocation's own methods; or the agent answers.
+ * Without either only commands are run.
+ */
 declare function serveRuntime$1(
   spec: ServeSpec,
-  onInvocation: (invocation: NativeInvocation) => void,
+  onInvocation: ((invocation: NativeInvocation) => void) | undefined,
+  agent: NativeAgent | undefined | null,
+  host: RuntimeHost,
 ): Promise<Settled<NativeRuntimeServer$1>>
 
 /** Checked options of a server; what is absent has the core's default. */
@@ -878,8 +898,12 @@ type Native_Fault = Fault
 type Native_HeaderSpec = HeaderSpec
 type Native_ModelCall = ModelCall
 declare const Native_ModelCall: typeof ModelCall
+type Native_NativeAgent = NativeAgent
+declare const Native_NativeAgent: typeof NativeAgent
 type Native_NativeConcurrencyLimit = NativeConcurrencyLimit
 declare const Native_NativeConcurrencyLimit: typeof NativeConcurrencyLimit
+type Native_NativeConnection = NativeConnection
+declare const Native_NativeConnection: typeof NativeConnection
 type Native_NativeInvocation = NativeInvocation
 declare const Native_NativeInvocation: typeof NativeInvocation
 type Native_NativeProcess = NativeProcess
@@ -892,6 +916,8 @@ type Native_RetrySpec = RetrySpec
 type Native_RunSpec = RunSpec
 type Native_RuntimeEnd = RuntimeEnd
 type Native_RuntimeEvent = RuntimeEvent
+type Native_RuntimeHost = RuntimeHost
+declare const Native_RuntimeHost: typeof RuntimeHost
 type Native_ServeSpec = ServeSpec
 type Native_TurnRetrySpec = TurnRetrySpec
 type Native_TurnSpec = TurnSpec
@@ -901,7 +927,6 @@ type Native_WantedArtifact = WantedArtifact
 declare const Native___napiBindingTarget: typeof __napiBindingTarget
 declare const Native_classifyCopilotResume: typeof classifyCopilotResume
 declare const Native_classifyError: typeof classifyError
-declare const Native_connectRuntime: typeof connectRuntime
 declare const Native_copilotLogSize: typeof copilotLogSize
 declare const Native_inspectCopilotSession: typeof inspectCopilotSession
 declare const Native_providerNames: typeof providerNames
@@ -918,16 +943,18 @@ declare namespace Native {
     Native_CopilotLink as CopilotLink,
     Native_Delivery as Delivery,
     Native_ModelCall as ModelCall,
+    Native_NativeAgent as NativeAgent,
     Native_NativeConcurrencyLimit as NativeConcurrencyLimit,
+    Native_NativeConnection as NativeConnection,
     Native_NativeInvocation as NativeInvocation,
     Native_NativeProcess as NativeProcess,
     Native_NativeRuntimeClient as NativeRuntimeClient,
     NativeRuntimeServer$1 as NativeRuntimeServer,
     Native_NativeTurn as NativeTurn,
+    Native_RuntimeHost as RuntimeHost,
     Native___napiBindingTarget as __napiBindingTarget,
     Native_classifyCopilotResume as classifyCopilotResume,
     Native_classifyError as classifyError,
-    Native_connectRuntime as connectRuntime,
     Native_copilotLogSize as copilotLogSize,
     Native_inspectCopilotSession as inspectCopilotSession,
     Native_providerNames as providerNames,
@@ -12419,6 +12446,9 @@ declare class CopilotSession {
   ): Promise<void>
   /** Lets the session go; its history stays and can be resumed. Turns that wait end with SESSION_CLOSED. */
   disconnect(): Promise<void>
+  /** @deprecated The name that `disconnect()` had in older versions of the SDK. */
+  destroy(): Promise<void>
+  /** As `disconnect()`; with the runtime gone there is nothing to let go of, and the error that told so is not masked. */
   [Symbol.asyncDispose](): Promise<void>
   /** @internal Tells the runtime; it is asked twice. */
   detach(timeoutMs?: number): Promise<void>
@@ -12588,8 +12618,6 @@ interface RuntimeProcess {
   kill(signal?: NodeJS.Signals | number): boolean
 }
 
-declare const native: typeof Native
-
 /** Writes lines of a request to stderr, secrets taken out. */
 interface RuntimeLogger {
   log(...values: unknown[]): void
@@ -12634,13 +12662,15 @@ interface AgentHandler {
   run(invocation: AgentInvocation, sender: AgentSender): Promise<AgentResult>
 }
 
+declare const native: typeof Native
+
 /** How a runtime is served. */
 interface ServeRuntimeOptions {
   /** Answers prompts. Without it and `provider` only commands are run. */
   handler?: AgentHandler
   /** A coding agent of this machine answers prompts, through the harness. */
   provider?: ProviderName
-  /** The harness's options for `provider`. */
+  /** The harness's options for `provider`; what the client says goes before them. */
   harness?: Partial<HarnessOptions>
   /** Default "127.0.0.1". Any address that others can reach needs a `token`. */
   host?: string
@@ -12714,7 +12744,9 @@ interface ExecuteOptions {
     downloadUrl: string
     workingDir: string
   }[]
+  /** What it throws, or rejects with, stops the request and is the request's error. A promise is not waited for. */
   onAssistantMessage?(textBlocks: string[]): void
+  /** As `onAssistantMessage`. */
   onCommandOutput?(output: { stream: 'stdout' | 'stderr'; text: string; command: string }): void
   /** Where to put a file. Also asked after the request, until the session has ended. */
   onArtifactUploadRequest?(artifact: {

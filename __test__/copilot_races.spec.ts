@@ -228,6 +228,16 @@ describe('sessions', () => {
     expect(answers).toEqual(prompts.map(({ prompt }) => `answer to ${prompt}`))
   })
 
+  it('the end of an `await using` after a crash masks no error', async () => {
+    const { client } = scripted(['--play', 'exits-after-reply'])
+    const session = await client.createSession()
+    const error = await rejection(session.sendAndWait('go', 5000))
+    expect(error.code).toBe('CONNECTION_LOST')
+    expect((await rejection(session.disconnect())).code).toBe('CONNECTION_LOST')
+    await session[Symbol.asyncDispose]()
+    expect((await rejection(session.send('x'))).code).toBe('SESSION_CLOSED')
+  })
+
   it('await using lets go of session and client', async () => {
     const { client, asked } = scripted()
     const session = await client.createSession()

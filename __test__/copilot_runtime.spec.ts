@@ -90,6 +90,16 @@ describe('turns', () => {
     expect(answerOf(await session.sendAndWait('three', 20_000))).toBe('still fine')
   })
 
+  it('a turn that is refused before it begins says why, and so does the next', async () => {
+    const { client } = connect()
+    const session = await client.createSession({ model: 'gpt-5', onPermissionRequest: approveAll })
+    for (const prompt of ['one', 'two']) {
+      const error = await rejection(session.sendAndWait(prompt, 20_000))
+      expect(error.code).toBe('SESSION_ERROR')
+      expect(error.message).toContain('No GitHub OAuth token')
+    }
+  })
+
   it('abort() stops a turn, and the session goes on', async () => {
     const { client } = connect()
     const session = await client.createSession({

@@ -1,13 +1,24 @@
 import { execFile, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { connect, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { createServer } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 const program = join(import.meta.dirname, '../cli/sheepdog.js')
 const handler = join(import.meta.dirname, '../fixtures/runtime/puppet.mjs')
 
 function sheepdog(...args: string[]): Promise<{ status: number; stdout: string; stderr: string }> {
+  return sheepdogWith({}, ...args)
+}
+
+function sheepdogWith(
+  env: Record<string, string>,
+  ...args: string[]
+): Promise<{ status: number; stdout: string; stderr: string }> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [program, ...args], (error, stdout, stderr) => {
+    const options = { env: { ...process.env, ...env } }
+    execFile(process.execPath, [program, ...args], options, (error, stdout, stderr) => {
       resolve({ status: error ? Number(error.code) : 0, stdout, stderr })
     })
   })
@@ -77,6 +88,45 @@ describe('sheepdog serve, query and exec', () => {
       expect(status).toBe(1)
       expect(stderr).toMatch(words)
     }
+  })
+
+  it('speaks TLS to a wss:// URL, and trusts no stranger', async () => {
+    const file = (name: string) => join(import.meta.dirname, '../fixtures/certificate', name)
+    const certificate = file('loopback.cert.pem')
+    const identity = { cert: readFileSync(certificate), key: readFileSync(file('loopback.key.pem')) }
+    const terminator = createServer(identity, (secure) => {
+      const plain = connect(Number(new URL(url).port), '127.0.0.1')
+      for (const socket of [secure, plain]) socket.on('error', () => {})
+      secure.pipe(plain).pipe(secure)
+    })
+    terminator.on('tlsClientError', () => {})
+    await new Promise<void>((resolve) => terminator.listen(0, '127.0.0.1', resolve))
+    const address = `wss://127.0.0.1:${(terminator.address() as AddressInfo).port}`
+    try {
+      const trusting = { NODE_EXTRA_CA_CERTS: certificate }
+      expect(await sheepdogWith(trusting, 'query', address, 'say hello')).toMatchObject({
+        status: 0,
+        stdout: 'hello\n',
+      })
+      const refused = await sheepdog('query', address, 'say hello')
+      expect(refused).toMatchObject({ status: 1, stdout: '' })
+      expect(refused.stderr).toMatch(/no connection to the runtime: .*certificate/)
+      const plain = await sheepdog('query', url.replace('ws:', 'wss:'), 'say hello')
+      expect(plain.stderr).toMatch(/no connection to the runtime: .*wss:/)
+    } finally {
+      terminator.close()
+    }
+  })
+
+  it('serves on whatever a handler leaves behind, and ends on SIGTERM all the same', async () => {
+    const careless = join(import.meta.dirname, '../fixtures/runtime/careless.mjs')
+    const other = serve('--handler', careless)
+    const address = await other.ready
+    for (const word of ['timer', 'rejection', 'exception', 'timer']) {
+      expect(await sheepdog('query', address, word)).toMatchObject({ status: 0, stdout: `${word}\n` })
+    }
+    other.stop()
+    expect(await other.ended).toBe(0)
   })
 
   it('ends on SIGTERM, also with a client connected', async () => {

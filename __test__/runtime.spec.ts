@@ -180,6 +180,10 @@ describe('serveRuntime and RuntimeClient', () => {
       ['handler', { handler: {} }],
       ['heartbeatIntervalMs', { heartbeatIntervalMs: 'x' }],
       ['provider', { provider: 'openai' }],
+      ['harness\\.modl', { provider: 'codex', harness: { modl: 'x' }, handler: undefined }],
+      ['harness\\.limit', { provider: 'codex', harness: { limit: {} }, handler: undefined }],
+      ['harness\\.idleTimeoutMs', { provider: 'codex', harness: { idleTimeoutMs: '5s' } }],
+      ['harness', { harness: { model: 'x' } }],
       ['tokn', { tokn: 'x' }],
     ] as [string, any][]) {
       await expect(serveRuntime(options)).rejects.toMatchObject({
@@ -212,6 +216,19 @@ describe('serveRuntime and RuntimeClient', () => {
     await expect(client.executeCommands(['echo too'])).resolves.toMatchObject({
       results: [{ stdout: 'too\n' }],
     })
+  })
+
+  it("ends the agent's turns when the harness's signal is aborted", async () => {
+    const controller = new AbortController()
+    const line = '{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"up"}}'
+    const client = await session({
+      handler: undefined,
+      provider: 'codex',
+      harness: { binary: ['/bin/sh', '-c', `echo '${line}'; sleep 60`], signal: controller.signal },
+    })
+    const asked = client.query('x', { ...query, onAssistantMessage: () => controller.abort() })
+    await expect(asked).rejects.toMatchObject({ metadata: { code: 'AGENT_ABORTED' } })
+    await expect(client.query('x', query)).rejects.toMatchObject({ metadata: { code: 'AGENT_ABORTED' } })
   })
 
   it('closes when its signal is aborted', async () => {

@@ -1,7 +1,8 @@
 // The harness beside what a user would write instead: node's own child_process, split, JSON.parse and a switch.
 //   node bench/harness.mjs [PROVIDER ...]
 // 200k events of each provider (111 MB) through a run that nobody iterates; then 100 agents at 100 lines/s each.
-import { spawn } from 'node:child_process'
+// Both ways take turns, five rounds, medians. Peak memory is that of a process of its own with one such run.
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -205,6 +206,10 @@ function plainly(file) {
   })
 }
 
+function median(runs) {
+  return runs.sort((one, other) => one.ms - other.ms)[Math.floor(runs.length / 2)]
+}
+
 async function measured(work) {
   const delay = monitorEventLoopDelay({ resolution: 1 })
   delay.enable()
@@ -222,6 +227,16 @@ async function measured(work) {
   }
 }
 
+// An agent that is no bottleneck: it only copies the file to stdout.
+const playing = (provider, file) =>
+  new Harness({ provider, binary: ['sh', '-c', 'exec cat "$0"', file] }).run('go')
+
+if (process.argv[2] === '--alone') {
+  await playing(process.argv[3], process.argv[4])
+  console.log(Math.round(process.resourceUsage().maxRSS / 1024))
+  process.exit()
+}
+
 const wanted = process.argv.slice(2)
 const folder = mkdtempSync(join(tmpdir(), 'bench-harness-'))
 try {
@@ -231,23 +246,21 @@ try {
   )) {
     const file = join(folder, 'stream')
     record(file, provider)
-    // An agent that is no bottleneck: it only copies the file to stdout.
-    const harness = new Harness({ provider, binary: ['sh', '-c', 'exec cat "$0"', file] })
     const ours = []
     const theirs = []
-    for (let round = 0; round < 3; round++) {
-      ours.push(await measured(() => harness.run('go')))
+    for (let round = 0; round < 5; round++) {
+      ours.push(await measured(() => playing(provider, file)))
       theirs.push(await measured(() => plainly(file)))
     }
-    const best = (runs) => runs.reduce((least, run) => (run.ms < least.ms ? run : least))
-    const [our, their] = [best(ours), best(theirs)]
+    const [our, their] = [median(ours), median(theirs)]
+    const peak = execFileSync(process.execPath, [fileURLToPath(import.meta.url), '--alone', provider, file])
     const rate = ({ ms }) => `${Math.round(EVENTS / ms)}k/s`
     console.log(
-      `${provider.padEnd(12)} harness ${rate(our).padStart(7)} (main thread busy ${(our.busy * 100).toFixed(0)} %)` +
-        `   JavaScript ${rate(their).padStart(6)} (${(their.busy * 100).toFixed(0)} %)   ${(their.ms / our.ms).toFixed(1)}x`,
+      `${provider.padEnd(12)} harness ${rate(our).padStart(7)} (main thread busy ${(our.busy * 100).toFixed(0)} %, ` +
+        `all CPU ${our.cpuMs.toFixed(0)} ms, peak ${String(peak).trim()} MB)   JavaScript ${rate(their).padStart(6)} ` +
+        `(${their.cpuMs.toFixed(0)} ms)   ${(their.ms / our.ms).toFixed(1)}x`,
     )
   }
-  console.log(`peak RSS ${Math.round(process.resourceUsage().maxRSS / 1024)} MB (both ways together)`)
 
   if (wanted.length === 0) {
     const line = JSON.stringify(streams.codex(lineOf('codex'))[1])
@@ -265,20 +278,26 @@ try {
       await Promise.all(stops.map((stop) => stop()))
       return run
     }
-    const ours = await steady(() => {
-      const turn = harness.start('go')
-      void (async () => {
-        for await (const _ of turn);
-      })()
-      return () => turn.abort()
-    })
-    const theirs = await steady(() => {
-      const child = spawn('node', args, { stdio: ['ignore', 'pipe', 'inherit'] })
-      createInterface({ input: child.stdout }).on('line', (text) => JSON.parse(text))
-      return () => child.kill('SIGKILL')
-    })
+    const ours = (isIterated) =>
+      steady(() => {
+        const turn = harness.start('go')
+        void (async () => {
+          if (!isIterated) return
+          for await (const _ of turn);
+        })()
+        return () => turn.abort()
+      })
+    const theirs = () =>
+      steady(() => {
+        const child = spawn('node', args, { stdio: ['ignore', 'pipe', 'inherit'] })
+        createInterface({ input: child.stdout }).on('line', (text) => JSON.parse(text))
+        return () => child.kill('SIGKILL')
+      })
+    const [silent, iterated, plain] = [await ours(false), await ours(true), await theirs()]
+    const busy = ({ busy }) => `${(busy * 100).toFixed(1)} %`
     console.log(
-      `100 agents, 100 lines/s each: main thread busy ${(ours.busy * 100).toFixed(1)} % (harness, iterated), ${(theirs.busy * 100).toFixed(1)} % (readline and JSON.parse)`,
+      `100 agents, 100 lines/s each, main thread busy: harness ${busy(silent)}, iterated (two events a line) ` +
+        `${busy(iterated)}, readline and JSON.parse ${busy(plain)}`,
     )
   }
 } finally {

@@ -1,6 +1,7 @@
 // sheepdog serve: a runtime for a sandbox.
 import { pathToFileURL } from 'node:url'
 import { resolve } from 'node:path'
+import { inspect } from 'node:util'
 import type { ProviderName } from '../lib/harness'
 import { native } from '../lib/native'
 import { serveRuntime, type AgentHandler } from '../lib/runtime'
@@ -56,9 +57,18 @@ export async function run(args: string[]): Promise<number> {
     () => void server.close(),
     () => process.exit(1),
   )
+  // What a handler leaves lying about is no reason to end the other sessions.
+  const onStray = (error: unknown) => {
+    const words = error instanceof Error ? (error.stack ?? error.message) : inspect(error)
+    process.stderr.write(`sheepdog serve: the handler left an error behind: ${words}\n`)
+  }
+  process.on('unhandledRejection', onStray)
+  process.on('uncaughtException', onStray)
   process.stdout.write(`RuntimeUse server listening on port ${server.port}\n`)
   await server.closed
   done()
+  // Nor do its timers and sockets keep a closed server alive. The status is set by then.
+  setTimeout(() => process.exit(), 100).unref()
   return 0
 }
 

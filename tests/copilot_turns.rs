@@ -3,7 +3,8 @@
 #![expect(clippy::expect_used, reason = "a panic is a test's report, in its helpers too")]
 
 use proptest::prelude::*;
-use sheepdog::copilot::session_event::{Background, ReportedError, TurnEvent};
+use sheepdog::copilot::reported_error::ReportedError;
+use sheepdog::copilot::session_event::{Background, TurnEvent};
 use sheepdog::copilot::turn_state::{QUIET, SETTLE, TurnEnd, Turns};
 use sheepdog::error::{Error, ErrorCode};
 use std::time::Duration;
@@ -54,12 +55,23 @@ fn foreground_done() -> TurnEvent {
 /// The end of a lone turn "m" after these events, one a millisecond.
 fn run(events: &[TurnEvent]) -> Option<TurnEnd> {
     let mut turns = Turns::default();
-    let turn = turns.open(false);
+    let turn = turns.open(false, false);
     turns.on_reply(turn, Some("m".into()), T0);
     for (index, event) in events.iter().enumerate() {
         turns.on_event(event, at(index as u64));
     }
     turns.take_end(turn, at(events.len() as u64))
+}
+
+/// As [`run`], of a message that was sent while nothing was being worked on; looked at after so long.
+fn run_alone(events: &[TurnEvent], after: Duration) -> Option<TurnEnd> {
+    let mut turns = Turns::default();
+    let turn = turns.open(false, true);
+    turns.on_reply(turn, Some("m".into()), T0);
+    for (index, event) in events.iter().enumerate() {
+        turns.on_event(event, at(index as u64));
+    }
+    turns.take_end(turn, at(events.len() as u64) + after)
 }
 
 fn answered(end: Option<TurnEnd>) -> Option<String> {
@@ -74,6 +86,83 @@ fn failed(end: Option<TurnEnd>) -> ErrorCode {
 fn an_idle_before_the_own_message_is_another_turns() {
     assert!(run(&[idle(), answer("x", "theirs"), idle()]).is_none());
     assert_eq!(answered(run(&[idle(), user("m"), answer("m", "mine"), idle()])), Some("mine".into()));
+}
+
+#[test]
+fn a_message_that_is_refused_before_its_turn_begins_fails_after_the_next_idle() {
+    let failing = [error("query"), foreground_done(), idle()];
+    assert_eq!(failed(run_alone(&failing, QUIET)), ErrorCode::SessionError);
+    assert_eq!(failed(run_alone(&failing[..2], QUIET)), ErrorCode::SessionError);
+    assert_eq!(failed(run_alone(&[error("query"), idle()], QUIET)), ErrorCode::SessionError);
+    // Its own message may still come: what was reported is then another turn's, or a tool server's.
+    assert!(run_alone(&failing, Duration::ZERO).is_none());
+    let late = [&failing[..], &[user("m"), answer("m", "mine"), idle()]].concat();
+    assert_eq!(answered(run_alone(&late, QUIET)), Some("mine".into()));
+    // Without an idle, an error says nothing.
+    assert!(run_alone(&failing[..1], QUIET).is_none());
+    assert!(run_alone(&[error("notification"), idle()], QUIET).is_none());
+    assert!(run_alone(&[error("query"), idle(), TurnEvent::Work], QUIET).is_none());
+}
+
+#[test]
+fn an_abort_takes_the_queued_messages_along_and_no_later_one() {
+    let mut turns = Turns::default();
+    let running = turns.open(false, true);
+    turns.on_reply(running, Some("a".into()), T0);
+    turns.on_event(&user("a"), T0);
+    let queued = turns.open(false, false);
+    turns.on_reply(queued, Some("b".into()), T0);
+    let later = turns.open(false, false);
+    turns.on_event(&TurnEvent::Abort, T0);
+    turns.on_reply(later, Some("c".into()), T0);
+    let aborted =
+        TurnEvent::SessionIdle { background: Background::default(), aborted: true, autopilot: false };
+    turns.on_event(&aborted, at(1));
+    assert_eq!(failed(turns.take_end(running, at(1))), ErrorCode::SessionAborted);
+    assert!(turns.take_end(queued, at(1)).is_none());
+    assert_eq!(turns.deadline(queued), Some(at(1) + QUIET));
+    assert_eq!(failed(turns.take_end(queued, at(1) + QUIET)), ErrorCode::SessionAborted);
+    turns.on_event(&user("c"), at(5000));
+    turns.on_event(&answer("c", "late"), at(5001));
+    turns.on_event(&idle(), at(5002));
+    assert_eq!(answered(turns.take_end(later, at(5002))), Some("late".into()));
+}
+
+#[test]
+fn a_queued_message_that_outlives_an_abort_gets_its_answer() {
+    let end = run_alone(
+        &[TurnEvent::Abort, foreground_done(), idle(), user("m"), answer("m", "mine"), idle()],
+        Duration::ZERO,
+    );
+    assert_eq!(answered(end), Some("mine".into()));
+}
+
+#[test]
+fn an_error_while_others_are_worked_on_is_theirs_until_they_are_idle() {
+    let theirs = [error("query"), foreground_done(), idle()];
+    let looked_at = |events: &[TurnEvent]| {
+        let mut turns = Turns::default();
+        let turn = turns.open(false, false);
+        turns.on_reply(turn, Some("m".into()), T0);
+        events.iter().for_each(|event| turns.on_event(event, T0));
+        turns.take_end(turn, at(1) + QUIET)
+    };
+    assert!(looked_at(&theirs).is_none());
+    assert!(run_alone(&[&[user("x")], &theirs[..]].concat(), QUIET).is_none());
+    assert_eq!(failed(looked_at(&[theirs.clone(), theirs].concat())), ErrorCode::SessionError);
+}
+
+#[test]
+fn a_message_that_is_refused_before_its_reply_fails_too() {
+    let mut turns = Turns::default();
+    let turn = turns.open(false, true);
+    for event in [error("query"), foreground_done(), idle()] {
+        turns.on_event(&event, T0);
+    }
+    turns.on_reply(turn, Some("m".into()), at(1));
+    assert_eq!(turns.deadline(turn), Some(at(1) + QUIET));
+    assert!(turns.describe(turn).contains("query error"));
+    assert_eq!(failed(turns.take_end(turn, at(1) + QUIET)), ErrorCode::SessionError);
 }
 
 #[test]
@@ -121,7 +210,7 @@ fn an_error_is_not_the_turns_when_the_agent_goes_on() {
 #[test]
 fn an_error_and_then_silence_ends_the_turn_unless_a_tool_is_open() {
     let mut turns = Turns::default();
-    let turn = turns.open(false);
+    let turn = turns.open(false, false);
     turns.on_reply(turn, Some("m".into()), T0);
     turns.on_event(&user("m"), at(0));
     turns.on_event(&TurnEvent::Opened { id: "t".into(), name: "tool sleep".into() }, at(1));
@@ -136,9 +225,9 @@ fn an_error_and_then_silence_ends_the_turn_unless_a_tool_is_open() {
 #[test]
 fn two_turns_at_once_each_get_their_own() {
     let mut turns = Turns::default();
-    let first = turns.open(false);
+    let first = turns.open(false, false);
     turns.on_reply(first, Some("a".into()), T0);
-    let second = turns.open(false);
+    let second = turns.open(false, false);
     turns.on_reply(second, Some("b".into()), T0);
     for event in [user("a"), answer("a", "A"), user("b"), answer("b", "B"), idle()] {
         turns.on_event(&event, at(1));
@@ -151,13 +240,13 @@ fn two_turns_at_once_each_get_their_own() {
 #[test]
 fn the_late_idle_of_a_failed_turn_does_not_end_the_next() {
     let mut turns = Turns::default();
-    let first = turns.open(false);
+    let first = turns.open(false, false);
     turns.on_reply(first, Some("a".into()), T0);
     for event in [user("a"), error("query"), foreground_done()] {
         turns.on_event(&event, at(1));
     }
     assert_eq!(failed(turns.take_end(first, at(2))), ErrorCode::SessionError);
-    let second = turns.open(false);
+    let second = turns.open(false, false);
     turns.on_reply(second, Some("b".into()), at(3));
     turns.on_event(&user("b"), at(4));
     turns.on_event(&idle(), at(5));
@@ -171,13 +260,13 @@ fn the_late_idle_of_a_failed_turn_does_not_end_the_next() {
 #[test]
 fn a_turn_that_did_nothing_is_over_after_the_late_idle_all_the_same() {
     let mut turns = Turns::default();
-    let first = turns.open(false);
+    let first = turns.open(false, false);
     turns.on_reply(first, Some("a".into()), T0);
     for event in [user("a"), error("query"), foreground_done()] {
         turns.on_event(&event, at(1));
     }
     turns.take_end(first, at(2));
-    let second = turns.open(false);
+    let second = turns.open(false, false);
     turns.on_reply(second, Some("b".into()), at(3));
     turns.on_event(&user("b"), at(4));
     turns.on_event(&idle(), at(5));
@@ -188,7 +277,7 @@ fn a_turn_that_did_nothing_is_over_after_the_late_idle_all_the_same() {
 #[test]
 fn events_that_overtake_the_reply_count() {
     let mut turns = Turns::default();
-    let turn = turns.open(false);
+    let turn = turns.open(false, false);
     for event in [user("m"), answer("m", "early"), idle()] {
         turns.on_event(&event, at(1));
     }
@@ -201,7 +290,7 @@ fn events_that_overtake_the_reply_count() {
 fn a_runtime_that_names_no_messages_is_followed_in_order() {
     let unnamed = TurnEvent::UserMessage { message_id: None, continuation: false };
     let mut turns = Turns::default();
-    let turn = turns.open(false);
+    let turn = turns.open(false, false);
     turns.on_reply(turn, None, T0);
     for event in [unnamed, TurnEvent::AssistantMessage { origin: None, answer: Some("A".into()) }, idle()] {
         turns.on_event(&event, at(1));
@@ -216,7 +305,7 @@ fn autopilot_is_over_when_it_says_so_or_does_not_go_on() {
     said.extend([TurnEvent::AutopilotEnd, autopilot_idle()]);
     assert_eq!(answered(run(&said)), Some("two".into()));
     let mut turns = Turns::default();
-    let turn = turns.open(false);
+    let turn = turns.open(false, false);
     turns.on_reply(turn, Some("m".into()), T0);
     for event in [user("m"), answer("m", "one"), autopilot_idle()] {
         turns.on_event(&event, at(1));
@@ -236,7 +325,7 @@ fn an_aborted_turn_says_so() {
     assert_eq!(failed(run(&[user("m"), answer("m", "half"), aborted])), ErrorCode::SessionAborted);
     assert_eq!(failed(run(&[user("m"), TurnEvent::Abort, idle()])), ErrorCode::SessionAborted);
     let mut turns = Turns::default();
-    let turn = turns.open(false);
+    let turn = turns.open(false, false);
     turns.on_reply(turn, Some("m".into()), T0);
     turns.on_event(&user("m"), at(1));
     turns.on_abort_requested(at(2));
@@ -254,7 +343,7 @@ fn a_shutdown_ends_turns_that_have_not_begun() {
 #[test]
 fn the_first_end_counts() {
     let mut turns = Turns::default();
-    let turn = turns.open(false);
+    let turn = turns.open(false, false);
     turns.on_reply(turn, Some("m".into()), T0);
     for event in [user("m"), answer("m", "A"), idle()] {
         turns.on_event(&event, at(1));
@@ -266,10 +355,10 @@ fn the_first_end_counts() {
 #[test]
 fn steering_is_answered_by_the_turn_that_it_steers() {
     let mut turns = Turns::default();
-    let first = turns.open(false);
+    let first = turns.open(false, false);
     turns.on_reply(first, Some("a".into()), T0);
     turns.on_event(&user("a"), at(1));
-    let steering = turns.open(true);
+    let steering = turns.open(true, false);
     turns.on_reply(steering, Some("s".into()), at(2));
     for event in [user("s"), answer("a", "steered"), idle()] {
         turns.on_event(&event, at(3));
@@ -321,7 +410,7 @@ proptest! {
     #[test]
     fn a_running_turn_ends_with_a_clean_idle_and_time(events in proptest::collection::vec(any_event(), 0..40)) {
         let mut turns = Turns::default();
-        let turn = turns.open(false);
+        let turn = turns.open(false, false);
         turns.on_reply(turn, Some("m".into()), T0);
         turns.on_event(&user("m"), T0);
         for (index, event) in events.iter().enumerate() {

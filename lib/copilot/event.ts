@@ -70,16 +70,9 @@ export class HandlerTable {
   }
 
   dispatch(event: { type: string }): void {
-    for (const handlers of [this.#byType.get(event.type), this.#all]) {
-      if (!handlers) continue
-      for (const handler of handlers) {
-        try {
-          handler(event as never)
-        } catch {
-          // A handler's fault is not the other handlers'.
-        }
-      }
-    }
+    const typed = this.#byType.get(event.type)
+    if (typed) call(typed, event)
+    if (this.#all.size > 0) call(this.#all, event)
   }
 
   clear(): void {
@@ -94,5 +87,15 @@ export class HandlerTable {
 
   get types(): string[] {
     return [...this.#byType].filter(([, handlers]) => handlers.size > 0).map(([type]) => type)
+  }
+}
+
+function call(handlers: Set<AnyHandler>, event: unknown): void {
+  for (const handler of handlers) {
+    try {
+      handler(event as never)
+    } catch {
+      // A handler's fault is not the other handlers'.
+    }
   }
 }

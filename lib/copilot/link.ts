@@ -27,7 +27,7 @@ export interface LinkReceiver {
 }
 
 type Item =
-  | [kind: 0, session: number, notification: { params: { event: unknown } }]
+  | [kind: 0, session: number, event: unknown]
   | [kind: 1, call: number, result: unknown]
   | [kind: 2, call: number, fault: Fault]
   | [kind: 3, id: string, method: string, params: unknown]
@@ -179,7 +179,7 @@ export class Link {
     try {
       switch (item[0]) {
         case 0:
-          return receiver.onEvent(item[1], item[2].params.event)
+          return receiver.onEvent(item[1], item[2])
         case 1:
           return this.#take(item[1])?.resolve(item[2] as never)
         case 2:

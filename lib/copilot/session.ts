@@ -246,8 +246,20 @@ export class CopilotSession {
     return this.#disconnecting
   }
 
+  /** @deprecated The name that `disconnect()` had in older versions of the SDK. */
+  destroy(): Promise<void> {
+    return this.disconnect()
+  }
+
+  /** As `disconnect()`; with the runtime gone there is nothing to let go of, and the error that told so is not masked. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.disconnect()
+    try {
+      await this.disconnect()
+    } catch (error) {
+      if ((error as SheepdogError).code !== 'CONNECTION_LOST') throw error
+      this.#owner.forget(this)
+      this.close()
+    }
   }
 
   async #disconnect(): Promise<void> {

@@ -2,6 +2,7 @@
 import { invalidOption, settle, SheepdogError, toError, type Fault } from '../error'
 import { native } from '../native'
 import { check, checkOptions } from '../option'
+import { host } from './host'
 
 /** A shell command. */
 export interface RuntimeCommand {
@@ -29,7 +30,9 @@ export interface ExecuteOptions {
   artifactsIgnore?: string
   /** Fetched before anything runs; `.zip` is unpacked. */
   downloads?: { downloadUrl: string; workingDir: string }[]
+  /** What it throws, or rejects with, stops the request and is the request's error. A promise is not waited for. */
   onAssistantMessage?(textBlocks: string[]): void
+  /** As `onAssistantMessage`. */
   onCommandOutput?(output: { stream: 'stdout' | 'stderr'; text: string; command: string }): void
   /** Where to put a file. Also asked after the request, until the session has ended. */
   onArtifactUploadRequest?(artifact: {
@@ -152,24 +155,19 @@ export class RuntimeClient implements AsyncDisposable {
     checkOptions(options, { token: check.name, connectTimeoutMs: check.timeout, signal: check.signal })
     const { token, connectTimeoutMs, signal } = options ?? {}
     if (signal?.aborted) throw aborted('the connection was not opened', signal)
-    const connecting = settle(native.connectRuntime(url, token, connectTimeoutMs)) as Promise<NativeClient>
-    if (!signal) return new RuntimeClient(await connecting)
-    return new Promise((resolve, reject) => {
-      const onAbort = () => {
-        reject(aborted('the connection was not opened', signal))
-        connecting.then((client) => settle(client.close())).catch(() => {})
-      }
-      signal.addEventListener('abort', onAbort, { once: true })
-      connecting
-        .then((client) => {
-          signal.removeEventListener('abort', onAbort)
-          if (!signal.aborted) resolve(new RuntimeClient(client))
-        })
-        .catch((error) => {
-          signal.removeEventListener('abort', onAbort)
-          reject(error)
-        })
-    })
+    const connection = new native.NativeConnection(url, token, connectTimeoutMs)
+    const onAbort = () => connection.abort()
+    signal?.addEventListener('abort', onAbort, { once: true })
+    try {
+      const client = (await settle(connection.open(host))) as NativeClient
+      if (!signal?.aborted) return new RuntimeClient(client)
+      await settle(client.close())
+      throw aborted('the connection was not opened', signal)
+    } catch (error) {
+      throw signal?.aborted ? aborted('the connection was not opened', signal) : error
+    } finally {
+      signal?.removeEventListener('abort', onAbort)
+    }
   }
 
   /** Has the runtime's agent answer a prompt. */
@@ -318,22 +316,25 @@ export class RuntimeClient implements AsyncDisposable {
       else running.resolve(JSON.parse(event.terminal!))
       return
     }
-    const { options } = running
     try {
-      if (event.kind === 'assistant') options.onAssistantMessage?.(event.textBlocks!)
-      else {
-        const { stream, text, command } = event
-        options.onCommandOutput?.({ stream: stream as 'stdout' | 'stderr', text: text!, command: command! })
-      }
+      const returned: unknown = tell(running.options, event)
+      // Nobody waits for it: the runtime is not slowed by callbacks that take their time. Its failure counts all the same.
+      if (returned instanceof Promise) returned.catch((error) => this.#fail(request, error))
     } catch (error) {
-      // The caller's own error: the request is stopped, and what the caller threw is what the caller gets.
-      this.#running.set(request, {
-        options: {},
-        resolve: () => running.reject(error),
-        reject: () => running.reject(error),
-      })
-      this.#abort(request)
+      this.#fail(request, error)
     }
+  }
+
+  /** The caller's own error: the request is stopped, and what the caller threw is what the caller gets. */
+  #fail(request: number, error: unknown): void {
+    const running = this.#running.get(request)
+    if (!running) return
+    this.#running.set(request, {
+      options: {},
+      resolve: () => running.reject(error),
+      reject: () => running.reject(error),
+    })
+    this.#abort(request)
   }
 
   async #onWanted(wanted: NonNullable<NativeEvent['wanted']>): Promise<void> {
@@ -349,6 +350,12 @@ export class RuntimeClient implements AsyncDisposable {
       await settle(this.#client.decline(wanted, `the client's callback failed: ${reason}`))
     }
   }
+}
+
+function tell(options: ExecuteOptions, event: NativeEvent): unknown {
+  if (event.kind === 'assistant') return options.onAssistantMessage?.(event.textBlocks!)
+  const { stream, text, command } = event
+  return options.onCommandOutput?.({ stream: stream as 'stdout' | 'stderr', text: text!, command: command! })
 }
 
 function downloads({

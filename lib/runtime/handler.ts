@@ -1,7 +1,8 @@
 // A handler in JavaScript: what it is given, what it may answer, and how its errors become messages.
 import { homedir } from 'node:os'
+import { inspect } from 'node:util'
 import { settle } from '../error'
-import type { native } from '../native'
+import type { NativeInvocation } from '../../native/native'
 import { show } from '../option'
 
 /** Writes lines of a request to stderr, secrets taken out. */
@@ -48,14 +49,13 @@ export interface AgentHandler {
   run(invocation: AgentInvocation, sender: AgentSender): Promise<AgentResult>
 }
 
-type NativeInvocation = Parameters<Parameters<typeof native.serveRuntime>[1]>[0]
-
-/** Has the handler answer; never throws. */
+/** Has the handler answer; never throws, whatever the handler does. */
 export async function invoke(handler: AgentHandler, invocation: NativeInvocation): Promise<void> {
   const controller = new AbortController()
   void settle<boolean>(invocation.stopped()).then((stopped) => {
     if (stopped) controller.abort()
   })
+  const speech = new Speech()
   try {
     const { requestId, sourceId, env, outputFormat, ...request } = JSON.parse(invocation.request)
     const result = await handler.run(
@@ -67,31 +67,66 @@ export async function invoke(handler: AgentHandler, invocation: NativeInvocation
         logger: createLogger(sourceId ?? requestId, (text) => invocation.redact(text)),
       },
       {
-        sendAssistantMessage: async (textBlocks) => {
-          if (!Array.isArray(textBlocks)) {
-            throw new TypeError(`sendAssistantMessage: expected an array of strings, got ${show(textBlocks)}`)
-          }
-          await settle(invocation.sendAssistantMessage(textBlocks.map(String)))
-        },
-        sendErrorMessage: async (error, metadata) => {
-          await settle(invocation.sendErrorMessage(withoutPaths(String(error)), toJson(metadata)))
-        },
+        sendAssistantMessage: (textBlocks) =>
+          speech.say(() => {
+            if (!Array.isArray(textBlocks)) {
+              throw new TypeError(
+                `sendAssistantMessage: expected an array of strings, got ${show(textBlocks)}`,
+              )
+            }
+            return settle(invocation.sendAssistantMessage(textBlocks.map(String)))
+          }),
+        sendErrorMessage: (error, metadata) =>
+          speech.say(() =>
+            settle(invocation.sendErrorMessage(withoutPaths(String(error)), toJson(metadata))),
+          ),
       },
     )
+    await speech.said
     answer(invocation, result)
   } catch (error) {
+    await speech.said
+    fail(invocation, error)
+  }
+}
+
+/** Messages go out in the order in which they were given, all of them before the answer, awaited or not. */
+class Speech {
+  /** Resolves when all is said. */
+  said: Promise<void> = Promise.resolve()
+
+  say(send: () => Promise<unknown>): Promise<void> {
+    const sent = this.said.then(async () => {
+      await send()
+    })
+    // A failure is for who awaits it: nobody has to.
+    this.said = sent.catch(() => {})
+    return sent
+  }
+}
+
+/** What a handler throws may fail itself when it is looked at. */
+function fail(invocation: NativeInvocation, error: unknown): void {
+  try {
     invocation.fail(errorText(error), errorMetadata(error))
+  } catch {
+    invocation.fail('the handler threw something that can not be read', {})
   }
 }
 
 function answer(invocation: NativeInvocation, result: AgentResult): void {
   if (result?.type === 'text' && typeof result.text === 'string') {
     invocation.answerText(result.text, toJson(result.metadata))
-  } else if (result?.type === 'structured_output' && typeof result.structuredOutput === 'object') {
-    invocation.answerStructured(JSON.stringify(result.structuredOutput), toJson(result.metadata))
-  } else {
-    invocation.fail('the handler returned neither a text nor a structured output', {})
+    return
   }
+  if (result?.type === 'structured_output') {
+    const structured: string | undefined = JSON.stringify(result.structuredOutput)
+    if (structured !== undefined && structured !== 'null') {
+      invocation.answerStructured(structured, toJson(result.metadata))
+      return
+    }
+  }
+  invocation.fail('the handler returned neither a text nor a structured output', {})
 }
 
 function createLogger(name: string, redact: (text: string) => string): RuntimeLogger {
@@ -102,7 +137,7 @@ function createLogger(name: string, redact: (text: string) => string): RuntimeLo
         if (typeof value === 'string') return value
         return value instanceof Error
           ? (value.stack ?? String(value))
-          : (JSON.stringify(value) ?? String(value))
+          : inspect(value, { breakLength: Infinity })
       })
       process.stderr.write(`[${name}] ${level}${redact(words.join(' '))}\n`)
     }

@@ -1,10 +1,13 @@
 // serveRuntime(): a runtime in this process.
+import type { NativeInvocation } from '../../native/native'
 import { invalidOption, settle, SheepdogError } from '../error'
 import { native } from '../native'
 import { check, checkOptions } from '../option'
-import type { HarnessOptions, ProviderName } from '../harness'
-import { agentHandler } from './agent'
+import { Harness, type HarnessOptions, type ProviderName } from '../harness'
+import { nativeLimit } from '../harness/limit'
+import { toSpec } from '../harness/request'
 import { invoke, type AgentHandler } from './handler'
+import { host } from './host'
 
 /** How a runtime is served. */
 export interface ServeRuntimeOptions {
@@ -12,7 +15,7 @@ export interface ServeRuntimeOptions {
   handler?: AgentHandler
   /** A coding agent of this machine answers prompts, through the harness. */
   provider?: ProviderName
-  /** The harness's options for `provider`. */
+  /** The harness's options for `provider`; what the client says goes before them. */
   harness?: Partial<HarnessOptions>
   /** Default "127.0.0.1". Any address that others can reach needs a `token`. */
   host?: string
@@ -60,14 +63,11 @@ export async function serveRuntime(options: ServeRuntimeOptions): Promise<Runtim
   if (given && provider) throw invalidOption('provider', 'can not be given beside a handler')
   if (given && typeof given.run !== 'function')
     throw invalidOption('handler', 'expected an object with a method run')
-  const handler = given ?? (provider && agentHandler({ ...harness, provider }))
+  if (harness && !provider) throw invalidOption('harness', 'is of no use without provider')
+  const agent = provider && toAgent({ ...harness, provider })
   if (signal?.aborted) throw aborted(signal)
-  const server = await settle(
-    native.serveRuntime(spec, (invocation) => {
-      if (handler) void invoke(handler, invocation)
-      else invocation.fail('no agent is served here: commands only', {})
-    }),
-  )
+  const onInvocation = given && ((invocation: NativeInvocation) => void invoke(given, invocation))
+  const server = await settle(native.serveRuntime(spec, onInvocation, agent, host))
   const running = new RuntimeServer(server as NativeRuntimeServer)
   if (signal?.aborted) {
     await running.close()
@@ -77,6 +77,24 @@ export async function serveRuntime(options: ServeRuntimeOptions): Promise<Runtim
   signal?.addEventListener('abort', onAbort, { once: true })
   void running.closed.then(() => signal?.removeEventListener('abort', onAbort))
   return running
+}
+
+/** The agent, its options checked as the harness checks them: their paths begin with "harness." here. */
+function toAgent(options: HarnessOptions) {
+  try {
+    void new Harness(options)
+    const limits = [new native.NativeConcurrencyLimit(options.maxConcurrent)]
+    if (options.limit) limits.push(nativeLimit(options.limit))
+    // The client's prompt takes the place of this one.
+    const agent = new native.NativeAgent(toSpec('', options, true), limits)
+    if (options.signal?.aborted) agent.stop()
+    else options.signal?.addEventListener('abort', () => agent.stop(), { once: true })
+    return agent
+  } catch (error) {
+    const { code, message } = error as SheepdogError
+    if (code !== 'INVALID_OPTION' || message.startsWith('provider:')) throw error
+    throw new SheepdogError(code, `harness.${message}`)
+  }
 }
 
 function aborted(signal: AbortSignal): SheepdogError {

@@ -65,7 +65,7 @@ pub struct TurnRetrySpec {
 /// So many turns at once.
 #[napi]
 pub struct NativeConcurrencyLimit {
-    limit: ConcurrencyLimit,
+    pub(super) limit: ConcurrencyLimit,
 }
 
 #[napi]
@@ -283,7 +283,7 @@ fn compile(schema: &str) -> Result<Schema, Error> {
     Schema::compile(source, "schema")
 }
 
-fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
+pub(super) fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
     let mut request = TurnRequest::new(Provider::parse(&spec.provider)?, spec.prompt);
     request.binary = spec.binary;
     request.cwd = spec.cwd.map(Into::into);

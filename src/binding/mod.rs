@@ -13,4 +13,6 @@ pub mod model;
 pub mod process;
 pub mod promise;
 pub mod runtime;
+pub mod runtime_client;
+pub mod runtime_host;
 pub mod threads;

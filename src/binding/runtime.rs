@@ -1,18 +1,19 @@
-//! What crosses for the runtime capability. Names and order as in lib/runtime.ts.
+//! What crosses for serving a runtime. Names and order as in lib/runtime/server.ts and lib/runtime/handler.ts.
 
-use super::delivery::create_text;
+use super::harness::{NativeConcurrencyLimit, TurnSpec, to_request};
+use super::process::limit;
 use super::promise::{Settled, settle};
-use crate::runtime::client::{
-    ArtifactWanted, ClientEvent, ClientOptions, ClientRequest, RuntimeClient, SessionEnd,
-};
+use super::runtime_host::{Guest, RuntimeHost};
+use crate::error::Error;
+use crate::runtime::agent::HarnessAgent;
 use crate::runtime::handler::{
-    AgentAnswer, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender, CancelSignal,
+    AgentAnswer, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender, CancelSignal, NoAgent,
 };
 use crate::runtime::reply::AgentData;
 use crate::runtime::server::{self, RuntimeServer, ServerOptions};
-use napi::bindgen_prelude::{Function, PromiseRaw, ToNapiValue};
+use napi::Env;
+use napi::bindgen_prelude::{Function, PromiseRaw};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
-use napi::{Env, sys};
 use napi_derive::napi;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,24 +32,68 @@ pub struct ServeSpec {
     pub max_sessions: Option<f64>,
 }
 
-/// Listens; `onInvocation` is called for each prompt and answers by the invocation's own methods.
+/// A coding agent that answers prompts.
+#[napi]
+pub struct NativeAgent {
+    agent: Result<HarnessAgent, Error>,
+}
+
+#[napi]
+impl NativeAgent {
+    /// What the client does not say, the spec says; its prompt is not looked at. A fault comes by [`serve_runtime`]'s promise.
+    #[napi(constructor)]
+    pub fn new(spec: TurnSpec, limits: Vec<&NativeConcurrencyLimit>) -> Self {
+        let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
+        NativeAgent { agent: to_request(spec).map(|request| HarnessAgent::new(request, limits)) }
+    }
+
+    /// Aborts the turns under way, and each one that is asked for later.
+    #[napi]
+    pub fn stop(&self) {
+        if let Ok(agent) = &self.agent {
+            agent.stop();
+        }
+    }
+}
+
+/// Listens. `onInvocation` is called for each prompt and answers by the invocation's own methods; or the agent answers.
+/// Without either only commands are run.
 #[napi(ts_return_type = "Promise<import('../lib/error').Settled<NativeRuntimeServer>>")]
 pub fn serve_runtime<'env>(
     env: &'env Env,
     spec: ServeSpec,
-    #[napi(ts_arg_type = "(invocation: NativeInvocation) => void")] on_invocation: Function<
-        'static,
-        NativeInvocation,
-        (),
+    #[napi(ts_arg_type = "((invocation: NativeInvocation) => void) | undefined")] on_invocation: Option<
+        Function<'static, NativeInvocation, ()>,
     >,
+    agent: Option<&NativeAgent>,
+    host: &RuntimeHost,
 ) -> napi::Result<PromiseRaw<'env, Settled<NativeRuntimeServer>>> {
-    let call = on_invocation
-        .build_threadsafe_function::<NativeInvocation>()
-        // Weak: what keeps the host alive is the server, as long as it is open.
-        .weak::<true>()
-        .callee_handled::<false>()
-        .build()?;
-    let mut options = ServerOptions::new(Arc::new(JsHandler { call }));
+    let handler: Result<Arc<dyn AgentHandler>, Error> = match (on_invocation, agent) {
+        (Some(on_invocation), _) => Ok(Arc::new(JsHandler::new(&on_invocation)?)),
+        (None, Some(agent)) => match &agent.agent {
+            Ok(agent) => Ok(Arc::new(agent.clone())),
+            Err(error) => Err(error.clone()),
+        },
+        (None, None) => Ok(Arc::new(NoAgent)),
+    };
+    let options = handler.map(|handler| to_options(spec, handler));
+    let guests = host.guests();
+    settle(env, async move {
+        let served = match options {
+            Ok(options) => server::serve(options).await,
+            Err(error) => Err(error),
+        };
+        served
+            .map(|server| {
+                guests.welcome(Guest::Server(server.downgrade()));
+                NativeRuntimeServer { server }
+            })
+            .into()
+    })
+}
+
+fn to_options(spec: ServeSpec, handler: Arc<dyn AgentHandler>) -> ServerOptions {
+    let mut options = ServerOptions::new(handler);
     if let Some(host) = spec.host {
         options.host = host;
     }
@@ -66,10 +111,7 @@ pub fn serve_runtime<'env>(
     if let Some(count) = spec.max_sessions {
         options.max_sessions = count as usize;
     }
-    settle(
-        env,
-        async move { server::serve(options).await.map(|server| NativeRuntimeServer { server }).into() },
-    )
+    options
 }
 
 /// A server that listens.
@@ -112,6 +154,18 @@ impl NativeRuntimeServer {
 
 struct JsHandler {
     call: ThreadsafeFunction<NativeInvocation, (), NativeInvocation, napi::Status, false, true>,
+}
+
+impl JsHandler {
+    fn new(on_invocation: &Function<'static, NativeInvocation, ()>) -> napi::Result<Self> {
+        let call = on_invocation
+            .build_threadsafe_function::<NativeInvocation>()
+            // Weak: what keeps the host alive is the server, as long as it is open.
+            .weak::<true>()
+            .callee_handled::<false>()
+            .build()?;
+        Ok(JsHandler { call })
+    }
 }
 
 type Answer = Result<AgentAnswer, AgentFault>;
@@ -222,224 +276,4 @@ impl NativeInvocation {
             let _ = sender.send(answer);
         }
     }
-}
-
-/// Connects to a runtime.
-#[napi(ts_return_type = "Promise<import('../lib/error').Settled<NativeRuntimeClient>>")]
-pub fn connect_runtime<'env>(
-    env: &'env Env,
-    url: String,
-    token: Option<String>,
-    connect_timeout_ms: Option<f64>,
-) -> napi::Result<PromiseRaw<'env, Settled<NativeRuntimeClient>>> {
-    let mut options = ClientOptions { token, ..ClientOptions::default() };
-    if let Some(millis) = connect_timeout_ms {
-        options.connect_timeout = limit(millis);
-    }
-    settle(env, async move {
-        RuntimeClient::connect(&url, options).await.map(|client| NativeRuntimeClient { client }).into()
-    })
-}
-
-/// A file that the runtime wants an URL for.
-#[napi(object)]
-pub struct WantedArtifact {
-    pub filename: String,
-    pub filepath: String,
-    pub upload_id: Option<String>,
-}
-
-/// What happened; the kind says which fields are there.
-#[napi(object, object_from_js = false)]
-pub struct RuntimeEvent {
-    #[napi(ts_type = "'assistant' | 'output' | 'wanted' | 'ended'")]
-    pub kind: &'static str,
-    pub request: Option<f64>,
-    pub text_blocks: Option<Vec<String>>,
-    pub stream: Option<String>,
-    #[napi(ts_type = "string")]
-    pub text: Option<Text>,
-    pub command: Option<String>,
-    pub wanted: Option<WantedArtifact>,
-    /// The runtime's message, as JSON.
-    pub terminal: Option<String>,
-    pub error: Option<super::error::Fault>,
-}
-
-/// Output on its way: plain ASCII goes over as it is.
-pub struct Text(String);
-
-impl ToNapiValue for Text {
-    unsafe fn to_napi_value(raw_env: sys::napi_env, text: Self) -> napi::Result<sys::napi_value> {
-        let env = Env::from_raw(raw_env);
-        let string = create_text(&env, &text.0)?;
-        // SAFETY: the string was made in this environment, on its thread.
-        unsafe { ToNapiValue::to_napi_value(raw_env, string) }
-    }
-}
-
-/// How the session ended.
-#[napi(object, object_from_js = false)]
-pub struct RuntimeEnd {
-    pub confirmed: bool,
-    pub uploaded: f64,
-    pub undelivered: Vec<UndeliveredArtifact>,
-}
-
-#[napi(object, object_from_js = false)]
-pub struct UndeliveredArtifact {
-    pub path: String,
-    pub reason: String,
-}
-
-#[napi]
-pub struct NativeRuntimeClient {
-    client: RuntimeClient,
-}
-
-#[napi]
-impl NativeRuntimeClient {
-    /// Sends a request (JSON) and resolves with its number.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<number>>")]
-    pub fn request<'env>(
-        &self,
-        env: &'env Env,
-        message: String,
-        timeout_ms: Option<f64>,
-        idle_timeout_ms: Option<f64>,
-    ) -> napi::Result<PromiseRaw<'env, Settled<f64>>> {
-        let client = self.client.clone();
-        settle(env, async move {
-            let request = ClientRequest {
-                message: serde_json::from_str(&message).unwrap_or_default(),
-                timeout: timeout_ms.and_then(limit),
-                idle_timeout: idle_timeout_ms.and_then(limit),
-            };
-            client.request(request).await.map(|number| number as f64).into()
-        })
-    }
-
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn abort<'env>(&self, env: &'env Env, request: f64) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
-        let client = self.client.clone();
-        settle(env, async move {
-            client.abort(request as u64).await;
-            Settled::Value(())
-        })
-    }
-
-    /// What happened next; empty when nothing will happen any more.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<RuntimeEvent[]>>")]
-    pub fn next_events<'env>(
-        &self,
-        env: &'env Env,
-    ) -> napi::Result<PromiseRaw<'env, Settled<Vec<RuntimeEvent>>>> {
-        let client = self.client.clone();
-        settle(
-            env,
-            async move { Settled::Value(client.next_events().await.into_iter().map(to_event).collect()) },
-        )
-    }
-
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn answer<'env>(
-        &self,
-        env: &'env Env,
-        wanted: WantedArtifact,
-        presigned_url: String,
-        content_type: String,
-    ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
-        let client = self.client.clone();
-        settle(env, async move {
-            client.answer(from_wanted(wanted), presigned_url, content_type).await;
-            Settled::Value(())
-        })
-    }
-
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn decline<'env>(
-        &self,
-        env: &'env Env,
-        wanted: WantedArtifact,
-        reason: String,
-    ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
-        let client = self.client.clone();
-        settle(env, async move {
-            client.decline(from_wanted(wanted), reason).await;
-            Settled::Value(())
-        })
-    }
-
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<RuntimeEnd>>")]
-    pub fn end_session<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<RuntimeEnd>>> {
-        let client = self.client.clone();
-        settle(env, async move { Settled::Value(to_end(client.end_session().await)) })
-    }
-
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
-        let client = self.client.clone();
-        settle(env, async move {
-            client.close().await;
-            Settled::Value(())
-        })
-    }
-}
-
-fn from_wanted(wanted: WantedArtifact) -> ArtifactWanted {
-    ArtifactWanted { filename: wanted.filename, filepath: wanted.filepath, upload_id: wanted.upload_id }
-}
-
-fn to_event(event: ClientEvent) -> RuntimeEvent {
-    let mut out = RuntimeEvent {
-        kind: "ended",
-        request: None,
-        text_blocks: None,
-        stream: None,
-        text: None,
-        command: None,
-        wanted: None,
-        terminal: None,
-        error: None,
-    };
-    match event {
-        ClientEvent::Assistant { request, text_blocks } => {
-            out.kind = "assistant";
-            out.request = Some(request as f64);
-            out.text_blocks = Some(text_blocks);
-        }
-        ClientEvent::Output { request, stream, text, command } => {
-            out.kind = "output";
-            out.request = Some(request as f64);
-            out.stream = Some(stream);
-            out.text = Some(Text(text));
-            out.command = Some(command);
-        }
-        ClientEvent::Wanted(wanted) => {
-            out.kind = "wanted";
-            out.wanted = Some(WantedArtifact {
-                filename: wanted.filename,
-                filepath: wanted.filepath,
-                upload_id: wanted.upload_id,
-            });
-        }
-        ClientEvent::Ended { request, outcome } => {
-            out.request = Some(request as f64);
-            match outcome {
-                Ok(terminal) => out.terminal = Some(Value::Object(terminal).to_string()),
-                Err(error) => out.error = Some((&error).into()),
-            }
-        }
-    }
-    out
-}
-
-fn to_end(end: SessionEnd) -> RuntimeEnd {
-    let undelivered = end.undelivered.into_iter().map(|(path, reason)| UndeliveredArtifact { path, reason });
-    RuntimeEnd { confirmed: end.confirmed, uploaded: end.uploaded as f64, undelivered: undelivered.collect() }
-}
-
-/// Zero, negative and endless mean off. More than the clock can hold is endless.
-fn limit(millis: f64) -> Option<Duration> {
-    (millis > 0.0).then(|| Duration::try_from_secs_f64(millis / 1e3).ok()).flatten()
 }

@@ -11,7 +11,7 @@
 //!
 //! | item | means |
 //! |---|---|
-//! | `[0, session, notification]` | an event of a session that somebody subscribed to, within its notification |
+//! | `[0, session, event]` | an event of a session that somebody subscribed to |
 //! | `[1, call, result]` | a call succeeded |
 //! | `[2, call, fault]` | a call failed |
 //! | `[3, id, method, params]` | the peer asks |
@@ -60,6 +60,16 @@ struct Item {
 }
 
 impl Item {
+    /// Whether the same who wanted one want the other.
+    fn is_like(&self, other: &Item) -> bool {
+        match (&self.event, &other.event) {
+            (Some((filter, kind)), Some((its_filter, its_kind))) => {
+                Arc::ptr_eq(filter, its_filter) && Arc::ptr_eq(kind, its_kind)
+            }
+            _ => false,
+        }
+    }
+
     fn is_wanted(&self) -> bool {
         self.event.as_ref().is_none_or(|(filter, kind)| filter.wants(kind))
     }
@@ -116,7 +126,7 @@ impl Outbox {
         self.push(Item { text, event: None, ends_batch: false });
     }
 
-    /// The whole notification of an event, JSON text: to take it apart would cost more than to let it go over.
+    /// An event, JSON text.
     pub fn push_event(&self, session: u32, filter: &Arc<Filter>, kind: &Arc<str>, event: &str) {
         let mut text = String::with_capacity(event.len() + 16);
         // Writing to a String has no way to fail.
@@ -157,11 +167,15 @@ impl Outbox {
             state.bytes -= dropped.map_or(0, |item| item.text.len());
         }
         let (mut count, mut size) = (0, 2);
+        // In a flood one type follows itself: what is wanted can't change while the host is here.
+        let mut like_last: Option<&Item> = None;
         for item in &state.items {
             let fits = count < Self::BATCH_ITEMS && size + item.text.len() <= Self::BATCH_BYTES;
-            if count > 0 && !(fits && item.is_wanted()) {
+            let is_wanted = like_last.is_some_and(|last| last.is_like(item)) || item.is_wanted();
+            if count > 0 && !(fits && is_wanted) {
                 break;
             }
+            like_last = Some(item);
             count += 1;
             size += item.text.len() + 1;
             if item.ends_batch {
@@ -189,19 +203,25 @@ impl Outbox {
 
     /// Resolves when there is room.
     pub async fn ready(&self) {
+        // Once a message: the common case registers nothing.
+        if self.has_room() {
+            return;
+        }
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
             // Registered before the look, so that room made in between is not missed.
             room.as_mut().enable();
-            {
-                let state = self.lock();
-                if state.bytes < Self::MAX_BYTES || state.is_closed {
-                    return;
-                }
+            if self.has_room() {
+                return;
             }
             room.await;
         }
+    }
+
+    fn has_room(&self) -> bool {
+        let state = self.lock();
+        state.bytes < Self::MAX_BYTES || state.is_closed
     }
 
     /// The host is gone: nothing more is kept for it, and nobody waits for it.

@@ -48,7 +48,7 @@ struct SessionState {
     closed: Option<Error>,
     /// Messages that the server took.
     sent: u64,
-    /// A message was sent since the last idle.
+    /// A message was sent, by whomever, since the last idle.
     active: bool,
     was_busy: bool,
 }
@@ -178,10 +178,13 @@ impl Session {
         state.last_event.push_str(&event.kind);
         let kind = state.intern(&event.kind);
         let mut wakes = false;
-        if !state.turns.is_empty() || event.kind == "session.idle" {
+        if !state.turns.is_empty() || matches!(&*event.kind, "session.idle" | "user.message") {
             let event = event.turn_event();
-            if let TurnEvent::SessionIdle { background, .. } = &event {
-                state.active &= !background.is_empty();
+            match &event {
+                TurnEvent::SessionIdle { background, .. } => state.active &= !background.is_empty(),
+                // Others may send too.
+                TurnEvent::UserMessage { .. } => state.active = true,
+                _ => {}
             }
             wakes = !matches!(event, TurnEvent::Other | TurnEvent::Work);
             if !matches!(event, TurnEvent::Other) {
@@ -189,7 +192,7 @@ impl Session {
             }
         }
         // Under the lock: the host hears of the event before it hears of the turn that it ends.
-        outbox.push_event(self.key, &self.filter, &kind, event.notification);
+        outbox.push_event(self.key, &self.filter, &kind, event.event);
         if wakes {
             state.tell_ends(now);
         }
@@ -226,9 +229,9 @@ impl Session {
         }
         let Some(Send { params, timeout, turn, complete }) = state.sends.pop_front() else { return };
         state.sending = true;
-        state.active = true;
+        let was_active = std::mem::replace(&mut state.active, true);
         if let Some(turn) = &turn {
-            let id = state.turns.open(turn.steering);
+            let id = state.turns.open(turn.steering, !was_active);
             turn.lock().id = Some(id);
         }
         drop(state);

@@ -1,5 +1,6 @@
 //! A session's event as the turn logic sees it, PURE: borrowed from the wire, most of it never looked at.
 
+use super::reported_error::ReportedError;
 use crate::jsonrpc::without_halves;
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,8 +14,8 @@ pub struct EventHead<'a> {
     pub kind: Cow<'a, str>,
     /// Of a sub-agent.
     pub is_sub_agent: bool,
-    /// The whole notification as JSON text.
-    pub notification: &'a str,
+    /// The whole event as JSON text.
+    pub event: &'a str,
     data: &'a str,
 }
 
@@ -34,7 +35,7 @@ struct Params<'a> {
     #[serde(borrow)]
     session_id: Cow<'a, str>,
     #[serde(borrow)]
-    event: Envelope<'a>,
+    event: &'a RawValue,
 }
 
 #[derive(Deserialize)]
@@ -50,6 +51,31 @@ struct Envelope<'a> {
 
 /// Reads a `session.event` notification, in one pass that builds nothing; `None` when the frame is something else.
 pub fn parse_session_event(frame: &[u8]) -> Option<EventHead<'_>> {
+    parse_usual(frame).or_else(|| parse_unusual(frame))
+}
+
+/// As the runtimes write it: what is around the event is compared, not parsed.
+fn parse_usual(frame: &[u8]) -> Option<EventHead<'_>> {
+    const HEAD: &[u8] = br#"{"jsonrpc":"2.0","method":"session.event","params":{"sessionId":""#;
+    const MIDDLE: &[u8] = br#"","event":"#;
+    const TAIL: &[u8] = b"}}";
+    let rest = frame.strip_prefix(HEAD)?;
+    let (session_id, rest) = rest.split_at(memchr::memchr(b'"', rest)?);
+    if session_id.contains(&b'\\') {
+        return None;
+    }
+    let rest = rest.strip_prefix(MIDDLE)?;
+    let mut events = serde_json::Deserializer::from_slice(rest).into_iter::<Envelope<'_>>();
+    let envelope = events.next()?.ok()?;
+    let (event, tail) = rest.split_at(events.byte_offset());
+    if tail != TAIL {
+        return None;
+    }
+    let session_id = std::str::from_utf8(session_id).ok()?;
+    Some(EventHead::new(Cow::Borrowed(session_id), envelope, std::str::from_utf8(event).ok()?))
+}
+
+fn parse_unusual(frame: &[u8]) -> Option<EventHead<'_>> {
     const METHOD: &[u8] = b"\"session.event\"";
     /// The method stands at the beginning; of a frame where it does not, the message is parsed as any other.
     const NEAR: usize = 128;
@@ -59,13 +85,7 @@ pub fn parse_session_event(frame: &[u8]) -> Option<EventHead<'_>> {
         return None;
     }
     let Params { session_id, event } = notification.params;
-    Some(EventHead {
-        session_id,
-        kind: event.kind,
-        is_sub_agent: event.agent_id.is_some(),
-        notification: std::str::from_utf8(frame).ok()?,
-        data: event.data.map_or("null", RawValue::get),
-    })
+    Some(EventHead::new(session_id, serde_json::from_str(event.get()).ok()?, event.get()))
 }
 
 /// Work that a session named as still running.
@@ -79,17 +99,6 @@ impl Background {
     pub fn is_empty(&self) -> bool {
         self.agents.is_empty() && self.shells.is_empty()
     }
-}
-
-/// An error that the session reported.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ReportedError {
-    pub error_type: String,
-    pub message: String,
-    pub error_code: Option<Value>,
-    pub status_code: Option<Value>,
-    pub url: Option<String>,
-    pub stack: Option<String>,
 }
 
 /// What an event means for turns.
@@ -174,7 +183,13 @@ impl Data {
     }
 }
 
-impl EventHead<'_> {
+impl<'a> EventHead<'a> {
+    fn new(session_id: Cow<'a, str>, envelope: Envelope<'a>, event: &'a str) -> Self {
+        let Envelope { kind, agent_id, data } = envelope;
+        let is_sub_agent = agent_id.is_some();
+        EventHead { session_id, kind, is_sub_agent, event, data: data.map_or("null", RawValue::get) }
+    }
+
     /// What the event means for turns. The data of a known type in an unknown form counts as absent.
     pub fn turn_event(&self) -> TurnEvent {
         // Of a sub-agent, only the waiting for people and tools concerns the turn.
@@ -205,7 +220,7 @@ impl EventHead<'_> {
                     Some(Value::Array(parts)) => !parts.is_empty(),
                     _ => false,
                 };
-                let answer = has_content.then(|| self.event_text().to_owned());
+                let answer = has_content.then(|| self.event.to_owned());
                 TurnEvent::AssistantMessage { origin: message.text("originatingMessageId"), answer }
             }
             "session.error" => TurnEvent::Error(self.reported_error()),
@@ -214,21 +229,6 @@ impl EventHead<'_> {
             kind if is_work(kind) => TurnEvent::Work,
             _ => TurnEvent::Other,
         }
-    }
-
-    /// The event alone as JSON text.
-    fn event_text(&self) -> &str {
-        #[derive(Deserialize)]
-        struct Outer<'a> {
-            #[serde(borrow)]
-            params: Inner<'a>,
-        }
-        #[derive(Deserialize)]
-        struct Inner<'a> {
-            #[serde(borrow)]
-            event: &'a RawValue,
-        }
-        serde_json::from_str::<Outer<'_>>(self.notification).map_or("null", |outer| outer.params.event.get())
     }
 
     fn data(&self) -> Data {
@@ -315,8 +315,38 @@ mod tests {
         let text = frame("s\\u00e4", r#"{"type":"x.y","agentId":"a","extra":{"deep":[1]},"data":7}"#);
         let head = parse_session_event(text.as_bytes()).unwrap();
         assert_eq!((&*head.session_id, &*head.kind, head.is_sub_agent), ("sä", "x.y", true));
-        assert_eq!(head.event_text(), r#"{"type":"x.y","agentId":"a","extra":{"deep":[1]},"data":7}"#);
+        assert_eq!(head.event, r#"{"type":"x.y","agentId":"a","extra":{"deep":[1]},"data":7}"#);
         assert_eq!(head.turn_event(), TurnEvent::Other);
+    }
+
+    #[test]
+    fn the_usual_form_and_any_other_say_the_same() {
+        let event = r#"{"type":"a.b","agentId":"x","data":{"k":"}}"}}"#;
+        let usual = frame("s", event);
+        let head = parse_usual(usual.as_bytes()).unwrap();
+        for other in [
+            format!(r#"{{"method":"session.event","params":{{"event":{event},"sessionId":"s"}}}}"#),
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"session.event","params":{{"sessionId":"s","event":{event},"more":{{}}}}}}"#
+            ),
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"session.event","params":{{"sessionId":"\u0073","event":{event}}}}}"#
+            ),
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"session.event","params":{{"sessionId":"s","event":{event} }}}}"#
+            ),
+        ] {
+            assert!(parse_usual(other.as_bytes()).is_none(), "{other}");
+            let its = parse_session_event(other.as_bytes()).unwrap();
+            assert_eq!(
+                (&*its.session_id, &*its.kind, its.is_sub_agent, its.event, its.data),
+                (&*head.session_id, &*head.kind, head.is_sub_agent, head.event, head.data)
+            );
+        }
+        assert_eq!((&*head.session_id, &*head.kind, head.event), ("s", "a.b", event));
+        // An id makes it a request, wherever it stands.
+        let request = format!(r#"{},"id":1}}"#, usual.strip_suffix('}').unwrap());
+        assert!(parse_session_event(request.as_bytes()).is_none(), "{request}");
     }
 
     #[test]

@@ -11,6 +11,8 @@
 //! | `session.idle` with work in the background | | ignored | names remembered, goes on |
 //! | `session.idle` | | ignored: another turn's | over |
 //! | `session.idle`, aborted | | ignored | over: `SESSION_ABORTED` |
+//! | `session.error` while nobody else's message is worked on, and an idle | | failed, unless it goes on within [`QUIET`] | |
+//! | aborted, and an idle | | `SESSION_ABORTED`, unless it goes on within [`QUIET`] | |
 //! | `session.idle` of an autopilot that did not say its end | | ignored | over, unless it goes on within [`SETTLE`] |
 //! | the idle of an earlier turn that failed before it, while this one has done nothing | | ignored | ignored, over after [`QUIET`] |
 //! | `session.error` of type "notification" | | ignored | ignored |
@@ -19,7 +21,8 @@
 //! | `session.shutdown`, disconnect, stop | closed | closed | closed |
 //! | connection lost | failed | failed | failed |
 
-use super::session_event::{Background, ReportedError, TurnEvent};
+use super::session_event::{Background, TurnEvent};
+use super::tracked_turn::{Phase, TrackedTurn, is_kept};
 use crate::error::{Error, ErrorCode};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -40,38 +43,10 @@ pub struct TurnId(u64);
 /// How a turn ended: with its answer (the whole event as JSON text), if there was one.
 pub type TurnEnd = Result<Option<String>, Error>;
 
-#[derive(Debug)]
-enum Phase {
-    Sending { early: VecDeque<TurnEvent> },
-    Queued,
-    Running,
-}
-
-#[derive(Debug)]
-struct Turn {
-    id: TurnId,
-    message_id: Option<String>,
-    /// Sent into a running turn: it has no messages of its own origin.
-    steering: bool,
-    phase: Phase,
-    answer: Option<String>,
-    error: Option<(ReportedError, Duration)>,
-    /// Over at this time, unless the agent goes on.
-    provisional_end: Option<Duration>,
-    aborted: bool,
-    autopilot_ended: bool,
-    /// The main agent has done something since the turn began.
-    has_worked: bool,
-    /// Ids of messages that others sent meanwhile.
-    foreign: Vec<String>,
-    background: Background,
-    end: Option<TurnEnd>,
-}
-
 /// The open turns of a session, in the order they were sent.
 #[derive(Debug, Default)]
 pub struct Turns {
-    turns: Vec<Turn>,
+    turns: Vec<TrackedTurn>,
     next_id: u64,
     past: VecDeque<String>,
     /// The turn whose `user.message` was the last.
@@ -83,25 +58,12 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// A turn whose `session.send` is about to be written.
-    pub fn open(&mut self, steering: bool) -> TurnId {
+    /// A turn whose `session.send` is about to be written. `is_alone`: nothing was being worked on.
+    pub fn open(&mut self, steering: bool, is_alone: bool) -> TurnId {
         let id = TurnId(self.next_id);
         self.next_id += 1;
-        self.turns.push(Turn {
-            id,
-            message_id: None,
-            steering,
-            phase: Phase::Sending { early: VecDeque::new() },
-            answer: None,
-            error: None,
-            provisional_end: None,
-            aborted: false,
-            autopilot_ended: false,
-            has_worked: false,
-            foreign: Vec::new(),
-            background: Background::default(),
-            end: None,
-        });
+        let is_alone = is_alone && self.turns.is_empty();
+        self.turns.push(TrackedTurn::new(id, steering, is_alone));
         id
     }
 
@@ -190,7 +152,8 @@ impl Turns {
     pub fn deadline(&self, id: TurnId) -> Option<Duration> {
         let turn = self.turns.iter().find(|turn| turn.id == id)?;
         let error = turn.error.as_ref().filter(|_| self.open.is_empty()).map(|(_, at)| *at + QUIET);
-        [error, turn.provisional_end].into_iter().flatten().min()
+        let early = turn.early_error.as_ref().and_then(|(_, end)| *end);
+        [error, early, turn.provisional_end].into_iter().flatten().min()
     }
 
     pub fn is_running(&self, id: TurnId) -> bool {
@@ -214,7 +177,9 @@ impl Turns {
             let names: Vec<&str> = self.open.iter().map(|(_, name)| name.as_str()).collect();
             facts.push(format!("pending: {}", names.join(", ")));
         }
-        if let Some((error, _)) = &turn.error {
+        let error =
+            turn.error.as_ref().map(|(error, _)| error).or(turn.early_error.as_ref().map(|(error, _)| error));
+        if let Some(error) = error {
             facts.push(format!("reported error: {}", error.message));
         }
         if !turn.background.agents.is_empty() {
@@ -239,8 +204,14 @@ impl Turns {
                 for turn in self.affected(only).filter(|turn| Some(turn.id) == latest) {
                     turn.error.get_or_insert_with(|| (error.clone(), now));
                 }
+                for turn in self.queued(only).filter(|turn| turn.is_alone) {
+                    turn.early_error.get_or_insert_with(|| (error.clone(), None));
+                }
             }
-            TurnEvent::Abort => self.affected(only).for_each(|turn| turn.aborted = true),
+            TurnEvent::Abort => {
+                self.affected(only).for_each(|turn| turn.aborted = true);
+                self.on_queue_dropped(only);
+            }
             TurnEvent::AutopilotEnd => self.affected(only).for_each(|turn| turn.autopilot_ended = true),
             TurnEvent::AssistantIdle { aborted } => {
                 let mut failed = false;
@@ -248,6 +219,7 @@ impl Turns {
                     turn.aborted |= *aborted;
                     failed |= turn.fail();
                 }
+                self.queued(only).for_each(|turn| turn.on_early_idle(now));
                 if failed {
                     self.owed_idle = Some(now);
                 }
@@ -265,17 +237,32 @@ impl Turns {
                 every.for_each(|turn| turn.end(Err(error.clone())));
             }
             TurnEvent::Work | TurnEvent::Opened { .. } => {
-                self.affected(only).for_each(Turn::on_work);
+                self.affected(only).for_each(TrackedTurn::on_work);
+                self.queued(only).for_each(|turn| turn.early_error = None);
             }
             TurnEvent::Closed { .. } | TurnEvent::Other | TurnEvent::Error(_) => {}
         }
     }
 
     /// The running turns that an event concerns.
-    fn affected(&mut self, only: Option<TurnId>) -> impl Iterator<Item = &mut Turn> {
+    fn affected(&mut self, only: Option<TurnId>) -> impl Iterator<Item = &mut TrackedTurn> {
         self.turns.iter_mut().filter(move |turn| {
             matches!(turn.phase, Phase::Running) && turn.is_open() && only.is_none_or(|only| only == turn.id)
         })
+    }
+
+    /// The turns whose message was taken and is not worked on yet.
+    fn queued(&mut self, only: Option<TurnId>) -> impl Iterator<Item = &mut TrackedTurn> {
+        self.turns.iter_mut().filter(move |turn| {
+            matches!(turn.phase, Phase::Queued) && turn.is_open() && only.is_none_or(|only| only == turn.id)
+        })
+    }
+
+    /// What was aborted takes the messages along that were queued by then; one whose reply comes later was sent later.
+    fn on_queue_dropped(&mut self, only: Option<TurnId>) {
+        if only.is_none() {
+            self.queued(None).for_each(|turn| turn.was_dropped = true);
+        }
     }
 
     fn on_user_message(
@@ -290,7 +277,7 @@ impl Turns {
         });
         // A message without an id belongs to the first turn that waits for one, as does any to a turn without an id.
         let by_order = || {
-            let waits = |turn: &Turn| match turn.phase {
+            let waits = |turn: &TrackedTurn| match turn.phase {
                 Phase::Sending { .. } => message_id.is_none(),
                 Phase::Queued => message_id.is_none() || turn.message_id.is_none(),
                 Phase::Running => false,
@@ -300,9 +287,13 @@ impl Turns {
         let begun =
             by_id.or_else(by_order).filter(|&index| only.is_none_or(|only| self.turns[index].id == only));
         if continuation && begun.is_none() {
-            return self.affected(only).for_each(Turn::on_work);
+            return self.affected(only).for_each(TrackedTurn::on_work);
         }
         let begun = begun.map(|index| self.turns[index].id);
+        for turn in self.queued(only) {
+            turn.is_alone = false;
+            turn.early_error = None;
+        }
         // What comes next began: an error before it was the end of the turn before.
         let mut failed = false;
         for turn in self.affected(only).filter(|turn| Some(turn.id) != begun) {
@@ -322,16 +313,14 @@ impl Turns {
             if let Phase::Sending { .. } = turn.phase {
                 return;
             }
-            if !matches!(turn.phase, Phase::Running) {
-                turn.phase = Phase::Running;
-            }
+            turn.begin();
         }
         self.latest = Some(begun);
     }
 
     fn on_assistant_message(&mut self, origin: Option<&str>, answer: Option<&String>, only: Option<TurnId>) {
         let latest = self.latest;
-        let known = |turn: &Turn, origin: &str| turn.message_id.as_deref() == Some(origin);
+        let known = |turn: &TrackedTurn, origin: &str| turn.message_id.as_deref() == Some(origin);
         let owner =
             origin.and_then(|origin| self.turns.iter().find(|turn| known(turn, origin)).map(|turn| turn.id));
         let is_past = origin.is_some_and(|origin| self.past.iter().any(|past| past == origin));
@@ -340,7 +329,7 @@ impl Turns {
         {
             if Some(turn.id) == owner && matches!(turn.phase, Phase::Queued) {
                 // Its answer is there, so its prompt was taken.
-                turn.phase = Phase::Running;
+                turn.begin();
                 self.latest = Some(turn.id);
             }
             if !matches!(turn.phase, Phase::Running) {
@@ -372,6 +361,12 @@ impl Turns {
         only: Option<TurnId>,
     ) {
         let is_owed = self.owed_idle.take().is_some_and(|since| now.saturating_sub(since) < QUIET);
+        if background.is_empty() {
+            for turn in self.queued(only) {
+                turn.on_early_idle(now);
+                turn.is_alone = true;
+            }
+        }
         for turn in self.affected(only) {
             turn.aborted |= aborted;
             if turn.fail() {
@@ -395,7 +390,12 @@ impl Turns {
         let nothing_open = self.open.is_empty();
         let mut failed = false;
         for turn in self.turns.iter_mut().filter(|turn| turn.is_open()) {
-            if nothing_open && turn.error.as_ref().is_some_and(|(_, at)| *at + QUIET <= now) {
+            let is_quiet = nothing_open && turn.error.as_ref().is_some_and(|(_, at)| *at + QUIET <= now);
+            let early = turn.early_error.as_ref().and_then(|(_, end)| *end);
+            if early.is_some_and(|end| end <= now) {
+                // Its idle has been.
+                turn.fail();
+            } else if is_quiet {
                 failed |= turn.fail();
             } else if turn.provisional_end.is_some_and(|end| end <= now) {
                 turn.finish();
@@ -404,69 +404,5 @@ impl Turns {
         if failed {
             self.owed_idle = Some(now);
         }
-    }
-}
-
-impl Turn {
-    fn is_open(&self) -> bool {
-        self.end.is_none()
-    }
-
-    fn end(&mut self, end: TurnEnd) {
-        // The first end counts.
-        self.end.get_or_insert(end);
-    }
-
-    fn on_work(&mut self) {
-        self.has_worked = true;
-        self.error = None;
-        if !self.aborted {
-            self.provisional_end = None;
-        }
-    }
-
-    fn finish(&mut self) {
-        let end = match self.aborted {
-            true => Err(Error::new(ErrorCode::SessionAborted, "The turn was aborted")),
-            false => Ok(self.answer.take()),
-        };
-        self.end(end);
-    }
-
-    /// Ends with the error that was reported, if there is one.
-    fn fail(&mut self) -> bool {
-        let Some((reported, _)) = self.error.take() else { return false };
-        self.end(Err(session_error(reported)));
-        true
-    }
-}
-
-fn session_error(reported: ReportedError) -> Error {
-    let message = match reported.message.is_empty() {
-        true => "The session reported an error without a message".to_owned(),
-        false => reported.message,
-    };
-    let mut error = Error::new(ErrorCode::SessionError, message).with("errorType", reported.error_type);
-    let facts = [("statusCode", reported.status_code), ("errorCode", reported.error_code)];
-    for (name, value) in facts.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-        error = error.with(name, value);
-    }
-    for (name, value) in [("url", reported.url), ("remoteStack", reported.stack)] {
-        if let Some(value) = value {
-            error = error.with(name, value);
-        }
-    }
-    error
-}
-
-/// Whether an event that comes before the reply may matter once the turn knows its message.
-fn is_kept(event: &TurnEvent, early: &VecDeque<TurnEvent>) -> bool {
-    match event {
-        TurnEvent::Other | TurnEvent::Closed { .. } => false,
-        // One sign of life says as much as many.
-        TurnEvent::Work | TurnEvent::Opened { .. } => {
-            !matches!(early.back(), Some(TurnEvent::Work | TurnEvent::Opened { .. }))
-        }
-        _ => true,
     }
 }

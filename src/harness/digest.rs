@@ -426,6 +426,15 @@ mod tests {
     }
 
     #[test]
+    fn a_count_that_the_agent_made_up_does_not_overflow() {
+        let mut digest = Digest::new(false);
+        digest.set_turns(u64::MAX);
+        digest.model_answered();
+        digest.model_speaks();
+        assert_eq!(digest.turns(), u64::MAX);
+    }
+
+    #[test]
     fn an_answer_without_end_is_kept_within_bounds() {
         let mut digest = Digest::new(false);
         let piece = "\u{e9}".repeat(1 << 20);

@@ -25,8 +25,6 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 /// Reads of one stream before the other events get their turn.
 const READS_A_TURN: usize = 4;
-/// Such turns before the other tasks get theirs.
-const TURNS_IN_A_ROW: usize = 8;
 /// What may be waiting in a pipe at the exit at most: larger pipes need a privilege.
 const PIPE_BYTES: usize = 4 << 20;
 
@@ -166,7 +164,6 @@ impl Runner {
 
     async fn run(&mut self, commands: &mut UnboundedReceiver<Command>) -> Outcome {
         let mut has_handles = true;
-        let mut turns = 0usize;
         while self.end.is_none() || self.stdout.pipe.is_some() || self.stderr.pipe.is_some() {
             let deadline = self.watchdog.deadline();
             let open = [Stream::Stdout, Stream::Stderr].map(|stream| !self.holds(stream));
@@ -182,12 +179,8 @@ impl Runner {
                 fed = feed(&mut self.feed) => self.on_fed(fed),
                 () = readable([&self.stdout, &self.stderr], open) => {
                     self.pump(READS_A_TURN);
-                    turns = turns.wrapping_add(1);
-                    // That a pipe is readable costs nothing of tokio's budget: one in flood, read by a sink that is slower
-                    // than its writer, would keep every other task of this thread waiting for ever.
-                    if turns.is_multiple_of(TURNS_IN_A_ROW) {
-                        tokio::task::yield_now().await;
-                    }
+                    // A program that prints faster than it is read must not keep the thread from all others.
+                    tokio::task::yield_now().await;
                 }
             }
         }

@@ -10,8 +10,8 @@
 use super::message::{UploadDecline, UploadResponse};
 use super::reply::{Undelivered, UploadFate, Uploaded};
 use crate::watch::Stamp;
-use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::{Path, PathBuf};
 
 /// Requests that may be unanswered at a time: what clients with small queues can take.
 pub const MAX_UNANSWERED: usize = 8;
@@ -53,6 +53,8 @@ pub struct ArtifactBook {
     queued: VecDeque<Artifact>,
     asked: BTreeMap<u64, Artifact>,
     uploading: BTreeMap<u64, Artifact>,
+    /// The content of each file that is home.
+    sent: HashMap<PathBuf, Stamp>,
     undelivered: Vec<Undelivered>,
     delivered: u64,
     last_id: u64,
@@ -61,7 +63,11 @@ pub struct ArtifactBook {
 impl ArtifactBook {
     /// A finished content. One that waits for an answer is replaced: what is sent is the file as it is then.
     pub fn found(&mut self, artifact: Artifact) {
-        let same = |other: &&mut Artifact| other.filepath == artifact.filepath;
+        if self.sent.get(&artifact.path) == Some(&artifact.stamp) {
+            return;
+        }
+        // By the system's path: what a client is told of two names that are no text may be the same.
+        let same = |other: &&mut Artifact| other.path == artifact.path;
         let waiting = self.queued.iter_mut().find(same).or_else(|| self.asked.values_mut().find(same));
         match waiting {
             Some(waiting) => *waiting = artifact,
@@ -74,8 +80,8 @@ impl ArtifactBook {
         if self.asked.len() >= MAX_UNANSWERED || self.asked.len() + self.uploading.len() >= MAX_UNDERWAY {
             return None;
         }
-        let busy = |filepath: &str| self.uploading.values().any(|other| other.filepath == filepath);
-        let at = self.queued.iter().position(|artifact| !busy(&artifact.filepath))?;
+        let busy = |path: &Path| self.uploading.values().any(|other| other.path == path);
+        let at = self.queued.iter().position(|artifact| !busy(&artifact.path))?;
         let artifact = self.queued.remove(at)?;
         self.last_id += 1;
         self.asked.insert(self.last_id, artifact.clone());
@@ -114,9 +120,12 @@ impl ArtifactBook {
     pub fn uploaded(&mut self, id: u64, outcome: Result<Uploaded, String>) -> Option<UploadFate> {
         let artifact = self.uploading.remove(&id)?;
         match &outcome {
-            Ok(_) => {
+            Ok(uploaded) => {
                 self.delivered += 1;
                 self.undelivered.retain(|file| file.path != artifact.filepath);
+                // It may have changed meanwhile: then this is what the queue may want to be sent.
+                self.queued.retain(|other| other.path != artifact.path || other.stamp != uploaded.stamp);
+                self.sent.insert(artifact.path.clone(), uploaded.stamp);
             }
             Err(reason) => self.miss(artifact.filepath.clone(), reason.clone()),
         }
@@ -250,9 +259,27 @@ mod tests {
         book.found(artifact("out/a"));
         assert_eq!(book.unanswered(), 1, "not sent yet: the answer is for the newest content");
         let upload = book.answer(response(None, "out/a")).unwrap();
-        book.found(artifact("out/a"));
+        book.found(Artifact { stamp: Stamp { bytes: 9, ..Stamp::default() }, ..artifact("out/a") });
         assert_eq!(book.ask(), None);
         book.uploaded(upload.id, Ok(Uploaded::default())).unwrap();
+        assert!(book.ask().is_some());
+    }
+
+    #[test]
+    fn rule_6_a_content_that_is_home_is_not_asked_for_again() {
+        let stamp = Stamp { bytes: 5, modified_nanos: 5 };
+        let changed = Artifact { stamp, ..artifact("out/a") };
+        let mut book = ArtifactBook::default();
+        book.found(artifact("out/a"));
+        book.ask().unwrap();
+        let upload = book.answer(response(None, "out/a")).unwrap();
+        book.found(changed.clone());
+        // The change came in time: what was sent in the end is the new content.
+        book.uploaded(upload.id, Ok(Uploaded { stamp, ..Uploaded::default() })).unwrap();
+        assert_eq!((book.ask(), book.unanswered()), (None, 0));
+        book.found(changed);
+        assert_eq!(book.ask(), None, "told of late");
+        book.found(Artifact { stamp: Stamp { bytes: 6, ..stamp }, ..artifact("out/a") });
         assert!(book.ask().is_some());
     }
 

@@ -1,6 +1,7 @@
 //! PURE wire words of our client: what it asks, and what the runtime's messages mean to it.
 
-use super::client::ArtifactWanted;
+use super::client::{ArtifactWanted, SessionEnd};
+use crate::error::{Error, ErrorCode, Result};
 use serde_json::{Map, Value, json};
 
 /// A message of the runtime, understood. What is not understood is passed over.
@@ -32,6 +33,8 @@ pub struct RuntimeFrame {
     pub message: RuntimeMessage,
     pub seq: Option<u64>,
     pub request_id: Option<String>,
+    /// Of the frame.
+    pub bytes: usize,
 }
 
 /// A frame's meaning; `None` when it is no JSON object.
@@ -74,7 +77,7 @@ pub fn parse_runtime_frame(text: &str) -> Option<RuntimeFrame> {
         },
         _ => RuntimeMessage::Other,
     };
-    Some(RuntimeFrame { message, seq, request_id })
+    Some(RuntimeFrame { message, seq, request_id, bytes: text.len() })
 }
 
 fn strings(value: Option<Value>) -> Vec<String> {
@@ -106,6 +109,36 @@ pub fn upload_decline(wanted: &ArtifactWanted, reason: &str) -> Value {
         message["upload_id"] = id.as_str().into();
     }
     message
+}
+
+/// A terminal as what its caller gets.
+pub fn outcome_of(terminal: Map<String, Value>) -> Result<Map<String, Value>> {
+    if terminal.get("message_type").and_then(Value::as_str) != Some("error_message") {
+        return Ok(terminal);
+    }
+    let text = terminal
+        .get("error")
+        .and_then(Value::as_str)
+        .unwrap_or("the runtime reported an error without words");
+    let metadata = terminal.get("metadata").cloned().unwrap_or_else(|| json!({}));
+    Err(Error::new(ErrorCode::RuntimeFailed, text).with("metadata", metadata))
+}
+
+/// What a confirm says.
+pub fn end_of(confirm: &Map<String, Value>) -> SessionEnd {
+    let text =
+        |file: &Value, name: &str| file.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    SessionEnd {
+        confirmed: true,
+        uploaded: confirm.get("uploaded").and_then(Value::as_u64).unwrap_or(0),
+        undelivered: confirm
+            .get("undelivered")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .map(|file| (text(file, "path"), text(file, "reason")))
+            .collect(),
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::outbox::{Outbox, Outgoing};
 use super::reply::Reply;
 use crate::error::{Error, ErrorCode, Result};
 use futures_util::{SinkExt, StreamExt};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -21,6 +22,11 @@ const MAX_INBOUND_BYTES: usize = 128 << 20;
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(60);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a runtime that knows hello may take to answer it on a later socket.
+const HELLO_AGAIN_PATIENCE: Duration = Duration::from_secs(5);
+/// Between two attempts to replace a broken socket.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// A runtime that knows our hello says so when it accepts the socket; a proxy may have taken that away.
 const KNOWN_HEADER: &str = "x-sheepdog-runtime";
 
@@ -55,6 +61,13 @@ pub async fn open(address: &Address) -> Result<(ClientStream, bool)> {
         address.url.as_str().into_client_request().map_err(|error| {
             Error::invalid_option("url", format!("expected a ws:// or wss:// URL: {error}"))
         })?;
+    // What is no port would be passed over in favour of the scheme's own.
+    if let Some(authority) = request.uri().authority()
+        && authority.port_u16().is_none()
+        && authority.as_str().rsplit('@').next().is_some_and(|host| host.len() > authority.host().len())
+    {
+        return Err(Error::invalid_option("url", "expected a port between 1 and 65535"));
+    }
     if let Some(token) = &address.token {
         let value = HeaderValue::from_str(&format!("Bearer {token}"))
             .map_err(|_| Error::invalid_option("token", "has characters that no header can carry"))?;
@@ -91,7 +104,16 @@ pub async fn open(address: &Address) -> Result<(ClientStream, bool)> {
             Err(Error::invalid_option("url", format!("expected a ws:// or wss:// URL: {error}")))
         }
         Err(error) => {
-            Err(Error::new(ErrorCode::RuntimeClosed, format!("no connection to the runtime: {error}")))
+            let hint = match &error {
+                WsError::Io(fault)
+                    if address.url.starts_with("wss:") && fault.kind() == ErrorKind::InvalidData =>
+                {
+                    " (is it wss:// over there, with a certificate that this machine trusts?)"
+                }
+                _ => "",
+            };
+            let problem = format!("no connection to the runtime: {error}{hint}");
+            Err(Error::new(ErrorCode::RuntimeClosed, problem))
         }
     }
 }
@@ -141,6 +163,29 @@ pub async fn greet(
         Err(_) => None,
     };
     Ok(Greeting { answer, early })
+}
+
+/// Opens a socket for a session that the runtime knows, again and again for so long. `None`: there was none.
+pub async fn open_again(
+    address: &Address,
+    session_id: &str,
+    received: u64,
+    patience: Duration,
+) -> Option<(ClientStream, Greeting)> {
+    let attempts = async {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            if let Ok((mut stream, _)) = open(address).await
+                && let Ok(greeting) = greet(&mut stream, session_id, received, HELLO_AGAIN_PATIENCE).await
+                && greeting.answer.is_some()
+            {
+                return (stream, greeting);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    };
+    tokio::time::timeout(patience, attempts).await.ok()
 }
 
 /// Moves frames until the socket ends, says so, and closes it.

@@ -3,6 +3,7 @@
 //! Reading and writing wait for each other only where they must: a client that reads nothing is not read from once we have
 //! too much to say to it. A session begins with the first frame, so an idle socket costs next to nothing.
 
+use super::intake::{Meter, MeteredStream};
 use super::message::{ClientMessage, parse_client_frame};
 use super::outbox::{Outbox, Outgoing};
 use super::reply::Reply;
@@ -19,18 +20,20 @@ use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{Error as WsError, Message};
+use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
 
-/// Longest message that a client may send.
-pub const MAX_INBOUND_BYTES: usize = 16 << 20;
+/// Longest message that a client may send, as ever.
+pub const MAX_INBOUND_BYTES: usize = 100 << 20;
 /// How long a client may take to say what it wants.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a closing socket is given to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// A client that sends so much of a long message between two pings is alive, though it can't answer them meanwhile.
+const PROGRESS_BYTES: u64 = 64 << 10;
 /// How long a client may read nothing while something waits for it.
 const STALL_TIMEOUT: Duration = Duration::from_secs(600);
 
-type Socket = WebSocketStream<TcpStream>;
+type Socket = WebSocketStream<MeteredStream>;
 
 /// Why a socket ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,8 @@ enum End {
     Moved,
     /// The client sent more than we take.
     TooLong,
+    /// It sent much, while others do.
+    Crowded,
     ServerClosing,
 }
 
@@ -83,8 +88,13 @@ pub async fn serve_connection(mut stream: TcpStream, shared: Arc<Shared>) {
         .write_buffer_size(64 << 10)
         .max_message_size(Some(MAX_INBOUND_BYTES))
         .max_frame_size(Some(MAX_INBOUND_BYTES));
+    let meter = Meter::new(shared.intake.clone());
+    let stream = MeteredStream::new(stream, meter.clone());
     let mut socket = WebSocketStream::from_partially_read(stream, rest, Role::Server, Some(config)).await;
-    let end = converse(&mut socket, &shared).await;
+    let mut end = converse(&mut socket, &shared, &meter).await;
+    if meter.was_refused() {
+        end = End::Crowded;
+    }
     drop(permit);
     say_goodbye(&mut socket, end).await;
     drop(live);
@@ -113,9 +123,9 @@ async fn read_head(
     }
 }
 
-async fn converse(socket: &mut Socket, shared: &Arc<Shared>) -> End {
-    let pulse = Pulse::new(shared.ping_interval);
-    let first = match first_frame(socket, shared, &pulse).await {
+async fn converse(socket: &mut Socket, shared: &Arc<Shared>, meter: &Meter) -> End {
+    let pulse = Pulse::new(shared.ping_interval, meter);
+    let first = match first_frame(socket, shared, &pulse, meter).await {
         Ok(first) => first,
         Err(end) => return end,
     };
@@ -140,6 +150,7 @@ async fn converse(socket: &mut Socket, shared: &Arc<Shared>) -> End {
             session.outbox.patience().await;
             let received = stream.next().await;
             pulse.heard();
+            meter.reset();
             let message = match received {
                 Some(Ok(message)) => message,
                 other => return end_of(&other),
@@ -180,18 +191,25 @@ async fn leave(session: &SessionHandle, number: Option<u64>, end: End) -> End {
 /// The first thing a client says decides what it is.
 enum FirstFrame {
     Hello(super::message::Hello),
-    Request(String),
+    Request(Utf8Bytes),
 }
 
-async fn first_frame(socket: &mut Socket, shared: &Shared, pulse: &Pulse) -> Result<FirstFrame, End> {
+async fn first_frame(
+    socket: &mut Socket,
+    shared: &Shared,
+    pulse: &Pulse<'_>,
+    meter: &Meter,
+) -> Result<FirstFrame, End> {
     let mut closing = shared.closing.subscribe();
     loop {
         let text = tokio::select! {
             received = socket.next() => {
                 pulse.heard();
+                meter.reset();
                 match received {
-                    Some(Ok(Message::Text(text))) => text.to_string(),
-                    Some(Ok(Message::Binary(bytes))) => String::from_utf8_lossy(&bytes).into_owned(),
+                    // Not copied: it may be long.
+                    Some(Ok(Message::Text(text))) => text,
+                    Some(Ok(Message::Binary(bytes))) => String::from_utf8_lossy(&bytes).into_owned().into(),
                     Some(Ok(Message::Close(_))) => return Err(End::Closed),
                     Some(Ok(_)) => continue,
                     other => return Err(end_of(&other)),
@@ -271,7 +289,7 @@ async fn write(
     sink: &mut (impl futures_util::Sink<Message, Error = WsError> + Unpin),
     outbox: &Outbox,
     number: u64,
-    pulse: &Pulse,
+    pulse: &Pulse<'_>,
 ) -> End {
     loop {
         let outgoing = tokio::select! {
@@ -328,7 +346,8 @@ async fn say_goodbye(socket: &mut Socket, end: End) {
         End::Closed => None,
         End::Said => Some((CloseCode::Normal, "")),
         End::Moved => Some((CloseCode::Restart, "go on with another socket")),
-        End::TooLong => Some((CloseCode::Size, "a message is longer than 16 MiB")),
+        End::TooLong => Some((CloseCode::Size, "a message is longer than 100 MiB")),
+        End::Crowded => Some((CloseCode::Again, "too many large messages at once")),
         End::ServerClosing => Some((CloseCode::Away, "the server is closing")),
     };
     let goodbye = async {
@@ -343,8 +362,9 @@ async fn say_goodbye(socket: &mut Socket, end: End) {
 }
 
 /// Whether the other side still lives.
-struct Pulse {
+struct Pulse<'a> {
     interval: Duration,
+    meter: &'a Meter,
     state: Mutex<PulseState>,
     /// A ping should go out.
     due: Notify,
@@ -355,10 +375,10 @@ struct PulseState {
     blocked: Option<Instant>,
 }
 
-impl Pulse {
-    fn new(interval: Duration) -> Pulse {
+impl<'a> Pulse<'a> {
+    fn new(interval: Duration, meter: &'a Meter) -> Pulse<'a> {
         let state = PulseState { heard: Instant::now(), blocked: None };
-        Pulse { interval, state: Mutex::new(state), due: Notify::new() }
+        Pulse { interval, meter, state: Mutex::new(state), due: Notify::new() }
     }
 
     fn heard(&self) {
@@ -374,6 +394,9 @@ impl Pulse {
     async fn watch(&self) -> End {
         loop {
             tokio::time::sleep(self.interval).await;
+            if self.meter.progress() >= PROGRESS_BYTES {
+                self.heard();
+            }
             let now = Instant::now();
             let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             let is_dead = match state.blocked {

@@ -1,5 +1,6 @@
 //! Brings a file into the sandbox before a request runs; an archive is unpacked in place.
 
+use super::data_url::{data_of, read_data};
 use super::message::Downloadable;
 use super::unzip::{UnzipLimits, unzip};
 use super::upgrade::percent_decoded;
@@ -45,17 +46,23 @@ pub async fn download(http: &HttpClient, wanted: &Downloadable) -> Result<(), St
 }
 
 async fn fetch(http: &HttpClient, url: &str, path: &Path) -> Result<(), String> {
+    // `create_new` never writes through a symlink.
+    let new = || async {
+        let opened = tokio::fs::OpenOptions::new().write(true).create_new(true).open(path).await;
+        opened.map_err(|error| error.to_string())
+    };
+    if let Some(rest) = data_of(url) {
+        let data = read_data(rest)?;
+        let mut file = new().await?;
+        file.write_all(&data).await.map_err(|error| error.to_string())?;
+        return file.flush().await.map_err(|error| error.to_string());
+    }
     let response = http.get(url, Vec::new()).await.map_err(|error| error.to_string())?;
     let mut response = response.success().await.map_err(|error| match error {
         HttpError::Status { status, .. } => format!("{status} {}", reason_of(status)).trim_end().to_owned(),
         other => other.to_string(),
     })?;
-    let mut file = tokio::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .await
-        .map_err(|error| error.to_string())?;
+    let mut file = new().await?;
     let mut bytes = 0;
     while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
         bytes += chunk.len() as u64;
@@ -88,8 +95,13 @@ impl Drop for StopOnDrop {
 /// The last part of the URL's path, if a file can have that name.
 fn file_name(url: &str) -> Result<String, &'static str> {
     let path = url.split(['?', '#']).next().unwrap_or_default();
-    let (_, path) = path.split_once("://").ok_or("the URL is neither http nor https")?;
-    let (_, path) = path.split_once('/').ok_or("the URL names no file")?;
+    let path = match data_of(path) {
+        Some(rest) => rest,
+        None => {
+            let (_, path) = path.split_once("://").ok_or("the URL is neither http, https nor data")?;
+            path.split_once('/').ok_or("the URL names no file")?.1
+        }
+    };
     let name = percent_decoded(path.rsplit('/').next().unwrap_or_default());
     match name.as_str() {
         "" => Err("the URL names no file"),
@@ -125,6 +137,7 @@ mod tests {
     fn rule_13_only_the_last_part_of_the_url_names_the_file() {
         assert_eq!(file_name("https://h/a/b%20c.txt?sig=/../x#y").unwrap(), "b c.txt");
         assert_eq!(file_name("http://h/..a").unwrap(), "..a");
+        assert_eq!(file_name("data:text/plain,a%20b?c#d").unwrap(), "plain,a b", "as clients expect it");
         for wrong in [
             "http://h",
             "http://h/",
@@ -135,6 +148,8 @@ mod tests {
             "file",
             "http://h/?a=b",
             "http://h/%2E",
+            "data:text/plain,a/%2e%2e",
+            "data:,a%2fb",
         ] {
             file_name(wrong).expect_err(wrong);
         }

@@ -89,6 +89,16 @@ pub trait AgentHandler: Send + Sync + 'static {
     fn run(&self, invocation: AgentInvocation, sender: AgentSender) -> AgentFuture;
 }
 
+/// Where no agent is served: commands only.
+pub struct NoAgent;
+
+impl AgentHandler for NoAgent {
+    fn run(&self, _: AgentInvocation, _: AgentSender) -> AgentFuture {
+        let error = "no agent is served here: commands only".to_owned();
+        Box::pin(async move { Err(AgentFault { error, metadata: Map::new() }) })
+    }
+}
+
 /// An outcome on its way to the session.
 #[derive(Debug)]
 pub struct Decided {

@@ -28,6 +28,8 @@ pub struct ClientFrame {
     pub seq: Option<u64>,
     /// Our frames that the client has read.
     pub ack: Option<u64>,
+    /// Of the frame.
+    pub bytes: usize,
 }
 
 /// Why a frame is refused, in words for the peer: no path and no stack of this side.
@@ -184,7 +186,7 @@ pub fn parse_client_frame(text: &str) -> Result<Option<ClientFrame>, Malformed> 
     let request_id = object.get("request_id").and_then(Value::as_str).map(str::to_owned);
     let kind = object.get("message_type").and_then(Value::as_str).unwrap_or_default().to_owned();
     match parse_message(&kind, value) {
-        Ok(message) => Ok(Some(ClientFrame { message, seq, ack })),
+        Ok(message) => Ok(Some(ClientFrame { message, seq, ack, bytes: text.len() })),
         Err(problem) => Err(Malformed { problem: format!("{kind}: {problem}"), request_id, seq }),
     }
 }

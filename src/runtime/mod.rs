@@ -1,15 +1,37 @@
 //! The runtime: agents and commands in a sandbox, behind a WebSocket, and the client of it.
+//!
+//! # Theory of operation
+//! [`server`] listens; each socket is a task of [`connection`], which asks [`upgrade`] who may come in, counts what it reads
+//! ([`intake`]) and moves frames. A client's first frame begins a [`session`] or finds the one that it lost; the session's
+//! owner task holds all state and outlives the socket. What it says goes through its [`outbox`], the one bounded queue with
+//! numbers, under whose lock a request's state decides whether a message may still go out.
+//!
+//! A request is a task ([`request`]): directories, [`download`]s, [`command`]s, then an [`handler::AgentHandler`], which is
+//! JavaScript's or an [`agent`] of the harness. It hears of a cancel in every stage and gives its outcome to the session,
+//! which brings the files home first: found by `watch`, kept in the book of [`artifact`], sent by [`upload`]. When a terminal
+//! or the confirm may go is [`end_session`]'s decision.
+//!
+//! [`client`] is the other end: an owner task that asks one request at a time and replaces its socket when it breaks.
+//!
+//! PURE: `artifact`, `client_request`, `data_url`, `end_session`, `frame_budget`, `message`, `reply`, `request_state`,
+//! `secrets`, `sequence`, `speech`, `text_stream`, `upgrade`, `client::in_flight`.
+//!
+//! Dropping the last handle of a server closes it, that of a client its socket; both are told to when their JavaScript
+//! environment ends.
 
+pub mod agent;
 pub mod artifact;
 pub mod client;
 pub mod client_request;
 pub mod client_socket;
 pub mod command;
 pub mod connection;
+pub mod data_url;
 pub mod download;
 pub mod end_session;
 pub mod frame_budget;
 pub mod handler;
+pub mod intake;
 pub mod message;
 pub mod outbox;
 pub mod reply;
@@ -19,6 +41,7 @@ pub mod secrets;
 pub mod sequence;
 pub mod server;
 pub mod session;
+pub mod speech;
 pub mod text_stream;
 pub mod unzip;
 pub mod upgrade;

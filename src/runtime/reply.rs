@@ -2,6 +2,7 @@
 
 use super::frame_budget::{MAX_FRAME_BYTES, STREAM_TEXT_BYTES, escaped_len, head_and_tail, pieces};
 use crate::process::Stream;
+use crate::watch::Stamp;
 use serde_json::{Map, Value, json};
 
 /// What stands around a message in its frame: `seq`, `request_id`, braces.
@@ -50,6 +51,8 @@ pub struct UploadFate {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Uploaded {
+    /// Of the content that was sent. Not told.
+    pub stamp: Stamp,
     pub bytes: u64,
     pub sha256: String,
     pub attempts: u32,

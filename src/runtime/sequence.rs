@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 /// What is kept of messages that came before their turn.
 const MAX_EARLY: usize = 1024;
+const MAX_EARLY_BYTES: usize = 16 << 20;
 
 /// What a message with a number is.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,12 +22,13 @@ pub enum Arrival<T> {
 #[derive(Debug)]
 pub struct Sequence<T> {
     received: u64,
-    early: BTreeMap<u64, T>,
+    early: BTreeMap<u64, (T, usize)>,
+    early_bytes: usize,
 }
 
 impl<T> Default for Sequence<T> {
     fn default() -> Self {
-        Sequence { received: 0, early: BTreeMap::new() }
+        Sequence { received: 0, early: BTreeMap::new(), early_bytes: 0 }
     }
 }
 
@@ -41,21 +43,24 @@ impl<T> Sequence<T> {
         !self.early.is_empty()
     }
 
-    pub fn arrive(&mut self, seq: u64, message: T) -> Arrival<T> {
+    /// `bytes`: about what the message takes.
+    pub fn arrive(&mut self, seq: u64, message: T, bytes: usize) -> Arrival<T> {
         if seq <= self.received || self.early.contains_key(&seq) {
             return Arrival::Duplicate;
         }
         if seq != self.received + 1 {
-            if self.early.len() >= MAX_EARLY {
+            if self.early.len() >= MAX_EARLY || self.early_bytes + bytes > MAX_EARLY_BYTES {
                 return Arrival::Lost;
             }
-            self.early.insert(seq, message);
+            self.early_bytes += bytes;
+            self.early.insert(seq, (message, bytes));
             return Arrival::Early;
         }
         self.received = seq;
         let mut due = vec![message];
-        while let Some(next) = self.early.remove(&(self.received + 1)) {
+        while let Some((next, bytes)) = self.early.remove(&(self.received + 1)) {
             self.received += 1;
+            self.early_bytes -= bytes;
             due.push(next);
         }
         Arrival::Due(due)
@@ -75,7 +80,7 @@ mod tests {
             let mut sequence = Sequence::default();
             let mut delivered = Vec::new();
             for seq in order.iter().copied().chain(1..40) {
-                if let Arrival::Due(due) = sequence.arrive(seq, seq) {
+                if let Arrival::Due(due) = sequence.arrive(seq, seq, 1) {
                     delivered.extend(due);
                 }
             }
@@ -89,8 +94,15 @@ mod tests {
     fn rule_14_a_gap_does_not_hoard_without_end() {
         let mut sequence = Sequence::default();
         for seq in 2..2 + MAX_EARLY as u64 {
-            assert_eq!(sequence.arrive(seq, ()), Arrival::Early);
+            assert_eq!(sequence.arrive(seq, (), 1), Arrival::Early);
         }
-        assert_eq!(sequence.arrive(9999, ()), Arrival::Lost);
+        assert_eq!(sequence.arrive(9999, (), 1), Arrival::Lost);
+        let mut sequence = Sequence::default();
+        for seq in 2..18 {
+            assert_eq!(sequence.arrive(seq, (), 1 << 20), Arrival::Early);
+        }
+        assert_eq!(sequence.arrive(18, (), 1), Arrival::Lost, "few, but long");
+        assert!(matches!(sequence.arrive(1, (), 90 << 20), Arrival::Due(due) if due.len() == 17));
+        assert_eq!(sequence.arrive(19, (), 1 << 20), Arrival::Early, "there is room again");
     }
 }

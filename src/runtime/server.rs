@@ -2,6 +2,7 @@
 
 use super::connection::serve_connection;
 use super::handler::AgentHandler;
+use super::intake::{INTAKE_BYTES, Intake};
 use super::reply::Reply;
 use super::session::{Session, SessionHandle};
 use super::upgrade::DoorPolicy;
@@ -9,9 +10,10 @@ use crate::error::{Error, Result};
 use crate::http::{HttpClient, HttpOptions};
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// What we can do beyond the protocol that every client knows.
@@ -36,6 +38,8 @@ pub struct ServerOptions {
     pub ping_interval: Duration,
     /// How long a client whose socket broke may stay away.
     pub grace: Duration,
+    /// Of unfinished large messages, over all sockets.
+    pub intake_bytes: u64,
 }
 
 impl ServerOptions {
@@ -58,6 +62,7 @@ impl ServerOptions {
             max_sessions: Self::MAX_SESSIONS,
             ping_interval: Self::PING_INTERVAL,
             grace: Self::GRACE,
+            intake_bytes: INTAKE_BYTES,
         }
     }
 }
@@ -88,6 +93,7 @@ pub struct Shared {
     pub grace: Duration,
     pub closing: watch::Sender<Closing>,
     pub connections: Arc<Semaphore>,
+    pub intake: Arc<Intake>,
     sessions: Mutex<HashMap<String, SessionHandle>>,
     max_sessions: usize,
     live: watch::Sender<usize>,
@@ -147,7 +153,29 @@ pub struct RuntimeServer {
     inner: Arc<Inner>,
 }
 
+/// A handle that does not keep the server alive.
+#[derive(Clone)]
+pub struct WeakRuntimeServer {
+    inner: Weak<Inner>,
+    threads: Handle,
+}
+
+impl WeakRuntimeServer {
+    /// Has it close, from whatever thread. Nothing, when it is over.
+    pub fn close(&self) {
+        if let Some(inner) = self.inner.upgrade() {
+            let server = RuntimeServer { inner };
+            self.threads.spawn(async move { server.close().await });
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.inner.upgrade().is_none_or(|inner| *inner.closed.borrow())
+    }
+}
+
 struct Inner {
+    threads: Handle,
     shared: Arc<Shared>,
     port: u16,
     url: String,
@@ -186,13 +214,15 @@ pub async fn serve(options: ServerOptions) -> Result<RuntimeServer> {
         grace: options.grace,
         closing: watch::Sender::new(Closing::Open),
         connections: Arc::new(Semaphore::new(options.max_sessions)),
+        intake: Intake::new(options.intake_bytes),
         sessions: Mutex::default(),
         max_sessions: options.max_sessions,
         live: watch::Sender::new(0),
     });
     tokio::spawn(accept(listener, shared.clone()));
     let url = format!("ws://{shown}:{port}");
-    Ok(RuntimeServer { inner: Arc::new(Inner { shared, port, url, closed: watch::Sender::new(false) }) })
+    let (threads, closed) = (Handle::current(), watch::Sender::new(false));
+    Ok(RuntimeServer { inner: Arc::new(Inner { threads, shared, port, url, closed }) })
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
@@ -220,6 +250,10 @@ impl RuntimeServer {
 
     pub fn url(&self) -> &str {
         &self.inner.url
+    }
+
+    pub fn downgrade(&self) -> WeakRuntimeServer {
+        WeakRuntimeServer { inner: Arc::downgrade(&self.inner), threads: self.inner.threads.clone() }
     }
 
     /// Takes no more connections, cancels requests, finishes open uploads, closes sockets; within 10 s. Any number of times.

@@ -132,6 +132,11 @@ fn same(given: &[u8], expected: &[u8]) -> bool {
 
 /// What an URL's part says; what is no escape stays as it is.
 pub fn percent_decoded(text: &str) -> String {
+    String::from_utf8_lossy(&percent_decoded_bytes(text)).into_owned()
+}
+
+/// As [`percent_decoded`], for what need not be text.
+pub fn percent_decoded_bytes(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -154,7 +159,7 @@ pub fn percent_decoded(text: &str) -> String {
             }
         }
     }
-    String::from_utf8_lossy(&decoded).into_owned()
+    decoded
 }
 
 #[cfg(test)]

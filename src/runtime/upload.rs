@@ -14,8 +14,10 @@ use tokio::io::AsyncReadExt;
 const MAX_ATTEMPTS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// A server that asks for more patience than this is tried all the same: the drain is not for ever.
+const LONGEST_ASKED: Duration = Duration::from_secs(20);
 
-/// Uploads, again when the server falters or the file changed meanwhile. On success also the stamp of what was sent.
+/// Uploads, again when the server falters or the file changed meanwhile.
 ///
 /// # Errors
 /// In words for the client, without the URL (it is a secret) and without paths of this machine.
@@ -35,7 +37,12 @@ pub async fn upload(http: &HttpClient, upload: &Upload) -> Result<Uploaded, Stri
         match sent {
             Ok(()) if changed && upload.artifact.warning.is_none() && attempts < MAX_ATTEMPTS => continue,
             Ok(()) => {
-                return Ok(Uploaded { bytes: before.bytes, sha256: sha256.unwrap_or_default(), attempts });
+                return Ok(Uploaded {
+                    stamp: before,
+                    bytes: before.bytes,
+                    sha256: sha256.unwrap_or_default(),
+                    attempts,
+                });
             }
             Err(error) if attempts < MAX_ATTEMPTS && is_passing(&error) => {
                 let pause = FIRST_PAUSE * 2_u32.pow(attempts - 1);
@@ -43,10 +50,13 @@ pub async fn upload(http: &HttpClient, upload: &Upload) -> Result<Uploaded, Stri
                     HttpError::Status { retry_after, .. } => retry_after.unwrap_or_default(),
                     _ => Duration::ZERO,
                 };
-                tokio::time::sleep(pause.max(asked).min(LONGEST_PAUSE)).await;
+                tokio::time::sleep(pause.min(LONGEST_PAUSE).max(asked.min(LONGEST_ASKED))).await;
             }
             Err(HttpError::File { .. }) => return Err("the file can't be read any more".to_owned()),
-            Err(error) => return Err(format!("the upload failed after {attempts} attempts: {error}")),
+            Err(error) => {
+                let times = if attempts == 1 { "attempt" } else { "attempts" };
+                return Err(format!("the upload failed after {attempts} {times}: {error}"));
+            }
         }
     }
 }

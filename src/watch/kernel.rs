@@ -21,6 +21,8 @@ pub enum Change {
     DirectoryCame,
     /// Deleted or moved away.
     Gone,
+    /// The directory itself is gone, and its watch with it. Another one may have taken its place.
+    Unwatched,
     /// Events were lost: only a scan can tell.
     Lost,
 }
@@ -138,7 +140,9 @@ impl Instance {
             return;
         }
         if event.mask.contains(EventMask::IGNORED) {
-            self.subscribers.remove(&event.wd);
+            for subscriber in self.subscribers.remove(&event.wd).into_iter().flatten() {
+                subscriber.tell(Change::Unwatched, None, true);
+            }
             return;
         }
         let is_dir = event.mask.contains(EventMask::ISDIR);

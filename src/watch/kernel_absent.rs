@@ -10,6 +10,7 @@ pub enum Change {
     FileMade,
     DirectoryCame,
     Gone,
+    Unwatched,
     Lost,
 }
 

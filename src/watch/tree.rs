@@ -120,6 +120,10 @@ impl Tree {
             match event.change {
                 Change::Lost => return self.sweep().finished,
                 Change::DirectoryCame => seen.extend(self.walk(&event.path)),
+                Change::Unwatched => {
+                    self.watches.remove(&event.path);
+                    seen.extend(self.walk(&event.path));
+                }
                 Change::Gone if event.is_dir => {
                     // The watches follow the directory to wherever it went; its new place, if watched, makes new ones.
                     self.watches.retain(|watched, _| !watched.starts_with(&event.path));

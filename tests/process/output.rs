@@ -1,5 +1,6 @@
 use super::{assert_within, rest_of, result_of, shell};
-use sheepdog::process::spawn;
+use sheepdog::process::{LineTooLong, Sink, StopReason, Stream, spawn};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 #[tokio::test]
@@ -71,4 +72,50 @@ async fn a_dropped_reader_lets_the_program_print_on() {
     chunks.next().await.expect("a chunk");
     drop(chunks);
     assert_eq!(process.outcome().await.result.as_ref().expect("a result").stdout_bytes, 20_000_000);
+}
+
+/// Takes longer over what it is given than the program needs to print more.
+struct SlowSink;
+
+impl Sink for SlowSink {
+    fn takes(&self, _: Stream) -> bool {
+        true
+    }
+
+    fn push(&mut self, _: Stream, _: &[u8]) -> Result<(), LineTooLong> {
+        std::thread::sleep(Duration::from_millis(1));
+        Ok(())
+    }
+
+    fn end(&mut self, _: Stream) -> Result<(), LineTooLong> {
+        Ok(())
+    }
+
+    fn fail(&mut self, _: Stream) {}
+
+    fn poll_room(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+
+    fn finish(&mut self) {}
+}
+
+// One thread for all, as the addon has.
+#[tokio::test(flavor = "current_thread")]
+async fn a_flood_keeps_the_thread_from_nobody() {
+    let process = spawn(shell("head -c 300000000 /dev/zero"));
+    process.subscribe(Box::new(SlowSink));
+    process.started().await.expect("started");
+    let mut outcome = Box::pin(process.outcome());
+    let mut ticks = 0;
+    // About five seconds of reading, and a clock beside it.
+    while ticks < 20 {
+        tokio::select! {
+            _ = &mut outcome => break,
+            () = tokio::time::sleep(Duration::from_millis(20)) => ticks += 1,
+        }
+    }
+    assert_eq!(ticks, 20, "the clock stood still while output was read");
+    process.stop(StopReason::Killed);
+    process.outcome().await;
 }

@@ -173,6 +173,87 @@ async fn rule_8_uploads_are_tried_again_and_their_fate_is_told() {
 }
 
 #[tokio::test]
+async fn rule_8_a_file_that_changes_while_it_is_sent_is_sent_again_before_the_confirm() {
+    let (server, sink, directory) = (server().await, Sink::start().await, tempfile::tempdir().unwrap());
+    let mut peer = Peer::connect(&server).await;
+    peer.send(commands("printf before > out/changing", directory.path())).await;
+    let request = peer.next_of("artifact_upload_request_message").await;
+    answer(&mut peer, &request, &sink, "hold/").await;
+    peer.terminal().await;
+    let started = Instant::now();
+    while sink.bodies("hold/changing").is_empty() {
+        assert!(started.elapsed() < Duration::from_secs(10), "nothing was sent");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // Without a writer that closes it: nothing but the upload itself can notice.
+    let file = std::fs::OpenOptions::new().write(true).open(directory.path().join("out/changing")).unwrap();
+    (&file).write_all(b"and after").unwrap();
+    sink.release.notify_one();
+    let fate = peer.next_of("artifact_upload_result_message").await;
+    assert_eq!(sink.bodies("hold/changing"), [b"before".as_slice(), b"and after"]);
+    assert_eq!(
+        (&fate["status"], &fate["attempts"], &fate["bytes"]),
+        (&json!("uploaded"), &json!(2), &json!(9))
+    );
+    assert_eq!(fate["sha256"], "b1c898411da979ef2f3885e37107baa5688eae697aead520562cba257cbd448e");
+    drop(file);
+    // Its last content is home: closing it is no reason to ask for it once more.
+    let confirm = peer.end().await;
+    assert_eq!((&confirm["uploaded"], &confirm["undelivered"]), (&json!(1), &json!([])), "{confirm}");
+    assert_eq!(sink.bodies("hold/changing").len(), 2);
+}
+
+#[tokio::test]
+async fn rule_8_a_server_that_says_when_to_come_again_is_left_alone_until_then() {
+    let (server, sink, directory) = (server().await, Sink::start().await, tempfile::tempdir().unwrap());
+    let mut peer = Peer::connect(&server).await;
+    peer.send(commands("printf x > out/patient", directory.path())).await;
+    let request = peer.next_of("artifact_upload_request_message").await;
+    answer(&mut peer, &request, &sink, "later/").await;
+    assert_eq!(peer.next_of("artifact_upload_result_message").await["attempts"], 2);
+    let times: Vec<Instant> =
+        sink.received.lock().unwrap()["/later/patient"].iter().map(|received| received.at).collect();
+    assert!(times[1] - times[0] >= Duration::from_secs(1), "{:?}", times[1] - times[0]);
+}
+
+#[tokio::test]
+async fn rule_8_at_most_eight_uploads_run_at_a_time() {
+    let (server, sink, directory) = (server().await, Sink::start().await, tempfile::tempdir().unwrap());
+    let mut peer = Peer::connect(&server).await;
+    peer.send(commands("for n in $(seq 20); do echo $n > out/$n; done", directory.path())).await;
+    let mut home = 0;
+    while home < 20 {
+        let message = peer.next().await.unwrap();
+        match message["message_type"].as_str().unwrap() {
+            "artifact_upload_request_message" => answer(&mut peer, &message, &sink, "slow/").await,
+            "artifact_upload_result_message" => home += 1,
+            _ => {}
+        }
+    }
+    assert_eq!(sink.most_open(), 8);
+}
+
+#[tokio::test]
+async fn rule_7_files_whose_names_are_no_text_are_not_mixed_up() {
+    use std::os::unix::ffi::OsStrExt;
+    let (server, sink, directory) = (server().await, Sink::start().await, tempfile::tempdir().unwrap());
+    let mut peer = Peer::connect(&server).await;
+    peer.send(commands("true", directory.path())).await;
+    peer.terminal().await;
+    for byte in [0xfe, 0xff] {
+        let name = std::ffi::OsStr::from_bytes(&[byte]).to_owned();
+        std::fs::write(directory.path().join("out").join(name), [byte]).unwrap();
+    }
+    peer.send(json!({"message_type": "end_session_message"})).await;
+    let (confirm, _) = answering(&mut peer, &sink, "end_session_confirm_message").await;
+    assert_eq!(confirm["uploaded"], 2, "{confirm}");
+    let mut bodies: Vec<Vec<u8>> =
+        sink.received.lock().unwrap().values().flatten().map(|one| one.body.clone()).collect();
+    bodies.sort();
+    assert_eq!(bodies, [[0xfe], [0xff]]);
+}
+
+#[tokio::test]
 async fn rule_9_a_client_that_never_answers_cannot_hold_the_confirm() {
     let server = server_with(|options| options.drain_timeout = Duration::from_millis(600)).await;
     let directory = tempfile::tempdir().unwrap();

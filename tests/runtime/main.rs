@@ -6,6 +6,7 @@
     reason = "a panic in a test is its report"
 )]
 
+mod agent;
 mod artifacts;
 mod exposure;
 mod requests;

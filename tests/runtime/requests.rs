@@ -243,6 +243,36 @@ async fn rule_10_cancel_and_disconnect_kill_the_whole_tree() {
 }
 
 #[tokio::test]
+async fn rule_10_a_cancel_is_heard_in_every_stage() {
+    let server = server().await;
+    let mut peer = Peer::connect(&server).await;
+    let waiting = json!([{"command": "echo here; sleep 60"}]);
+    for (stage, prompt) in [("pre", "say never"), ("handler", "wait"), ("post", "say done"), ("commands", "")]
+    {
+        let (request, sign) = match stage {
+            "commands" => (
+                json!({"message_type": "command_execution_message", "commands": waiting}),
+                "command_output_message",
+            ),
+            "handler" => (invocation(prompt), "assistant_message"),
+            _ => {
+                let mut request = invocation(prompt);
+                request[format!("{stage}_agent_invocation_commands")] = waiting.clone();
+                (request, "command_output_message")
+            }
+        };
+        peer.send(request).await;
+        peer.next_of(sign).await;
+        let started = Instant::now();
+        peer.send(json!({"message_type": "cancel_message"})).await;
+        assert_eq!(peer.terminal().await["error"], "Request cancelled", "{stage}");
+        assert!(started.elapsed() < Duration::from_secs(10), "{stage}: {:?}", started.elapsed());
+    }
+    peer.query("say on").await;
+    assert_eq!(peer.terminal().await["data"]["text"], "on");
+}
+
+#[tokio::test]
 async fn rule_10_environment_and_directory_of_a_command_are_its_own() {
     let server = server().await;
     let directory = tempfile::tempdir().unwrap();

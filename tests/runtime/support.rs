@@ -10,9 +10,10 @@ use sheepdog::runtime::reply::AgentData;
 use sheepdog::runtime::server::{RuntimeServer, ServerOptions, serve};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
@@ -173,16 +174,19 @@ pub fn is_terminal(message: &Value) -> bool {
 }
 
 /// What a sink does with a PUT, by its path's first part: `/fail-N/...` answers 500 N times, `/slow/...` takes its time,
-/// `/deny/...` answers 403, `/mute/...` never answers.
+/// `/deny/...` answers 403, `/mute/...` never answers, `/later/...` asks once to come again in a second, `/hold/...` answers the
+/// first time only when told to.
 #[derive(Clone, Default)]
 pub struct Sink {
     pub received: Arc<Mutex<HashMap<String, Vec<Received>>>>,
     pub port: u16,
+    pub release: Arc<Notify>,
     open: Arc<Mutex<(usize, usize)>>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Received {
+    pub at: Instant,
     pub headers: HashMap<String, String>,
     pub body: Vec<u8>,
 }
@@ -248,18 +252,20 @@ impl Sink {
             let before = {
                 let mut received = self.received.lock().unwrap();
                 let list = received.entry(path.clone()).or_default();
-                list.push(Received { headers, body });
+                list.push(Received { at: Instant::now(), headers, body });
                 list.len()
             };
             let mode = path.split('/').nth(1).unwrap_or_default();
             let status = match mode.split_once('-') {
                 Some(("fail", times)) if before <= times.parse().unwrap() => "500 Internal Server Error",
                 _ if mode == "deny" => "403 Forbidden",
+                _ if mode == "later" && before == 1 => "503 Service Unavailable\r\nRetry-After: 1",
                 _ => "200 OK",
             };
             match mode {
                 "slow" => tokio::time::sleep(Duration::from_millis(300)).await,
                 "mute" => std::future::pending().await,
+                "hold" if before == 1 => self.release.notified().await,
                 _ => {}
             }
             self.open.lock().unwrap().0 -= 1;

@@ -173,6 +173,18 @@ async fn rule_4_symlinks_loops_unreadable_and_vanished_entries_do_no_harm() {
 }
 
 #[tokio::test]
+async fn rule_4_a_top_that_is_taken_away_and_made_again_is_watched_again_from_the_next_look() {
+    let mut watched = Watched::start(WatchSpec::default(), None, |_| ()).await;
+    for round in ["first", "second"] {
+        fs::remove_dir_all(watched.directory.path()).unwrap();
+        fs::create_dir(watched.directory.path()).unwrap();
+        assert_eq!(watched.rest().await, (set([]), set([])));
+        fs::write(watched.path(round), "1").unwrap();
+        assert_eq!(watched.next().await, round, "an event told, no look");
+    }
+}
+
+#[tokio::test]
 async fn rule_4_a_scan_replaces_the_watch_when_the_limit_is_reached() {
     let spec = WatchSpec { watch_limit: 2, scan_interval: Duration::from_millis(20), ..WatchSpec::default() };
     let mut watched =

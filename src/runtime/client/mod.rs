@@ -6,19 +6,18 @@
 //! A runtime that knows hello is resumed when the socket breaks. One that does not is talked to as it is used to: no request
 //! while one is in flight, cancel before the next, the end of the session asked for and waited for.
 
+mod connecting;
+mod in_flight;
 mod owner;
 
+pub use connecting::Connecting;
+
 use crate::error::{Error, ErrorCode, Result};
-use crate::runtime::client_socket::{Address, greet, open};
-use crate::runtime::connection::random_id;
-use owner::{Owner, RESUME_FOR};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
-/// How long a runtime that did not announce itself may take to answer hello.
-const HELLO_PATIENCE: Duration = Duration::from_millis(500);
 /// Text handed out in one batch of events.
 const BATCH_BYTES: usize = 1 << 20;
 
@@ -102,51 +101,37 @@ pub struct RuntimeClient {
     closed: watch::Receiver<bool>,
 }
 
+/// A handle that does not keep the session alive.
+#[derive(Clone)]
+pub struct WeakRuntimeClient {
+    orders: mpsc::WeakSender<Order>,
+}
+
+impl WeakRuntimeClient {
+    /// Closes the socket without further ado, from whatever thread.
+    pub fn abandon(&self) {
+        if let Some(orders) = self.orders.upgrade() {
+            // Full only when as many orders are due that the session is not idle: its client is gone all the same.
+            let _ = orders.try_send(Order::Close);
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.orders.upgrade().is_none_or(|orders| orders.is_closed())
+    }
+}
+
 impl RuntimeClient {
-    /// Connects and says hello.
+    pub fn downgrade(&self) -> WeakRuntimeClient {
+        WeakRuntimeClient { orders: self.orders.downgrade() }
+    }
+
+    /// As [`Connecting::open`].
     ///
     /// # Errors
-    /// `INVALID_OPTION`, `RUNTIME_UNAUTHORIZED`, `RUNTIME_CLOSED` when there is no runtime, `RUNTIME_TIMED_OUT`.
+    /// The same.
     pub async fn connect(url: &str, options: ClientOptions) -> Result<RuntimeClient> {
-        let address = Address { url: url.to_owned(), token: options.token };
-        let session_id = random_id()
-            .ok_or_else(|| Error::new(ErrorCode::RuntimeClosed, "the system gives no random bytes"))?;
-        let connecting = async {
-            let (mut stream, announced) = open(&address).await?;
-            let patience = if announced { RESUME_FOR } else { HELLO_PATIENCE };
-            let greeting = greet(&mut stream, &session_id, 0, patience).await;
-            Ok::<_, Error>((stream, greeting))
-        };
-        let (stream, greeting) = match options.connect_timeout {
-            None => connecting.await?,
-            Some(limit) => tokio::time::timeout(limit, connecting).await.map_err(|_| {
-                Error::new(
-                    ErrorCode::RuntimeTimedOut,
-                    format!("no runtime answered within {} ms", limit.as_millis()),
-                )
-                .with("timeoutMs", limit.as_millis() as u64)
-            })??,
-        };
-        let Ok(greeting) = greeting else {
-            return Err(Error::new(
-                ErrorCode::RuntimeClosed,
-                "the connection broke before the runtime said anything",
-            ));
-        };
-        let (orders, order_queue) = mpsc::channel(16);
-        let (event_sender, events) = mpsc::channel(16);
-        let (ended_sender, ended) = watch::channel(None);
-        let (closed_sender, closed) = watch::channel(false);
-        let owner = Owner::new(
-            address,
-            session_id,
-            greeting.answer.is_some(),
-            event_sender,
-            ended_sender,
-            closed_sender,
-        );
-        tokio::spawn(owner.run(stream, greeting.early, order_queue));
-        Ok(RuntimeClient { orders, events: Arc::new(Mutex::new(events)), ended, closed })
+        Connecting::new(url, options).open().await
     }
 
     /// Sends a request; its events carry the number returned.

@@ -1,42 +1,28 @@
 //! The owner task of a client's session: orders, frames and clocks in, events out.
 
+use super::in_flight::{Due, InFlight};
 use super::{ClientEvent, ClientRequest, Order, SessionEnd, closed_error};
 use crate::error::{Error, ErrorCode, Result};
-use crate::runtime::client_request::{RuntimeFrame, RuntimeMessage, upload_decline, upload_response};
-use crate::runtime::client_socket::{Address, ClientStream, Greeting, SocketEvent, greet, open, pump};
+use crate::runtime::client_request::{
+    RuntimeFrame, RuntimeMessage, end_of, outcome_of, upload_decline, upload_response,
+};
+use crate::runtime::client_socket::{Address, ClientStream, Greeting, SocketEvent, open_again, pump};
 use crate::runtime::outbox::Outbox;
 use crate::runtime::reply::Reply;
 use crate::runtime::sequence::{Arrival, Sequence};
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
 
-/// And one that did, on a later socket.
-const HELLO_AGAIN_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a broken socket is replaced for. The runtime's grace period ends then.
 pub(super) const RESUME_FOR: Duration = Duration::from_secs(30);
-/// How long a stopped request may take to end, before its caller is told all the same.
-const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// How long the end of a session may take: of ours, and of runtimes with a longer drain.
 const END_PATIENCE: Duration = Duration::from_secs(60);
 const END_PATIENCE_OTHERS: Duration = Duration::from_secs(95);
 /// How long a missing frame is waited for before the socket is replaced.
 const GAP_PATIENCE: Duration = Duration::from_secs(2);
-
-struct Current {
-    number: u64,
-    request_id: String,
-    deadline: Option<Instant>,
-    idle_timeout: Option<Duration>,
-    last_heard: Instant,
-    /// Why it was stopped, and when.
-    stopped: Option<(Error, Instant)>,
-    /// Its caller was told; only the runtime's terminal is still awaited.
-    told: bool,
-}
 
 enum Line {
     Connected(u64),
@@ -54,7 +40,7 @@ pub(super) struct Owner {
     inbound: Sequence<RuntimeFrame>,
     gap_since: Option<Instant>,
     line: Line,
-    current: Option<Current>,
+    current: Option<InFlight>,
     last_number: u64,
     pending: VecDeque<ClientEvent>,
     events: mpsc::Sender<ClientEvent>,
@@ -185,12 +171,8 @@ impl Owner {
                 if self.ending_since.is_none() {
                     self.ending_since = Some(Instant::now());
                     self.outbox.push(Reply::of_client(&json!({"message_type": "end_session_message"})));
-                    let error =
-                        Error::new(ErrorCode::RuntimeClosed, "the session was ended while the request ran");
-                    if let Some(current) = &mut self.current
-                        && current.stopped.is_none()
-                    {
-                        current.stopped = Some((error, Instant::now()));
+                    if let Some(current) = &mut self.current {
+                        current.stop(ended_error(), Instant::now());
                     }
                 }
             }
@@ -198,12 +180,12 @@ impl Owner {
         }
     }
 
-    fn on_request(&mut self, request: ClientRequest) -> Result<u64> {
+    fn on_request(&mut self, mut request: ClientRequest) -> Result<u64> {
         if self.ending_since.is_some() {
             return Err(closed_error());
         }
         if let Some(current) = &self.current {
-            let problem = if current.told {
+            let problem = if current.is_told() {
                 "the runtime has not ended the stopped request yet: wait, or connect anew"
             } else {
                 "a request is in flight: one at a time, or connect once more"
@@ -212,30 +194,20 @@ impl Owner {
         }
         self.last_number += 1;
         let request_id = format!("{}-{}", &self.session_id[..8.min(self.session_id.len())], self.last_number);
-        let mut message = request.message;
+        let mut message = request.message.take();
         message["request_id"] = request_id.as_str().into();
         self.outbox.push(Reply::of_client(&message));
-        let now = Instant::now();
-        self.current = Some(Current {
-            number: self.last_number,
-            request_id,
-            deadline: request.timeout.and_then(|limit| now.checked_add(limit)),
-            idle_timeout: request.idle_timeout,
-            last_heard: now,
-            stopped: None,
-            told: false,
-        });
+        self.current = Some(InFlight::new(self.last_number, request_id, &request, Instant::now()));
         Ok(self.last_number)
     }
 
     /// Cancels the current request; its outcome is the error.
     fn stop(&mut self, request: Option<u64>, error: Error) {
         let Some(current) = &mut self.current else { return };
-        if request.is_some_and(|request| request != current.number) || current.stopped.is_some() {
-            return;
+        let is_other = request.is_some_and(|request| request != current.number);
+        if !is_other && current.stop(error, Instant::now()) {
+            self.outbox.push(Reply::of_client(&json!({"message_type": "cancel_message"})));
         }
-        current.stopped = Some((error, Instant::now()));
-        self.outbox.push(Reply::of_client(&json!({"message_type": "cancel_message"})));
     }
 
     fn on_socket(&mut self, event: SocketEvent) {
@@ -263,7 +235,8 @@ impl Owner {
             return;
         }
         let (Some(seq), true) = (frame.seq, self.knows_hello) else { return self.on_message(frame) };
-        match self.inbound.arrive(seq, frame) {
+        let bytes = frame.bytes;
+        match self.inbound.arrive(seq, frame, bytes) {
             Arrival::Due(frames) => {
                 frames.into_iter().for_each(|frame| self.on_message(frame));
                 self.outbox.acknowledge(self.inbound.received());
@@ -276,15 +249,15 @@ impl Owner {
     }
 
     fn on_message(&mut self, frame: RuntimeFrame) {
-        let is_mine = |current: &Current| match &frame.request_id {
+        let is_mine = |current: &InFlight| match &frame.request_id {
             Some(id) => *id == current.request_id,
             // Others name no request: it can only be this one.
             None => true,
         };
         let live = self.current.as_mut().filter(|current| is_mine(current));
         let request = live.map(|current| {
-            current.last_heard = Instant::now();
-            (current.number, current.request_id.clone(), current.stopped.is_some())
+            current.heard(Instant::now());
+            (current.number, current.request_id.clone(), current.is_stopped())
         });
         match (frame.message, request) {
             (RuntimeMessage::Assistant(text_blocks), Some((request, _, false))) => {
@@ -304,10 +277,7 @@ impl Owner {
             }
             (RuntimeMessage::Wanted(wanted), _) => self.pending.push_back(ClientEvent::Wanted(wanted)),
             (RuntimeMessage::Confirm(confirm), _) => {
-                self.finish(Error::new(
-                    ErrorCode::RuntimeClosed,
-                    "the session was ended while the request ran",
-                ));
+                self.finish(ended_error());
                 self.say_ended(end_of(&confirm));
             }
             _ => {}
@@ -316,14 +286,10 @@ impl Owner {
 
     /// The request's outcome, unless it was stopped for a reason of our own.
     fn finish_with(&mut self, outcome: Result<Map<String, Value>>) {
-        if let Some(current) = self.current.take()
-            && !current.told
-        {
-            let outcome = match current.stopped {
-                Some((error, _)) => Err(error),
-                None => outcome,
-            };
-            self.pending.push_back(ClientEvent::Ended { request: current.number, outcome });
+        let Some(current) = self.current.take() else { return };
+        let request = current.number;
+        if let Some(outcome) = current.outcome(outcome) {
+            self.pending.push_back(ClientEvent::Ended { request, outcome });
         }
     }
 
@@ -356,22 +322,9 @@ impl Owner {
         let (address, session_id) = (self.address.clone(), self.session_id.clone());
         let (received, reopened) = (self.inbound.received(), self.reopened_sender.clone());
         tokio::spawn(async move {
-            let mut pause = Duration::from_millis(20);
-            let again = loop {
-                if since.elapsed() >= RESUME_FOR || reopened.is_closed() {
-                    break None;
-                }
-                let attempt = async {
-                    let (mut stream, _) = open(&address).await.ok()?;
-                    let greeting =
-                        greet(&mut stream, &session_id, received, HELLO_AGAIN_PATIENCE).await.ok()?;
-                    greeting.answer.is_some().then_some((stream, greeting))
-                };
-                if let Ok(Some(again)) = tokio::time::timeout(RESUME_FOR, attempt).await {
-                    break Some(again);
-                }
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(1));
+            let again = tokio::select! {
+                again = open_again(&address, &session_id, received, RESUME_FOR.saturating_sub(since.elapsed())) => again,
+                () = reopened.closed() => None,
             };
             // Fails when the owner has given up.
             let _ = reopened.send(again).await;
@@ -395,53 +348,19 @@ impl Owner {
         let now = Instant::now();
         let mut wake: Option<Instant> = None;
         let mut wake_at = |at: Instant| wake = Some(wake.map_or(at, |wake| wake.min(at)));
-        let mut expired = None;
-        let mut tell = false;
-        if let Some(current) = &self.current {
-            match &current.stopped {
-                Some((_, since)) if !current.told => {
-                    let until = *since + STOP_PATIENCE;
-                    if now >= until {
-                        tell = true;
-                    } else {
-                        wake_at(until);
-                    }
-                }
-                Some(_) => {}
-                None => {
-                    if let Some(deadline) = current.deadline {
-                        if now >= deadline {
-                            expired =
-                                Some(Error::new(ErrorCode::RuntimeTimedOut, "the request took too long"));
-                        } else {
-                            wake_at(deadline);
-                        }
-                    }
-                    if let Some(limit) = current.idle_timeout {
-                        let until = current.last_heard + limit;
-                        // While we ourselves don't read, silence means nothing.
-                        if now >= until && self.pending.is_empty() && expired.is_none() {
-                            expired = Some(
-                                Error::new(ErrorCode::RuntimeIdle, "the runtime was silent for too long")
-                                    .with("idleTimeoutMs", limit.as_millis() as u64),
-                            );
-                        } else {
-                            wake_at(until.max(now + Duration::from_millis(10)));
-                        }
-                    }
-                }
-            }
-        }
-        if let Some(error) = expired {
+        let listening = self.pending.is_empty();
+        let mut due = self.current.as_mut().map(|current| current.on_clock(now, listening));
+        if let Some(Due::Stop(error)) = due {
             self.stop(None, error);
-            wake_at(now + STOP_PATIENCE);
+            due = self.current.as_mut().map(|current| current.on_clock(now, listening));
         }
-        if tell && let Some(current) = &mut self.current {
-            current.told = true;
-            if let Some((error, _)) = &current.stopped {
-                let outcome = Err(error.clone());
+        match (due, &self.current) {
+            (Some(Due::At(Some(at))), _) => wake_at(at),
+            (Some(Due::Tell(error)), Some(current)) => {
+                let outcome = Err(error);
                 self.pending.push_back(ClientEvent::Ended { request: current.number, outcome });
             }
+            _ => {}
         }
         if let Some(since) = self.gap_since {
             if now >= since + GAP_PATIENCE {
@@ -465,37 +384,13 @@ impl Owner {
     }
 }
 
-fn outcome_of(terminal: Map<String, Value>) -> Result<Map<String, Value>> {
-    if terminal.get("message_type").and_then(Value::as_str) != Some("error_message") {
-        return Ok(terminal);
-    }
-    let text = terminal
-        .get("error")
-        .and_then(Value::as_str)
-        .unwrap_or("the runtime reported an error without words");
-    let metadata = terminal.get("metadata").cloned().unwrap_or_else(|| json!({}));
-    Err(Error::new(ErrorCode::RuntimeFailed, text).with("metadata", metadata))
-}
-
-fn end_of(confirm: &Map<String, Value>) -> SessionEnd {
-    let text =
-        |file: &Value, name: &str| file.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    SessionEnd {
-        confirmed: true,
-        uploaded: confirm.get("uploaded").and_then(Value::as_u64).unwrap_or(0),
-        undelivered: confirm
-            .get("undelivered")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .map(|file| (text(file, "path"), text(file, "reason")))
-            .collect(),
-    }
+fn ended_error() -> Error {
+    Error::new(ErrorCode::RuntimeClosed, "the session was ended while the request ran")
 }
 
 async fn sleep_until(wake: Option<Instant>) {
     match wake {
-        Some(wake) => tokio::time::sleep_until(wake).await,
+        Some(wake) => tokio::time::sleep_until(wake.into()).await,
         None => std::future::pending().await,
     }
 }

@@ -245,7 +245,7 @@ impl Session {
         if self.presence != Presence::Connected(socket) {
             return;
         }
-        let (seq, message) = match frame {
+        let (seq, message, bytes) = match frame {
             Ok(frame) => {
                 if let Some(ack) = frame.ack {
                     self.outbox.acknowledged(ack);
@@ -254,13 +254,13 @@ impl Session {
                     self.outbox.acknowledged(ack);
                     return;
                 }
-                (frame.seq, Ok(frame.message))
+                (frame.seq, Ok(frame.message), frame.bytes)
             }
-            Err(malformed) => (malformed.seq, Err(malformed)),
+            Err(malformed) => (malformed.seq, Err(malformed), 0),
         };
         // Without hello the numbers mean nothing to us.
         let (Some(seq), Some(_)) = (seq, &self.id) else { return self.on_message(message) };
-        match self.inbound.arrive(seq, message) {
+        match self.inbound.arrive(seq, message, bytes) {
             Arrival::Due(messages) => {
                 messages.into_iter().for_each(|message| self.on_message(message));
                 self.outbox.acknowledge(self.inbound.received());

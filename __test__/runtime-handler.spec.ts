@@ -1,0 +1,175 @@
+// What handlers in JavaScript may do to their server: anything, and it serves on.
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import { RuntimeClient, serveRuntime, type AgentHandler } from '../index.js'
+
+const query = { systemPrompt: '', model: '' }
+const cleanup: (() => unknown)[] = []
+
+afterEach(async () => {
+  for (const step of cleanup.splice(0).reverse()) await step()
+})
+
+async function session(run: (...args: Parameters<AgentHandler['run']>) => unknown) {
+  const server = await serveRuntime({ handler: { run } as AgentHandler, port: 0 })
+  cleanup.push(() => server.close())
+  const client = await RuntimeClient.connect(server.url)
+  cleanup.push(() => client.close())
+  return client
+}
+
+const unreadable = {
+  'an error with a getter that throws': () =>
+    Object.defineProperty(new Error('x'), 'detail', {
+      enumerable: true,
+      get: () => {
+        throw new Error('not for you')
+      },
+    }),
+  'an error whose message throws': () =>
+    Object.defineProperty(new Error('x'), 'message', {
+      get: () => {
+        throw new Error('not for you')
+      },
+    }),
+  'a proxy that refuses everything': () =>
+    new Proxy(
+      {},
+      {
+        ownKeys: () => {
+          throw new Error('not for you')
+        },
+      },
+    ),
+}
+
+describe('a handler that throws', () => {
+  for (const [name, make] of Object.entries(unreadable)) {
+    it(`${name} fails its request and nothing else`, async () => {
+      const client = await session(({ userPrompt }) => {
+        if (userPrompt === 'on') return { type: 'text', text: 'on' }
+        throw make()
+      })
+      await expect(client.query('x', query)).rejects.toMatchObject({ code: 'RUNTIME_FAILED' })
+      await expect(client.query('on', query)).resolves.toMatchObject({ data: { text: 'on' } })
+    })
+  }
+
+  it('no error at all, or a circle, is told as what it is', async () => {
+    const circle: any = new Error('round')
+    circle.self = circle
+    circle.cause = circle
+    const thrown: unknown[] = ['words', undefined, null, 5, Symbol('s'), circle]
+    const client = await session(({ userPrompt }) => Promise.reject(thrown[Number(userPrompt)]))
+    const told: unknown[] = []
+    for (let index = 0; index < thrown.length; index++) {
+      const error = await client.query(`${index}`, query).catch((error) => error)
+      told.push([error.message, error.metadata.error_type ?? error.metadata.error_name])
+    }
+    const unnamed = 'the handler threw something that is no error'
+    expect(told).toEqual([
+      ['words', 'string'],
+      [unnamed, 'undefined'],
+      [unnamed, 'object'],
+      [unnamed, 'number'],
+      [unnamed, 'symbol'],
+      ['round', 'Error'],
+    ])
+  })
+})
+
+describe('a handler that answers', () => {
+  it('with nothing that can be sent fails its request', async () => {
+    const answers: unknown[] = [
+      undefined,
+      { type: 'structured_output', structuredOutput: null },
+      { type: 'structured_output', structuredOutput: { toJSON: () => undefined } },
+      { type: 'structured_output', structuredOutput: { big: 1n } },
+      { type: 'text', text: 5 },
+    ]
+    const client = await session(({ userPrompt }) => answers[Number(userPrompt)])
+    for (let index = 0; index < answers.length; index++) {
+      await expect(client.query(`${index}`, query)).rejects.toMatchObject({ code: 'RUNTIME_FAILED' })
+    }
+  })
+
+  it('without awaiting what it said still has all of it told, in order and before the answer', async () => {
+    const count = 3000
+    const text = 'x'.repeat(2000)
+    const client = await session((_, sender) => {
+      for (let number = 0; number < count; number++) void sender.sendAssistantMessage([`${number}`, text])
+      return { type: 'text', text: 'done' }
+    })
+    const said: string[] = []
+    const { data } = await client.query('x', {
+      ...query,
+      onAssistantMessage: ([number]) => said.push(number!),
+    })
+    expect(data).toEqual({ type: 'text', text: 'done' })
+    expect(said).toEqual(Array.from({ length: count }, (_, number) => `${number}`))
+  })
+
+  it('without awaiting its own error message is not asked for another', async () => {
+    const client = await session((_, sender) => {
+      void sender.sendErrorMessage('first', { by: 'sender' })
+      throw new Error('second')
+    })
+    await expect(client.query('x', query)).rejects.toMatchObject({
+      message: 'first',
+      metadata: { by: 'sender' },
+    })
+  })
+
+  it('may send and log what it likes', async () => {
+    const client = await session(({ logger }, sender) => {
+      const circle: any = {}
+      circle.self = circle
+      logger.debug(circle, 1n, Symbol('s'), undefined)
+      // A rejection that nobody awaits is no stray one.
+      void sender.sendAssistantMessage('no array' as never)
+      return { type: 'text', text: 'fine' }
+    })
+    await expect(client.query('x', query)).resolves.toMatchObject({ data: { text: 'fine' } })
+  })
+})
+
+describe('a client', () => {
+  it('whose callback rejects is given that error', async () => {
+    const client = await session(() => ({ type: 'text', text: 'x' }))
+    const request = client.executeCommands(['echo one; sleep 30'], {
+      onCommandOutput: async () => {
+        throw new TypeError('mine')
+      },
+    })
+    await expect(request).rejects.toThrow(new TypeError('mine'))
+    await expect(client.query('x', query)).resolves.toMatchObject({ data: { text: 'x' } })
+  })
+
+  it('that gives up connecting closes its socket', async () => {
+    let closed: (() => void) | undefined
+    const isClosed = new Promise<void>((resolve) => (closed = resolve))
+    const mute = createServer((socket) => {
+      socket.resume()
+      socket.once('close', () => closed!())
+      socket.once('error', () => {})
+      controller.abort(new Error('enough'))
+    })
+    const controller = new AbortController()
+    await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve))
+    cleanup.push(() => mute.close())
+    const url = `ws://127.0.0.1:${(mute.address() as AddressInfo).port}`
+    await expect(RuntimeClient.connect(url, { signal: controller.signal })).rejects.toMatchObject({
+      code: 'RUNTIME_ABORTED',
+      cause: { message: 'enough' },
+    })
+    await isClosed
+  })
+
+  it('is told that a port is none', async () => {
+    await expect(RuntimeClient.connect('ws://127.0.0.1:99999')).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+      message: expect.stringMatching(/^url: .*port/),
+    })
+  })
+})

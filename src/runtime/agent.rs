@@ -1,0 +1,207 @@
+//! A coding agent of this machine as the handler of prompts, through the harness.
+//!
+//! Each prompt is a turn. Its events are heard as they come: text goes out as assistant messages, and waiting for the client
+//! holds the agent back. When the request is to stop, the turn is aborted and its tree killed. What the client learns of a
+//! failure is its words, code and kind: the partial result and the process's facts are this machine's business.
+
+use super::handler::{AgentAnswer, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender};
+use super::reply::AgentData;
+use super::secrets::as_changes;
+use super::speech::Speech;
+use crate::error::{Error, ErrorCode};
+use crate::harness::{ConcurrencyLimit, Turn, TurnOutcome, TurnRequest, start};
+use crate::model::Schema;
+use crate::process::{Block, Multiplexer, Text};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use tokio::sync::{mpsc, watch};
+
+/// Asks an agent. Clones are the same agent, with the same limits.
+#[derive(Clone)]
+pub struct HarnessAgent {
+    defaults: TurnRequest,
+    limits: Vec<ConcurrencyLimit>,
+    stopped: watch::Sender<bool>,
+}
+
+impl HarnessAgent {
+    /// `defaults`: what the client does not say. Its prompt is not looked at.
+    pub fn new(defaults: TurnRequest, limits: Vec<ConcurrencyLimit>) -> HarnessAgent {
+        HarnessAgent { defaults, limits, stopped: watch::Sender::new(false) }
+    }
+
+    /// Aborts the turns under way, and each one that is asked for later.
+    pub fn stop(&self) {
+        self.stopped.send_replace(true);
+    }
+
+    fn request(&self, invocation: &AgentInvocation) -> Result<TurnRequest, Error> {
+        let mut request = self.defaults.clone();
+        request.prompt.clone_from(&invocation.user_prompt);
+        for (given, option) in
+            [(&invocation.system_prompt, &mut request.system_prompt), (&invocation.model, &mut request.model)]
+        {
+            if !given.is_empty() {
+                *option = Some(given.clone());
+            }
+        }
+        if let Some(env) = &invocation.env {
+            request.environment.changes.extend(as_changes(env));
+        }
+        if let Some(source) = invocation.output_format.clone().and_then(schema_in) {
+            request.schema = Some(Arc::new(Schema::compile(source, "output_format_json_schema_str")?));
+        }
+        request.redact.extend(invocation.secrets.iter().cloned());
+        request.has_listener = true;
+        Ok(request)
+    }
+}
+
+/// The schema out of `{"type": "json_schema", "schema": {...}}`; a bare schema is taken as it is.
+fn schema_in(mut output_format: Value) -> Option<Value> {
+    if output_format.is_null() {
+        return None;
+    }
+    let is_wrapped = output_format.get("type").and_then(Value::as_str) == Some("json_schema");
+    match output_format.get_mut("schema") {
+        Some(schema) if is_wrapped && schema.is_object() => Some(schema.take()),
+        _ => Some(output_format),
+    }
+}
+
+impl AgentHandler for HarnessAgent {
+    fn run(&self, mut invocation: AgentInvocation, sender: AgentSender) -> AgentFuture {
+        let request = self.request(&invocation);
+        let (limits, mut stopped) = (self.limits.clone(), self.stopped.subscribe());
+        Box::pin(async move {
+            let turn = start(request.map_err(|error| fault_of(&error))?, limits);
+            let work = async {
+                tell(&turn, &sender).await;
+                turn.outcome().await
+            };
+            let stop = async {
+                if stopped.wait_for(|stopped| *stopped).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            let ended = tokio::select! {
+                outcome = work => Some(outcome),
+                _ = invocation.cancel.cancelled() => None,
+                () = stop => None,
+            };
+            let outcome = match ended {
+                Some(outcome) => outcome,
+                None => {
+                    turn.leave();
+                    turn.abort();
+                    turn.outcome().await
+                }
+            };
+            answer_of(&outcome)
+        })
+    }
+}
+
+/// Tells the client what the agent says, until the agent has said its last.
+async fn tell(turn: &Turn, sender: &AgentSender) {
+    let (flushed, mut blocks) = mpsc::unbounded_channel();
+    // Bounded by the channel's window: text is released when the client has it.
+    let multiplexer = Multiplexer::new(move |some: Vec<Block>| {
+        // Fails when the request is over, and nobody listens.
+        let _ = flushed.send(some);
+    });
+    turn.listen(multiplexer.open());
+    let mut speech = Speech::default();
+    while let Some(some) = blocks.recv().await {
+        multiplexer.acknowledge_flush();
+        for block in some {
+            let Some((_, text)) = block.text else {
+                if let Some(message) = speech.end() {
+                    sender.assistant(vec![message]).await;
+                }
+                return;
+            };
+            for line in to_string(text).lines() {
+                let event: Value = serde_json::from_str(line).unwrap_or_default();
+                for message in speech.hear(&event) {
+                    sender.assistant(vec![message]).await;
+                }
+            }
+            multiplexer.release(block.channel, block.weight);
+        }
+    }
+}
+
+fn to_string(text: Text) -> String {
+    match text {
+        Text::Latin1(bytes) => bytes.into_iter().map(char::from).collect(),
+        Text::Utf16(units) => String::from_utf16_lossy(&units),
+    }
+}
+
+fn answer_of(outcome: &TurnOutcome) -> Result<AgentAnswer, AgentFault> {
+    if let Some(error) = &outcome.error {
+        return Err(fault_of(error));
+    }
+    let Some(result) = &outcome.result else {
+        return Err(fault_of(&Error::new(ErrorCode::AgentFailed, "the agent ended without a result")));
+    };
+    let facts = &result.facts;
+    let mut metadata = Map::new();
+    if let Some(session_id) = &facts.session_id {
+        metadata.insert("session_id".to_owned(), session_id.as_str().into());
+    }
+    if let Some(usage) = &facts.usage {
+        metadata.insert("usage".to_owned(), json!(usage));
+    }
+    metadata.insert("duration_ms".to_owned(), facts.duration_ms.into());
+    metadata.insert("attempts".to_owned(), facts.attempts.into());
+    let data = match &facts.structured {
+        Some(structured) => AgentData::Structured(structured.clone()),
+        None => AgentData::Text(result.text.clone()),
+    };
+    Ok(AgentAnswer { data, metadata })
+}
+
+fn fault_of(error: &Error) -> AgentFault {
+    let mut metadata = Map::new();
+    metadata.insert("code".to_owned(), error.code().as_str().into());
+    if let Some(kind) = error.facts().get("kind") {
+        metadata.insert("kind".to_owned(), kind.clone());
+    }
+    AgentFault { error: without_own_folders(error.message()), metadata }
+}
+
+/// Where this process works and lives is no client's business.
+fn without_own_folders(text: &str) -> String {
+    let cwd = std::env::current_dir().ok().map(|path| path.to_string_lossy().into_owned());
+    [cwd, std::env::var("HOME").ok()]
+        .into_iter()
+        .flatten()
+        .filter(|folder| folder.len() > 1)
+        .fold(text.to_owned(), |text, folder| text.replace(&folder, "."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_comes_wrapped_or_bare() {
+        let schema = json!({"type": "object"});
+        assert_eq!(schema_in(json!({"type": "json_schema", "schema": schema})), Some(schema.clone()));
+        assert_eq!(schema_in(schema.clone()), Some(schema));
+        assert_eq!(schema_in(Value::Null), None);
+    }
+
+    #[test]
+    fn a_failure_tells_its_words_and_nothing_of_this_machine() {
+        let cwd = std::env::current_dir().unwrap();
+        let error = Error::new(ErrorCode::AgentFailed, format!("no key in {}/key", cwd.display()))
+            .with("kind", "auth")
+            .with("stderr", "private");
+        let fault = fault_of(&error);
+        assert_eq!(fault.error, "no key in ./key");
+        assert_eq!(Value::Object(fault.metadata), json!({"code": "AGENT_FAILED", "kind": "auth"}));
+    }
+}

@@ -1,0 +1,102 @@
+//! A connection that is being opened, and can be given up.
+
+use super::owner::{Owner, RESUME_FOR};
+use super::{ClientOptions, RuntimeClient};
+use crate::error::{Error, ErrorCode, Result};
+use crate::runtime::client_socket::{Address, greet, open};
+use crate::runtime::connection::random_id;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex, mpsc, watch};
+
+/// How long a runtime that did not announce itself may take to answer hello.
+const HELLO_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Clones are the same connection.
+#[derive(Clone)]
+pub struct Connecting {
+    url: String,
+    options: ClientOptions,
+    aborted: watch::Sender<bool>,
+}
+
+impl Connecting {
+    pub fn new(url: impl Into<String>, options: ClientOptions) -> Connecting {
+        Connecting { url: url.into(), options, aborted: watch::Sender::new(false) }
+    }
+
+    /// Gives up; the socket is closed. Nothing, once it is open.
+    pub fn abort(&self) {
+        self.aborted.send_replace(true);
+    }
+
+    /// Nobody waits for it any more.
+    pub fn is_over(&self) -> bool {
+        self.aborted.receiver_count() == 0
+    }
+
+    /// Connects and says hello.
+    ///
+    /// # Errors
+    /// `INVALID_OPTION`, `RUNTIME_UNAUTHORIZED`, `RUNTIME_CLOSED` when there is no runtime, `RUNTIME_TIMED_OUT`,
+    /// `RUNTIME_ABORTED`.
+    pub fn open(&self) -> impl Future<Output = Result<RuntimeClient>> + Send + use<> {
+        // Now, not when it is first polled: from here on somebody waits.
+        let (connecting, mut aborted) = (self.clone(), self.aborted.subscribe());
+        async move {
+            let aborted = async {
+                // The sender is part of what we hold: it can't be gone.
+                let _ = aborted.wait_for(|aborted| *aborted).await;
+            };
+            tokio::select! {
+                biased;
+                () = aborted => {
+                    Err(Error::new(ErrorCode::RuntimeAborted, "the connection was not opened: it was aborted"))
+                }
+                client = connecting.connect() => client,
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<RuntimeClient> {
+        let address = Address { url: self.url.clone(), token: self.options.token.clone() };
+        let session_id = random_id()
+            .ok_or_else(|| Error::new(ErrorCode::RuntimeClosed, "the system gives no random bytes"))?;
+        let connecting = async {
+            let (mut stream, announced) = open(&address).await?;
+            let patience = if announced { RESUME_FOR } else { HELLO_PATIENCE };
+            let greeting = greet(&mut stream, &session_id, 0, patience).await;
+            Ok::<_, Error>((stream, greeting))
+        };
+        let (stream, greeting) = match self.options.connect_timeout {
+            None => connecting.await?,
+            Some(limit) => tokio::time::timeout(limit, connecting).await.map_err(|_| {
+                Error::new(
+                    ErrorCode::RuntimeTimedOut,
+                    format!("no runtime answered within {} ms", limit.as_millis()),
+                )
+                .with("timeoutMs", limit.as_millis() as u64)
+            })??,
+        };
+        let Ok(greeting) = greeting else {
+            return Err(Error::new(
+                ErrorCode::RuntimeClosed,
+                "the connection broke before the runtime said anything",
+            ));
+        };
+        let (orders, order_queue) = mpsc::channel(16);
+        let (event_sender, events) = mpsc::channel(16);
+        let (ended_sender, ended) = watch::channel(None);
+        let (closed_sender, closed) = watch::channel(false);
+        let owner = Owner::new(
+            address,
+            session_id,
+            greeting.answer.is_some(),
+            event_sender,
+            ended_sender,
+            closed_sender,
+        );
+        tokio::spawn(owner.run(stream, greeting.early, order_queue));
+        Ok(RuntimeClient { orders, events: Arc::new(Mutex::new(events)), ended, closed })
+    }
+}
