@@ -1111,7 +1111,7 @@ declare class Harness {
   get provider(): ProviderName
   /**
    * One turn. Resolves only when the turn succeeded; otherwise rejects with `code` (AGENT_FAILED with `kind`, AGENT_IDLE, ...)
-   * and with what there is of the `result`.
+   * with what there is of the `result`, and with the last `events` (at most 200, of 256 KiB together) and the end of `stderr`.
    */
   run(prompt: string, options?: TurnOptions): Promise<TurnResult>
   /** Starts a turn. Never throws: errors reject `result`. */

@@ -52,7 +52,7 @@ export class Harness {
 
   /**
    * One turn. Resolves only when the turn succeeded; otherwise rejects with `code` (AGENT_FAILED with `kind`, AGENT_IDLE, ...)
-   * and with what there is of the `result`.
+   * with what there is of the `result`, and with the last `events` (at most 200, of 256 KiB together) and the end of `stderr`.
    */
   async run(prompt: string, options?: TurnOptions): Promise<TurnResult> {
     return this.#start(prompt, options, false).result
