@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorCode, Result};
 use futures_util::{SinkExt, StreamExt};
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -25,6 +25,10 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a runtime that knows hello may take to answer it on a later socket.
 const HELLO_AGAIN_PATIENCE: Duration = Duration::from_secs(5);
 /// Between two attempts to replace a broken socket.
+/// Nobody listens any more: what had the session is gone, or comes back in a moment.
+const REFUSED_FOR: Duration = Duration::from_secs(5);
+/// The fact that says so.
+const REFUSED: &str = "refused";
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// A runtime that knows our hello says so when it accepts the socket; a proxy may have taken that away.
@@ -113,7 +117,10 @@ pub async fn open(address: &Address) -> Result<(ClientStream, bool)> {
                 _ => "",
             };
             let problem = format!("no connection to the runtime: {error}{hint}");
-            Err(Error::new(ErrorCode::RuntimeClosed, problem))
+            let is_refused =
+                matches!(&error, WsError::Io(fault) if fault.kind() == ErrorKind::ConnectionRefused);
+            let error = Error::new(ErrorCode::RuntimeClosed, problem);
+            Err(if is_refused { error.with(REFUSED, true) } else { error })
         }
     }
 }
@@ -165,7 +172,8 @@ pub async fn greet(
     Ok(Greeting { answer, early })
 }
 
-/// Opens a socket for a session that the runtime knows, again and again for so long. `None`: there was none.
+/// Opens a socket for a session that the runtime knows, again and again for so long. `None`: there was none, or nobody has
+/// listened there for [`REFUSED_FOR`].
 pub async fn open_again(
     address: &Address,
     session_id: &str,
@@ -174,18 +182,29 @@ pub async fn open_again(
 ) -> Option<(ClientStream, Greeting)> {
     let attempts = async {
         let mut pause = FIRST_PAUSE;
+        let mut refused_since = None;
         loop {
-            if let Ok((mut stream, _)) = open(address).await
-                && let Ok(greeting) = greet(&mut stream, session_id, received, HELLO_AGAIN_PATIENCE).await
-                && greeting.answer.is_some()
-            {
-                return (stream, greeting);
+            match open(address).await {
+                Ok((mut stream, _)) => {
+                    refused_since = None;
+                    if let Ok(greeting) = greet(&mut stream, session_id, received, HELLO_AGAIN_PATIENCE).await
+                        && greeting.answer.is_some()
+                    {
+                        return Some((stream, greeting));
+                    }
+                }
+                Err(error) if error.facts().contains_key(REFUSED) => {
+                    if refused_since.get_or_insert_with(Instant::now).elapsed() >= REFUSED_FOR {
+                        return None;
+                    }
+                }
+                Err(_) => refused_since = None,
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     };
-    tokio::time::timeout(patience, attempts).await.ok()
+    tokio::time::timeout(patience, attempts).await.ok().flatten()
 }
 
 /// Moves frames until the socket ends, says so, and closes it.

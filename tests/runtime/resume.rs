@@ -369,3 +369,30 @@ async fn rule_8_files_reach_home_through_our_client_also_after_the_request() {
     drop(client);
     assert!(answering.await.unwrap());
 }
+
+#[tokio::test]
+async fn rule_16_a_runtime_that_is_gone_is_not_waited_for_as_long_as_a_broken_wire() {
+    let server = server().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}", listener.local_addr().unwrap());
+    let target = server.url().trim_start_matches("ws://").trim_end_matches('/').to_owned();
+    let (cut, is_cut) = tokio::sync::oneshot::channel::<()>();
+    // Once the wire is cut, nobody listens at this address.
+    tokio::spawn(async move {
+        let (mut client, _) = listener.accept().await.unwrap();
+        let mut server = tokio::net::TcpStream::connect(target).await.unwrap();
+        tokio::select! {
+            _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
+            _ = is_cut => {}
+        }
+    });
+    let client = RuntimeClient::connect(&url, ClientOptions::default()).await.unwrap();
+    let message = json!({"message_type": "command_execution_message",
+        "commands": [{"command": "echo started; sleep 30"}]});
+    let number = client.request(request(message)).await.unwrap();
+    let started = std::time::Instant::now();
+    drop(cut);
+    let (_, outcome) = until_ended(&client, number).await;
+    assert_eq!(outcome.unwrap_err(), ErrorCode::RuntimeClosed);
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+}
