@@ -225,8 +225,11 @@ pub fn kill_cgroup(directory: &[u8]) {
 /// The last process has been reaped, but may still be about to leave the cgroup. Nothing when there is none.
 pub fn remove_cgroup(directory: &[u8]) {
     const EBUSY: isize = -16;
+    /// A millisecond each. The killed are gone when the kernel gets to it, which takes its time on a busy machine; nobody waits
+    /// for this any more.
+    const MOST_ATTEMPTS: u32 = 5000;
     let mut attempts = 0;
-    while is_named(directory) && syscall::rmdir(directory) == EBUSY && attempts < 200 {
+    while is_named(directory) && syscall::rmdir(directory) == EBUSY && attempts < MOST_ATTEMPTS {
         syscall::poll(&mut [], Some(1000));
         attempts += 1;
     }
