@@ -1,18 +1,19 @@
 //! Rust stream -> JavaScript iterator: blocks of text cross by one threadsafe function for all runs of an environment.
 //! The one home of that translation; lib/delivery.ts is its other half.
 
+use super::guests::{Guest, Guests};
 use crate::process::{Block, Multiplexer, StopReason, Stream, Text, WeakProcess};
 use napi::bindgen_prelude::{Array, Function, ToNapiValue, within_runtime_if_available};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, JsString, sys};
 use napi_derive::napi;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// One a JavaScript environment: hands text over, and ends the environment's runs with it.
 #[napi]
 pub struct Delivery {
     pub(super) multiplexer: Multiplexer,
-    runs: Arc<Mutex<Vec<WeakProcess>>>,
+    /// End with the environment.
+    pub(super) runs: Guests<WeakProcess>,
 }
 
 #[napi]
@@ -35,13 +36,7 @@ impl Delivery {
                 flush.call(Blocks(blocks), ThreadsafeFunctionCallMode::NonBlocking);
             })
         });
-        let runs: Arc<Mutex<Vec<WeakProcess>>> = Arc::default();
-        env.add_env_cleanup_hook(runs.clone(), |runs| {
-            for run in runs.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-                run.stop(StopReason::HostClosing);
-            }
-        })?;
-        Ok(Delivery { multiplexer, runs })
+        Ok(Delivery { multiplexer, runs: Guests::of(&env)? })
     }
 
     /// The loop has turned since a flush.
@@ -55,14 +50,15 @@ impl Delivery {
     pub fn release(&self, channel: u32, weight: u32) {
         self.multiplexer.release(channel, weight as usize);
     }
+}
 
-    /// This run is to end with the environment.
-    pub(super) fn register(&self, run: WeakProcess) {
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        if runs.len() == runs.capacity() {
-            runs.retain(|run| !run.is_over());
-        }
-        runs.push(run);
+impl Guest for WeakProcess {
+    fn end(&self) {
+        self.stop(StopReason::HostClosing);
+    }
+
+    fn is_over(&self) -> bool {
+        WeakProcess::is_over(self)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What crosses for the harness. Names and order as in lib/harness.ts.
 
 use super::delivery::{Delivery, create_text};
+use super::guests::{Guest, Guests};
 use super::process::{VariableChange, duration, environment, limit};
 use super::promise::{Settled, settle};
 use crate::error::Error;
@@ -16,7 +17,7 @@ use napi::bindgen_prelude::{
 use napi::{Env, sys};
 use napi_derive::napi;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Checked options of a turn; what is absent has the core's default.
 #[napi(object, object_to_js = false)]
@@ -81,20 +82,14 @@ impl NativeConcurrencyLimit {
 /// One a JavaScript environment: its turns end with it.
 #[napi]
 pub struct AgentHost {
-    turns: Arc<Mutex<Vec<WeakTurn>>>,
+    turns: Guests<WeakTurn>,
 }
 
 #[napi]
 impl AgentHost {
     #[napi(constructor)]
     pub fn new(env: Env) -> napi::Result<Self> {
-        let turns: Arc<Mutex<Vec<WeakTurn>>> = Arc::default();
-        env.add_env_cleanup_hook(turns.clone(), |turns| {
-            for turn in turns.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-                turn.abort();
-            }
-        })?;
-        Ok(AgentHost { turns })
+        Ok(AgentHost { turns: Guests::of(&env)? })
     }
 
     /// Starts a turn; faults come by its promise.
@@ -104,15 +99,21 @@ impl AgentHost {
         match to_request(spec) {
             Ok(request) => {
                 let turn = within_runtime_if_available(|| harness::start(request, limits));
-                let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-                if turns.len() == turns.capacity() {
-                    turns.retain(|turn| !turn.is_over());
-                }
-                turns.push(turn.downgrade());
+                self.turns.welcome(turn.downgrade());
                 NativeTurn { turn: Ok(turn) }
             }
             Err(error) => NativeTurn { turn: Err(error) },
         }
+    }
+}
+
+impl Guest for WeakTurn {
+    fn end(&self) {
+        self.abort();
+    }
+
+    fn is_over(&self) -> bool {
+        WeakTurn::is_over(self)
     }
 }
 

@@ -52,7 +52,7 @@ pub struct RunSpec {
 pub fn spawn_process(spec: RunSpec, delivery: &Delivery) -> NativeProcess {
     let spec = to_spec(spec);
     let process = within_runtime_if_available(|| process::spawn(spec));
-    delivery.register(process.downgrade());
+    delivery.runs.welcome(process.downgrade());
     NativeProcess { process }
 }
 

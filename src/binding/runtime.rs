@@ -3,7 +3,7 @@
 use super::harness::{NativeConcurrencyLimit, TurnSpec, to_request};
 use super::process::limit;
 use super::promise::{Settled, settle};
-use super::runtime_host::{Guest, RuntimeHost};
+use super::runtime_host::{RuntimeGuest, RuntimeHost};
 use crate::error::Error;
 use crate::runtime::agent::HarnessAgent;
 use crate::runtime::handler::{
@@ -85,7 +85,7 @@ pub fn serve_runtime<'env>(
         };
         served
             .map(|server| {
-                guests.welcome(Guest::Server(server.downgrade()));
+                guests.welcome(RuntimeGuest::Server(server.downgrade()));
                 NativeRuntimeServer { server }
             })
             .into()

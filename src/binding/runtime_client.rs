@@ -3,7 +3,7 @@
 use super::delivery::create_text;
 use super::process::limit;
 use super::promise::{Settled, settle};
-use super::runtime_host::{Guest, RuntimeHost};
+use super::runtime_host::{RuntimeGuest, RuntimeHost};
 use crate::runtime::client::{
     ArtifactWanted, ClientEvent, ClientOptions, ClientRequest, Connecting, RuntimeClient, SessionEnd,
 };
@@ -38,10 +38,10 @@ impl NativeConnection {
     ) -> napi::Result<PromiseRaw<'env, Settled<NativeRuntimeClient>>> {
         let guests = host.guests();
         let opening = self.connecting.open();
-        guests.welcome(Guest::Connection(self.connecting.clone()));
+        guests.welcome(RuntimeGuest::Connection(self.connecting.clone()));
         settle(env, async move {
             let opened = opening.await.map(|client| {
-                guests.welcome(Guest::Client(client.downgrade()));
+                guests.welcome(RuntimeGuest::Client(client.downgrade()));
                 NativeRuntimeClient { client }
             });
             opened.into()
