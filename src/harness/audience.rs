@@ -192,25 +192,15 @@ impl Audience {
         words.into_iter().chain(thoughts).collect()
     }
 
-    fn without_secrets(&self, event: AgentEvent) -> AgentEvent {
-        let clean = |text: String| self.redactor.redact(&text);
-        match event {
-            AgentEvent::Session { session_id } => AgentEvent::Session { session_id: clean(session_id) },
-            AgentEvent::Text { text, delta } => AgentEvent::Text { text: clean(text), delta },
-            AgentEvent::Reasoning { text, delta } => AgentEvent::Reasoning { text: clean(text), delta },
-            AgentEvent::ToolStart { id, name, mut input } => {
-                self.redact_value(&mut input);
-                AgentEvent::ToolStart { id, name, input }
-            }
-            AgentEvent::ToolEnd { id, name, output, exit_code, is_error } => {
-                AgentEvent::ToolEnd { id, name, output: output.map(clean), exit_code, is_error }
-            }
-            AgentEvent::Retry { message } => AgentEvent::Retry { message: clean(message) },
-            AgentEvent::Warning { message } => AgentEvent::Warning { message: clean(message) },
-            AgentEvent::Error { kind, message } => AgentEvent::Error { kind, message: clean(message) },
-            AgentEvent::Noise { line } => AgentEvent::Noise { line: clean(line) },
-            event @ (AgentEvent::Usage(_) | AgentEvent::End { .. }) => event,
+    fn without_secrets(&self, mut event: AgentEvent) -> AgentEvent {
+        let clean = |text: &mut String| *text = self.redactor.redact(text);
+        event.edit_words(clean);
+        match &mut event {
+            AgentEvent::Session { session_id } => clean(session_id),
+            AgentEvent::ToolStart { input, .. } => self.redact_value(input),
+            _ => {}
         }
+        event
     }
 }
 

@@ -59,6 +59,24 @@ pub enum AgentEvent {
     },
 }
 
+impl AgentEvent {
+    /// Edits what the event says in words; names, ids and a tool's input are none.
+    pub fn edit_words(&mut self, edit: impl Fn(&mut String)) {
+        match self {
+            AgentEvent::Text { text, .. } | AgentEvent::Reasoning { text, .. } => edit(text),
+            AgentEvent::ToolEnd { output, .. } => output.iter_mut().for_each(edit),
+            AgentEvent::Retry { message }
+            | AgentEvent::Warning { message }
+            | AgentEvent::Error { message, .. } => edit(message),
+            AgentEvent::Noise { line } => edit(line),
+            AgentEvent::Session { .. }
+            | AgentEvent::ToolStart { .. }
+            | AgentEvent::Usage(_)
+            | AgentEvent::End { .. } => {}
+        }
+    }
+}
+
 /// Tokens as the provider counts them, and money where it says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

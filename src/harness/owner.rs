@@ -4,6 +4,7 @@
 //! nothing can be said, so its folders are left alone. PID and START name one process for good, though ids are used again. Without
 //! /proc there is no telling, and nothing is ever removed.
 
+use crate::process::start_time;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -17,7 +18,7 @@ pub fn name(random: &str) -> String {
     static OWN: OnceLock<String> = OnceLock::new();
     let own = OWN.get_or_init(|| {
         let pid = std::process::id();
-        format!("{:06x}-{pid}-{}", place().unwrap_or(0), start_of(pid).unwrap_or(0))
+        format!("{:06x}-{pid}-{}", place().unwrap_or(0), start_time(pid.cast_signed()).unwrap_or(0))
     });
     format!("{PREFIX}-{own}-{random}")
 }
@@ -56,7 +57,7 @@ impl Owner {
     fn is_gone(&self, place: u32) -> bool {
         // A process whose start can't be read, though it is there, is taken for the owner.
         self.place == place
-            && match start_of(self.pid) {
+            && match start_time(self.pid.cast_signed()) {
                 Some(start) => start != self.start,
                 None => !Path::new(&format!("/proc/{}", self.pid)).exists(),
             }
@@ -73,14 +74,6 @@ fn place() -> Option<u32> {
     Some((hasher.finish() as u32 & 0xff_ffff).max(1))
 }
 
-/// When the process was started, in ticks since the boot.
-fn start_of(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it may hold anything, brackets too.
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(19)?.parse().ok()
-}
-
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
@@ -95,7 +88,7 @@ mod tests {
             path
         };
         let place = place().unwrap();
-        let (pid, start) = (std::process::id(), start_of(std::process::id()).unwrap());
+        let (pid, start) = (std::process::id(), start_time(std::process::id().cast_signed()).unwrap());
         // Higher than any id that the system gives.
         let gone = make(format!("sheepdog-{place:06x}-4194999-{start}-aaaaaa"));
         let reused = make(format!("sheepdog-{place:06x}-{pid}-{}-bbbbbb", start + 1));

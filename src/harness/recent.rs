@@ -61,27 +61,21 @@ pub fn last_values(events: Vec<AgentEvent>) -> Vec<Value> {
     values
 }
 
-fn shortened(event: AgentEvent) -> AgentEvent {
-    let short = |text: String| {
-        if text.len() <= MAX_TEXT_BYTES { text } else { clip_to(&text, MAX_TEXT_BYTES).into_owned() }
+fn shortened(mut event: AgentEvent) -> AgentEvent {
+    let shorten = |text: &mut String| {
+        if text.len() > MAX_TEXT_BYTES {
+            *text = clip_to(text, MAX_TEXT_BYTES).into_owned();
+        }
     };
-    match event {
-        AgentEvent::Text { text, delta } => AgentEvent::Text { text: short(text), delta },
-        AgentEvent::Reasoning { text, delta } => AgentEvent::Reasoning { text: short(text), delta },
-        AgentEvent::ToolStart { id, name, input } => {
-            let text = input.to_string();
-            let input = if text.len() <= MAX_TEXT_BYTES { input } else { Value::String(short(text)) };
-            AgentEvent::ToolStart { id, name, input }
+    event.edit_words(shorten);
+    if let AgentEvent::ToolStart { input, .. } = &mut event {
+        let mut text = input.to_string();
+        if text.len() > MAX_TEXT_BYTES {
+            shorten(&mut text);
+            *input = Value::String(text);
         }
-        AgentEvent::ToolEnd { id, name, output, exit_code, is_error } => {
-            AgentEvent::ToolEnd { id, name, output: output.map(short), exit_code, is_error }
-        }
-        AgentEvent::Retry { message } => AgentEvent::Retry { message: short(message) },
-        AgentEvent::Warning { message } => AgentEvent::Warning { message: short(message) },
-        AgentEvent::Error { kind, message } => AgentEvent::Error { kind, message: short(message) },
-        AgentEvent::Noise { line } => AgentEvent::Noise { line: short(line) },
-        event @ (AgentEvent::Session { .. } | AgentEvent::Usage(_) | AgentEvent::End { .. }) => event,
     }
+    event
 }
 
 #[cfg(test)]

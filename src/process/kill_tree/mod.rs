@@ -10,7 +10,7 @@ mod sweep;
 mod table;
 
 pub use sweep::{SweepRequest, Swept, sweep};
-pub use table::{ProcessTable, TreeUsage, walk_descendants};
+pub use table::{ProcessTable, TreeUsage, start_time, walk_descendants};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
