@@ -19,6 +19,17 @@ const player = fileURLToPath(new URL('../fixtures/bin/agent.mjs', import.meta.ur
 const uuid = '0644d6c0-4b51-4b72-ab58-96d88a8b3545'
 const timestamp = '2026-11-21T20:37:37.797Z'
 
+/** The end of turn of claude-code and qwen. */
+const successful = {
+  type: 'result',
+  subtype: 'success',
+  is_error: false,
+  result: 'done',
+  num_turns: 1,
+  session_id: uuid,
+  usage: { input_tokens: 1, output_tokens: 1 },
+}
+
 /** For each provider: its first lines, a line of work that holds `words`, its last lines. */
 const streams = {
   'claude-code': (words) => [
@@ -39,17 +50,7 @@ const streams = {
       uuid,
       timestamp,
     },
-    [
-      {
-        type: 'result',
-        subtype: 'success',
-        is_error: false,
-        result: 'done',
-        num_turns: 1,
-        session_id: uuid,
-        usage: { input_tokens: 1, output_tokens: 1 },
-      },
-    ],
+    [successful],
   ],
   codex: (words) => [
     [{ type: 'thread.started', thread_id: uuid }, { type: 'turn.started' }],
@@ -125,17 +126,7 @@ const streams = {
       parent_tool_use_id: null,
       event: { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: words } },
     },
-    [
-      {
-        type: 'result',
-        subtype: 'success',
-        is_error: false,
-        result: 'done',
-        num_turns: 1,
-        session_id: uuid,
-        usage: { input_tokens: 1, output_tokens: 1 },
-      },
-    ],
+    [successful],
   ],
   pi: (words) => {
     const message = {

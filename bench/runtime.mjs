@@ -14,11 +14,10 @@ import {
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { RuntimeClient } from '../index.js'
+import { servePuppet } from '../scripts/interop.mjs'
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const wanted = process.argv.slice(2)
 const now = () => performance.now()
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
@@ -34,27 +33,11 @@ function pace() {
 
 async function serve() {
   const started = now()
-  const child = spawn(process.execPath, [
-    join(root, 'cli/sheepdog.js'),
-    'serve',
-    '--port',
-    '0',
-    '--handler',
-    join(root, 'fixtures/runtime/puppet.mjs'),
-  ])
-  child.stderr.resume()
-  const port = await new Promise((resolve) => {
-    let seen = ''
-    child.stdout.on('data', (text) => {
-      seen += text
-      const [, port] = /port (\d+)/.exec(seen) ?? []
-      if (port) resolve(port)
-    })
-  })
+  const { server: child, port } = await servePuppet()
   const rss = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))[1]) * 1024
   return {
     url: `ws://127.0.0.1:${port}`,
-    port: Number(port),
+    port,
     readyMs: now() - started,
     rss,
     stop: () => child.kill('SIGTERM'),

@@ -25,8 +25,8 @@ export function findPython() {
   return has() ? { python } : { problem: `runtimeuse-client ${clientVersion} could not be installed` }
 }
 
-/** Serves the puppet and runs the client's scenarios against it. Resolves with the exit status and what was printed. */
-export async function runClient(python, args = []) {
+/** `sheepdog serve` with the puppet as its handler, once it is ready: the process and its port. */
+export async function servePuppet() {
   const server = spawn(process.execPath, [
     join(root, 'cli/sheepdog.js'),
     'serve',
@@ -35,17 +35,23 @@ export async function runClient(python, args = []) {
     '--handler',
     join(root, 'fixtures/runtime/puppet.mjs'),
   ])
-  try {
-    const port = await new Promise((resolve, reject) => {
-      let seen = ''
-      server.stdout.on('data', (text) => {
-        seen += text
-        const [, port] = /listening on port (\d+)/.exec(seen) ?? []
-        if (port) resolve(port)
-      })
-      server.once('exit', () => reject(new Error(`the server ended: ${seen}`)))
+  server.stderr.resume()
+  const port = await new Promise((resolve, reject) => {
+    let seen = ''
+    server.stdout.on('data', (text) => {
+      seen += text
+      const [, port] = /listening on port (\d+)/.exec(seen) ?? []
+      if (port) resolve(Number(port))
     })
-    server.stderr.resume()
+    server.once('exit', () => reject(new Error(`the server ended: ${seen}`)))
+  })
+  return { server, port }
+}
+
+/** Serves the puppet and runs the client's scenarios against it. Resolves with the exit status and what was printed. */
+export async function runClient(python, args = []) {
+  const { server, port } = await servePuppet()
+  try {
     const client = spawn(python, [
       join(root, '__test__/interop/client.py'),
       `ws://127.0.0.1:${port}`,

@@ -1,6 +1,6 @@
 //! A coding agent behind the runtime: shell scripts play the CLIs, the harness reads them.
 
-use super::support::{Peer, is_terminal, server_with};
+use super::support::{Peer, is_terminal, reader_until_all_are_gone, server_with};
 use serde_json::{Value, json};
 use sheepdog::harness::{ConcurrencyLimit, Provider, TurnRequest};
 use sheepdog::runtime::agent::HarnessAgent;
@@ -156,16 +156,7 @@ async fn cancel_disconnect_end_and_stop_kill_the_agent_s_whole_tree() {
         let mut peer = Peer::connect(&server).await;
         peer.send(asked(&json!({}))).await;
         peer.next_of("assistant_message").await;
-        let (opened, is_open) = tokio::sync::oneshot::channel();
-        let reader = {
-            let fifo = fifo.clone();
-            tokio::task::spawn_blocking(move || {
-                let mut pipe = std::fs::File::open(fifo).unwrap();
-                opened.send(()).unwrap();
-                std::io::Read::read_to_end(&mut pipe, &mut Vec::new()).unwrap()
-            })
-        };
-        is_open.await.unwrap();
+        let reader = reader_until_all_are_gone(&fifo).await;
         let mut terminal = None;
         match how {
             "disconnect" => drop(peer),

@@ -1,6 +1,6 @@
 //! Requests and their terminals, over real sockets.
 
-use super::support::{Peer, invocation, is_terminal, server, server_with};
+use super::support::{Peer, invocation, is_terminal, reader_until_all_are_gone, server, server_with};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio_tungstenite::tungstenite::Message;
@@ -220,16 +220,7 @@ async fn rule_10_cancel_and_disconnect_kill_the_whole_tree() {
         let mut peer = Peer::connect(&server).await;
         peer.send(commands(&[&command])).await;
         peer.next_of("command_output_message").await;
-        let (opened, is_open) = tokio::sync::oneshot::channel();
-        let reader = {
-            let fifo = fifo.clone();
-            tokio::task::spawn_blocking(move || {
-                let mut pipe = std::fs::File::open(fifo).unwrap();
-                opened.send(()).unwrap();
-                std::io::Read::read_to_end(&mut pipe, &mut Vec::new()).unwrap()
-            })
-        };
-        is_open.await.unwrap();
+        let reader = reader_until_all_are_gone(&fifo).await;
         match how {
             "cancel" => peer.send(json!({"message_type": "cancel_message"})).await,
             "end" => peer.send(json!({"message_type": "end_session_message"})).await,

@@ -283,3 +283,16 @@ pub fn upload_response(request: &Value, sink: &Sink, prefix: &str) -> Value {
     json!({"message_type": "artifact_upload_response_message", "filename": request["filename"], "filepath": request["filepath"],
            "presigned_url": sink.url(&format!("{prefix}{path}?signature=secret")), "content_type": "text/plain"})
 }
+
+/// Ends when nobody holds the pipe's writing end any more; returns once it is open.
+pub async fn reader_until_all_are_gone(fifo: &std::path::Path) -> tokio::task::JoinHandle<usize> {
+    let (opened, is_open) = tokio::sync::oneshot::channel();
+    let fifo = fifo.to_owned();
+    let reader = tokio::task::spawn_blocking(move || {
+        let mut pipe = std::fs::File::open(fifo).unwrap();
+        opened.send(()).unwrap();
+        std::io::Read::read_to_end(&mut pipe, &mut Vec::new()).unwrap()
+    });
+    is_open.await.unwrap();
+    reader
+}
