@@ -5,53 +5,53 @@
 //! bytes (kind, origin, payload length) and a payload. All numbers are little-endian.
 
 /// The first bytes of a request.
-pub const MAGIC: [u8; 4] = *b"SHPG";
+pub(crate) const MAGIC: [u8; 4] = *b"SHPG";
 /// Raised whenever a byte below changes its meaning. A guard refuses every version but its own.
-pub const VERSION: u16 = 1;
-pub const HEADER_BYTES: usize = 32;
+pub(crate) const VERSION: u16 = 1;
+pub(crate) const HEADER_BYTES: usize = 32;
 /// More than any system takes for arguments and environment.
-pub const MAX_BODY_BYTES: u32 = 32 << 20;
+pub(crate) const MAX_BODY_BYTES: u32 = 32 << 20;
 
 /// Without the cgroup the program is not started (limits were asked for).
-pub const FLAG_CGROUP_REQUIRED: u32 = 1;
+pub(crate) const FLAG_CGROUP_REQUIRED: u32 = 1;
 /// The program runs in a PID namespace of its own.
-pub const FLAG_PID_NAMESPACE: u32 = 1 << 1;
+pub(crate) const FLAG_PID_NAMESPACE: u32 = 1 << 1;
 /// Children are found by reading every /proc/*/stat, as where the kernel has no children list (for tests).
-pub const FLAG_SCAN_PROC: u32 = 1 << 2;
+pub(crate) const FLAG_SCAN_PROC: u32 = 1 << 2;
 
 /// SIGTERM to the program's group.
-pub const COMMAND_TERMINATE: u8 = b'T';
+pub(crate) const COMMAND_TERMINATE: u8 = b'T';
 /// SIGKILL to everything, now. After EXITED: to what the program left behind.
-pub const COMMAND_KILL: u8 = b'K';
+pub(crate) const COMMAND_KILL: u8 = b'K';
 /// After EXITED: what the program left behind lives on, unguarded.
-pub const COMMAND_RELEASE: u8 = b'R';
+pub(crate) const COMMAND_RELEASE: u8 = b'R';
 
-pub const FRAME_STARTED: u8 = 1;
-pub const FRAME_SPAWN_ERROR: u8 = 2;
-pub const FRAME_EXITED: u8 = 3;
-pub const FRAME_GONE: u8 = 4;
-pub const FRAME_LOST: u8 = 5;
-pub const FRAME_HEADER_BYTES: usize = 4;
+pub(crate) const FRAME_STARTED: u8 = 1;
+pub(crate) const FRAME_SPAWN_ERROR: u8 = 2;
+pub(crate) const FRAME_EXITED: u8 = 3;
+pub(crate) const FRAME_GONE: u8 = 4;
+pub(crate) const FRAME_LOST: u8 = 5;
+pub(crate) const FRAME_HEADER_BYTES: usize = 4;
 /// Of the longest frame, EXITED.
-pub const MAX_PAYLOAD_BYTES: usize = 28;
+pub(crate) const MAX_PAYLOAD_BYTES: usize = 28;
 
 /// Who sent a frame.
-pub const ORIGIN_OUTER: u8 = 0;
-pub const ORIGIN_INNER: u8 = 1;
+pub(crate) const ORIGIN_OUTER: u8 = 0;
+pub(crate) const ORIGIN_INNER: u8 = 1;
 
 /// What failed, in a SPAWN_ERROR.
-pub const STAGE_REQUEST: u32 = 1;
-pub const STAGE_SUPERVISE: u32 = 2;
-pub const STAGE_NAMESPACE: u32 = 3;
-pub const STAGE_CGROUP: u32 = 4;
-pub const STAGE_FORK: u32 = 5;
-pub const STAGE_CHDIR: u32 = 6;
-pub const STAGE_EXEC: u32 = 7;
+pub(crate) const STAGE_REQUEST: u32 = 1;
+pub(crate) const STAGE_SUPERVISE: u32 = 2;
+pub(crate) const STAGE_NAMESPACE: u32 = 3;
+pub(crate) const STAGE_CGROUP: u32 = 4;
+pub(crate) const STAGE_FORK: u32 = 5;
+pub(crate) const STAGE_CHDIR: u32 = 6;
+pub(crate) const STAGE_EXEC: u32 = 7;
 
 /// The fixed part of a spawn request. Behind it follow `body_bytes` of strings, each ending in NUL: program path, working
 /// directory (empty: the host's), cgroup directory (empty: none), `arguments` strings, `variables` strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub(crate) struct Header {
     pub flags: u32,
     /// The guard serves this process only; it ends when its parent is another one.
     pub host_pid: u32,
@@ -61,7 +61,7 @@ pub struct Header {
 }
 
 impl Header {
-    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+    pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         put(&mut bytes, 0, &MAGIC);
         put(&mut bytes, 4, &VERSION.to_le_bytes());
@@ -75,7 +75,7 @@ impl Header {
     }
 
     /// `None`: not a request, of another version, or with counts that can't be.
-    pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Option<Header> {
+    pub(crate) fn decode(bytes: &[u8; HEADER_BYTES]) -> Option<Header> {
         let size = u32_at(bytes, 4)?;
         if bytes.get(..4)? != MAGIC || size != (HEADER_BYTES as u32) << 16 | VERSION as u32 {
             return None;
@@ -97,7 +97,7 @@ impl Header {
 }
 
 /// The strings of a body, each with its NUL.
-pub struct Strings<'a>(pub &'a [u8]);
+pub(crate) struct Strings<'a>(pub &'a [u8]);
 
 impl<'a> Iterator for Strings<'a> {
     type Item = &'a [u8];
@@ -114,23 +114,23 @@ impl<'a> Iterator for Strings<'a> {
 }
 
 /// A frame being written: kind, origin and numbers.
-pub struct Frame {
+pub(crate) struct Frame {
     bytes: [u8; FRAME_HEADER_BYTES + MAX_PAYLOAD_BYTES],
     length: usize,
 }
 
 impl Frame {
-    pub fn new(kind: u8, origin: u8) -> Frame {
+    pub(crate) fn new(kind: u8, origin: u8) -> Frame {
         let mut bytes = [0; FRAME_HEADER_BYTES + MAX_PAYLOAD_BYTES];
         put(&mut bytes, 0, &[kind, origin]);
         Frame { bytes, length: FRAME_HEADER_BYTES }
     }
 
-    pub fn u32(self, value: u32) -> Frame {
+    pub(crate) fn u32(self, value: u32) -> Frame {
         self.append(&value.to_le_bytes())
     }
 
-    pub fn u64(self, value: u64) -> Frame {
+    pub(crate) fn u64(self, value: u64) -> Frame {
         self.append(&value.to_le_bytes())
     }
 
@@ -142,17 +142,17 @@ impl Frame {
         self
     }
 
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or(&[])
     }
 }
 
-pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     let four = bytes.get(at..)?.first_chunk::<4>()?;
     Some(u32::from_le_bytes(*four))
 }
 
-pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     let eight = bytes.get(at..)?.first_chunk::<8>()?;
     Some(u64::from_le_bytes(*eight))
 }

@@ -288,7 +288,7 @@ fn last_characters(text: &str, count: usize) -> &str {
 }
 
 /// The peer has no such method.
-pub fn is_unhandled(error: &Error, method: &str) -> bool {
+pub(crate) fn is_unhandled(error: &Error, method: &str) -> bool {
     error.code() == ErrorCode::RpcError
         && (error.facts().get("rpcCode").and_then(Value::as_i64) == Some(-32601)
             || error.message() == format!("Unhandled method {method}"))

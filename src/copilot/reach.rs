@@ -21,18 +21,18 @@ pub enum Target {
     Address { host: String, port: u16 },
 }
 
-pub enum Streams {
+pub(crate) enum Streams {
     Pipes(StdoutSource, StdinSink),
     Socket(TcpStream),
 }
 
-pub struct Reached {
+pub(crate) struct Reached {
     pub streams: Streams,
     pub port: Option<u16>,
 }
 
 /// `held` gets the process as soon as there is one.
-pub async fn reach(
+pub(crate) async fn reach(
     target: Target,
     to_host: Option<Arc<Outbox>>,
     held: &mut Option<RuntimeProcess>,

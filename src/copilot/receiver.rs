@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::timeout;
 
 /// A process that is gone while somebody holds its pipes open has nothing more to say.
-pub async fn close_after_exit(process: ExitWatch, client: Client) {
+pub(crate) async fn close_after_exit(process: ExitWatch, client: Client) {
     let exit = tokio::select! {
         exit = process.exited() => exit,
         () = client.ended() => return,
@@ -23,7 +23,7 @@ pub async fn close_after_exit(process: ExitWatch, client: Client) {
     }
 }
 
-pub struct Receiver {
+pub(crate) struct Receiver {
     pub sessions: Arc<Sessions>,
     pub outbox: Arc<Outbox>,
     pub process: Option<(ExitWatch, WeakRuntimeProcess)>,

@@ -18,19 +18,19 @@ use tokio::time::timeout;
 
 /// How the process ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Exit {
+pub(crate) struct Exit {
     pub exit_code: Option<i32>,
     pub signal: Option<String>,
     pub stderr: String,
 }
 
 impl Exit {
-    pub fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         json!({ "exitCode": self.exit_code, "signal": self.signal, "stderr": self.stderr })
     }
 
     /// `CONNECTION_LOST` with the facts of the exit.
-    pub fn to_error(&self) -> Error {
+    pub(crate) fn to_error(&self) -> Error {
         let how = match (&self.exit_code, &self.signal) {
             (Some(code), _) => format!("with code {code}"),
             (None, Some(signal)) => format!("on {signal}"),
@@ -49,7 +49,7 @@ impl Exit {
 
 /// Where stderr goes: a bounded tail, and line by line to the host if it wants that.
 #[derive(Clone)]
-pub struct Stderr {
+pub(crate) struct Stderr {
     tail: Arc<Mutex<StderrTail>>,
     to_host: Option<Arc<Outbox>>,
 }
@@ -80,7 +80,7 @@ impl Stderr {
 
 /// A handle; clones share the process. The last one takes the process down with it.
 #[derive(Clone)]
-pub struct RuntimeProcess(Arc<Inner>);
+pub(crate) struct RuntimeProcess(Arc<Inner>);
 
 struct Inner {
     process: Process,
@@ -98,16 +98,16 @@ impl Drop for Inner {
 
 /// Sees the exit without holding the process.
 #[derive(Clone)]
-pub struct ExitWatch(watch::Receiver<Option<Exit>>);
+pub(crate) struct ExitWatch(watch::Receiver<Option<Exit>>);
 
 impl ExitWatch {
     /// How the process ended, if it has.
-    pub fn get(&self) -> Option<Exit> {
+    pub(crate) fn get(&self) -> Option<Exit> {
         self.0.borrow().clone()
     }
 
     /// Resolves when the process and its tree are gone.
-    pub async fn exited(&self) -> Exit {
+    pub(crate) async fn exited(&self) -> Exit {
         let mut exit = self.0.clone();
         let exited = exit.wait_for(Option::is_some).await;
         // The task that tells it lives until it has told.
@@ -117,10 +117,10 @@ impl ExitWatch {
 
 /// Reaches the process while somebody holds it.
 #[derive(Clone)]
-pub struct WeakRuntimeProcess(Weak<Inner>);
+pub(crate) struct WeakRuntimeProcess(Weak<Inner>);
 
 impl WeakRuntimeProcess {
-    pub async fn kill(&self) {
+    pub(crate) async fn kill(&self) {
         if let Some(inner) = self.0.upgrade() {
             RuntimeProcess(inner).kill().await;
         }
@@ -128,12 +128,12 @@ impl WeakRuntimeProcess {
 }
 
 /// The stdout of the process, for the connection; its stderr is taken aside.
-pub struct StdoutSource {
+pub(crate) struct StdoutSource {
     chunks: ChunkReader,
     stderr: Stderr,
 }
 
-pub struct StdinSink(StdinWriter);
+pub(crate) struct StdinSink(StdinWriter);
 
 impl RuntimeProcess {
     /// Between SIGTERM and SIGKILL.
@@ -144,7 +144,7 @@ impl RuntimeProcess {
     const KEPT_OUTPUT: usize = 32 << 10;
 
     /// Starts the process. `with_stdin`: a pipe, else nothing to read.
-    pub async fn start(
+    pub(crate) async fn start(
         mut spec: ProcessSpec,
         with_stdin: bool,
         to_host: Option<Arc<Outbox>>,
@@ -163,44 +163,44 @@ impl RuntimeProcess {
         Ok(RuntimeProcess(Arc::new(Inner { process, exit: ExitWatch(exit), stderr, pid })))
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.0.pid
     }
 
-    pub fn stdout(&self) -> StdoutSource {
+    pub(crate) fn stdout(&self) -> StdoutSource {
         StdoutSource { chunks: self.0.process.chunks(), stderr: self.0.stderr.clone() }
     }
 
-    pub fn stdin(&self) -> Option<StdinSink> {
+    pub(crate) fn stdin(&self) -> Option<StdinSink> {
         self.0.process.take_stdin().map(StdinSink)
     }
 
-    pub fn stderr_tail(&self) -> String {
+    pub(crate) fn stderr_tail(&self) -> String {
         self.0.stderr.text()
     }
 
-    pub fn exit(&self) -> &ExitWatch {
+    pub(crate) fn exit(&self) -> &ExitWatch {
         &self.0.exit
     }
 
-    pub fn downgrade(&self) -> WeakRuntimeProcess {
+    pub(crate) fn downgrade(&self) -> WeakRuntimeProcess {
         WeakRuntimeProcess(Arc::downgrade(&self.0))
     }
 
     /// SIGTERM, and SIGKILL to the tree for what is left. Whether the tree is gone.
-    pub async fn stop(&self) -> bool {
+    pub(crate) async fn stop(&self) -> bool {
         self.0.process.stop(StopReason::Killed);
         timeout(Self::KILL_GRACE + Self::KILL_WAIT, self.exit().exited()).await.is_ok()
     }
 
     /// SIGKILL to the tree at once.
-    pub async fn kill(&self) -> bool {
+    pub(crate) async fn kill(&self) -> bool {
         self.abandon();
         timeout(Self::KILL_WAIT, self.exit().exited()).await.is_ok()
     }
 
     /// As [`RuntimeProcess::kill`], without waiting.
-    pub fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         self.0.process.stop(StopReason::HostClosing);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// Bytes in, whole lines out; the last of them are kept.
 #[derive(Debug, Default)]
-pub struct StderrTail {
+pub(crate) struct StderrTail {
     lines: VecDeque<String>,
     bytes: usize,
     partial: Vec<u8>,
@@ -17,7 +17,7 @@ impl StderrTail {
     const MAX_LINE: usize = 4 << 10;
 
     /// Takes bytes; calls back with every line that became whole.
-    pub fn push(&mut self, bytes: &[u8], mut each: impl FnMut(&str)) {
+    pub(crate) fn push(&mut self, bytes: &[u8], mut each: impl FnMut(&str)) {
         for &byte in bytes {
             if byte == b'\n' || self.partial.len() >= Self::MAX_LINE {
                 self.finish_line(&mut each);
@@ -41,14 +41,14 @@ impl StderrTail {
     }
 
     /// The last line counts even when it was not ended.
-    pub fn finish(&mut self, mut each: impl FnMut(&str)) {
+    pub(crate) fn finish(&mut self, mut each: impl FnMut(&str)) {
         if !self.partial.is_empty() {
             self.finish_line(&mut each);
         }
     }
 
     /// All that is kept, without blank ends.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text: String = self.lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
         text.push_str(&String::from_utf8_lossy(&self.partial));
         text.trim().to_owned()

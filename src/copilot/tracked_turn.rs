@@ -8,14 +8,14 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 #[derive(Debug)]
-pub enum Phase {
+pub(crate) enum Phase {
     Sending { early: VecDeque<TurnEvent> },
     Queued,
     Running,
 }
 
 #[derive(Debug)]
-pub struct TrackedTurn {
+pub(crate) struct TrackedTurn {
     pub id: TurnId,
     pub message_id: Option<String>,
     /// Sent into a running turn: it has no messages of its own origin.
@@ -42,7 +42,7 @@ pub struct TrackedTurn {
 }
 
 impl TrackedTurn {
-    pub fn new(id: TurnId, steering: bool, is_alone: bool) -> Self {
+    pub(crate) fn new(id: TurnId, steering: bool, is_alone: bool) -> Self {
         TrackedTurn {
             id,
             steering,
@@ -64,7 +64,7 @@ impl TrackedTurn {
     }
 
     /// Its own `user.message` is there: what was reported before was not about it.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         if matches!(self.phase, Phase::Queued) {
             self.phase = Phase::Running;
             self.early_error = None;
@@ -74,7 +74,7 @@ impl TrackedTurn {
     }
 
     /// The session came to rest before the turn's own `user.message`, which may still come.
-    pub fn on_early_idle(&mut self, now: Duration) {
+    pub(crate) fn on_early_idle(&mut self, now: Duration) {
         if let Some((_, end @ None)) = &mut self.early_error {
             *end = Some(now + QUIET);
         }
@@ -84,16 +84,16 @@ impl TrackedTurn {
         }
     }
 
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.end.is_none()
     }
 
-    pub fn end(&mut self, end: TurnEnd) {
+    pub(crate) fn end(&mut self, end: TurnEnd) {
         // The first end counts.
         self.end.get_or_insert(end);
     }
 
-    pub fn on_work(&mut self) {
+    pub(crate) fn on_work(&mut self) {
         self.has_worked = true;
         self.error = None;
         if !self.aborted {
@@ -101,7 +101,7 @@ impl TrackedTurn {
         }
     }
 
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         let end = match self.aborted {
             true => Err(Error::new(ErrorCode::SessionAborted, "The turn was aborted")),
             false => Ok(self.answer.take()),
@@ -110,7 +110,7 @@ impl TrackedTurn {
     }
 
     /// Ends with the error that was reported, if there is one.
-    pub fn fail(&mut self) -> bool {
+    pub(crate) fn fail(&mut self) -> bool {
         let early = self.early_error.take().map(|(reported, _)| reported);
         let Some(reported) = self.error.take().map(|(reported, _)| reported).or(early) else { return false };
         self.end(Err(reported.into_error()));
@@ -119,7 +119,7 @@ impl TrackedTurn {
 }
 
 /// Whether an event that comes before the reply may matter once the turn knows its message.
-pub fn is_kept(event: &TurnEvent, early: &VecDeque<TurnEvent>) -> bool {
+pub(crate) fn is_kept(event: &TurnEvent, early: &VecDeque<TurnEvent>) -> bool {
     match event {
         TurnEvent::Other | TurnEvent::Closed { .. } => false,
         // One sign of life says as much as many.

@@ -26,7 +26,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 const KEPT_OUTPUT_BYTES: usize = 1 << 20;
 
 /// How one attempt ended.
-pub struct Attempted {
+pub(crate) struct Attempted {
     pub transcript: Transcript,
     pub verdict: Verdict,
     pub process: Option<RunResult>,
@@ -38,7 +38,7 @@ pub struct Attempted {
 }
 
 /// What an attempt is made of, besides the request.
-pub struct Plan<'a> {
+pub(crate) struct Plan<'a> {
     pub request: &'a TurnRequest,
     pub launch: &'a Launch,
     pub program: &'a Program,
@@ -49,7 +49,7 @@ pub struct Plan<'a> {
 }
 
 /// The program of a request, or `AGENT_NOT_FOUND`.
-pub fn program_of(request: &TurnRequest) -> Result<Program, Error> {
+pub(crate) fn program_of(request: &TurnRequest) -> Result<Program, Error> {
     let path = request.variable("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
     locate(request.provider, request.binary.as_deref(), &path)
         .ok_or_else(|| not_found(request, request.provider.program()))
@@ -65,7 +65,7 @@ fn not_found(request: &TurnRequest, command: &str) -> Error {
 }
 
 /// Runs the plan to its end.
-pub async fn attempt(
+pub(crate) async fn attempt(
     plan: &Plan<'_>,
     commands: &mut UnboundedReceiver<Command>,
     audience: &mut Audience,
@@ -108,7 +108,7 @@ fn spec_of(plan: &Plan<'_>) -> ProcessSpec {
 }
 
 /// The caller's environment, with what the provider, its program and the run's own folder need. The caller's own changes win.
-pub fn environment_of(
+pub(crate) fn environment_of(
     request: &TurnRequest,
     launch: &Launch,
     program: &Program,
@@ -384,7 +384,7 @@ async fn sleep_until(deadline: Option<Instant>) {
 }
 
 /// The prompt and the options as the provider is asked for them.
-pub fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
+pub(crate) fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
     Wanted {
         prompt: request.prompt.clone(),
         model: request.model.clone(),

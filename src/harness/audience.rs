@@ -12,7 +12,7 @@ use std::future::{pending, poll_fn};
 const MAX_KEPT: usize = 1000;
 const MAX_KEPT_BYTES: usize = 4 << 20;
 
-pub struct Audience {
+pub(crate) struct Audience {
     listener: Listener,
     kept_bytes: usize,
     redactor: Redactor,
@@ -28,7 +28,7 @@ enum Listener {
 }
 
 impl Audience {
-    pub fn new(is_expected: bool, secrets: &[String]) -> Self {
+    pub(crate) fn new(is_expected: bool, secrets: &[String]) -> Self {
         let redactor = Redactor::new(secrets.iter().map(|secret| Secret::new(secret.as_str())));
         Audience {
             listener: if is_expected { Listener::Expected(Vec::new()) } else { Listener::Nobody },
@@ -40,27 +40,27 @@ impl Audience {
     }
 
     /// Whether events are worth building.
-    pub fn wants_events(&self) -> bool {
+    pub(crate) fn wants_events(&self) -> bool {
         !matches!(self.listener, Listener::Nobody)
     }
 
     /// Whether a listener may still come.
-    pub fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         matches!(self.listener, Listener::Expected(_))
     }
 
     /// A listener comes; it is given what was kept.
-    pub fn listen(&mut self, channel: Channel) {
+    pub(crate) fn listen(&mut self, channel: Channel) {
         if let Listener::Expected(kept) = std::mem::replace(&mut self.listener, Listener::Channel(channel)) {
             self.tell(kept);
         }
     }
 
-    pub fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         self.listener = Listener::Nobody;
     }
 
-    pub fn tell(&mut self, events: Vec<AgentEvent>) {
+    pub(crate) fn tell(&mut self, events: Vec<AgentEvent>) {
         if events.is_empty() {
             return;
         }
@@ -87,21 +87,21 @@ impl Audience {
     }
 
     /// The last events were told.
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         if let Listener::Channel(channel) = &mut self.listener {
             channel.end();
         }
     }
 
     /// Resolves when there is room for more events.
-    pub async fn room(&mut self) {
+    pub(crate) async fn room(&mut self) {
         if let Listener::Channel(channel) = &mut self.listener {
             poll_fn(|context| channel.poll_room(context)).await;
         }
     }
 
     /// Whether the listener is behind right now.
-    pub fn is_full(&mut self) -> bool {
+    pub(crate) fn is_full(&mut self) -> bool {
         match &mut self.listener {
             Listener::Channel(channel) => {
                 let waker = std::task::Waker::noop();
@@ -112,7 +112,7 @@ impl Audience {
     }
 
     /// As [`Audience::room`], but never when there is room already.
-    pub async fn room_again(&mut self, is_held: bool) {
+    pub(crate) async fn room_again(&mut self, is_held: bool) {
         if is_held {
             self.room().await;
         } else {
@@ -120,16 +120,16 @@ impl Audience {
         }
     }
 
-    pub fn has_secrets(&self) -> bool {
+    pub(crate) fn has_secrets(&self) -> bool {
         !self.redactor.is_empty()
     }
 
-    pub fn redact(&self, text: &str) -> String {
+    pub(crate) fn redact(&self, text: &str) -> String {
         if self.redactor.is_empty() { text.to_owned() } else { self.redactor.redact(text) }
     }
 
     /// Takes the secrets out of every string of a value.
-    pub fn redact_value(&self, value: &mut Value) {
+    pub(crate) fn redact_value(&self, value: &mut Value) {
         if self.redactor.is_empty() {
             return;
         }
@@ -167,7 +167,7 @@ impl Audience {
     }
 
     /// The events without their secrets, for those who did not listen.
-    pub fn redact_all(&self, events: Vec<AgentEvent>) -> Vec<AgentEvent> {
+    pub(crate) fn redact_all(&self, events: Vec<AgentEvent>) -> Vec<AgentEvent> {
         if self.redactor.is_empty() {
             return events;
         }

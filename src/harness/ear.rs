@@ -35,7 +35,7 @@ impl Heard {
     }
 
     /// Whether a line that came since the last look was a sign of progress.
-    pub fn take_progress(&mut self) -> bool {
+    pub(crate) fn take_progress(&mut self) -> bool {
         std::mem::take(&mut self.has_progressed)
     }
 }
@@ -77,7 +77,7 @@ pub(super) fn ear(transcript: Transcript) -> (Ear, Listening) {
 
 impl Listening {
     /// Resolves with true when something came, with false when both streams have ended and all was looked at.
-    pub async fn news(&mut self) -> bool {
+    pub(crate) async fn news(&mut self) -> bool {
         poll_fn(|context| {
             self.0.attempt.register(context.waker());
             let mut heard = self.0.heard();
@@ -93,19 +93,19 @@ impl Listening {
     }
 
     /// What has come so far. Never held over an await.
-    pub fn heard(&self) -> MutexGuard<'_, Heard> {
+    pub(crate) fn heard(&self) -> MutexGuard<'_, Heard> {
         self.0.heard()
     }
 
     /// All that was heard: the transcript, and the end of stderr.
-    pub fn end(self, provider: Provider) -> (Transcript, Vec<u8>) {
+    pub(crate) fn end(self, provider: Provider) -> (Transcript, Vec<u8>) {
         let mut heard = self.heard();
         let nothing = Transcript::new(provider, false, None);
         (std::mem::replace(&mut heard.transcript, nothing), std::mem::take(&mut heard.stderr))
     }
 
     /// Whether the reading rests.
-    pub fn hold(&self, is_held: bool) {
+    pub(crate) fn hold(&self, is_held: bool) {
         self.heard().is_held = is_held;
         self.0.run.wake();
     }

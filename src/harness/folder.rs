@@ -12,13 +12,13 @@ use std::sync::Once;
 
 /// Removed, with all that is in it, when dropped; [`RunFolder::remove`] does it without holding up a thread of tokio's.
 #[derive(Debug)]
-pub struct RunFolder {
+pub(crate) struct RunFolder {
     path: PathBuf,
 }
 
 impl RunFolder {
     /// Makes one in `parent`, readable by its owner alone.
-    pub fn create(parent: &Path) -> Result<Self, Error> {
+    pub(crate) fn create(parent: &Path) -> Result<Self, Error> {
         static SWEPT: Once = Once::new();
         SWEPT.call_once(|| owner::sweep(parent));
         let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
@@ -36,11 +36,11 @@ impl RunFolder {
         Err(Error::new(ErrorCode::ProcessSpawnFailed, message))
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub async fn remove(self) {
+    pub(crate) async fn remove(self) {
         // Dropping is what removes it.
         let _ = tokio::task::spawn_blocking(move || drop(self)).await;
     }
@@ -73,7 +73,7 @@ fn random_name() -> String {
 }
 
 /// A session id of our own making: a random UUID.
-pub fn new_session_id() -> String {
+pub(crate) fn new_session_id() -> String {
     let mut bytes = random_bytes::<16>();
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;

@@ -20,11 +20,11 @@ fn ledger() -> MutexGuard<'static, Ledger> {
 }
 
 /// What the session had used, where it is known.
-pub fn counted(provider: Provider, session: &str) -> Option<Usage> {
+pub(crate) fn counted(provider: Provider, session: &str) -> Option<Usage> {
     ledger().counted.get(&(provider, session.to_owned())).copied()
 }
 
-pub fn note(provider: Provider, session: &str, usage: Usage) {
+pub(crate) fn note(provider: Provider, session: &str, usage: Usage) {
     let key = (provider, session.to_owned());
     let mut ledger = ledger();
     if ledger.counted.insert(key.clone(), usage).is_none() {

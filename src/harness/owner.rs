@@ -14,7 +14,7 @@ const MAX_SWEPT: usize = 64;
 const PREFIX: &str = "sheepdog";
 
 /// A name of this host's, `random` at its end.
-pub fn name(random: &str) -> String {
+pub(crate) fn name(random: &str) -> String {
     static OWN: OnceLock<String> = OnceLock::new();
     let own = OWN.get_or_init(|| {
         let pid = std::process::id();
@@ -24,7 +24,7 @@ pub fn name(random: &str) -> String {
 }
 
 /// Removes the folders in `parent` whose host is gone.
-pub fn sweep(parent: &Path) {
+pub(crate) fn sweep(parent: &Path) {
     let Some(place) = place() else { return };
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     let left = entries.flatten().filter(|entry| {

@@ -8,14 +8,14 @@ use super::transcript::Transcript;
 use serde_json::Value;
 
 /// Events that an error tells at most.
-pub const MAX_EVENTS: usize = 200;
+pub(crate) const MAX_EVENTS: usize = 200;
 /// Of all of them together, as JSON.
-pub const MAX_BYTES: usize = 256 << 10;
+pub(crate) const MAX_BYTES: usize = 256 << 10;
 /// Of one text in one of them.
 const MAX_TEXT_BYTES: usize = 16 << 10;
 
 /// The events of one attempt, by what is kept of its stdout. `warnings`: those of the attempt, the harness's own among them.
-pub fn reread(
+pub(crate) fn reread(
     provider: Provider,
     before: Option<Usage>,
     stdout: &str,
@@ -45,7 +45,7 @@ fn is_gap(event: &AgentEvent) -> bool {
 }
 
 /// The last of them that fit, as JSON.
-pub fn last_values(events: Vec<AgentEvent>) -> Vec<Value> {
+pub(crate) fn last_values(events: Vec<AgentEvent>) -> Vec<Value> {
     let mut room = MAX_BYTES;
     let mut values: Vec<Value> = events
         .into_iter()

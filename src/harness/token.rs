@@ -10,7 +10,7 @@ use std::arch::is_x86_feature_detected;
 const BLOCK: usize = 64;
 
 /// Appends the places of all quotes that are not escaped, and of all `{}[]:,` outside of strings. `false`: a string does not end.
-pub fn find(line: &[u8], places: &mut Vec<u32>) -> bool {
+pub(crate) fn find(line: &[u8], places: &mut Vec<u32>) -> bool {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("pclmulqdq")

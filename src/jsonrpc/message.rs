@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// One message, its parts still in their JSON text.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Message<'a> {
+pub(crate) enum Message<'a> {
     Notification {
         method: Cow<'a, str>,
         params: &'a str,
@@ -58,7 +58,7 @@ struct ErrorBody<'a> {
 }
 
 /// Parses a frame; `None` when it is no JSON-RPC message.
-pub fn parse(frame: &[u8]) -> Option<Message<'_>> {
+pub(crate) fn parse(frame: &[u8]) -> Option<Message<'_>> {
     let head: Head<'_> = serde_json::from_slice(frame).ok()?;
     let params = head.params.map_or("null", RawValue::get);
     match (head.method.is_empty(), head.id) {
@@ -130,16 +130,16 @@ pub fn quote(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
 }
 
-pub fn request(id: u64, method: &str, params: &str) -> String {
+pub(crate) fn request(id: u64, method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quote(method))
 }
 
-pub fn notification(method: &str, params: &str) -> String {
+pub(crate) fn notification(method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":{},"params":{params}}}"#, quote(method))
 }
 
 /// `id` and `result` are JSON text.
-pub fn reply(id: &str, result: Result<&str, &Refusal>) -> String {
+pub(crate) fn reply(id: &str, result: Result<&str, &Refusal>) -> String {
     match result {
         Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#),
         Err(refusal) => {

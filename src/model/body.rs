@@ -37,11 +37,11 @@ enum Form {
 impl BodyReader {
     /// What the body is shows in its first byte. The Content-Type is not asked: servers name their events `text/plain`, and
     /// their JSON `text/event-stream`.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         BodyReader { form: Form::Unknown, bytes: 0, assembly: Assembly::default(), saw_end: false }
     }
 
-    pub fn push(&mut self, chunk: &[u8]) -> Result<Progress, Malformed> {
+    pub(crate) fn push(&mut self, chunk: &[u8]) -> Result<Progress, Malformed> {
         self.bytes = self.bytes.saturating_add(chunk.len());
         if self.bytes > MAX_BODY_BYTES {
             return Err(Malformed::Wrong(format!("the body is longer than {MAX_BODY_BYTES} bytes")));
@@ -71,7 +71,7 @@ impl BodyReader {
     }
 
     /// The end of the body.
-    pub fn finish(mut self) -> Result<Completion, Malformed> {
+    pub(crate) fn finish(mut self) -> Result<Completion, Malformed> {
         match std::mem::replace(&mut self.form, Form::Unknown) {
             Form::Unknown => return Err(Malformed::Wrong("the body is empty".to_owned())),
             Form::Json(bytes) => {

@@ -76,12 +76,12 @@ struct CallParts {
 
 impl Assembly {
     /// One event of the stream. Names that are not known are skipped: servers add theirs.
-    pub fn on_chunk(&mut self, chunk: &Value) -> Result<(), Malformed> {
+    pub(crate) fn on_chunk(&mut self, chunk: &Value) -> Result<(), Malformed> {
         self.on_object(chunk, "delta")
     }
 
     /// A completion that came in one piece.
-    pub fn on_whole(&mut self, completion: &Value) -> Result<(), Malformed> {
+    pub(crate) fn on_whole(&mut self, completion: &Value) -> Result<(), Malformed> {
         self.on_object(completion, "message")?;
         if choice(completion).is_none() {
             return wrong("the completion has no choices");
@@ -91,16 +91,16 @@ impl Assembly {
     }
 
     /// Whether the server said why the answer ended.
-    pub fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.finish_reason.is_some()
     }
 
     /// Whether anything of an answer came, be it nothing but why there is none.
-    pub fn has_choice(&self) -> bool {
+    pub(crate) fn has_choice(&self) -> bool {
         self.has_choice
     }
 
-    pub fn finish(self) -> Completion {
+    pub(crate) fn finish(self) -> Completion {
         let tool_calls: Vec<ToolCall> =
             self.calls.into_iter().enumerate().map(|(place, parts)| parts.finish(place)).collect();
         let usual = if tool_calls.is_empty() { "stop" } else { "tool_calls" };

@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 const MAX_ARGUMENT_BYTES: usize = 131_071;
 
 /// The name of the mark that every process of a run inherits.
-pub const MARK: &str = "SHEEPDOG_RUN";
+pub(crate) const MARK: &str = "SHEEPDOG_RUN";
 
 /// Ready to be started.
 #[derive(Debug)]
-pub struct ResolvedCommand {
+pub(crate) struct ResolvedCommand {
     /// Absolute, or relative to `cwd`; never searched for again.
     pub program: PathBuf,
     /// The command's name first.
@@ -31,7 +31,7 @@ pub struct ResolvedCommand {
 }
 
 /// Checks and finds everything. Touches the file system: call it off the JavaScript thread.
-pub fn resolve(spec: &ProcessSpec, mark: String) -> Result<ResolvedCommand> {
+pub(crate) fn resolve(spec: &ProcessSpec, mark: String) -> Result<ResolvedCommand> {
     check_text("command", &spec.command)?;
     if spec.command.is_empty() {
         return Err(Error::invalid_option("command", "expected the name or path of a program, got \"\""));
@@ -60,7 +60,7 @@ pub fn resolve(spec: &ProcessSpec, mark: String) -> Result<ResolvedCommand> {
 }
 
 /// The error for a spawn that the system refused.
-pub fn spawn_error(command: &ResolvedCommand, errno: i32, syscall: &str) -> Error {
+pub(crate) fn spawn_error(command: &ResolvedCommand, errno: i32, syscall: &str) -> Error {
     let name = command.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let reason = io::Error::from_raw_os_error(errno);
     match errno {

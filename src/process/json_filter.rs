@@ -8,7 +8,7 @@ use std::fmt;
 
 /// Picks the JSON objects out of blocks of lines.
 #[derive(Debug)]
-pub struct JsonFilter {
+pub(crate) struct JsonFilter {
     types: Option<Vec<String>>,
     /// What a line with a wanted type must contain; `None` when a wanted name can be written in too many ways.
     needles: Option<Vec<memmem::Finder<'static>>>,
@@ -16,7 +16,7 @@ pub struct JsonFilter {
 
 impl JsonFilter {
     /// Objects whose top-level `type` is listed; without a list, all objects.
-    pub fn new(types: Option<Vec<String>>) -> Self {
+    pub(crate) fn new(types: Option<Vec<String>>) -> Self {
         let needles = types.as_ref().and_then(|types| {
             let plain =
                 |name: &String| name.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\/".contains(&byte));
@@ -34,7 +34,7 @@ impl JsonFilter {
     }
 
     /// Appends the wanted lines of a block to `wanted`, each ended by `\n`.
-    pub fn select(&self, block: &[u8], wanted: &mut Vec<u8>) {
+    pub(crate) fn select(&self, block: &[u8], wanted: &mut Vec<u8>) {
         match &self.needles {
             None => super::line::lines_of(block).for_each(|line| self.select_line(line, wanted)),
             Some(needles) => {

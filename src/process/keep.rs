@@ -4,7 +4,7 @@ use memchr::{memchr, memrchr};
 
 /// Head and tail of a byte stream of any length, in bounded memory that grows with what is really there.
 #[derive(Clone, Debug)]
-pub struct Keep {
+pub(crate) struct Keep {
     head: Vec<u8>,
     head_limit: usize,
     tail: Ring,
@@ -13,12 +13,12 @@ pub struct Keep {
 
 impl Keep {
     /// Keeps at most `limit` bytes: the first half of it as the head, the rest as the tail.
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         let head_limit = limit / 2;
         Keep { head: Vec::new(), head_limit, tail: Ring::new(limit - head_limit), total: 0 }
     }
 
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let room = (self.head_limit - self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..room]);
@@ -27,28 +27,28 @@ impl Keep {
 
     /// Once the tail is full, and large: its oldest bytes, for the next ones to be read over them without a copy in between.
     /// What is written there and then not [`Keep::commit`]ted would be torn text: for reads that count what they wrote.
-    pub fn oldest(&mut self) -> Option<&mut [u8]> {
+    pub(crate) fn oldest(&mut self) -> Option<&mut [u8]> {
         self.tail.oldest()
     }
 
     /// So many bytes were read over [`Keep::oldest`]; gives them back.
-    pub fn commit(&mut self, length: usize) -> &[u8] {
+    pub(crate) fn commit(&mut self, length: usize) -> &[u8] {
         self.total += length as u64;
         self.tail.commit(length)
     }
 
     /// Bytes seen in all.
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
     /// Whether bytes were left out.
-    pub fn truncated(&self) -> bool {
+    pub(crate) fn truncated(&self) -> bool {
         self.total > (self.head.len() + self.tail.len()) as u64
     }
 
     /// Everything that is still whole, as it came: `None` once bytes were left out.
-    pub fn whole(&self) -> Option<Vec<u8>> {
+    pub(crate) fn whole(&self) -> Option<Vec<u8>> {
         if self.truncated() {
             return None;
         }
@@ -58,12 +58,12 @@ impl Keep {
     }
 
     /// The text: all of it, or head and tail on line borders with one line between that says how much is missing.
-    pub fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         into_string(self.into_bytes())
     }
 
     /// The same, undecoded: what follows may complete its last character.
-    pub fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         let truncated = self.truncated();
         let Keep { head: mut bytes, tail, total, .. } = self;
         if !truncated {
@@ -94,7 +94,7 @@ impl Keep {
 }
 
 /// Text with each invalid sequence replaced; valid text is not copied.
-pub fn into_string(bytes: Vec<u8>) -> String {
+pub(crate) fn into_string(bytes: Vec<u8>) -> String {
     match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),

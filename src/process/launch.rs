@@ -18,7 +18,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::SemaphorePermit;
 
 /// A started program.
-pub struct Launched {
+pub(crate) struct Launched {
     pub pid: u32,
     /// Just before the system was asked: the zero of the run's clocks.
     pub spawned: Instant,
@@ -49,14 +49,14 @@ fn watch_pipes(
 
 /// How the command itself ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ExitStatus {
+pub(crate) struct ExitStatus {
     pub code: Option<i32>,
     pub signal: Option<i32>,
 }
 
 impl ExitStatus {
     /// From the status word of wait(2).
-    pub fn from_wait_status(status: i32) -> Self {
+    pub(crate) fn from_wait_status(status: i32) -> Self {
         if nix::libc::WIFSIGNALED(status) {
             ExitStatus { code: None, signal: Some(nix::libc::WTERMSIG(status)) }
         } else {
@@ -65,7 +65,7 @@ impl ExitStatus {
     }
 
     /// The signal's name, "SIGTERM".
-    pub fn signal_name(self) -> Option<String> {
+    pub(crate) fn signal_name(self) -> Option<String> {
         let number = self.signal?;
         let named = nix::sys::signal::Signal::try_from(number).map(|signal| signal.as_str().to_owned());
         Some(named.unwrap_or_else(|_| format!("SIG{number}")))
@@ -74,7 +74,7 @@ impl ExitStatus {
 
 /// What a tree reports; each once, `Gone` or `Lost` last.
 #[derive(Clone, Copy, Debug)]
-pub enum TreeEvent {
+pub(crate) enum TreeEvent {
     /// The command itself exited; nothing else was touched yet.
     Exited,
     /// Nothing of the tree is alive (or, with strays kept, nothing that is still ours).
@@ -84,7 +84,7 @@ pub enum TreeEvent {
 }
 
 /// The processes of a run.
-pub enum Tree {
+pub(crate) enum Tree {
     Direct(direct::DirectTree),
     #[cfg(target_os = "linux")]
     Guarded(Box<guarded::GuardedTree>),
@@ -92,7 +92,7 @@ pub enum Tree {
 
 impl Tree {
     /// The next event. Cancel safe.
-    pub async fn next(&mut self) -> TreeEvent {
+    pub(crate) async fn next(&mut self) -> TreeEvent {
         match self {
             Tree::Direct(tree) => tree.next().await,
             #[cfg(target_os = "linux")]
@@ -101,7 +101,7 @@ impl Tree {
     }
 
     /// SIGTERM to the process group.
-    pub fn terminate(&mut self) {
+    pub(crate) fn terminate(&mut self) {
         match self {
             Tree::Direct(tree) => tree.terminate(),
             #[cfg(target_os = "linux")]
@@ -110,7 +110,7 @@ impl Tree {
     }
 
     /// SIGKILL to everything, now.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         match self {
             Tree::Direct(tree) => tree.kill(),
             #[cfg(target_os = "linux")]
@@ -119,7 +119,7 @@ impl Tree {
     }
 
     /// After `Exited`: kill what is left, or let it live. `Gone` follows.
-    pub fn finish(&mut self, strays: Strays) {
+    pub(crate) fn finish(&mut self, strays: Strays) {
         match self {
             Tree::Direct(tree) => tree.finish(strays),
             #[cfg(target_os = "linux")]
@@ -128,7 +128,7 @@ impl Tree {
     }
 
     /// Whether somebody of the command's process group is alive.
-    pub fn has_group(&self) -> bool {
+    pub(crate) fn has_group(&self) -> bool {
         match self {
             Tree::Direct(tree) => tree.has_group(),
             #[cfg(target_os = "linux")]
@@ -137,7 +137,7 @@ impl Tree {
     }
 
     /// The process that everything of the run is below.
-    pub fn root(&self) -> i32 {
+    pub(crate) fn root(&self) -> i32 {
         match self {
             Tree::Direct(tree) => tree.root(),
             #[cfg(target_os = "linux")]
@@ -147,7 +147,7 @@ impl Tree {
 }
 
 /// Starts the program when it has its `turn`, off the JavaScript thread: the host is never forked, and its JavaScript never waits.
-pub async fn launch(
+pub(crate) async fn launch(
     command: ResolvedCommand,
     spec: &ProcessSpec,
     turn: Option<SemaphorePermit<'static>>,
@@ -182,7 +182,7 @@ fn no_limits(errno: Option<i32>) -> Error {
 }
 
 /// What the tree below `root` has used so far; reads the process table.
-pub async fn tree_usage(root: i32) -> TreeUsage {
+pub(crate) async fn tree_usage(root: i32) -> TreeUsage {
     tokio::task::spawn_blocking(move || super::kill_tree::ProcessTable::read().usage(root))
         .await
         .unwrap_or_default()

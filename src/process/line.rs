@@ -145,17 +145,17 @@ pub fn block_text(block: &[u8]) -> String {
 
 /// One framer for each stream.
 #[derive(Debug)]
-pub struct StreamFramers {
+pub(crate) struct StreamFramers {
     stdout: LineFramer,
     stderr: LineFramer,
 }
 
 impl StreamFramers {
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         StreamFramers { stdout: LineFramer::new(limit), stderr: LineFramer::new(limit) }
     }
 
-    pub fn of(&mut self, stream: Stream) -> &mut LineFramer {
+    pub(crate) fn of(&mut self, stream: Stream) -> &mut LineFramer {
         match stream {
             Stream::Stdout => &mut self.stdout,
             Stream::Stderr => &mut self.stderr,

@@ -33,7 +33,8 @@ mod text;
 mod watchdog;
 
 pub use handle::{Process, WeakProcess, spawn};
-pub use kill_tree::{TreeUsage, start_time};
+pub use kill_tree::TreeUsage;
+pub(crate) use kill_tree::start_time;
 pub use line::{LineFramer, LineTooLong, block_text, lines_of};
 pub use multiplexer::{Block, Channel, Multiplexer, Selection};
 pub use sink::{ChunkReader, Sink};

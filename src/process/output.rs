@@ -25,12 +25,12 @@ pub(super) struct Output {
 }
 
 impl Output {
-    pub fn new(pipe: pipe::Receiver, keep: Keep) -> Self {
+    pub(crate) fn new(pipe: pipe::Receiver, keep: Keep) -> Self {
         Output { pipe: Some(pipe), keep, is_wide: false }
     }
 
     /// Reads what is there, keeps it and gives it. In a flood the kernel writes right into what is kept, which saves a copy.
-    pub fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
+    pub(crate) fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
         let Output { pipe: Some(pipe), keep, is_wide } = self else { return Ok(&[]) };
         if keep.total() >= FLOOD_BYTES && !std::mem::replace(is_wide, true) {
             widen(pipe);

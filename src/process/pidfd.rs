@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// A descriptor that becomes readable when the process exits. ESRCH: there is no such process; ENOSYS: no pidfds, before 5.3.
-pub fn open(pid: i32) -> Result<OwnedFd, Errno> {
+pub(crate) fn open(pid: i32) -> Result<OwnedFd, Errno> {
     // SAFETY: a plain system call without pointers; the kernel sets close-on-exec on the new descriptor.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     let descriptor = Errno::result(descriptor)? as i32;
@@ -15,7 +15,7 @@ pub fn open(pid: i32) -> Result<OwnedFd, Errno> {
 }
 
 /// True when the signal was sent.
-pub fn send_signal(descriptor: &OwnedFd, signal: Signal) -> bool {
+pub(crate) fn send_signal(descriptor: &OwnedFd, signal: Signal) -> bool {
     let no_info = std::ptr::null::<libc::siginfo_t>();
     // SAFETY: the descriptor lives for the call; a null siginfo means the same as kill().
     unsafe {

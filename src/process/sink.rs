@@ -27,23 +27,23 @@ pub trait Sink: Send {
 
 /// How much was handed out and not yet taken by the reader. Soft: one push may overshoot it.
 #[derive(Debug)]
-pub struct Window {
+pub(crate) struct Window {
     limit: usize,
     used: AtomicUsize,
     waker: AtomicWaker,
 }
 
 impl Window {
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Window { limit, used: AtomicUsize::new(0), waker: AtomicWaker::new() }
     }
 
-    pub fn take(&self, bytes: usize) {
+    pub(crate) fn take(&self, bytes: usize) {
         self.used.fetch_add(bytes, Ordering::AcqRel);
     }
 
     /// The reader has taken so many bytes.
-    pub fn release(&self, bytes: usize) {
+    pub(crate) fn release(&self, bytes: usize) {
         // Saturating: a reader that releases too much must not wrap the count.
         let _ = self
             .used
@@ -51,11 +51,11 @@ impl Window {
         self.waker.wake();
     }
 
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.used.load(Ordering::Acquire) < self.limit
     }
 
-    pub fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         if self.has_room() {
             return Poll::Ready(());
         }

@@ -41,7 +41,7 @@ impl From<String> for Text {
 }
 
 /// Text with each invalid sequence replaced. A check first: the replacing decoder takes byte by byte even what is valid.
-pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
+pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 

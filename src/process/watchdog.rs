@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 /// What the runner has to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub(crate) enum Step {
     Nothing,
     /// SIGTERM to the process group.
     Terminate,
@@ -46,7 +46,7 @@ pub enum Step {
 
 /// The limits of a run; `None` is off.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub(crate) struct Limits {
     pub idle: Option<Duration>,
     pub total: Option<Duration>,
     pub kill_grace: Duration,
@@ -71,7 +71,7 @@ enum Phase {
 }
 
 #[derive(Debug)]
-pub struct Watchdog {
+pub(crate) struct Watchdog {
     limits: Limits,
     started: Instant,
     last_activity: Instant,
@@ -95,7 +95,7 @@ const LATE: Duration = Duration::from_millis(100);
 const CATCH_UP: Duration = Duration::from_millis(50);
 
 impl Watchdog {
-    pub fn new(limits: Limits, now: Instant) -> Self {
+    pub(crate) fn new(limits: Limits, now: Instant) -> Self {
         Watchdog {
             limits,
             started: now,
@@ -109,17 +109,17 @@ impl Watchdog {
     }
 
     /// Why the run was stopped; `None` as long as it was not.
-    pub fn reason(&self) -> Option<StopReason> {
+    pub(crate) fn reason(&self) -> Option<StopReason> {
         self.reason
     }
 
     /// Whether what the command left behind is killed although strays are to be kept: the run was stopped.
-    pub fn kills_strays(&self) -> bool {
+    pub(crate) fn kills_strays(&self) -> bool {
         self.reason.is_some() || self.hastened
     }
 
     /// When [`Watchdog::on_time`] has something to do next. Lazy: activity does not move a timer, the check at its end does.
-    pub fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.phase {
             Phase::Running if self.put_off.is_some() => self.put_off,
             Phase::Running => {
@@ -138,7 +138,7 @@ impl Watchdog {
         }
     }
 
-    pub fn on_time(&mut self, now: Instant) -> Step {
+    pub(crate) fn on_time(&mut self, now: Instant) -> Step {
         let Some(deadline) = self.deadline().filter(|deadline| now >= *deadline) else {
             return Step::Nothing;
         };
@@ -180,7 +180,7 @@ impl Watchdog {
     }
 
     /// What [`Step::LookAtGroup`] found.
-    pub fn on_group(&mut self, alive: bool, now: Instant) -> Step {
+    pub(crate) fn on_group(&mut self, alive: bool, now: Instant) -> Step {
         let Phase::Parting { terminated, .. } = self.phase else { return Step::Nothing };
         if alive {
             self.phase = Phase::Parting { terminated, next_look: now + LOOK_INTERVAL };
@@ -191,22 +191,22 @@ impl Watchdog {
     }
 
     /// A byte was read from the program, or taken by it.
-    pub fn on_activity(&mut self, now: Instant) {
+    pub(crate) fn on_activity(&mut self, now: Instant) {
         self.last_activity = now;
     }
 
     /// The reader is too slow: nothing can be read, so silence means nothing.
-    pub fn on_pause(&mut self) {
+    pub(crate) fn on_pause(&mut self) {
         self.paused = true;
     }
 
-    pub fn on_resume(&mut self, now: Instant) {
+    pub(crate) fn on_resume(&mut self, now: Instant) {
         if std::mem::take(&mut self.paused) {
             self.last_activity = now;
         }
     }
 
-    pub fn on_stop(&mut self, reason: StopReason, now: Instant) -> Step {
+    pub(crate) fn on_stop(&mut self, reason: StopReason, now: Instant) -> Step {
         if matches!(reason, StopReason::LineTooLong(_)) {
             // It is said of the output, whenever that is read: also after the exit.
             self.reason.get_or_insert(reason);
@@ -248,7 +248,7 @@ impl Watchdog {
 
     /// The command itself is gone; others may still hold its pipes. Of a run that was stopped nobody gets more time than the
     /// grace that its group was given.
-    pub fn on_exit(&mut self, now: Instant) -> Step {
+    pub(crate) fn on_exit(&mut self, now: Instant) -> Step {
         if let Phase::Stopping(terminated) = self.phase {
             self.phase = Phase::Parting { terminated, next_look: now };
             return Step::LookAtGroup;
@@ -259,13 +259,13 @@ impl Watchdog {
 
     /// What held the tree was killed, and the tree with it: nothing is left to wait for. An exit that was reported before may
     /// have been that kill, so it proves nothing.
-    pub fn on_lost(&mut self) {
+    pub(crate) fn on_lost(&mut self) {
         self.reason.get_or_insert(StopReason::Lost);
         self.phase = Phase::Over;
     }
 
     /// Both pipes reached their end.
-    pub fn on_pipes_ended(&mut self) -> Step {
+    pub(crate) fn on_pipes_ended(&mut self) -> Step {
         if !matches!(self.phase, Phase::Draining(_)) {
             return Step::Nothing;
         }

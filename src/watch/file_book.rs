@@ -21,23 +21,23 @@ impl Stamp {
 }
 
 #[derive(Debug, Default)]
-pub struct FileBook {
+pub(crate) struct FileBook {
     reported: HashMap<PathBuf, Stamp>,
 }
 
 impl FileBook {
     /// Whether this content was not reported yet.
-    pub fn is_news(&self, path: &Path, stamp: Stamp) -> bool {
+    pub(crate) fn is_news(&self, path: &Path, stamp: Stamp) -> bool {
         self.reported.get(path) != Some(&stamp)
     }
 
     /// Notes the content as reported; false when it was before.
-    pub fn report(&mut self, path: &Path, stamp: Stamp) -> bool {
+    pub(crate) fn report(&mut self, path: &Path, stamp: Stamp) -> bool {
         self.reported.insert(path.to_owned(), stamp) != Some(stamp)
     }
 
     /// The file is gone: when it comes back it is new, even with the same stamp.
-    pub fn forget(&mut self, path: &Path) {
+    pub(crate) fn forget(&mut self, path: &Path) {
         self.reported.remove(path);
     }
 }

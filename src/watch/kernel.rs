@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 /// What happened to an entry of a watched directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub(crate) enum Change {
     /// A writer closed it, or it was renamed into place.
     FileClosed,
     /// It exists since now; who writes it will close it, but a hard link is never closed.
@@ -28,7 +28,7 @@ pub enum Change {
 }
 
 #[derive(Clone, Debug)]
-pub struct KernelEvent {
+pub(crate) struct KernelEvent {
     pub change: Change,
     pub path: PathBuf,
     pub is_dir: bool,
@@ -54,13 +54,13 @@ fn instance() -> MutexGuard<'static, Option<Instance>> {
 }
 
 /// A watched directory; dropping it ends the watch.
-pub struct Watch {
+pub(crate) struct Watch {
     descriptor: WatchDescriptor,
     number: u64,
 }
 
 /// Watches the entries of one directory, not of those below. Fails when the kernel's limits are reached, or it is none.
-pub fn watch(directory: &Path, events: &mpsc::Sender<KernelEvent>) -> io::Result<Watch> {
+pub(crate) fn watch(directory: &Path, events: &mpsc::Sender<KernelEvent>) -> io::Result<Watch> {
     let mut guard = instance();
     let instance = match guard.as_mut() {
         Some(instance) => instance,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// `None` where the system can't be asked. Processes of other users are not seen.
-pub fn held_for_writing(below: &[&Path]) -> Option<HashSet<PathBuf>> {
+pub(crate) fn held_for_writing(below: &[&Path]) -> Option<HashSet<PathBuf>> {
     let mut held = HashSet::new();
     let mut seen_any = false;
     for process in std::fs::read_dir("/proc").ok()?.flatten() {

@@ -44,7 +44,7 @@ struct Root {
     pinned: bool,
 }
 
-pub struct Tree {
+pub(crate) struct Tree {
     roots: Vec<Root>,
     watches: HashMap<PathBuf, Watch>,
     events: mpsc::Sender<KernelEvent>,
@@ -57,7 +57,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    pub fn new(events: mpsc::Sender<KernelEvent>, watch_limit: usize) -> Tree {
+    pub(crate) fn new(events: mpsc::Sender<KernelEvent>, watch_limit: usize) -> Tree {
         Tree {
             roots: Vec::new(),
             watches: HashMap::new(),
@@ -69,16 +69,16 @@ impl Tree {
         }
     }
 
-    pub fn needs_scanning(&self) -> bool {
+    pub(crate) fn needs_scanning(&self) -> bool {
         self.scanning
     }
 
-    pub fn has_unclosed(&self) -> bool {
+    pub(crate) fn has_unclosed(&self) -> bool {
         !self.unclosed.is_empty()
     }
 
     /// Registers a directory (made when missing), watches and reads it. The files that were there.
-    pub fn add_root(
+    pub(crate) fn add_root(
         &mut self,
         number: usize,
         directory: &Path,
@@ -99,7 +99,7 @@ impl Tree {
     }
 
     /// Looks at everything, whatever events say.
-    pub fn sweep(&mut self) -> Sweep {
+    pub(crate) fn sweep(&mut self) -> Sweep {
         let mut seen = HashMap::new();
         for index in 0..self.roots.len() {
             let path = self.roots[index].path.clone();
@@ -113,7 +113,7 @@ impl Tree {
     }
 
     /// The files that events of the kernel show to be finished.
-    pub fn on_events(&mut self, events: Vec<KernelEvent>) -> Vec<FoundFile> {
+    pub(crate) fn on_events(&mut self, events: Vec<KernelEvent>) -> Vec<FoundFile> {
         let mut seen = HashMap::new();
         let mut finished = Vec::new();
         for event in events {
@@ -156,7 +156,7 @@ impl Tree {
     }
 
     /// Asks again about the files that were made but not closed.
-    pub fn check_unclosed(&mut self) -> Vec<FoundFile> {
+    pub(crate) fn check_unclosed(&mut self) -> Vec<FoundFile> {
         let paths: Vec<PathBuf> = self.unclosed.drain().collect();
         let seen = paths.into_iter().filter_map(|path| Some((path.clone(), self.look_at(&path)?))).collect();
         // Those that are being written will be closed, and the kernel will say so.

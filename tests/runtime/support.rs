@@ -19,7 +19,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 /// Does what the prompt says: `say X`, `fail X`, `error X` (by sender, then goes on for ever), `json {...}`, `wait` (until
 /// cancelled), `stubborn` (never ends), `many N` (messages), `env NAME`, `touch PATH`.
-pub struct Puppet;
+pub(crate) struct Puppet;
 
 impl AgentHandler for Puppet {
     fn run(&self, mut invocation: AgentInvocation, sender: AgentSender) -> AgentFuture {
@@ -70,43 +70,43 @@ impl AgentHandler for Puppet {
     }
 }
 
-pub fn options() -> ServerOptions {
+pub(crate) fn options() -> ServerOptions {
     ServerOptions { port: 0, ..ServerOptions::new(Arc::new(Puppet)) }
 }
 
-pub async fn server() -> RuntimeServer {
+pub(crate) async fn server() -> RuntimeServer {
     serve(options()).await.unwrap()
 }
 
-pub async fn server_with(change: impl FnOnce(&mut ServerOptions)) -> RuntimeServer {
+pub(crate) async fn server_with(change: impl FnOnce(&mut ServerOptions)) -> RuntimeServer {
     let mut options = options();
     change(&mut options);
     serve(options).await.unwrap()
 }
 
 /// A client that says what the test tells it.
-pub struct Peer {
+pub(crate) struct Peer {
     pub socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
 }
 
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Peer {
-    pub async fn connect(server: &RuntimeServer) -> Peer {
+    pub(crate) async fn connect(server: &RuntimeServer) -> Peer {
         let (socket, _) = tokio_tungstenite::connect_async(server.url()).await.unwrap();
         Peer { socket }
     }
 
-    pub async fn send(&mut self, message: Value) {
+    pub(crate) async fn send(&mut self, message: Value) {
         self.socket.send(Message::text(message.to_string())).await.unwrap();
     }
 
-    pub async fn send_raw(&mut self, message: Message) {
+    pub(crate) async fn send_raw(&mut self, message: Message) {
         self.socket.send(message).await.unwrap();
     }
 
     /// The next message; `None` when the server closed.
-    pub async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             let message =
                 tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("a message or the end");
@@ -122,7 +122,7 @@ impl Peer {
     }
 
     /// The next message of this type; those before it are passed over.
-    pub async fn next_of(&mut self, kind: &str) -> Value {
+    pub(crate) async fn next_of(&mut self, kind: &str) -> Value {
         loop {
             let message = self.next().await.unwrap_or_else(|| panic!("closed before {kind}"));
             if message["message_type"] == kind {
@@ -132,7 +132,7 @@ impl Peer {
     }
 
     /// All messages up to the terminal of the request, that included.
-    pub async fn until_terminal(&mut self) -> Vec<Value> {
+    pub(crate) async fn until_terminal(&mut self) -> Vec<Value> {
         let mut messages = Vec::new();
         loop {
             messages
@@ -143,31 +143,31 @@ impl Peer {
         }
     }
 
-    pub async fn terminal(&mut self) -> Value {
+    pub(crate) async fn terminal(&mut self) -> Value {
         self.until_terminal().await.pop().unwrap()
     }
 
-    pub async fn query(&mut self, prompt: &str) {
+    pub(crate) async fn query(&mut self, prompt: &str) {
         self.send(invocation(prompt)).await;
     }
 
-    pub async fn run(&mut self, command: &str) -> Value {
+    pub(crate) async fn run(&mut self, command: &str) -> Value {
         self.send(json!({"message_type": "command_execution_message", "commands": [{"command": command}]}))
             .await;
         self.terminal().await
     }
 
-    pub async fn end(&mut self) -> Value {
+    pub(crate) async fn end(&mut self) -> Value {
         self.send(json!({"message_type": "end_session_message"})).await;
         self.next_of("end_session_confirm_message").await
     }
 }
 
-pub fn invocation(prompt: &str) -> Value {
+pub(crate) fn invocation(prompt: &str) -> Value {
     json!({"message_type": "invocation_message", "system_prompt": "s", "user_prompt": prompt, "model": "m"})
 }
 
-pub fn is_terminal(message: &Value) -> bool {
+pub(crate) fn is_terminal(message: &Value) -> bool {
     ["result_message", "error_message", "command_execution_result_message"]
         .iter()
         .any(|kind| message["message_type"] == *kind)
@@ -177,7 +177,7 @@ pub fn is_terminal(message: &Value) -> bool {
 /// `/deny/...` answers 403, `/mute/...` never answers, `/later/...` asks once to come again in a second, `/hold/...` answers the
 /// first time only when told to.
 #[derive(Clone, Default)]
-pub struct Sink {
+pub(crate) struct Sink {
     pub received: Arc<Mutex<HashMap<String, Vec<Received>>>>,
     pub port: u16,
     pub release: Arc<Notify>,
@@ -185,14 +185,14 @@ pub struct Sink {
 }
 
 #[derive(Clone, Debug)]
-pub struct Received {
+pub(crate) struct Received {
     pub at: Instant,
     pub headers: HashMap<String, String>,
     pub body: Vec<u8>,
 }
 
 impl Sink {
-    pub async fn start() -> Sink {
+    pub(crate) async fn start() -> Sink {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let sink = Sink { port: listener.local_addr().unwrap().port(), ..Sink::default() };
         let accepting = sink.clone();
@@ -204,11 +204,11 @@ impl Sink {
         sink
     }
 
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}/{path}", self.port)
     }
 
-    pub fn bodies(&self, path: &str) -> Vec<Vec<u8>> {
+    pub(crate) fn bodies(&self, path: &str) -> Vec<Vec<u8>> {
         let received = self.received.lock().unwrap();
         received
             .get(&format!("/{path}"))
@@ -219,7 +219,7 @@ impl Sink {
     }
 
     /// Most requests that were open at a time.
-    pub fn most_open(&self) -> usize {
+    pub(crate) fn most_open(&self) -> usize {
         self.open.lock().unwrap().1
     }
 
@@ -278,14 +278,14 @@ impl Sink {
 }
 
 /// The answer to an upload request: the sink, under `prefix` and the file's own path.
-pub fn upload_response(request: &Value, sink: &Sink, prefix: &str) -> Value {
+pub(crate) fn upload_response(request: &Value, sink: &Sink, prefix: &str) -> Value {
     let path = request["filename"].as_str().unwrap();
     json!({"message_type": "artifact_upload_response_message", "filename": request["filename"], "filepath": request["filepath"],
            "presigned_url": sink.url(&format!("{prefix}{path}?signature=secret")), "content_type": "text/plain"})
 }
 
 /// Ends when nobody holds the pipe's writing end any more; returns once it is open.
-pub async fn reader_until_all_are_gone(fifo: &std::path::Path) -> tokio::task::JoinHandle<usize> {
+pub(crate) async fn reader_until_all_are_gone(fifo: &std::path::Path) -> tokio::task::JoinHandle<usize> {
     let (opened, is_open) = tokio::sync::oneshot::channel();
     let fifo = fifo.to_owned();
     let reader = tokio::task::spawn_blocking(move || {

@@ -10,13 +10,13 @@ use super::Reader;
 
 /// Where the two differ.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Style {
+pub(crate) enum Style {
     Claude,
     Qwen,
 }
 
 /// Reads the lines of both.
-pub struct Messages {
+pub(crate) struct Messages {
     style: Style,
     message: String,
     /// Usage of the message that is being read: its lines repeat and correct it.
@@ -35,7 +35,7 @@ pub struct Messages {
 }
 
 impl Messages {
-    pub fn new(style: Style, before: Option<Usage>) -> Self {
+    pub(crate) fn new(style: Style, before: Option<Usage>) -> Self {
         let before = before.unwrap_or_default();
         Messages {
             style,
@@ -370,7 +370,7 @@ fn results_in(content: Json, digest: &mut Digest) {
 }
 
 /// A tool's output: a string, or parts of which some are text.
-pub fn text_of(content: Json) -> Option<String> {
+pub(crate) fn text_of(content: Json) -> Option<String> {
     if let Some(text) = content.text() {
         return Some(text.into_owned());
     }

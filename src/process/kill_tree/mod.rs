@@ -9,22 +9,23 @@
 mod sweep;
 mod table;
 
-pub use sweep::{SweepRequest, Swept, sweep};
-pub use table::{ProcessTable, TreeUsage, start_time, walk_descendants};
+pub(crate) use sweep::{SweepRequest, Swept, sweep};
+pub use table::TreeUsage;
+pub(crate) use table::{ProcessTable, start_time, walk_descendants};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 /// A process that can't be mistaken for a later one with the same pid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ProcessIdentity {
+pub(crate) struct ProcessIdentity {
     pub pid: i32,
     /// Clock ticks since boot.
     pub start_time: u64,
 }
 
 /// SIGKILL, unless the process is gone or its pid is another's by now. True when the signal was sent.
-pub fn kill_process(identity: ProcessIdentity) -> bool {
+pub(crate) fn kill_process(identity: ProcessIdentity) -> bool {
     // A pidfd taken first, then the start time checked: from there on the descriptor means the same process or none.
     #[cfg(target_os = "linux")]
     if let Ok(descriptor) = super::pidfd::open(identity.pid) {
@@ -36,11 +37,11 @@ pub fn kill_process(identity: ProcessIdentity) -> bool {
 }
 
 /// Whether the group has a member, zombies included.
-pub fn group_exists(leader: i32) -> bool {
+pub(crate) fn group_exists(leader: i32) -> bool {
     !matches!(killpg(Pid::from_raw(leader), None), Err(nix::errno::Errno::ESRCH))
 }
 
 /// A signal to a whole process group. Only while its leader is not yet reaped: then the group's number can't be another's.
-pub fn signal_group(leader: i32, signal: Signal) {
+pub(crate) fn signal_group(leader: i32, signal: Signal) {
     let _ = killpg(Pid::from_raw(leader), signal);
 }

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What belongs to an ended run.
 #[derive(Clone, Debug)]
-pub struct SweepRequest {
+pub(crate) struct SweepRequest {
     /// The command, not yet reaped: its group's number can't be another's. 0: it is gone, and so is the claim on its group
     /// (kernel threads, and strangers seen from inside a container, are in a group of that number).
     pub leader: i32,
@@ -27,7 +27,7 @@ pub struct SweepRequest {
 
 /// What became of an ended run's processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
+pub(crate) struct Swept {
     pub killed: u32,
     /// Alive in spite of it: they run as another user.
     pub left: u32,
@@ -49,7 +49,7 @@ struct Queue {
 
 /// Kills everything that belongs to the run, the leader's zombie aside. Resolves when a look at the
 /// process table found none left alive.
-pub async fn sweep(request: SweepRequest) -> Swept {
+pub(crate) async fn sweep(request: SweepRequest) -> Swept {
     let (reply, swept) = oneshot::channel();
     let pending = Pending { request, killed: HashSet::new(), until: Instant::now() + PATIENCE, reply };
     let first = {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// A living process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProcessEntry {
+pub(crate) struct ProcessEntry {
     pub identity: ProcessIdentity,
     pub parent: i32,
     pub group: i32,
@@ -15,7 +15,7 @@ pub struct ProcessEntry {
 
 /// The processes that were alive at one moment; zombies are not among them.
 #[derive(Debug, Default)]
-pub struct ProcessTable {
+pub(crate) struct ProcessTable {
     entries: Vec<ProcessEntry>,
 }
 
@@ -30,7 +30,7 @@ pub struct TreeUsage {
 
 impl ProcessTable {
     #[cfg(target_os = "linux")]
-    pub fn read() -> ProcessTable {
+    pub(crate) fn read() -> ProcessTable {
         let Ok(folder) = std::fs::read_dir("/proc") else { return ProcessTable::default() };
         let entries = folder
             .flatten()
@@ -47,12 +47,12 @@ impl ProcessTable {
         ProcessTable::default()
     }
 
-    pub fn entries(&self) -> &[ProcessEntry] {
+    pub(crate) fn entries(&self) -> &[ProcessEntry] {
         &self.entries
     }
 
     /// The children, grandchildren and so on of `root`, without itself.
-    pub fn descendants(&self, root: i32) -> Vec<ProcessIdentity> {
+    pub(crate) fn descendants(&self, root: i32) -> Vec<ProcessIdentity> {
         let mut children: HashMap<i32, Vec<&ProcessEntry>> = HashMap::new();
         for entry in &self.entries {
             children.entry(entry.parent).or_default().push(entry);
@@ -72,7 +72,7 @@ impl ProcessTable {
     }
 
     /// What `root` and its descendants have used.
-    pub fn usage(&self, root: i32) -> TreeUsage {
+    pub(crate) fn usage(&self, root: i32) -> TreeUsage {
         let mut pids: HashSet<i32> = self.descendants(root).iter().map(|identity| identity.pid).collect();
         pids.insert(root);
         let mut usage = TreeUsage::default();
@@ -85,14 +85,14 @@ impl ProcessTable {
     }
 
     #[cfg(test)]
-    pub fn of(entries: Vec<ProcessEntry>) -> ProcessTable {
+    pub(crate) fn of(entries: Vec<ProcessEntry>) -> ProcessTable {
         ProcessTable { entries }
     }
 }
 
 /// The living descendants of `root`, found by asking each process for its children: no look at the whole table. Where the
 /// kernel does not list children, a look at the table serves.
-pub fn walk_descendants(root: i32) -> Vec<ProcessIdentity> {
+pub(crate) fn walk_descendants(root: i32) -> Vec<ProcessIdentity> {
     if !std::path::Path::new("/proc/self/task").exists() || children(root).is_none() {
         return ProcessTable::read().descendants(root);
     }
@@ -124,7 +124,7 @@ fn children(pid: i32) -> Option<Vec<i32>> {
 const TICKS_PER_SECOND: u64 = 100;
 
 /// The start time of a living process, in clock ticks since boot.
-pub fn start_time(pid: i32) -> Option<u64> {
+pub(crate) fn start_time(pid: i32) -> Option<u64> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse_stat(&stat).map(|entry| entry.identity.start_time)
 }

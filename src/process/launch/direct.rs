@@ -96,7 +96,7 @@ fn spawn(command: ResolvedCommand, piped_stdin: bool) -> Result<Launched> {
     }
 }
 
-pub struct DirectTree {
+pub(crate) struct DirectTree {
     pid: i32,
     mark: String,
     state: State,

@@ -124,7 +124,7 @@ fn failure_error(command: &ResolvedCommand, containment: Containment, failure: G
 }
 
 /// A run's two guards.
-pub struct GuardedTree {
+pub(crate) struct GuardedTree {
     lifeline: Lifeline,
     mark: String,
     /// The command's, and so its group's.
