@@ -1,6 +1,7 @@
 //! What crosses for the harness. Names and order as in lib/harness.ts.
 
 use super::delivery::{Delivery, create_text};
+use super::event_lines::EventLines;
 use super::guests::{Guest, Guests};
 use super::process::{VariableChange, duration, environment, limit};
 use super::promise::{Settled, settle};
@@ -204,7 +205,7 @@ impl NativeTurn {
         let channel = delivery.multiplexer.open();
         let id = channel.id();
         if let Ok(turn) = &self.turn {
-            turn.listen(channel);
+            turn.listen(Box::new(EventLines::new(channel)));
         }
         id
     }

@@ -184,8 +184,8 @@ impl Watch<'_> {
 
     fn on_command(&mut self, command: Option<Command>, audience: &mut Audience) {
         match command {
-            Some(Command::Listen(channel)) => {
-                audience.listen(channel);
+            Some(Command::Listen(sink)) => {
+                audience.listen(sink);
                 self.tell(audience);
             }
             Some(Command::Leave) => {

@@ -1,10 +1,10 @@
-//! Who listens to a turn's events: nobody yet, nobody, or a channel to JavaScript. Secrets end here.
+//! Who listens to a turn's events: nobody yet, nobody, or an [`EventSink`]. Secrets end here.
 //!
 //! The first events are kept for a listener that comes late. Past [`MAX_KEPT`] or [`MAX_KEPT_BYTES`] without one
 //! nobody is expected any more: events are no longer built.
 
 use super::event::AgentEvent;
-use crate::process::{Channel, Stream};
+use super::event_sink::EventSink;
 use crate::redaction::{Redactor, Secret};
 use serde_json::Value;
 use std::future::{pending, poll_fn};
@@ -23,7 +23,7 @@ pub(crate) struct Audience {
 
 enum Listener {
     Expected(Vec<AgentEvent>),
-    Channel(Channel),
+    Sink(Box<dyn EventSink>),
     Nobody,
 }
 
@@ -50,8 +50,8 @@ impl Audience {
     }
 
     /// A listener comes; it is given what was kept.
-    pub(crate) fn listen(&mut self, channel: Channel) {
-        if let Listener::Expected(kept) = std::mem::replace(&mut self.listener, Listener::Channel(channel)) {
+    pub(crate) fn listen(&mut self, sink: Box<dyn EventSink>) {
+        if let Listener::Expected(kept) = std::mem::replace(&mut self.listener, Listener::Sink(sink)) {
             self.tell(kept);
         }
     }
@@ -67,20 +67,16 @@ impl Audience {
         match &mut self.listener {
             Listener::Nobody => {}
             Listener::Expected(kept) => {
-                self.kept_bytes += events.iter().map(weight).sum::<usize>();
+                self.kept_bytes += events.iter().map(AgentEvent::weight).sum::<usize>();
                 kept.extend(events);
                 if kept.len() > MAX_KEPT || self.kept_bytes > MAX_KEPT_BYTES {
                     self.listener = Listener::Nobody;
                 }
             }
-            Listener::Channel(_) => {
+            Listener::Sink(_) => {
                 let events = if self.redactor.is_empty() { events } else { self.redacted(events) };
-                let lines: Vec<String> =
-                    events.iter().filter_map(|event| serde_json::to_string(event).ok()).collect();
-                if let (Listener::Channel(channel), false) = (&mut self.listener, lines.is_empty()) {
-                    let text = lines.join("\n");
-                    let weight = text.len();
-                    channel.send(Stream::Stdout, text.into(), weight);
+                if let (Listener::Sink(sink), false) = (&mut self.listener, events.is_empty()) {
+                    sink.tell(events);
                 }
             }
         }
@@ -88,24 +84,24 @@ impl Audience {
 
     /// The last events were told.
     pub(crate) fn end(&mut self) {
-        if let Listener::Channel(channel) = &mut self.listener {
-            channel.end();
+        if let Listener::Sink(sink) = &mut self.listener {
+            sink.end();
         }
     }
 
     /// Resolves when there is room for more events.
     pub(crate) async fn room(&mut self) {
-        if let Listener::Channel(channel) = &mut self.listener {
-            poll_fn(|context| channel.poll_room(context)).await;
+        if let Listener::Sink(sink) = &mut self.listener {
+            poll_fn(|context| sink.poll_room(context)).await;
         }
     }
 
     /// Whether the listener is behind right now.
     pub(crate) fn is_full(&mut self) -> bool {
         match &mut self.listener {
-            Listener::Channel(channel) => {
+            Listener::Sink(sink) => {
                 let waker = std::task::Waker::noop();
-                channel.poll_room(&mut std::task::Context::from_waker(waker)).is_pending()
+                sink.poll_room(&mut std::task::Context::from_waker(waker)).is_pending()
             }
             _ => false,
         }
@@ -202,16 +198,4 @@ impl Audience {
         }
         event
     }
-}
-
-/// About how much memory an event takes.
-fn weight(event: &AgentEvent) -> usize {
-    let inner = match event {
-        AgentEvent::Text { text, .. } | AgentEvent::Reasoning { text, .. } => text.len(),
-        AgentEvent::ToolStart { input, .. } => input.to_string().len(),
-        AgentEvent::ToolEnd { output, .. } => output.as_ref().map_or(0, String::len),
-        AgentEvent::Noise { line } => line.len(),
-        _ => 0,
-    };
-    inner + 64
 }

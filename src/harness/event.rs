@@ -60,6 +60,18 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
+    /// About how much memory it takes.
+    pub fn weight(&self) -> usize {
+        let inner = match self {
+            AgentEvent::Text { text, .. } | AgentEvent::Reasoning { text, .. } => text.len(),
+            AgentEvent::ToolStart { input, .. } => input.to_string().len(),
+            AgentEvent::ToolEnd { output, .. } => output.as_ref().map_or(0, String::len),
+            AgentEvent::Noise { line } => line.len(),
+            _ => 0,
+        };
+        inner + 64
+    }
+
     /// Edits what the event says in words; names, ids and a tool's input are none.
     pub fn edit_words(&mut self, edit: impl Fn(&mut String)) {
         match self {

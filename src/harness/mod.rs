@@ -6,8 +6,8 @@
 //! to there is PURE and is what [`replay`] runs over a recording.
 //!
 //! The owner task of a turn ([`turn`]) waits for a slot (`scheduler`), prepares an attempt (`launch`, `install`, `folder`,
-//! `structured`) and runs it (`attempt`, which one [`clock`] decides for). Its events go to an `audience`; a slow one slows the
-//! agent's pipe. Dropping the last handle of a turn aborts it.
+//! `structured`) and runs it (`attempt`, which one [`clock`] decides for). Its events go to an `audience`, and through it to an
+//! [`EventSink`]; a slow one slows the agent's pipe. Dropping the last handle of a turn aborts it.
 
 mod attempt;
 mod audience;
@@ -17,6 +17,7 @@ pub mod doctor;
 mod ear;
 mod escape;
 pub mod event;
+mod event_sink;
 pub mod failure;
 mod folder;
 mod grammar;
@@ -38,6 +39,7 @@ pub mod verdict;
 
 pub use digest::Digest;
 pub use event::{AgentEvent, ErrorKind, Usage};
+pub use event_sink::{EventReader, EventSink};
 pub use provider::Provider;
 pub use replay::{Recording, Replay, replay};
 pub use request::TurnRequest;

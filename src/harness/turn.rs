@@ -7,6 +7,7 @@
 use super::attempt::{Attempted, Plan, attempt, program_of, wanted_of};
 use super::audience::Audience;
 use super::event::{AgentEvent, Usage};
+use super::event_sink::{EventReader, EventSink, event_channel};
 use super::failure::retry_after_in;
 use super::folder::{RunFolder, new_session_id};
 use super::install::Program;
@@ -24,7 +25,6 @@ use super::structured::{
 use super::verdict::Fault;
 use crate::error::{Error, ErrorCode};
 use crate::model::{Reading, Schema};
-use crate::process::Channel;
 use crate::retry::random_fraction;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ const MAX_ANSWER_FILE_BYTES: u64 = 16 << 20;
 /// A word to the owner task.
 pub enum Command {
     Abort,
-    Listen(Channel),
+    Listen(Box<dyn EventSink>),
     Leave,
 }
 
@@ -89,10 +89,17 @@ impl Turn {
         let _ = self.commands.send(Command::Abort);
     }
 
-    /// Gives the events to this channel, first those that were kept. A later channel takes over.
-    pub fn listen(&self, channel: Channel) {
-        // After the end the word comes back, and dropping it ends the channel.
-        let _ = self.commands.send(Command::Listen(channel));
+    /// Gives the events to this sink, first those that were kept. A later sink takes over.
+    pub fn listen(&self, sink: Box<dyn EventSink>) {
+        // After the end the word comes back, and dropping it ends the sink.
+        let _ = self.commands.send(Command::Listen(sink));
+    }
+
+    /// The events for a reader in Rust; see [`Turn::listen`]. The request has to say that somebody listens (`has_listener`).
+    pub fn events(&self) -> EventReader {
+        let (sink, reader) = event_channel();
+        self.listen(Box::new(sink));
+        reader
     }
 
     /// Nobody listens any more.
@@ -186,7 +193,7 @@ impl Owner {
     async fn serve_late_listener(mut self) {
         while self.audience.is_waiting() {
             match self.commands.recv().await {
-                Some(Command::Listen(channel)) => self.audience.listen(channel),
+                Some(Command::Listen(sink)) => self.audience.listen(sink),
                 Some(Command::Leave) | None => self.audience.leave(),
                 Some(Command::Abort) => {}
             }
@@ -209,7 +216,7 @@ impl Owner {
     async fn run_attempts(&mut self, program: &Program, folder: &RunFolder) -> Result<Option<Value>, Error> {
         let mut reasked = None;
         loop {
-            let launch = self.prepare(folder, reasked.as_ref()).await?;
+            let launch = prepare(&self.request, folder, reasked.as_ref()).await?;
             let resume = reasked
                 .as_ref()
                 .map(|(session, _): &(String, Vec<String>)| session.clone())
@@ -247,55 +254,6 @@ impl Owner {
                 }
             }
         }
-    }
-
-    /// Arguments, environment and files of the next attempt.
-    async fn prepare(
-        &self,
-        folder: &RunFolder,
-        reasked: Option<&(String, Vec<String>)>,
-    ) -> Result<Launch, Error> {
-        let request = &self.request;
-        let mut wanted = wanted_of(request, folder);
-        if request.provider == Provider::Copilot && request.resume.is_none() {
-            wanted.session_id = Some(new_session_id());
-        }
-        let mut files = Vec::new();
-        if let Some(schema) = request.schema.as_deref().map(Schema::source) {
-            let by_flag = has_flag(request.provider, schema);
-            if by_flag {
-                let file = folder.path().join("schema.json");
-                wanted.schema_file = Some(path_text(&file));
-                wanted.schema = Some(schema.clone());
-                files.push((file, schema.to_string()));
-            }
-            let answer = path_text(&folder.path().join(ANSWER_FILE));
-            wanted.prompt = match (reasked, by_flag) {
-                (Some((_, problems)), _) => prompt_with_problems(problems, schema, by_flag),
-                (None, true) => wanted.prompt,
-                (None, false) => prompt_with_schema(&wanted.prompt, schema, &answer, request.permission),
-            };
-        }
-        if let Some((session, _)) = reasked {
-            wanted.resume = Some(session.clone());
-        }
-        let launch = request.provider.launch(&wanted)?;
-        files.extend(launch.files.iter().cloned());
-        let stale = folder.path().join(ANSWER_FILE);
-        blocking(move || {
-            let _ = std::fs::remove_file(stale);
-            for (path, text) in files {
-                std::fs::write(&path, text).map_err(|error| {
-                    Error::new(
-                        ErrorCode::ProcessSpawnFailed,
-                        format!("{} could not be written: {error}", path.display()),
-                    )
-                })?;
-            }
-            Ok(())
-        })
-        .await?;
-        Ok(launch)
     }
 
     fn count(&mut self, attempted: &Attempted) {
@@ -390,7 +348,7 @@ impl Owner {
             tokio::select! {
                 biased;
                 command = self.commands.recv() => match command {
-                    Some(Command::Listen(channel)) => self.audience.listen(channel),
+                    Some(Command::Listen(sink)) => self.audience.listen(sink),
                     Some(Command::Leave) => self.audience.leave(),
                     Some(Command::Abort) | None => {
                         let name = self.request.provider.as_str();
@@ -475,6 +433,54 @@ impl Owner {
         result.facts.duration_ms = self.started.elapsed().saturating_sub(self.queued).as_secs_f64() * 1e3;
         result
     }
+}
+
+/// Arguments, environment and files of the next attempt.
+async fn prepare(
+    request: &TurnRequest,
+    folder: &RunFolder,
+    reasked: Option<&(String, Vec<String>)>,
+) -> Result<Launch, Error> {
+    let mut wanted = wanted_of(request, folder);
+    if request.provider == Provider::Copilot && request.resume.is_none() {
+        wanted.session_id = Some(new_session_id());
+    }
+    let mut files = Vec::new();
+    if let Some(schema) = request.schema.as_deref().map(Schema::source) {
+        let by_flag = has_flag(request.provider, schema);
+        if by_flag {
+            let file = folder.path().join("schema.json");
+            wanted.schema_file = Some(path_text(&file));
+            wanted.schema = Some(schema.clone());
+            files.push((file, schema.to_string()));
+        }
+        let answer = path_text(&folder.path().join(ANSWER_FILE));
+        wanted.prompt = match (reasked, by_flag) {
+            (Some((_, problems)), _) => prompt_with_problems(problems, schema, by_flag),
+            (None, true) => wanted.prompt,
+            (None, false) => prompt_with_schema(&wanted.prompt, schema, &answer, request.permission),
+        };
+    }
+    if let Some((session, _)) = reasked {
+        wanted.resume = Some(session.clone());
+    }
+    let launch = request.provider.launch(&wanted)?;
+    files.extend(launch.files.iter().cloned());
+    let stale = folder.path().join(ANSWER_FILE);
+    blocking(move || {
+        let _ = std::fs::remove_file(stale);
+        for (path, text) in files {
+            std::fs::write(&path, text).map_err(|error| {
+                Error::new(
+                    ErrorCode::ProcessSpawnFailed,
+                    format!("{} could not be written: {error}", path.display()),
+                )
+            })?;
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(launch)
 }
 
 async fn blocking<T: Send + 'static>(

@@ -11,10 +11,9 @@ use super::speech::Speech;
 use crate::error::{Error, ErrorCode};
 use crate::harness::{ConcurrencyLimit, Turn, TurnOutcome, TurnRequest, start};
 use crate::model::Schema;
-use crate::process::{Block, Multiplexer, Text};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// Asks an agent. Clones are the same agent, with the same limits.
 #[derive(Clone)]
@@ -104,38 +103,17 @@ impl AgentHandler for HarnessAgent {
 
 /// Tells the client what the agent says, until the agent has said its last.
 async fn tell(turn: &Turn, sender: &AgentSender) {
-    let (flushed, mut blocks) = mpsc::unbounded_channel();
-    // Bounded by the channel's window: text is released when the client has it.
-    let multiplexer = Multiplexer::new(move |some: Vec<Block>| {
-        // Fails when the request is over, and nobody listens.
-        let _ = flushed.send(some);
-    });
-    turn.listen(multiplexer.open());
+    let mut events = turn.events();
     let mut speech = Speech::default();
-    while let Some(some) = blocks.recv().await {
-        multiplexer.acknowledge_flush();
-        for block in some {
-            let Some((_, text)) = block.text else {
-                if let Some(message) = speech.end() {
-                    sender.assistant(vec![message]).await;
-                }
-                return;
-            };
-            for line in to_string(text).lines() {
-                let event: Value = serde_json::from_str(line).unwrap_or_default();
-                for message in speech.hear(&event) {
-                    sender.assistant(vec![message]).await;
-                }
+    while let Some(some) = events.next().await {
+        for event in &some {
+            for message in speech.hear(event) {
+                sender.assistant(vec![message]).await;
             }
-            multiplexer.release(block.channel, block.weight);
         }
     }
-}
-
-fn to_string(text: Text) -> String {
-    match text {
-        Text::Latin1(bytes) => bytes.into_iter().map(char::from).collect(),
-        Text::Utf16(units) => String::from_utf16_lossy(&units),
+    if let Some(message) = speech.end() {
+        sender.assistant(vec![message]).await;
     }
 }
 

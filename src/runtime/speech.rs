@@ -1,35 +1,34 @@
 //! PURE: what an agent says in pieces becomes whole messages, each told once.
 
-use serde_json::Value;
+use crate::harness::AgentEvent;
 
 /// The pieces of a message that has not ended yet.
 #[derive(Debug, Default)]
-pub struct Speech {
+pub(crate) struct Speech {
     pieces: String,
 }
 
 impl Speech {
-    /// Hears an event of the agent (a JSON line); the messages that it completes, in order.
-    pub fn hear(&mut self, event: &Value) -> Vec<String> {
-        let text = event.get("text").and_then(Value::as_str).unwrap_or_default();
-        match event.get("type").and_then(Value::as_str).unwrap_or_default() {
-            "text" if event.get("delta").and_then(Value::as_bool) == Some(true) => {
+    /// Hears an event of the agent; the messages that it completes, in order.
+    pub(crate) fn hear(&mut self, event: &AgentEvent) -> Vec<String> {
+        match event {
+            AgentEvent::Text { text, delta: true } => {
                 self.pieces.push_str(text);
                 Vec::new()
             }
-            "text" => {
+            AgentEvent::Text { text, delta: false } => {
                 // The whole mostly says what its pieces said. What it does not say was a message of its own.
                 let before = if text.contains(self.pieces.trim()) { self.forget() } else { self.end() };
                 before.into_iter().chain(said(text)).collect()
             }
             // They come in the middle of a message.
-            "usage" | "noise" => Vec::new(),
+            AgentEvent::Usage(_) | AgentEvent::Noise { .. } => Vec::new(),
             _ => self.end().into_iter().collect(),
         }
     }
 
     /// The message ended: its text, if there is any.
-    pub fn end(&mut self) -> Option<String> {
+    pub(crate) fn end(&mut self) -> Option<String> {
         said(&std::mem::take(&mut self.pieces))
     }
 
@@ -46,28 +45,29 @@ fn said(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::harness::Usage;
+    use serde_json::Value;
 
-    fn heard(events: &[Value]) -> Vec<String> {
+    fn heard(events: &[AgentEvent]) -> Vec<String> {
         let mut speech = Speech::default();
         let mut messages: Vec<String> = events.iter().flat_map(|event| speech.hear(event)).collect();
         messages.extend(speech.end());
         messages
     }
 
-    fn piece(text: &str) -> Value {
-        json!({"type": "text", "text": text, "delta": true})
+    fn piece(text: &str) -> AgentEvent {
+        AgentEvent::Text { text: text.into(), delta: true }
     }
 
-    fn whole(text: &str) -> Value {
-        json!({"type": "text", "text": text, "delta": false})
+    fn whole(text: &str) -> AgentEvent {
+        AgentEvent::Text { text: text.into(), delta: false }
     }
 
     #[test]
     fn pieces_are_joined_and_end_with_whatever_else_the_agent_does() {
-        let tool = json!({"type": "tool_start", "id": "1", "name": "shell", "input": {}});
-        let usage = json!({"type": "usage", "inputTokens": 1, "outputTokens": 1, "cachedInputTokens": 0});
-        let noise = json!({"type": "noise", "line": "warning: x"});
+        let tool = AgentEvent::ToolStart { id: "1".into(), name: "shell".into(), input: Value::Null };
+        let usage = AgentEvent::Usage(Usage::default());
+        let noise = AgentEvent::Noise { line: "warning: x".into() };
         assert_eq!(
             heard(&[piece("Hel"), usage, piece("lo"), noise, tool.clone(), piece("Bye"), tool]),
             ["Hello", "Bye"]
@@ -82,6 +82,6 @@ mod tests {
 
     #[test]
     fn nothing_said_is_no_message() {
-        assert_eq!(heard(&[piece(" \n"), whole(""), json!({"type": "end", "ok": true}), json!(5)]), [""; 0]);
+        assert_eq!(heard(&[piece(" \n"), whole(""), AgentEvent::End { ok: true }]), [""; 0]);
     }
 }
