@@ -9,13 +9,28 @@ use std::process::Command;
 const MAX_GUARD_BYTES: usize = 32 << 10;
 
 fn main() -> Result<(), String> {
-    napi_build::setup();
     println!("cargo::rerun-if-changed=guard");
     println!("cargo::rerun-if-changed=build.rs");
+    set_up_addon()?;
     if variable("CARGO_CFG_TARGET_OS")? == "linux" {
         let guard = Path::new(&variable("OUT_DIR")?).join("sheepdog-guard");
         build_guard(&guard)?;
         println!("cargo::rustc-env=SHEEPDOG_GUARD={}", guard.display());
+    }
+    Ok(())
+}
+
+/// What `napi_build::setup` does for Linux and macOS, but for one thing: it lets cargo build anew whenever
+/// NAPI_TYPE_DEF_TMP_FOLDER comes or goes, so that `cargo test` and a build of the addon undid each other's work.
+fn set_up_addon() -> Result<(), String> {
+    // Set by napi's command line when it misses the types that an earlier build wrote down.
+    println!("cargo::rerun-if-env-changed=NAPI_FORCE_BUILD_SHEEPDOG");
+    if variable("CARGO_CFG_TARGET_OS")? == "macos" {
+        println!("cargo::rustc-cdylib-link-arg=-Wl,-undefined,dynamic_lookup");
+    }
+    if variable("CARGO_CFG_TARGET_OS")? == "linux" && variable("CARGO_CFG_TARGET_ENV")? == "gnu" {
+        // Destructors of threads outlive a library that is unloaded: never unload it (rust-lang/rust#134820).
+        println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 // `npm run demo`: a real coding agent under watch, offline. `npm run demo -- COMMAND ...` watches any program instead.
 import { prepare } from './setup.mjs'
 
-prepare()
+prepare({ addon: 'any' })
 await import('./demo/main.mjs')

@@ -70,7 +70,7 @@ export async function runClient(python, args = []) {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  prepare()
+  prepare({ addon: 'any' })
   step('looking for Python', 'python3', ['--version'])
   const { python: found, problem } = findPython()
   if (!found) fail(problem)

@@ -1,27 +1,12 @@
 // What every command of package.json needs before it can work: a fitting Node, Rust, the packages, the built addon.
 // Each step says in one line what is missing, and is skipped when it was done before.
 import { spawnSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
+import { buildAddon } from './addon.mjs'
+import { bin, fail, root, step } from './step.mjs'
+import { fingerprint, isStamped, stamp } from './stamp.mjs'
 
-export const root = dirname(dirname(fileURLToPath(import.meta.url)))
-const stampPath = join(root, 'node_modules', '.sheepdog-packages')
-
-/** Ends the command with one clear line. */
-export function fail(message) {
-  console.error(`sheepdog: ${message}`)
-  process.exit(1)
-}
-
-/** Runs a program in the project's folder with its output shown; ends the command when it fails. */
-export function step(title, command, args, options = {}) {
-  console.log(`> ${title}`)
-  const ended = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options })
-  if (ended.error) fail(`${title}: ${command} could not be started (${ended.error.message})`)
-  if (ended.status !== 0) fail(`${title} failed (${ended.signal ?? `exit status ${ended.status}`})`)
-}
+export { bin, fail, root, step }
 
 export function checkNode() {
   const [major, minor] = process.versions.node.split('.').map(Number)
@@ -46,35 +31,23 @@ export function checkRust() {
 
 /** Installs the packages of package-lock.json, unless exactly these are there. */
 export function installPackages() {
-  const wanted = createHash('sha256')
-    .update(readFileSync(join(root, 'package-lock.json')))
-    .digest('hex')
-  if (existsSync(stampPath) && readFileSync(stampPath, 'utf8') === wanted) return
+  const stampFile = join(root, 'node_modules', '.sheepdog-packages')
+  const wanted = fingerprint(['package-lock.json'])
+  if (isStamped(stampFile, wanted)) return
   // Not `npm ci`: it refuses a lock file that leaves out optional packages of other platforms.
   step('installing packages', 'npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'])
-  writeFileSync(stampPath, wanted)
+  stamp(stampFile, wanted)
 }
 
-export function bin(name) {
-  return join(root, 'node_modules', '.bin', name)
-}
-
-/** Everything up to a loadable package. Cargo and tsc themselves skip what is up to date. */
-export function prepare({ debug = false } = {}) {
+/**
+ * Everything up to a loadable package.
+ * @param {{addon?: 'release' | 'debug' | 'any'}} options which build of the addon: "any" takes what is there when it is up to
+ * date, else makes a debug build (a quarter of the time; what the tests use)
+ */
+export function prepare({ addon = 'release' } = {}) {
   checkNode()
   checkRust()
   installPackages()
-  const profile = debug ? [] : ['--release']
-  step('building the addon', bin('napi'), [
-    'build',
-    '--platform',
-    ...profile,
-    '--output-dir',
-    'native',
-    '--js',
-    'native.js',
-    '--dts',
-    'native.d.ts',
-  ])
+  buildAddon(addon)
   step('compiling lib/ and cli/', bin('tsc'), ['-p', 'tsconfig.json'])
 }

@@ -11,7 +11,7 @@ const repetitions = Number(values.repetitions ?? 5)
 if (process.platform !== 'linux')
   fail('the guard is for Linux: on macOS runs are held by their process group')
 
-prepare()
+prepare({ addon: 'any' })
 const program = buildBehaviours(join(root, 'target', 'survivors'))
 const user = chooseUser(program)
 console.log(`Survivors / processes that lived, ${repetitions} runs a cell, hosts run as ${user.name}`)

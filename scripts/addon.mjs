@@ -1,0 +1,46 @@
+// Builds the addon into native/, unless the one that is there was built from the same sources in a fitting way.
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { bin, root, step } from './step.mjs'
+import { fingerprint, stamp } from './stamp.mjs'
+
+const folder = join(root, 'native')
+const stampFile = join(folder, '.built.json')
+const sources = ['src', 'guard', 'build.rs', 'Cargo.toml', 'Cargo.lock', '.cargo', 'package.json']
+const arguments_ = ['--platform', '--output-dir', 'native', '--js', 'native.js', '--dts', 'native.d.ts']
+
+/** @param {'release' | 'debug' | 'any'} wanted */
+export function buildAddon(wanted) {
+  const compiler = spawnSync('rustc', ['-vV'], { encoding: 'utf8' }).stdout
+  const { RUSTFLAGS, CARGO_BUILD_TARGET } = process.env
+  const inputs = fingerprint(sources, [compiler, RUSTFLAGS, CARGO_BUILD_TARGET])
+  const built = readStamp()
+  if (built?.inputs === inputs && (wanted === 'any' || built.profile === wanted)) return
+  const profile = wanted === 'any' ? 'debug' : wanted
+  rmSync(stampFile, { force: true })
+  step(`building the addon (${profile})`, bin('napi'), [
+    'build',
+    ...(profile === 'release' ? ['--release'] : []),
+    ...arguments_,
+  ])
+  stamp(stampFile, JSON.stringify({ inputs, profile, addons: addons() }))
+}
+
+/** What was built, if nobody has put another addon there since. */
+function readStamp() {
+  if (!existsSync(stampFile)) return
+  const built = JSON.parse(readFileSync(stampFile, 'utf8'))
+  if (JSON.stringify(built.addons) === JSON.stringify(addons())) return built
+}
+
+/** Name, size and time of each built file. */
+function addons() {
+  return readdirSync(folder)
+    .filter((name) => !name.startsWith('.'))
+    .sort()
+    .map((name) => {
+      const { size, mtimeMs } = statSync(join(folder, name))
+      return [name, size, mtimeMs]
+    })
+}

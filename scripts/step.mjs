@@ -1,0 +1,35 @@
+// A step of a command of package.json: shown, and the end of the command when it fails.
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)))
+
+/** Ends the command with one clear line. */
+export function fail(message) {
+  console.error(`sheepdog: ${message}`)
+  process.exit(1)
+}
+
+/** Runs a program in the project's folder with its output shown; ends the command when it fails. */
+export function step(title, command, args, options = {}) {
+  console.log(`> ${title}`)
+  const ended = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options })
+  if (ended.error) fail(`${title}: ${command} could not be started (${ended.error.message})`)
+  if (ended.status !== 0) fail(`${title} failed (${ended.signal ?? `exit status ${ended.status}`})`)
+}
+
+/** Packages whose program has another name than they. */
+const homes = { tsc: 'typescript', napi: '@napi-rs/cli' }
+
+/**
+ * The program of a package. Not the link in node_modules/.bin: two packages bring a `tsc` (types.mjs needs the last TypeScript
+ * that is written in JavaScript).
+ */
+export function bin(name) {
+  const folder = join(root, 'node_modules', homes[name] ?? name)
+  if (!existsSync(folder)) fail(`${name} is not installed: run \`npm install\``)
+  const { bin } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  return join(folder, typeof bin === 'string' ? bin : bin[name])
+}
