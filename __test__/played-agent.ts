@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect } from 'vitest'
-import { Harness, SheepdogError, type HarnessOptions } from '..'
+import { Harness, type ErrorCode, SheepdogError, type HarnessOptions } from '..'
 
 export const folder = mkdtempSync(join(tmpdir(), 'harness-spec-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -44,7 +44,7 @@ export const answer = [session, said('Hello.'), done]
 
 export async function failure(
   promise: Promise<unknown>,
-): Promise<SheepdogError & { result: any; events: any[] }> {
+): Promise<Error & { code: ErrorCode; [fact: string]: any }> {
   const error = await promise.then(
     (value) => expect.fail(`resolved with ${JSON.stringify(value)}`),
     (error) => error,

@@ -1,7 +1,7 @@
 // Model calls against the carried model server, counted by the requests that arrived.
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { startModelServer } from '../fixtures/model-server.mjs'
-import { SheepdogError, complete, type CompleteOptions } from '..'
+import { type ErrorCode, SheepdogError, complete, type CompleteOptions } from '..'
 
 let server: Awaited<ReturnType<typeof startModelServer>>
 beforeAll(async () => {
@@ -26,7 +26,9 @@ export function scripted(script: string | object[], options: Partial<CompleteOpt
   return { call, run, requests: () => server.requests.filter((request) => request.run === run) }
 }
 
-export async function failure(promise: Promise<unknown>): Promise<SheepdogError> {
+export async function failure(
+  promise: Promise<unknown>,
+): Promise<Error & { code: ErrorCode; [fact: string]: any }> {
   const error = await promise.then(
     (value) => expect.fail(`resolved with ${JSON.stringify(value)}`),
     (error) => error,

@@ -152,7 +152,9 @@ function answerOf(result: TurnResult): string {
 /** The last line of --json. */
 function resultRecord(result: TurnResult | undefined, error: SheepdogError | undefined): object {
   if (!error) return { type: 'result', ok: true, result }
-  const { code, message, kind, problems } = error
+  const { code, message } = error
+  const kind = 'kind' in error ? error.kind : undefined
+  const problems = 'problems' in error ? error.problems : undefined
   return { type: 'result', ok: false, error: { code, kind, message, problems }, result }
 }
 

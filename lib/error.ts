@@ -1,12 +1,8 @@
 // Faults of the core become JavaScript errors here, and nowhere else.
+import type { Fault } from '../native/native'
+import type { Code, ErrorFacts } from './error-facts'
 
-/** An error of the addon on its way here (src/binding/error.rs). */
-export interface Fault {
-  code: string
-  message: string
-  facts?: Record<string, unknown>
-  cause?: Fault
-}
+export type { Fault } from '../native/native'
 
 /** What every native promise resolves with (src/binding/promise.rs). */
 export interface Settled<T> {
@@ -15,17 +11,51 @@ export interface Settled<T> {
   partial?: T
 }
 
+/** The stable name of a fault, for programs. */
+export type ErrorCode = Code
+
+/** An error of this package with this code: what was found out is in its fields. */
+export type SheepdogErrorOf<C extends ErrorCode> = {
+  [Each in C]: ErrorBody & { readonly code: Each } & ('result' extends keyof ErrorFacts[Each]
+      ? Readonly<ErrorFacts[Each]>
+      : Readonly<ErrorFacts[Each]> & { readonly result?: undefined })
+}[C]
+
+interface ErrorBody extends Error {
+  readonly name: 'SheepdogError'
+  readonly cause?: unknown
+  /** `code`, `message` and the facts: an error that is logged as JSON is not empty. */
+  toJSON(): Record<string, unknown>
+}
+
 /**
  * Every error of this package: `code` is a stable name in capitals (`PROCESS_IDLE`), the facts are fields (`exitCode`,
- * `idleTimeoutMs`, ...), and `result` holds what was read before the failure, where something ran.
+ * `idleTimeoutMs`, ...), typed once the code is known, and `result` holds what was read before the failure, where something
+ * ran.
+ *
+ * @example
+ * try {
+ *   await run('codex', ['exec', '-'])
+ * } catch (error) {
+ *   if (error instanceof SheepdogError && error.code === 'PROCESS_IDLE') console.error(error.result.stdout)
+ * }
  */
-export class SheepdogError extends Error {
-  /** Stable name of the fault, for programs. */
-  readonly code: string
-  declare readonly cause?: unknown;
-  [fact: string]: unknown
+export type SheepdogError = SheepdogErrorOf<ErrorCode>
 
-  constructor(code: string, message: string, facts: Record<string, unknown> = {}, cause?: unknown) {
+interface SheepdogErrorConstructor {
+  readonly prototype: SheepdogError
+  new <C extends ErrorCode>(
+    code: C,
+    message: string,
+    facts?: Partial<ErrorFacts[C]>,
+    cause?: unknown,
+  ): SheepdogErrorOf<C>
+}
+
+export const SheepdogError = class SheepdogError extends Error {
+  readonly code: string
+
+  constructor(code: string, message: string, facts: object = {}, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })
     Object.assign(this, facts)
     this.code = code
@@ -34,17 +64,28 @@ export class SheepdogError extends Error {
   override get name(): string {
     return 'SheepdogError'
   }
+
+  toJSON(): Record<string, unknown> {
+    const cause = this.cause === undefined ? {} : { cause: readable(this.cause) }
+    return { name: this.name, message: this.message, ...Object.fromEntries(Object.entries(this)), ...cause }
+  }
+} as unknown as SheepdogErrorConstructor
+
+/** A cause as JSON has it: an error of another origin would be `{}`. */
+function readable(cause: unknown): unknown {
+  if (!(cause instanceof Error) || 'toJSON' in cause) return cause
+  return { name: cause.name, message: cause.message, ...Object.fromEntries(Object.entries(cause)) }
 }
 
 /** The error for a wrong option: its message begins with the option's path. */
-export function invalidOption(path: string, problem: string): SheepdogError {
+export function invalidOption(path: string, problem: string): SheepdogErrorOf<'INVALID_OPTION'> {
   return new SheepdogError('INVALID_OPTION', `${path}: ${problem}`)
 }
 
 export function toError(fault: Fault, result?: unknown): SheepdogError {
   const cause = fault.cause && toError(fault.cause)
   const facts = result === undefined ? fault.facts : { ...fault.facts, result }
-  return new SheepdogError(fault.code, fault.message, facts, cause)
+  return new SheepdogError<ErrorCode>(fault.code, fault.message, facts, cause)
 }
 
 /** The value of a native promise, or its error thrown. */

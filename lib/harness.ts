@@ -1,6 +1,6 @@
 import type { NativeTurn } from '../native/native'
 import { delivery } from './delivery'
-import { SheepdogError, invalidOption, settle } from './error'
+import { type ErrorCode, SheepdogError, invalidOption, settle } from './error'
 import { events, type AgentEvent } from './harness/event'
 import { host } from './harness/host'
 import { ConcurrencyLimit, nativeLimit } from './harness/limit'
@@ -132,7 +132,7 @@ async function outcome(turn: NativeTurn, signal?: AbortSignal): Promise<TurnResu
   try {
     return toResult(await settle<TurnEnd>(turn.outcome()))
   } catch (error) {
-    const failed = error as SheepdogError & { result?: unknown }
+    const failed = error as Error & { code: ErrorCode; result?: unknown }
     if (failed.result !== undefined) failed.result = toResult(failed.result as TurnEnd)
     if (failed.code === 'AGENT_ABORTED' && signal?.aborted && failed.cause === undefined) {
       Object.defineProperty(failed, 'cause', { value: signal.reason, configurable: true, writable: true })

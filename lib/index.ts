@@ -1,4 +1,5 @@
-export { SheepdogError } from './error'
+export { SheepdogError, type ErrorCode, type SheepdogErrorOf } from './error'
+export type { ErrorFacts } from './error-facts'
 export * from './harness'
 export * from './model'
 export {

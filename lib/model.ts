@@ -237,7 +237,7 @@ function objects(what: string) {
 }
 
 function aborted(attempts: number, signal: AbortSignal): SheepdogError {
-  const facts = { attempts, kind: 'aborted' }
+  const facts = { attempts, kind: 'aborted' as const }
   return new SheepdogError('MODEL_ABORTED', 'the model call was aborted by its signal', facts, signal.reason)
 }
 

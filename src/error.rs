@@ -20,6 +20,12 @@ macro_rules! codes {
                 match self { $(ErrorCode::$name => $text,)* }
             }
         }
+
+        /// Hands the list to a macro: `binding/error.rs` makes the codes' JavaScript twin of it.
+        macro_rules! each_code {
+            ($make:ident) => { $make! { $($(#[$doc])* $name = $text,)* } };
+        }
+        pub(crate) use each_code;
     };
 }
 
@@ -49,6 +55,8 @@ codes! {
     ProcessLost = "PROCESS_LOST",
     /// The system refused to start the program for another reason. Fields: `errno`, `syscall`.
     ProcessSpawnFailed = "PROCESS_SPAWN_FAILED",
+    /// The output is being iterated already: one iterator a process.
+    ProcessIterated = "PROCESS_ITERATED",
     /// The asked-for containment can't be had on this machine. Fields: `containment`.
     ContainmentUnavailable = "CONTAINMENT_UNAVAILABLE",
 
@@ -72,6 +80,8 @@ codes! {
     AgentNoProgress = "AGENT_NO_PROGRESS",
     /// The session to resume is unknown, or the agent began another one.
     AgentResumeFailed = "AGENT_RESUME_FAILED",
+    /// The turn's events are being iterated already: one iterator a turn.
+    TurnIterated = "TURN_ITERATED",
 
     /// `sendAndWait` ran out of time; the work goes on.
     SessionTimedOut = "SESSION_TIMED_OUT",

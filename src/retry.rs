@@ -33,6 +33,12 @@ macro_rules! kinds {
                 match self { $(FailureKind::$name => $text,)* }
             }
         }
+
+        /// Hands the list to a macro: `binding/error.rs` makes the kinds' JavaScript twin of it.
+        macro_rules! each_failure_kind {
+            ($make:ident) => { $make! { $($(#[$doc])* $name = $text,)* } };
+        }
+        pub(crate) use each_failure_kind;
     };
 }
 

@@ -242,7 +242,9 @@ export function factoryApi(session: CopilotSession): SessionFactoryApi {
       return await settled(run)
     } catch (error) {
       const code =
-        error instanceof SheepdogError ? (error.data as { code?: unknown } | undefined)?.code : undefined
+        error instanceof SheepdogError && error.code === 'RPC_ERROR'
+          ? (error.data as { code?: unknown } | undefined)?.code
+          : undefined
       if (resumeErrorCodes.includes(code)) {
         throw new FactoryResumeError(code as FactoryResumeErrorCode, (error as Error).message)
       }

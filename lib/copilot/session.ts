@@ -1,5 +1,5 @@
 // A conversation with the agent.
-import { SheepdogError, invalidOption } from '../error'
+import { SheepdogError, type SheepdogErrorOf, invalidOption } from '../error'
 import { check, checkOptions, show } from '../option'
 import {
   type AssistantMessageEvent,
@@ -276,7 +276,8 @@ export class CopilotSession {
       try {
         answer = await this.#request<Answer>('session.detach', {}, timeoutMs)
       } catch (error) {
-        if ((error as SheepdogError).rpcCode !== -32601) throw error
+        const { code, rpcCode } = error as SheepdogErrorOf<'RPC_ERROR'>
+        if (code !== 'RPC_ERROR' || rpcCode !== -32601) throw error
         // Older runtimes know it by another name, and say nothing.
         await this.#request('session.destroy', {}, timeoutMs)
         return

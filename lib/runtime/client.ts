@@ -1,5 +1,6 @@
 // RuntimeClient: a session with a runtime.
-import { invalidOption, settle, SheepdogError, toError, type Fault } from '../error'
+import type { RuntimeEvent, WantedArtifact } from '../../native/native'
+import { invalidOption, settle, SheepdogError, toError } from '../error'
 import { native } from '../native'
 import { check, checkOptions } from '../option'
 import { host } from './host'
@@ -125,7 +126,6 @@ const queryChecks = {
 }
 
 type NativeClient = InstanceType<typeof native.NativeRuntimeClient>
-type NativeEvent = NonNullable<Awaited<ReturnType<NativeClient['nextEvents']>>['value']>[number]
 
 interface Running {
   options: ExecuteOptions
@@ -291,7 +291,7 @@ export class RuntimeClient implements AsyncDisposable {
   /** Takes events as long as there are any, and deals them out. */
   async #deliver(): Promise<void> {
     for (;;) {
-      const events = await settle<NativeEvent[]>(this.#client.nextEvents() as never)
+      const events = await settle<RuntimeEvent[]>(this.#client.nextEvents() as never)
       if (events.length === 0) break
       await this.#starting
       for (const event of events) this.#onEvent(event)
@@ -302,18 +302,18 @@ export class RuntimeClient implements AsyncDisposable {
     this.#running.clear()
   }
 
-  #onEvent(event: NativeEvent): void {
+  #onEvent(event: RuntimeEvent): void {
     if (event.kind === 'wanted') {
-      void this.#onWanted(event.wanted!)
+      void this.#onWanted(event.wanted)
       return
     }
-    const request = event.request!
+    const { request } = event
     const running = this.#running.get(request)
     if (!running) return
-    if (event.kind === 'ended') {
+    if (event.kind === 'ended' || event.kind === 'failed') {
       this.#running.delete(request)
-      if (event.error) running.reject(toError(event.error as Fault))
-      else running.resolve(JSON.parse(event.terminal!))
+      if (event.kind === 'failed') running.reject(toError(event.error))
+      else running.resolve(JSON.parse(event.terminal))
       return
     }
     try {
@@ -337,7 +337,7 @@ export class RuntimeClient implements AsyncDisposable {
     this.#abort(request)
   }
 
-  async #onWanted(wanted: NonNullable<NativeEvent['wanted']>): Promise<void> {
+  async #onWanted(wanted: WantedArtifact): Promise<void> {
     const { filename, filepath } = wanted
     try {
       if (!this.#onArtifact) throw new Error('the client has no callback for artifacts')
@@ -352,10 +352,13 @@ export class RuntimeClient implements AsyncDisposable {
   }
 }
 
-function tell(options: ExecuteOptions, event: NativeEvent): unknown {
-  if (event.kind === 'assistant') return options.onAssistantMessage?.(event.textBlocks!)
+function tell(
+  options: ExecuteOptions,
+  event: Extract<RuntimeEvent, { kind: 'assistant' | 'output' }>,
+): unknown {
+  if (event.kind === 'assistant') return options.onAssistantMessage?.(event.textBlocks)
   const { stream, text, command } = event
-  return options.onCommandOutput?.({ stream: stream as 'stdout' | 'stderr', text: text!, command: command! })
+  return options.onCommandOutput?.({ stream: stream as 'stdout' | 'stderr', text, command })
 }
 
 function downloads({

@@ -5,10 +5,10 @@
 //! disk) is a promise.
 
 use super::error::Fault;
+use super::option::{Fallback, Millis, Transport};
 use super::process::VariableChange;
 use super::promise::{Settled, settle};
 use crate::copilot::request_timeout;
-use crate::copilot::resume::Fallback;
 use crate::copilot::{
     Connection, ConnectionOptions, Outbox, ResumeRequest, Session, Target, TurnHandle, TurnOptions,
     wait_for_turn,
@@ -24,7 +24,6 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::sync::watch;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -34,8 +33,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Where the runtime is, and how to start; what is absent has the core's default.
 #[napi(object, object_to_js = false)]
 pub struct CopilotStartSpec {
-    #[napi(ts_type = "'stdio' | 'tcp' | 'address'")]
-    pub transport: String,
+    pub transport: Transport,
     pub command: Option<String>,
     pub args: Vec<String>,
     pub cwd: Option<String>,
@@ -46,7 +44,7 @@ pub struct CopilotStartSpec {
     /// Parameters of `connect`, JSON text.
     pub handshake: String,
     pub setup: Vec<CopilotSetupCall>,
-    pub start_timeout_ms: Option<f64>,
+    pub start_timeout_ms: Option<Millis>,
     pub tell_stderr: bool,
 }
 
@@ -68,8 +66,8 @@ pub struct CopilotStarted {
 
 #[napi(object, object_to_js = false)]
 pub struct CopilotTurnSpec {
-    pub timeout_ms: Option<f64>,
-    pub idle_timeout_ms: Option<f64>,
+    pub timeout_ms: Option<Millis>,
+    pub idle_timeout_ms: Option<Millis>,
     pub wait_for_tasks: bool,
     /// Sent into a running turn.
     pub steering: bool,
@@ -86,9 +84,8 @@ pub struct CopilotResumeSpec {
     pub known_turns: f64,
     /// Messages that this client sent to the session before.
     pub seen_turns: f64,
-    #[napi(ts_type = "'evidence' | 'unless-corrupt' | 'never'")]
-    pub fallback: Option<String>,
-    pub timeout_ms: Option<f64>,
+    pub fallback: Option<Fallback>,
+    pub timeout_ms: Option<Millis>,
 }
 
 /// One start of the runtime, and the queue of what comes from it.
@@ -170,11 +167,11 @@ impl CopilotLink {
 
     /// A request; its result comes through the queue under `call`.
     #[napi]
-    pub fn request(&self, call: u32, method: String, params: String, timeout_ms: Option<f64>) {
+    pub fn request(&self, call: u32, method: String, params: String, timeout_ms: Option<Millis>) {
         let outbox = self.outbox.clone();
         match self.connected() {
             Ok(connection) => {
-                let timeout = timeout_ms.map_or_else(|| Some(request_timeout(&method)), limit);
+                let timeout = timeout_ms.map_or_else(|| Some(request_timeout(&method)), Millis::limit);
                 connection.client().call(&method, &params, timeout, move |result| {
                     outbox.push_result(call, result.as_ref().map(|result| *result));
                 });
@@ -247,11 +244,11 @@ impl CopilotLink {
 
     /// `session.send`, in order.
     #[napi]
-    pub fn send(&self, call: u32, session: u32, params: String, timeout_ms: Option<f64>) {
+    pub fn send(&self, call: u32, session: u32, params: String, timeout_ms: Option<Millis>) {
         let outbox = self.outbox.clone();
         match self.session(session) {
             Ok((connection, session)) => {
-                let timeout = timeout_ms.map_or_else(|| Some(request_timeout("session.send")), limit);
+                let timeout = timeout_ms.map_or_else(|| Some(request_timeout("session.send")), Millis::limit);
                 session.send(connection.client(), params, timeout, None, move |result| {
                     outbox.push_result(call, result.as_ref().map(|result| *result));
                 });
@@ -276,8 +273,8 @@ impl CopilotLink {
         session.send(connection.client(), params, None, Some(turn.clone()), |_| {});
         let defaults = TurnOptions::default();
         let options = TurnOptions {
-            timeout: spec.timeout_ms.map_or(defaults.timeout, limit),
-            idle_timeout: spec.idle_timeout_ms.map_or(defaults.idle_timeout, limit),
+            timeout: spec.timeout_ms.map_or(defaults.timeout, Millis::limit),
+            idle_timeout: spec.idle_timeout_ms.map_or(defaults.idle_timeout, Millis::limit),
             wait_for_tasks: spec.wait_for_tasks,
         };
         let turns = self.turns.clone();
@@ -320,8 +317,8 @@ impl CopilotLink {
             home: spec.home.map(PathBuf::from),
             known_turns: spec.known_turns as u64,
             seen_turns: spec.seen_turns as u64,
-            fallback: spec.fallback.as_deref().and_then(Fallback::parse).unwrap_or_default(),
-            timeout: spec.timeout_ms.map_or_else(|| Some(request_timeout("session.resume")), limit),
+            fallback: spec.fallback.map(Into::into).unwrap_or_default(),
+            timeout: spec.timeout_ms.map_or_else(|| Some(request_timeout("session.resume")), Millis::limit),
         };
         within_runtime_if_available(|| {
             tokio::spawn(async move {
@@ -375,12 +372,12 @@ fn to_options(spec: CopilotStartSpec) -> Result<ConnectionOptions, Error> {
         Ok(Value::Object(handshake)) => handshake,
         _ => serde_json::Map::new(),
     };
-    let target = match spec.transport.as_str() {
-        "address" => Target::Address {
+    let target = match spec.transport {
+        Transport::Address => Target::Address {
             host: spec.host.unwrap_or_else(|| "localhost".to_owned()),
             port: spec.port.ok_or_else(|| Error::invalid_option("connection.url", "has no port"))?,
         },
-        transport => {
+        Transport::Stdio | Transport::Tcp => {
             let command =
                 spec.command.ok_or_else(|| Error::invalid_option("connection.path", "is missing"))?;
             let mut process = ProcessSpec::new(command, spec.args);
@@ -389,19 +386,17 @@ fn to_options(spec: CopilotStartSpec) -> Result<ConnectionOptions, Error> {
                 spec.env.into_iter().filter_map(|change| Some((change.name.into(), change.value?.into())));
             process.environment =
                 Environment { base: EnvironmentBase::Variables(variables.collect()), changes: Vec::new() };
-            if transport == "tcp" { Target::Tcp(process) } else { Target::Stdio(process) }
+            match spec.transport {
+                Transport::Tcp => Target::Tcp(process),
+                _ => Target::Stdio(process),
+            }
         }
     };
     Ok(ConnectionOptions {
         target,
         handshake,
         setup: spec.setup.into_iter().map(|call| (call.method, call.params)).collect(),
-        start_timeout: spec.start_timeout_ms.map_or(Some(Connection::START_TIMEOUT), limit),
+        start_timeout: spec.start_timeout_ms.map_or(Some(Connection::START_TIMEOUT), Millis::limit),
         tell_stderr: spec.tell_stderr,
     })
-}
-
-/// Zero, negative and endless mean off. More than the clock can hold is endless.
-fn limit(millis: f64) -> Option<Duration> {
-    (millis > 0.0).then(|| Duration::try_from_secs_f64(millis / 1e3).ok()).flatten()
 }

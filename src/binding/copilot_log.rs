@@ -1,9 +1,10 @@
 //! What crosses for sessions on disk, and for the rule by which a failed resume is judged. Names and order as in
 //! lib/copilot/resume.ts.
 
+use super::option::{Fallback, LogState, Verdict};
 use super::promise::{Settled, settle};
 use crate::copilot::event_log;
-use crate::copilot::resume::{self, Fallback, LogState, ResumeEvidence};
+use crate::copilot::resume::{self, ResumeEvidence};
 use crate::error::{Error, ErrorCode};
 use napi::Env;
 use napi::bindgen_prelude::PromiseRaw;
@@ -13,26 +14,22 @@ use std::path::PathBuf;
 /// Evidence about a session that could not be resumed.
 #[napi(object, object_to_js = false)]
 pub struct CopilotResumeEvidence {
-    pub log: Option<String>,
+    pub log: Option<LogState>,
     pub known_turns: Option<f64>,
-    pub fallback: Option<String>,
+    pub fallback: Option<Fallback>,
     pub agent: Option<bool>,
 }
 
 #[napi(object, object_from_js = false)]
 pub struct CopilotJudgement {
-    #[napi(
-        ts_type = "'recreate' | 'without-agent' | 'corrupt' | 'not-found' | 'in-use' | 'transient' | 'failed'"
-    )]
-    pub verdict: String,
+    pub verdict: Verdict,
     pub reason: String,
     pub line: Option<f64>,
 }
 
 #[napi(object, object_from_js = false)]
 pub struct CopilotInspection {
-    #[napi(ts_type = "'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'")]
-    pub log: String,
+    pub log: LogState,
     pub turns: f64,
     pub last_event_id: Option<String>,
     pub bad_line: Option<f64>,
@@ -60,15 +57,15 @@ pub fn classify_copilot_resume(
     evidence: CopilotResumeEvidence,
 ) -> CopilotJudgement {
     let evidence = ResumeEvidence {
-        log: evidence.log.as_deref().and_then(LogState::parse).unwrap_or_default(),
+        log: evidence.log.map(Into::into).unwrap_or_default(),
         known_turns: evidence.known_turns.map_or(0, |turns| turns as u64),
-        fallback: evidence.fallback.as_deref().and_then(Fallback::parse).unwrap_or_default(),
+        fallback: evidence.fallback.map(Into::into).unwrap_or_default(),
         agent: evidence.agent,
         bad_line: None,
     };
     let judgement = resume::classify_resume_error(code.map(|code| code as i64), &message, &evidence);
     CopilotJudgement {
-        verdict: judgement.verdict.as_str().to_owned(),
+        verdict: judgement.verdict.into(),
         reason: judgement.reason,
         line: judgement.line.map(|line| line as f64),
     }
@@ -84,7 +81,7 @@ pub fn inspect_copilot_session<'env>(
     settle(env, async move {
         let look = tokio::task::spawn_blocking(move || event_log::inspect(&PathBuf::from(home), &session_id));
         Settled::from(look.await.map_err(not_finished).map(|found| CopilotInspection {
-            log: found.log.as_str().to_owned(),
+            log: found.log.into(),
             turns: found.turns as f64,
             last_event_id: found.last_event_id,
             bad_line: found.bad_line.map(|line| line as f64),

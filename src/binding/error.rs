@@ -2,14 +2,40 @@
 //!
 //! A napi rejection can carry a code but no fields, so promises resolve with a [`Fault`] and the glue throws.
 
-use crate::error::Error;
+use crate::error::{self, Error, each_code};
+use crate::retry::{self, each_failure_kind};
 use napi_derive::napi;
 use serde_json::{Map, Value};
+
+macro_rules! twin {
+    ($module:ident::$name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
+        #[napi(string_enum)]
+        #[derive(Clone, Copy)]
+        pub enum $name { $($(#[$doc])* #[napi(value = $text)] $variant,)* }
+
+        impl From<$module::$name> for $name {
+            fn from(value: $module::$name) -> Self {
+                match value { $($module::$name::$variant => $name::$variant,)* }
+            }
+        }
+    };
+}
+
+macro_rules! codes {
+    ($($list:tt)*) => { twin!(error::ErrorCode { $($list)* }); };
+}
+
+macro_rules! kinds {
+    ($($list:tt)*) => { twin!(retry::FailureKind { $($list)* }); };
+}
+
+each_code!(codes);
+each_failure_kind!(kinds);
 
 /// An error on its way to JavaScript.
 #[napi(object, object_from_js = false)]
 pub struct Fault {
-    pub code: String,
+    pub code: ErrorCode,
     pub message: String,
     /// The further fields of the error.
     #[napi(ts_type = "Record<string, unknown>")]
@@ -21,7 +47,7 @@ pub struct Fault {
 impl From<&Error> for Fault {
     fn from(error: &Error) -> Self {
         Fault {
-            code: error.code().as_str().to_owned(),
+            code: error.code().into(),
             message: error.message().to_owned(),
             facts: error.facts().clone(),
             cause: error.cause().map(as_value),

@@ -3,15 +3,14 @@
 use super::delivery::{Delivery, create_text};
 use super::event_lines::EventLines;
 use super::guests::{Guest, Guests};
-use super::process::{VariableChange, duration, environment, limit};
+use super::option::{Containment, Millis, Permission};
+use super::process::{VariableChange, environment};
 use super::promise::{Settled, settle};
 use crate::error::Error;
 use crate::harness::doctor;
-use crate::harness::launch::Permission;
 use crate::harness::verdict::Ending;
 use crate::harness::{self, ConcurrencyLimit, Provider, Recording, Turn, TurnOutcome, TurnRequest, WeakTurn};
 use crate::model::{AbortSwitch, Schema};
-use crate::process::Containment;
 use napi::bindgen_prelude::{
     Either, Object, PromiseRaw, ToNapiValue, Uint8Array, within_runtime_if_available,
 };
@@ -32,23 +31,21 @@ pub struct TurnSpec {
     pub inherit_only: Option<Vec<String>>,
     /// A worker thread's own environment, instead of the process's.
     pub inherited: Option<Vec<VariableChange>>,
-    pub kill_grace_ms: Option<f64>,
-    #[napi(ts_type = "'auto' | 'group' | 'strict'")]
-    pub containment: Option<String>,
+    pub kill_grace_ms: Option<Millis>,
+    pub containment: Option<Containment>,
     pub model: Option<String>,
     pub system_prompt: Option<String>,
     pub tools: Option<Vec<String>>,
     pub max_turns: Option<f64>,
     pub max_budget_usd: Option<f64>,
-    #[napi(ts_type = "'plan' | 'auto'")]
-    pub permission: Option<String>,
+    pub permission: Option<Permission>,
     /// A JSON Schema, as JSON.
     pub schema: Option<String>,
     pub resume: Option<String>,
-    pub start_timeout_ms: Option<f64>,
-    pub idle_timeout_ms: Option<f64>,
-    pub tool_idle_timeout_ms: Option<f64>,
-    pub timeout_ms: Option<f64>,
+    pub start_timeout_ms: Option<Millis>,
+    pub idle_timeout_ms: Option<Millis>,
+    pub tool_idle_timeout_ms: Option<Millis>,
+    pub timeout_ms: Option<Millis>,
     pub retry: Option<TurnRetrySpec>,
     pub extra_args: Option<Vec<String>>,
     pub redact: Option<Vec<String>>,
@@ -59,8 +56,8 @@ pub struct TurnSpec {
 #[napi(object, object_to_js = false)]
 pub struct TurnRetrySpec {
     pub attempts: Option<f64>,
-    pub base_delay_ms: Option<f64>,
-    pub max_delay_ms: Option<f64>,
+    pub base_delay_ms: Option<Millis>,
+    pub max_delay_ms: Option<Millis>,
     pub after_tools: Option<bool>,
 }
 
@@ -290,21 +287,19 @@ pub(super) fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
     request.binary = spec.binary;
     request.cwd = spec.cwd.map(Into::into);
     request.environment = environment(spec.env, spec.inherited, spec.inherit_only.as_deref());
-    if let Some(millis) = spec.kill_grace_ms {
-        request.kill_grace = duration(millis);
+    if let Some(kill_grace) = spec.kill_grace_ms {
+        request.kill_grace = kill_grace.duration();
     }
-    request.containment = match spec.containment.as_deref() {
-        Some("group") => Containment::Group,
-        Some("strict") => Containment::Strict,
-        _ => Containment::Auto,
-    };
+    if let Some(containment) = spec.containment {
+        request.containment = containment.into();
+    }
     request.model = spec.model;
     request.system_prompt = spec.system_prompt;
     request.tools = spec.tools;
     request.max_turns = spec.max_turns.map(|turns| turns as u64);
     request.max_budget_usd = spec.max_budget_usd;
-    if spec.permission.as_deref() == Some("plan") {
-        request.permission = Permission::Plan;
+    if let Some(permission) = spec.permission {
+        request.permission = permission.into();
     }
     request.schema = spec.schema.map(|schema| compile(&schema)).transpose()?.map(Arc::new);
     request.resume = spec.resume;
@@ -314,20 +309,20 @@ pub(super) fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
         (spec.tool_idle_timeout_ms, &mut request.limits.tool_idle),
         (spec.timeout_ms, &mut request.limits.total),
     ];
-    for (millis, clock) in clocks {
-        if let Some(millis) = millis {
-            *clock = limit(millis);
+    for (timeout, clock) in clocks {
+        if let Some(timeout) = timeout {
+            *clock = timeout.limit();
         }
     }
     if let Some(retry) = spec.retry {
         if let Some(attempts) = retry.attempts {
             request.retry.attempts = attempts as u32;
         }
-        if let Some(millis) = retry.base_delay_ms {
-            request.retry.base_delay = duration(millis);
+        if let Some(delay) = retry.base_delay_ms {
+            request.retry.base_delay = delay.duration();
         }
-        if let Some(millis) = retry.max_delay_ms {
-            request.retry.max_delay = duration(millis);
+        if let Some(delay) = retry.max_delay_ms {
+            request.retry.max_delay = delay.duration();
         }
         request.retry_after_tools = retry.after_tools.unwrap_or(request.retry_after_tools);
     }

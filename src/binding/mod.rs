@@ -2,7 +2,8 @@
 //!
 //! Every promise-returning function goes through [`promise::settle`], every fault through [`error`]. The files named by a
 //! capability hold what crosses (same names, same order as in lib/) and no decisions: defaults, timers and retries live in
-//! the core, types of options are checked in lib/.
+//! the core, types of options are checked in lib/, and what
+//! their numbers and names mean stands in [`option`].
 
 pub mod copilot;
 pub mod copilot_log;
@@ -12,6 +13,7 @@ mod event_lines;
 mod guests;
 pub mod harness;
 pub mod model;
+pub mod option;
 pub mod process;
 pub mod promise;
 pub mod runtime;

@@ -1,5 +1,7 @@
 //! What crosses for the model capability. Names and order as in lib/model.ts.
 
+use super::error::FailureKind;
+use super::option::{Millis, millis};
 use super::promise::{Settled, settle};
 use crate::error::Error;
 use crate::http::HttpClient;
@@ -10,7 +12,7 @@ use napi::Env;
 use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
 use serde_json::{Map, Value, json};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// Checked options of a call; what is absent has the core's default. JSON crosses as text.
 #[napi(object, object_to_js = false)]
@@ -21,8 +23,8 @@ pub struct CompletionSpec {
     pub messages: String,
     pub tools: Option<String>,
     pub schema: Option<String>,
-    pub timeout_ms: Option<f64>,
-    pub idle_timeout_ms: Option<f64>,
+    pub timeout_ms: Option<Millis>,
+    pub idle_timeout_ms: Option<Millis>,
     pub retry: RetrySpec,
     pub headers: Vec<HeaderSpec>,
 }
@@ -36,8 +38,8 @@ pub struct HeaderSpec {
 #[napi(object, object_to_js = false)]
 pub struct RetrySpec {
     pub attempts: Option<f64>,
-    pub base_delay_ms: Option<f64>,
-    pub max_delay_ms: Option<f64>,
+    pub base_delay_ms: Option<Millis>,
+    pub max_delay_ms: Option<Millis>,
     /// SHEEPDOG_AI_TIMEOUT_RETRIES as the calling thread sees it.
     pub own_retries: Option<String>,
     /// AGENTFIELD_AI_TIMEOUT_RETRIES as the calling thread sees it.
@@ -57,8 +59,7 @@ pub struct ErrorLayerSpec {
 
 #[napi(object, object_from_js = false)]
 pub struct ErrorClass {
-    #[napi(ts_type = "import('../lib/model').ModelErrorKind")]
-    pub kind: String,
+    pub kind: FailureKind,
     pub retryable: bool,
     pub status: Option<u32>,
     pub retry_after_ms: Option<f64>,
@@ -119,9 +120,8 @@ pub fn retry_attempts(spec: RetrySpec) -> u32 {
 
 /// Milliseconds to wait after so many failures.
 #[napi]
-pub fn retry_delay(spec: RetrySpec, failures: u32, retry_after_ms: Option<f64>) -> f64 {
-    let delay = to_policy(&spec).delay(failures, retry_after_ms.map(duration), random_fraction());
-    delay.as_secs_f64() * 1e3
+pub fn retry_delay(spec: RetrySpec, failures: u32, retry_after_ms: Option<Millis>) -> f64 {
+    millis(to_policy(&spec).delay(failures, retry_after_ms.map(Millis::duration), random_fraction()))
 }
 
 #[napi]
@@ -139,10 +139,10 @@ pub fn classify_error(layers: Vec<ErrorLayerSpec>) -> ErrorClass {
         .collect();
     let verdict = model::classify_described(&layers, SystemTime::now());
     ErrorClass {
-        kind: verdict.kind.as_str().to_owned(),
+        kind: verdict.kind.into(),
         retryable: verdict.retryable,
         status: verdict.status.map(u32::from),
-        retry_after_ms: verdict.retry_after.map(|wait| wait.as_secs_f64() * 1e3),
+        retry_after_ms: verdict.retry_after.map(millis),
     }
 }
 
@@ -152,11 +152,11 @@ fn to_request(spec: CompletionSpec) -> Result<CompletionRequest, Error> {
     request.tools = spec.tools.map(|tools| parse("tools", &tools)).transpose()?;
     request.schema =
         spec.schema.map(|schema| Schema::compile(parse("schema", &schema)?, "schema")).transpose()?;
-    if let Some(millis) = spec.timeout_ms {
-        request.timeout = limit(millis);
+    if let Some(timeout) = spec.timeout_ms {
+        request.timeout = timeout.limit();
     }
-    if let Some(millis) = spec.idle_timeout_ms {
-        request.idle_timeout = limit(millis);
+    if let Some(timeout) = spec.idle_timeout_ms {
+        request.idle_timeout = timeout.limit();
     }
     request.retry = to_policy(&spec.retry);
     request.headers = spec.headers.into_iter().map(|header| (header.name, header.value)).collect();
@@ -168,11 +168,11 @@ fn to_policy(spec: &RetrySpec) -> RetryPolicy {
     if let Some(attempts) = spec.attempts {
         policy.attempts = attempts as u32;
     }
-    if let Some(millis) = spec.base_delay_ms {
-        policy.base_delay = duration(millis);
+    if let Some(delay) = spec.base_delay_ms {
+        policy.base_delay = delay.duration();
     }
-    if let Some(millis) = spec.max_delay_ms {
-        policy.max_delay = duration(millis);
+    if let Some(delay) = spec.max_delay_ms {
+        policy.max_delay = delay.duration();
     }
     policy
 }
@@ -205,13 +205,4 @@ fn to_json(completion: Completion) -> Value {
 fn parse(path: &str, text: &str) -> Result<Value, Error> {
     serde_json::from_str(text)
         .map_err(|error| Error::invalid_option(path, format!("can't be sent as JSON: {error}")))
-}
-
-/// Zero, negative and endless mean off. More than the clock can hold is endless.
-fn limit(millis: f64) -> Option<Duration> {
-    (millis > 0.0).then(|| Duration::try_from_secs_f64(millis / 1e3).ok()).flatten()
-}
-
-fn duration(millis: f64) -> Duration {
-    Duration::try_from_secs_f64(millis / 1e3).unwrap_or(Duration::ZERO)
 }

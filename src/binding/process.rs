@@ -1,18 +1,15 @@
 //! What crosses for the process capability. Names and order as in lib/process.ts.
 
 use super::delivery::{Delivery, create_text};
+use super::option::{Containment, ContainmentLevel, Millis, StopReason, Strays};
 use super::promise::{Settled, settle};
-use crate::process::{
-    self, Containment, ContainmentLevel, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec,
-    Selection, StopReason, Strays,
-};
+use crate::process::{self, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec, Selection};
 use napi::bindgen_prelude::{
     Either, Object, PromiseRaw, ToNapiValue, Uint8Array, within_runtime_if_available,
 };
 use napi::{Env, sys};
 use napi_derive::napi;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A variable to set, or to remove when it has no value.
 #[napi(object, object_to_js = false)]
@@ -33,16 +30,14 @@ pub struct RunSpec {
     /// A worker thread's own environment, instead of the process's.
     pub inherited: Option<Vec<VariableChange>>,
     pub input: Option<Either<String, Uint8Array>>,
-    pub idle_timeout_ms: Option<f64>,
-    pub timeout_ms: Option<f64>,
-    pub kill_grace_ms: Option<f64>,
-    pub drain_ms: Option<f64>,
+    pub idle_timeout_ms: Option<Millis>,
+    pub timeout_ms: Option<Millis>,
+    pub kill_grace_ms: Option<Millis>,
+    pub drain_ms: Option<Millis>,
     pub max_output_bytes: Option<f64>,
     pub max_line_bytes: Option<f64>,
-    #[napi(ts_type = "'kill' | 'keep'")]
-    pub strays: Option<String>,
-    #[napi(ts_type = "'auto' | 'group' | 'strict'")]
-    pub containment: Option<String>,
+    pub strays: Option<Strays>,
+    pub containment: Option<Containment>,
     pub memory_max_bytes: Option<f64>,
     pub max_processes: Option<f64>,
 }
@@ -87,8 +82,8 @@ impl NativeProcess {
 
     /// Ends the run because its signal was aborted, or because `kill()` was called.
     #[napi]
-    pub fn stop(&self, #[napi(ts_arg_type = "'aborted' | 'killed'")] reason: String) {
-        self.process.stop(if reason == "aborted" { StopReason::Aborted } else { StopReason::Killed });
+    pub fn stop(&self, reason: StopReason) {
+        self.process.stop(reason.into());
     }
 
     /// Lines of both streams; returns the channel's number.
@@ -136,17 +131,17 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
         Some(Either::A(text)) => Input::Bytes(text.into()),
         Some(Either::B(bytes)) => Input::Bytes(bytes.to_vec().into()),
     };
-    if let Some(millis) = options.idle_timeout_ms {
-        spec.idle_timeout = limit(millis);
+    if let Some(timeout) = options.idle_timeout_ms {
+        spec.idle_timeout = timeout.limit();
     }
-    if let Some(millis) = options.timeout_ms {
-        spec.timeout = limit(millis);
+    if let Some(timeout) = options.timeout_ms {
+        spec.timeout = timeout.limit();
     }
-    if let Some(millis) = options.kill_grace_ms {
-        spec.kill_grace = duration(millis);
+    if let Some(kill_grace) = options.kill_grace_ms {
+        spec.kill_grace = kill_grace.duration();
     }
-    if let Some(millis) = options.drain_ms {
-        spec.drain = duration(millis);
+    if let Some(drain) = options.drain_ms {
+        spec.drain = drain.duration();
     }
     if let Some(bytes) = options.max_output_bytes {
         spec.max_output_bytes = (bytes as usize).min(MAX_TEXT_BYTES);
@@ -154,14 +149,12 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
     if let Some(bytes) = options.max_line_bytes {
         spec.max_line_bytes = (bytes as usize).min(MAX_TEXT_BYTES);
     }
-    if options.strays.as_deref() == Some("keep") {
-        spec.strays = Strays::Keep;
+    if let Some(strays) = options.strays {
+        spec.strays = strays.into();
     }
-    spec.containment = match options.containment.as_deref() {
-        Some("group") => Containment::Group,
-        Some("strict") => Containment::Strict,
-        _ => Containment::Auto,
-    };
+    if let Some(containment) = options.containment {
+        spec.containment = containment.into();
+    }
     spec.memory_max_bytes = options.memory_max_bytes.map(|bytes| bytes as u64);
     spec.max_processes = options.max_processes.map(|count| count as u64);
     spec
@@ -170,15 +163,6 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
 /// A JavaScript string holds a little less than 512 Mi characters; more can't be handed over whatever is asked for. Room is
 /// left for the lines that come together with the longest one.
 const MAX_TEXT_BYTES: usize = (512 << 20) - (1 << 20);
-
-/// Zero, negative and endless mean off. More than the clock can hold is endless.
-pub(super) fn limit(millis: f64) -> Option<Duration> {
-    (millis > 0.0).then(|| Duration::try_from_secs_f64(millis / 1e3).ok()).flatten()
-}
-
-pub(super) fn duration(millis: f64) -> Duration {
-    Duration::try_from_secs_f64(millis / 1e3).unwrap_or(Duration::MAX)
-}
 
 /// The result of an outcome that has one: its texts go over without a copy in between.
 pub struct ResultOf(Arc<Outcome>);
@@ -216,7 +200,7 @@ impl ToNapiValue for ResultOf {
             object.set("pipesHeldOpen", result.pipes_held_open)?;
             object.set("straysKilled", result.strays_killed)?;
             object.set("straysLeft", result.strays_left)?;
-            object.set("containment", level_name(result.containment))?;
+            object.set("containment", ContainmentLevel::from(result.containment))?;
             let mut usage = Object::new(&env)?;
             usage.set("userMs", result.usage.user_ms)?;
             usage.set("systemMs", result.usage.system_ms)?;
@@ -225,14 +209,5 @@ impl ToNapiValue for ResultOf {
         }
         // SAFETY: the object was made in this environment, on its thread.
         unsafe { ToNapiValue::to_napi_value(raw_env, object) }
-    }
-}
-
-fn level_name(level: ContainmentLevel) -> &'static str {
-    match level {
-        ContainmentLevel::Guard => "guard",
-        ContainmentLevel::GuardCgroup => "guard+cgroup",
-        ContainmentLevel::PidNamespace => "pidns",
-        ContainmentLevel::Group => "group",
     }
 }

@@ -1,7 +1,7 @@
 //! What crosses for serving a runtime. Names and order as in lib/runtime/server.ts and lib/runtime/handler.ts.
 
 use super::harness::{NativeConcurrencyLimit, TurnSpec, to_request};
-use super::process::limit;
+use super::option::Millis;
 use super::promise::{Settled, settle};
 use super::runtime_host::{RuntimeGuest, RuntimeHost};
 use crate::error::Error;
@@ -27,8 +27,8 @@ pub struct ServeSpec {
     pub port: Option<u16>,
     pub token: Option<String>,
     pub allowed_origins: Option<Vec<String>>,
-    pub heartbeat_interval_ms: Option<f64>,
-    pub drain_timeout_ms: Option<f64>,
+    pub heartbeat_interval_ms: Option<Millis>,
+    pub drain_timeout_ms: Option<Millis>,
     pub max_sessions: Option<f64>,
 }
 
@@ -102,11 +102,11 @@ fn to_options(spec: ServeSpec, handler: Arc<dyn AgentHandler>) -> ServerOptions 
     }
     options.token = spec.token;
     options.allowed_origins = spec.allowed_origins.unwrap_or_default();
-    if let Some(millis) = spec.heartbeat_interval_ms {
-        options.heartbeat_interval = limit(millis);
+    if let Some(interval) = spec.heartbeat_interval_ms {
+        options.heartbeat_interval = interval.interval();
     }
-    if let Some(millis) = spec.drain_timeout_ms {
-        options.drain_timeout = limit(millis).unwrap_or(Duration::MAX);
+    if let Some(timeout) = spec.drain_timeout_ms {
+        options.drain_timeout = timeout.limit().unwrap_or(Duration::MAX);
     }
     if let Some(count) = spec.max_sessions {
         options.max_sessions = count as usize;

@@ -1,7 +1,8 @@
 //! What crosses for the client of a runtime. Names and order as in lib/runtime/client.ts.
 
 use super::delivery::create_text;
-use super::process::limit;
+use super::error::Fault;
+use super::option::Millis;
 use super::promise::{Settled, settle};
 use super::runtime_host::{RuntimeGuest, RuntimeHost};
 use crate::runtime::client::{
@@ -21,10 +22,10 @@ pub struct NativeConnection {
 #[napi]
 impl NativeConnection {
     #[napi(constructor)]
-    pub fn new(url: String, token: Option<String>, connect_timeout_ms: Option<f64>) -> Self {
+    pub fn new(url: String, token: Option<String>, connect_timeout_ms: Option<Millis>) -> Self {
         let mut options = ClientOptions { token, ..ClientOptions::default() };
-        if let Some(millis) = connect_timeout_ms {
-            options.connect_timeout = limit(millis);
+        if let Some(timeout) = connect_timeout_ms {
+            options.connect_timeout = timeout.limit();
         }
         NativeConnection { connecting: Connecting::new(url, options) }
     }
@@ -63,21 +64,33 @@ pub struct WantedArtifact {
     pub upload_id: Option<String>,
 }
 
-/// What happened; the kind says which fields are there.
-#[napi(object, object_from_js = false)]
-pub struct RuntimeEvent {
-    #[napi(ts_type = "'assistant' | 'output' | 'wanted' | 'ended'")]
-    pub kind: &'static str,
-    pub request: Option<f64>,
-    pub text_blocks: Option<Vec<String>>,
-    pub stream: Option<String>,
-    #[napi(ts_type = "string")]
-    pub text: Option<Text>,
-    pub command: Option<String>,
-    pub wanted: Option<WantedArtifact>,
-    /// The runtime's message, as JSON.
-    pub terminal: Option<String>,
-    pub error: Option<super::error::Fault>,
+/// What happened.
+#[napi(discriminant = "kind", discriminant_case = "lowercase", object_from_js = false)]
+pub enum RuntimeEvent {
+    Assistant {
+        request: f64,
+        text_blocks: Vec<String>,
+    },
+    Output {
+        request: f64,
+        stream: String,
+        #[napi(ts_type = "string")]
+        text: Text,
+        command: String,
+    },
+    /// A file is to be uploaded.
+    Wanted {
+        wanted: WantedArtifact,
+    },
+    /// `terminal`: the runtime's message, as JSON.
+    Ended {
+        request: f64,
+        terminal: String,
+    },
+    Failed {
+        request: f64,
+        error: Fault,
+    },
 }
 
 /// Output on its way: plain ASCII goes over as it is.
@@ -119,15 +132,15 @@ impl NativeRuntimeClient {
         &self,
         env: &'env Env,
         message: String,
-        timeout_ms: Option<f64>,
-        idle_timeout_ms: Option<f64>,
+        timeout_ms: Option<Millis>,
+        idle_timeout_ms: Option<Millis>,
     ) -> napi::Result<PromiseRaw<'env, Settled<f64>>> {
         let client = self.client.clone();
         settle(env, async move {
             let request = ClientRequest {
                 message: serde_json::from_str(&message).unwrap_or_default(),
-                timeout: timeout_ms.and_then(limit),
-                idle_timeout: idle_timeout_ms.and_then(limit),
+                timeout: timeout_ms.and_then(Millis::limit),
+                idle_timeout: idle_timeout_ms.and_then(Millis::limit),
             };
             client.request(request).await.map(|number| number as f64).into()
         })
@@ -205,47 +218,23 @@ fn from_wanted(wanted: WantedArtifact) -> ArtifactWanted {
 }
 
 fn to_event(event: ClientEvent) -> RuntimeEvent {
-    let mut out = RuntimeEvent {
-        kind: "ended",
-        request: None,
-        text_blocks: None,
-        stream: None,
-        text: None,
-        command: None,
-        wanted: None,
-        terminal: None,
-        error: None,
-    };
     match event {
         ClientEvent::Assistant { request, text_blocks } => {
-            out.kind = "assistant";
-            out.request = Some(request as f64);
-            out.text_blocks = Some(text_blocks);
+            RuntimeEvent::Assistant { request: request as f64, text_blocks }
         }
         ClientEvent::Output { request, stream, text, command } => {
-            out.kind = "output";
-            out.request = Some(request as f64);
-            out.stream = Some(stream);
-            out.text = Some(Text(text));
-            out.command = Some(command);
+            RuntimeEvent::Output { request: request as f64, stream, text: Text(text), command }
         }
-        ClientEvent::Wanted(wanted) => {
-            out.kind = "wanted";
-            out.wanted = Some(WantedArtifact {
-                filename: wanted.filename,
-                filepath: wanted.filepath,
-                upload_id: wanted.upload_id,
-            });
+        ClientEvent::Wanted(ArtifactWanted { filename, filepath, upload_id }) => {
+            RuntimeEvent::Wanted { wanted: WantedArtifact { filename, filepath, upload_id } }
         }
-        ClientEvent::Ended { request, outcome } => {
-            out.request = Some(request as f64);
-            match outcome {
-                Ok(terminal) => out.terminal = Some(Value::Object(terminal).to_string()),
-                Err(error) => out.error = Some((&error).into()),
-            }
+        ClientEvent::Ended { request, outcome: Ok(terminal) } => {
+            RuntimeEvent::Ended { request: request as f64, terminal: Value::Object(terminal).to_string() }
+        }
+        ClientEvent::Ended { request, outcome: Err(error) } => {
+            RuntimeEvent::Failed { request: request as f64, error: (&error).into() }
         }
     }
-    out
 }
 
 fn to_end(end: SessionEnd) -> RuntimeEnd {

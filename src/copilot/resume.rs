@@ -58,11 +58,6 @@ impl LogState {
             LogState::Unknown => "unknown",
         }
     }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        let all = [Self::Absent, Self::Empty, Self::NoTurns, Self::Turns, Self::Unreadable, Self::Unknown];
-        all.into_iter().find(|state| state.as_str() == text)
-    }
 }
 
 /// When an empty session may be opened afresh.
@@ -74,17 +69,6 @@ pub enum Fallback {
     /// By the text of the error alone.
     UnlessCorrupt,
     Never,
-}
-
-impl Fallback {
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "evidence" => Some(Fallback::Evidence),
-            "unless-corrupt" => Some(Fallback::UnlessCorrupt),
-            "never" => Some(Fallback::Never),
-            _ => None,
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,127 @@
+// What each code's error carries as fields: types alone. The codes themselves are the core's list (src/error.rs); a code
+// without a row here does not compile.
+import type { ErrorCode } from '../native/native'
+import type { AgentEvent } from './harness/event'
+import type { AgentErrorKind, TurnResult } from './harness/result'
+import type { ModelErrorKind } from './model'
+import type { RunResult } from './process'
+
+/** No field beside the code and the message. */
+type None = unknown
+
+/** A run that was under way has the result as far as it came; one that was never started has none. */
+interface Stopped {
+  result?: RunResult
+}
+
+interface SystemFault {
+  errno?: number
+  syscall?: string
+}
+
+/** The turn as far as it came, its last events (at most 200, of 256 KiB together) and the end of its stderr. */
+interface FailedTurn {
+  result: TurnResult
+  events?: AgentEvent[]
+  stderr?: string
+}
+
+/** The last event of the session that was waited for. */
+interface FailedWait {
+  lastEvent?: unknown
+}
+
+interface FailedResume {
+  sessionId?: string
+  log?: 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
+  /** The log's first bad line, from 1. */
+  line?: number
+  rpcCode?: number
+}
+
+interface FailedRequest {
+  timeoutMs?: number
+}
+
+/** Requests made; what the last one failed of. */
+interface FailedCall {
+  attempts: number
+  kind: ModelErrorKind
+  status?: number
+  retryAfterMs?: number
+}
+
+/** The fields of an error, by its code. */
+export interface ErrorFacts {
+  INVALID_OPTION: None
+
+  PROCESS_NOT_FOUND: { command: string; install?: string }
+  PROCESS_CWD_MISSING: { cwd: string }
+  PROCESS_NOT_EXECUTABLE: { command: string }
+  PROCESS_ARGUMENT_TOO_LONG: { bytes: number; maxBytes?: number }
+  /** Without a result only when the limit was negative, so that nothing was started. */
+  PROCESS_IDLE: { idleTimeoutMs: number; result: RunResult }
+  PROCESS_TIMED_OUT: { timeoutMs: number } & Stopped
+  PROCESS_ABORTED: Stopped
+  PROCESS_KILLED: Stopped
+  PROCESS_LINE_TOO_LONG: { maxLineBytes?: number; stream: 'stdout' | 'stderr' } & Stopped
+  PROCESS_LOST: Stopped
+  PROCESS_SPAWN_FAILED: { command?: string; cwd?: string } & SystemFault
+  PROCESS_ITERATED: None
+  CONTAINMENT_UNAVAILABLE: { containment?: string } & SystemFault
+
+  AGENT_FAILED: FailedTurn & { kind: AgentErrorKind }
+  AGENT_TRUNCATED: FailedTurn
+  AGENT_CRASHED: FailedTurn
+  AGENT_SCHEMA_MISMATCH: FailedTurn & { problems: string[] }
+  AGENT_IDLE: FailedTurn
+  AGENT_TIMED_OUT: FailedTurn
+  AGENT_ABORTED: Partial<FailedTurn>
+  AGENT_NOT_FOUND: Partial<FailedTurn> & { command: string; install: string }
+  AGENT_NO_PROGRESS: FailedTurn
+  AGENT_RESUME_FAILED: Partial<FailedTurn>
+  TURN_ITERATED: None
+
+  SESSION_TIMED_OUT: FailedWait & { timeoutMs: number; tasks?: unknown }
+  SESSION_IDLE: FailedWait & { idleTimeoutMs: number; tasks?: unknown }
+  SESSION_ERROR: FailedWait & { errorType: string; statusCode?: number }
+  SESSION_CLOSED: None
+  SESSION_EXISTS: { sessionId: string }
+  SESSION_ABORTED: FailedWait
+  RESUME_NOT_FOUND: FailedResume
+  RESUME_CORRUPT: FailedResume
+  RESUME_IN_USE: FailedResume
+  RESUME_AGENT_MISSING: FailedResume
+  RESUME_TRANSIENT: FailedResume
+  RESUME_FAILED: FailedResume
+  CONNECTION_LOST: {
+    exitCode?: number | null
+    signal?: string | null
+    stderr?: string
+    host?: string
+    port?: number
+  }
+  CONNECTION_TIMED_OUT: FailedRequest & { method?: string; host?: string; port?: number }
+  PROTOCOL_MISMATCH: { protocolVersion: unknown }
+  RPC_ERROR: { rpcCode?: number; method?: string; data?: unknown }
+
+  RUNTIME_FAILED: { metadata: Record<string, unknown> }
+  RUNTIME_TIMED_OUT: FailedRequest
+  RUNTIME_IDLE: { idleTimeoutMs?: number }
+  RUNTIME_ABORTED: None
+  RUNTIME_CLOSED: { status?: number }
+  RUNTIME_UNAUTHORIZED: { status?: number }
+  RUNTIME_BUSY: None
+  RUNTIME_PROTOCOL: None
+
+  MODEL_TIMED_OUT: FailedCall
+  MODEL_ABORTED: FailedCall
+  MODEL_FAILED: FailedCall
+  /** `problems` and the answer's `text` when it does not fit the schema. */
+  MODEL_BAD_RESPONSE: FailedCall & { problems?: string[]; text?: string }
+  MODEL_UNREACHABLE: FailedCall
+}
+
+/** Both lists have the same names, or this does not compile. */
+type Same<A extends B, B extends C, C = A> = A
+export type Code = Same<keyof ErrorFacts, ErrorCode, keyof ErrorFacts>

@@ -1,0 +1,170 @@
+//! Options on their way in: what a number of milliseconds means, and the names of choices. The one home of both.
+//!
+//! lib/option.ts has checked the types. A choice is twinned here because the core knows no napi; both ways between twins are
+//! exhaustive, so a choice that one side lacks is an error of the compiler's.
+
+use crate::copilot::resume;
+use crate::harness::launch;
+use crate::process;
+use napi_derive::napi;
+use std::time::Duration;
+
+/// A number of milliseconds, as JavaScript has it.
+#[napi(transparent, object_to_js = false)]
+#[derive(Clone, Copy, Debug)]
+pub struct Millis(f64);
+
+impl Millis {
+    /// How long something may take. 0 and endless: off, and so is more than a clock can hold. Less than 0 is a deadline that
+    /// has passed: zero, with which the core begins nothing.
+    pub(super) fn limit(self) -> Option<Duration> {
+        if self.0 < 0.0 {
+            return Some(Duration::ZERO);
+        }
+        (self.0 > 0.0).then(|| positive(self.0)).flatten()
+    }
+
+    /// How long something lasts: never less than zero, and endless when it is more than a clock can hold.
+    pub(super) fn duration(self) -> Duration {
+        if self.0 > 0.0 { positive(self.0).unwrap_or(Duration::MAX) } else { Duration::ZERO }
+    }
+
+    /// How often something happens. 0 and less: never.
+    pub(super) fn interval(self) -> Option<Duration> {
+        (self.0 > 0.0).then(|| positive(self.0)).flatten()
+    }
+}
+
+/// `None`: more than a clock can hold. Never zero: what is shorter than a nanosecond is one.
+fn positive(millis: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(millis / 1e3).ok().map(|duration| duration.max(Duration::from_nanos(1)))
+}
+
+/// A duration on its way out, in milliseconds.
+pub(super) fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// Makes the JavaScript twin of an enum of the core: a string on that side.
+macro_rules! twin {
+    ($(#[$doc:meta])* $module:ident::$name:ident { $($variant:ident = $text:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[napi(string_enum)]
+        #[derive(Clone, Copy)]
+        pub enum $name { $(#[napi(value = $text)] $variant,)* }
+
+        impl From<$name> for $module::$name {
+            fn from(name: $name) -> Self {
+                match name { $($name::$variant => $module::$name::$variant,)* }
+            }
+        }
+
+        impl From<$module::$name> for $name {
+            fn from(value: $module::$name) -> Self {
+                match value { $($module::$name::$variant => $name::$variant,)* }
+            }
+        }
+    };
+}
+
+twin!(process::Strays { Kill = "kill", Keep = "keep" });
+twin!(process::Containment { Auto = "auto", Group = "group", Strict = "strict" });
+twin!(process::ContainmentLevel {
+    Guard = "guard",
+    GuardCgroup = "guard+cgroup",
+    PidNamespace = "pidns",
+    Group = "group",
+});
+twin!(launch::Permission { Auto = "auto", Plan = "plan" });
+twin!(resume::Fallback { Evidence = "evidence", UnlessCorrupt = "unless-corrupt", Never = "never" });
+twin!(resume::LogState {
+    Absent = "absent",
+    Empty = "empty",
+    NoTurns = "no-turns",
+    Turns = "turns",
+    Unreadable = "unreadable",
+    Unknown = "unknown",
+});
+twin!(resume::Verdict {
+    Recreate = "recreate",
+    WithoutAgent = "without-agent",
+    Corrupt = "corrupt",
+    NotFound = "not-found",
+    InUse = "in-use",
+    Transient = "transient",
+    Failed = "failed",
+});
+
+/// How the Copilot CLI is reached.
+#[napi(string_enum)]
+#[derive(Clone, Copy)]
+pub enum Transport {
+    #[napi(value = "stdio")]
+    Stdio,
+    #[napi(value = "tcp")]
+    Tcp,
+    #[napi(value = "address")]
+    Address,
+}
+
+/// Why the host ends a run.
+#[napi(string_enum)]
+#[derive(Clone, Copy)]
+pub enum StopReason {
+    #[napi(value = "aborted")]
+    Aborted,
+    #[napi(value = "killed")]
+    Killed,
+}
+
+impl From<StopReason> for process::StopReason {
+    fn from(reason: StopReason) -> Self {
+        match reason {
+            StopReason::Aborted => process::StopReason::Aborted,
+            StopReason::Killed => process::StopReason::Killed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_off_at_zero_and_when_endless_and_over_when_it_has_passed() {
+        for (millis, limit) in [
+            (0.0, None),
+            (-0.0, None),
+            (f64::INFINITY, None),
+            (f64::MAX, None),
+            (-1.0, Some(Duration::ZERO)),
+            (f64::NEG_INFINITY, Some(Duration::ZERO)),
+            (1.5, Some(Duration::from_micros(1500))),
+            (f64::MIN_POSITIVE, Some(Duration::from_nanos(1))),
+        ] {
+            assert_eq!(Millis(millis).limit(), limit, "{millis}");
+        }
+    }
+
+    #[test]
+    fn a_duration_that_no_clock_can_hold_is_endless_and_never_nothing() {
+        for (millis, duration) in [
+            (f64::MAX, Duration::MAX),
+            (f64::INFINITY, Duration::MAX),
+            (0.0, Duration::ZERO),
+            (-1.0, Duration::ZERO),
+            (250.0, Duration::from_millis(250)),
+        ] {
+            assert_eq!(Millis(millis).duration(), duration, "{millis}");
+        }
+    }
+
+    #[test]
+    fn an_interval_of_nothing_never_comes() {
+        for (millis, interval) in
+            [(0.0, None), (-5.0, None), (f64::INFINITY, None), (15.0, Some(Duration::from_millis(15)))]
+        {
+            assert_eq!(Millis(millis).interval(), interval, "{millis}");
+        }
+    }
+}
