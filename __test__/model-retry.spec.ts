@@ -54,6 +54,14 @@ describe('withRetry', () => {
     await withRetry(patient, { maxDelayMs: 20 })
   })
 
+  it('waits between attempts however long the longest wait may be', async () => {
+    const { operation } = failing(1, { status: 500 })
+    const started = performance.now()
+    await withRetry(operation, { baseDelayMs: 100, maxDelayMs: Number.MAX_VALUE })
+    // Half of the wait is left to chance.
+    expect(performance.now() - started).toBeGreaterThanOrEqual(49)
+  })
+
   it('ends at once when aborted: before, within the operation, within the wait', async () => {
     const { attempts, operation } = failing(9, { status: 503 })
     const aborted = { code: 'MODEL_ABORTED' }

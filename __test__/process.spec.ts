@@ -84,7 +84,7 @@ describe('run', () => {
   })
 
   it('takes any number for a timeout', async () => {
-    for (const timeoutMs of [0, -1, Infinity, 2 ** 40, 1e300]) {
+    for (const timeoutMs of [0, Infinity, 2 ** 40, 1e300]) {
       expect((await sh('sleep 0.05; echo x', { timeoutMs, idleTimeoutMs: timeoutMs })).stdout).toBe('x\n')
     }
   })

@@ -39,7 +39,7 @@ export interface RetryOptions {
   maxDelayMs?: number
 }
 
-/** A model call. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
+/** A model call. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is asked. */
 export interface CompleteOptions {
   /** Where `/chat/completions` is, for example `https://api.openai.com/v1`. */
   baseUrl: string

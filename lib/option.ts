@@ -30,7 +30,7 @@ export const check = {
     'an object of names and values',
     (value) => isObject(value) && !(Symbol.iterator in value),
   ),
-  /** Any number; <= 0 and Infinity mean off. */
+  /** Any number; what it means, src/binding/option.rs says. */
   timeout: expected('a number of milliseconds', (value) => typeof value === 'number' && !Number.isNaN(value)),
   /** A finite number >= 0. */
   duration: expected(

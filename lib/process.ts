@@ -7,7 +7,7 @@ import { native } from './native'
 import { check, checkOptions, show } from './option'
 import { BatchIterator, JsonIterator, LineIterator, type Source } from './output'
 
-/** How a program is run and watched. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
+/** How a program is run and watched. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
 export interface RunOptions {
   /** Working directory; default the host's own. */
   cwd?: string
@@ -230,7 +230,8 @@ function idleTimeoutFromEnvironment(): number | undefined {
   for (const name of ['SHEEPDOG_IDLE_SECONDS', 'AGENTFIELD_HARNESS_IDLE_SECONDS']) {
     const text = process.env[name]?.trim()
     // Number('') is 0, which would mean off: an empty value counts as absent.
-    if (text && !Number.isNaN(Number(text))) return Number(text) * 1000
+    // In the environment, where nobody subtracts, less than 0 is off as 0 is.
+    if (text && !Number.isNaN(Number(text))) return Math.max(Number(text), 0) * 1000
   }
   return undefined
 }

@@ -33,7 +33,7 @@ export interface MessageOptions {
 
 /** How long, and for what, `sendAndWait` waits. */
 export interface SendAndWaitOptions {
-  /** The whole wait, the reply to the message included; default 60_000. <= 0 and Infinity: off. SESSION_TIMED_OUT. */
+  /** The whole wait, the reply to the message included; default 60_000. 0 and Infinity: off. SESSION_TIMED_OUT. */
   timeoutMs?: number
   /** No event of the session for so long; default off. SESSION_IDLE. */
   idleTimeoutMs?: number

@@ -9,7 +9,7 @@ import type { ConcurrencyLimit } from './limit'
 
 export type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' | 'qwen' | 'pi'
 
-/** How a turn is run. Every `*TimeoutMs` takes any number: <= 0 and Infinity mean off. */
+/** How a turn is run. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
 export interface TurnOptions extends Pick<
   RunOptions,
   'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'signal'

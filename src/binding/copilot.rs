@@ -265,18 +265,21 @@ impl CopilotLink {
             Ok(found) => found,
             Err(error) => return outbox.push_result(call, Err(&error)),
         };
-        let told = outbox;
-        let turn = TurnHandle::new(spec.steering, spec.wait_for_tasks, move |end| {
-            told.push_result(call, end.as_ref().map(|answer| answer.as_deref().unwrap_or("null")));
-        });
-        lock(&self.turns).insert(call, turn.clone());
-        session.send(connection.client(), params, None, Some(turn.clone()), |_| {});
         let defaults = TurnOptions::default();
         let options = TurnOptions {
             timeout: spec.timeout_ms.map_or(defaults.timeout, Millis::limit),
             idle_timeout: spec.idle_timeout_ms.map_or(defaults.idle_timeout, Millis::limit),
             wait_for_tasks: spec.wait_for_tasks,
         };
+        if let Some(error) = options.passed() {
+            return outbox.push_result(call, Err(&error));
+        }
+        let told = outbox;
+        let turn = TurnHandle::new(spec.steering, spec.wait_for_tasks, move |end| {
+            told.push_result(call, end.as_ref().map(|answer| answer.as_deref().unwrap_or("null")));
+        });
+        lock(&self.turns).insert(call, turn.clone());
+        session.send(connection.client(), params, None, Some(turn.clone()), |_| {});
         let turns = self.turns.clone();
         within_runtime_if_available(|| {
             tokio::spawn(async move {

@@ -74,6 +74,9 @@ impl Connection {
     ) -> Result<(Self, Started), Error> {
         let deadline = options.start_timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let limit = options.start_timeout.unwrap_or_default().as_millis() as u64;
+        if options.start_timeout == Some(Duration::ZERO) {
+            return Err(not_started(limit));
+        }
         let mut process = None;
         let result = tokio::select! {
             result = Self::attempt(options, outbox, &mut process) => result,

@@ -28,6 +28,18 @@ impl Default for TurnOptions {
 }
 
 impl TurnOptions {
+    /// The clock that has run out before the message is sent: a zero is a deadline that has passed.
+    pub fn passed(&self) -> Option<Error> {
+        let zero = Some(Duration::ZERO);
+        let error = |code, path: &str| {
+            Error::new(code, format!("the message was not sent: `{path}` had passed already")).with(path, 0)
+        };
+        if self.timeout == zero {
+            return Some(error(ErrorCode::SessionTimedOut, "timeoutMs"));
+        }
+        (self.idle_timeout == zero).then(|| error(ErrorCode::SessionIdle, "idleTimeoutMs"))
+    }
+
     pub const TIMEOUT: Duration = Duration::from_secs(60);
     /// Between two looks at tasks that outlive their turn.
     const TASKS_EVERY: Duration = Duration::from_millis(250);

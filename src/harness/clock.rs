@@ -11,6 +11,7 @@
 //!
 //! While a slow consumer holds the reading up, silence is not counted.
 
+use crate::error::{Error, ErrorCode};
 use std::time::{Duration, Instant};
 
 /// For an agent that does not end by itself after its end of turn.
@@ -31,6 +32,26 @@ pub struct Limits {
     pub tool_idle: Option<Duration>,
     /// Of an attempt.
     pub total: Option<Duration>,
+}
+
+impl Limits {
+    /// The clock that has run out before the start: a zero is a deadline that has passed, and nothing is begun.
+    pub(super) fn passed(&self) -> Option<Error> {
+        let zero = Some(Duration::ZERO);
+        let started = "the turn was not started";
+        if self.total == zero {
+            return Some(Error::new(
+                ErrorCode::AgentTimedOut,
+                format!("{started}: `timeoutMs` had passed already"),
+            ));
+        }
+        [("startTimeoutMs", self.start), ("idleTimeoutMs", self.idle), ("toolIdleTimeoutMs", self.tool_idle)]
+            .into_iter()
+            .find(|(_, limit)| *limit == zero)
+            .map(|(path, _)| {
+                Error::new(ErrorCode::AgentIdle, format!("{started}: `{path}` had passed already"))
+            })
+    }
 }
 
 impl Default for Limits {

@@ -176,9 +176,9 @@ impl Owner {
     }
 
     async fn run(&mut self, slot: Waiting) -> TurnOutcome {
-        let ended = match self.request.check() {
-            Ok(()) => self.run_in_turn(slot).await,
-            Err(error) => Err(error),
+        let ended = match (self.request.check(), self.request.limits.passed()) {
+            (Ok(()), None) => self.run_in_turn(slot).await,
+            (Err(error), _) | (Ok(()), Some(error)) => Err(error),
         };
         if let Some(last) = &mut self.last {
             last.transcript.digest_mut().set_detail(self.audience.wants_events());

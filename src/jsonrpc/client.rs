@@ -135,6 +135,7 @@ impl Client {
         state.next_id += 1;
         let refused = match &state.closed {
             Some(error) => Some(error.clone()),
+            None if timeout == Some(Duration::ZERO) => Some(timed_out(method, Duration::ZERO)),
             None => state.enqueue(encode(&message::request(id, method, params))).err(),
         };
         if let Some(error) = refused {
@@ -301,6 +302,14 @@ impl Shared {
     }
 }
 
+/// Nothing is sent whose deadline has passed already: it is this error at once.
+fn timed_out(method: &str, limit: Duration) -> Error {
+    let after = limit.as_millis() as u64;
+    Error::new(ErrorCode::ConnectionTimedOut, format!("{method} was not answered within {after} ms"))
+        .with("method", method)
+        .with("timeoutMs", after)
+}
+
 fn to_error(method: &str, refusal: Refusal) -> Error {
     let error =
         Error::new(ErrorCode::RpcError, refusal.message).with("rpcCode", refusal.code).with("method", method);
@@ -464,11 +473,7 @@ async fn keep_time(shared: Weak<Shared>, mut ended: watch::Receiver<bool>) {
             }
         };
         for pending in overdue {
-            let after = pending.timeout.unwrap_or_default().as_millis() as u64;
-            let message = format!("{} was not answered within {after} ms", pending.method);
-            let error = Error::new(ErrorCode::ConnectionTimedOut, message)
-                .with("method", pending.method)
-                .with("timeoutMs", after);
+            let error = timed_out(&pending.method, pending.timeout.unwrap_or_default());
             (pending.complete)(Err(error));
         }
         drop(alive);

@@ -2,7 +2,7 @@
 
 use super::body::{BodyReader, Progress};
 use super::completion::Completion;
-use super::failure::{Failure, aborted};
+use super::failure::{Failure, aborted, passed};
 use super::request::CompletionRequest;
 use super::schema::{Reading, Schema};
 use crate::error::Error;
@@ -44,6 +44,11 @@ pub async fn complete(
         ..Request::new("POST", url)
     };
     let redactor = Redactor::new(request.secrets());
+    for (path, limit) in [("timeoutMs", request.timeout), ("idleTimeoutMs", request.idle_timeout)] {
+        if limit == Some(Duration::ZERO) {
+            return Err(passed(path));
+        }
+    }
     tokio::pin!(abort);
     tokio::select! {
         biased;

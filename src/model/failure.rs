@@ -152,6 +152,13 @@ fn advice(kind: FailureKind) -> &'static str {
     }
 }
 
+/// The deadline of the call had passed before it was begun.
+pub(crate) fn passed(path: &str) -> Error {
+    Error::new(ErrorCode::ModelTimedOut, format!("the model was not asked: `{path}` had passed already"))
+        .with("attempts", 0)
+        .with("kind", FailureKind::Timeout.as_str())
+}
+
 /// The caller wanted no more.
 pub fn aborted(attempts: u32) -> Error {
     Error::new(ErrorCode::ModelAborted, "the model call was aborted by its signal")

@@ -16,9 +16,10 @@ pub struct ProcessSpec {
     pub cwd: Option<PathBuf>,
     pub environment: Environment,
     pub input: Input,
-    /// No byte read from stdout or stderr, nor accepted by stdin, for so long: the tree is killed. `None`: off.
+    /// No byte read from stdout or stderr, nor accepted by stdin, for so long: the tree is killed. `None`: off; zero: over
+    /// before anything is started.
     pub idle_timeout: Option<Duration>,
-    /// Wall clock. `None`: off.
+    /// Wall clock. `None`: off; zero: over before anything is started.
     pub timeout: Option<Duration>,
     /// Between SIGTERM to the group and SIGKILL to the tree, on timeout, abort and kill.
     pub kill_grace: Duration,
@@ -62,6 +63,14 @@ impl ProcessSpec {
             memory_max_bytes: None,
             max_processes: None,
         }
+    }
+
+    /// The clock that has run out before the start.
+    pub(super) fn passed(&self) -> Option<StopReason> {
+        if self.timeout == Some(Duration::ZERO) {
+            return Some(StopReason::TimedOut);
+        }
+        (self.idle_timeout == Some(Duration::ZERO)).then_some(StopReason::Idle)
     }
 }
 

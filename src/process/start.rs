@@ -25,6 +25,9 @@ pub(super) async fn start(
     commands: &mut UnboundedReceiver<Command>,
     early: &mut Vec<Command>,
 ) -> Result<Launched> {
+    if let Some(reason) = spec.passed() {
+        return Err(stopped_before_start(reason, spec));
+    }
     let turn = START_TURNS.get_or_init(start_turns).acquire().await.ok();
     let owned = spec.clone();
     let mark = new_mark();

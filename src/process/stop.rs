@@ -50,10 +50,12 @@ pub(super) fn stop_error(reason: StopReason, spec: &ProcessSpec, result: &RunRes
 
 /// The error of a run that was stopped before anything was started.
 pub(super) fn stopped_before_start(reason: StopReason, spec: &ProcessSpec) -> Error {
-    let code = match reason {
-        StopReason::Aborted => ErrorCode::ProcessAborted,
-        StopReason::TimedOut => ErrorCode::ProcessTimedOut,
-        _ => ErrorCode::ProcessKilled,
-    };
-    Error::new(code, format!("{} was stopped before it was started", spec.command))
+    let millis = |limit: Option<std::time::Duration>| limit.unwrap_or_default().as_secs_f64() * 1e3;
+    let error = |code| Error::new(code, format!("{} was stopped before it was started", spec.command));
+    match reason {
+        StopReason::Aborted => error(ErrorCode::ProcessAborted),
+        StopReason::TimedOut => error(ErrorCode::ProcessTimedOut).with("timeoutMs", millis(spec.timeout)),
+        StopReason::Idle => error(ErrorCode::ProcessIdle).with("idleTimeoutMs", millis(spec.idle_timeout)),
+        _ => error(ErrorCode::ProcessKilled),
+    }
 }

@@ -62,6 +62,9 @@ impl Connecting {
         let address = Address { url: self.url.clone(), token: self.options.token.clone() };
         let session_id = random_id()
             .ok_or_else(|| Error::new(ErrorCode::RuntimeClosed, "the system gives no random bytes"))?;
+        if self.options.connect_timeout == Some(Duration::ZERO) {
+            return Err(not_answered(Duration::ZERO));
+        }
         let connecting = async {
             let (mut stream, announced) = open(&address).await?;
             let patience = if announced { RESUME_FOR } else { HELLO_PATIENCE };
@@ -70,13 +73,9 @@ impl Connecting {
         };
         let (stream, greeting) = match self.options.connect_timeout {
             None => connecting.await?,
-            Some(limit) => tokio::time::timeout(limit, connecting).await.map_err(|_| {
-                Error::new(
-                    ErrorCode::RuntimeTimedOut,
-                    format!("no runtime answered within {} ms", limit.as_millis()),
-                )
-                .with("timeoutMs", limit.as_millis() as u64)
-            })??,
+            Some(limit) => {
+                tokio::time::timeout(limit, connecting).await.map_err(|_| not_answered(limit))??
+            }
         };
         let Ok(greeting) = greeting else {
             return Err(Error::new(
@@ -99,4 +98,10 @@ impl Connecting {
         tokio::spawn(owner.run(stream, greeting.early, order_queue));
         Ok(RuntimeClient { orders, events: Arc::new(Mutex::new(events)), ended, closed })
     }
+}
+
+/// Nobody was there in time.
+fn not_answered(limit: Duration) -> Error {
+    Error::new(ErrorCode::RuntimeTimedOut, format!("no runtime answered within {} ms", limit.as_millis()))
+        .with("timeoutMs", limit.as_millis() as u64)
 }

@@ -83,6 +83,20 @@ pub struct ClientRequest {
     pub idle_timeout: Option<Duration>,
 }
 
+impl ClientRequest {
+    /// The clock that has run out before anything is sent: a zero is a deadline that has passed.
+    fn passed(&self) -> Option<Error> {
+        let zero = Some(Duration::ZERO);
+        let error = |code, path: &str| {
+            Error::new(code, format!("nothing was sent: `{path}` had passed already")).with(path, 0)
+        };
+        if self.timeout == zero {
+            return Some(error(ErrorCode::RuntimeTimedOut, "timeoutMs"));
+        }
+        (self.idle_timeout == zero).then(|| error(ErrorCode::RuntimeIdle, "idleTimeoutMs"))
+    }
+}
+
 enum Order {
     Request { request: ClientRequest, reply: oneshot::Sender<Result<u64>> },
     Abort { request: u64 },
@@ -139,6 +153,9 @@ impl RuntimeClient {
     /// # Errors
     /// `RUNTIME_BUSY` while another one is in flight, `RUNTIME_CLOSED`.
     pub async fn request(&self, request: ClientRequest) -> Result<u64> {
+        if let Some(error) = request.passed() {
+            return Err(error);
+        }
         let (reply, answer) = oneshot::channel();
         self.orders.send(Order::Request { request, reply }).await.map_err(|_| closed_error())?;
         answer.await.map_err(|_| closed_error())?
