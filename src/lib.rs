@@ -12,6 +12,7 @@ pub mod process;
 pub mod watch;
 
 // Layer 2: agents.
+pub mod acp;
 pub mod copilot;
 pub mod harness;
 pub mod model;

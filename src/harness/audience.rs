@@ -194,6 +194,9 @@ impl Audience {
         match &mut event {
             AgentEvent::Session { session_id } => clean(session_id),
             AgentEvent::ToolStart { input, .. } => self.redact_value(input),
+            AgentEvent::Permission { request, .. } => self.redact_value(request),
+            AgentEvent::Plan { entries } => self.redact_value(entries),
+            AgentEvent::Background { items } => items.iter_mut().for_each(|item| self.redact_value(item)),
             _ => {}
         }
         event

@@ -57,6 +57,37 @@ pub enum AgentEvent {
     Noise {
         line: String,
     },
+    // Of sessions alone (`crate::acp`).
+    /// A question of the agent's, what it was answered and by whom: `policy`, `handler`, `timeout`.
+    Permission {
+        request: Value,
+        answer: Value,
+        by: &'static str,
+    },
+    /// The agent's mode, as it is now.
+    Mode {
+        mode: String,
+    },
+    /// What the agent means to do: all of it, as it is now.
+    Plan {
+        entries: Value,
+    },
+    /// What goes on behind the turns: all of it, as it is now.
+    Background {
+        items: Vec<Value>,
+    },
+    /// Words of the user, as a resumed agent repeats them.
+    Prompt {
+        text: String,
+    },
+    /// What follows belongs to this turn. `by`: `prompt`, or `agent` for one that the agent began by itself.
+    TurnStart {
+        turn: u32,
+        by: &'static str,
+    },
+    TurnEnd {
+        turn: u32,
+    },
 }
 
 impl AgentEvent {
@@ -67,6 +98,9 @@ impl AgentEvent {
             AgentEvent::ToolStart { input, .. } => input.to_string().len(),
             AgentEvent::ToolEnd { output, .. } => output.as_ref().map_or(0, String::len),
             AgentEvent::Noise { line } => line.len(),
+            AgentEvent::Prompt { text } => text.len(),
+            AgentEvent::Permission { request, .. } => request.to_string().len(),
+            AgentEvent::Plan { entries } => entries.to_string().len(),
             _ => 0,
         };
         inner + 64
@@ -81,10 +115,17 @@ impl AgentEvent {
             | AgentEvent::Warning { message }
             | AgentEvent::Error { message, .. } => edit(message),
             AgentEvent::Noise { line } => edit(line),
+            AgentEvent::Prompt { text } => edit(text),
             AgentEvent::Session { .. }
             | AgentEvent::ToolStart { .. }
             | AgentEvent::Usage(_)
-            | AgentEvent::End { .. } => {}
+            | AgentEvent::End { .. }
+            | AgentEvent::Permission { .. }
+            | AgentEvent::Mode { .. }
+            | AgentEvent::Plan { .. }
+            | AgentEvent::Background { .. }
+            | AgentEvent::TurnStart { .. }
+            | AgentEvent::TurnEnd { .. } => {}
         }
     }
 }

@@ -1,0 +1,233 @@
+//! PURE: what a turn has come to so far: its words, its tokens, its counts.
+
+use super::update::TurnEnd;
+use crate::harness::{AgentEvent, Usage};
+
+/// Longest answer that is kept; what is beyond is left out, with a warning.
+const MAX_TEXT_BYTES: usize = 16 << 20;
+const MAX_WARNINGS: usize = 100;
+
+#[derive(Debug, Default)]
+pub(crate) struct Account {
+    /// Since the last tool call.
+    text: String,
+    /// Where the message at hand begins in it.
+    message_at: usize,
+    message: Option<String>,
+    is_cut: bool,
+    in_answer: bool,
+    turns: u64,
+    tool_calls: u64,
+    usage: Option<Usage>,
+    /// Told in passing, call by call; counts if no end tells.
+    passing: Option<Usage>,
+    warnings: Vec<String>,
+}
+
+impl Account {
+    /// Words of the answer. A new message begins a new paragraph.
+    pub(crate) fn on_text(&mut self, text: &str, message: Option<&str>, whole: bool) -> Option<AgentEvent> {
+        if text.is_empty() {
+            return None;
+        }
+        self.speaks();
+        let is_same = self.message.as_deref() == message && message.is_some() && !self.text.is_empty();
+        let is_next = self.message.as_deref() != message && !self.text.is_empty();
+        self.message = message.map(str::to_owned);
+        if is_next {
+            self.append("\n\n");
+            self.message_at = self.text.len();
+        }
+        if whole && is_same {
+            let told = self.text[self.message_at..] == *text;
+            self.text.truncate(self.message_at);
+            self.append(text);
+            return (!told).then(|| AgentEvent::Text { text: text.to_owned(), delta: false });
+        }
+        self.append(text);
+        Some(AgentEvent::Text { text: text.to_owned(), delta: !whole })
+    }
+
+    pub(crate) fn on_thought(&mut self, text: &str) -> Option<AgentEvent> {
+        if text.is_empty() {
+            return None;
+        }
+        self.speaks();
+        Some(AgentEvent::Reasoning { text: text.to_owned(), delta: true })
+    }
+
+    /// A call that was not known before: the answer is what is said after it.
+    pub(crate) fn on_tool(&mut self) {
+        self.speaks();
+        self.in_answer = false;
+        self.tool_calls += 1;
+        self.text.clear();
+        self.message_at = 0;
+        self.message = None;
+    }
+
+    pub(crate) fn on_passing_usage(&mut self, usage: Usage) {
+        self.passing = Some(self.passing.unwrap_or_default().plus(usage));
+    }
+
+    /// An end of turn, one of several if the agent woke up by itself. What it says of tokens, as an event.
+    pub(crate) fn on_end(&mut self, usage: Option<Usage>, cost_usd: Option<f64>) -> Option<AgentEvent> {
+        self.in_answer = false;
+        let passing = self.passing.take();
+        let mut usage = usage.or(passing);
+        if let Some(cost) = cost_usd.filter(|cost| *cost > 0.0) {
+            usage = Some(Usage { cost_usd: Some(cost), ..usage.unwrap_or_default() });
+        }
+        let usage = usage?;
+        self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+        Some(AgentEvent::Usage(usage))
+    }
+
+    pub(crate) fn warn(&mut self, message: String) {
+        if self.warnings.len() < MAX_WARNINGS && !self.warnings.contains(&message) {
+            self.warnings.push(message);
+        }
+    }
+
+    /// The answer is asked for once more: what was said so far is no part of it.
+    pub(crate) fn ask_again(&mut self) {
+        self.text.clear();
+        self.message_at = 0;
+        self.message = None;
+    }
+
+    fn speaks(&mut self) {
+        if !self.in_answer {
+            self.in_answer = true;
+            self.turns += 1;
+        }
+    }
+
+    fn append(&mut self, text: &str) {
+        let mut room = MAX_TEXT_BYTES.saturating_sub(self.text.len());
+        if text.len() > room {
+            if !std::mem::replace(&mut self.is_cut, true) {
+                self.warn("the answer is longer than 16 MiB: the rest of it was left out".to_owned());
+            }
+            while !text.is_char_boundary(room) {
+                room -= 1;
+            }
+        }
+        self.text.push_str(&text[..room.min(text.len())]);
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn take_text(&mut self) -> String {
+        std::mem::take(&mut self.text)
+    }
+
+    pub(crate) fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    pub(crate) fn tool_calls(&self) -> u64 {
+        self.tool_calls
+    }
+
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        self.usage.or(self.passing)
+    }
+
+    pub(crate) fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+}
+
+/// What the session has used over all its turns, for agents that count on.
+#[derive(Debug, Default)]
+pub(crate) struct SessionUsage {
+    counted: Option<Usage>,
+    cost: f64,
+    cost_told: f64,
+}
+
+impl SessionUsage {
+    /// The tokens of the turn alone. `counts_on`: what the agent tells is the session's.
+    pub(crate) fn of_turn(&mut self, end: &TurnEnd, counts_on: bool) -> Option<Usage> {
+        let told = end.usage?;
+        if !counts_on {
+            return Some(told);
+        }
+        let before = self.counted.replace(told);
+        Some(before.map_or(told, |before| told.since(before)))
+    }
+
+    /// The money of the session so far.
+    pub(crate) fn on_cost(&mut self, cost: f64) {
+        self.cost = cost;
+    }
+
+    /// The money since the last time that this was asked.
+    pub(crate) fn cost_of_turn(&mut self) -> Option<f64> {
+        let spent = self.cost - self.cost_told;
+        self.cost_told = self.cost;
+        (spent > 0.0).then(|| (spent * 1e9).round() / 1e9)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_is_what_was_said_after_the_last_tool_call() {
+        let mut account = Account::default();
+        account.on_text("I will ", None, false);
+        account.on_text("look.", None, false);
+        account.on_tool();
+        assert_eq!(account.text(), "");
+        account.on_text("It is ", Some("a"), false);
+        account.on_text("done.", Some("a"), false);
+        account.on_text("And more.", Some("b"), false);
+        assert_eq!(account.text(), "It is done.\n\nAnd more.");
+        assert_eq!((account.turns(), account.tool_calls()), (2, 1));
+    }
+
+    #[test]
+    fn a_whole_message_replaces_its_pieces_and_is_not_told_twice() {
+        let mut account = Account::default();
+        account.on_text("Hel", Some("a"), false);
+        account.on_text("lo", Some("a"), false);
+        assert_eq!(account.on_text("Hello", Some("a"), true), None);
+        assert!(account.on_text("Hello!", Some("a"), true).is_some());
+        assert_eq!(account.text(), "Hello!");
+    }
+
+    #[test]
+    fn tokens_of_several_ends_are_summed_and_counted_on_ones_differenced() {
+        let usage = |tokens| Usage { input_tokens: tokens, output_tokens: 1, ..Usage::default() };
+        let mut account = Account::default();
+        account.on_passing_usage(usage(5));
+        account.on_end(Some(usage(10)), Some(0.5));
+        account.on_passing_usage(usage(7));
+        account.on_end(None, None);
+        assert_eq!(account.usage().map(|usage| (usage.input_tokens, usage.cost_usd)), Some((17, Some(0.5))));
+        let mut session = SessionUsage::default();
+        let end = |tokens| TurnEnd {
+            reason: super::super::update::StopReason::EndTurn,
+            usage: Some(usage(tokens)),
+        };
+        assert_eq!(session.of_turn(&end(10), true).map(|usage| usage.input_tokens), Some(10));
+        assert_eq!(session.of_turn(&end(25), true).map(|usage| usage.input_tokens), Some(15));
+        session.on_cost(0.5);
+        assert_eq!((session.cost_of_turn(), session.cost_of_turn()), (Some(0.5), None));
+    }
+
+    #[test]
+    fn an_answer_without_end_is_kept_within_bounds() {
+        let mut account = Account::default();
+        for _ in 0..20 {
+            account.on_text(&"\u{e9}".repeat(1 << 20), None, false);
+        }
+        assert!(account.text().len() <= MAX_TEXT_BYTES);
+        assert_eq!(account.take_warnings().len(), 1);
+    }
+}

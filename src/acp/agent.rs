@@ -1,0 +1,190 @@
+//! PURE: what differs between the agents that speak the protocol.
+
+use super::permission::Level;
+use crate::harness::Provider;
+
+/// One agent, as this protocol sees it.
+pub(crate) struct Agent {
+    pub provider: Provider,
+    /// The program that speaks it, where it is not the agent's own.
+    pub program: Option<&'static str>,
+    pub args: &'static [&'static str],
+    /// The flag that names a model, where it is not an option of the session.
+    pub model_flag: Option<&'static str>,
+    /// What npm installs: the package with its version.
+    pub package: &'static str,
+    /// The mode of each level: plan, edit, ask, auto. Empty: the agent as it starts. `None`: it can't be held.
+    modes: [Option<&'static str>; 4],
+    /// An environment variable that a level sets: plan, edit, ask, auto.
+    variables: Option<(&'static str, [&'static str; 4])>,
+    /// Arguments that a level adds, to "auto" alone.
+    pub auto_args: &'static [&'static str],
+    /// A good end always comes with its tokens: one without hides an error.
+    pub tells_usage: bool,
+    /// ... if its text begins so.
+    pub error_prefix: Option<&'static str>,
+    /// The tokens of a turn are those of the session so far.
+    pub counts_on: bool,
+    /// It heeds `$/cancel_request` for a prompt.
+    pub heeds_cancel_request: bool,
+    /// It takes no MCP server over HTTP.
+    pub lacks_tools: bool,
+}
+
+const AGENTS: [Agent; 7] = [
+    Agent {
+        provider: Provider::ClaudeCode,
+        program: Some("claude-agent-acp"),
+        package: "@agentclientprotocol/claude-agent-acp@0.100.0",
+        modes: [Some("plan"), Some("acceptEdits"), Some("default"), Some("bypassPermissions")],
+        heeds_cancel_request: true,
+        ..PLAIN
+    },
+    Agent {
+        provider: Provider::Codex,
+        program: Some("codex-acp"),
+        package: "@agentclientprotocol/codex-acp@2.6.0",
+        modes: [
+            Some("read-only"),
+            Some("workspace-write"),
+            Some("workspace-write"),
+            Some("agent-full-access"),
+        ],
+        tells_usage: true,
+        heeds_cancel_request: true,
+        ..PLAIN
+    },
+    Agent {
+        provider: Provider::Gemini,
+        args: &["--acp"],
+        model_flag: Some("--model"),
+        package: "@google/gemini-cli@0.61.0",
+        modes: [Some("plan"), Some("autoEdit"), Some("default"), Some("yolo")],
+        ..PLAIN
+    },
+    Agent {
+        provider: Provider::Opencode,
+        args: &["acp"],
+        package: "opencode-ai@1.18.33",
+        modes: [Some("plan"), Some("build"), Some("build"), Some("build")],
+        variables: Some((
+            "OPENCODE_PERMISSION",
+            [
+                r#"{"edit":"deny","bash":"ask","webfetch":"ask"}"#,
+                r#"{"edit":"ask","bash":"ask","webfetch":"ask"}"#,
+                r#"{"edit":"ask","bash":"ask","webfetch":"ask"}"#,
+                r#"{"edit":"allow","bash":"allow","webfetch":"allow"}"#,
+            ],
+        )),
+        ..PLAIN
+    },
+    Agent {
+        provider: Provider::Copilot,
+        args: &["--acp"],
+        model_flag: Some("--model"),
+        package: "@github/copilot@1.0.102",
+        modes: [
+            Some("https://agentclientprotocol.com/protocol/session-modes#plan"),
+            Some("https://agentclientprotocol.com/protocol/session-modes#agent"),
+            Some("https://agentclientprotocol.com/protocol/session-modes#agent"),
+            Some("https://agentclientprotocol.com/protocol/session-modes#agent"),
+        ],
+        auto_args: &["--allow-all-tools", "--allow-all-paths"],
+        tells_usage: true,
+        error_prefix: Some("Error: "),
+        counts_on: true,
+        ..PLAIN
+    },
+    Agent {
+        provider: Provider::Qwen,
+        args: &["--acp"],
+        model_flag: Some("--model"),
+        package: "@qwen-code/qwen-code@0.24.4",
+        modes: [Some("plan"), Some("auto-edit"), Some("default"), Some("yolo")],
+        ..PLAIN
+    },
+    Agent {
+        provider: Provider::Pi,
+        program: Some("pi-acp"),
+        package: "pi-acp@0.0.34 @earendil-works/pi-coding-agent@0.87.1",
+        modes: [None, None, None, Some("")],
+        lacks_tools: true,
+        ..PLAIN
+    },
+];
+
+const PLAIN: Agent = Agent {
+    provider: Provider::Pi,
+    program: None,
+    args: &[],
+    model_flag: None,
+    package: "",
+    modes: [None; 4],
+    variables: None,
+    auto_args: &[],
+    tells_usage: false,
+    error_prefix: None,
+    counts_on: false,
+    heeds_cancel_request: false,
+    lacks_tools: false,
+};
+
+impl Agent {
+    pub(crate) fn of(provider: Provider) -> &'static Agent {
+        AGENTS.iter().find(|agent| agent.provider == provider).unwrap_or(&AGENTS[0])
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.provider.as_str()
+    }
+
+    /// The name of the program on PATH.
+    pub(crate) fn program(&self) -> &'static str {
+        self.program.unwrap_or_else(|| self.provider.program())
+    }
+
+    /// The command that installs it.
+    pub(crate) fn install(&self) -> String {
+        format!("npm install -g {}", self.package)
+    }
+
+    /// The mode that holds this level; empty: none is to be set. `None`: this agent can't hold it.
+    pub(crate) fn mode(&self, level: Level) -> Option<&'static str> {
+        self.modes[index(level)]
+    }
+
+    /// The variable that this level sets.
+    pub(crate) fn variable(&self, level: Level) -> Option<(&'static str, &'static str)> {
+        self.variables.map(|(name, values)| (name, values[index(level)]))
+    }
+}
+
+fn index(level: Level) -> usize {
+    match level {
+        Level::Plan => 0,
+        Level::Edit => 1,
+        Level::Ask => 2,
+        Level::Auto => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_provider_has_a_row_of_its_own() {
+        for provider in Provider::ALL {
+            let agent = Agent::of(provider);
+            assert_eq!(agent.provider, provider);
+            assert!(agent.package.contains('@') && !agent.program().is_empty());
+            assert!(agent.mode(Level::Auto).is_some(), "{provider:?}");
+        }
+    }
+
+    #[test]
+    fn pi_never_asks_and_so_holds_one_level() {
+        let pi = Agent::of(Provider::Pi);
+        assert!([Level::Plan, Level::Edit, Level::Ask].iter().all(|level| pi.mode(*level).is_none()));
+    }
+}

@@ -1,0 +1,224 @@
+//! PURE: a question of the agent's, both versions in one shape, and the answer to it, by kind and never by position.
+
+use super::update::{ToolUpdate, owned, text_of};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// What a handler is asked; the shape is that of API.md's `PermissionRequest`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Question {
+    pub id: String,
+    pub tool: QuestionTool,
+    pub options: Vec<QuestionOption>,
+}
+
+/// The tool that the agent wants to call.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QuestionTool {
+    pub id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub kind: String,
+    pub title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub locations: Vec<Location>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Location {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QuestionOption {
+    pub id: String,
+    /// `allow_once`, `allow_always`, `reject_once`, `reject_always`.
+    pub kind: String,
+    pub name: String,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    Allow,
+    AllowAlways,
+    Reject,
+    Option(String),
+}
+
+/// Who answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decider {
+    Policy,
+    Handler,
+    Timeout,
+}
+
+impl Question {
+    /// From the params of `session/request_permission`. `known`: what was told of the tool before; requests may be sparse.
+    pub(crate) fn read(id: &str, params: &Value, known: impl FnOnce(&str) -> Option<ToolUpdate>) -> Question {
+        let subject = &params["subject"];
+        let call = [&params["toolCall"], &subject["toolCall"]].into_iter().find(|call| call.is_object());
+        let asked = call.and_then(ToolUpdate::read).unwrap_or_else(|| ToolUpdate {
+            id: owned(&subject["toolCallId"]).unwrap_or_else(|| id.to_owned()),
+            kind: subject["command"].is_string().then(|| "execute".to_owned()),
+            input: subject["command"].is_string().then(|| json!({ "command": subject["command"] })),
+            ..ToolUpdate::default()
+        });
+        let known = known(&asked.id).unwrap_or_default();
+        let command = owned(&subject["command"]);
+        let title = asked.title.or(known.title).or_else(|| owned(&params["title"])).or(command);
+        let name = asked.name.or(known.name);
+        let locations = asked.locations.or(known.locations).unwrap_or_default();
+        Question {
+            id: id.to_owned(),
+            tool: QuestionTool {
+                id: asked.id,
+                kind: asked.kind.or(known.kind).unwrap_or_else(|| "other".to_owned()),
+                title: title.or_else(|| name.clone()).unwrap_or_default(),
+                name,
+                input: asked.input.or(known.input),
+                locations: locations.as_array().into_iter().flatten().filter_map(Location::read).collect(),
+            },
+            options: params["options"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(QuestionOption::read)
+                .collect(),
+        }
+    }
+
+    /// The id of the option that says what the answer means. `None`: there is none that does.
+    pub(crate) fn choose(&self, answer: &Answer) -> Option<&str> {
+        let of_kind = |kind: &'static str| self.options.iter().filter(move |option| option.kind == kind);
+        let chosen = match answer {
+            // One that also switches the session's mode grants more than this call (qwen).
+            Answer::Allow => of_kind("allow_once")
+                .find(|option| !option.id.to_ascii_lowercase().contains("switch"))
+                .or_else(|| of_kind("allow_once").next()),
+            Answer::AllowAlways => of_kind("allow_always").next().or_else(|| of_kind("allow_once").next()),
+            Answer::Reject => of_kind("reject_once").next().or_else(|| of_kind("reject_always").next()),
+            Answer::Option(id) => self.options.iter().find(|option| option.id == *id),
+        };
+        chosen.map(|option| option.id.as_str())
+    }
+
+    /// The command that is to run, as the agent names it.
+    pub(crate) fn command(&self) -> Option<String> {
+        let input = self.tool.input.as_ref();
+        let given = input.map_or(&Value::Null, |input| &input["command"]);
+        match given {
+            Value::String(command) => Some(command.clone()),
+            Value::Array(words) => Some(words.iter().filter_map(text_of).collect::<Vec<_>>().join(" ")),
+            // Gemini has no input: the title is the command.
+            _ if self.tool.kind == "execute" && input.is_none() => {
+                Some(self.tool.title.clone()).filter(|title| !title.is_empty())
+            }
+            _ => None,
+        }
+    }
+
+    /// The paths that are touched, as the agent names them.
+    pub(crate) fn paths(&self) -> Vec<&str> {
+        let told: Vec<&str> = self.tool.locations.iter().map(|location| location.path.as_str()).collect();
+        if !told.is_empty() {
+            return told;
+        }
+        let Some(input) = &self.tool.input else { return Vec::new() };
+        let fields = ["file_path", "filePath", "absolute_path", "path", "fileName"];
+        fields.iter().filter_map(|field| text_of(&input[*field])).collect()
+    }
+}
+
+/// What is answered on the wire: an option, or that the question is void.
+pub(crate) fn outcome(option: Option<&str>) -> Value {
+    match option {
+        Some(id) => json!({ "outcome": { "outcome": "selected", "optionId": id } }),
+        None => json!({ "outcome": { "outcome": "cancelled" } }),
+    }
+}
+
+impl Answer {
+    pub(crate) fn to_json(&self) -> Value {
+        match self {
+            Answer::Allow => json!("allow"),
+            Answer::AllowAlways => json!("allow-always"),
+            Answer::Reject => json!("reject"),
+            Answer::Option(id) => json!({ "optionId": id }),
+        }
+    }
+}
+
+impl Location {
+    fn read(location: &Value) -> Option<Location> {
+        Some(Location { path: owned(&location["path"])?, line: location["line"].as_u64() })
+    }
+}
+
+impl QuestionOption {
+    fn read(option: &Value) -> Option<QuestionOption> {
+        Some(QuestionOption {
+            id: owned(&option["optionId"])?,
+            kind: owned(&option["kind"]).unwrap_or_default(),
+            name: owned(&option["name"]).unwrap_or_default(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(options: &[(&str, &str)]) -> Question {
+        let options: Vec<Value> =
+            options.iter().map(|(id, kind)| json!({"optionId": id, "kind": kind, "name": id})).collect();
+        let params = json!({"toolCall":{"toolCallId":"1","kind":"execute","title":"ls"},"options":options});
+        Question::read("0", &params, |_| None)
+    }
+
+    #[test]
+    fn an_option_is_chosen_by_its_kind() {
+        let gemini = question(&[
+            ("proceed_always", "allow_always"),
+            ("proceed_once", "allow_once"),
+            ("cancel", "reject_once"),
+        ]);
+        assert_eq!(gemini.choose(&Answer::Allow), Some("proceed_once"));
+        assert_eq!(gemini.choose(&Answer::AllowAlways), Some("proceed_always"));
+        assert_eq!(gemini.choose(&Answer::Reject), Some("cancel"));
+        let qwen =
+            question(&[("switch_mode", "allow_once"), ("proceed", "allow_once"), ("no", "reject_always")]);
+        assert_eq!(qwen.choose(&Answer::Allow), Some("proceed"));
+        assert_eq!(qwen.choose(&Answer::Reject), Some("no"));
+        assert_eq!(qwen.choose(&Answer::Option("switch_mode".into())), Some("switch_mode"));
+        assert_eq!(qwen.choose(&Answer::Option("what".into())), None);
+        let always = question(&[("always", "allow_always"), ("no", "reject_once")]);
+        assert_eq!(always.choose(&Answer::Allow), None, "once is not for ever");
+    }
+
+    #[test]
+    fn a_sparse_request_is_joined_with_what_is_known_of_its_tool() {
+        let params = json!({"toolCall":{"toolCallId":"1"},"options":[]});
+        let known =
+            json!({"toolCallId":"1","kind":"execute","title":"run","rawInput":{"command":["git","log"]}});
+        let question =
+            Question::read("7", &params, |id| (id == "1").then(|| ToolUpdate::read(&known).unwrap()));
+        assert_eq!(question.command().as_deref(), Some("git log"));
+        assert_eq!((question.tool.kind.as_str(), question.tool.title.as_str()), ("execute", "run"));
+    }
+
+    #[test]
+    fn the_second_version_asks_about_a_subject() {
+        let params =
+            json!({"title":"May I?","subject":{"type":"command","command":"rm x","cwd":"/w"},"options":[]});
+        let question = Question::read("7", &params, |_| None);
+        assert_eq!(question.command().as_deref(), Some("rm x"));
+        assert_eq!(question.tool.kind, "execute");
+    }
+}

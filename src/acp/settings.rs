@@ -1,0 +1,215 @@
+//! PURE: the modes and options of a session, and the request that changes one, whichever way the agent offers them.
+
+use super::turn_state::Version;
+use super::update::owned;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// A way to work that the agent offers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Mode {
+    pub id: String,
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    pub is_current: bool,
+}
+
+/// A setting of the session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SessionOption {
+    pub id: String,
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// `mode`, `model`, `thought_level`, ... as the agent says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+    /// A string, or a boolean.
+    pub value: Value,
+    /// Empty for a boolean.
+    pub choices: Vec<Choice>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Choice {
+    pub value: String,
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// All of it, as it is now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Settings {
+    modes: Vec<Mode>,
+    /// The modes have a method of their own (version 1).
+    has_mode_method: bool,
+    pub options: Vec<SessionOption>,
+}
+
+impl Settings {
+    /// From the answer to `session/new`, `session/load` or `session/resume`.
+    pub(crate) fn read(opened: &Value) -> Settings {
+        let modes = &opened["modes"];
+        let current = &modes["currentModeId"];
+        let read = |mode: &Value| {
+            Some(Mode {
+                id: owned(&mode["id"])?,
+                name: owned(&mode["name"]).unwrap_or_default(),
+                description: owned(&mode["description"]),
+                is_current: mode["id"] == *current,
+            })
+        };
+        let modes: Vec<Mode> =
+            modes["availableModes"].as_array().into_iter().flatten().filter_map(read).collect();
+        let mut settings = Settings { has_mode_method: !modes.is_empty(), modes, options: Vec::new() };
+        settings.on_options(&opened["configOptions"]);
+        settings
+    }
+
+    /// Answers of changes hold all options anew; what has none leaves them as they are.
+    pub(crate) fn on_options(&mut self, options: &Value) {
+        let Some(options) = options.as_array() else { return };
+        self.options = options.iter().filter_map(SessionOption::read).collect();
+        if let Some(mode) = self.mode_option().and_then(|option| option.value.as_str()).map(str::to_owned) {
+            self.on_mode(&mode);
+        }
+    }
+
+    pub(crate) fn on_mode(&mut self, id: &str) {
+        for mode in &mut self.modes {
+            mode.is_current = mode.id == id;
+        }
+        if let Some(option) = self.options.iter_mut().find(|option| option.is_mode()) {
+            option.value = json!(id);
+        }
+    }
+
+    fn mode_option(&self) -> Option<&SessionOption> {
+        self.options.iter().find(|option| option.is_mode())
+    }
+
+    pub(crate) fn modes(&self) -> Vec<Mode> {
+        let Some(option) = self.mode_option().filter(|_| self.modes.is_empty()) else {
+            return self.modes.clone();
+        };
+        let mode = |choice: &Choice| Mode {
+            is_current: option.value == choice.value.as_str(),
+            id: choice.value.clone(),
+            name: choice.name.clone(),
+            description: choice.description.clone(),
+        };
+        option.choices.iter().map(mode).collect()
+    }
+
+    pub(crate) fn mode(&self) -> Option<String> {
+        self.modes().into_iter().find(|mode| mode.is_current).map(|mode| mode.id)
+    }
+
+    /// Method and params of the request that sets a mode; `None`: the agent has no modes.
+    pub(crate) fn set_mode(
+        &self,
+        version: Version,
+        session: &str,
+        mode: &str,
+    ) -> Option<(&'static str, Value)> {
+        if self.has_mode_method && version == Version::One {
+            return Some(("session/set_mode", json!({ "sessionId": session, "modeId": mode })));
+        }
+        let option = self.mode_option()?;
+        Some(set_option(session, &option.id, &json!(mode)))
+    }
+
+    /// The option that chooses a model, and the choice of that name.
+    pub(crate) fn model(&self, name: &str) -> Option<(&str, &str)> {
+        let option = self.options.iter().find(|option| option.category.as_deref() == Some("model"))?;
+        let choice = option.choices.iter().find(|choice| {
+            choice.value == name || choice.name == name || choice.value.rsplit('/').next() == Some(name)
+        })?;
+        Some((&option.id, &choice.value))
+    }
+}
+
+/// Method and params of the request that sets an option.
+pub(crate) fn set_option(session: &str, id: &str, value: &Value) -> (&'static str, Value) {
+    let mut params = json!({ "sessionId": session, "configId": id, "value": value });
+    if value.is_boolean() {
+        params["type"] = json!("boolean");
+    }
+    ("session/set_config_option", params)
+}
+
+impl SessionOption {
+    fn read(option: &Value) -> Option<SessionOption> {
+        let choices = option["options"].as_array().into_iter().flatten();
+        Some(SessionOption {
+            // Version 1 and version 2.
+            id: owned(&option["id"]).or_else(|| owned(&option["configId"]))?,
+            name: owned(&option["name"]).unwrap_or_default(),
+            description: owned(&option["description"]),
+            category: owned(&option["category"]),
+            value: option["currentValue"].clone(),
+            choices: choices.flat_map(Choice::read).collect(),
+        })
+    }
+
+    fn is_mode(&self) -> bool {
+        self.category.as_deref() == Some("mode")
+    }
+}
+
+impl Choice {
+    /// One, or those of a group.
+    fn read(choice: &Value) -> Vec<Choice> {
+        if let Some(group) = choice["options"].as_array() {
+            return group.iter().flat_map(Choice::read).collect();
+        }
+        let Some(value) = owned(&choice["value"]) else { return Vec::new() };
+        let name = owned(&choice["name"]).unwrap_or_else(|| value.clone());
+        vec![Choice { value, name, description: owned(&choice["description"]) }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_by_their_own_method_and_modes_as_an_option() {
+        let gemini = Settings::read(
+            &json!({"modes":{"currentModeId":"default","availableModes":[{"id":"default","name":"D"},{"id":"plan","name":"P"}]}}),
+        );
+        assert_eq!(gemini.mode().as_deref(), Some("default"));
+        let (method, params) = gemini.set_mode(Version::One, "s", "plan").unwrap();
+        assert_eq!((method, params), ("session/set_mode", json!({"sessionId":"s","modeId":"plan"})));
+
+        let mode = |id: &str| {
+            json!([{id:"mode","name":"Mode","category":"mode","type":"select","currentValue":"build",
+            "options":[{"value":"build","name":"build"},{"value":"plan","name":"plan"}]}])
+        };
+        for (version, id) in [(Version::One, "id"), (Version::Two, "configId")] {
+            let mut settings = Settings::read(&json!({ "configOptions": mode(id) }));
+            assert_eq!(settings.mode().as_deref(), Some("build"));
+            let (method, params) = settings.set_mode(version, "s", "plan").unwrap();
+            assert_eq!(method, "session/set_config_option");
+            assert_eq!(params, json!({"sessionId":"s","configId":"mode","value":"plan"}));
+            settings.on_mode("plan");
+            assert_eq!(settings.mode().as_deref(), Some("plan"));
+        }
+        assert_eq!(Settings::read(&json!({})).set_mode(Version::One, "s", "plan"), None);
+    }
+
+    #[test]
+    fn a_model_is_found_by_its_value_its_name_or_its_last_part() {
+        let settings = Settings::read(
+            &json!({"configOptions":[{"id":"model","category":"model","currentValue":"a/b",
+            "options":[{"group":"g","name":"G","options":[{"value":"a/b","name":"B"},{"value":"a/c","name":"C"}]}]}]}),
+        );
+        for name in ["a/c", "C", "c"] {
+            assert_eq!(settings.model(name), Some(("model", "a/c")), "{name}");
+        }
+        assert_eq!(settings.model("d"), None);
+    }
+}

@@ -1,0 +1,292 @@
+//! PURE: when a turn is over. What it then came to is `verdict`.
+//!
+//! | | version 1 | version 2 |
+//! |---|---|---|
+//! | our prompt is in | when it was sent | when it was answered, or its words were repeated |
+//! | the turn ends | with the answer to the prompt | with a state `idle` that names a stop reason, once our prompt is in |
+//! | it goes on behind | a tool call is still open | the same, or `background` is not empty |
+//!
+//! With `waits`, a good end counts only when nothing goes on behind for the settle time: what goes on may wake the agent, and
+//! then the last end is the end. Where nothing was ever seen behind, a good end is the end at once.
+
+use super::update::{AgentFault, State, StateUpdate, StopReason, TurnEnd};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// The protocol's version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    One,
+    Two,
+}
+
+impl Version {
+    pub fn number(self) -> u8 {
+        match self {
+            Version::One => 1,
+            Version::Two => 2,
+        }
+    }
+}
+
+/// How a turn ended by the agent's word.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Ending {
+    Said(StopReason),
+    /// The prompt was answered with an error.
+    Refused(AgentFault),
+    /// It went idle without a word on how the turn ended.
+    Silent,
+}
+
+/// One prompt, from its sending to its end.
+#[derive(Debug)]
+pub(crate) struct TurnState {
+    version: Version,
+    /// A good end is held back while something goes on behind it.
+    waits: bool,
+    settle: Duration,
+    is_in: bool,
+    is_running: bool,
+    is_cancelling: bool,
+    ending: Option<Ending>,
+    /// Something was seen to go on behind an end.
+    seen_behind: bool,
+    /// Since when nothing goes on, in front or behind.
+    quiet_since: Option<Instant>,
+}
+
+impl TurnState {
+    /// The prompt was sent just now.
+    pub(crate) fn new(version: Version, waits: bool, settle: Duration) -> Self {
+        TurnState {
+            version,
+            waits,
+            settle,
+            is_in: version == Version::One,
+            is_running: true,
+            is_cancelling: false,
+            ending: None,
+            seen_behind: false,
+            quiet_since: None,
+        }
+    }
+
+    /// What comes from here on is this turn's.
+    pub(crate) fn is_in(&self) -> bool {
+        self.is_in
+    }
+
+    /// The agent's end of turn is there; it may still be held back.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ending.is_some()
+    }
+
+    /// Whether the agent works on the turn, rather than something behind it.
+    pub(crate) fn is_running(&self) -> bool {
+        self.is_running
+    }
+
+    /// The words of the prompt came back: it is in.
+    pub(crate) fn on_repeated(&mut self) {
+        self.is_in = true;
+    }
+
+    /// The prompt's answer. Returns what it says of tokens.
+    pub(crate) fn on_answer(&mut self, answer: Result<&Value, AgentFault>) -> Option<TurnEnd> {
+        self.is_in = true;
+        match answer {
+            Err(fault) => self.end(Ending::Refused(fault)),
+            Ok(answer) => match (self.version, TurnEnd::read(answer)) {
+                (_, Some(end)) => {
+                    self.end(Ending::Said(end.reason.clone()));
+                    return Some(end);
+                }
+                (Version::One, None) => self.end(Ending::Silent),
+                (Version::Two, None) => {}
+            },
+        }
+        None
+    }
+
+    pub(crate) fn on_state(&mut self, update: &StateUpdate) {
+        if !self.is_in {
+            return;
+        }
+        match &update.state {
+            State::Running | State::Waiting => {
+                self.is_running = true;
+                self.quiet_since = None;
+            }
+            State::Idle { end: Some(end) } => self.end(Ending::Said(end.reason.clone())),
+            State::Idle { end: None } if self.ending.is_none() => self.end(Ending::Silent),
+            State::Idle { end: None } => self.is_running = false,
+            State::Unknown => {}
+        }
+    }
+
+    /// Words or tools came: if the turn had ended, something goes on behind it.
+    pub(crate) fn on_activity(&mut self) {
+        self.quiet_since = None;
+    }
+
+    /// From here on any end is the end.
+    pub(crate) fn on_cancel(&mut self) {
+        self.is_cancelling = true;
+    }
+
+    /// The wait for what goes on behind is given up.
+    pub(crate) fn stop_waiting(&mut self) {
+        self.waits = false;
+    }
+
+    fn end(&mut self, ending: Ending) {
+        self.is_running = false;
+        self.ending = Some(ending);
+    }
+
+    /// The ending, once it counts. `behind`: whether work goes on behind the turn, or a tool call is open.
+    pub(crate) fn due(&mut self, now: Instant, behind: bool) -> Option<&Ending> {
+        let is_good = matches!(self.ending, Some(Ending::Said(StopReason::EndTurn)));
+        if self.ending.is_none() || self.is_running && self.waits && is_good && !self.is_cancelling {
+            return None;
+        }
+        if !is_good || !self.waits || self.is_cancelling {
+            return self.ending.as_ref();
+        }
+        if behind {
+            self.seen_behind = true;
+            self.quiet_since = None;
+            return None;
+        }
+        if self.seen_behind {
+            let since = *self.quiet_since.get_or_insert(now);
+            if now.saturating_duration_since(since) < self.settle {
+                return None;
+            }
+        }
+        self.ending.as_ref()
+    }
+
+    /// When [`TurnState::due`] is to be asked again though nothing came.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.quiet_since.and_then(|since| since.checked_add(self.settle))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const SETTLE: Duration = Duration::from_millis(500);
+
+    fn state(update: Value) -> StateUpdate {
+        let update = super::super::update::Update::read(&{
+            let mut update = update;
+            update["sessionUpdate"] = json!("state_update");
+            update
+        });
+        let super::super::update::Update::State(state) = update else { panic!("no state") };
+        state
+    }
+
+    #[test]
+    fn the_first_version_ends_with_the_answer() {
+        let now = Instant::now();
+        let mut turn = TurnState::new(Version::One, true, SETTLE);
+        assert!(turn.is_in());
+        assert_eq!(turn.due(now, false), None);
+        turn.on_answer(Ok(&json!({"stopReason":"end_turn"})));
+        assert_eq!(turn.due(now, false), Some(&Ending::Said(StopReason::EndTurn)));
+    }
+
+    #[test]
+    fn an_open_tool_holds_a_good_end_back_and_no_other() {
+        let now = Instant::now();
+        for (reason, is_held) in [("end_turn", true), ("cancelled", false), ("refusal", false)] {
+            let mut turn = TurnState::new(Version::One, true, SETTLE);
+            turn.on_answer(Ok(&json!({ "stopReason": reason })));
+            assert_eq!(turn.due(now, true).is_none(), is_held, "{reason}");
+        }
+        let mut turn = TurnState::new(Version::One, true, SETTLE);
+        turn.on_answer(Ok(&json!({"stopReason":"end_turn"})));
+        assert_eq!(turn.due(now, true), None);
+        assert_eq!(turn.due(now, false), None, "it has to hold for the settle time");
+        assert_eq!(turn.deadline(), Some(now + SETTLE));
+        assert!(turn.due(now + SETTLE, false).is_some());
+        let mut leaves = TurnState::new(Version::One, false, SETTLE);
+        leaves.on_answer(Ok(&json!({"stopReason":"end_turn"})));
+        assert!(leaves.due(now, true).is_some());
+    }
+
+    #[test]
+    fn the_second_version_ends_with_idle_once_the_prompt_is_in() {
+        let now = Instant::now();
+        let mut turn = TurnState::new(Version::Two, true, SETTLE);
+        // The end of a turn that the agent had begun by itself.
+        turn.on_state(&state(json!({"state":"idle","stopReason":"end_turn"})));
+        assert_eq!(turn.due(now, false), None);
+        turn.on_answer(Ok(&json!({"messageId":"m"})));
+        assert_eq!(turn.due(now, false), None, "the answer is no end");
+        turn.on_state(&state(json!({"state":"running"})));
+        turn.on_state(&state(json!({"state":"requires_action"})));
+        assert_eq!(turn.due(now, false), None);
+        turn.on_state(&state(json!({"state":"idle","stopReason":"end_turn"})));
+        assert!(turn.due(now, false).is_some());
+    }
+
+    #[test]
+    fn what_goes_on_behind_may_wake_the_agent_and_the_last_end_counts() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut turn = TurnState::new(Version::Two, true, SETTLE);
+        turn.on_answer(Ok(&json!({"messageId":"m"})));
+        turn.on_state(&state(json!({"state":"running"})));
+        turn.on_state(&state(json!({"state":"idle","stopReason":"end_turn"})));
+        assert_eq!(turn.due(at(0), true), None);
+        turn.on_state(&state(json!({"state":"idle","background":[]})));
+        assert_eq!(turn.due(at(100), false), None);
+        turn.on_state(&state(json!({"state":"running"})));
+        assert_eq!(turn.due(at(700), false), None, "it works again");
+        turn.on_state(&state(json!({"state":"idle","stopReason":"end_turn","background":[]})));
+        assert_eq!(turn.due(at(800), false), None);
+        assert_eq!(turn.due(at(1299), false), None);
+        assert!(turn.due(at(1300), false).is_some());
+    }
+
+    #[test]
+    fn an_error_is_the_end_at_once() {
+        let now = Instant::now();
+        let mut turn = TurnState::new(Version::Two, true, SETTLE);
+        turn.on_answer(Ok(&json!({"messageId":"m"})));
+        let error = json!({"state":"idle","stopReason":"error","error":{"code":-32603,"message":"m"},"background":[{}]});
+        turn.on_state(&state(error));
+        assert!(
+            matches!(turn.due(now, true), Some(Ending::Said(StopReason::Error(fault))) if fault.message == "m")
+        );
+        let mut refused = TurnState::new(Version::Two, true, SETTLE);
+        refused.on_answer(Err(AgentFault { code: 401, ..AgentFault::default() }));
+        assert!(matches!(refused.due(now, false), Some(Ending::Refused(_))));
+    }
+
+    #[test]
+    fn idle_without_a_word_on_the_end_is_an_end_of_its_own() {
+        let now = Instant::now();
+        let mut turn = TurnState::new(Version::Two, true, SETTLE);
+        turn.on_repeated();
+        turn.on_state(&state(json!({"state":"running"})));
+        turn.on_state(&state(json!({"state":"idle"})));
+        assert_eq!(turn.due(now, false), Some(&Ending::Silent));
+    }
+
+    #[test]
+    fn after_a_cancel_nothing_is_waited_for() {
+        let now = Instant::now();
+        let mut turn = TurnState::new(Version::Two, true, SETTLE);
+        turn.on_answer(Ok(&json!({"messageId":"m"})));
+        turn.on_cancel();
+        turn.on_state(&state(json!({"state":"idle","stopReason":"end_turn"})));
+        assert!(turn.due(now, true).is_some());
+    }
+}

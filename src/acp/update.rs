@@ -1,0 +1,477 @@
+//! PURE: what an agent tells while it works, both versions of the protocol in one vocabulary.
+//!
+//! Every field is read for itself and from the JSON as it came: an unknown word in one field must not cost the others (a tool
+//! whose end is not seen would be waited for). What is unknown as a whole is [`Update::Unknown`], never an error.
+
+use crate::harness::Usage;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+/// One `session/update`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Update {
+    /// Words of the answer. `message`: which message, where the agent counts them; `whole`: all of it, not a piece.
+    Text {
+        text: String,
+        message: Option<String>,
+        whole: bool,
+        usage: Option<Usage>,
+    },
+    Thought {
+        text: String,
+    },
+    /// Words of the user, as the agent repeats them.
+    Prompt {
+        text: String,
+        message: Option<String>,
+    },
+    Tool(ToolUpdate),
+    /// What a terminal that a tool call refers to has printed: a piece of it, or all so far.
+    Terminal {
+        id: String,
+        data: Option<String>,
+        whole: bool,
+        exit_code: Option<i64>,
+    },
+    State(StateUpdate),
+    Plan(Value),
+    Mode(String),
+    /// The options of the session, as they came.
+    Options(Value),
+    /// Money spent by the session so far, in US dollars.
+    Cost(f64),
+    /// The agent tries again by itself.
+    Retry {
+        message: String,
+    },
+    Warning {
+        message: String,
+    },
+    /// Known, and nothing to tell.
+    Quiet,
+    Unknown,
+}
+
+/// What is known of a tool call; a field that is absent says nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ToolUpdate {
+    pub id: String,
+    pub name: Option<String>,
+    pub kind: Option<String>,
+    pub title: Option<String>,
+    pub status: Option<ToolStatus>,
+    pub input: Option<Value>,
+    pub output: Option<String>,
+    /// The output is a piece, to be added.
+    pub adds: bool,
+    pub exit_code: Option<i64>,
+    pub locations: Option<Value>,
+    pub terminals: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ToolStatus {
+    Pending,
+    Running,
+    Completed,
+    Failed,
+}
+
+/// Version 2 alone: what the session does.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct StateUpdate {
+    pub state: State,
+    /// What goes on behind the turns, where the agent tells.
+    pub background: Option<Vec<Value>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum State {
+    Running,
+    /// A question is open.
+    Waiting,
+    /// `end`: of a turn, if one ended.
+    Idle {
+        end: Option<TurnEnd>,
+    },
+    Unknown,
+}
+
+/// The agent's own word on how a turn ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TurnEnd {
+    pub reason: StopReason,
+    pub usage: Option<Usage>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum StopReason {
+    EndTurn,
+    MaxTokens,
+    MaxTurnRequests,
+    Refusal,
+    Cancelled,
+    /// Version 2 alone.
+    Error(AgentFault),
+    Unknown(String),
+}
+
+/// An error as the agent words it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct AgentFault {
+    pub code: i64,
+    pub message: String,
+    /// Of `data`: what the words of the message leave out.
+    pub details: Option<String>,
+    pub kind: Option<String>,
+}
+
+impl Update {
+    /// From `params.update` of a `session/update`.
+    pub(crate) fn read(update: &Value) -> Update {
+        match text_of(&update["sessionUpdate"]).unwrap_or_default() {
+            "agent_message_chunk" => Update::Text {
+                text: content_text(&update["content"]),
+                message: owned(&update["messageId"]),
+                whole: false,
+                usage: usage(&update["_meta"]["usage"]),
+            },
+            "agent_message" => Update::Text {
+                text: content_text(&update["content"]),
+                message: owned(&update["messageId"]),
+                whole: true,
+                usage: None,
+            },
+            "agent_thought_chunk" | "agent_thought" => {
+                Update::Thought { text: content_text(&update["content"]) }
+            }
+            "user_message_chunk" | "user_message" => Update::Prompt {
+                text: content_text(&update["content"]),
+                message: owned(&update["messageId"]),
+            },
+            "tool_call" | "tool_call_update" => {
+                ToolUpdate::read(update).map_or(Update::Unknown, Update::Tool)
+            }
+            "tool_call_content_chunk" => ToolUpdate::read_piece(update).map_or(Update::Unknown, Update::Tool),
+            "terminal_update" => terminal(update, true),
+            "terminal_output_chunk" => terminal(update, false),
+            "state_update" => Update::State(StateUpdate::read(update)),
+            "plan" => Update::Plan(update["entries"].clone()),
+            "plan_update" => plan_update(&update["plan"]),
+            "current_mode_update" => owned(&update["currentModeId"]).map_or(Update::Unknown, Update::Mode),
+            "config_option_update" => Update::Options(update["configOptions"].clone()),
+            "usage_update" => match cost(&update["cost"]) {
+                Some(amount) => Update::Cost(amount),
+                None => Update::Quiet,
+            },
+            "session_info_update" => session_info(update),
+            "notice" => Update::Warning {
+                message: [&update["title"], &update["description"]]
+                    .into_iter()
+                    .filter_map(text_of)
+                    .collect::<Vec<_>>()
+                    .join(": "),
+            },
+            "available_commands_update" | "compaction_update" | "compaction_summary_chunk" => Update::Quiet,
+            _ => Update::Unknown,
+        }
+    }
+}
+
+impl ToolUpdate {
+    /// From a tool call, wherever it stands: an update, or the subject of a question.
+    pub(crate) fn read(call: &Value) -> Option<ToolUpdate> {
+        let meta = &call["_meta"];
+        let raw = &call["rawOutput"];
+        let printed = text_of(&meta["terminal_output"]["data"]).map(str::to_owned);
+        let output = Some(tool_text(&call["content"])).filter(|text| !text.is_empty());
+        Some(ToolUpdate {
+            id: owned(&call["toolCallId"])?,
+            name: owned(&call["name"])
+                .or_else(|| owned(&meta["toolName"]))
+                .or_else(|| owned(&meta["claudeCode"]["toolName"])),
+            kind: owned(&call["kind"]),
+            title: owned(&call["title"]),
+            status: text_of(&call["status"]).and_then(ToolStatus::read),
+            input: Some(&call["rawInput"]).filter(|input| !is_empty(input)).cloned(),
+            output: output.or(printed).or_else(|| raw_text(raw)),
+            adds: false,
+            exit_code: exit_code(meta, raw),
+            locations: call["locations"]
+                .as_array()
+                .filter(|all| !all.is_empty())
+                .map(|_| call["locations"].clone()),
+            terminals: items(&call["content"]).filter_map(|item| owned(&item["terminalId"])).collect(),
+        })
+    }
+
+    fn read_piece(update: &Value) -> Option<ToolUpdate> {
+        Some(ToolUpdate {
+            id: owned(&update["toolCallId"])?,
+            output: Some(tool_text(&update["content"])).filter(|text| !text.is_empty()),
+            adds: true,
+            terminals: items(&update["content"]).filter_map(|item| owned(&item["terminalId"])).collect(),
+            ..ToolUpdate::default()
+        })
+    }
+}
+
+impl ToolStatus {
+    fn read(word: &str) -> Option<ToolStatus> {
+        match word {
+            "pending" | "paused" => Some(ToolStatus::Pending),
+            "in_progress" => Some(ToolStatus::Running),
+            "completed" => Some(ToolStatus::Completed),
+            "failed" | "cancelled" => Some(ToolStatus::Failed),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_end(self) -> bool {
+        matches!(self, ToolStatus::Completed | ToolStatus::Failed)
+    }
+}
+
+impl StateUpdate {
+    fn read(update: &Value) -> StateUpdate {
+        let state = match text_of(&update["state"]).unwrap_or_default() {
+            "running" => State::Running,
+            "requires_action" => State::Waiting,
+            "idle" => State::Idle { end: TurnEnd::read(update) },
+            _ => State::Unknown,
+        };
+        StateUpdate { state, background: update["background"].as_array().cloned() }
+    }
+}
+
+impl TurnEnd {
+    /// From what answers a prompt (version 1), or from the state after it (version 2).
+    pub(crate) fn read(end: &Value) -> Option<TurnEnd> {
+        let reason = match text_of(&end["stopReason"])? {
+            "end_turn" => StopReason::EndTurn,
+            "max_tokens" => StopReason::MaxTokens,
+            "max_turn_requests" => StopReason::MaxTurnRequests,
+            "refusal" => StopReason::Refusal,
+            "cancelled" => StopReason::Cancelled,
+            "error" => StopReason::Error(AgentFault::read(&end["error"])),
+            other => StopReason::Unknown(other.to_owned()),
+        };
+        let quota = &end["_meta"]["quota"]["token_count"];
+        Some(TurnEnd { reason, usage: usage(&end["usage"]).or_else(|| usage(quota)) })
+    }
+}
+
+impl AgentFault {
+    /// From a JSON-RPC error object.
+    pub(crate) fn read(error: &Value) -> AgentFault {
+        AgentFault {
+            code: error["code"].as_i64().unwrap_or_default(),
+            message: text_of(&error["message"]).unwrap_or_default().to_owned(),
+            details: details(&error["data"]),
+            kind: owned(&error["data"]["errorKind"]),
+        }
+    }
+
+    /// All that it says, in one line.
+    pub(crate) fn words(&self) -> String {
+        match &self.details {
+            Some(details) if !self.message.contains(details.as_str()) => {
+                format!("{}: {details}", self.message)
+            }
+            _ => self.message.clone(),
+        }
+    }
+}
+
+fn details(data: &Value) -> Option<String> {
+    let fields = ["details", "message", "error", "uri"];
+    text_of(data).or_else(|| fields.iter().find_map(|field| text_of(&data[field]))).map(str::to_owned)
+}
+
+pub(crate) fn text_of(value: &Value) -> Option<&str> {
+    value.as_str()
+}
+
+pub(crate) fn owned(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// The items of an array, or the one thing that stands in its place.
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    let (many, one) = match value {
+        Value::Array(items) => (items.as_slice(), None),
+        Value::Null => (&[] as &[Value], None),
+        other => (&[] as &[Value], Some(other)),
+    };
+    many.iter().chain(one)
+}
+
+/// The words of a content block, or of several.
+fn content_text(content: &Value) -> String {
+    items(content)
+        .filter_map(|block| text_of(&block["text"]).or_else(|| text_of(&block["resource"]["text"])))
+        .collect()
+}
+
+/// The words of a tool's content: blocks of text, and the paths of what it changed.
+fn tool_text(content: &Value) -> String {
+    let mut text = String::new();
+    for item in items(content) {
+        let words = content_text(&item["content"]);
+        let path = || text_of(&item["path"]).map(|path| format!("changed {path}\n"));
+        text.push_str(&if words.is_empty() { path().unwrap_or_default() } else { words });
+    }
+    text
+}
+
+fn raw_text(raw: &Value) -> Option<String> {
+    let fields = ["output", "content", "stdout", "text", "message", "error"];
+    text_of(raw)
+        .or_else(|| fields.iter().find_map(|field| text_of(&raw[field])))
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
+}
+
+fn exit_code(meta: &Value, raw: &Value) -> Option<i64> {
+    let shell = items(&raw["contents"]).find_map(|item| item["exitCode"].as_i64());
+    meta["terminal_exit"]["exit_code"]
+        .as_i64()
+        .or_else(|| raw["exitCode"].as_i64())
+        .or_else(|| raw["exit_code"].as_i64())
+        .or_else(|| raw["metadata"]["exit"].as_i64())
+        .or(shell)
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
+fn terminal(update: &Value, whole: bool) -> Update {
+    let Some(id) = owned(&update["terminalId"]) else { return Update::Unknown };
+    let data = if whole { &update["output"]["data"] } else { &update["data"] };
+    Update::Terminal {
+        id,
+        data: owned(data).map(decoded),
+        whole,
+        exit_code: update["exitStatus"]["exitCode"].as_i64(),
+    }
+}
+
+/// The protocol says base64; what is none is taken as it is.
+fn decoded(data: String) -> String {
+    match STANDARD.decode(&data) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(_) => data,
+    }
+}
+
+fn plan_update(plan: &Value) -> Update {
+    match plan.get("entries").or_else(|| plan.get("items")) {
+        Some(entries) => Update::Plan(entries.clone()),
+        None => Update::Plan(plan.clone()),
+    }
+}
+
+/// Codex tells here that it tries again, as everywhere the last try's error is repeated with the end.
+fn session_info(update: &Value) -> Update {
+    let error = &update["_meta"]["codex"]["error"];
+    let is_active = update["_meta"]["codex"]["threadStatus"]["type"] == "active";
+    if !(error["willRetry"] == true && is_active) {
+        return Update::Quiet;
+    }
+    let words = [&error["message"], &error["additionalDetails"]];
+    Update::Retry { message: words.into_iter().filter_map(text_of).collect::<Vec<_>>().join(": ") }
+}
+
+fn cost(cost: &Value) -> Option<f64> {
+    (cost["currency"] == "USD").then(|| cost["amount"].as_f64()).flatten()
+}
+
+/// Tokens, in whichever case the agent writes its names.
+fn usage(usage: &Value) -> Option<Usage> {
+    let count = |names: [&str; 2]| names.iter().find_map(|name| usage[*name].as_u64());
+    let input = count(["inputTokens", "input_tokens"])?;
+    Some(Usage {
+        input_tokens: input,
+        output_tokens: count(["outputTokens", "output_tokens"]).unwrap_or_default(),
+        cached_input_tokens: count(["cachedReadTokens", "cachedInputTokens"]).unwrap_or_default(),
+        cost_usd: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn both_versions_say_the_same_in_the_end() {
+        let cases = [
+            (
+                json!({"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}),
+                Update::Text { text: "hi".into(), message: None, whole: false, usage: None },
+            ),
+            (
+                json!({"sessionUpdate":"agent_message","messageId":"m","content":[{"type":"text","text":"h"},{"type":"text","text":"i"}]}),
+                Update::Text { text: "hi".into(), message: Some("m".into()), whole: true, usage: None },
+            ),
+            (
+                json!({"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}}),
+                Update::Thought { text: "hm".into() },
+            ),
+            (
+                json!({"sessionUpdate":"current_mode_update","currentModeId":"plan"}),
+                Update::Mode("plan".into()),
+            ),
+            (
+                json!({"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":0.5,"currency":"USD"}}),
+                Update::Cost(0.5),
+            ),
+            (json!({"sessionUpdate":"usage_update","used":1,"size":2}), Update::Quiet),
+            (json!({"sessionUpdate":"available_commands_update","availableCommands":[]}), Update::Quiet),
+            (json!({"sessionUpdate":"something_new","x":1}), Update::Unknown),
+            (json!(null), Update::Unknown),
+            (json!({"sessionUpdate":"tool_call"}), Update::Unknown),
+            (
+                json!({"sessionUpdate":"terminal_update","terminalId":"t","output":{"data":"aGk="},"exitStatus":{"exitCode":3}}),
+                Update::Terminal { id: "t".into(), data: Some("hi".into()), whole: true, exit_code: Some(3) },
+            ),
+            (
+                json!({"sessionUpdate":"session_info_update","_meta":{"codex":{"threadStatus":{"type":"active"},"error":{"message":"Reconnecting... 1/1","willRetry":true}}}}),
+                Update::Retry { message: "Reconnecting... 1/1".into() },
+            ),
+        ];
+        for (json, expected) in cases {
+            assert_eq!(Update::read(&json), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_word_in_one_field_does_not_cost_the_others() {
+        let update = json!({"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed","kind":"teleport",
+            "content":[{"type":"hologram","data":7},{"type":"content","content":{"type":"text","text":"ok"}}],"rawOutput":3});
+        let Update::Tool(tool) = Update::read(&update) else { panic!("no tool") };
+        assert_eq!((tool.status, tool.output.as_deref()), (Some(ToolStatus::Completed), Some("ok")));
+    }
+
+    #[test]
+    fn an_end_tells_its_reason_and_its_tokens_in_either_place() {
+        let codex = json!({"stopReason":"end_turn","usage":{"inputTokens":1000,"cachedReadTokens":200,"outputTokens":34}});
+        let gemini = json!({"stopReason":"end_turn","_meta":{"quota":{"token_count":{"input_tokens":1000,"output_tokens":34}}}});
+        for (end, cached) in [(codex, 200), (gemini, 0)] {
+            let usage = TurnEnd::read(&end).unwrap().usage.unwrap();
+            assert_eq!(
+                (usage.input_tokens, usage.output_tokens, usage.cached_input_tokens),
+                (1000, 34, cached)
+            );
+        }
+        let none = json!({"stopReason":"end_turn","usage":null,"_meta":{"quota":{"token_count":null}}});
+        assert_eq!(TurnEnd::read(&none).unwrap().usage, None);
+        assert_eq!(TurnEnd::read(&json!({"messageId":"m"})), None);
+    }
+}

@@ -1,0 +1,280 @@
+//! PURE: what a turn came to. Neither `end_turn` nor its absence is believed alone.
+//!
+//! | the agent's word | what else is known | verdict |
+//! |---|---|---|
+//! | any | we cancelled it | the reason of the cancel: `AGENT_ABORTED`, `AGENT_IDLE`, `AGENT_TIMED_OUT` |
+//! | `end_turn` | text or a tool call | success |
+//! | `end_turn` | neither (pi when its model fails) | `AGENT_TRUNCATED` |
+//! | `end_turn` | no tokens told by an agent that always tells, the text an error's | `AGENT_FAILED` + kind of the text |
+//! | `cancelled` | we did not ask | `AGENT_ABORTED` |
+//! | `max_tokens`, `max_turn_requests`, `refusal` | | `AGENT_FAILED`: `context_length`, `invalid_request`, `permission` |
+//! | an error | | `AGENT_FAILED` + kind by its word, its code, its text |
+//! | none, or one that is unknown | | `AGENT_TRUNCATED` |
+//! | none | the process is gone | `AGENT_CRASHED` |
+
+use super::agent::Agent;
+use super::turn_state::Ending;
+use super::update::{AgentFault, StopReason};
+use crate::error::{Error, ErrorCode};
+use crate::harness::ErrorKind;
+use crate::harness::failure::kind_of;
+use std::time::Duration;
+
+/// Why we ended a turn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Stop {
+    Aborted,
+    Idle {
+        limit: Duration,
+        in_tool: bool,
+    },
+    TimedOut {
+        limit: Duration,
+    },
+    /// The session is being closed.
+    Closed,
+}
+
+/// What is weighed.
+pub(crate) struct Evidence<'a> {
+    pub agent: &'a Agent,
+    pub ending: &'a Ending,
+    pub stop: Option<Stop>,
+    /// What the agent said after its last tool call.
+    pub text: &'a str,
+    pub tool_calls: u64,
+    pub has_usage: bool,
+    /// The name of a tool that is open.
+    pub open_tool: Option<&'a str>,
+}
+
+/// See the table above; `None` is success.
+pub(crate) fn verdict(evidence: &Evidence) -> Option<Error> {
+    let name = evidence.agent.name();
+    if let Some(stop) = evidence.stop {
+        return Some(stopped(name, stop, evidence.open_tool));
+    }
+    let failed = |kind: ErrorKind, message: String| Some(failure(kind, message));
+    match evidence.ending {
+        Ending::Said(StopReason::EndTurn) => good_end(evidence),
+        Ending::Said(StopReason::MaxTokens) => failed(
+            ErrorKind::ContextLength,
+            format!("{name} stopped at the longest answer that its model gives (max_tokens)"),
+        ),
+        Ending::Said(StopReason::MaxTurnRequests) => failed(
+            ErrorKind::InvalidRequest,
+            format!("{name} stopped after as many model calls as a turn may have (max_turn_requests)"),
+        ),
+        Ending::Said(StopReason::Refusal) => {
+            failed(ErrorKind::Permission, format!("the model of {name} refused to go on (refusal)"))
+        }
+        Ending::Said(StopReason::Cancelled) => Some(Error::new(
+            ErrorCode::AgentAborted,
+            format!("{name} says that its turn was cancelled, though it was not asked to"),
+        )),
+        Ending::Said(StopReason::Error(fault)) | Ending::Refused(fault) => {
+            let words = fault.words();
+            let message =
+                if words.is_empty() { format!("{name} reported that its turn failed") } else { words };
+            failed(kind(fault), message)
+        }
+        Ending::Said(StopReason::Unknown(word)) => Some(Error::new(
+            ErrorCode::AgentTruncated,
+            format!("{name} ended its turn for a reason that is unknown: {word}"),
+        )),
+        Ending::Silent => Some(Error::new(
+            ErrorCode::AgentTruncated,
+            format!("{name} went idle without saying how its turn ended"),
+        )),
+    }
+}
+
+fn good_end(evidence: &Evidence) -> Option<Error> {
+    let Evidence { agent, text, tool_calls, has_usage, .. } = *evidence;
+    let is_error = !has_usage
+        && agent.tells_usage
+        && agent.error_prefix.is_none_or(|prefix| text.trim_start().starts_with(prefix));
+    if is_error && !text.trim().is_empty() {
+        let words = text.trim();
+        return Some(failure(kind_of(None, words), words.to_owned()));
+    }
+    if text.trim().is_empty() && tool_calls == 0 {
+        let message = format!(
+            "{} ended its turn without a word and without a tool call: its model may have failed, its own log tells more",
+            agent.name()
+        );
+        return Some(Error::new(ErrorCode::AgentTruncated, message));
+    }
+    None
+}
+
+fn failure(kind: ErrorKind, message: String) -> Error {
+    let message = crate::harness::digest::clip(&message).into_owned();
+    Error::new(ErrorCode::AgentFailed, message).with("kind", kind.as_str())
+}
+
+/// By its own word, by its code, by its text.
+pub(crate) fn kind(fault: &AgentFault) -> ErrorKind {
+    const WORDS: [(&str, ErrorKind); 10] = [
+        ("auth", ErrorKind::Auth),
+        ("rate", ErrorKind::RateLimit),
+        ("billing", ErrorKind::Quota),
+        ("quota", ErrorKind::Quota),
+        ("overloaded", ErrorKind::Overloaded),
+        ("context", ErrorKind::ContextLength),
+        ("server", ErrorKind::Server),
+        ("invalid", ErrorKind::InvalidRequest),
+        ("network", ErrorKind::Network),
+        ("permission", ErrorKind::Permission),
+    ];
+    const AUTH_REQUIRED: i64 = -32_000;
+    let named = fault.kind.as_deref().and_then(|word| WORDS.iter().find(|(sign, _)| word.contains(sign)));
+    match (named, fault.code) {
+        (Some((_, kind)), _) => *kind,
+        (None, AUTH_REQUIRED) => ErrorKind::Auth,
+        (None, status @ 400..600) => kind_of(Some(status), &fault.words()),
+        // The protocol's own words for any error at all.
+        (None, _) => {
+            kind_of(None, fault.words().trim_start_matches("Internal error").trim_start_matches(": "))
+        }
+    }
+}
+
+fn stopped(name: &str, stop: Stop, open_tool: Option<&str>) -> Error {
+    let seconds = |limit: Duration| limit.as_secs_f64();
+    let millis = |limit: Duration| limit.as_secs_f64() * 1e3;
+    match stop {
+        Stop::Aborted => Error::new(ErrorCode::AgentAborted, format!("the {name} turn was aborted")),
+        Stop::Closed => Error::new(ErrorCode::AgentAborted, format!("the {name} session was closed in its turn")),
+        Stop::Idle { limit, in_tool: true } => Error::new(
+            ErrorCode::AgentIdle,
+            format!(
+                "{name} was silent for {} s while its tool {} ran: raise `toolIdleTimeoutMs` if it needs longer",
+                seconds(limit),
+                open_tool.unwrap_or_default()
+            ),
+        )
+        .with("toolIdleTimeoutMs", millis(limit)),
+        Stop::Idle { limit, in_tool: false } => Error::new(
+            ErrorCode::AgentIdle,
+            format!("{name} was silent for {} s: raise `idleTimeoutMs` if it needs longer", seconds(limit)),
+        )
+        .with("idleTimeoutMs", millis(limit)),
+        Stop::TimedOut { limit } => Error::new(
+            ErrorCode::AgentTimedOut,
+            format!("{name} was not done after {} s: raise `timeoutMs` if it needs longer", seconds(limit)),
+        )
+        .with("timeoutMs", millis(limit)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::Provider;
+    use serde_json::json;
+
+    fn said(provider: Provider, ending: &Ending, text: &str, tool_calls: u64, has_usage: bool) -> String {
+        let error = verdict(&Evidence {
+            agent: Agent::of(provider),
+            ending,
+            stop: None,
+            text,
+            tool_calls,
+            has_usage,
+            open_tool: None,
+        });
+        error.map_or("ok".into(), |error| {
+            let kind =
+                error.facts().get("kind").and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
+            format!("{} {kind}", error.code().as_str()).trim().to_owned()
+        })
+    }
+
+    #[test]
+    fn end_turn_is_not_believed_alone() {
+        let end = Ending::Said(StopReason::EndTurn);
+        let cases = [
+            (Provider::Gemini, "hi", 0, false, "ok"),
+            (Provider::Gemini, "", 1, false, "ok"),
+            (Provider::Pi, "", 0, false, "AGENT_TRUNCATED"),
+            (Provider::Codex, "done", 0, true, "ok"),
+            (Provider::Codex, "unexpected status 500 Internal Server Error", 0, false, "AGENT_FAILED server"),
+            (Provider::Copilot, "Error: 401 Unauthorized", 0, false, "AGENT_FAILED auth"),
+            (Provider::Copilot, "Error: is the first word", 0, true, "ok"),
+            (Provider::Copilot, "All good", 0, false, "ok"),
+        ];
+        for (provider, text, tools, has_usage, expected) in cases {
+            assert_eq!(said(provider, &end, text, tools, has_usage), expected, "{provider:?} {text}");
+        }
+    }
+
+    #[test]
+    fn every_other_end_has_its_code_and_kind() {
+        let fault = |error: serde_json::Value| AgentFault::read(&error);
+        let cases = [
+            (Ending::Said(StopReason::MaxTokens), "AGENT_FAILED context_length"),
+            (Ending::Said(StopReason::MaxTurnRequests), "AGENT_FAILED invalid_request"),
+            (Ending::Said(StopReason::Refusal), "AGENT_FAILED permission"),
+            (Ending::Said(StopReason::Cancelled), "AGENT_ABORTED"),
+            (Ending::Said(StopReason::Unknown("tired".into())), "AGENT_TRUNCATED"),
+            (Ending::Silent, "AGENT_TRUNCATED"),
+            (Ending::Refused(fault(json!({"code":401,"message":"fake"}))), "AGENT_FAILED auth"),
+            (Ending::Refused(fault(json!({"code":500,"message":"terminated"}))), "AGENT_FAILED server"),
+            (
+                Ending::Refused(fault(json!({"code":-32000,"message":"Authentication required"}))),
+                "AGENT_FAILED auth",
+            ),
+            (
+                Ending::Refused(fault(
+                    json!({"code":-32603,"message":"Internal error","data":{"details":"HTTP 429"}}),
+                )),
+                "AGENT_FAILED rate_limit",
+            ),
+            (
+                Ending::Said(StopReason::Error(fault(
+                    json!({"code":-32603,"message":"x","data":{"errorKind":"rate_limit"}}),
+                ))),
+                "AGENT_FAILED rate_limit",
+            ),
+            (
+                Ending::Said(StopReason::Error(fault(
+                    json!({"code":-32603,"message":"x","data":{"errorKind":"server_error"}}),
+                ))),
+                "AGENT_FAILED server",
+            ),
+            (
+                Ending::Refused(fault(json!({"code":-32603,"message":"Internal error","data":{}}))),
+                "AGENT_FAILED unknown",
+            ),
+        ];
+        for (ending, expected) in cases {
+            assert_eq!(said(Provider::ClaudeCode, &ending, "text", 1, true), expected, "{ending:?}");
+        }
+    }
+
+    #[test]
+    fn after_our_cancel_the_reason_of_it_is_the_verdict() {
+        let stops = [
+            (Stop::Aborted, "AGENT_ABORTED"),
+            (Stop::Idle { limit: Duration::from_secs(1), in_tool: false }, "AGENT_IDLE"),
+            (Stop::TimedOut { limit: Duration::from_secs(1) }, "AGENT_TIMED_OUT"),
+        ];
+        for (stop, code) in stops {
+            for ending in
+                [Ending::Said(StopReason::EndTurn), Ending::Said(StopReason::Cancelled), Ending::Silent]
+            {
+                let error = verdict(&Evidence {
+                    agent: Agent::of(Provider::Gemini),
+                    ending: &ending,
+                    stop: Some(stop),
+                    text: "x",
+                    tool_calls: 0,
+                    has_usage: false,
+                    open_tool: None,
+                });
+                assert_eq!(error.map(|error| error.code().as_str()), Some(code));
+            }
+        }
+    }
+}
