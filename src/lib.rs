@@ -2,6 +2,7 @@
 
 // Layer 0: values.
 pub mod error;
+pub mod line;
 pub mod redaction;
 pub mod retry;
 

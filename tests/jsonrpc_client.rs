@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a panic is a test's report, in its helpers too")]
 
 use sheepdog::error::{Error, ErrorCode};
-use sheepdog::jsonrpc::{Client, Decoder, Handler, Noise, Refusal, StreamSink, StreamSource, encode};
+use sheepdog::jsonrpc::{
+    ByteSource, Client, Completion, Found, Handler, Noise, Refusal, StreamSink, StreamSource, Wire,
+};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex, split};
@@ -32,7 +34,7 @@ impl Handler for Recorder {
     fn on_request(&mut self, id: &str, method: &str, params: &str) {
         self.say(format!("{id}? {method} {params}"));
     }
-    fn on_noise(&mut self, noise: Noise) {
+    fn on_noise(&mut self, noise: Noise<'_>) {
         self.say(format!("{noise:?}"));
     }
     async fn ready(&mut self) {
@@ -51,23 +53,28 @@ struct Setup {
     peer: DuplexStream,
     seen: Seen,
     heard: Arc<Notify>,
+    wire: Wire,
 }
 
 fn connect(gate: Option<Arc<Notify>>, buffer: usize) -> Setup {
+    connect_by(Wire::HEADERS, gate, buffer)
+}
+
+fn connect_by(wire: Wire, gate: Option<Arc<Notify>>, buffer: usize) -> Setup {
     let (ours, peer) = duplex(buffer);
     let (read, write) = split(ours);
     let seen = Seen::default();
     let heard = Arc::new(Notify::new());
     let recorder = Recorder { seen: seen.clone(), heard: heard.clone(), gate };
-    let client = Client::start(StreamSource::new(read), StreamSink(write), Decoder::MAX_BODY, recorder);
-    Setup { client, peer, seen, heard }
+    let client = Client::start(StreamSource::new(read), StreamSink(write), wire, recorder);
+    Setup { client, peer, seen, heard, wire }
 }
 
 impl Setup {
     async fn read_frame(&mut self) -> String {
-        let mut decoder = Decoder::new(Decoder::MAX_BODY);
+        let mut decoder = self.wire.decoder();
         loop {
-            if let Some(frame) = decoder.next_frame().unwrap() {
+            if let Some(Found::Body(frame)) = decoder.next_found().unwrap() {
                 return String::from_utf8(frame.to_vec()).unwrap();
             }
             let byte = self.peer.read_u8().await.unwrap();
@@ -76,7 +83,7 @@ impl Setup {
     }
 
     async fn say(&mut self, body: &str) {
-        self.peer.write_all(&encode(body)).await.unwrap();
+        self.peer.write_all(&self.wire.encode(body)).await.unwrap();
     }
 
     async fn seen(&self, count: usize) -> Vec<String> {
@@ -154,9 +161,10 @@ async fn deadlines_are_kept_in_their_own_order() {
     let order = Arc::new(Mutex::new(Vec::new()));
     for (name, seconds) in [("late", 9), ("soon", 1), ("middle", 4)] {
         let order = order.clone();
-        setup.client.call(name, "{}", Some(Duration::from_secs(seconds)), move |result| {
+        let complete = Completion::new(move |result| {
             order.lock().unwrap().push((name, result.unwrap_err().code()));
         });
+        setup.client.call(name, "{}", Some(Duration::from_secs(seconds)), complete);
     }
     tokio::time::sleep(Duration::from_secs(10)).await;
     let names: Vec<_> = order.lock().unwrap().iter().map(|(name, _)| *name).collect();
@@ -218,13 +226,16 @@ async fn cancelling_tells_the_peer_and_leaves_whole_frames_alone() {
     assert!(request.await.unwrap_err().is_cancelled());
     let mut rest = vec![0; 1000];
     setup.peer.read_exact(&mut rest).await.unwrap();
-    let mut decoder = Decoder::new(1 << 20);
+    let mut decoder = Wire::HEADERS.decoder();
     decoder.push(&head);
     decoder.push(&rest);
     let mut frames = Vec::new();
     while frames.len() < 2 {
-        match decoder.next_frame().unwrap() {
-            Some(frame) => frames.push(String::from_utf8(frame.to_vec()).unwrap()),
+        match decoder.next_found().unwrap() {
+            Some(Found::Garbage(bytes)) => panic!("{bytes} bytes between"),
+            Some(Found::Body(frame) | Found::Line(frame)) => {
+                frames.push(String::from_utf8(frame.to_vec()).unwrap())
+            }
             None => decoder.push(&[setup.peer.read_u8().await.unwrap()]),
         }
     }
@@ -239,7 +250,7 @@ async fn a_handler_without_room_slows_the_peer() {
     let body = format!(r#"{{"method":"n","params":"{}"}}"#, "x".repeat(200));
     // What fits into the pipe and one read goes through; then the writer waits.
     let mut written = 0;
-    let frame = encode(&body);
+    let frame = Wire::HEADERS.encode(&body);
     while tokio::time::timeout(Duration::from_millis(200), setup.peer.write_all(&frame)).await.is_ok() {
         written += 1;
         assert!(written < 100, "the pipe never filled");
@@ -259,4 +270,117 @@ async fn dropping_every_client_closes_the_pipe() {
     let mut rest = Vec::new();
     peer.read_to_end(&mut rest).await.unwrap();
     assert!(rest.is_empty());
+}
+
+#[tokio::test]
+async fn a_json_text_a_line_is_a_wire_and_other_lines_are_handed_out() {
+    let mut setup = connect_by(Wire::LINES, None, 4096);
+    let client = setup.client.clone();
+    let request = tokio::spawn(async move { client.request("initialize", "{\n  \"v\": 2\n}", None).await });
+    let mut line = vec![0; 64];
+    setup.peer.read_exact(&mut line[..60]).await.unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&line[..60]),
+        "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{ "
+    );
+    setup.peer.write_all(b"Loaded 3 tools\r\n\n{\"id\":0,\"result\":[1]}\n{broken\n").await.unwrap();
+    assert_eq!(request.await.unwrap().unwrap(), "[1]");
+    assert_eq!(setup.seen(2).await, ["Line(\"Loaded 3 tools\")", "Line(\"{broken\")"]);
+    setup.client.notify("session/cancel", "{}");
+    let given_up = setup.client.call("slow", "{}", None, Completion::new(|_| {}));
+    setup.client.cancel(given_up, Error::new(ErrorCode::ConnectionLost, "given up"));
+    let mut rest = vec![0; 1024];
+    let mut read = 0;
+    while rest[..read].iter().filter(|&&byte| byte == b'\n').count() < 4 {
+        read += setup.peer.read(&mut rest[read..]).await.unwrap();
+    }
+    let text = String::from_utf8_lossy(&rest[..read]).into_owned();
+    let last: Vec<&str> = text.lines().skip(1).collect();
+    assert_eq!(
+        last,
+        [
+            r#"{"jsonrpc":"2.0","method":"session/cancel","params":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"slow","params":{}}"#,
+            r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}"#
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_line_that_never_ends_ends_the_connection() {
+    let wire = Wire { max_body: 1000, ..Wire::LINES };
+    let mut setup = connect_by(wire, None, 4096);
+    setup.peer.write_all(&[b'x'; 2000]).await.unwrap();
+    setup.client.ended().await;
+    let error = setup.client.closed().unwrap();
+    assert!(error.message().contains("a line of more than 1000 bytes"), "{error}");
+}
+
+/// A handler that panics at the first notification.
+struct Panicking;
+
+impl Handler for Panicking {
+    fn on_notification(&mut self, _: &str, _: &str) {
+        panic!("a handler's mistake");
+    }
+    fn on_request(&mut self, _: &str, _: &str, _: &str) {}
+    fn on_noise(&mut self, _: Noise<'_>) {}
+    async fn ready(&mut self) {}
+    async fn on_end(&mut self, cause: Error) -> Error {
+        cause
+    }
+}
+
+#[tokio::test]
+async fn a_panic_of_the_reader_fails_what_is_pending_and_what_comes_later() {
+    let (ours, mut peer) = duplex(4096);
+    let (read, write) = split(ours);
+    let client = Client::start(StreamSource::new(read), StreamSink(write), Wire::HEADERS, Panicking);
+    let waiting = client.clone();
+    let pending = tokio::spawn(async move { waiting.request("a", "{}", None).await });
+    peer.read_u8().await.unwrap();
+    peer.write_all(&Wire::HEADERS.encode(r#"{"method":"n"}"#)).await.unwrap();
+    let error = pending.await.unwrap().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ConnectionLost);
+    assert!(error.message().contains("reader"), "{error}");
+    assert_eq!(client.request("b", "{}", None).await.unwrap_err().code(), ErrorCode::ConnectionLost);
+}
+
+struct SilentSource;
+
+impl ByteSource for SilentSource {
+    async fn next(&mut self) -> std::io::Result<Option<bytes::Bytes>> {
+        std::future::pending().await
+    }
+}
+
+struct PanickingSink;
+
+impl sheepdog::jsonrpc::ByteSink for PanickingSink {
+    async fn write(&mut self, _: bytes::Bytes) -> std::io::Result<()> {
+        panic!("a sink's mistake");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_of_the_writer_fails_what_is_pending() {
+    let client = Client::start(SilentSource, PanickingSink, Wire::HEADERS, Panicking);
+    let error = client.request("a", "{}", None).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ConnectionLost);
+    assert!(error.message().contains("writer"), "{error}");
+}
+
+#[test]
+fn an_executor_that_goes_away_fails_what_is_pending() {
+    let executor = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (told, heard) = std::sync::mpsc::channel();
+    let complete = Completion::new(move |result| told.send(result.unwrap_err().code()).unwrap());
+    let (client, _peer) = executor.block_on(async {
+        let Setup { client, peer, .. } = connect(None, 4096);
+        client.call("a", "{}", Some(Duration::from_secs(5)), complete);
+        (client, peer)
+    });
+    drop(executor);
+    assert_eq!(heard.recv().unwrap(), ErrorCode::ConnectionLost);
+    assert!(client.closed().is_some());
 }

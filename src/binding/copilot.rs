@@ -14,7 +14,7 @@ use crate::copilot::{
     wait_for_turn,
 };
 use crate::error::{Error, ErrorCode};
-use crate::jsonrpc::Refusal;
+use crate::jsonrpc::{Completion, Refusal};
 use crate::process::{Environment, EnvironmentBase, ProcessSpec};
 use napi::bindgen_prelude::{Function, PromiseRaw, within_runtime_if_available};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
@@ -172,9 +172,7 @@ impl CopilotLink {
         match self.connected() {
             Ok(connection) => {
                 let timeout = timeout_ms.map_or_else(|| Some(request_timeout(&method)), Millis::limit);
-                connection.client().call(&method, &params, timeout, move |result| {
-                    outbox.push_result(call, result.as_ref().map(|result| *result));
-                });
+                connection.client().call(&method, &params, timeout, answer(outbox, call));
             }
             Err(error) => outbox.push_result(call, Err(&error)),
         }
@@ -249,9 +247,7 @@ impl CopilotLink {
         match self.session(session) {
             Ok((connection, session)) => {
                 let timeout = timeout_ms.map_or_else(|| Some(request_timeout("session.send")), Millis::limit);
-                session.send(connection.client(), params, timeout, None, move |result| {
-                    outbox.push_result(call, result.as_ref().map(|result| *result));
-                });
+                session.send(connection.client(), params, timeout, None, answer(outbox, call));
             }
             Err(error) => outbox.push_result(call, Err(&error)),
         }
@@ -274,18 +270,15 @@ impl CopilotLink {
         if let Some(error) = options.passed() {
             return outbox.push_result(call, Err(&error));
         }
-        let told = outbox;
+        let turns = self.turns.clone();
         let turn = TurnHandle::new(spec.steering, spec.wait_for_tasks, move |end| {
-            told.push_result(call, end.as_ref().map(|answer| answer.as_deref().unwrap_or("null")));
+            lock(&turns).remove(&call);
+            outbox.push_result(call, end.as_ref().map(|answer| answer.as_deref().unwrap_or("null")));
         });
         lock(&self.turns).insert(call, turn.clone());
-        session.send(connection.client(), params, None, Some(turn.clone()), |_| {});
-        let turns = self.turns.clone();
+        session.send(connection.client(), params, None, Some(turn.clone()), Completion::new(|_| {}));
         within_runtime_if_available(|| {
-            tokio::spawn(async move {
-                wait_for_turn(&connection, &session, &turn, options).await;
-                lock(&turns).remove(&call);
-            });
+            tokio::spawn(async move { wait_for_turn(&connection, &session, &turn, options).await });
         });
     }
 
@@ -323,10 +316,13 @@ impl CopilotLink {
             fallback: spec.fallback.map(Into::into).unwrap_or_default(),
             timeout: spec.timeout_ms.map_or_else(|| Some(request_timeout("session.resume")), Millis::limit),
         };
+        let answer = answer(outbox, call);
         within_runtime_if_available(|| {
             tokio::spawn(async move {
-                let resumed = connection.resume(&request).await.map(|resumed| resumed.to_json());
-                outbox.push_result(call, resumed.as_deref());
+                match connection.resume(&request).await {
+                    Ok(resumed) => answer.settle(Ok(&resumed.to_json())),
+                    Err(error) => answer.settle(Err(error)),
+                }
             });
         });
     }
@@ -368,6 +364,11 @@ impl CopilotLink {
         let closed = || Error::new(ErrorCode::SessionClosed, "The session was disconnected");
         Ok((connection, self.sessions.get(&session).cloned().ok_or_else(closed)?))
     }
+}
+
+/// Puts a call's result into the queue.
+fn answer(outbox: Arc<Outbox>, call: u32) -> Completion {
+    Completion::new(move |result| outbox.push_result(call, result.as_ref().map(|result| *result)))
 }
 
 fn to_options(spec: CopilotStartSpec) -> Result<ConnectionOptions, Error> {

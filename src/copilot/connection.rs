@@ -6,7 +6,7 @@ use super::receiver::{Receiver, close_after_exit};
 use super::runtime_process::RuntimeProcess;
 use super::session::Sessions;
 use crate::error::{Error, ErrorCode};
-use crate::jsonrpc::{Client, Decoder, StreamSink, StreamSource};
+use crate::jsonrpc::{Client, StreamSink, StreamSource, Wire};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -62,8 +62,6 @@ impl Connection {
     pub const PROTOCOL_VERSION: u64 = 3;
     /// For the runtime to say goodbye.
     const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
-    /// Between the end of a stream and the exit of its process.
-    pub(super) const EXIT_WAIT: Duration = Duration::from_millis(1000);
 
     /// Starts or reaches the runtime and shakes hands; whatever fails takes the process down before it is told. It is given up
     /// when `cancelled` becomes true. Call it within tokio.
@@ -115,6 +113,7 @@ impl Connection {
         let noise: Arc<AtomicU64> = Arc::default();
         let stopping: Arc<AtomicBool> = Arc::default();
         let receiver = Receiver {
+            told: false,
             sessions: Arc::clone(&sessions),
             outbox: Arc::clone(&outbox),
             process: process.as_ref().map(|process| (process.exit().clone(), process.downgrade())),
@@ -123,10 +122,10 @@ impl Connection {
             stopping: Arc::clone(&stopping),
         };
         let client = match streams {
-            Streams::Pipes(source, sink) => Client::start(source, sink, Decoder::MAX_BODY, receiver),
+            Streams::Pipes(source, sink) => Client::start(source, sink, Wire::HEADERS, receiver),
             Streams::Socket(socket) => {
                 let (read, write) = socket.into_split();
-                Client::start(StreamSource::new(read), StreamSink(write), Decoder::MAX_BODY, receiver)
+                Client::start(StreamSource::new(read), StreamSink(write), Wire::HEADERS, receiver)
             }
         };
         if let Some(process) = &process {

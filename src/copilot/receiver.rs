@@ -1,8 +1,7 @@
 //! What the reader of a connection tells goes where it belongs: events to their sessions, all else to the host.
 
-use super::connection::Connection;
 use super::outbox::Outbox;
-use super::runtime_process::{ExitWatch, WeakRuntimeProcess};
+use super::runtime_process::{Exit, ExitWatch, WeakRuntimeProcess};
 use super::session::Sessions;
 use super::session_event::parse_session_event;
 use crate::error::{Error, ErrorCode};
@@ -10,7 +9,11 @@ use crate::jsonrpc::{Client, Handler, Noise};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::time::timeout;
+
+/// Between the end of a stream and the exit of its process.
+const EXIT_WAIT: Duration = Duration::from_millis(1000);
 
 /// A process that is gone while somebody holds its pipes open has nothing more to say.
 pub(crate) async fn close_after_exit(process: ExitWatch, client: Client) {
@@ -18,7 +21,7 @@ pub(crate) async fn close_after_exit(process: ExitWatch, client: Client) {
         exit = process.exited() => exit,
         () = client.ended() => return,
     };
-    if timeout(Connection::EXIT_WAIT, client.ended()).await.is_err() {
+    if timeout(EXIT_WAIT, client.ended()).await.is_err() {
         client.close(&exit.to_error());
     }
 }
@@ -30,6 +33,36 @@ pub(crate) struct Receiver {
     pub notifications: Arc<Mutex<HashSet<String>>>,
     pub noise: Arc<AtomicU64>,
     pub stopping: Arc<AtomicBool>,
+    /// The end was told to sessions and host.
+    pub told: bool,
+}
+
+impl Receiver {
+    fn tell_end(&mut self, error: &Error, exit: &Exit) {
+        self.told = true;
+        self.sessions.close_all(error);
+        if !self.stopping.load(Ordering::SeqCst) {
+            self.outbox.push_exit(&exit.to_json());
+        }
+    }
+}
+
+/// The reader is gone without coming to its end: closed from outside, or by a panic. Turns end all the same.
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        if self.told {
+            return;
+        }
+        let exit = self.process.as_ref().and_then(|(watch, _)| watch.get());
+        let error = match &exit {
+            Some(exit) => exit.to_error(),
+            None => Error::new(
+                ErrorCode::ConnectionLost,
+                "Connection is closed: its reader is gone. Start the client anew",
+            ),
+        };
+        self.tell_end(&error, &exit.unwrap_or_default());
+    }
 }
 
 impl Handler for Receiver {
@@ -55,7 +88,7 @@ impl Handler for Receiver {
         self.outbox.push_request(id, method, params);
     }
 
-    fn on_noise(&mut self, noise: Noise) {
+    fn on_noise(&mut self, noise: Noise<'_>) {
         if let Noise::Garbage { bytes } | Noise::BadBody { bytes } = noise {
             self.noise.fetch_add(bytes as u64, Ordering::Relaxed);
         }
@@ -68,7 +101,7 @@ impl Handler for Receiver {
     async fn on_end(&mut self, cause: Error) -> Error {
         let (mut exit, mut was_ended_by_us) = (None, false);
         if let Some((watch, process)) = &self.process {
-            exit = timeout(Connection::EXIT_WAIT, watch.exited()).await.ok();
+            exit = timeout(EXIT_WAIT, watch.exited()).await.ok();
             if exit.is_none() {
                 // Nothing can be said to it any more, so it is of no use to anybody.
                 process.kill().await;
@@ -89,10 +122,7 @@ impl Handler for Receiver {
                 .with("stderr", facts.stderr)
             }
         };
-        self.sessions.close_all(&error);
-        if !self.stopping.load(Ordering::SeqCst) {
-            self.outbox.push_exit(&exit.unwrap_or_default().to_json());
-        }
+        self.tell_end(&error, &exit.unwrap_or_default());
         error
     }
 }

@@ -8,7 +8,7 @@ use super::session_event::{EventHead, TurnEvent};
 use super::turn_handle::TurnHandle;
 use super::turn_state::{TurnEnd, Turns};
 use crate::error::Error;
-use crate::jsonrpc::Client;
+use crate::jsonrpc::{Client, Completion};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -91,8 +91,6 @@ impl SessionState {
         self.active || self.sending || !self.turns.is_empty() || !self.sends.is_empty()
     }
 }
-
-type Completion = Box<dyn for<'a> FnOnce(Result<&'a str, Error>) + std::marker::Send>;
 
 struct Send {
     params: String,
@@ -205,7 +203,7 @@ impl Session {
         params: String,
         timeout: Option<Duration>,
         turn: Option<Arc<TurnHandle>>,
-        complete: impl for<'a> FnOnce(Result<&'a str, Error>) + std::marker::Send + 'static,
+        complete: Completion,
     ) {
         let mut state = lock(&self.state);
         if let Some(error) = state.closed.clone() {
@@ -213,10 +211,10 @@ impl Session {
             if let Some(turn) = turn {
                 turn.fail(&error);
             }
-            return complete(Err(error));
+            return complete.settle(Err(error));
         }
         state.waiting.extend(turn.clone());
-        state.sends.push_back(Send { params, timeout, turn, complete: Box::new(complete) });
+        state.sends.push_back(Send { params, timeout, turn, complete });
         drop(state);
         self.pump(client);
     }
@@ -238,11 +236,12 @@ impl Session {
         let session = Arc::clone(self);
         let next = client.clone();
         let answered = turn.clone();
-        let call = client.call("session.send", &params, timeout, move |result| {
+        let sent = Completion::new(move |result| {
             session.on_sent(answered.as_deref(), &result);
-            complete(result);
+            complete.settle(result);
             session.pump(&next);
         });
+        let call = client.call("session.send", &params, timeout, sent);
         if let Some(turn) = &turn {
             turn.lock().call = Some(call);
         }
@@ -318,7 +317,7 @@ impl Session {
         }
         drop(state);
         if let Some(send) = unsent {
-            (send.complete)(Err(error.clone()));
+            send.complete.settle(Err(error.clone()));
             return false;
         }
         if let Some(call) = call {
@@ -392,7 +391,7 @@ impl Session {
             if let Some(turn) = &send.turn {
                 turn.fail(error);
             }
-            (send.complete)(Err(error.clone()));
+            send.complete.settle(Err(error.clone()));
         }
         for turn in waiting {
             // One whose message was sent has its end in `turns`, which may be an earlier and better one.

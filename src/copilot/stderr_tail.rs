@@ -1,13 +1,25 @@
 //! The last lines that a process wrote to stderr, PURE and bounded.
 
+use crate::line::LineFramer;
 use std::collections::VecDeque;
 
 /// Bytes in, whole lines out; the last of them are kept.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct StderrTail {
+    framer: LineFramer,
+    kept: Kept,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
     lines: VecDeque<String>,
     bytes: usize,
-    partial: Vec<u8>,
+}
+
+impl Default for StderrTail {
+    fn default() -> Self {
+        StderrTail { framer: LineFramer::new(Self::MAX_LINE), kept: Kept::default() }
+    }
 }
 
 impl StderrTail {
@@ -18,40 +30,35 @@ impl StderrTail {
 
     /// Takes bytes; calls back with every line that became whole.
     pub(crate) fn push(&mut self, bytes: &[u8], mut each: impl FnMut(&str)) {
-        for &byte in bytes {
-            if byte == b'\n' || self.partial.len() >= Self::MAX_LINE {
-                self.finish_line(&mut each);
-            }
-            if byte != b'\n' {
-                self.partial.push(byte);
-            }
-        }
-    }
-
-    fn finish_line(&mut self, each: &mut impl FnMut(&str)) {
-        let line = String::from_utf8_lossy(&self.partial).trim_end().to_owned();
-        self.partial.clear();
-        each(&line);
-        self.bytes += line.len() + 1;
-        self.lines.push_back(line);
-        while self.bytes > Self::MAX_BYTES {
-            let Some(oldest) = self.lines.pop_front() else { break };
-            self.bytes -= oldest.len() + 1;
-        }
+        let StderrTail { framer, kept } = self;
+        framer.push_cut(bytes, |line| kept.add(line, &mut each));
     }
 
     /// The last line counts even when it was not ended.
     pub(crate) fn finish(&mut self, mut each: impl FnMut(&str)) {
-        if !self.partial.is_empty() {
-            self.finish_line(&mut each);
-        }
+        let StderrTail { framer, kept } = self;
+        // A last line in pieces is never longer than the framer takes.
+        let _ = framer.end(|line| kept.add(line, &mut each));
     }
 
     /// All that is kept, without blank ends.
     pub(crate) fn text(&self) -> String {
-        let mut text: String = self.lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
-        text.push_str(&String::from_utf8_lossy(&self.partial));
+        let mut text: String = self.kept.lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+        text.push_str(&String::from_utf8_lossy(self.framer.unfinished()));
         text.trim().to_owned()
+    }
+}
+
+impl Kept {
+    fn add(&mut self, line: &[u8], each: &mut impl FnMut(&str)) {
+        let line = String::from_utf8_lossy(line).trim_end().to_owned();
+        each(&line);
+        self.bytes += line.len() + 1;
+        self.lines.push_back(line);
+        while self.bytes > StderrTail::MAX_BYTES {
+            let Some(oldest) = self.lines.pop_front() else { break };
+            self.bytes -= oldest.len() + 1;
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::session::{Session, TurnLook};
 use super::turn_handle::TurnHandle;
 use super::turn_state::TurnEnd;
 use crate::error::{Error, ErrorCode};
+use crate::jsonrpc::Completion;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +57,7 @@ pub async fn wait_for_turn(
     handle: &Arc<TurnHandle>,
     options: TurnOptions,
 ) {
+    let _told = TellOnDrop(handle);
     let start = Instant::now();
     let wait = Wait { connection, session, handle, options, start };
     let Some(mut end) = wait.until_over().await else { return };
@@ -65,6 +67,18 @@ pub async fn wait_for_turn(
     let given_up = Error::new(ErrorCode::SessionClosed, "the turn was left");
     session.leave(connection.client(), handle, end.as_ref().err().unwrap_or(&given_up));
     handle.tell(end);
+}
+
+/// The caller of a turn whose task is gone, by a panic or with its executor, waits for nobody.
+struct TellOnDrop<'a>(&'a TurnHandle);
+
+impl Drop for TellOnDrop<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_told() {
+            let message = "The turn was dropped: the task that waited for it is gone. Its work may go on";
+            self.0.tell(Err(Error::new(ErrorCode::ConnectionLost, message)));
+        }
+    }
 }
 
 struct Wait<'a> {
@@ -113,7 +127,8 @@ impl Wait<'_> {
         let client = self.connection.client();
         if self.session.leave(client, self.handle, &error) {
             let params = serde_json::json!({ "sessionId": self.session.id }).to_string();
-            client.call("session.abort", &params, Some(TurnOptions::ABORT_TIMEOUT), |_| {});
+            let unheard = Completion::new(|_| {});
+            client.call("session.abort", &params, Some(TurnOptions::ABORT_TIMEOUT), unheard);
         }
         error
     }

@@ -1,5 +1,6 @@
 //! What a frame says, PURE and borrowed: the parts of a message are slices of its bytes, no value is built.
 
+use crate::error::{Error, ErrorCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -31,6 +32,18 @@ pub struct Refusal {
     pub message: String,
     /// JSON text.
     pub data: Option<String>,
+}
+
+impl Refusal {
+    /// `RPC_ERROR` with the facts.
+    pub(crate) fn into_error(self, method: &str) -> Error {
+        let error =
+            Error::new(ErrorCode::RpcError, self.message).with("rpcCode", self.code).with("method", method);
+        match self.data.and_then(|data| serde_json::from_str::<serde_json::Value>(&data).ok()) {
+            Some(data) => error.with("data", data),
+            None => error,
+        }
+    }
 }
 
 #[derive(Deserialize)]

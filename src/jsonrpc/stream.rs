@@ -1,9 +1,19 @@
-//! Tokio's streams as sources and sinks.
+//! Where bytes come from and go to, and tokio's streams as such.
 
-use super::client::{ByteSink, ByteSource};
 use bytes::{Bytes, BytesMut};
+use std::future::Future;
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// Where the peer's bytes come from. `None` is the end.
+pub trait ByteSource: Send + 'static {
+    fn next(&mut self) -> impl Future<Output = io::Result<Option<Bytes>>> + Send;
+}
+
+/// Where the bytes for the peer go.
+pub trait ByteSink: Send + 'static {
+    fn write(&mut self, bytes: Bytes) -> impl Future<Output = io::Result<()>> + Send;
+}
 
 /// Reads up to 64 KiB at once.
 pub struct StreamSource<R> {

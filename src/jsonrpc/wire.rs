@@ -1,22 +1,55 @@
-//! Framing, PURE: bytes in, whole bodies out. `Content-Length: N`, further headers, an empty line, N bytes of JSON.
+//! How messages lie on the wire, PURE: bytes in, whole bodies and noise out; bodies in, bytes out.
 //!
-//! Programs print where they should not: whatever stands before a header is skipped up to the next `Content-Length:`. After
-//! [`Decoder::MAX_NOISE`] bytes without one, or at a body longer than the bound, the stream is given up.
-//!
-//! | the buffer begins with | then |
-//! |---|---|
-//! | a whole header and its body | the body is a frame |
-//! | a whole header, part of the body | wait; longer than the bound: [`Broken::TooLong`] |
-//! | part of a header | wait; longer than [`MAX_HEADER`]: noise |
-//! | something that only looks like a header | noise, up to the next `Content-Length:` |
-//! | anything else | noise, up to the next `Content-Length:`; too much of it: [`Broken::Noise`] |
+//! | [`Framing`] | a message | noise | given up at |
+//! |---|---|---|---|
+//! | `Headers` | `Content-Length: N`, an empty line, N bytes | skipped up to the next header, counted | 1 MiB of noise in a row; a body over the bound |
+//! | `Lines` | a line that begins with `{` | any other line, handed out as it is; empty lines are nothing | a line over the bound |
 
-use bytes::{Bytes, BytesMut};
-use memchr::{memchr, memchr2_iter};
+use super::headers::{self, HeaderDecoder};
+use super::lines::{self, LineDecoder};
+use bytes::Bytes;
 
-const FIELD: &[u8] = b"content-length:";
-/// A header block is a few dozen bytes; what is longer is none.
-const MAX_HEADER: usize = 4096;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    Headers,
+    Lines,
+}
+
+/// How both ends speak.
+#[derive(Clone, Copy, Debug)]
+pub struct Wire {
+    pub framing: Framing,
+    /// Longest message that is read, in bytes.
+    pub max_body: usize,
+    /// The notification that gives a request up, and the name of the parameter that holds its id.
+    pub cancel: (&'static str, &'static str),
+}
+
+impl Wire {
+    /// As language servers speak; 256 MiB, for a resumed session's whole history comes as one body.
+    pub const HEADERS: Wire =
+        Wire { framing: Framing::Headers, max_body: 256 << 20, cancel: ("$/cancelRequest", "id") };
+    /// A JSON text a line, as agents speak over their standard streams; 64 MiB.
+    pub const LINES: Wire =
+        Wire { framing: Framing::Lines, max_body: 64 << 20, cancel: ("$/cancel_request", "requestId") };
+
+    /// A whole message, ready to be written. `body` is JSON text.
+    pub fn encode(&self, body: &str) -> Bytes {
+        match self.framing {
+            Framing::Headers => headers::encode(body),
+            Framing::Lines => lines::encode(body),
+        }
+    }
+
+    pub fn decoder(&self) -> Decoder {
+        match self.framing {
+            Framing::Headers => {
+                Decoder(Kind::Headers { decoder: HeaderDecoder::new(self.max_body), held: None })
+            }
+            Framing::Lines => Decoder(Kind::Lines(LineDecoder::new(self.max_body))),
+        }
+    }
+}
 
 /// Why the stream can't be read any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,266 +58,80 @@ pub enum Broken {
     Noise(usize),
     /// A body of so many bytes was announced.
     TooLong(usize),
+    /// A line of more than so many bytes came.
+    LineTooLong(usize),
 }
 
-/// Finds the frames in a stream of bytes; any split of the bytes gives the same frames.
+/// What stands next in the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A message, if it is one.
+    Body(Bytes),
+    /// So many bytes were skipped.
+    Garbage(usize),
+    /// A line that is no message, without its end.
+    Line(Bytes),
+}
+
+/// Finds the messages in a stream of bytes; any split of the bytes gives the same messages.
 #[derive(Debug)]
-pub struct Decoder {
-    buffer: BytesMut,
-    max_body: usize,
-    /// Length of the body that is awaited, once its header was read.
-    body: Option<usize>,
-    /// Noise since the last frame.
-    noise: usize,
-    /// Noise that nobody has asked for yet, for [`Decoder::take_noise`].
-    unreported: usize,
-}
+pub struct Decoder(Kind);
 
-enum Header {
-    Whole { size: usize, body: usize },
-    Partial,
-    Malformed,
+#[derive(Debug)]
+enum Kind {
+    Headers {
+        decoder: HeaderDecoder,
+        /// Found behind the garbage that was told first.
+        held: Option<Result<Bytes, Broken>>,
+    },
+    Lines(LineDecoder),
 }
 
 impl Decoder {
-    /// Noise after which the stream is given up: 1 MiB.
-    pub const MAX_NOISE: usize = 1 << 20;
-    /// Longest body, by default: 256 MiB. A resumed session's whole history comes as one body.
-    pub const MAX_BODY: usize = 256 << 20;
-
-    pub fn new(max_body: usize) -> Self {
-        Decoder { buffer: BytesMut::new(), max_body, body: None, noise: 0, unreported: 0 }
-    }
-
     pub fn push(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
+        match &mut self.0 {
+            Kind::Headers { decoder, .. } => decoder.push(bytes),
+            Kind::Lines(decoder) => decoder.push(bytes),
+        }
     }
 
-    /// The next whole body, or `None` when more bytes are needed.
-    pub fn next_frame(&mut self) -> Result<Option<Bytes>, Broken> {
-        loop {
-            if let Some(length) = self.body {
-                if self.buffer.len() < length {
-                    return Ok(None);
+    /// What comes next, or `None` when more bytes are needed.
+    pub fn next_found(&mut self) -> Result<Option<Found>, Broken> {
+        match &mut self.0 {
+            Kind::Lines(decoder) => decoder.next_found(),
+            Kind::Headers { decoder, held } => {
+                if let Some(body) = held.take() {
+                    return body.map(|body| Some(Found::Body(body)));
                 }
-                self.body = None;
-                self.noise = 0;
-                return Ok(Some(self.buffer.split_to(length).freeze()));
-            }
-            let Some(start) = find_field(&self.buffer) else {
-                // The last bytes may be the beginning of a field.
-                let keep = self.buffer.len().min(FIELD.len() - 1);
-                let useless = self.buffer.len() - keep;
-                self.skip(useless)?;
-                return Ok(None);
-            };
-            self.skip(start)?;
-            match parse_header(&self.buffer) {
-                Header::Partial if self.buffer.len() <= MAX_HEADER => return Ok(None),
-                Header::Whole { body, .. } if body > self.max_body => return Err(Broken::TooLong(body)),
-                Header::Whole { size, body } => {
-                    let _ = self.buffer.split_to(size);
-                    self.body = Some(body);
+                let next = decoder.next_frame();
+                match decoder.take_noise() {
+                    0 => Ok(next?.map(Found::Body)),
+                    // What was skipped came first.
+                    bytes => {
+                        *held = next.transpose();
+                        Ok(Some(Found::Garbage(bytes)))
+                    }
                 }
-                Header::Partial | Header::Malformed => self.skip(FIELD.len())?,
             }
         }
     }
 
-    /// Gives back a body that turned out to be no message: a header inside it may be a real one, when what came before was
-    /// torn. Call it before the next [`Decoder::next_frame`].
-    pub fn reject(&mut self, body: &[u8]) {
-        self.unreported += body.len();
-        if let Some(start) = find_field(body) {
-            let mut rest = BytesMut::with_capacity(body.len() - start + self.buffer.len());
-            rest.extend_from_slice(&body[start..]);
-            rest.extend_from_slice(&self.buffer);
-            self.unreported -= body.len() - start;
-            self.buffer = rest;
+    /// Gives back a body that turned out to be no message, before the next [`Decoder::next_found`]; says what it is instead.
+    pub fn reject(&mut self, body: Bytes) -> Found {
+        match &mut self.0 {
+            Kind::Lines(_) => Found::Line(body),
+            Kind::Headers { decoder, .. } => {
+                decoder.reject(&body);
+                Found::Garbage(decoder.take_noise())
+            }
         }
-    }
-
-    /// Bytes skipped since the last call.
-    pub fn take_noise(&mut self) -> usize {
-        std::mem::take(&mut self.unreported)
     }
 
     /// Whether bytes of an unfinished message are held.
     pub fn is_torn(&self) -> bool {
-        self.body.is_some() || !self.buffer.is_empty()
-    }
-
-    fn skip(&mut self, bytes: usize) -> Result<(), Broken> {
-        let _ = self.buffer.split_to(bytes);
-        self.noise += bytes;
-        self.unreported += bytes;
-        if self.noise > Self::MAX_NOISE {
-            return Err(Broken::Noise(self.noise));
-        }
-        Ok(())
-    }
-}
-
-/// Where the next `Content-Length:` begins, in any case of letters.
-fn find_field(bytes: &[u8]) -> Option<usize> {
-    memchr2_iter(b'C', b'c', bytes).find(|&start| {
-        bytes.get(start..start + FIELD.len()).is_some_and(|field| field.eq_ignore_ascii_case(FIELD))
-    })
-}
-
-/// Reads the header block that `bytes` begins with; the first line is a `Content-Length:`.
-fn parse_header(bytes: &[u8]) -> Header {
-    let mut length = None;
-    let mut position = 0;
-    loop {
-        let rest = bytes.get(position..).unwrap_or_default();
-        let Some(end) = memchr(b'\n', rest) else {
-            // A line that can't become a header is none, however much is still to come.
-            return if is_plausible(rest) { Header::Partial } else { Header::Malformed };
-        };
-        let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
-        position += end + 1;
-        if line.is_empty() {
-            return match length {
-                Some(body) => Header::Whole { size: position, body },
-                None => Header::Malformed,
-            };
-        }
-        if line.len() > FIELD.len() && line[..FIELD.len()].eq_ignore_ascii_case(FIELD) {
-            match std::str::from_utf8(&line[FIELD.len()..]).ok().and_then(|text| text.trim().parse().ok()) {
-                Some(number) => length = Some(number),
-                None => return Header::Malformed,
-            }
-        } else if !is_plausible(line) || memchr(b':', line).is_none() {
-            return Header::Malformed;
-        }
-        if position > MAX_HEADER {
-            return Header::Malformed;
-        }
-    }
-}
-
-fn is_plausible(line: &[u8]) -> bool {
-    line.len() <= MAX_HEADER
-        && line.iter().all(|&byte| byte == b'\t' || byte == b'\r' || (b' '..0x7f).contains(&byte))
-}
-
-/// A whole frame, ready to be written.
-pub fn encode(body: &str) -> Bytes {
-    let header = format!("Content-Length: {}\r\n\r\n", body.len());
-    let mut frame = BytesMut::with_capacity(header.len() + body.len());
-    frame.extend_from_slice(header.as_bytes());
-    frame.extend_from_slice(body.as_bytes());
-    frame.freeze()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn decode(bytes: &[u8], step: usize) -> (Vec<String>, Option<Broken>) {
-        let mut decoder = Decoder::new(1 << 20);
-        let mut frames = Vec::new();
-        for chunk in bytes.chunks(step.max(1)) {
-            decoder.push(chunk);
-            loop {
-                match decoder.next_frame() {
-                    Ok(Some(frame)) => frames.push(String::from_utf8_lossy(&frame).into_owned()),
-                    Ok(None) => break,
-                    Err(broken) => return (frames, Some(broken)),
-                }
-            }
-        }
-        (frames, None)
-    }
-
-    fn frame(body: &str) -> Vec<u8> {
-        encode(body).to_vec()
-    }
-
-    #[test]
-    fn any_split_of_the_bytes_gives_the_same_frames() {
-        let mut bytes = frame(r#"{"a":"äöü"}"#);
-        bytes.extend(
-            b"Content-Type: application/vscode-jsonrpc; charset=utf-8\r\ncontent-length: 2\r\n\r\n{}",
-        );
-        bytes.extend(b"oh no, Content-Length: is broken\nwarning: Con");
-        bytes.extend(frame("[1,2]"));
-        for step in 1..bytes.len() {
-            assert_eq!(
-                decode(&bytes, step),
-                (vec![r#"{"a":"äöü"}"#.into(), "{}".into(), "[1,2]".into()], None),
-                "{step}"
-            );
-        }
-    }
-
-    #[test]
-    fn garbage_before_a_header_is_skipped() {
-        for garbage in [
-            "hello\n",
-            "Content-Length: abc\r\n\r\n",
-            "Content-Length: -1\n",
-            "\u{fffd}\u{0}",
-            "Content-Length:\r\n\r\n",
-        ] {
-            let mut bytes = garbage.as_bytes().to_vec();
-            bytes.extend(frame("{}"));
-            assert_eq!(decode(&bytes, 7).0, vec!["{}"], "{garbage:?}");
-        }
-    }
-
-    #[test]
-    fn a_torn_header_does_not_take_the_next_frame_with_it() {
-        let mut bytes = b"Content-Length: 40\r\n".to_vec();
-        bytes.extend(frame("{}"));
-        assert_eq!(decode(&bytes, 3).0, vec!["{}"]);
-    }
-
-    #[test]
-    fn a_rejected_body_gives_back_the_frame_inside_it() {
-        let inner = frame("{}");
-        let mut bytes = format!("Content-Length: {}\r\n\r\n{{torn", 5 + inner.len()).into_bytes();
-        bytes.extend(&inner);
-        bytes.extend(frame("[]"));
-        let mut decoder = Decoder::new(1024);
-        decoder.push(&bytes);
-        let torn = decoder.next_frame().unwrap().unwrap();
-        decoder.reject(&torn);
-        assert_eq!(decoder.take_noise(), 5);
-        assert_eq!(decoder.next_frame().unwrap().unwrap(), "{}");
-        assert_eq!(decoder.next_frame().unwrap().unwrap(), "[]");
-    }
-
-    #[test]
-    fn a_mebibyte_without_a_header_breaks_the_stream() {
-        let noise = vec![b'x'; Decoder::MAX_NOISE + 100];
-        assert!(matches!(decode(&noise, 4096).1, Some(Broken::Noise(_))));
-        let mut bearable = vec![b'x'; Decoder::MAX_NOISE - 100];
-        bearable.extend(frame("{}"));
-        assert_eq!(decode(&bearable, 4096), (vec!["{}".into()], None));
-    }
-
-    #[test]
-    fn a_body_over_the_bound_breaks_the_stream_before_it_is_read() {
-        let (frames, broken) = decode(b"Content-Length: 1048577\r\n\r\n", 100);
-        assert_eq!((frames.len(), broken), (0, Some(Broken::TooLong(1_048_577))));
-    }
-
-    proptest! {
-        #[test]
-        fn whatever_comes_the_real_frames_after_it_are_found(
-            noise in proptest::collection::vec(any::<u8>(), 0..300), bodies in proptest::collection::vec("[a-z{}\":]{0,40}", 1..5), step in 1usize..50
-        ) {
-            // A number in the noise could announce a body; what must hold then is only that nothing panics.
-            let mut bytes = noise.clone();
-            bytes.push(b'\n');
-            for body in &bodies { bytes.extend(frame(body)); }
-            let (frames, _) = decode(&bytes, step);
-            if find_field(&noise).is_none() {
-                prop_assert_eq!(frames, bodies);
-            }
+        match &self.0 {
+            Kind::Headers { decoder, held } => held.is_some() || decoder.is_torn(),
+            Kind::Lines(decoder) => decoder.is_torn(),
         }
     }
 }

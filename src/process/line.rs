@@ -1,130 +1,10 @@
-//! PURE. Bytes to lines, at `\n` only: U+2028, U+0085 and a lone `\r` are text. Decoded per whole line, never per chunk.
+//! PURE. What this capability adds to lines: a framer for each stream, and a block as one text.
 
 use super::spec::Stream;
-use memchr::{memchr, memmem, memrchr};
+use memchr::memmem;
 
-/// A line grew past the limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LineTooLong;
-
-/// Collects chunks into blocks of whole lines.
-#[derive(Debug)]
-pub struct LineFramer {
-    carry: Vec<u8>,
-    limit: usize,
-    /// A line was too long: what follows is the rest of it, and no line.
-    failed: bool,
-}
-
-impl LineFramer {
-    /// No line may be longer than `limit` bytes, its end not counted.
-    pub fn new(limit: usize) -> Self {
-        LineFramer { carry: Vec::new(), limit, failed: false }
-    }
-
-    /// Calls `on_block` at most twice, with whole lines that end with `\n`: the line that earlier chunks began, then the others,
-    /// which are not copied. Lines before one that is too long still arrive.
-    pub fn push(&mut self, chunk: &[u8], mut on_block: impl FnMut(&[u8])) -> Result<(), LineTooLong> {
-        if self.failed {
-            return Err(LineTooLong);
-        }
-        let Some(border) = memrchr(b'\n', chunk).map(|last| last + 1) else {
-            self.carry.extend_from_slice(chunk);
-            return self.check_carry();
-        };
-        let (lines, rest) = chunk.split_at(border);
-        let checked = self.lines_within_limit(lines);
-        let mut whole = &lines[..checked.unwrap_or_else(|border| border)];
-        if !self.carry.is_empty() && !whole.is_empty() {
-            let end = memchr(b'\n', whole).map_or(whole.len(), |end| end + 1);
-            self.carry.extend_from_slice(&whole[..end]);
-            on_block(&self.carry);
-            whole = &whole[end..];
-            self.carry.clear();
-            // One huge line must not cost its memory for the rest of the run.
-            if self.carry.capacity() > 1 << 20 {
-                self.carry = Vec::new();
-            }
-        }
-        if !whole.is_empty() {
-            on_block(whole);
-        }
-        if checked.is_err() {
-            return self.fail();
-        }
-        self.carry.extend_from_slice(rest);
-        self.check_carry()
-    }
-
-    /// The last line when the stream ends without `\n`.
-    pub fn end(&mut self, on_block: impl FnOnce(&[u8])) -> Result<(), LineTooLong> {
-        let carriage_return = usize::from(self.carry.last() == Some(&b'\r'));
-        if self.carry.len() - carriage_return > self.limit {
-            return self.fail();
-        }
-        if !self.carry.is_empty() {
-            on_block(&self.carry);
-            self.carry = Vec::new();
-        }
-        Ok(())
-    }
-
-    fn check_carry(&mut self) -> Result<(), LineTooLong> {
-        // One more for a `\r` that may turn out to belong to the line's end.
-        if self.carry.len() > self.limit + 1 { self.fail() } else { Ok(()) }
-    }
-
-    fn fail(&mut self) -> Result<(), LineTooLong> {
-        self.failed = true;
-        self.carry = Vec::new();
-        Err(LineTooLong)
-    }
-
-    /// `Ok(all)`, or `Err(border)` before the first line that is too long.
-    fn lines_within_limit(&self, lines: &[u8]) -> Result<usize, usize> {
-        if self.carry.len() + lines.len() <= self.limit {
-            return Ok(lines.len());
-        }
-        let mut start = 0;
-        let mut before = self.carry.len();
-        while start < lines.len() {
-            let end = start + memchr(b'\n', &lines[start..]).unwrap_or(lines.len() - start);
-            let last =
-                if end > start { lines.get(end - 1) } else { self.carry.last().filter(|_| before > 0) };
-            let carriage_return = usize::from(last == Some(&b'\r'));
-            if before + (end - start) - carriage_return > self.limit {
-                return Err(start);
-            }
-            before = 0;
-            start = end + 1;
-        }
-        Ok(lines.len())
-    }
-}
-
-/// A block's lines without their ends, `\r\n` and `\n` alike.
-pub fn lines_of(block: &[u8]) -> impl Iterator<Item = &[u8]> {
-    inner_lines(block.strip_suffix(b"\n").unwrap_or(block))
-}
-
-/// The lines of a text without its last end.
-pub(super) fn inner_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = Some(text);
-    std::iter::from_fn(move || {
-        let text = rest?;
-        let line = match memchr(b'\n', text) {
-            Some(border) => {
-                rest = Some(&text[border + 1..]);
-                &text[..border]
-            }
-            None => {
-                rest = None;
-                text
-            }
-        };
-        Some(line.strip_suffix(b"\r").unwrap_or(line))
-    })
-}
+pub(super) use crate::line::inner_lines;
+pub use crate::line::{LineFramer, LineTooLong, lines_of};
 
 /// A block as one text, its lines joined by `\n` alone, without the last end.
 pub fn block_text(block: &[u8]) -> String {
@@ -166,60 +46,6 @@ impl StreamFramers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    fn frame(limit: usize, chunks: &[&[u8]]) -> (Vec<String>, Result<(), LineTooLong>) {
-        let mut framer = LineFramer::new(limit);
-        let mut lines = Vec::new();
-        let mut collect = |block: &[u8]| {
-            lines.extend(lines_of(block).map(|line| String::from_utf8_lossy(line).into_owned()));
-        };
-        for chunk in chunks {
-            if let Err(error) = framer.push(chunk, &mut collect) {
-                return (lines, Err(error));
-            }
-        }
-        let ended = framer.end(&mut collect);
-        (lines, ended)
-    }
-
-    fn lines(chunks: &[&[u8]]) -> Vec<String> {
-        frame(1 << 20, chunks).0
-    }
-
-    #[test]
-    fn splits_at_newlines_only() {
-        assert_eq!(lines(&["a\u{2028}b\u{85}c\rd\ne\n".as_bytes()]), ["a\u{2028}b\u{85}c\rd", "e"]);
-        assert_eq!(lines(&[b"a\r\nb\n\nc"]), ["a", "b", "", "c"]);
-        assert_eq!(lines(&[]), [""; 0]);
-        assert_eq!(lines(&[b"\n"]), [""]);
-    }
-
-    #[test]
-    fn joins_a_line_and_a_character_over_chunks() {
-        assert_eq!(lines(&[b"a\xc3", b"\xa4", b"b\nc"]), ["aäb", "c"]);
-    }
-
-    #[test]
-    fn names_a_line_that_is_too_long_and_delivers_those_before() {
-        assert_eq!(frame(3, &[b"abc\nabcd\nx\n"]), (vec!["abc".into()], Err(LineTooLong)));
-        assert_eq!(frame(3, &[b"abc", b"d\n"]), (vec![], Err(LineTooLong)));
-        assert_eq!(frame(3, &[b"abc\r", b"\nab\n"]), (vec!["abc".into(), "ab".into()], Ok(())));
-        assert_eq!(frame(3, &[b"abcde"]).1, Err(LineTooLong));
-        let mut framer = LineFramer::new(3);
-        assert!(framer.push(b"abcde", |_| panic!("no line")).is_err());
-        assert!(
-            framer.push(b"f\ng\n", |_| panic!("no line")).is_err(),
-            "nothing after it is a line any more"
-        );
-        framer.end(|_| panic!("no line")).expect("nothing more");
-        assert_eq!(
-            frame(3, &[b"abcd"]),
-            (vec![], Err(LineTooLong)),
-            "a last line without an end is no longer either"
-        );
-        assert_eq!(frame(3, &[b"abc\r"]), (vec!["abc".into()], Ok(())));
-    }
 
     #[test]
     fn a_block_is_one_text_with_plain_line_ends() {
@@ -228,18 +54,5 @@ mod tests {
         assert_eq!(block_text(b"a\r\nb\n\n"), "a\nb\n");
         assert_eq!(block_text(b"\n"), "");
         assert_eq!(block_text(b"a\xff\n"), "a\u{fffd}");
-    }
-
-    proptest! {
-        #[test]
-        fn every_split_gives_the_same_lines(text in "[ab\r\nä]{0,60}", cuts in prop::collection::vec(0usize..80, 0..6)) {
-            let bytes = text.as_bytes();
-            let mut borders: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
-            borders.push(0);
-            borders.push(bytes.len());
-            borders.sort_unstable();
-            let chunks: Vec<&[u8]> = borders.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
-            prop_assert_eq!(lines(&chunks), lines(&[bytes]));
-        }
     }
 }

@@ -1,0 +1,121 @@
+//! The task that reads: finds messages, settles what was answered, hands on all else.
+
+use super::handler::{Handler, Noise};
+use super::message::{self, Message};
+use super::pending::{CloseOnDrop, Connected};
+use super::stream::ByteSource;
+use super::wire::{Broken, Found, Wire};
+use crate::error::{Error, ErrorCode};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio::time::sleep;
+
+/// After the sink refused, the reader gets so long to come to the end, which says more.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+pub(super) async fn read<H: Handler>(
+    mut source: impl ByteSource,
+    connected: Weak<Connected>,
+    wire: Wire,
+    mut handler: H,
+    mut ended: watch::Receiver<bool>,
+) {
+    let _close = CloseOnDrop { connected: Weak::clone(&connected), task: "reader" };
+    let Some(write_failed) = connected.upgrade().map(|connected| Arc::clone(&connected.write_failed)) else {
+        return;
+    };
+    let cause = tokio::select! {
+        cause = read_messages(&mut source, &connected, wire, &mut handler) => cause,
+        cause = write_failure(&write_failed) => cause,
+        // Closed from outside, or dropped: nothing is left to be told.
+        _ = ended.wait_for(|ended| *ended) => return,
+    };
+    let error = handler.on_end(cause).await;
+    if let Some(connected) = connected.upgrade() {
+        connected.close(&error);
+    }
+}
+
+fn lost(message: impl Into<String>) -> Error {
+    Error::new(ErrorCode::ConnectionLost, message)
+}
+
+async fn write_failure(write_failed: &Notify) -> Error {
+    write_failed.notified().await;
+    sleep(LAST_WORDS).await;
+    lost("the peer does not take any more input")
+}
+
+async fn read_messages<H: Handler>(
+    source: &mut impl ByteSource,
+    connected: &Weak<Connected>,
+    wire: Wire,
+    handler: &mut H,
+) -> Error {
+    let mut decoder = wire.decoder();
+    loop {
+        match source.next().await {
+            Ok(Some(bytes)) => decoder.push(&bytes),
+            Ok(None) => {
+                let torn = if decoder.is_torn() { " in the middle of a message" } else { "" };
+                return lost(format!("the peer closed the connection{torn}"));
+            }
+            Err(error) => return lost(format!("reading from the peer failed: {error}")),
+        }
+        loop {
+            match decoder.next_found() {
+                Ok(None) => break,
+                Ok(Some(Found::Garbage(bytes))) => handler.on_noise(Noise::Garbage { bytes }),
+                Ok(Some(Found::Line(line))) => {
+                    handler.ready().await;
+                    handler.on_noise(Noise::Line(&String::from_utf8_lossy(&line)));
+                }
+                Ok(Some(Found::Body(body))) => {
+                    handler.ready().await;
+                    let Some(connected) = connected.upgrade() else {
+                        return lost("the connection was dropped");
+                    };
+                    if !dispatch(&body, &connected, handler) {
+                        let bytes = body.len();
+                        match decoder.reject(body) {
+                            Found::Line(line) => {
+                                handler.on_noise(Noise::Line(&String::from_utf8_lossy(&line)));
+                            }
+                            _ => handler.on_noise(Noise::BadBody { bytes }),
+                        }
+                    }
+                }
+                Err(broken) => return lost(describe(broken, wire)),
+            }
+        }
+    }
+}
+
+fn describe(broken: Broken, wire: Wire) -> String {
+    match broken {
+        Broken::Noise(bytes) => format!("the peer wrote {bytes} bytes that are no messages"),
+        Broken::TooLong(bytes) => {
+            let most = wire.max_body;
+            format!("the peer announced a message of {bytes} bytes, {most} are read at most")
+        }
+        Broken::LineTooLong(most) => format!("the peer wrote a line of more than {most} bytes"),
+    }
+}
+
+fn dispatch<H: Handler>(body: &[u8], connected: &Connected, handler: &mut H) -> bool {
+    if handler.take_frame(body) {
+        return true;
+    }
+    match message::parse(body) {
+        Some(Message::Notification { method, params }) => handler.on_notification(&method, params),
+        Some(Message::Request { id, method, params }) => handler.on_request(id, &method, params),
+        Some(Message::Reply { id, result }) => {
+            if !connected.settle(id, result) {
+                handler.on_noise(Noise::StrayReply);
+            }
+        }
+        None => return false,
+    }
+    true
+}

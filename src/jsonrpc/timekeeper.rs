@@ -1,0 +1,29 @@
+//! The task that fails what is overdue.
+
+use super::pending::{CloseOnDrop, Connected, Pending};
+use crate::error::{Error, ErrorCode};
+use std::future::poll_fn;
+use std::sync::Weak;
+use std::task::Poll;
+use tokio::sync::watch;
+
+pub(super) async fn keep_time(connected: Weak<Connected>, mut ended: watch::Receiver<bool>) {
+    let _close = CloseOnDrop { connected: Weak::clone(&connected), task: "timekeeper" };
+    loop {
+        let overdue = poll_fn(|context| match connected.upgrade() {
+            Some(connected) => connected.poll_overdue(context).map(Some),
+            None => Poll::Ready(None),
+        });
+        let overdue = tokio::select! {
+            overdue = overdue => overdue,
+            _ = ended.changed() => return,
+        };
+        let Some(Pending { method, timeout, complete, .. }) = overdue else { return };
+        let after = timeout.unwrap_or_default().as_millis() as u64;
+        let error =
+            Error::new(ErrorCode::ConnectionTimedOut, format!("{method} was not answered within {after} ms"))
+                .with("method", method)
+                .with("timeoutMs", after);
+        complete.settle(Err(error));
+    }
+}
