@@ -277,11 +277,9 @@ async fn a_json_text_a_line_is_a_wire_and_other_lines_are_handed_out() {
     let mut setup = connect_by(Wire::LINES, None, 4096);
     let client = setup.client.clone();
     let request = tokio::spawn(async move { client.request("initialize", "{\n  \"v\": 2\n}", None).await });
-    let mut line = vec![0; 64];
-    setup.peer.read_exact(&mut line[..60]).await.unwrap();
     assert_eq!(
-        String::from_utf8_lossy(&line[..60]),
-        "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{ "
+        setup.read_frame().await,
+        r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{   "v": 2 }}"#
     );
     setup.peer.write_all(b"Loaded 3 tools\r\n\n{\"id\":0,\"result\":[1]}\n{broken\n").await.unwrap();
     assert_eq!(request.await.unwrap().unwrap(), "[1]");
@@ -289,21 +287,13 @@ async fn a_json_text_a_line_is_a_wire_and_other_lines_are_handed_out() {
     setup.client.notify("session/cancel", "{}");
     let given_up = setup.client.call("slow", "{}", None, Completion::new(|_| {}));
     setup.client.cancel(given_up, Error::new(ErrorCode::ConnectionLost, "given up"));
-    let mut rest = vec![0; 1024];
-    let mut read = 0;
-    while rest[..read].iter().filter(|&&byte| byte == b'\n').count() < 4 {
-        read += setup.peer.read(&mut rest[read..]).await.unwrap();
+    for line in [
+        r#"{"jsonrpc":"2.0","method":"session/cancel","params":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"slow","params":{}}"#,
+        r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}"#,
+    ] {
+        assert_eq!(setup.read_frame().await, line);
     }
-    let text = String::from_utf8_lossy(&rest[..read]).into_owned();
-    let last: Vec<&str> = text.lines().skip(1).collect();
-    assert_eq!(
-        last,
-        [
-            r#"{"jsonrpc":"2.0","method":"session/cancel","params":{}}"#,
-            r#"{"jsonrpc":"2.0","id":1,"method":"slow","params":{}}"#,
-            r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}"#
-        ]
-    );
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use super::completion::Completion;
 use super::handler::Handler;
 use super::message::{self, Refusal};
-use super::pending::{CallId, Connected};
+use super::pending::{CallId, CloseOnDrop, Connected};
 use super::reader::read;
 use super::stream::{ByteSink, ByteSource};
 use super::timekeeper::keep_time;
@@ -23,9 +23,11 @@ impl Client {
     pub fn start<H: Handler>(source: impl ByteSource, sink: impl ByteSink, wire: Wire, handler: H) -> Self {
         let connected = Arc::new(Connected::new(wire));
         let ended = || connected.ended.subscribe();
-        tokio::spawn(read(source, Arc::downgrade(&connected), wire, handler, ended()));
-        tokio::spawn(write(sink, Arc::downgrade(&connected), ended()));
-        tokio::spawn(keep_time(Arc::downgrade(&connected), ended()));
+        // Made here: a task that is dropped before it ever ran has no locals.
+        let held_by = |task| CloseOnDrop { connected: Arc::downgrade(&connected), task };
+        tokio::spawn(read(source, held_by("reader"), wire, handler, ended()));
+        tokio::spawn(write(sink, held_by("writer"), ended()));
+        tokio::spawn(keep_time(held_by("timekeeper"), ended()));
         Client(connected)
     }
 

@@ -16,12 +16,12 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 
 pub(super) async fn read<H: Handler>(
     mut source: impl ByteSource,
-    connected: Weak<Connected>,
+    held: CloseOnDrop,
     wire: Wire,
     mut handler: H,
     mut ended: watch::Receiver<bool>,
 ) {
-    let _close = CloseOnDrop { connected: Weak::clone(&connected), task: "reader" };
+    let connected = Weak::clone(&held.connected);
     let Some(write_failed) = connected.upgrade().map(|connected| Arc::clone(&connected.write_failed)) else {
         return;
     };

@@ -1,14 +1,13 @@
 //! The task that fails what is overdue.
 
-use super::pending::{CloseOnDrop, Connected, Pending};
+use super::pending::{CloseOnDrop, Pending};
 use crate::error::{Error, ErrorCode};
 use std::future::poll_fn;
-use std::sync::Weak;
 use std::task::Poll;
 use tokio::sync::watch;
 
-pub(super) async fn keep_time(connected: Weak<Connected>, mut ended: watch::Receiver<bool>) {
-    let _close = CloseOnDrop { connected: Weak::clone(&connected), task: "timekeeper" };
+pub(super) async fn keep_time(held: CloseOnDrop, mut ended: watch::Receiver<bool>) {
+    let connected = &held.connected;
     loop {
         let overdue = poll_fn(|context| match connected.upgrade() {
             Some(connected) => connected.poll_overdue(context).map(Some),

@@ -5,12 +5,8 @@ use super::stream::ByteSink;
 use std::sync::{Arc, Weak};
 use tokio::sync::watch;
 
-pub(super) async fn write(
-    mut sink: impl ByteSink,
-    connected: Weak<Connected>,
-    mut ended: watch::Receiver<bool>,
-) {
-    let close = CloseOnDrop { connected: Weak::clone(&connected), task: "writer" };
+pub(super) async fn write(mut sink: impl ByteSink, held: CloseOnDrop, mut ended: watch::Receiver<bool>) {
+    let connected = Weak::clone(&held.connected);
     let Some(to_write) = connected.upgrade().map(|connected| Arc::clone(&connected.to_write)) else { return };
     loop {
         let Some(frames) = connected.upgrade().map(|connected| connected.take_frames()) else { return };
@@ -36,7 +32,7 @@ pub(super) async fn write(
         drop(state);
         if written.is_err() {
             // The reader comes to the end soon, and knows more of it.
-            close.disarm();
+            held.disarm();
             connected.write_failed.notify_one();
             return;
         }
