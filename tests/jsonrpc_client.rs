@@ -1,6 +1,6 @@
 //! The JSON-RPC client over a pipe in memory: order, bounds, and the ways a connection ends.
 
-#![expect(clippy::unwrap_used, reason = "a panic is a test's report, in its helpers too")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is a test's report, in its helpers too")]
 
 use sheepdog::error::{Error, ErrorCode};
 use sheepdog::jsonrpc::{

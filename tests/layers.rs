@@ -20,7 +20,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("watch", &["error", "line", "redaction", "retry"]),
     ("model", &["error", "line", "redaction", "retry", "http"]),
     ("harness", &["error", "line", "redaction", "retry", "process", "jsonrpc", "http", "watch", "model"]),
-    ("acp", &["error", "line", "redaction", "retry", "process", "jsonrpc", "http", "watch", "model", "harness"]),
+    (
+        "acp",
+        &["error", "line", "redaction", "retry", "process", "jsonrpc", "http", "watch", "model", "harness"],
+    ),
     ("copilot", &["error", "line", "redaction", "retry", "process", "jsonrpc", "http", "watch"]),
     (
         "runtime",

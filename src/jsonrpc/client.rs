@@ -3,7 +3,7 @@
 use super::completion::Completion;
 use super::handler::Handler;
 use super::message::{self, Refusal};
-use super::pending::{CallId, CloseOnDrop, Connected};
+use super::pending::{CallId, CloseOnDrop, Connected, timed_out};
 use super::reader::read;
 use super::stream::{ByteSink, ByteSource};
 use super::timekeeper::keep_time;
@@ -44,6 +44,8 @@ impl Client {
         let id = state.take_id();
         let refused = match &state.closed {
             Some(error) => Some(error.clone()),
+            // A deadline that has passed already: nothing is sent.
+            None if timeout == Some(Duration::ZERO) => Some(timed_out(method, Duration::ZERO)),
             None => state.enqueue(self.0.wire.encode(&message::request(id, method, params))).err(),
         };
         if let Some(error) = refused {

@@ -38,8 +38,10 @@ mod tests {
     use super::*;
     use std::sync::{Arc, Mutex};
 
-    fn record() -> (Completion, Arc<Mutex<Vec<Result<String, ErrorCode>>>>) {
-        let told: Arc<Mutex<Vec<_>>> = Arc::default();
+    type Told = Arc<Mutex<Vec<Result<String, ErrorCode>>>>;
+
+    fn record() -> (Completion, Told) {
+        let told = Told::default();
         let teller = Arc::clone(&told);
         let completion = Completion::new(move |result| {
             teller.lock().unwrap().push(result.map(str::to_owned).map_err(|error| error.code()));

@@ -175,6 +175,14 @@ impl Connected {
     }
 }
 
+/// Of a request whose time has passed.
+pub(super) fn timed_out(method: &str, limit: Duration) -> Error {
+    let after = limit.as_millis() as u64;
+    Error::new(ErrorCode::ConnectionTimedOut, format!("{method} was not answered within {after} ms"))
+        .with("method", method)
+        .with("timeoutMs", after)
+}
+
 /// Held by each task: a connection without one of them, by a panic or because its executor is gone, is over.
 pub(super) struct CloseOnDrop {
     pub connected: Weak<Connected>,

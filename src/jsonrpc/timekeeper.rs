@@ -1,7 +1,6 @@
 //! The task that fails what is overdue.
 
-use super::pending::{CloseOnDrop, Pending};
-use crate::error::{Error, ErrorCode};
+use super::pending::{CloseOnDrop, Pending, timed_out};
 use std::future::poll_fn;
 use std::task::Poll;
 use tokio::sync::watch;
@@ -18,11 +17,6 @@ pub(super) async fn keep_time(held: CloseOnDrop, mut ended: watch::Receiver<bool
             _ = ended.changed() => return,
         };
         let Some(Pending { method, timeout, complete, .. }) = overdue else { return };
-        let after = timeout.unwrap_or_default().as_millis() as u64;
-        let error =
-            Error::new(ErrorCode::ConnectionTimedOut, format!("{method} was not answered within {after} ms"))
-                .with("method", method)
-                .with("timeoutMs", after);
-        complete.settle(Err(error));
+        complete.settle(Err(timed_out(&method, timeout.unwrap_or_default())));
     }
 }

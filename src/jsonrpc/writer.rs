@@ -1,6 +1,6 @@
 //! The task that writes: whole frames, one after the other.
 
-use super::pending::{CloseOnDrop, Connected};
+use super::pending::CloseOnDrop;
 use super::stream::ByteSink;
 use std::sync::{Arc, Weak};
 use tokio::sync::watch;
