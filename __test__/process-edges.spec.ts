@@ -1,5 +1,5 @@
 import { execFileSync, spawn as spawnChild } from 'node:child_process'
-import { existsSync, mkdtempSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
@@ -8,6 +8,20 @@ import { run, spawn } from '../index.js'
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 const root = join(import.meta.dirname, '..')
+
+/** Until nothing runs under the pid: a zombie has ended, whoever has yet to be told. */
+async function ended(pid: number, withinMs = 10_000): Promise<void> {
+  const isRunning = () => {
+    try {
+      return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+    } catch {
+      return false
+    }
+  }
+  for (const begun = Date.now(); isRunning(); await sleep(5)) {
+    if (Date.now() - begun > withinMs) throw new Error(`${pid} still runs after ${withinMs} ms`)
+  }
+}
 
 describe('the edges of a run', () => {
   afterEach(() => void vi.useRealTimers())
@@ -23,33 +37,41 @@ describe('the edges of a run', () => {
   })
 
   it('a slow reader is nobody who holds the pipes open', async () => {
-    const process = spawn('sh', ['-c', `yes ${'a'.repeat(199)} | head -c 1000000`])
-    for await (const _ of process.lineBatches()) await sleep(300)
+    const script = `yes ${'a'.repeat(199)} | head -c 1000000`
+    const process = spawn('sh', ['-c', script], { drainMs: 50 })
+    for await (const _ of process.lineBatches()) await sleep(100)
     expect((await process.result).pipesHeldOpen).toBe(false)
   })
 
   it('nothing is lost to a slow reader of a program with a wide pipe', async () => {
     const wide = 'import fcntl,os; fcntl.fcntl(1,1031,1<<20); os.write(1,(b"x"*99+b"\\n")*10000)'
-    const process = spawn('python3', ['-c', wide])
+    const process = spawn('python3', ['-c', wide], { drainMs: 50 })
     let lines = 0
     for await (const batch of process.lineBatches()) {
       lines += batch.lines.length
-      await sleep(1000)
+      await sleep(100)
     }
     expect([lines, (await process.result).stdoutBytes]).toEqual([10000, 1_000_000])
   })
 
   it('kill and abort are heard during the drain', async () => {
     const abort = new AbortController()
-    setTimeout(() => abort.abort(), 300)
+    const process = spawn('sh', ['-c', 'sleep 20 & exit 0'], {
+      drainMs: 20_000,
+      killGraceMs: 100,
+      signal: abort.signal,
+    })
+    await process.started
+    await ended(process.pid!)
     const begun = Date.now()
-    await run('sh', ['-c', 'sleep 20 & exit 0'], { drainMs: 5000, signal: abort.signal }).catch(() => {})
-    expect(Date.now() - begun).toBeLessThan(2500)
+    abort.abort()
+    await process.result.catch(() => {})
+    expect(Date.now() - begun).toBeLessThan(10_000)
   })
 
   it('the group gets its grace although its leader obeys at once', async () => {
     const file = join(mkdtempSync(join(tmpdir(), 'sheepdog-')), 'clean')
-    const script = `(trap "sleep 0.5; touch ${file}; exit" TERM; echo up; while :; do sleep 0.05; done) & wait`
+    const script = `(trap "sleep 0.1; touch ${file}; exit" TERM; echo up; while :; do sleep 0.05; done) & wait`
     const process = spawn('sh', ['-c', script], { killGraceMs: 3000 })
     for await (const _ of process) break
     await process.kill()
@@ -104,15 +126,15 @@ describe('the edges of a run', () => {
     const script = `
       import { run } from ${JSON.stringify(join(root, 'index.js'))}
       console.log('ready')
-      run('sh', ['-c', 'i=0; while [ $i -lt 30 ]; do echo x; sleep 0.1; i=$((i+1)); done'], { idleTimeoutMs: 1000 })
+      run('sh', ['-c', 'i=0; while [ $i -lt 12 ]; do echo x; sleep 0.1; i=$((i+1)); done'], { idleTimeoutMs: 600 })
         .then(() => console.log('ok'), (error) => console.log(error.code))`
     const host = spawnChild(process.execPath, ['--input-type=module', '-e', script])
     let said = ''
     host.stdout.on('data', (text) => (said += text))
     while (!said) await sleep(10)
-    await sleep(300)
+    await sleep(100)
     host.kill('SIGSTOP')
-    await sleep(2000)
+    await sleep(1000)
     host.kill('SIGCONT')
     await new Promise((resolve) => host.on('exit', resolve))
     expect(said).toBe('ready\nok\n')
@@ -128,13 +150,12 @@ describe('the edges of a run', () => {
 
   it('a stray of a terminated worker does not see the end of a long drain', async () => {
     const script = `const { spawn } = require(${JSON.stringify(join(root, 'index.js'))})
-      const p = spawn('sh', ['-c', 'setsid sleep 20 & echo $!; exit 0'], { drainMs: 6000 })
+      const p = spawn('sh', ['-c', 'setsid sleep 20 & echo $!; exit 0'], { drainMs: 20_000 })
       ;(async () => { for await (const line of p) { setTimeout(() => require('worker_threads').parentPort.postMessage(line.text), 200); break } })()`
     const worker = new Worker(script, { eval: true })
     const pid = Number(await new Promise((resolve) => worker.once('message', resolve)))
     await worker.terminate()
-    await sleep(1000)
-    expect(existsSync(`/proc/${pid}`)).toBe(false)
+    await ended(pid)
   })
 
   it('a kill() that nobody awaits is no unhandled rejection', async () => {
@@ -142,8 +163,11 @@ describe('the edges of a run', () => {
     const listeners = process.rawListeners('unhandledRejection')
     process.removeAllListeners('unhandledRejection')
     process.on('unhandledRejection', (error) => seen.push(error))
-    void spawn('no-such-program').kill()
-    await sleep(200)
+    const failed = spawn('no-such-program')
+    void failed.kill()
+    await failed.result.catch(() => {})
+    // What nobody handles is told once the microtasks are done.
+    await sleep(0)
     process.removeAllListeners('unhandledRejection')
     for (const listener of listeners) process.on('unhandledRejection', listener as never)
     expect(seen).toEqual([])

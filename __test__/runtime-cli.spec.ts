@@ -134,10 +134,13 @@ describe('sheepdog serve, query and exec', () => {
     const address = await other.ready
     expect(await sheepdog('query', address, 'say x')).toMatchObject({ status: 1 })
     expect(await sheepdog('query', `${address}/?token=secret`, 'say x')).toMatchObject({ status: 0 })
-    const waiting = sheepdog('query', '--token', 'secret', address, 'wait')
-    await new Promise((resolve) => setTimeout(resolve, 500))
+    const waiting = spawn(process.execPath, [program, 'query', '--token', 'secret', address, 'wait'])
+    const left = new Promise((resolve) => waiting.once('exit', resolve))
+    await new Promise<void>((resolve) => {
+      waiting.stderr.on('data', (text) => String(text).includes('waiting') && resolve())
+    })
     other.stop()
     expect(await other.ended).toBe(0)
-    expect(await waiting).toMatchObject({ status: 1 })
+    expect(await left).toBe(1)
   })
 })

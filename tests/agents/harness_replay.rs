@@ -1,6 +1,6 @@
 //! Recorded runs of the seven CLIs yield exactly the events and the verdict that stand beside them in fixtures/streams.
 //!
-//! `SHEEPDOG_BLESS=1 cargo test --test harness_replay` writes the expectations anew: read the diff.
+//! `SHEEPDOG_BLESS=1 cargo test --test agents replay` writes the expectations anew: read the diff.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
