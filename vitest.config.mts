@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
@@ -6,6 +7,8 @@ export default defineConfig({
     globalSetup: '__test__/temporary.ts',
     // Crash tests kill their host: each spec file is a process of its own.
     pool: 'forks',
+    // They wait for programs more than they compute: vitest's own choice, a core fewer than there are, leaves two idle.
+    maxWorkers: availableParallelism() + 1,
     testTimeout: 30_000,
     hookTimeout: 30_000,
   },

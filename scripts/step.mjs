@@ -1,5 +1,5 @@
 // A step of a command of package.json: shown, and the end of the command when it fails.
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -18,6 +18,38 @@ export function step(title, command, args, options = {}) {
   const ended = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options })
   if (ended.error) fail(`${title}: ${command} could not be started (${ended.error.message})`)
   if (ended.status !== 0) fail(`${title} failed (${ended.signal ?? `exit status ${ended.status}`})`)
+}
+
+/**
+ * Runs programs at the same time: the first one's output is shown as it comes, that of the others when all have ended.
+ * @param {Record<string, [command: string, args: string[]]>} programs by title
+ * @returns {Promise<string[]>} the titles of those that failed
+ */
+export async function sideBySide(programs) {
+  const [shown] = Object.keys(programs)
+  console.log(`> ${shown}`)
+  const ends = await Promise.all(
+    Object.entries(programs).map(([title, [command, args]]) => runOne(title, command, args, title === shown)),
+  )
+  for (const { title, output } of ends.filter((end) => end.title !== shown)) {
+    console.log(`> ${title}`)
+    process.stdout.write(output)
+  }
+  return ends.filter(({ isGood }) => !isGood).map(({ title }) => title)
+}
+
+function runOne(title, command, args, isShown) {
+  return new Promise((resolve) => {
+    const output = isShown ? 'inherit' : 'pipe'
+    const child = spawn(command, args, { cwd: root, stdio: ['ignore', output, output] })
+    let held = ''
+    child.stdout?.setEncoding('utf8').on('data', (text) => (held += text))
+    child.stderr?.setEncoding('utf8').on('data', (text) => (held += text))
+    child.once('error', ({ message }) =>
+      resolve({ title, isGood: false, output: `${command}: ${message}\n` }),
+    )
+    child.once('close', (status) => resolve({ title, isGood: status === 0, output: held }))
+  })
 }
 
 /** Packages whose program has another name than they. */
