@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url'
 import { resolve } from 'node:path'
 import { inspect } from 'node:util'
 import type { ProviderName } from '../lib/harness'
-import { native } from '../lib/native'
+import { providerNames } from '../lib/harness/provider'
 import { serveRuntime, type AgentHandler } from '../lib/runtime'
 import { parseArguments, UsageError } from './arguments'
 import { onInterrupt } from './interrupt'
@@ -74,11 +74,11 @@ export async function run(args: string[]): Promise<number> {
 
 /** The agent's name here; some know it by a shorter one. */
 function toProvider(name: string): ProviderName {
-  const names = native.providerNames()
-  const provider = name === 'claude' ? 'claude-code' : name
-  if (!names.includes(provider))
+  const names = providerNames()
+  const provider = names.find((known) => known === (name === 'claude' ? 'claude-code' : name))
+  if (provider === undefined)
     throw new UsageError(`unknown agent ${JSON.stringify(name)}; there are ${names.join(', ')}`)
-  return provider as ProviderName
+  return provider
 }
 
 async function loadHandler(path: string): Promise<AgentHandler> {

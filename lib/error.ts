@@ -1,5 +1,6 @@
 // Faults of the core become JavaScript errors here, and nowhere else.
 import type { Fault } from '../native/native'
+import { at, type CallSite } from './call-site'
 import type { Code, ErrorFacts } from './error-facts'
 
 export type { Fault } from '../native/native'
@@ -88,9 +89,9 @@ export function toError(fault: Fault, result?: unknown): SheepdogError {
   return new SheepdogError<ErrorCode>(fault.code, fault.message, facts, cause)
 }
 
-/** The value of a native promise, or its error thrown. */
-export async function settle<T>(promise: Promise<Settled<T>>): Promise<T> {
+/** The value of a native promise, or its error thrown, with the stack of who asked for it. */
+export async function settle<T>(promise: Promise<Settled<T>>, site?: CallSite): Promise<T> {
   const settled = await promise
-  if (settled.error) throw toError(settled.error, settled.partial)
+  if (settled.error) throw at(toError(settled.error, settled.partial), site)
   return settled.value as T
 }

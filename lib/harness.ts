@@ -1,6 +1,8 @@
 import type { NativeTurn } from '../native/native'
+import { abortable } from './abort'
+import { callSite, type CallSite } from './call-site'
 import { delivery } from './delivery'
-import { type ErrorCode, SheepdogError, invalidOption, settle } from './error'
+import { SheepdogError, invalidOption, settle } from './error'
 import { events, type AgentEvent } from './harness/event'
 import { host } from './harness/host'
 import { ConcurrencyLimit, nativeLimit } from './harness/limit'
@@ -70,7 +72,7 @@ export class Harness {
       const merged = merge(this.#options, options)
       const { signal } = merged
       const spec = toSpec(prompt, merged, hasListener)
-      if (signal?.aborted) throw aborted(this.provider, signal)
+      if (signal?.aborted) throw notStarted(this.provider, signal)
       return new Turn(host.start(spec, this.#limits), signal)
     } catch (error) {
       return new Turn(error as Error)
@@ -95,9 +97,7 @@ export class Turn implements AsyncIterable<AgentEvent>, AsyncDisposable {
       this.result = Promise.reject(turn)
     } else {
       this.#native = turn
-      const onAbort = () => turn.abort()
-      signal?.addEventListener('abort', onAbort, { once: true })
-      this.result = outcome(turn, signal).finally(() => signal?.removeEventListener('abort', onAbort))
+      this.result = abortable(outcome(turn, callSite()), signal, 'AGENT_ABORTED', () => turn.abort())
     }
     // Nobody has to await it: an unawaited failure is not the host's end.
     this.result.catch(() => {})
@@ -128,20 +128,17 @@ export class Turn implements AsyncIterable<AgentEvent>, AsyncDisposable {
   }
 }
 
-async function outcome(turn: NativeTurn, signal?: AbortSignal): Promise<TurnResult> {
+async function outcome(turn: NativeTurn, site: CallSite): Promise<TurnResult> {
   try {
-    return toResult(await settle<TurnEnd>(turn.outcome()))
+    return toResult(await settle<TurnEnd>(turn.outcome(), site))
   } catch (error) {
-    const failed = error as Error & { code: ErrorCode; result?: unknown }
+    const failed = error as Error & { result?: unknown }
     if (failed.result !== undefined) failed.result = toResult(failed.result as TurnEnd)
-    if (failed.code === 'AGENT_ABORTED' && signal?.aborted && failed.cause === undefined) {
-      Object.defineProperty(failed, 'cause', { value: signal.reason, configurable: true, writable: true })
-    }
     throw failed
   }
 }
 
-function aborted(provider: ProviderName, signal: AbortSignal): SheepdogError {
+function notStarted(provider: ProviderName, signal: AbortSignal): SheepdogError {
   const message = `the ${provider} turn was not started: its abort signal was already aborted`
   const result: TurnResult = {
     text: '',

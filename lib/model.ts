@@ -1,4 +1,6 @@
 import type { CompletionSpec, RetrySpec } from '../native/native'
+import { abortable, onAbort, orAborted } from './abort'
+import { callSite } from './call-site'
 import { SheepdogError, invalidOption, settle } from './error'
 import { layersOf } from './error-layer'
 import type { AgentErrorKind } from './harness/result'
@@ -126,19 +128,8 @@ export async function complete(options: CompleteOptions): Promise<Completion> {
   const { signal } = options
   if (signal?.aborted) throw aborted(0, signal)
   const call = new native.ModelCall()
-  const onAbort = () => call.abort()
-  signal?.addEventListener('abort', onAbort, { once: true })
-  try {
-    return JSON.parse(await settle<string>(call.complete(spec)))
-  } catch (error) {
-    if (error instanceof SheepdogError && error.code === 'MODEL_ABORTED') {
-      Object.defineProperty(error, 'cause', { value: signal?.reason, configurable: true, writable: true })
-    }
-    throw error
-  } finally {
-    // This use of it also keeps the call from being collected, which would abort it.
-    signal?.removeEventListener('abort', onAbort)
-  }
+  const completion = settle<string>(call.complete(spec), callSite())
+  return JSON.parse(await abortable(completion, signal, 'MODEL_ABORTED', () => call.abort()))
 }
 
 /**
@@ -157,13 +148,14 @@ export async function withRetry<T>(
   for (let attempt = 1; ; attempt++) {
     if (signal?.aborted) throw aborted(attempt - 1, signal)
     try {
-      return await orAborted(operation(attempt), attempt, signal)
+      return await orAborted(operation(attempt), signal, () => aborted(attempt, signal))
     } catch (error) {
       if (signal?.aborted) throw error
       const { retryAfterMs, ...judged } = classify(error)
       if (attempt >= attempts || !(retryable ? retryable(error) : judged.retryable)) throw error
       const delay = native.retryDelay(spec, attempt, retryAfterMs)
-      await orAborted(wait(delay, signal), attempt, signal)
+      await wait(delay, signal)
+      if (signal?.aborted) throw aborted(attempt, signal)
     }
   }
 }
@@ -236,37 +228,21 @@ function objects(what: string) {
   }
 }
 
-function aborted(attempts: number, signal: AbortSignal): SheepdogError {
+function aborted(attempts: number, signal: AbortSignal | undefined): SheepdogError {
   const facts = { attempts, kind: 'aborted' as const }
-  return new SheepdogError('MODEL_ABORTED', 'the model call was aborted by its signal', facts, signal.reason)
+  return new SheepdogError('MODEL_ABORTED', 'the model call was aborted by its signal', facts, signal?.reason)
 }
 
-/** The promise, or MODEL_ABORTED as soon as the signal is aborted. */
-function orAborted<T>(
-  promise: PromiseLike<T> | T,
-  attempts: number,
-  signal: AbortSignal | undefined,
-): Promise<T> {
-  if (!signal) return Promise.resolve(promise)
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(aborted(attempts, signal))
-    signal.addEventListener('abort', onAbort, { once: true })
-    Promise.resolve(promise)
-      .then(resolve, reject)
-      .finally(() => signal.removeEventListener('abort', onAbort))
-    if (signal.aborted) onAbort()
-  })
-}
-
+/** Resolves after so long, or when the signal is aborted. */
 function wait(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     // Longer timers fire at once.
     const timer = setTimeout(done, Math.min(delayMs, 2 ** 31 - 1))
+    const letGo = onAbort(signal, done)
     function done() {
       clearTimeout(timer)
-      signal?.removeEventListener('abort', done)
+      letGo()
       resolve()
     }
-    signal?.addEventListener('abort', done, { once: true })
   })
 }

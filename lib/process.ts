@@ -1,6 +1,8 @@
 import type { NativeProcess, RunSpec } from '../native/native'
 import { resolve } from 'node:path'
 import { isMainThread } from 'node:worker_threads'
+import { abortable, throwIfAborted } from './abort'
+import { callSite, type CallSite } from './call-site'
 import { delivery } from './delivery'
 import { SheepdogError, invalidOption, settle, toError } from './error'
 import { native } from './native'
@@ -141,6 +143,7 @@ export function spawn(command: string, args?: string[], options?: RunOptions): R
 interface Started {
   process?: NativeProcess
   result: Promise<RunResult>
+  site?: CallSite
   stop(reason: 'aborted' | 'killed'): void
 }
 
@@ -148,35 +151,18 @@ function start(command: string, args: string[] | undefined, options: RunOptions 
   checkOptions(options, optionChecks)
   const { signal, ...rest } = options ?? {}
   const spec = toSpec(command, args, rest)
-  if (signal?.aborted) throw aborted(command, signal)
-  const process = native.spawnProcess(spec, delivery)
-  const onAbort = () => process.stop('aborted')
-  signal?.addEventListener('abort', onAbort, { once: true })
-  const result = settle<RunResult>(process.outcome()).then(
-    (value) => {
-      signal?.removeEventListener('abort', onAbort)
-      return value
-    },
-    (error: SheepdogError) => {
-      signal?.removeEventListener('abort', onAbort)
-      if (error.code === 'PROCESS_ABORTED' && error.cause === undefined) {
-        Object.defineProperty(error, 'cause', { value: signal?.reason, configurable: true, writable: true })
-      }
-      throw error
-    },
-  )
-  // Nobody has to await it: an unawaited failure is not the host's end.
-  result.catch(() => {})
-  return { process, result, stop: (reason) => process.stop(reason) }
-}
-
-function aborted(command: string, signal: AbortSignal): SheepdogError {
-  return new SheepdogError(
+  throwIfAborted(
+    signal,
     'PROCESS_ABORTED',
     `${command} was not started: its abort signal was already aborted`,
-    {},
-    signal.reason,
   )
+  const process = native.spawnProcess(spec, delivery)
+  const site = callSite()
+  const outcome = settle<RunResult>(process.outcome(), site)
+  const result = abortable(outcome, signal, 'PROCESS_ABORTED', () => process.stop('aborted'))
+  // Nobody has to await it: an unawaited failure is not the host's end.
+  result.catch(() => {})
+  return { process, result, site, stop: (reason) => process.stop(reason) }
 }
 
 function toSpec(command: string, args: string[] | undefined, options: Omit<RunOptions, 'signal'>): RunSpec {
@@ -249,12 +235,12 @@ export class RunningProcess implements AsyncIterable<OutputLine>, AsyncDisposabl
   readonly result: Promise<RunResult>
 
   /** @internal */
-  constructor({ process, result, stop }: Started) {
+  constructor({ process, result, site, stop }: Started) {
     this.#process = process
     this.#stop = stop
     this.result = result
     this.started = process
-      ? settle<number>(process.started()).then((pid) => ({ pid: (this.#pid = pid) }))
+      ? settle<number>(process.started(), site).then((pid) => ({ pid: (this.#pid = pid) }))
       : result.then(() => ({ pid: 0 }))
     this.started.catch(() => {})
     result.then(

@@ -1,4 +1,5 @@
 // A client of the Copilot CLI's runtime: starts it, talks to it, and takes it down again.
+import { callSite, placedAt } from '../call-site'
 import { SheepdogError, settle } from '../error'
 import { native } from '../native'
 import { check, checkOptions } from '../option'
@@ -135,7 +136,7 @@ export class CopilotClient {
    */
   async start(options: { signal?: AbortSignal } = {}): Promise<void> {
     checkOptions(options, { signal: check.signal })
-    await this.#connection.start(options.signal)
+    await placedAt(this.#connection.start(options.signal), callSite())
   }
 
   /**
@@ -176,7 +177,7 @@ export class CopilotClient {
    * runtime would begin a second one in the same log. `config.signal` ends the wait with SESSION_ABORTED.
    */
   createSession(config: SessionConfig = {}): Promise<CopilotSession> {
-    return this.#opener.create(config)
+    return placedAt(this.#opener.create(config), callSite())
   }
 
   /**
@@ -193,7 +194,7 @@ export class CopilotClient {
     config: ResumeSessionConfig = {},
     options: ResumeOptions = {},
   ): Promise<CopilotSession> {
-    return this.#opener.resume(sessionId, config, options)
+    return placedAt(this.#opener.resume(sessionId, config, options), callSite())
   }
 
   /** Reads a session's log, without the runtime and without changing anything. */

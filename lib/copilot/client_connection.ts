@@ -3,7 +3,7 @@ import { SheepdogError } from '../error'
 import { type ClientSettings, type CopilotClientOptions, toWireClientInfo } from './client_options'
 import { Link, type LinkReceiver } from './link'
 import { launchCommand, launchEnvironment } from './runtime_connection'
-import { SharedWork, throwIfAborted } from './shared_work'
+import { SharedWork, throwIfLeft } from './shared_work'
 
 export type ConnectionState = 'disconnected' | 'connecting' | 'connected' | 'error'
 
@@ -81,7 +81,7 @@ export class ClientConnection {
       throw new SheepdogError('SESSION_CLOSED', 'The client is being stopped')
     const isMissing = this.#link === undefined || this.#state === 'connecting'
     if (isMissing || (this.#hasCrashed && this.mayRestart)) await this.start(signal)
-    throwIfAborted(signal)
+    throwIfLeft(signal)
     return this.connected()
   }
 
@@ -91,7 +91,7 @@ export class ClientConnection {
   }
 
   async start(signal?: AbortSignal): Promise<void> {
-    throwIfAborted(signal)
+    throwIfLeft(signal)
     const isEnding = this.#stopping ?? this.#forcing
     if (this.#state === 'connected' && !isEnding) return
     if (!this.#starting) {

@@ -1,4 +1,5 @@
 // Factories: scripted runs of agents that extensions register. Here is the caller's side (see docs/copilot.md).
+import { onAbort } from '../abort'
 import { SheepdogError } from '../error'
 import type {
   ContextTier as WireContextTier,
@@ -266,8 +267,7 @@ export function factoryApi(session: CopilotSession): SessionFactoryApi {
     })
     const timer = setInterval(() => look(), LOOK_EVERY_MS)
     timer.unref()
-    const onAbort = () => look()
-    signal?.addEventListener('abort', onAbort, { once: true })
+    const letGo = onAbort(signal, () => look())
     try {
       for (;;) {
         // Armed before the look, so that a change in between is not missed.
@@ -281,7 +281,7 @@ export function factoryApi(session: CopilotSession): SessionFactoryApi {
     } finally {
       unsubscribe()
       clearInterval(timer)
-      signal?.removeEventListener('abort', onAbort)
+      letGo()
     }
   }
 

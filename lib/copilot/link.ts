@@ -5,6 +5,7 @@ import type {
   CopilotStartSpec,
   CopilotTurnSpec,
 } from '../../native/native'
+import { at, callSite } from '../call-site'
 import { type Fault, SheepdogError, settle, toError } from '../error'
 import { native } from '../native'
 import { textOf } from './refusal'
@@ -151,9 +152,10 @@ export class Link {
   }
 
   #call<T>(start: (call: number) => void): Promise<T> {
+    const site = callSite()
     return new Promise<T>((resolve, reject) => {
       const call = this.#nextCall++
-      this.#calls.set(call, { resolve, reject })
+      this.#calls.set(call, { resolve, reject: (error) => reject(at(error, site)) })
       try {
         start(call)
       } catch (error) {

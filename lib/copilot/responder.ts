@@ -10,6 +10,7 @@ import type { ElicitationContext, McpAuthRequest } from './question'
 import type { SessionFsAdapter } from './session_fs'
 import { type SectionTransforms, splitSystemMessage, transformSections } from './system_message'
 import { type ToolHandler, toToolResult } from './tool'
+import { onAbort } from '../abort'
 import { SheepdogError } from '../error'
 
 /** Events that a session must see for itself, whoever else subscribes. */
@@ -189,15 +190,18 @@ export class Responder {
   }
 
   async #listTools(signal: AbortSignal): Promise<CurrentToolMetadata[] | undefined> {
-    const aborted = new Promise<undefined>((resolve) =>
-      signal.addEventListener('abort', () => resolve(undefined), { once: true }),
-    )
+    let letGo = () => {}
+    const aborted = new Promise<undefined>((resolve) => {
+      letGo = onAbort(signal, () => resolve(undefined))
+    })
     try {
       const listed = (await Promise.race([this.#request('tools.getCurrentMetadata', {}), aborted])) as
         { tools?: CurrentToolMetadata[] } | undefined
       return listed?.tools ?? undefined
     } catch {
       return undefined
+    } finally {
+      letGo()
     }
   }
 

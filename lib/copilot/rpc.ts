@@ -18,7 +18,8 @@ export function rpcTree<T>(request: Request, prefix = ''): T {
 
 function rpcNode(request: Request, path: string): unknown {
   const branches = new Map<string, unknown>()
-  const call = async (params?: unknown): Promise<unknown> => request(path, params ?? {})
+  // Awaited, so that an error's stack leads through here to the caller.
+  const call = async (params?: unknown): Promise<unknown> => await request(path, params ?? {})
   return new Proxy(call, {
     get(target, name) {
       if (typeof name !== 'string' || name === 'then') return undefined

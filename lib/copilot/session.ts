@@ -1,4 +1,6 @@
 // A conversation with the agent.
+import { abortable, throwIfAborted } from '../abort'
+import { callSite, placedAt } from '../call-site'
 import { SheepdogError, type SheepdogErrorOf, invalidOption } from '../error'
 import { check, checkOptions, show } from '../option'
 import {
@@ -154,33 +156,26 @@ export class CopilotSession {
     const options = typeof timeout === 'object' && timeout !== null ? timeout : { timeoutMs: timeout }
     checkOptions(options, turnOptions)
     const { signal } = options
-    const aborted = () =>
-      new SheepdogError('SESSION_ABORTED', 'The turn was aborted by its signal', {}, signal?.reason)
-    if (signal?.aborted) throw aborted()
+    const site = callSite()
+    throwIfAborted(signal, 'SESSION_ABORTED', 'The turn was aborted by its signal')
     const params = await this.#prepare(message)
-    if (signal?.aborted) throw aborted()
-    let abort = () => {}
-    const onAbort = () => abort()
-    signal?.addEventListener('abort', onAbort, { once: true })
-    try {
-      const spec = {
-        timeoutMs: options.timeoutMs,
-        idleTimeoutMs: options.idleTimeoutMs,
-        waitForTasks: options.waitForTasks ?? false,
-        steering: params.mode === 'immediate',
-      }
-      const answer = await this.#link.sendAndWait<AssistantMessageEvent | null>(
-        this.#key,
-        params,
-        spec,
-        (start) => {
-          abort = start
-        },
-      )
-      return answer ?? undefined
-    } finally {
-      signal?.removeEventListener('abort', onAbort)
+    throwIfAborted(signal, 'SESSION_ABORTED', 'The turn was aborted by its signal')
+    const spec = {
+      timeoutMs: options.timeoutMs,
+      idleTimeoutMs: options.idleTimeoutMs,
+      waitForTasks: options.waitForTasks ?? false,
+      steering: params.mode === 'immediate',
     }
+    let abort = () => {}
+    const answer = this.#link.sendAndWait<AssistantMessageEvent | null>(this.#key, params, spec, (stop) => {
+      abort = stop
+    })
+    return (
+      (await placedAt(
+        abortable(answer, signal, 'SESSION_ABORTED', () => abort()),
+        site,
+      )) ?? undefined
+    )
   }
 
   /**
@@ -365,7 +360,7 @@ export class CopilotSession {
   async #request<T>(method: string, params: object = {}, timeoutMs?: number): Promise<T> {
     this.#throwIfClosed()
     if (timeoutMs === undefined) await this.#owner.reach(this)
-    return this.#link.request<T>(method, { sessionId: this.sessionId, ...params }, timeoutMs)
+    return await this.#link.request<T>(method, { sessionId: this.sessionId, ...params }, timeoutMs)
   }
 
   #throwIfClosed(): void {

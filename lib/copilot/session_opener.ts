@@ -19,7 +19,7 @@ import {
 } from './session_config'
 import { createSessionFsAdapter } from './session_fs'
 import type { SessionTable } from './session_table'
-import { SharedWork, throwIfAborted } from './shared_work'
+import { SharedWork, throwIfLeft } from './shared_work'
 import type { TokenProviders } from './token_providers'
 import { randomUUID } from 'node:crypto'
 
@@ -73,7 +73,7 @@ export class SessionOpener implements SessionOwner {
   async create(config: SessionConfig): Promise<CopilotSession> {
     checkConfig(config)
     if (config.sessionId != null) check.string('sessionId', config.sessionId)
-    throwIfAborted(config.signal)
+    throwIfLeft(config.signal)
     const attempt: Attempt = { isAbandoned: false }
     const work = new SharedWork(this.#create(config, attempt), () => this.#abandon(attempt))
     return work.join(config.signal)
@@ -134,7 +134,7 @@ export class SessionOpener implements SessionOwner {
       signal: check.signal,
     })
     const signal = options.signal ?? config.signal
-    throwIfAborted(signal)
+    throwIfLeft(signal)
     let work = this.#resuming.get(sessionId)
     if (!work) {
       const attempt: Attempt = { isAbandoned: false }

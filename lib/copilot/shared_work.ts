@@ -1,12 +1,11 @@
 // One piece of work that several callers wait for; each may leave by its signal.
+import { orAborted, throwIfAborted } from '../abort'
 import { SheepdogError } from '../error'
 
-export function throwIfAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw aborted(signal)
-}
+const ABORTED = 'The operation was aborted by its signal'
 
-function aborted(signal: AbortSignal): SheepdogError {
-  return new SheepdogError('SESSION_ABORTED', 'The operation was aborted by its signal', {}, signal.reason)
+export function throwIfLeft(signal: AbortSignal | undefined): void {
+  throwIfAborted(signal, 'SESSION_ABORTED', ABORTED)
 }
 
 export class SharedWork<T> {
@@ -29,15 +28,9 @@ export class SharedWork<T> {
   /** The result, or SESSION_ABORTED as soon as the signal is. */
   join(signal?: AbortSignal): Promise<T> {
     this.#waiting++
-    if (!signal) return this.#result
-    return new Promise((resolve, reject) => {
-      const leave = (): void => {
-        reject(aborted(signal))
-        if (--this.#waiting === 0) this.#onAbandoned()
-      }
-      if (signal.aborted) return leave()
-      signal.addEventListener('abort', leave, { once: true })
-      this.#result.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave))
+    return orAborted(this.#result, signal, () => {
+      if (--this.#waiting === 0) this.#onAbandoned()
+      return new SheepdogError('SESSION_ABORTED', ABORTED, {}, signal?.reason)
     })
   }
 }

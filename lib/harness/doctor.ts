@@ -1,4 +1,6 @@
-import { SheepdogError, settle } from '../error'
+import { abortable, throwIfAborted } from '../abort'
+import { callSite } from '../call-site'
+import { settle } from '../error'
 import { native } from '../native'
 import { checkOptions } from '../option'
 import { processOptionChecks, type RunOptions } from '../process'
@@ -26,23 +28,20 @@ export interface Finding {
 export async function doctor(options: DoctorOptions = {}): Promise<Finding[]> {
   const { env, inheritEnv, signal } = processOptionChecks
   checkOptions(options, { env, inheritEnv, signal })
-  const stopped = () =>
-    new SheepdogError('AGENT_ABORTED', 'the examination was aborted', {}, options.signal?.reason)
-  if (options.signal?.aborted) throw stopped()
+  const { signal: wanted } = options
+  throwIfAborted(
+    wanted,
+    'AGENT_ABORTED',
+    'the examination was not begun: its abort signal was already aborted',
+  )
   const spec = toSpec(
     'version',
     { provider: 'codex', env: options.env, inheritEnv: options.inheritEnv },
     false,
   )
   const examination = new native.AgentExamination()
-  const onAbort = () => examination.abort()
-  options.signal?.addEventListener('abort', onAbort, { once: true })
-  try {
-    return JSON.parse(await settle<string>(examination.examine(spec))) as Finding[]
-  } catch (error) {
-    throw options.signal?.aborted ? stopped() : error
-  } finally {
-    // This use of it also keeps the examination from being collected, which would abort it.
-    options.signal?.removeEventListener('abort', onAbort)
-  }
+  const findings = settle<string>(examination.examine(spec), callSite())
+  return JSON.parse(
+    await abortable(findings, wanted, 'AGENT_ABORTED', () => examination.abort()),
+  ) as Finding[]
 }

@@ -1,5 +1,7 @@
 // RuntimeClient: a session with a runtime.
 import type { RuntimeEvent, WantedArtifact } from '../../native/native'
+import { abortable, throwIfAborted } from '../abort'
+import { callSite, placedAt } from '../call-site'
 import { invalidOption, settle, SheepdogError, toError } from '../error'
 import { native } from '../native'
 import { check, checkOptions } from '../option'
@@ -154,20 +156,14 @@ export class RuntimeClient implements AsyncDisposable {
     check.name('url', url)
     checkOptions(options, { token: check.name, connectTimeoutMs: check.timeout, signal: check.signal })
     const { token, connectTimeoutMs, signal } = options ?? {}
-    if (signal?.aborted) throw aborted('the connection was not opened', signal)
+    const abortedText = 'the connection was not opened: its abort signal was aborted'
+    throwIfAborted(signal, 'RUNTIME_ABORTED', abortedText)
     const connection = new native.NativeConnection(url, token, connectTimeoutMs)
-    const onAbort = () => connection.abort()
-    signal?.addEventListener('abort', onAbort, { once: true })
-    try {
-      const client = (await settle(connection.open(host))) as NativeClient
-      if (!signal?.aborted) return new RuntimeClient(client)
-      await settle(client.close())
-      throw aborted('the connection was not opened', signal)
-    } catch (error) {
-      throw signal?.aborted ? aborted('the connection was not opened', signal) : error
-    } finally {
-      signal?.removeEventListener('abort', onAbort)
-    }
+    const opened = settle(connection.open(host), callSite()) as Promise<NativeClient>
+    const client = await abortable(opened, signal, 'RUNTIME_ABORTED', () => connection.abort())
+    if (signal?.aborted) await settle(client.close())
+    throwIfAborted(signal, 'RUNTIME_ABORTED', abortedText)
+    return new RuntimeClient(client)
   }
 
   /** Has the runtime's agent answer a prompt. */
@@ -250,7 +246,8 @@ export class RuntimeClient implements AsyncDisposable {
 
   async #request(options: ExecuteOptions, message: Record<string, unknown>): Promise<Record<string, any>> {
     const { signal, timeoutMs, idleTimeoutMs } = options
-    if (signal?.aborted) throw aborted('the request was not sent', signal)
+    throwIfAborted(signal, 'RUNTIME_ABORTED', 'the request was not sent: its abort signal was aborted')
+    const site = callSite()
     const words = JSON.stringify({
       ...message,
       secrets_to_redact: options.secrets ?? [],
@@ -258,30 +255,19 @@ export class RuntimeClient implements AsyncDisposable {
       artifacts_ignore_content: options.artifactsIgnore,
     })
     const sent = settle<number>(this.#client.request(words, timeoutMs, idleTimeoutMs) as never)
-    let onAbort: (() => void) | undefined
     let number: number | undefined
-    try {
-      const ended = new Promise<Record<string, any>>((resolve, reject) => {
-        this.#starting = sent.then(
-          (given) => {
-            number = given
-            if (options.onArtifactUploadRequest) this.#onArtifact = options.onArtifactUploadRequest
-            this.#running.set(given, { options, resolve, reject })
-          },
-          (error) => reject(error),
-        )
-      })
-      onAbort = () => void this.#starting.then(() => this.#abort(number))
-      signal?.addEventListener('abort', onAbort, { once: true })
-      return await ended
-    } catch (error) {
-      if ((error as SheepdogError).code === 'RUNTIME_ABORTED' && signal?.aborted) {
-        Object.defineProperty(error, 'cause', { value: signal.reason, configurable: true, writable: true })
-      }
-      throw error
-    } finally {
-      if (onAbort) signal?.removeEventListener('abort', onAbort)
-    }
+    const ended = new Promise<Record<string, any>>((resolve, reject) => {
+      this.#starting = sent.then(
+        (given) => {
+          number = given
+          if (options.onArtifactUploadRequest) this.#onArtifact = options.onArtifactUploadRequest
+          this.#running.set(given, { options, resolve, reject })
+        },
+        (error) => reject(error),
+      )
+    })
+    const stop = () => void this.#starting.then(() => this.#abort(number))
+    return abortable(placedAt(ended, site), signal, 'RUNTIME_ABORTED', stop)
   }
 
   #abort(number: number | undefined): void {
@@ -368,8 +354,4 @@ function downloads({
     download_url: downloadUrl,
     working_dir: workingDir,
   }))
-}
-
-function aborted(what: string, signal: AbortSignal): SheepdogError {
-  return new SheepdogError('RUNTIME_ABORTED', `${what}: its abort signal was aborted`, {}, signal.reason)
 }

@@ -1,5 +1,7 @@
 // serveRuntime(): a runtime in this process.
 import type { NativeInvocation } from '../../native/native'
+import { onAbort, throwIfAborted } from '../abort'
+import { callSite } from '../call-site'
 import { invalidOption, settle, SheepdogError } from '../error'
 import { native } from '../native'
 import { check, checkOptions } from '../option'
@@ -65,17 +67,13 @@ export async function serveRuntime(options: ServeRuntimeOptions): Promise<Runtim
     throw invalidOption('handler', 'expected an object with a method run')
   if (harness && !provider) throw invalidOption('harness', 'is of no use without provider')
   const agent = provider && toAgent({ ...harness, provider })
-  if (signal?.aborted) throw aborted(signal)
+  throwIfAborted(signal, 'RUNTIME_ABORTED', abortedText)
   const onInvocation = given && ((invocation: NativeInvocation) => void invoke(given, invocation))
-  const server = await settle(native.serveRuntime(spec, onInvocation, agent, host))
+  const server = await settle(native.serveRuntime(spec, onInvocation, agent, host), callSite())
   const running = new RuntimeServer(server as NativeRuntimeServer)
-  if (signal?.aborted) {
-    await running.close()
-    throw aborted(signal)
-  }
-  const onAbort = () => void running.close()
-  signal?.addEventListener('abort', onAbort, { once: true })
-  void running.closed.then(() => signal?.removeEventListener('abort', onAbort))
+  if (signal?.aborted) await running.close()
+  throwIfAborted(signal, 'RUNTIME_ABORTED', abortedText)
+  void running.closed.then(onAbort(signal, () => void running.close()))
   return running
 }
 
@@ -87,8 +85,7 @@ function toAgent(options: HarnessOptions) {
     if (options.limit) limits.push(nativeLimit(options.limit))
     // The client's prompt takes the place of this one.
     const agent = new native.NativeAgent(toSpec('', options, true), limits)
-    if (options.signal?.aborted) agent.stop()
-    else options.signal?.addEventListener('abort', () => agent.stop(), { once: true })
+    onAbort(options.signal, () => agent.stop())
     return agent
   } catch (error) {
     const { code, message } = error as SheepdogError
@@ -97,14 +94,7 @@ function toAgent(options: HarnessOptions) {
   }
 }
 
-function aborted(signal: AbortSignal): SheepdogError {
-  return new SheepdogError(
-    'RUNTIME_ABORTED',
-    'the server was not started: its abort signal was aborted',
-    {},
-    signal.reason,
-  )
-}
+const abortedText = 'the server was not started: its abort signal was aborted'
 
 interface NativeRuntimeServer {
   port: number

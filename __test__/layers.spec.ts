@@ -1,0 +1,130 @@
+// The law of imports in lib/ and cli/ (ARCHITECTURE.md): rooms may only use what lies below them, and no file comes back to itself.
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve, sep } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+const root = join(__dirname, '..')
+
+/** Rooms from the bottom up: each may use itself and those named; "base" are the files that know no capability. */
+const MAY_USE: Record<string, string[]> = {
+  base: [],
+  process: ['base'],
+  model: ['base'],
+  harness: ['base', 'process'],
+  copilot: ['base'],
+  runtime: ['base', 'process', 'harness'],
+  index: ['base', 'process', 'model', 'harness', 'copilot', 'runtime'],
+  // Over the public API; a command loads the room that it needs.
+  cli: ['index', 'process', 'harness', 'runtime', 'base'],
+}
+
+/** What else a room may name in types alone. */
+const MAY_NAME: Record<string, string[]> = {
+  // What each error carries.
+  'lib/error-facts.ts': ['process', 'model', 'harness', 'copilot', 'runtime'],
+  // A failure is of the same kinds, whoever asked the model.
+  'lib/model.ts': ['harness'],
+}
+
+interface Import {
+  from: string
+  to: string
+  isType: boolean
+}
+
+function sources(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => join(folder, file).split(sep).join('/'))
+}
+
+/** Imports and re-exports of files here, as prettier writes them. */
+function importsOf(file: string, text = readFileSync(join(root, file), 'utf8')): Import[] {
+  const statements = text.matchAll(/^(?:import|export) ([^'"`;=()]*?)\s*from '(\.[^']+)'/gm)
+  return [...statements].map(([, names = '', specifier = '']) => {
+    const to = relative(root, resolve(root, dirname(file), specifier))
+      .split(sep)
+      .join('/')
+    return { from: file, to: `${to}.ts`, isType: isTypeOnly(names) }
+  })
+}
+
+/** "type X" and "{ type A, type B }", not "{ a, type B }". */
+function isTypeOnly(names: string): boolean {
+  if (names.startsWith('type ')) return true
+  const list = /^\{([\s\S]*)\}$/.exec(names)?.[1]
+  return !!list && list.split(',').every((name) => name.trim() === '' || name.trim().startsWith('type '))
+}
+
+function roomOf(file: string): string {
+  const [folder, first = ''] = file.split('/')
+  if (folder === 'cli') return 'cli'
+  const name = first.replace(/\.ts$/, '')
+  return name in MAY_USE ? name : 'base'
+}
+
+const files = [...sources('lib'), ...sources('cli')]
+const imports = files.flatMap((file) => importsOf(file)).filter(({ to }) => /^(lib|cli)\//.test(to))
+
+describe('imports', () => {
+  it('are of files that there are', () => {
+    expect(files.length).toBeGreaterThan(50)
+    expect(imports.filter(({ to }) => !files.includes(to))).toEqual([])
+  })
+
+  it('point one way between rooms', () => {
+    const faults = imports.filter(({ from, to, isType }) => {
+      const [here, there] = [roomOf(from), roomOf(to)]
+      if (here === there || MAY_USE[here]!.includes(there)) return false
+      return !(isType && MAY_NAME[from]?.includes(there))
+    })
+    expect(faults).toEqual([])
+  })
+
+  it('come back to no file that they began in', () => {
+    const edges = new Map<string, string[]>()
+    // Types are gone when the program runs, and may name each other.
+    for (const { from, to, isType } of imports) {
+      if (!isType) edges.set(from, [...(edges.get(from) ?? []), to])
+    }
+    const circles: string[] = []
+    const done = new Set<string>()
+    function walk(file: string, path: string[]) {
+      const at = path.indexOf(file)
+      if (at >= 0) return void circles.push([...path.slice(at), file].join(' -> '))
+      if (done.has(file)) return
+      for (const next of edges.get(file) ?? []) walk(next, [...path, file])
+      done.add(file)
+    }
+    for (const file of files) walk(file, [])
+    expect(circles).toEqual([])
+  })
+
+  it('of the addon are in one file, and the command has none', () => {
+    const loaders = files.filter((file) => /native\.js'/.test(readFileSync(join(root, file), 'utf8')))
+    expect(loaders).toEqual(['lib/native.ts'])
+    expect(imports.filter(({ from, to }) => roomOf(from) === 'cli' && to === 'lib/native.ts')).toEqual([])
+  })
+})
+
+describe('the reader of imports', () => {
+  it('tells values from types', () => {
+    const text = `
+import { a, type B } from './a'
+import type { C } from './c'
+import { type D } from './d'
+export * from './e'
+export {
+  type F,
+  type G,
+} from './f'
+import { join } from 'node:path'`
+    expect(importsOf('lib/x.ts', text).map(({ to, isType }) => [to, isType])).toEqual([
+      ['lib/a.ts', false],
+      ['lib/c.ts', true],
+      ['lib/d.ts', true],
+      ['lib/e.ts', false],
+      ['lib/f.ts', true],
+    ])
+  })
+})
