@@ -7,7 +7,7 @@
 /// The first bytes of a request.
 pub(crate) const MAGIC: [u8; 4] = *b"SHPG";
 /// Raised whenever a byte below changes its meaning. A guard refuses every version but its own.
-pub(crate) const VERSION: u16 = 1;
+pub(crate) const VERSION: u16 = 2;
 pub(crate) const HEADER_BYTES: usize = 32;
 /// More than any system takes for arguments and environment.
 pub(crate) const MAX_BODY_BYTES: u32 = 32 << 20;
@@ -31,6 +31,8 @@ pub(crate) const FRAME_SPAWN_ERROR: u8 = 2;
 pub(crate) const FRAME_EXITED: u8 = 3;
 pub(crate) const FRAME_GONE: u8 = 4;
 pub(crate) const FRAME_LOST: u8 = 5;
+/// While a kill takes long: who was killed is on the way out, and has much memory to give back. Without payload.
+pub(crate) const FRAME_DYING: u8 = 6;
 pub(crate) const FRAME_HEADER_BYTES: usize = 4;
 /// Of the longest frame, EXITED.
 pub(crate) const MAX_PAYLOAD_BYTES: usize = 28;

@@ -6,7 +6,8 @@ pub mod line;
 pub mod redaction;
 pub mod retry;
 
-// Layer 1: mechanisms.
+// Layer 1: the system, and mechanisms.
+pub(crate) mod os;
 pub mod http;
 pub mod jsonrpc;
 pub mod process;

@@ -4,7 +4,7 @@
 //! nothing can be said, so its folders are left alone. PID and START name one process for good, though ids are used again. Without
 //! /proc there is no telling, and nothing is ever removed.
 
-use crate::process::start_time;
+use crate::os::start_time;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::OnceLock;

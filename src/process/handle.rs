@@ -1,12 +1,12 @@
 //! The cloneable handle of a run. All state is the owner task's; a handle only sends words and awaits the shared end.
 
-use super::kill_tree::TreeUsage;
 use super::multiplexer::{LineSink, Multiplexer, Selection};
 use super::runner;
 use super::sink::{ChunkReader, Sink, chunk_channel};
 use super::spec::{Input, Outcome, ProcessSpec, StopReason};
 use super::stdin::StdinWriter;
 use crate::error::{Error, ErrorCode, Result};
+use crate::os::TreeUsage;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -18,13 +18,15 @@ pub(super) enum Command {
     TreeUsage(oneshot::Sender<TreeUsage>),
 }
 
-/// What the owner task publishes.
-pub(super) struct Shared {
+/// What the owner task publishes, each once. It lives in that task and nowhere else: however the task ends, by a panic or because
+/// its runtime is gone, the handles hear of an end.
+pub(super) struct Publisher {
+    command: String,
     started: watch::Sender<Option<Result<u32>>>,
     outcome: watch::Sender<Option<Arc<Outcome>>>,
 }
 
-impl Shared {
+impl Publisher {
     pub(super) fn set_started(&self, started: Result<u32>) {
         self.started.send_replace(Some(started));
     }
@@ -34,11 +36,31 @@ impl Shared {
     }
 }
 
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        if self.outcome.borrow().is_some() {
+            return;
+        }
+        let command = &self.command;
+        let error = if self.started.borrow().as_ref().is_some_and(Result::is_ok) {
+            let message =
+                format!("what watched {command} ended before it: its processes are killed, its exit status is unknown");
+            Error::new(ErrorCode::ProcessLost, message)
+        } else {
+            let message = format!("{command} was not started: the addon is shutting down, or failed");
+            Error::new(ErrorCode::ProcessSpawnFailed, message)
+        };
+        self.set_started(Err(error.clone()));
+        self.set_outcome(Arc::new(Outcome { result: None, error: Some(error) }));
+    }
+}
+
 /// A run. Cloneable; when the last handle is dropped before the end, the tree is killed.
 #[derive(Clone)]
 pub struct Process {
     commands: mpsc::UnboundedSender<Command>,
-    shared: Arc<Shared>,
+    started: watch::Receiver<Option<Result<u32>>>,
+    outcome: watch::Receiver<Option<Arc<Outcome>>>,
     stdin: Arc<Mutex<Option<StdinWriter>>>,
     max_line_bytes: usize,
 }
@@ -47,7 +69,9 @@ pub struct Process {
 /// Call it within tokio.
 pub fn spawn(spec: ProcessSpec) -> Process {
     let (commands, received) = mpsc::unbounded_channel();
-    let shared = Arc::new(Shared { started: watch::Sender::new(None), outcome: watch::Sender::new(None) });
+    let (started, hears_started) = watch::channel(None);
+    let (outcome, hears_outcome) = watch::channel(None);
+    let publisher = Publisher { command: spec.command.clone(), started, outcome };
     let (writer, written) = match spec.input {
         Input::Pipe => {
             let (sender, receiver) = mpsc::channel(4);
@@ -57,25 +81,26 @@ pub fn spawn(spec: ProcessSpec) -> Process {
     };
     let process = Process {
         commands,
-        shared: shared.clone(),
+        started: hears_started,
+        outcome: hears_outcome,
         stdin: Arc::new(Mutex::new(writer)),
         max_line_bytes: spec.max_line_bytes,
     };
-    tokio::spawn(runner::run(spec, written, shared, received));
+    tokio::spawn(runner::run(spec, written, publisher, received));
     process
 }
 
 impl Process {
     /// The pid, once the program runs.
     pub async fn started(&self) -> Result<u32> {
-        let mut started = self.shared.started.subscribe();
+        let mut started = self.started.clone();
         let value = started.wait_for(Option::is_some).await.map(|value| value.clone());
         value.ok().flatten().unwrap_or_else(|| Err(shut_down()))
     }
 
     /// How the run ended; resolves when the tree is gone. May be awaited many times.
     pub async fn outcome(&self) -> Arc<Outcome> {
-        let mut outcome = self.shared.outcome.subscribe();
+        let mut outcome = self.outcome.clone();
         let value = outcome.wait_for(Option::is_some).await.map(|value| value.clone());
         value.ok().flatten().unwrap_or_else(|| Arc::new(Outcome { result: None, error: Some(shut_down()) }))
     }
@@ -109,7 +134,7 @@ impl Process {
             return;
         };
         // The owner is gone; it published the outcome first.
-        match self.shared.outcome.borrow().as_ref() {
+        match self.outcome.borrow().as_ref() {
             Some(outcome) => runner::replay(outcome, sink.as_mut()),
             None => sink.finish(),
         }

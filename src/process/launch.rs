@@ -8,14 +8,14 @@ mod direct;
 mod guarded;
 
 use super::command::ResolvedCommand;
-use super::kill_tree::TreeUsage;
 use super::spec::{Containment, ContainmentLevel, ProcessSpec, Strays, Usage};
 use crate::error::{Error, ErrorCode, Result};
+use crate::os::{Pipe, ProcessTable, TreeUsage, blocking};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::net::unix::pipe;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::{Notify, SemaphorePermit};
 
 /// A started program.
 pub(crate) struct Launched {
@@ -25,9 +25,51 @@ pub(crate) struct Launched {
     pub level: ContainmentLevel,
     /// `None` when stdin is null.
     pub stdin: Option<pipe::Sender>,
-    pub stdout: pipe::Receiver,
-    pub stderr: pipe::Receiver,
+    pub stdout: Pipe,
+    pub stderr: Pipe,
     pub tree: Tree,
+}
+
+/// Why there is nothing to watch.
+#[derive(Debug)]
+pub(crate) enum NotLaunched {
+    /// No byte of the program ran.
+    Failed(Error),
+    /// It was cut short while the system was at it (a program's file that doesn't come): nobody can say whether it ran. If it
+    /// ever does, it is killed at once.
+    Unknown,
+}
+
+impl From<Error> for NotLaunched {
+    fn from(error: Error) -> NotLaunched {
+        NotLaunched::Failed(error)
+    }
+}
+
+/// Work that has a turn has it for a moment only: what hangs (a dead network folder) must not keep the others from starting.
+const TURN: Duration = Duration::from_millis(50);
+
+/// The work's result, and its turn when it was done in time.
+pub(super) async fn with_turn<T>(
+    work: impl Future<Output = T>,
+    turn: Option<SemaphorePermit<'static>>,
+) -> (T, Option<SemaphorePermit<'static>>) {
+    let mut work = std::pin::pin!(work);
+    if let Ok(done) = tokio::time::timeout(TURN, &mut work).await {
+        return (done, turn);
+    }
+    drop(turn);
+    (work.await, None)
+}
+
+/// The system gave no thread to start the program on.
+pub(super) fn no_thread(error: io::Error) -> Error {
+    let message = format!(
+        "the system gave no thread to start the program on ({error}): raise the limit of processes (`ulimit -u`), or run fewer at once"
+    );
+    Error::new(ErrorCode::ProcessSpawnFailed, message)
+        .with("errno", error.raw_os_error().unwrap_or(0))
+        .with("syscall", "clone")
 }
 
 /// The host's ends of a program's pipes, made ready to be watched.
@@ -35,10 +77,10 @@ fn watch_pipes(
     stdin: Option<OwnedFd>,
     stdout: OwnedFd,
     stderr: OwnedFd,
-) -> Result<(Option<pipe::Sender>, pipe::Receiver, pipe::Receiver)> {
+) -> Result<(Option<pipe::Sender>, Pipe, Pipe)> {
     let watch = || -> io::Result<_> {
         let stdin = stdin.map(pipe::Sender::from_owned_fd).transpose()?;
-        Ok((stdin, pipe::Receiver::from_owned_fd(stdout)?, pipe::Receiver::from_owned_fd(stderr)?))
+        Ok((stdin, Pipe::from_owned_fd(stdout)?, Pipe::from_owned_fd(stderr)?))
     };
     watch().map_err(|error| {
         Error::new(ErrorCode::ProcessSpawnFailed, format!("the program's pipes can't be watched: {error}"))
@@ -79,8 +121,10 @@ pub(crate) enum TreeEvent {
     Exited,
     /// Nothing of the tree is alive (or, with strays kept, nothing that is still ours).
     Gone { status: ExitStatus, usage: Usage, strays_killed: u32, strays_left: u32 },
-    /// What held the tree was killed; the tree is gone all the same.
-    Lost { strays_killed: u32 },
+    /// What held the tree was killed; the tree is gone all the same, but for what can't be killed.
+    Lost { strays_killed: u32, strays_left: u32 },
+    /// Killed processes are on their way out: much memory takes the kernel its time. May come many times.
+    Dying,
 }
 
 /// The processes of a run.
@@ -147,30 +191,35 @@ impl Tree {
 }
 
 /// Starts the program when it has its `turn`, off the JavaScript thread: the host is never forked, and its JavaScript never waits.
+/// `cut_short`: what was begun is ended at once, and what became of it is told.
 pub(crate) async fn launch(
     command: ResolvedCommand,
     spec: &ProcessSpec,
     turn: Option<SemaphorePermit<'static>>,
-) -> Result<Launched> {
+    cut_short: &Notify,
+) -> std::result::Result<Launched, NotLaunched> {
     #[cfg(target_os = "linux")]
-    let command = match spec.containment {
-        Containment::Group => command,
-        Containment::Auto | Containment::Strict => match guarded::launch(command, spec, turn).await? {
-            guarded::Attempt::Launched(launched) => return Ok(launched),
-            guarded::Attempt::Unavailable(command) => command,
-        },
+    let (command, turn) = match spec.containment {
+        Containment::Group => (command, turn),
+        Containment::Auto | Containment::Strict => {
+            match guarded::launch(command, spec, turn, cut_short).await? {
+                guarded::Attempt::Launched(launched) => return Ok(launched),
+                guarded::Attempt::Unavailable(command) => (command, None),
+            }
+        }
     };
     if spec.containment == Containment::Strict {
         return Err(Error::new(
             ErrorCode::ContainmentUnavailable,
             "PID namespaces are Linux's: leave out `containment: \"strict\"`",
         )
-        .with("containment", "strict"));
+        .with("containment", "strict")
+        .into());
     }
     if spec.memory_max_bytes.is_some() || spec.max_processes.is_some() {
-        return Err(no_limits(None));
+        return Err(no_limits(None).into());
     }
-    direct::launch(command, spec).await
+    direct::launch(command, spec, turn, cut_short).await
 }
 
 /// `CONTAINMENT_UNAVAILABLE` for limits that nothing could enforce.
@@ -183,7 +232,5 @@ fn no_limits(errno: Option<i32>) -> Error {
 
 /// What the tree below `root` has used so far; reads the process table.
 pub(crate) async fn tree_usage(root: i32) -> TreeUsage {
-    tokio::task::spawn_blocking(move || super::kill_tree::ProcessTable::read().usage(root))
-        .await
-        .unwrap_or_default()
+    blocking(move || ProcessTable::read().unwrap_or_default().usage(root)).await.unwrap_or_default()
 }

@@ -16,25 +16,22 @@ pub(crate) mod guard;
 mod handle;
 mod json_filter;
 mod keep;
-mod kill_tree;
 mod launch;
 mod line;
 mod multiplexer;
 mod output;
-#[cfg(target_os = "linux")]
-mod pidfd;
 mod runner;
 mod sink;
 mod spec;
 mod start;
 mod stdin;
 mod stop;
+mod sweep;
 mod text;
 mod watchdog;
 
 pub use handle::{Process, WeakProcess, spawn};
-pub use kill_tree::TreeUsage;
-pub(crate) use kill_tree::start_time;
+pub use crate::os::TreeUsage;
 pub use line::{LineFramer, LineTooLong, block_text, lines_of};
 pub use multiplexer::{Block, Channel, Multiplexer, Selection};
 pub use sink::{ChunkReader, Sink};

@@ -3,24 +3,28 @@
 //! One `select!` names what happened and calls `on_<event>`; what follows from it is decided by the [`Watchdog`]. The run is
 //! over when the tree is gone and both pipes were read to their end, or closed at the end of the drain.
 
-use super::handle::{Command, Shared};
+use super::handle::{Command, Publisher};
 use super::keep::Keep;
 use super::launch::{ExitStatus, Launched, Tree, TreeEvent, tree_usage};
 use super::line::LineTooLong;
-use super::output::{Output, READ_BUFFER, READ_BYTES, readable};
+use super::output::{Ask, Output, READ_BUFFER, READ_BYTES, readable};
 use super::sink::Sink;
 use super::spec::{
     ContainmentLevel, Input, Outcome, ProcessSpec, RunResult, StopReason, Strays, Stream, Usage,
 };
-use super::start::start;
+use super::start::{Begun, start};
 use super::stdin::{Fed, Feed};
 use super::stop::stop_error;
 use super::watchdog::{Limits, Step, Watchdog};
+use crate::error::{Error, ErrorCode};
+use crate::os::{Awake, Pipe, blocking};
 use bytes::Bytes;
+use futures_util::FutureExt;
 use std::future::{pending, poll_fn};
 use std::io;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 /// Reads of one stream before the other events get their turn.
@@ -28,40 +32,83 @@ const READS_A_TURN: usize = 4;
 /// What may be waiting in a pipe at the exit at most: larger pipes need a privilege.
 const PIPE_BYTES: usize = 4 << 20;
 
-/// Runs the spec to its end and publishes what happens in `shared`.
+/// A tree that is killed after a fault of its own watcher is waited for so long.
+const FAULT_PATIENCE: Duration = Duration::from_secs(12);
+/// More text than this is decoded on another thread: the owner tasks of all runs share this one.
+const MUCH_TEXT: u64 = 1 << 20;
+
+/// Runs the spec to its end and publishes what happens.
 pub(super) async fn run(
     spec: ProcessSpec,
     written: Option<Receiver<Bytes>>,
-    shared: Arc<Shared>,
+    publisher: Publisher,
     mut commands: UnboundedReceiver<Command>,
 ) {
     let mut early = Vec::new();
     let launched = match start(&spec, &mut commands, &mut early).await {
-        Ok(launched) => launched,
-        Err(error) => {
-            shared.set_started(Err(error.clone()));
-            return finish(&shared, commands, early, Outcome { result: None, error: Some(error) });
+        Begun::Launched(launched) => *launched,
+        Begun::Not(error) => {
+            publisher.set_started(Err(error.clone()));
+            let outcome = Outcome { result: None, error: Some(error) };
+            return finish(&publisher, commands, early, outcome);
+        }
+        Begun::Unknown(reason) => {
+            let outcome = unknown_outcome(spec, reason);
+            publisher.set_started(outcome.error.clone().map_or(Ok(0), Err));
+            return finish(&publisher, commands, early, outcome);
         }
     };
-    shared.set_started(Ok(launched.pid));
+    publisher.set_started(Ok(launched.pid));
     let mut runner = Runner::new(spec, written, launched);
-    for command in early {
-        runner.on_command(Some(command));
-    }
-    let outcome = runner.run(&mut commands).await;
-    finish(&shared, commands, Vec::new(), outcome);
+    let watched = AssertUnwindSafe(async {
+        for command in early {
+            runner.on_command(Some(command));
+        }
+        runner.run(&mut commands).await
+    });
+    let outcome = match watched.catch_unwind().await {
+        Ok(outcome) => outcome,
+        Err(_) => runner.after_panic().await,
+    };
+    finish(&publisher, commands, Vec::new(), outcome);
+}
+
+/// It may have run, and if it does it is killed: nobody saw it.
+fn unknown_outcome(spec: ProcessSpec, reason: StopReason) -> Outcome {
+    let result = RunResult {
+        command: spec.command.clone(),
+        args: spec.args.clone(),
+        pid: 0,
+        exit_code: None,
+        signal: None,
+        stdout: String::new(),
+        stderr: String::new(),
+        stdout_bytes: 0,
+        stderr_bytes: 0,
+        truncated: false,
+        duration_ms: 0.0,
+        first_output_ms: None,
+        last_output_ms: None,
+        pipes_held_open: false,
+        strays_killed: 0,
+        strays_left: 1,
+        containment: ContainmentLevel::Group,
+        usage: Usage::default(),
+    };
+    let error = stop_error(reason, &spec, &result);
+    Outcome { result: Some(result), error }
 }
 
 /// Publishes the outcome, then serves the reader that came too late for the live output.
 fn finish(
-    shared: &Shared,
+    publisher: &Publisher,
     mut commands: UnboundedReceiver<Command>,
     mut early: Vec<Command>,
     outcome: Outcome,
 ) {
     let outcome = Arc::new(outcome);
     // In this order: who finds the queue closed finds the outcome.
-    shared.set_outcome(outcome.clone());
+    publisher.set_outcome(outcome.clone());
     commands.close();
     while let Ok(command) = commands.try_recv() {
         early.push(command);
@@ -106,6 +153,9 @@ struct Runner {
     pid: u32,
     level: ContainmentLevel,
     watchdog: Watchdog,
+    awake: Awake,
+    /// What `awake` said first, and last: how long this process was stopped.
+    lost: [Duration; 2],
     stdout: Output,
     stderr: Output,
     feed: Option<Feed>,
@@ -142,7 +192,11 @@ impl Runner {
         };
         let limit = spec.max_output_bytes;
         let output = |pipe| Output::new(pipe, Keep::new(limit));
+        let awake = Awake::new();
+        let lost = awake.lost();
         Runner {
+            awake,
+            lost: [lost, lost],
             pid: launched.pid,
             level: launched.level,
             watchdog: Watchdog::new(limits, launched.spawned),
@@ -165,7 +219,8 @@ impl Runner {
     async fn run(&mut self, commands: &mut UnboundedReceiver<Command>) -> Outcome {
         let mut has_handles = true;
         while self.end.is_none() || self.stdout.pipe.is_some() || self.stderr.pipe.is_some() {
-            let deadline = self.watchdog.deadline();
+            let deadline =
+                self.watchdog.deadline().and_then(|deadline| deadline.checked_add(self.stopped_for()));
             let open = [Stream::Stdout, Stream::Stderr].map(|stream| !self.holds(stream));
             tokio::select! {
                 biased;
@@ -178,7 +233,7 @@ impl Runner {
                 () = room(&mut self.sink), if self.paused => self.on_room(),
                 fed = feed(&mut self.feed) => self.on_fed(fed),
                 () = readable([&self.stdout, &self.stderr], open) => {
-                    self.pump(READS_A_TURN);
+                    self.pump(READS_A_TURN, Ask::Tokio);
                     // A program that prints faster than it is read must not keep the thread from all others.
                     tokio::task::yield_now().await;
                 }
@@ -187,7 +242,55 @@ impl Runner {
         if let Some(mut sink) = self.sink.take() {
             sink.finish();
         }
-        self.outcome()
+        self.outcome().await
+    }
+
+    /// Something in here, or a reader's sink, panicked: the tree is killed, and what is known is told.
+    async fn after_panic(&mut self) -> Outcome {
+        self.sink = None;
+        self.feed = None;
+        self.watchdog.on_lost();
+        self.tree.kill();
+        let gone = async {
+            while self.end.is_none() {
+                match self.tree.next().await {
+                    TreeEvent::Exited => self.tree.finish(Strays::Kill),
+                    TreeEvent::Dying => {}
+                    TreeEvent::Gone { status, usage, strays_killed, strays_left } => {
+                        self.end = Some(End { status: Some(status), usage, strays_killed, strays_left });
+                    }
+                    TreeEvent::Lost { strays_killed, strays_left } => {
+                        let usage = Usage::default();
+                        self.end = Some(End { status: None, usage, strays_killed, strays_left });
+                    }
+                }
+            }
+        };
+        let _ = tokio::time::timeout(FAULT_PATIENCE, gone).await;
+        self.give_up();
+        let mut outcome = self.outcome().await;
+        let message = format!(
+            "what watched {} failed: its processes were killed; this is a bug of the addon, or of a sink that panicked",
+            outcome.result.as_ref().map_or("the program", |result| &result.command)
+        );
+        outcome.error = Some(Error::new(ErrorCode::ProcessLost, message));
+        outcome
+    }
+
+    /// How long this process was stopped since the start of the run, as far as it was told.
+    fn stopped_for(&self) -> Duration {
+        self.lost[1] - self.lost[0]
+    }
+
+    /// Now, on the clock that rests while this process is stopped.
+    fn now(&mut self) -> Instant {
+        let now = Instant::now();
+        let lost = self.awake.lost();
+        let before = std::mem::replace(&mut self.lost[1], lost);
+        if lost > before {
+            self.watchdog.on_stopped(lost - before);
+        }
+        now.checked_sub(self.stopped_for()).unwrap_or(now)
     }
 
     fn on_command(&mut self, command: Option<Command>) {
@@ -243,17 +346,21 @@ impl Runner {
                     self.give_up();
                 }
             }
-            TreeEvent::Lost { strays_killed } => {
+            TreeEvent::Lost { strays_killed, strays_left } => {
                 self.watchdog.on_lost();
-                self.end = Some(End { status: None, usage: Usage::default(), strays_killed, strays_left: 0 });
+                self.end = Some(End { status: None, usage: Usage::default(), strays_killed, strays_left });
                 self.give_up();
+            }
+            TreeEvent::Dying => {
+                let now = self.now();
+                self.watchdog.on_dying(now);
             }
         }
     }
 
     fn on_exit(&mut self) {
-        let now = Instant::now();
-        self.exited = Some(now);
+        self.exited = Some(Instant::now());
+        let now = self.now();
         let step = self.watchdog.on_exit(now);
         self.feed = None;
         // What the program itself wrote is in the pipes by now: it is taken whatever the reader's pace, so that nothing is
@@ -276,7 +383,7 @@ impl Runner {
         self.unpause();
         for stream in [Stream::Stdout, Stream::Stderr] {
             for _ in 0..PIPE_BYTES / READ_BYTES {
-                if !self.read(stream) {
+                if !self.read(stream, Ask::Pipe) {
                     break;
                 }
             }
@@ -285,9 +392,10 @@ impl Runner {
     }
 
     fn on_time(&mut self) {
-        // Bytes that arrived while this task could not run are activity: look before judging.
-        self.pump(1);
-        let step = self.watchdog.on_time(Instant::now());
+        // Bytes that arrived while this task could not run are activity. tokio may not know of them yet: the pipes are asked.
+        self.pump(1, Ask::Pipe);
+        let now = self.now();
+        let step = self.watchdog.on_time(now);
         self.take(step);
     }
 
@@ -297,16 +405,19 @@ impl Runner {
 
     fn on_fed(&mut self, fed: Fed) {
         match fed {
-            Fed::Wrote => self.watchdog.on_activity(Instant::now()),
+            Fed::Wrote => {
+                let now = self.now();
+                self.watchdog.on_activity(now);
+            }
             Fed::Closed => self.feed = None,
         }
     }
 
     /// Reads what is there, at most so many reads of each stream.
-    fn pump(&mut self, reads: usize) {
+    fn pump(&mut self, reads: usize, ask: Ask) {
         for stream in [Stream::Stdout, Stream::Stderr] {
             for _ in 0..reads {
-                if self.holds(stream) || !self.read(stream) {
+                if self.holds(stream) || !self.read(stream, ask) {
                     break;
                 }
             }
@@ -315,9 +426,9 @@ impl Runner {
     }
 
     /// One read; false when there is nothing to read now, or never again.
-    fn read(&mut self, stream: Stream) -> bool {
+    fn read(&mut self, stream: Stream, ask: Ask) -> bool {
         // What follows from a read may read again: the buffer is given back first.
-        match READ_BUFFER.with_borrow_mut(|buffer| self.read_into(stream, buffer)) {
+        match READ_BUFFER.with_borrow_mut(|buffer| self.read_into(stream, buffer, ask)) {
             Read::Nothing => return false,
             Read::Ended => {
                 self.close(stream);
@@ -330,19 +441,20 @@ impl Runner {
         true
     }
 
-    fn read_into(&mut self, stream: Stream, buffer: &mut [u8]) -> Read {
+    fn read_into(&mut self, stream: Stream, buffer: &mut [u8], ask: Ask) -> Read {
+        let awake_now = self.now();
         let output = match stream {
             Stream::Stdout => &mut self.stdout,
             Stream::Stderr => &mut self.stderr,
         };
-        let bytes = match output.read(buffer) {
+        let bytes = match output.read(buffer, ask) {
             Ok(bytes) if !bytes.is_empty() => bytes,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Read::Nothing,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Read::Something,
             Ok(_) | Err(_) => return Read::Ended,
         };
         let now = Instant::now();
-        self.watchdog.on_activity(now);
+        self.watchdog.on_activity(awake_now);
         self.first_output.get_or_insert(now);
         self.last_output = Some(now);
         match self.sink.as_mut().filter(|sink| sink.takes(stream)).map(|sink| sink.push(stream, bytes)) {
@@ -385,17 +497,20 @@ impl Runner {
         });
         if full && !self.paused {
             self.paused = true;
-            self.watchdog.on_pause();
+            let now = self.now();
+            self.watchdog.on_pause(now);
         }
     }
 
     fn unpause(&mut self) {
         self.paused = false;
-        self.watchdog.on_resume(Instant::now());
+        let now = self.now();
+        self.watchdog.on_resume(now);
     }
 
     fn stop(&mut self, reason: StopReason) {
-        let step = self.watchdog.on_stop(reason, Instant::now());
+        let now = self.now();
+        let step = self.watchdog.on_stop(reason, now);
         self.take(step);
     }
 
@@ -405,7 +520,15 @@ impl Runner {
             Step::Terminate => self.tree.terminate(),
             Step::Kill => self.tree.kill(),
             Step::LookAtGroup => {
-                let step = self.watchdog.on_group(self.tree.has_group(), Instant::now());
+                let (alive, now) = (self.tree.has_group(), self.now());
+                let step = self.watchdog.on_group(alive, now);
+                self.take(step);
+            }
+            Step::LookAtPipes => {
+                let waits = [&self.stdout, &self.stderr]
+                    .iter()
+                    .any(|output| output.pipe.as_ref().is_some_and(Pipe::has_bytes));
+                let step = self.watchdog.on_held(waits);
                 self.take(step);
             }
             Step::Sweep => self.sweep(),
@@ -440,20 +563,18 @@ impl Runner {
         }
     }
 
-    fn outcome(&mut self) -> Outcome {
+    async fn outcome(&mut self) -> Outcome {
         let since = |at: Instant| at.saturating_duration_since(self.started).as_secs_f64() * 1e3;
         let nothing = End { status: None, usage: Usage::default(), strays_killed: 0, strays_left: 0 };
         let end = self.end.take().unwrap_or(nothing);
         let duration_ms = since(self.exited.unwrap_or_else(Instant::now));
         let first_output_ms = self.first_output.map(since);
         let last_output_ms = self.last_output.map(since);
-        let mut kept = [&mut self.stdout, &mut self.stderr]
+        let kept = [&mut self.stdout, &mut self.stderr]
             .map(|output| std::mem::replace(&mut output.keep, Keep::new(1)));
         let [stdout_bytes, stderr_bytes] = [kept[0].total(), kept[1].total()];
         let truncated = kept.iter().any(Keep::truncated);
-        let [stdout, stderr] =
-            [std::mem::replace(&mut kept[0], Keep::new(1)), std::mem::replace(&mut kept[1], Keep::new(1))]
-                .map(Keep::into_text);
+        let [stdout, stderr] = texts_of(kept).await;
         let status = end.status.unwrap_or_default();
         let result = RunResult {
             command: std::mem::take(&mut self.spec.command),
@@ -477,6 +598,23 @@ impl Runner {
         };
         let error = self.watchdog.reason().and_then(|reason| stop_error(reason, &self.spec, &result));
         Outcome { result: Some(result), error }
+    }
+}
+
+/// Both streams' texts. Without a thread for much of it, it takes the other runs' time.
+async fn texts_of(kept: [Keep; 2]) -> [String; 2] {
+    if kept.iter().all(|kept| kept.total() <= MUCH_TEXT) {
+        return kept.map(Keep::into_text);
+    }
+    let kept = Arc::new(std::sync::Mutex::new(Some(kept)));
+    let take = move |kept: &std::sync::Mutex<Option<[Keep; 2]>>| {
+        kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+    };
+    let lent = kept.clone();
+    let texts = blocking(move || take(&lent).map(|kept| kept.map(Keep::into_text))).await;
+    match texts {
+        Ok(Some(texts)) => texts,
+        _ => take(&kept).map(|kept| kept.map(Keep::into_text)).unwrap_or_default(),
     }
 }
 

@@ -1,69 +1,149 @@
 //! Everything before the program runs: its turn, its resolution, its launch, and the words that arrive meanwhile.
+//!
+//! | when a stop comes | what is true |
+//! |---|---|
+//! | before the launch | nothing was started, and nothing will be: told at once |
+//! | during it | it may run by now: the launch is waited for, cut short when it takes long, and its truth is told |
+//!
+//! Nothing here is held by what hangs (a dead network folder): a turn is given back after a moment, the clock and the words of the
+//! handles are heard at every step.
 
-use super::command::{ResolvedCommand, resolve};
+use super::command::resolve;
 use super::handle::Command;
-use super::launch::{Launched, launch};
+use super::launch::{Launched, NotLaunched, launch, no_thread, with_turn};
 use super::runner::sleep_until;
 use super::spec::{ProcessSpec, StopReason};
 use super::stop::stopped_before_start;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Error;
+use crate::os::blocking;
 use std::sync::OnceLock;
-use std::time::Instant;
-use tokio::sync::Semaphore;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 
 /// Programs being started at once: more would only fight over the cores, with the JavaScript thread too.
 static START_TURNS: OnceLock<Semaphore> = OnceLock::new();
+
+/// A launch that was told to stop may finish by itself for so long: mostly it has in a millisecond.
+const STOPPED_LAUNCH: Duration = Duration::from_millis(250);
+/// After that it is cut short; the guards tell what became of it within this, or nobody can.
+const CUT_SHORT_LAUNCH: Duration = Duration::from_secs(8);
 
 fn start_turns() -> Semaphore {
     Semaphore::new(std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)))
 }
 
-/// Commands that arrive before the program runs are kept in `early`; a stop among them means that nothing is started.
+async fn start_turn() -> Option<SemaphorePermit<'static>> {
+    START_TURNS.get_or_init(start_turns).acquire().await.ok()
+}
+
+/// How a start ended.
+pub(super) enum Begun {
+    Launched(Box<Launched>),
+    /// No byte of the program ran.
+    Not(Error),
+    /// It was stopped while the system was starting it, and nobody can say whether it ran.
+    Unknown(StopReason),
+}
+
+/// What the handles say before the program runs. A stop is the reason; all else is kept in `early`.
+struct Words<'a> {
+    commands: &'a mut UnboundedReceiver<Command>,
+    early: &'a mut Vec<Command>,
+    deadline: Option<Instant>,
+}
+
+impl Words<'_> {
+    async fn stop(&mut self) -> StopReason {
+        loop {
+            tokio::select! {
+                biased;
+                command = self.commands.recv() => match command {
+                    Some(Command::Stop(reason)) => return reason,
+                    Some(other) => self.early.push(other),
+                    None => return StopReason::HostClosing,
+                },
+                () = sleep_until(self.deadline) => return StopReason::TimedOut,
+            }
+        }
+    }
+
+    /// What was said or has passed by now.
+    fn stop_now(&mut self) -> Option<StopReason> {
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Stop(reason) => return Some(reason),
+                other => self.early.push(other),
+            }
+        }
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline).then_some(StopReason::TimedOut)
+    }
+}
+
+/// Commands that arrive before the program runs are kept in `early`.
 pub(super) async fn start(
     spec: &ProcessSpec,
     commands: &mut UnboundedReceiver<Command>,
     early: &mut Vec<Command>,
-) -> Result<Launched> {
-    if let Some(reason) = spec.passed() {
-        return Err(stopped_before_start(reason, spec));
-    }
-    let turn = START_TURNS.get_or_init(start_turns).acquire().await.ok();
-    let owned = spec.clone();
-    let mark = new_mark();
-    let resolved = tokio::task::spawn_blocking(move || resolve(&owned, mark)).await;
-    let command: ResolvedCommand = resolved.unwrap_or_else(|_| {
-        Err(Error::new(ErrorCode::ProcessSpawnFailed, "the addon's threads are shutting down"))
-    })?;
-    while let Ok(command) = commands.try_recv() {
-        match command {
-            Command::Stop(reason) => return Err(stopped_before_start(reason, spec)),
-            other => early.push(other),
-        }
-    }
-    tokio::select! {
-        launched = launch(command, spec, turn) => launched,
-        // Dropping the launch ends what it has begun.
-        error = stopped_meanwhile(spec, commands, early) => Err(error),
-    }
-}
-
-/// A program's file may take its time to come (a network that hangs): clocks run and words are heard meanwhile.
-async fn stopped_meanwhile(
-    spec: &ProcessSpec,
-    commands: &mut UnboundedReceiver<Command>,
-    early: &mut Vec<Command>,
-) -> Error {
+) -> Begun {
+    let not = |reason| Begun::Not(stopped_before_start(reason, spec));
     let deadline = spec.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    loop {
-        tokio::select! {
-            command = commands.recv() => match command {
-                Some(Command::Stop(reason)) => return stopped_before_start(reason, spec),
-                Some(other) => early.push(other),
-                None => return stopped_before_start(StopReason::HostClosing, spec),
-            },
-            () = sleep_until(deadline) => return stopped_before_start(StopReason::TimedOut, spec),
+    let mut words = Words { commands, early, deadline };
+    if let Some(reason) = spec.passed() {
+        return not(reason);
+    }
+    let resolving = async {
+        let (owned, mark) = (spec.clone(), new_mark());
+        let turn = start_turn().await;
+        with_turn(blocking(move || resolve(&owned, mark)), turn).await
+    };
+    if let Some(reason) = words.stop_now() {
+        return not(reason);
+    }
+    let (resolved, turn) = tokio::select! {
+        resolved = resolving => resolved,
+        reason = words.stop() => return not(reason),
+    };
+    let command = match resolved.map_err(no_thread) {
+        Ok(Ok(command)) => command,
+        Ok(Err(error)) | Err(error) => return Begun::Not(error),
+    };
+    let turn = match turn {
+        Some(turn) => Some(turn),
+        None => tokio::select! {
+            turn = start_turn() => turn,
+            reason = words.stop() => return not(reason),
+        },
+    };
+    if let Some(reason) = words.stop_now() {
+        return not(reason);
+    }
+
+    let cut_short = Notify::new();
+    let mut launching = std::pin::pin!(launch(command, spec, turn, &cut_short));
+    let reason = tokio::select! {
+        launched = &mut launching => return match launched {
+            Ok(launched) => Begun::Launched(Box::new(launched)),
+            Err(NotLaunched::Failed(error)) => Begun::Not(error),
+            Err(NotLaunched::Unknown) => Begun::Unknown(StopReason::Lost),
+        },
+        reason = words.stop() => reason,
+    };
+    let launched = match timeout(STOPPED_LAUNCH, &mut launching).await {
+        Ok(launched) => launched,
+        Err(_) => {
+            cut_short.notify_one();
+            timeout(CUT_SHORT_LAUNCH, &mut launching).await.unwrap_or(Err(NotLaunched::Unknown))
         }
+    };
+    match launched {
+        Ok(launched) => {
+            words.early.insert(0, Command::Stop(reason));
+            Begun::Launched(Box::new(launched))
+        }
+        Err(NotLaunched::Failed(_)) => not(reason),
+        Err(NotLaunched::Unknown) => Begun::Unknown(reason),
     }
 }
 

@@ -14,12 +14,12 @@
 //! | killing | nothing for long: it can't be killed | report what is known |
 //! | any | the guard's loss | nothing: the tree is gone |
 //! | draining | both pipes at their end | sweep the strays |
-//! | draining | `drain` since the exit | close the pipes, sweep the strays |
+//! | draining | `drain` since the exit, not counting while a slow reader holds text back | close the pipes, sweep the strays |
+//! | draining | the reader took nothing for [`READER_PATIENCE`], or `timeout` since the spawn | the same |
 //!
 //! A stop that comes while draining ends the drain: the program's own end stands, but nobody gets more time.
 //!
-//! A deadline that is met much too late says that this process was stopped or starved itself: what happened meanwhile is looked
-//! at first.
+//! Times are those of a clock that rests while this process is stopped ([`Watchdog::on_stopped`]); `timeout` alone counts all.
 //!
 //! The first reason wins: later ones can only make the end harsher, never rename it.
 
@@ -40,6 +40,8 @@ pub(crate) enum Step {
     Sweep,
     /// The tree can't be killed, or nobody answers: report what is known.
     GiveUp,
+    /// Look whether text waits in a pipe that a slow reader keeps from being read, and say so with [`Watchdog::on_held`].
+    LookAtPipes,
     /// The drain is over: close the pipes, sweep what is left of the tree.
     EndDrain,
 }
@@ -65,9 +67,20 @@ enum Phase {
     },
     /// SIGKILL was sent at this time.
     Killing(Instant),
-    /// The command exited at this time.
-    Draining(Instant),
+    /// The command exited. `None`: no clock ends it.
+    Draining {
+        ends: Option<Instant>,
+        held: Option<Held>,
+    },
     Over,
+}
+
+/// A slow reader keeps the pipes from being read: the drain rests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held {
+    since: Instant,
+    /// Text was seen waiting.
+    looked: bool,
 }
 
 #[derive(Debug)]
@@ -77,8 +90,6 @@ pub(crate) struct Watchdog {
     last_activity: Instant,
     /// A slow reader keeps us from reading.
     paused: bool,
-    /// A late deadline is put off until then, once.
-    put_off: Option<Instant>,
     phase: Phase,
     reason: Option<StopReason>,
     /// Somebody wants the end of the drain: strays are not kept.
@@ -89,10 +100,8 @@ pub(crate) struct Watchdog {
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// A tree that does not end by SIGKILL for so long can't be killed by us (the guards give up after ten seconds).
 const KILL_PATIENCE: Duration = Duration::from_secs(12);
-/// A deadline met later than this was missed because this process did not run.
-const LATE: Duration = Duration::from_millis(100);
-/// Enough for what happened meanwhile to be read.
-const CATCH_UP: Duration = Duration::from_millis(50);
+/// What strays wrote waits in the pipe for a slow reader; one that takes nothing for so long is none.
+const READER_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Watchdog {
     pub(crate) fn new(limits: Limits, now: Instant) -> Self {
@@ -101,7 +110,6 @@ impl Watchdog {
             started: now,
             last_activity: now,
             paused: false,
-            put_off: None,
             phase: Phase::Running,
             reason: None,
             hastened: false,
@@ -121,7 +129,6 @@ impl Watchdog {
     /// When [`Watchdog::on_time`] has something to do next. Lazy: activity does not move a timer, the check at its end does.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Running if self.put_off.is_some() => self.put_off,
             Phase::Running => {
                 let idle = if self.paused { None } else { after(self.last_activity, self.limits.idle) };
                 let total = after(self.started, self.limits.total);
@@ -133,26 +140,24 @@ impl Watchdog {
                 [grace, Some(next_look)].into_iter().flatten().min()
             }
             Phase::Killing(since) => after(since, Some(KILL_PATIENCE)),
-            Phase::Draining(since) => after(since, Some(self.limits.drain)),
+            Phase::Draining { ends, held } => {
+                let end = match held {
+                    Some(Held { since, looked: true }) => after(since, Some(READER_PATIENCE)),
+                    _ => ends,
+                };
+                [end, after(self.started, self.limits.total)].into_iter().flatten().min()
+            }
             Phase::Over => None,
         }
     }
 
     pub(crate) fn on_time(&mut self, now: Instant) -> Step {
-        let Some(deadline) = self.deadline().filter(|deadline| now >= *deadline) else {
+        if self.deadline().is_none_or(|deadline| now < deadline) {
             return Step::Nothing;
-        };
+        }
+        let timed_out = after(self.started, self.limits.total).is_some_and(|deadline| now >= deadline);
         match self.phase {
             Phase::Running => {
-                if self.put_off.take().is_none() && now.duration_since(deadline) > LATE {
-                    self.put_off = Some(now + CATCH_UP);
-                    return Step::Nothing;
-                }
-                if self.deadline().is_none_or(|deadline| now < deadline) {
-                    return Step::Nothing;
-                }
-                let total = after(self.started, self.limits.total);
-                let timed_out = total.is_some_and(|deadline| now >= deadline);
                 self.on_stop(if timed_out { StopReason::TimedOut } else { StopReason::Idle }, now)
             }
             Phase::Stopping(_) => {
@@ -171,11 +176,35 @@ impl Watchdog {
                 self.phase = Phase::Over;
                 Step::GiveUp
             }
-            Phase::Draining(_) => {
+            Phase::Draining { held: Some(Held { looked: false, .. }), .. } if !timed_out => Step::LookAtPipes,
+            Phase::Draining { .. } => {
                 self.phase = Phase::Over;
                 Step::EndDrain
             }
             Phase::Over => Step::Nothing,
+        }
+    }
+
+    /// What [`Step::LookAtPipes`] found: `waits`, text that the slow reader keeps from being read.
+    pub(crate) fn on_held(&mut self, waits: bool) -> Step {
+        let Phase::Draining { held: Some(held), .. } = &mut self.phase else { return Step::Nothing };
+        if waits {
+            held.looked = true;
+            return Step::Nothing;
+        }
+        self.phase = Phase::Over;
+        Step::EndDrain
+    }
+
+    /// This process was stopped for so long: the clock that `now` is told by did not see it, the wall clock did.
+    pub(crate) fn on_stopped(&mut self, gap: Duration) {
+        self.started = self.started.checked_sub(gap).unwrap_or(self.started);
+    }
+
+    /// Who was killed is on the way out: it can be killed, it only takes long.
+    pub(crate) fn on_dying(&mut self, now: Instant) {
+        if let Phase::Killing(since) = &mut self.phase {
+            *since = now;
         }
     }
 
@@ -186,7 +215,7 @@ impl Watchdog {
             self.phase = Phase::Parting { terminated, next_look: now + LOOK_INTERVAL };
             return Step::Nothing;
         }
-        self.phase = Phase::Draining(now);
+        self.phase = self.draining(now);
         Step::Sweep
     }
 
@@ -196,13 +225,21 @@ impl Watchdog {
     }
 
     /// The reader is too slow: nothing can be read, so silence means nothing.
-    pub(crate) fn on_pause(&mut self) {
+    pub(crate) fn on_pause(&mut self, now: Instant) {
         self.paused = true;
+        if let Phase::Draining { held, .. } = &mut self.phase {
+            held.get_or_insert(Held { since: now, looked: false });
+        }
     }
 
     pub(crate) fn on_resume(&mut self, now: Instant) {
         if std::mem::take(&mut self.paused) {
             self.last_activity = now;
+        }
+        if let Phase::Draining { ends, held } = &mut self.phase
+            && let Some(held) = held.take()
+        {
+            *ends = ends.and_then(|ends| ends.checked_add(now.saturating_duration_since(held.since)));
         }
     }
 
@@ -215,7 +252,7 @@ impl Watchdog {
             Phase::Running | Phase::Stopping(_) | Phase::Parting { .. } => {
                 self.reason.get_or_insert(reason);
             }
-            Phase::Draining(_) => {
+            Phase::Draining { .. } => {
                 self.hastened = true;
                 self.phase = Phase::Over;
                 return Step::EndDrain;
@@ -253,8 +290,12 @@ impl Watchdog {
             self.phase = Phase::Parting { terminated, next_look: now };
             return Step::LookAtGroup;
         }
-        self.phase = Phase::Draining(now);
+        self.phase = self.draining(now);
         if self.reason.is_some() { Step::Sweep } else { Step::Nothing }
+    }
+
+    fn draining(&self, now: Instant) -> Phase {
+        Phase::Draining { ends: after(now, Some(self.limits.drain)), held: None }
     }
 
     /// What held the tree was killed, and the tree with it: nothing is left to wait for. An exit that was reported before may
@@ -266,7 +307,7 @@ impl Watchdog {
 
     /// Both pipes reached their end.
     pub(crate) fn on_pipes_ended(&mut self) -> Step {
-        if !matches!(self.phase, Phase::Draining(_)) {
+        if !matches!(self.phase, Phase::Draining { .. }) {
             return Step::Nothing;
         }
         self.phase = Phase::Over;
@@ -322,13 +363,13 @@ mod tests {
     #[test]
     fn rests_while_a_slow_reader_holds_the_pipe_but_the_wall_clock_does_not() {
         let (mut dog, start) = watchdog();
-        dog.on_pause();
+        dog.on_pause(start);
         assert_eq!(dog.deadline(), Some(at(start, 60.0)));
         dog.on_resume(at(start, 50.0));
         assert_eq!(dog.deadline(), Some(at(start, 60.0)));
         dog.on_activity(at(start, 49.0));
         let (mut dog, start) = watchdog();
-        dog.on_pause();
+        dog.on_pause(start);
         dog.on_resume(at(start, 30.0));
         assert_eq!(dog.deadline(), Some(at(start, 40.0)), "the idle clock begins anew after the pause");
     }
@@ -361,6 +402,55 @@ mod tests {
         dog.on_exit(at(start, 1.0));
         assert_eq!(dog.on_time(at(start, 1.25)), Step::EndDrain);
         assert_eq!(dog.reason(), None);
+    }
+
+    #[test]
+    fn the_drain_rests_while_a_slow_reader_holds_text_back() {
+        let (mut dog, start) = watchdog();
+        dog.on_exit(at(start, 1.0));
+        dog.on_pause(at(start, 1.1));
+        assert_eq!(dog.on_time(at(start, 1.25)), Step::LookAtPipes);
+        assert_eq!(dog.on_held(true), Step::Nothing);
+        assert_eq!(dog.on_time(at(start, 5.0)), Step::Nothing);
+        dog.on_resume(at(start, 5.1));
+        assert_eq!(dog.deadline(), Some(at(start, 5.25)), "150 ms of the drain were left");
+        dog.on_pause(at(start, 5.2));
+        assert_eq!(dog.on_time(at(start, 5.25)), Step::LookAtPipes);
+        assert_eq!(dog.on_held(false), Step::EndDrain, "nobody is held back by the reader");
+    }
+
+    #[test]
+    fn a_reader_that_never_comes_and_the_wall_clock_end_the_drain() {
+        let (mut dog, start) = watchdog();
+        dog.on_exit(at(start, 1.0));
+        dog.on_pause(at(start, 1.0));
+        dog.on_time(at(start, 1.25));
+        dog.on_held(true);
+        assert_eq!(dog.on_time(at(start, 1.0) + READER_PATIENCE), Step::EndDrain);
+        let (mut dog, start) = watchdog();
+        dog.on_exit(at(start, 59.9));
+        dog.on_pause(at(start, 59.9));
+        assert_eq!(dog.on_time(at(start, 60.0)), Step::EndDrain, "`timeout` bounds the drain too");
+        assert_eq!((dog.reason(), dog.kills_strays()), (None, false), "the program's own end stands");
+    }
+
+    #[test]
+    fn time_that_this_process_was_stopped_counts_for_the_wall_clock_alone() {
+        let (mut dog, start) = watchdog();
+        dog.on_activity(at(start, 5.0));
+        dog.on_stopped(Duration::from_secs(30));
+        assert_eq!(dog.deadline(), Some(at(start, 15.0)));
+        dog.on_activity(at(start, 25.0));
+        assert_eq!(dog.deadline(), Some(at(start, 30.0)), "60 s by the wall");
+    }
+
+    #[test]
+    fn what_is_dying_is_not_given_up() {
+        let (mut dog, start) = watchdog();
+        dog.on_stop(StopReason::Idle, at(start, 1.0));
+        dog.on_dying(at(start, 12.0));
+        assert_eq!(dog.on_time(at(start, 14.0)), Step::Nothing);
+        assert_eq!(dog.on_time(at(start, 12.0) + KILL_PATIENCE), Step::GiveUp);
     }
 
     #[test]

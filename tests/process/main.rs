@@ -3,8 +3,11 @@
 
 mod containment;
 mod end;
+mod fault;
 mod input;
+mod moments;
 mod output;
+mod silence;
 mod start;
 mod stop;
 

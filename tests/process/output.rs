@@ -119,3 +119,18 @@ async fn a_flood_keeps_the_thread_from_nobody() {
     process.stop(StopReason::Killed);
     process.outcome().await;
 }
+
+#[tokio::test]
+async fn a_slow_reader_loses_nothing_of_what_strays_print() {
+    let mut spec = shell("seq 1 300000 & exit 0");
+    spec.drain = std::time::Duration::from_millis(200);
+    let process = spawn(spec);
+    let mut chunks = process.chunks();
+    let mut text = Vec::new();
+    while let Some((_, bytes)) = chunks.next().await {
+        text.extend_from_slice(&bytes);
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let text = String::from_utf8(text).expect("text");
+    assert_eq!((text.lines().count(), text.lines().last()), (300_000, Some("300000")));
+}

@@ -16,6 +16,7 @@ use std::io::{self, ErrorKind, Write, pipe};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use tokio::sync::Notify;
 
 /// Where the guard finds its end of the lifeline.
 const LIFELINE: RawFd = 3;
@@ -114,9 +115,9 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// Waits until the program has been executed, or says why not. Needs tokio.
-    pub(crate) async fn started(self) -> Result<GuardedProcess, GuardFailure> {
-        Lifeline::start(self).await
+    /// Waits until the program has been executed, or says why not. Needs tokio. `cut_short`: as in [`Lifeline::start`].
+    pub(crate) async fn started(self, cut_short: &Notify) -> Result<GuardedProcess, GuardFailure> {
+        Lifeline::start(self, cut_short).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! The outer guard as the host's child: a pidfd to wait with, and the promise that no zombie stays.
 
-use crate::process::pidfd;
+use crate::os::pidfd;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};

@@ -12,6 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 /// The guards end a tree within milliseconds, and give up on what can't be killed after a second without any movement. If
@@ -42,6 +43,8 @@ pub(crate) enum GuardEvent {
     /// A guard was killed. `Some`: the other one has killed the tree; the program is counted among the strays when the
     /// inner guard is the one that died. `None`: nobody could say so, both were killed.
     Lost(Option<Toll>),
+    /// After a kill, any number of times: the killed are on their way out, but not gone.
+    Dying,
 }
 
 /// The conversation with a run's guards.
@@ -60,7 +63,9 @@ pub(crate) struct Lifeline {
 }
 
 impl Lifeline {
-    pub(super) async fn start(launch: Launch) -> Result<GuardedProcess, GuardFailure> {
+    /// `cut_short`: the start is given up, and what became of it is told: a failure when the program did not run, else a process that
+    /// is being killed. Its pid is 0 when the guards could not say whether it ran; then its end is a loss.
+    pub(super) async fn start(launch: Launch, cut_short: &Notify) -> Result<GuardedProcess, GuardFailure> {
         let Launch { lifeline, guard, unsent, containment, cgroup, stdin, stdout, stderr } = launch;
         let broken = |error: io::Error| GuardFailure {
             stage: GuardStage::Spawn,
@@ -77,8 +82,19 @@ impl Lifeline {
             pressed: false,
             end: None,
         };
-        lifeline.send_all(&unsent).await;
-        match lifeline.report().await {
+        let report = tokio::select! {
+            report = async {
+                lifeline.send_all(&unsent).await;
+                lifeline.report().await
+            } => Some(report),
+            () = cut_short.notified() => None,
+        };
+        let was_cut_short = report.is_none();
+        let report = match report {
+            Some(report) => report,
+            None => lifeline.cut_short().await,
+        };
+        match report {
             Some(Report::Started { pid, in_cgroup }) => {
                 let level = match containment {
                     Containment::Strict => ContainmentLevel::PidNamespace,
@@ -91,8 +107,25 @@ impl Lifeline {
                 lifeline.reap().await;
                 Err(GuardFailure { stage: stage.into(), errno })
             }
+            other if was_cut_short => {
+                let toll = match other {
+                    Some(Report::Lost(toll) | Report::Gone(toll)) => Some(toll),
+                    _ => None,
+                };
+                lifeline.end = Some(GuardEvent::Lost(toll));
+                let level = ContainmentLevel::Guard;
+                Ok(GuardedProcess { pid: 0, level, lifeline, stdin, stdout, stderr })
+            }
             _ => Err(GuardFailure { stage: GuardStage::Lost, errno: 0 }),
         }
+    }
+
+    /// Kills whatever runs, and ends the conversation; the next report. A guard whose program hangs in its own start (a file on a dead
+    /// network folder) can't obey: then the outer one kills it.
+    async fn cut_short(&mut self) -> Option<Report> {
+        self.kill();
+        self.press();
+        timeout(PATIENCE, self.report()).await.ok().flatten()
     }
 
     /// The outer guard's pid: the root of everything that belongs to the run.
@@ -144,6 +177,10 @@ impl Lifeline {
             };
             match report {
                 Some(Report::Exited(exit)) => return GuardEvent::Exited(exit),
+                Some(Report::Dying) => {
+                    self.killed_at = Some(Instant::now());
+                    return GuardEvent::Dying;
+                }
                 Some(Report::Gone(toll)) => self.end = Some(GuardEvent::Gone(toll)),
                 Some(Report::Lost(toll)) => self.end = Some(GuardEvent::Lost(Some(toll))),
                 None => self.end = Some(GuardEvent::Lost(None)),

@@ -19,21 +19,7 @@ mod wire;
 
 pub(crate) use cgroup::Limits;
 pub(crate) use launch::{GuardFailure, GuardStage, GuardedSpawn, Launch, StdinKind, launch};
-#[cfg(test)]
-use lifeline::GuardedProcess;
 pub(crate) use lifeline::{GuardEvent, Lifeline};
-#[cfg(test)]
-use wire::{Exit, Toll};
 
-#[cfg(test)]
-mod cost;
-#[cfg(test)]
-mod delegated;
-#[cfg(test)]
-mod fallback;
-#[cfg(test)]
-mod strict;
-#[cfg(test)]
-mod survival;
 #[cfg(test)]
 mod tests;

@@ -103,6 +103,8 @@ pub(super) enum Report {
     Gone(Toll),
     /// A guard was killed; the other one has killed the tree.
     Lost(Toll),
+    /// The killed are on their way out, but not gone.
+    Dying,
 }
 
 /// How the program ended.
@@ -203,6 +205,7 @@ fn parse_report(kind: u8, payload: &[u8]) -> Option<Report> {
         }),
         protocol::FRAME_GONE => Report::Gone(toll()?),
         protocol::FRAME_LOST => Report::Lost(toll()?),
+        protocol::FRAME_DYING => Report::Dying,
         _ => return None,
     })
 }

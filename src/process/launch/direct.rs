@@ -5,12 +5,14 @@
 //! be another's.
 
 use super::super::command::{ResolvedCommand, spawn_error};
-use super::super::kill_tree::{
-    ProcessIdentity, ProcessTable, SweepRequest, Swept, kill_process, signal_group, sweep, walk_descendants,
-};
 use super::super::spec::{ContainmentLevel, Input, ProcessSpec, Strays, Usage};
-use super::{ExitStatus, Launched, Tree, TreeEvent, watch_pipes};
+use super::super::sweep::{SweepRequest, Swept, sweep};
+use super::{ExitStatus, Launched, NotLaunched, Tree, TreeEvent, no_thread, watch_pipes, with_turn};
 use crate::error::{Error, ErrorCode, Result};
+use crate::os::{
+    ProcessIdentity, ProcessTable, blocking, kill_process, signal_group, ticks_now, wait_for_exit,
+    walk_descendants,
+};
 use nix::libc;
 use nix::sys::signal::Signal;
 use std::collections::HashSet;
@@ -20,14 +22,23 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
+use tokio::sync::{Notify, SemaphorePermit};
 use tokio::task::JoinHandle;
 
-pub(super) async fn launch(command: ResolvedCommand, spec: &ProcessSpec) -> Result<Launched> {
+pub(super) async fn launch(
+    command: ResolvedCommand,
+    spec: &ProcessSpec,
+    turn: Option<SemaphorePermit<'static>>,
+    cut_short: &Notify,
+) -> std::result::Result<Launched, NotLaunched> {
     let piped_stdin = !matches!(spec.input, Input::Null);
-    let spawned = tokio::task::spawn_blocking(move || spawn(command, piped_stdin)).await;
-    spawned.unwrap_or_else(|_| {
-        Err(Error::new(ErrorCode::ProcessSpawnFailed, "the addon's threads are shutting down"))
-    })
+    let spawning = blocking(move || spawn(command, piped_stdin));
+    let spawning = std::pin::pin!(spawning);
+    tokio::select! {
+        (spawned, _) = with_turn(spawning, turn) => Ok(spawned.map_err(no_thread)??),
+        // What the thread may yet bring home is dropped there, and so killed.
+        () = cut_short.notified() => Err(NotLaunched::Unknown),
+    }
 }
 
 /// Only options that std passes on to posix_spawn: with `pre_exec`, a uid or a gid it would fork the host.
@@ -62,7 +73,7 @@ fn spawn_child(command: &ResolvedCommand, piped_stdin: bool) -> io::Result<Child
 }
 
 fn spawn(command: ResolvedCommand, piped_stdin: bool) -> Result<Launched> {
-    let spawned = Instant::now();
+    let (spawned, since) = (Instant::now(), ticks_now());
     let mut child = spawn_child(&command, piped_stdin)
         .map_err(|error| spawn_error(&command, error.raw_os_error().unwrap_or(libc::EIO), "posix_spawn"))?;
     let pid = child.id();
@@ -75,6 +86,7 @@ fn spawn(command: ResolvedCommand, piped_stdin: bool) -> Result<Launched> {
     let tree = DirectTree {
         pid: pid as i32,
         mark: command.mark,
+        since,
         state: State::Running(wait_for_exit(pid as i32)),
         known: HashSet::new(),
     };
@@ -99,6 +111,8 @@ fn spawn(command: ResolvedCommand, piped_stdin: bool) -> Result<Launched> {
 pub(crate) struct DirectTree {
     pid: i32,
     mark: String,
+    /// Nobody of the tree is older.
+    since: u64,
     state: State,
     /// Descendants that were alive when the tree was killed.
     known: HashSet<ProcessIdentity>,
@@ -118,7 +132,7 @@ impl DirectTree {
 
     /// The command itself is a zombie by now, and still in its group.
     pub(super) fn has_group(&self) -> bool {
-        ProcessTable::read().entries().iter().any(|entry| entry.group == self.pid)
+        ProcessTable::read().is_some_and(|table| table.entries().iter().any(|entry| entry.group == self.pid))
     }
 
     pub(super) async fn next(&mut self) -> TreeEvent {
@@ -165,6 +179,7 @@ impl DirectTree {
         let request = SweepRequest {
             leader: self.pid,
             mark: self.mark.clone(),
+            since: self.since,
             known: self.known.iter().copied().collect(),
         };
         self.state = State::Sweeping(tokio::spawn(async move {
@@ -196,29 +211,6 @@ impl Drop for DirectTree {
             State::Gone => {}
         }
     }
-}
-
-/// Resolves when the process has exited, without reaping it.
-fn wait_for_exit(pid: i32) -> JoinHandle<()> {
-    #[cfg(target_os = "linux")]
-    if let Ok(descriptor) = super::super::pidfd::open(pid) {
-        // SAFETY: the descriptor is owned by the AsyncFd, and nothing else closes or replaces it.
-        let watched = unsafe {
-            tokio::io::unix::AsyncFd::register_with_interest(descriptor, tokio::io::Interest::READABLE)
-        };
-        if let Ok(watched) = watched {
-            return tokio::spawn(async move {
-                let _ = watched.readable().await;
-            });
-        }
-    }
-    // Without pidfds a thread waits: WNOWAIT leaves the zombie for `reap`.
-    tokio::task::spawn_blocking(move || {
-        // SAFETY: zeroed bytes are a valid siginfo_t, which the call only writes to.
-        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        // SAFETY: `info` outlives the call; the pid is a child of ours that nobody else waits for.
-        unsafe { libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, libc::WEXITED | libc::WNOWAIT) };
-    })
 }
 
 /// Takes the exit status and the resource usage of an exited child.

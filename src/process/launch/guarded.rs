@@ -4,13 +4,14 @@ use super::super::command::{ResolvedCommand, spawn_error};
 use super::super::guard::{
     GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Lifeline, Limits, StdinKind, launch as start,
 };
-use super::super::kill_tree::{SweepRequest, Swept, group_exists, sweep};
 use super::super::spec::{Containment, Input, ProcessSpec, Strays, Usage};
-use super::{ExitStatus, Launched, Tree, TreeEvent, watch_pipes};
-use crate::error::{Error, ErrorCode, Result};
+use super::super::sweep::{SweepRequest, Swept, sweep};
+use super::{ExitStatus, Launched, NotLaunched, Tree, TreeEvent, no_thread, watch_pipes, with_turn};
+use crate::error::{Error, ErrorCode};
+use crate::os::{blocking, group_exists, ticks_now};
 use std::ffi::OsStr;
 use std::time::Instant;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::{Notify, SemaphorePermit};
 use tokio::task::JoinHandle;
 
 /// What became of the attempt.
@@ -24,22 +25,24 @@ pub(super) async fn launch(
     command: ResolvedCommand,
     spec: &ProcessSpec,
     turn: Option<SemaphorePermit<'static>>,
-) -> Result<Attempt> {
+    cut_short: &Notify,
+) -> std::result::Result<Attempt, NotLaunched> {
     let stdin = if matches!(spec.input, Input::Null) { StdinKind::Null } else { StdinKind::Pipe };
     let containment = spec.containment;
     let limits = Limits { memory_max_bytes: spec.memory_max_bytes, max_processes: spec.max_processes };
-    let attempt = tokio::task::spawn_blocking(move || {
+    let since = ticks_now();
+    let spawning = blocking(move || {
         let spawned = Instant::now();
         let started = start_guard(&command, containment, limits, stdin);
         (command, spawned, started)
     });
-    let Ok((command, spawned, launched)) = attempt.await else {
-        return Err(Error::new(ErrorCode::ProcessSpawnFailed, "the addon's threads are shutting down"));
+    // The guard does the rest by itself, however long the program's file takes to come: it needs no turn for that.
+    let (command, spawned, launched) = tokio::select! {
+        (done, _) = with_turn(spawning, turn) => done.map_err(no_thread)?,
+        () = cut_short.notified() => return Err(NotLaunched::Unknown),
     };
-    // The guard does the rest by itself, however long the program's file takes to come.
-    drop(turn);
     let started = match launched {
-        Ok(launch) => launch.started().await,
+        Ok(launch) => launch.started(cut_short).await,
         Err(failure) => Err(failure),
     };
     let process = match started {
@@ -47,12 +50,13 @@ pub(super) async fn launch(
         Err(GuardFailure { stage: GuardStage::Unavailable, .. }) if containment == Containment::Auto => {
             return Ok(Attempt::Unavailable(command));
         }
-        Err(failure) => return Err(failure_error(&command, containment, failure)),
+        Err(failure) => return Err(failure_error(&command, containment, failure).into()),
     };
     let (stdin, stdout, stderr) = watch_pipes(process.stdin, process.stdout, process.stderr)?;
     let tree = GuardedTree {
         lifeline: process.lifeline,
         mark: command.mark,
+        since,
         pid: process.pid as i32,
         end: None,
         lost: None,
@@ -127,6 +131,8 @@ fn failure_error(command: &ResolvedCommand, containment: Containment, failure: G
 pub(crate) struct GuardedTree {
     lifeline: Lifeline,
     mark: String,
+    /// Nobody of the tree is older.
+    since: u64,
     /// The command's, and so its group's.
     pid: i32,
     end: Option<(ExitStatus, Usage)>,
@@ -160,6 +166,7 @@ impl GuardedTree {
                 self.end = Some((ExitStatus::from_wait_status(exit.status), usage));
                 TreeEvent::Exited
             }
+            GuardEvent::Dying => TreeEvent::Dying,
             GuardEvent::Gone(toll) => {
                 self.over = true;
                 let (status, usage) = self.end.unwrap_or_default();
@@ -167,15 +174,17 @@ impl GuardedTree {
             }
             GuardEvent::Lost(Some(toll)) => {
                 self.over = true;
-                TreeEvent::Lost { strays_killed: toll.strays_killed }
+                TreeEvent::Lost { strays_killed: toll.strays_killed, strays_left: toll.left }
             }
             GuardEvent::Lost(None) => {
                 // Both guards were killed: marks are all that is left to find the tree by.
-                let request = SweepRequest { leader: 0, mark: self.mark.clone(), known: Vec::new() };
-                let swept = self.lost.get_or_insert_with(|| tokio::spawn(sweep(request)));
-                let strays_killed = swept.await.unwrap_or_default().killed;
+                let (mark, since) = (self.mark.clone(), self.since);
+                let swept = self.lost.get_or_insert_with(|| {
+                    tokio::spawn(sweep(SweepRequest { leader: 0, mark, since, known: Vec::new() }))
+                });
+                let swept = swept.await.unwrap_or_default();
                 self.over = true;
-                TreeEvent::Lost { strays_killed }
+                TreeEvent::Lost { strays_killed: swept.killed, strays_left: swept.left }
             }
         }
     }

@@ -32,11 +32,11 @@ fn spec<'a>(program: &'a str, arguments: &'a [&'a OsStr]) -> GuardedSpawn<'a> {
 
 async fn start_sh(script: &str) -> GuardedProcess {
     let arguments = strings(&["sh", "-c", script]);
-    launch(&spec("/bin/sh", &arguments), StdinKind::Null).unwrap().started().await.unwrap()
+    started(launch(&spec("/bin/sh", &arguments), StdinKind::Null).unwrap()).await.unwrap()
 }
 
 async fn failure_of(spawn: &GuardedSpawn<'_>) -> (GuardStage, Errno) {
-    let failure = launch(spawn, StdinKind::Null).unwrap().started().await.unwrap_err();
+    let failure = started(launch(spawn, StdinKind::Null).unwrap()).await.unwrap_err();
     (failure.stage, Errno::from_raw(failure.errno))
 }
 
@@ -116,7 +116,7 @@ async fn passes_arguments_environment_and_folder_on() {
         [(OsStr::new("A"), OsStr::new("b=c\nd")), (OsStr::new("PATH"), OsStr::new("/bin:/usr/bin"))];
     let spawn =
         GuardedSpawn { environment: &environment, cwd: Some(&folder_path), ..spec("/bin/sh", &arguments) };
-    let mut process = launch(&spawn, StdinKind::Null).unwrap().started().await.unwrap();
+    let mut process = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap();
     end(&mut process).await;
     let text = output(process);
     let (head, variables) = text.split_once("|/").unwrap();
@@ -130,7 +130,7 @@ async fn a_request_larger_than_the_sockets_buffer_arrives_whole() {
     let long = "x".repeat(100_000);
     let mut arguments = strings(&["sh", "-c", "for a; do echo ${#a}; done", "sh"]);
     arguments.extend(std::iter::repeat_n(OsStr::new(long.as_str()), 15));
-    let mut process = launch(&spec("/bin/sh", &arguments), StdinKind::Null).unwrap().started().await.unwrap();
+    let mut process = started(launch(&spec("/bin/sh", &arguments), StdinKind::Null).unwrap()).await.unwrap();
     end(&mut process).await;
     assert_eq!(output(process), "100000\n".repeat(15));
 }
@@ -139,12 +139,12 @@ async fn a_request_larger_than_the_sockets_buffer_arrives_whole() {
 async fn stdin_is_a_pipe_or_at_its_end() {
     let arguments = strings(&["cat"]);
     let mut process =
-        launch(&spec("/bin/cat", &arguments), StdinKind::Pipe).unwrap().started().await.unwrap();
+        started(launch(&spec("/bin/cat", &arguments), StdinKind::Pipe).unwrap()).await.unwrap();
     File::from(process.stdin.take().unwrap()).write_all(b"through").unwrap();
     end(&mut process).await;
     assert_eq!(output(process), "through");
     let mut process =
-        launch(&spec("/bin/cat", &arguments), StdinKind::Null).unwrap().started().await.unwrap();
+        started(launch(&spec("/bin/cat", &arguments), StdinKind::Null).unwrap()).await.unwrap();
     end(&mut process).await;
     assert_eq!(output(process), "");
 }
@@ -182,7 +182,7 @@ async fn a_script_that_names_no_interpreter_is_run_by_the_shell() {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
     let arguments = strings(&["script", "one"]);
     let path = script.to_str().unwrap();
-    let mut process = launch(&spec(path, &arguments), StdinKind::Null).unwrap().started().await.unwrap();
+    let mut process = started(launch(&spec(path, &arguments), StdinKind::Null).unwrap()).await.unwrap();
     end(&mut process).await;
     assert_eq!(output(process), format!("{path} one\n"));
 }
@@ -263,7 +263,7 @@ async fn strays_are_killed_and_counted_when_the_program_ends() {
 async fn strays_live_on_when_they_are_released() {
     let arguments = strings(&["sh", "-c", "setsid sleep 60 & echo $!"]);
     let spawn = spec("/bin/sh", &arguments);
-    let mut process = launch(&spawn, StdinKind::Null).unwrap().started().await.unwrap();
+    let mut process = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap();
     let stray = read_pids(&process, 1)[0];
     let exited = process.lifeline.next().await;
     assert!(matches!(exited, GuardEvent::Exited(_)), "{exited:?}");
@@ -279,7 +279,7 @@ async fn strays_live_on_when_they_are_released() {
 async fn strays_die_when_the_run_is_stopped() {
     let arguments = strings(&["sh", "-c", "setsid sh -c 'echo $$; exec sleep 60' & exec sleep 60"]);
     let spawn = spec("/bin/sh", &arguments);
-    let mut process = launch(&spawn, StdinKind::Null).unwrap().started().await.unwrap();
+    let mut process = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap();
     let stray = read_pids(&process, 1)[0];
     process.lifeline.terminate();
     let (exit, toll) = end(&mut process).await;
@@ -403,8 +403,8 @@ fn a_guard_refuses_what_is_no_request_of_its_version_and_ends() {
     header.resize(32, 1);
     lifeline.write_all(&header).unwrap();
     let null = || OwnedFd::from(File::open("/dev/null").unwrap());
-    let image = super::image::image().unwrap();
-    let pid = super::launch::execute(image, [null(), null(), null(), guards_end.into()]).unwrap();
+    let image = super::super::image::image().unwrap();
+    let pid = super::super::launch::execute(image, [null(), null(), null(), guards_end.into()]).unwrap();
     let mut answer = Vec::new();
     lifeline.read_to_end(&mut answer).unwrap();
     // SPAWN_ERROR of the outer guard: stage 1 (request), EPROTO.
@@ -422,8 +422,8 @@ fn a_guard_whose_host_is_another_process_ends() {
     }
     lifeline.write_all(&header).unwrap();
     let null = || OwnedFd::from(File::open("/dev/null").unwrap());
-    let image = super::image::image().unwrap();
-    let pid = super::launch::execute(image, [null(), null(), null(), guards_end.into()]).unwrap();
+    let image = super::super::image::image().unwrap();
+    let pid = super::super::launch::execute(image, [null(), null(), null(), guards_end.into()]).unwrap();
     let mut answer = Vec::new();
     lifeline.read_to_end(&mut answer).unwrap();
     assert!(answer.is_empty(), "{answer:?}");

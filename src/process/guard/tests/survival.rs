@@ -1,6 +1,6 @@
 //! Nobody survives: trees that are hard to get rid of, against every way in which a run or its supervisors can end.
 
-use super::launch::launch_by;
+use super::super::launch::launch_by;
 use super::*;
 use crate::process::Containment;
 use nix::sys::signal::{Signal, kill};
@@ -92,7 +92,7 @@ async fn grow_by(behaviour: &str, containment: Containment, scan_proc: bool) -> 
         containment,
         limits: Limits::default(),
     };
-    let process = launch_by(&spawn, StdinKind::Null, scan_proc).unwrap().started().await.unwrap();
+    let process = started(launch_by(&spawn, StdinKind::Null, scan_proc).unwrap()).await.unwrap();
     let outer = process.lifeline.guard_pid() as i32;
     let children = fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).unwrap();
     let inner = children.trim().parse().unwrap();
@@ -236,7 +236,7 @@ pub(super) fn start_host(
     behaviour: &str,
     containment: &str,
 ) -> (std::process::Child, String) {
-    command.args(["--exact", "process::guard::survival::as_host", "--ignored", "--nocapture"]);
+    command.args(["--exact", "process::guard::tests::survival::as_host", "--ignored", "--nocapture"]);
     command
         .env("SURVIVOR_BEHAVIOUR", behaviour)
         .env("SURVIVOR_CONTAINMENT", containment)

@@ -43,7 +43,7 @@ async fn the_program_sees_only_its_own_namespace_and_the_host_its_real_pid() {
         return;
     }
     let script = "echo $$ $PPID $(id -u) $(id -g); ls /proc | grep -c '^[0-9]'; readlink /proc/self/ns/pid; read line < /dev/zero";
-    let mut process = sh(script).unwrap().started().await.unwrap();
+    let mut process = started(sh(script).unwrap()).await.unwrap();
     assert_eq!(process.level, ContainmentLevel::PidNamespace);
     let status = fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap();
     let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap();
@@ -122,7 +122,7 @@ async fn a_program_that_is_not_there_is_reported_from_inside_a_namespace() {
         containment: Containment::Strict,
         limits: Limits::default(),
     };
-    let failure = launch(&spawn, StdinKind::Null).unwrap().started().await.unwrap_err();
+    let failure = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap_err();
     assert_eq!(failure, GuardFailure { stage: GuardStage::Exec, errno: Errno::ENOENT as i32 });
 }
 
@@ -130,7 +130,7 @@ async fn a_program_that_is_not_there_is_reported_from_inside_a_namespace() {
 #[tokio::test]
 #[ignore = "run by another test, in a process of its own"]
 async fn as_forbidden_host() {
-    let failure = sh("true").unwrap().started().await.unwrap_err();
+    let failure = started(sh("true").unwrap()).await.unwrap_err();
     println!("\nfailed at {:?} with {}", failure.stage, Errno::from_raw(failure.errno));
 }
 
@@ -144,7 +144,7 @@ fn a_machine_that_forbids_namespaces_is_reported_as_such() {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "sh", "-c", script, "sh"]);
     command.arg(std::env::current_exe().unwrap());
-    command.args(["--exact", "process::guard::strict::as_forbidden_host", "--ignored", "--nocapture"]);
+    command.args(["--exact", "process::guard::tests::strict::as_forbidden_host", "--ignored", "--nocapture"]);
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(

@@ -24,7 +24,7 @@ async fn as_restricted_host() {
         limits: Limits::default(),
     };
     let started = match launch(&spawn, StdinKind::Null) {
-        Ok(launch) => launch.started().await,
+        Ok(launch) => started(launch).await,
         Err(failure) => Err(failure),
     };
     match started {
@@ -44,7 +44,7 @@ fn restricted_host(setup: &str) -> String {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "sh", "-c", &script, "sh"]);
     command.arg(std::env::current_exe().unwrap());
-    command.args(["--exact", "process::guard::fallback::as_restricted_host", "--ignored", "--nocapture"]);
+    command.args(["--exact", "process::guard::tests::fallback::as_restricted_host", "--ignored", "--nocapture"]);
     let output = command.output().unwrap();
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }

@@ -1,5 +1,5 @@
 //! What a guard costs: time per run against a bare posix_spawn, memory, and how long the last process of a tree lives on.
-//! Run by hand: `cargo test --lib guard::cost -- --ignored --nocapture --test-threads 1`.
+//! Run by hand: `cargo test --lib guard::tests::cost -- --ignored --nocapture --test-threads 1`.
 
 use super::survival::{alive, grow, last_event};
 use super::*;
@@ -34,7 +34,7 @@ async fn guarded(containment: Containment) {
         containment,
         limits: Limits::default(),
     };
-    let mut process = launch(&spawn, StdinKind::Null).unwrap().started().await.unwrap();
+    let mut process = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap();
     last_event(&mut process).await;
 }
 

@@ -1,8 +1,32 @@
-//! One look at the process table, and what can be read from it.
+//! One look at the process table, and what can be read from it and done with it.
+//!
+//! A pid is only trusted together with its start time, looked at again just before a signal, through a pidfd: a recycled pid is
+//! never hit.
 
-use super::ProcessIdentity;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
+
+/// A process that can't be mistaken for a later one with the same pid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ProcessIdentity {
+    pub pid: i32,
+    /// Clock ticks since boot.
+    pub start_time: u64,
+}
+
+/// SIGKILL, unless the process is gone or its pid is another's by now. True when the signal was sent.
+pub(crate) fn kill_process(identity: ProcessIdentity) -> bool {
+    // A pidfd taken first, then the start time checked: from there on the descriptor means the same process or none.
+    #[cfg(target_os = "linux")]
+    if let Ok(descriptor) = super::pidfd::open(identity.pid) {
+        return start_time(identity.pid) == Some(identity.start_time)
+            && super::pidfd::send_signal(&descriptor, Signal::SIGKILL);
+    }
+    start_time(identity.pid) == Some(identity.start_time)
+        && kill(Pid::from_raw(identity.pid), Signal::SIGKILL).is_ok()
+}
 
 /// A living process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,22 +53,17 @@ pub struct TreeUsage {
 }
 
 impl ProcessTable {
-    #[cfg(target_os = "linux")]
-    pub(crate) fn read() -> ProcessTable {
-        let Ok(folder) = std::fs::read_dir("/proc") else { return ProcessTable::default() };
-        let entries = folder
+    /// `None`: this system has no table that could be read (no /proc; macOS). Then the process group alone is known.
+    pub(crate) fn read() -> Option<ProcessTable> {
+        let folder = std::fs::read_dir("/proc").ok()?;
+        let entries: Vec<ProcessEntry> = folder
             .flatten()
             .filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()))
             .filter_map(|pid| std::fs::read(format!("/proc/{pid}/stat")).ok())
             .filter_map(|stat| parse_stat(&stat))
             .collect();
-        ProcessTable { entries }
-    }
-
-    /// Elsewhere the process group alone is known: no table is read.
-    #[cfg(not(target_os = "linux"))]
-    pub fn read() -> ProcessTable {
-        ProcessTable::default()
+        // An empty folder of that name is none: this very process would be in the table.
+        (!entries.is_empty()).then_some(ProcessTable { entries })
     }
 
     pub(crate) fn entries(&self) -> &[ProcessEntry] {
@@ -94,7 +113,7 @@ impl ProcessTable {
 /// kernel does not list children, a look at the table serves.
 pub(crate) fn walk_descendants(root: i32) -> Vec<ProcessIdentity> {
     if !std::path::Path::new("/proc/self/task").exists() || children(root).is_none() {
-        return ProcessTable::read().descendants(root);
+        return ProcessTable::read().unwrap_or_default().descendants(root);
     }
     let mut found = Vec::new();
     let mut seen = HashSet::from([root]);
@@ -123,10 +142,24 @@ fn children(pid: i32) -> Option<Vec<i32>> {
 /// Linux reports times to user space in hundredths of a second on every architecture that we build for.
 const TICKS_PER_SECOND: u64 = 100;
 
+/// Now, as start times are told. What is asked before a spawn is never later than the new process's start time.
+pub(crate) fn ticks_now() -> u64 {
+    #[cfg(target_os = "linux")]
+    if let Ok(time) = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME) {
+        return Duration::from(time).as_millis() as u64 * TICKS_PER_SECOND / 1000;
+    }
+    0
+}
+
 /// The start time of a living process, in clock ticks since boot.
 pub(crate) fn start_time(pid: i32) -> Option<u64> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse_stat(&stat).map(|entry| entry.identity.start_time)
+}
+
+/// A process's environment as it was when it began; empty where that may not be read.
+pub(crate) fn variables_of(pid: i32) -> Vec<u8> {
+    std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
 }
 
 fn io_bytes(pid: i32) -> u64 {
@@ -198,9 +231,9 @@ mod tests {
     #[test]
     fn finds_this_very_process() {
         let me = std::process::id() as i32;
-        let table = ProcessTable::read();
+        let table = ProcessTable::read().expect("a table");
         assert!(table.entries().iter().any(|entry| entry.identity.pid == me));
-        assert!(start_time(me).is_some());
+        assert!(start_time(me).is_some_and(|start| start <= ticks_now()));
         assert!(table.usage(me).processes >= 1);
     }
 }

@@ -1,0 +1,31 @@
+//! The seam for the system: what Linux and macOS do differently, under the same names.
+//!
+//! | name | Linux | macOS (never run by us) |
+//! |---|---|---|
+//! | [`ProcessTable`], [`walk_descendants`], [`start_time`] | /proc | no table: the process group alone is known |
+//! | [`wait_for_exit`] | a pidfd, else a thread in waitid(2) | a thread in waitid(2) |
+//! | [`kill_process`] | a pidfd, so that a recycled pid is never hit | nothing: without a table nobody is known by pid |
+//! | [`signal_group`], [`group_exists`] | killpg(2) | killpg(2) |
+//! | [`Pipe`] | wide where the system allows it | as it is |
+//!
+//! And what every system can refuse or take away: [`blocking`] is the one home of work that blocks (a thread that can't be had is
+//! an error, never a panic), [`Awake`] the clock that rests while this process is stopped.
+
+mod awake;
+mod blocking;
+mod exit;
+mod group;
+#[cfg(target_os = "linux")]
+pub(crate) mod pidfd;
+mod pipe;
+mod process_table;
+
+pub(crate) use awake::Awake;
+pub(crate) use blocking::blocking;
+pub(crate) use exit::wait_for_exit;
+pub(crate) use group::{group_exists, signal_group};
+pub(crate) use pipe::Pipe;
+pub use process_table::TreeUsage;
+pub(crate) use process_table::{
+    ProcessEntry, ProcessIdentity, ProcessTable, kill_process, start_time, ticks_now, variables_of, walk_descendants,
+};
