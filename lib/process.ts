@@ -1,5 +1,6 @@
 import type { NativeProcess, RunSpec } from '../native/native'
 import { resolve } from 'node:path'
+import { types } from 'node:util'
 import { isMainThread } from 'node:worker_threads'
 import { abortable, throwIfAborted } from './abort'
 import { callSite, type CallSite } from './call-site'
@@ -100,7 +101,8 @@ const optionChecks = {
       if (typeof value !== 'string') throw invalidOption(path, 'no string')
     },
     (path, value) => {
-      if (!(value instanceof Uint8Array)) throw invalidOption(path, 'no Uint8Array')
+      // Of another realm (vm, jest) too.
+      if (!types.isUint8Array(value)) throw invalidOption(path, 'no Uint8Array')
     },
   ),
   idleTimeoutMs: check.timeout,

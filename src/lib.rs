@@ -7,9 +7,9 @@ pub mod redaction;
 pub mod retry;
 
 // Layer 1: the system, and mechanisms.
-pub(crate) mod os;
 pub mod http;
 pub mod jsonrpc;
+pub(crate) mod os;
 pub mod process;
 pub mod watch;
 

@@ -20,10 +20,25 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("http", &["error", "line", "redaction", "retry", "os"]),
     ("watch", &["error", "line", "redaction", "retry", "os"]),
     ("model", &["error", "line", "redaction", "retry", "os", "http"]),
-    ("harness", &["error", "line", "redaction", "retry", "os", "process", "jsonrpc", "http", "watch", "model"]),
+    (
+        "harness",
+        &["error", "line", "redaction", "retry", "os", "process", "jsonrpc", "http", "watch", "model"],
+    ),
     (
         "acp",
-        &["error", "line", "redaction", "retry", "os", "process", "jsonrpc", "http", "watch", "model", "harness"],
+        &[
+            "error",
+            "line",
+            "redaction",
+            "retry",
+            "os",
+            "process",
+            "jsonrpc",
+            "http",
+            "watch",
+            "model",
+            "harness",
+        ],
     ),
     ("copilot", &["error", "line", "redaction", "retry", "os", "process", "jsonrpc", "http", "watch"]),
     (
@@ -71,7 +86,10 @@ const HOMES: &[(&str, &[&str])] = &[
     ("serde_json", &["*"]),
     (
         "tokio",
-        &["os", "process", "jsonrpc", "http", "watch", "model", "harness", "acp", "copilot", "runtime", "binding"],
+        &[
+            "os", "process", "jsonrpc", "http", "watch", "model", "harness", "acp", "copilot", "runtime",
+            "binding",
+        ],
     ),
     ("bytes", &["process", "jsonrpc", "http", "harness", "acp", "copilot", "runtime", "model", "binding"]),
     ("futures_util", &["process", "jsonrpc", "http", "watch", "model", "harness", "copilot", "runtime"]),

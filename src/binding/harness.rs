@@ -1,7 +1,6 @@
 //! What crosses for the harness. Names and order as in lib/harness.ts.
 
-use super::delivery::{Delivery, create_text};
-use super::event_lines::EventLines;
+use super::delivery::{Delivery, EventLines, create_text};
 use super::guests::{Guest, Guests};
 use super::option::{Containment, Millis, Permission};
 use super::process::{VariableChange, environment};

@@ -9,7 +9,6 @@ pub mod copilot;
 pub mod copilot_log;
 pub mod delivery;
 pub mod error;
-mod event_lines;
 mod guests;
 pub mod harness;
 pub mod model;

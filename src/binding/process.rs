@@ -1,9 +1,9 @@
 //! What crosses for the process capability. Names and order as in lib/process.ts.
 
-use super::delivery::{Delivery, create_text};
+use super::delivery::{Delivery, LineSink, Selection, create_text};
 use super::option::{Containment, ContainmentLevel, Millis, StopReason, Strays};
 use super::promise::{Settled, settle};
-use crate::process::{self, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec, Selection};
+use crate::process::{self, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec};
 use napi::bindgen_prelude::{
     Either, Object, PromiseRaw, ToNapiValue, Uint8Array, within_runtime_if_available,
 };
@@ -46,15 +46,17 @@ pub struct RunSpec {
 #[napi]
 pub fn spawn_process(spec: RunSpec, delivery: &Delivery) -> NativeProcess {
     let spec = to_spec(spec);
+    let max_line_bytes = spec.max_line_bytes;
     let process = within_runtime_if_available(|| process::spawn(spec));
     delivery.runs.welcome(process.downgrade());
-    NativeProcess { process }
+    NativeProcess { process, max_line_bytes }
 }
 
 /// A run.
 #[napi]
 pub struct NativeProcess {
     process: Process,
+    max_line_bytes: usize,
 }
 
 #[napi]
@@ -89,18 +91,27 @@ impl NativeProcess {
     /// Lines of both streams; returns the channel's number.
     #[napi]
     pub fn lines(&self, delivery: &Delivery) -> u32 {
-        self.process.lines(Selection::Lines, &delivery.multiplexer)
+        self.deliver(Selection::Lines, delivery)
     }
 
     /// JSON objects of stdout; returns the channel's number.
     #[napi]
     pub fn json(&self, types: Option<Vec<String>>, delivery: &Delivery) -> u32 {
-        self.process.lines(Selection::Json { types }, &delivery.multiplexer)
+        self.deliver(Selection::Json { types }, delivery)
     }
 
     #[napi]
     pub fn detach_output(&self) {
         self.process.detach_output();
+    }
+}
+
+impl NativeProcess {
+    fn deliver(&self, selection: Selection, delivery: &Delivery) -> u32 {
+        let channel = delivery.multiplexer.open();
+        let id = channel.id();
+        self.process.subscribe(Box::new(LineSink::new(selection, self.max_line_bytes, channel)));
+        id
     }
 }
 

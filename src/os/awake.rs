@@ -14,7 +14,8 @@ const BEAT: Duration = Duration::from_millis(50);
 const LATE: Duration = Duration::from_millis(100);
 
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
-static HEART: Mutex<Heart> = Mutex::new(Heart { rest: Rest { last_beat: None, lost: Duration::ZERO }, task: None });
+static HEART: Mutex<Heart> =
+    Mutex::new(Heart { rest: Rest { last_beat: None, lost: Duration::ZERO }, task: None });
 /// Who asks. Without anyone the heart stands still.
 static LISTENERS: AtomicU64 = AtomicU64::new(0);
 

@@ -169,7 +169,8 @@ mod tests {
     async fn a_refused_thread_is_an_error_and_the_next_work_is_not_stuck_behind_it() {
         static REFUSALS: AtomicUsize = AtomicUsize::new(1);
         let pool = pool(|pool| {
-            if REFUSALS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok() {
+            if REFUSALS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok()
+            {
                 return refuse(pool);
             }
             start_thread(pool)

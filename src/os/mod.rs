@@ -27,5 +27,6 @@ pub(crate) use group::{group_exists, signal_group};
 pub(crate) use pipe::Pipe;
 pub use process_table::TreeUsage;
 pub(crate) use process_table::{
-    ProcessEntry, ProcessIdentity, ProcessTable, kill_process, start_time, ticks_now, variables_of, walk_descendants,
+    ProcessEntry, ProcessIdentity, ProcessTable, kill_process, start_time, ticks_now, variables_of,
+    walk_descendants,
 };

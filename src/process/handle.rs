@@ -1,6 +1,5 @@
 //! The cloneable handle of a run. All state is the owner task's; a handle only sends words and awaits the shared end.
 
-use super::multiplexer::{LineSink, Multiplexer, Selection};
 use super::runner;
 use super::sink::{ChunkReader, Sink, chunk_channel};
 use super::spec::{Input, Outcome, ProcessSpec, StopReason};
@@ -43,8 +42,9 @@ impl Drop for Publisher {
         }
         let command = &self.command;
         let error = if self.started.borrow().as_ref().is_some_and(Result::is_ok) {
-            let message =
-                format!("what watched {command} ended before it: its processes are killed, its exit status is unknown");
+            let message = format!(
+                "what watched {command} ended before it: its processes are killed, its exit status is unknown"
+            );
             Error::new(ErrorCode::ProcessLost, message)
         } else {
             let message = format!("{command} was not started: the addon is shutting down, or failed");
@@ -62,7 +62,6 @@ pub struct Process {
     started: watch::Receiver<Option<Result<u32>>>,
     outcome: watch::Receiver<Option<Arc<Outcome>>>,
     stdin: Arc<Mutex<Option<StdinWriter>>>,
-    max_line_bytes: usize,
 }
 
 /// Starts a run and returns at once: that it could not be started comes by [`Process::started`] and [`Process::outcome`].
@@ -84,7 +83,6 @@ pub fn spawn(spec: ProcessSpec) -> Process {
         started: hears_started,
         outcome: hears_outcome,
         stdin: Arc::new(Mutex::new(writer)),
-        max_line_bytes: spec.max_line_bytes,
     };
     tokio::spawn(runner::run(spec, written, publisher, received));
     process
@@ -116,14 +114,6 @@ impl Process {
         let (sink, reader) = chunk_channel();
         self.subscribe(Box::new(sink));
         reader
-    }
-
-    /// Hands lines over to JavaScript through the multiplexer. Returns the number of the channel.
-    pub fn lines(&self, selection: Selection, multiplexer: &Multiplexer) -> u32 {
-        let channel = multiplexer.open();
-        let id = channel.id();
-        self.subscribe(Box::new(LineSink::new(selection, self.max_line_bytes, channel)));
-        id
     }
 
     /// Gives the raw output to a sink as it is read, first what was kept so far. A later sink takes over.

@@ -115,7 +115,7 @@ fn character_border_before(bytes: &[u8], at: usize) -> usize {
 }
 
 fn character_border_after(bytes: &[u8], at: usize) -> usize {
-    (at..bytes.len().min(at + 3)).find(|&index| !is_continuation(bytes[index])).unwrap_or(at)
+    (at..bytes.len().min(at + 4)).find(|&index| !is_continuation(bytes[index])).unwrap_or(at)
 }
 
 fn character_length(first: u8) -> usize {
@@ -236,6 +236,15 @@ mod tests {
     fn never_tears_a_character_in_the_middle() {
         let text = kept(9, &["ääääääääää".as_bytes()]);
         assert_eq!(text, "ää\n[... 12 bytes left out ...]\nää");
+    }
+
+    #[test]
+    fn a_tail_that_begins_after_the_first_byte_of_a_long_character_begins_with_the_next_one() {
+        for cut in 1..4 {
+            let text = format!("{}{}", "x".repeat(8 + cut), "😀".repeat(4));
+            let kept = kept(16 - cut, &[text.as_bytes()]);
+            assert!(!kept.contains('\u{fffd}'), "{cut}: {kept:?}");
+        }
     }
 
     #[test]

@@ -3,22 +3,19 @@
 //! [`spawn`] starts one owner task a run ([`runner`]) and gives a cloneable [`Process`]. The owner resolves the command
 //! (`command`), has it started off the JavaScript thread (`launch`), and then waits in one `select!` for words from the
 //! handles, for the tree (`launch::Tree`), for its clock, and for bytes. What follows from an event is decided by pure siblings:
-//! `watchdog` (clocks, the ladder of a kill), `keep` (bounded head and tail), `line` and `json_filter`.
+//! `watchdog` (clocks, the ladder of a kill), `keep` (bounded head and tail), `line`.
 //!
 //! - Done is the command's exit, not its pipes' end: pipes that others hold are read for `drain`, then strays are killed.
 //! - The end is published once, when the tree is gone; every handle may await it.
 //! - Dropping the last handle kills the tree, as a backstop.
-//! - A reader (`sink`, `multiplexer`) that is too slow stops the reading, and with it the idle clock.
+//! - A reader (`sink`) that is too slow stops the reading, and with it the idle clock.
 
 mod command;
 #[cfg(target_os = "linux")]
 pub(crate) mod guard;
 mod handle;
-mod json_filter;
 mod keep;
 mod launch;
-mod line;
-mod multiplexer;
 mod output;
 mod runner;
 mod sink;
@@ -27,17 +24,15 @@ mod start;
 mod stdin;
 mod stop;
 mod sweep;
-mod text;
 mod watchdog;
 
-pub use handle::{Process, WeakProcess, spawn};
+pub use crate::line::LineTooLong;
 pub use crate::os::TreeUsage;
-pub use line::{LineFramer, LineTooLong, block_text, lines_of};
-pub use multiplexer::{Block, Channel, Multiplexer, Selection};
+pub use handle::{Process, WeakProcess, spawn};
+pub(crate) use sink::Window;
 pub use sink::{ChunkReader, Sink};
 pub use spec::{
     Containment, ContainmentLevel, Environment, EnvironmentBase, Input, Outcome, ProcessSpec, RunResult,
     StopReason, Strays, Stream, Usage,
 };
 pub use stdin::StdinWriter;
-pub use text::Text;

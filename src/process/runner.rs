@@ -6,7 +6,6 @@
 use super::handle::{Command, Publisher};
 use super::keep::Keep;
 use super::launch::{ExitStatus, Launched, Tree, TreeEvent, tree_usage};
-use super::line::LineTooLong;
 use super::output::{Ask, Output, READ_BUFFER, READ_BYTES, readable};
 use super::sink::Sink;
 use super::spec::{
@@ -17,6 +16,7 @@ use super::stdin::{Fed, Feed};
 use super::stop::stop_error;
 use super::watchdog::{Limits, Step, Watchdog};
 use crate::error::{Error, ErrorCode};
+use crate::line::LineTooLong;
 use crate::os::{Awake, Pipe, blocking};
 use bytes::Bytes;
 use futures_util::FutureExt;

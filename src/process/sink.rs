@@ -1,7 +1,7 @@
 //! Where the owner task of a run puts what it reads, and how it learns that the reader is too slow.
 
-use super::line::LineTooLong;
 use super::spec::Stream;
+use crate::line::LineTooLong;
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use std::collections::VecDeque;

@@ -51,7 +51,9 @@ pub(super) fn stop_error(reason: StopReason, spec: &ProcessSpec, result: &RunRes
 /// The error of a run that was stopped before anything was started.
 pub(super) fn stopped_before_start(reason: StopReason, spec: &ProcessSpec) -> Error {
     let millis = |limit: Option<std::time::Duration>| limit.unwrap_or_default().as_secs_f64() * 1e3;
-    let error = |code| Error::new(code, format!("{} was stopped before it was started: nothing of it ran", spec.command));
+    let error = |code| {
+        Error::new(code, format!("{} was stopped before it was started: nothing of it ran", spec.command))
+    };
     match reason {
         StopReason::Aborted => error(ErrorCode::ProcessAborted),
         StopReason::TimedOut => error(ErrorCode::ProcessTimedOut).with("timeoutMs", millis(spec.timeout)),

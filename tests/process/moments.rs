@@ -19,7 +19,8 @@ impl Dice {
 async fn stop_once(folder: &Path, number: u64, containment: Containment, after: Duration) -> bool {
     let trace = folder.join(number.to_string());
     let script = format!(": > {}; sleep 60 & wait", trace.display());
-    let process = spawn(ProcessSpec { containment, kill_grace: Duration::from_millis(200), ..shell(&script) });
+    let process =
+        spawn(ProcessSpec { containment, kill_grace: Duration::from_millis(200), ..shell(&script) });
     tokio::time::sleep(after).await;
     process.stop(StopReason::Aborted);
     let outcome = process.outcome().await;

@@ -44,7 +44,12 @@ fn restricted_host(setup: &str) -> String {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "sh", "-c", &script, "sh"]);
     command.arg(std::env::current_exe().unwrap());
-    command.args(["--exact", "process::guard::tests::fallback::as_restricted_host", "--ignored", "--nocapture"]);
+    command.args([
+        "--exact",
+        "process::guard::tests::fallback::as_restricted_host",
+        "--ignored",
+        "--nocapture",
+    ]);
     let output = command.output().unwrap();
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }

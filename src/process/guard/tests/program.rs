@@ -138,13 +138,11 @@ async fn a_request_larger_than_the_sockets_buffer_arrives_whole() {
 #[tokio::test]
 async fn stdin_is_a_pipe_or_at_its_end() {
     let arguments = strings(&["cat"]);
-    let mut process =
-        started(launch(&spec("/bin/cat", &arguments), StdinKind::Pipe).unwrap()).await.unwrap();
+    let mut process = started(launch(&spec("/bin/cat", &arguments), StdinKind::Pipe).unwrap()).await.unwrap();
     File::from(process.stdin.take().unwrap()).write_all(b"through").unwrap();
     end(&mut process).await;
     assert_eq!(output(process), "through");
-    let mut process =
-        started(launch(&spec("/bin/cat", &arguments), StdinKind::Null).unwrap()).await.unwrap();
+    let mut process = started(launch(&spec("/bin/cat", &arguments), StdinKind::Null).unwrap()).await.unwrap();
     end(&mut process).await;
     assert_eq!(output(process), "");
 }

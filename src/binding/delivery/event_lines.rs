@@ -1,16 +1,17 @@
 //! A turn's events on their way to JavaScript: one JSON a line, through the multiplexer. lib/harness/event.ts reads them.
 
+use super::multiplexer::Channel;
 use crate::harness::{AgentEvent, EventSink};
-use crate::process::{Channel, Stream};
+use crate::process::Stream;
 use std::task::{Context, Poll};
 
 /// Events for a channel.
-pub(super) struct EventLines {
+pub(in crate::binding) struct EventLines {
     channel: Channel,
 }
 
 impl EventLines {
-    pub(super) fn new(channel: Channel) -> Self {
+    pub(in crate::binding) fn new(channel: Channel) -> Self {
         EventLines { channel }
     }
 }

@@ -1,12 +1,22 @@
 //! Rust stream -> JavaScript iterator: blocks of text cross by one threadsafe function for all runs of an environment.
 //! The one home of that translation; lib/delivery.ts is its other half.
 
+mod event_lines;
+mod json_filter;
+mod line_sink;
+mod multiplexer;
+mod text;
+
 use super::guests::{Guest, Guests};
-use crate::process::{Block, Multiplexer, StopReason, Stream, Text, WeakProcess};
+use crate::process::{StopReason, Stream, WeakProcess};
+pub(super) use event_lines::EventLines;
+pub(super) use line_sink::{LineSink, Selection};
+pub(super) use multiplexer::{Block, Multiplexer};
 use napi::bindgen_prelude::{Array, Function, ToNapiValue, within_runtime_if_available};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, JsString, sys};
 use napi_derive::napi;
+use text::Text;
 
 /// One a JavaScript environment: hands text over, and ends the environment's runs with it.
 #[napi]
@@ -96,7 +106,17 @@ fn to_array<'env>(env: &'env Env, blocks: &[Block]) -> napi::Result<Array<'env>>
     Ok(array)
 }
 
-/// A JavaScript string. Plain ASCII goes over as Latin-1: one byte a character, nothing to decode.
+/// The longest text that the engine takes as UTF-8: its limit is said in characters and checked in bytes.
+const MOST_UTF8_BYTES: usize = (512 << 20) - 24;
+
+/// A JavaScript string. Plain ASCII goes over as Latin-1: one byte a character, nothing to decode. Invalid text grows threefold
+/// when it is replaced, but not in characters: what is too long as UTF-8 goes over as UTF-16.
 pub(super) fn create_text<'env>(env: &'env Env, text: &str) -> napi::Result<JsString<'env>> {
-    if text.is_ascii() { env.create_string_latin1(text) } else { env.create_string(text) }
+    if text.is_ascii() {
+        env.create_string_latin1(text)
+    } else if text.len() < MOST_UTF8_BYTES {
+        env.create_string(text)
+    } else {
+        env.create_string_utf16(text.encode_utf16().collect::<Vec<u16>>())
+    }
 }

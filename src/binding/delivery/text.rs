@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// Lines joined by `\n` alone, without the last end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Text {
+pub(crate) enum Text {
     /// No character beyond U+00FF: one byte each.
     Latin1(Vec<u8>),
     Utf16(Vec<u16>),
@@ -13,7 +13,7 @@ pub enum Text {
 
 impl Text {
     /// Decodes whole lines; `\r\n` counts as `\n`, invalid UTF-8 is replaced.
-    pub fn of_block(mut block: Vec<u8>) -> Text {
+    pub(crate) fn of_block(mut block: Vec<u8>) -> Text {
         if block.last() == Some(&b'\n') {
             block.pop();
         }
@@ -47,7 +47,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
 
 fn without_carriage_returns(block: &[u8]) -> Vec<u8> {
     let mut joined = Vec::with_capacity(block.len());
-    for (index, line) in super::line::inner_lines(block).enumerate() {
+    for (index, line) in crate::line::inner_lines(block).enumerate() {
         if index > 0 {
             joined.push(b'\n');
         }

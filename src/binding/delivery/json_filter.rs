@@ -3,7 +3,7 @@
 use memchr::{memchr, memmem, memrchr};
 use serde::Deserializer as _;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
-use std::borrow::Cow;
+use serde_json::value::RawValue;
 use std::fmt;
 
 /// Picks the JSON objects out of blocks of lines.
@@ -36,7 +36,7 @@ impl JsonFilter {
     /// Appends the wanted lines of a block to `wanted`, each ended by `\n`.
     pub(crate) fn select(&self, block: &[u8], wanted: &mut Vec<u8>) {
         match &self.needles {
-            None => super::line::lines_of(block).for_each(|line| self.select_line(line, wanted)),
+            None => crate::line::lines_of(block).for_each(|line| self.select_line(line, wanted)),
             Some(needles) => {
                 let mut candidates: Vec<(usize, usize)> = Vec::new();
                 for needle in needles {
@@ -65,7 +65,7 @@ impl JsonFilter {
         }
         let text = super::text::decode(line);
         if let Some(types) = &self.types
-            && !type_of(&text).is_some_and(|found| types.contains(&found))
+            && !type_of(&text).is_some_and(|found| types.iter().any(|name| name.as_bytes() == found))
         {
             return;
         }
@@ -74,8 +74,9 @@ impl JsonFilter {
     }
 }
 
-/// The top-level `type` of a JSON object, the last one as in JavaScript; `None` for anything else.
-fn type_of(text: &str) -> Option<String> {
+/// The top-level `type` of a JSON object, the last one as in JavaScript; `None` for anything else. Bytes, because a string may
+/// hold half of a surrogate pair, and values that are not looked into may be any number: JSON.parse takes both.
+fn type_of(text: &str) -> Option<Vec<u8>> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let found = deserializer.deserialize_map(TypeVisitor).ok()?;
     deserializer.end().ok()?;
@@ -85,17 +86,18 @@ fn type_of(text: &str) -> Option<String> {
 struct TypeVisitor;
 
 impl<'de> Visitor<'de> for TypeVisitor {
-    type Value = Option<String>;
+    type Value = Option<Vec<u8>>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         formatter.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<String>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = None;
-        while let Some(Key(name)) = map.next_key()? {
-            if name == "type" {
-                found = map.next_value::<TypeName>()?.0;
+        while let Some(Bytes(name)) = map.next_key()? {
+            if name == b"type" {
+                let value = map.next_value::<&RawValue>()?.get();
+                found = serde_json::from_str(value).ok().map(|Bytes(name)| name);
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -104,48 +106,23 @@ impl<'de> Visitor<'de> for TypeVisitor {
     }
 }
 
-#[derive(serde::Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+/// A string as bytes.
+struct Bytes(Vec<u8>);
 
-/// A string, or anything else as `None`.
-struct TypeName(Option<String>);
-
-impl<'de> serde::Deserialize<'de> for TypeName {
+impl<'de> serde::Deserialize<'de> for Bytes {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct NameVisitor;
-        impl<'de> Visitor<'de> for NameVisitor {
-            type Value = TypeName;
+        struct BytesVisitor;
+        impl Visitor<'_> for BytesVisitor {
+            type Value = Bytes;
             fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-                formatter.write_str("anything")
+                formatter.write_str("a string")
             }
-            fn visit_str<E>(self, text: &str) -> Result<TypeName, E> {
-                Ok(TypeName(Some(text.to_owned())))
-            }
-            fn visit_bool<E>(self, _: bool) -> Result<TypeName, E> {
-                Ok(TypeName(None))
-            }
-            fn visit_i64<E>(self, _: i64) -> Result<TypeName, E> {
-                Ok(TypeName(None))
-            }
-            fn visit_u64<E>(self, _: u64) -> Result<TypeName, E> {
-                Ok(TypeName(None))
-            }
-            fn visit_f64<E>(self, _: f64) -> Result<TypeName, E> {
-                Ok(TypeName(None))
-            }
-            fn visit_unit<E>(self) -> Result<TypeName, E> {
-                Ok(TypeName(None))
-            }
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<TypeName, A::Error> {
-                while seq.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(TypeName(None))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TypeName, A::Error> {
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(TypeName(None))
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bytes, E> {
+                Ok(Bytes(bytes.to_vec()))
             }
         }
-        deserializer.deserialize_any(NameVisitor)
+        // A list of numbers would be bytes too: refused, because the visitor takes no sequence.
+        deserializer.deserialize_bytes(BytesVisitor)
     }
 }
 
@@ -197,6 +174,20 @@ mod tests {
     fn half_of_a_surrogate_pair_is_text_like_any_other() {
         let block = "{\"type\":\"x\",\"text\":\"\\ud83d\"}\n";
         assert_eq!(select(Some(&["x"]), block), block);
+    }
+
+    #[test]
+    fn what_json_parse_takes_is_taken() {
+        for line in [
+            r#"{"\ud83d":1,"type":"x"}"#,
+            r#"{"type":1e400,"type":"x"}"#,
+            r#"{"type":"\udc00","type":"x"}"#,
+            r#"{"type":[1],"n":-1e999,"type":"x"}"#,
+        ] {
+            let block = format!("{line}\n");
+            assert_eq!(select(Some(&["x"]), &block), block);
+        }
+        assert_eq!(select(Some(&["x"]), "{\"type\":\"x\",\"type\":\"\\ud83d\"}\n{\"type\":[120]}\n"), "");
     }
 
     #[test]

@@ -1,0 +1,95 @@
+//! Lines of a run, or the JSON objects among them, on their way to JavaScript.
+
+use super::json_filter::JsonFilter;
+use super::multiplexer::Channel;
+use crate::line::{LineFramer, LineTooLong};
+use crate::process::{Sink, Stream};
+use std::task::{Context, Poll};
+
+/// Which lines a reader wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::binding) enum Selection {
+    /// All lines of both streams.
+    Lines,
+    /// The JSON objects of stdout, of these types when given.
+    Json { types: Option<Vec<String>> },
+}
+
+/// Lines of a run for a channel.
+pub(in crate::binding) struct LineSink {
+    framers: StreamFramers,
+    filter: Option<JsonFilter>,
+    channel: Channel,
+}
+
+impl LineSink {
+    pub(in crate::binding) fn new(selection: Selection, max_line_bytes: usize, channel: Channel) -> Self {
+        let filter = match selection {
+            Selection::Lines => None,
+            Selection::Json { types } => Some(JsonFilter::new(types)),
+        };
+        LineSink { framers: StreamFramers::new(max_line_bytes), filter, channel }
+    }
+}
+
+/// Adds whole lines, or what the filter leaves of them.
+fn select(filter: Option<&JsonFilter>, block: &[u8], text: &mut Vec<u8>) {
+    match filter {
+        None => text.extend_from_slice(block),
+        Some(filter) => filter.select(block, text),
+    }
+}
+
+impl Sink for LineSink {
+    fn takes(&self, stream: Stream) -> bool {
+        self.filter.is_none() || stream == Stream::Stdout
+    }
+
+    fn push(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), LineTooLong> {
+        let LineSink { framers, filter, channel } = self;
+        let mut text = Vec::new();
+        let pushed = framers.of(stream).push(bytes, |block| select(filter.as_ref(), block, &mut text));
+        channel.send_lines(stream, text);
+        pushed
+    }
+
+    fn end(&mut self, stream: Stream) -> Result<(), LineTooLong> {
+        let LineSink { framers, filter, channel } = self;
+        let mut text = Vec::new();
+        let ended = framers.of(stream).end(|block| select(filter.as_ref(), block, &mut text));
+        channel.send_lines(stream, text);
+        ended
+    }
+
+    fn fail(&mut self, stream: Stream) {
+        self.channel.end_with(Some(stream));
+    }
+
+    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.channel.poll_room(context)
+    }
+
+    fn finish(&mut self) {
+        self.channel.end();
+    }
+}
+
+/// One framer for each stream.
+#[derive(Debug)]
+struct StreamFramers {
+    stdout: LineFramer,
+    stderr: LineFramer,
+}
+
+impl StreamFramers {
+    fn new(limit: usize) -> Self {
+        StreamFramers { stdout: LineFramer::new(limit), stderr: LineFramer::new(limit) }
+    }
+
+    fn of(&mut self, stream: Stream) -> &mut LineFramer {
+        match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        }
+    }
+}
