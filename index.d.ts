@@ -652,6 +652,9 @@ interface HeaderSpec {
 /** Reads a session's log. */
 declare function inspectCopilotSession(home: string, sessionId: string): Promise<Settled<CopilotInspection>>
 
+/** Why the addon can't be used; lib/native.ts throws it. */
+declare function loadingProblem(): string | null
+
 type LogState = 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
 
 /** A number of milliseconds, as JavaScript has it. */
@@ -899,6 +902,7 @@ declare const Native_classifyCopilotResume: typeof classifyCopilotResume
 declare const Native_classifyError: typeof classifyError
 declare const Native_copilotLogSize: typeof copilotLogSize
 declare const Native_inspectCopilotSession: typeof inspectCopilotSession
+declare const Native_loadingProblem: typeof loadingProblem
 declare const Native_providerNames: typeof providerNames
 declare const Native_replayRecording: typeof replayRecording
 declare const Native_retryAttempts: typeof retryAttempts
@@ -927,6 +931,7 @@ declare namespace Native {
     Native_classifyError as classifyError,
     Native_copilotLogSize as copilotLogSize,
     Native_inspectCopilotSession as inspectCopilotSession,
+    Native_loadingProblem as loadingProblem,
     Native_providerNames as providerNames,
     Native_replayRecording as replayRecording,
     Native_retryAttempts as retryAttempts,
