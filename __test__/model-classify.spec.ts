@@ -1,6 +1,6 @@
 // classify: what an error of any origin is about.
 import { describe, expect, it } from 'vitest'
-import { SheepdogError, classify, complete } from '..'
+import { SheepdogError, classify } from '..'
 import { failure, scripted } from './scripted-model'
 
 describe('classify', () => {

@@ -1,5 +1,4 @@
 // withRetry: any operation, repeated by the same rules.
-import { once } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { withRetry } from '..'
 import { quick } from './scripted-model'

@@ -82,7 +82,7 @@ async function growth(server, work) {
 }
 
 const benches = {
-  async ready(server) {
+  async ready(_server) {
     const times = []
     for (let round = 0; round < 5; round++) {
       const other = await serve()

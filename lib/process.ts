@@ -5,9 +5,9 @@ import { isMainThread } from 'node:worker_threads'
 import { abortable, throwIfAborted } from './abort'
 import { callSite, type CallSite } from './call-site'
 import { delivery } from './delivery'
-import { SheepdogError, invalidOption, settle, toError } from './error'
+import { SheepdogError, invalidOption, settle } from './error'
 import { native } from './native'
-import { check, checkOptions, show } from './option'
+import { check, checkOptions } from './option'
 import { BatchIterator, JsonIterator, LineIterator, type Source } from './output'
 
 /** How a program is run and watched. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */

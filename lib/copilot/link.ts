@@ -170,6 +170,7 @@ export class Link {
     for (let batch = this.#native.take(); batch !== null; batch = this.#native.take()) {
       for (const item of parseBatch(batch)) {
         this.#deliver(item)
+        // oxlint-disable-next-line typescript/await-thenable -- it is the turn of the microtasks that is awaited
         for (let tick = 0; tick < TICKS_BETWEEN_EVENTS; tick++) await undefined
       }
       await new Promise((resolve) => setImmediate(resolve))

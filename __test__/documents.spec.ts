@@ -1,0 +1,121 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+const root = join(import.meta.dirname, '..')
+const program = join(root, 'cli/sheepdog.js')
+
+interface Block {
+  /** `docs/cli.md:13`, where its first line stands. */
+  place: string
+  language: string
+  code: string
+  /** What the words around the block presuppose: a comment `<!-- given: CODE -->` right before it, which no reader sees. */
+  given: string
+}
+
+function blocksOf(page: string): Block[] {
+  const lines = readFileSync(join(root, page), 'utf8').split('\n')
+  const blocks: Block[] = []
+  let open: { language: string; from: number } | undefined
+  lines.forEach((line, index) => {
+    const fence = /^\s*```(\S*)/.exec(line)
+    if (!fence) return
+    if (!open) {
+      open = { language: fence[1], from: index + 1 }
+      return
+    }
+    const [, given = ''] = /^<!-- given: (.*) -->$/.exec(lines[open.from - 2] ?? '') ?? []
+    const code = lines.slice(open.from, index).join('\n')
+    blocks.push({ place: `${page}:${open.from + 1}`, language: open.language, code, given })
+    open = undefined
+  })
+  expect(open, `${page}: a block without an end`).toBeUndefined()
+  return blocks
+}
+
+const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md']
+for (const name of readdirSync(join(root, 'docs'))) if (name.endsWith('.md')) pages.push(`docs/${name}`)
+const blocks = pages.flatMap(blocksOf)
+const written = (...languages: string[]) => blocks.filter(({ language }) => languages.includes(language))
+
+describe('the code of README and docs', () => {
+  it('is of known kinds, each of which is looked at here', () => {
+    const known = ['ts', 'js', 'sh', 'json', 'text', '']
+    expect(blocks.filter(({ language }) => !known.includes(language))).toEqual([])
+    expect(written('ts', 'js').length).toBeGreaterThan(8)
+  })
+
+  it('compiles as it stands, strictly', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'sheepdog-documents-'))
+    const places = new Map<string, Block>()
+    written('ts', 'js').forEach((block, index) => {
+      const file = `block-${index}.mts`
+      places.set(file, block)
+      writeFileSync(join(folder, file), `${block.given}\n${block.code}\nexport {}\n`)
+    })
+    const compilerOptions = {
+      noEmit: true,
+      strict: true,
+      target: 'es2023',
+      lib: ['es2023', 'esnext.disposable'],
+      module: 'nodenext',
+      skipLibCheck: true,
+      types: ['node'],
+      typeRoots: [join(root, 'node_modules/@types')],
+      paths: { sheepdog: [join(root, 'index.d.ts')], '*': [join(root, 'node_modules/*')] },
+    }
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts'] }))
+    const compiler = join(root, 'node_modules/typescript/bin/tsc')
+    const { stdout, status } = spawnSync(process.execPath, [compiler, '-p', folder, '--pretty', 'false'], {
+      cwd: folder,
+      encoding: 'utf8',
+    })
+    // The line of the page, not of the file that was made of it.
+    const told = stdout.replace(/^(block-\d+\.mts)\((\d+),\d+\)/gm, (_, file, line) => {
+      const [page, first] = places.get(file)!.place.split(':')
+      return `${page}:${Number(first) + Number(line) - 2}`
+    })
+    expect(`${told}${status}`).toBe('0')
+  })
+
+  it('is, where it is JavaScript, taken by the oldest Node that is supported', () => {
+    for (const { place, code } of written('js')) {
+      expect(code, place).not.toMatch(/\b(await )?using \w+ =/)
+      const checked = spawnSync(process.execPath, ['--check', '--input-type=module', '-'], { input: code })
+      expect(checked.stderr.toString(), place).toBe('')
+    }
+  })
+
+  it('is, where it is JSON, JSON', () => {
+    for (const { place, code } of written('json')) expect(() => JSON.parse(code), place).not.toThrow()
+  })
+
+  it('names commands and options that exist', () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+    const texts = new Map<string, string>()
+    const help = (...words: string[]) => {
+      const key = words.join(' ')
+      if (!texts.has(key))
+        texts.set(key, execFileSync(process.execPath, [program, ...words], { encoding: 'utf8' }))
+      return texts.get(key)!
+    }
+    const commands = [...help('--help').matchAll(/^ {2}(\w+) /gm)].map(([, name]) => name)
+    expect(commands.length).toBeGreaterThan(5)
+    for (const { place, code, language } of written('sh', '')) {
+      // A synopsis, with its [OPTIONAL] parts, is no shell.
+      const isShell = language === 'sh' && !/\[-|A-Z]|\[\w/.test(code)
+      if (isShell) expect(spawnSync('sh', ['-n'], { input: code }).stderr.toString(), place).toBe('')
+      for (const [, name] of code.matchAll(/npm run ([\w:]+)/g))
+        expect(Object.keys(scripts), place).toContain(name)
+      for (const [, command, rest] of code.matchAll(/^sheepdog (\w+)(.*)$/gm)) {
+        expect(commands, place).toContain(command)
+        const own = rest.split(' -- ')[0]
+        for (const [option] of own.matchAll(/--\w[\w-]*/g))
+          expect(help('help', command), place).toContain(option)
+      }
+    }
+  })
+})
