@@ -84,7 +84,9 @@ describe('the clocks', () => {
 
   it('end chatter without progress', async () => {
     const chatter = { line: { type: 'turn.started' } }
-    const error = await failure(played([session, { repeat: Array.from({ length: 20 }, () => chatter), every: 10 }]).run('hi'))
+    const error = await failure(
+      played([session, { repeat: Array.from({ length: 20 }, () => chatter), every: 10 }]).run('hi'),
+    )
     expect(error.code).toBe('AGENT_NO_PROGRESS')
   })
 })
