@@ -24,7 +24,7 @@ function blocksOf(page: string): Block[] {
     const fence = /^\s*```(\S*)/.exec(line)
     if (!fence) return
     if (!open) {
-      open = { language: fence[1], from: index + 1 }
+      open = { language: fence[1] ?? '', from: index + 1 }
       return
     }
     const [, given = ''] = /^<!-- given: (.*) -->$/.exec(lines[open.from - 2] ?? '') ?? []
@@ -110,9 +110,9 @@ describe('the code of README and docs', () => {
       if (isShell) expect(spawnSync('sh', ['-n'], { input: code }).stderr.toString(), place).toBe('')
       for (const [, name] of code.matchAll(/npm run ([\w:]+)/g))
         expect(Object.keys(scripts), place).toContain(name)
-      for (const [, command, rest] of code.matchAll(/^sheepdog (\w+)(.*)$/gm)) {
+      for (const [, command = '', rest = ''] of code.matchAll(/^sheepdog (\w+)(.*)$/gm)) {
         expect(commands, place).toContain(command)
-        const own = rest.split(' -- ')[0]
+        const [own = ''] = rest.split(' -- ')
         for (const [option] of own.matchAll(/--\w[\w-]*/g))
           expect(help('help', command), place).toContain(option)
       }

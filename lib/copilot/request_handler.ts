@@ -129,6 +129,10 @@ export abstract class CopilotWebSocketHandler implements AsyncDisposable {
 export class CopilotWebSocketForwarder extends CopilotWebSocketHandler {
   #upstream: WebSocketLike | undefined
 
+  constructor(context: CopilotRequestContext) {
+    super(context)
+  }
+
   sendRequestMessage(data: string | Uint8Array): void {
     if (this.#upstream?.readyState === OPEN) this.#upstream.send(data)
   }
