@@ -130,6 +130,8 @@ codes! {
     RuntimeUnauthorized = "RUNTIME_UNAUTHORIZED",
     /// A request is in flight already.
     RuntimeBusy = "RUNTIME_BUSY",
+    /// Another program listens on the port. Fields: `port`.
+    RuntimePortInUse = "RUNTIME_PORT_IN_USE",
     /// The peer broke the protocol.
     RuntimeProtocol = "RUNTIME_PROTOCOL",
 

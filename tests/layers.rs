@@ -2,9 +2,9 @@
 //!
 //! Imports are read from the sources' text: `crate::` paths, `use` of outside crates, and paths that begin with a crate's name.
 
-#![expect(clippy::expect_used, reason = "a panic is a test's report, in its helpers too")]
+#![expect(clippy::expect_used, clippy::panic, reason = "a panic is a test's report, in its helpers too")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -111,11 +111,15 @@ const HOMES: &[(&str, &[&str])] = &[
     ("zip", &["runtime"]),
     ("ignore", &["watch"]),
     ("inotify", &["watch"]),
+    ("libc", &["process", "watch"]),
     ("httparse", &["runtime"]),
 ];
 
 /// Values are pure, and so is every file that says PURE in its first line.
 const PURE_NEVER: &[&str] = &["tokio", "reqwest", "napi", "inotify"];
+
+/// Rooms in which no two files use each other, on whatever way round. The aim is all of them: add yours when it is free.
+const WITHOUT_CIRCLES: &[&str] = &["http", "runtime"];
 
 struct Source {
     path: PathBuf,
@@ -221,6 +225,136 @@ fn imports_point_one_way() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// The paths that a file names, from `crate::` or `super::` on, or from one of these names on; groups in braces are spread out.
+fn paths(code: &str, children: &[String]) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let starts = ["crate", "super"].into_iter().map(str::to_owned).chain(children.iter().cloned());
+    for start in starts {
+        for (at, _) in code.match_indices(&format!("{start}::")) {
+            let before = code[..at].chars().next_back();
+            if !before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_' || letter == ':') {
+                spread(&code[at..], &mut Vec::new(), &mut found);
+            }
+        }
+    }
+    found
+}
+
+/// Reads one path, or a group of them, that follows the given beginning. Returns how long it was.
+fn spread(code: &str, beginning: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> usize {
+    let mut at = 0;
+    let depth = beginning.len();
+    loop {
+        let name = name_of(&code[at..]);
+        at += name.len();
+        if code[at..].starts_with('{') {
+            at += 1;
+            while !code[at..].starts_with('}') && at < code.len() {
+                let step = spread(&code[at..], beginning, found);
+                at += step.max(code[at..].chars().next().map_or(1, char::len_utf8));
+            }
+            at += 1;
+            break;
+        }
+        if name.is_empty() {
+            break;
+        }
+        beginning.push(name);
+        if !code[at..].starts_with("::") {
+            found.push(beginning.clone());
+            break;
+        }
+        at += 2;
+    }
+    beginning.truncate(depth);
+    at
+}
+
+/// Which files of a room use which others: by their places as modules.
+fn uses(room: &str) -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
+    let place = |path: &Path| -> Vec<String> {
+        let parts = path.with_extension("");
+        let parts = parts.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
+        parts.filter(|part| part != "mod").collect()
+    };
+    let sources: Vec<(Vec<String>, Source)> = sources()
+        .into_iter()
+        .filter(|source| source.module == room)
+        .map(|source| (place(&source.path), source))
+        .collect();
+    let places: BTreeSet<Vec<String>> = sources.iter().map(|(place, _)| place.clone()).collect();
+    let mut uses = BTreeMap::new();
+    for (place, source) in &sources {
+        let below = |other: &&Vec<String>| other.len() == place.len() + 1 && other.starts_with(place);
+        let children: Vec<String> =
+            places.iter().filter(below).filter_map(|other| other.last().cloned()).collect();
+        let used: BTreeSet<Vec<String>> = paths(&source.code, &children)
+            .into_iter()
+            .filter_map(|path| {
+                let mut base = place.clone();
+                let mut rest = path.as_slice();
+                if rest.first().is_some_and(|first| first == "crate") {
+                    (base, rest) = (Vec::new(), &rest[1..]);
+                }
+                while rest.first().is_some_and(|first| first == "super") {
+                    base.pop();
+                    rest = &rest[1..];
+                }
+                base.extend(rest.iter().cloned());
+                // The file that holds what is named: the longest beginning that is one.
+                (1..=base.len())
+                    .rev()
+                    .map(|length| base[..length].to_vec())
+                    .find(|known| places.contains(known))
+            })
+            .filter(|used| used != place)
+            .collect();
+        uses.insert(place.clone(), used);
+    }
+    uses
+}
+
+/// A way from a file back to itself.
+fn circle(uses: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> Option<Vec<String>> {
+    for start in uses.keys() {
+        let mut came_from: BTreeMap<&Vec<String>, &Vec<String>> = BTreeMap::new();
+        let mut open = vec![start];
+        while let Some(place) = open.pop() {
+            for next in uses.get(place).into_iter().flatten() {
+                if next == start {
+                    let mut way = vec![start.join("::"), place.join("::")];
+                    let mut at = place;
+                    while let Some(before) = came_from.get(at) {
+                        way.push(before.join("::"));
+                        at = before;
+                    }
+                    way.reverse();
+                    return Some(way);
+                }
+                if !came_from.contains_key(next) {
+                    came_from.insert(next, place);
+                    open.push(next);
+                }
+            }
+        }
+    }
+    None
+}
+
+#[test]
+fn no_two_files_of_a_room_use_each_other() {
+    for room in WITHOUT_CIRCLES {
+        let uses = uses(room);
+        assert!(
+            uses.values().any(|used| !used.is_empty()),
+            "{room}: no file uses another: is it read at all?"
+        );
+        if let Some(way) = circle(&uses) {
+            panic!("{room}: {}", way.join(" uses "));
+        }
+    }
+}
+
 #[test]
 fn every_outside_crate_stays_at_home() {
     let manifest =
@@ -271,5 +405,14 @@ fn the_reader_of_imports_reads_them() {
     let code = "use crate::{error::Error, process::{Spec, Stream}, retry};\nlet x = crate::http::get();";
     let names: Vec<String> = first_names(code, "crate::").into_iter().collect();
     assert_eq!(names, ["error", "http", "process", "retry"]);
+    let code =
+        "use super::{a::{B, c::D}, e};\nlet x = crate::f::g(super::super::h::I); mine::j(); other::k();";
+    let mut read: Vec<String> =
+        paths(code, &["mine".to_owned()]).iter().map(|path| path.join("::")).collect();
+    read.sort();
+    assert_eq!(
+        read,
+        ["crate::f::g", "mine::j", "super::a::B", "super::a::c::D", "super::e", "super::super::h::I"]
+    );
     assert!(!strip("a // crate::x\n#[cfg(test)]\nmod tests { crate::y }").contains("crate"));
 }

@@ -1,10 +1,10 @@
 // RuntimeClient: a session with a runtime.
-import type { RuntimeEvent, WantedArtifact } from '../../native/native'
+import type { RuntimeEvent, RuntimeUploadRequest } from '../../native/native'
 import { abortable, throwIfAborted } from '../abort'
 import { callSite, placedAt } from '../call-site'
 import { invalidOption, settle, SheepdogError, toError } from '../error'
 import { native } from '../native'
-import { check, checkOptions } from '../option'
+import { check, checkOptions, show } from '../option'
 import { host } from './host'
 
 /** A shell command. */
@@ -42,6 +42,11 @@ export interface ExecuteOptions {
     filename: string
     filepath: string
   }): UploadTarget | Promise<UploadTarget>
+  /**
+   * How an upload went; also called after the request, until the session has ended. Runtimes of others don't tell. What it throws
+   * while its request runs stops the request, as with `onAssistantMessage`.
+   */
+  onArtifactUploaded?(artifact: ArtifactUpload): void
   /** The whole request; RUNTIME_TIMED_OUT. Default off. */
   timeoutMs?: number
   /** Silence of the runtime; RUNTIME_IDLE. Default off. */
@@ -53,6 +58,21 @@ export interface ExecuteOptions {
 export interface UploadTarget {
   presignedUrl: string
   contentType: string
+}
+
+/** How the upload of a file went. */
+export interface ArtifactUpload {
+  /** The directory as it was given, joined with the part below: `filepath` of the request. */
+  path: string
+  status: 'uploaded' | 'failed'
+  /** Of what was sent. */
+  bytes?: number
+  /** Of what was sent, in hexadecimal. */
+  sha256?: string
+  /** How often it was tried. */
+  attempts: number
+  /** Why it failed. */
+  reason?: string
 }
 
 /** A prompt's options. */
@@ -85,7 +105,15 @@ export interface SessionEndResult {
   undelivered: { path: string; reason: string }[]
 }
 
-const commandChecks = { command: check.name, cwd: check.name, env: check.object }
+const variables = (path: string, value: unknown): void => {
+  check.record(path, value)
+  for (const [name, text] of Object.entries(value as object)) {
+    if (name === '' || /[=\0]/.test(name)) throw invalidOption(path, `no variable can have the name ${show(name)}`)
+    check.string(`${path}.${name}`, text)
+  }
+}
+
+const commandChecks = { command: check.name, cwd: check.name, env: variables }
 
 const commands = (path: string, value: unknown): void => {
   if (!Array.isArray(value)) throw invalidOption(path, 'expected an array of commands')
@@ -112,6 +140,7 @@ const executeChecks = {
   onAssistantMessage: check.function,
   onCommandOutput: check.function,
   onArtifactUploadRequest: check.function,
+  onArtifactUploaded: check.function,
   timeoutMs: check.timeout,
   idleTimeoutMs: check.timeout,
   signal: check.signal,
@@ -122,16 +151,19 @@ const queryChecks = {
   systemPrompt: check.string,
   model: check.string,
   outputSchema: check.object,
-  agentEnv: check.object,
+  agentEnv: variables,
   preCommands: commands,
   postCommands: commands,
 }
 
 type NativeClient = InstanceType<typeof native.NativeRuntimeClient>
 
+type RequestEnd = Extract<RuntimeEvent, { kind: 'answered' | 'ran' }>
+type NativeRequest = Parameters<NativeClient['request']>[0]
+
 interface Running {
   options: ExecuteOptions
-  resolve(terminal: Record<string, any>): void
+  resolve(end: RequestEnd): void
   reject(error: unknown): void
 }
 
@@ -139,8 +171,9 @@ interface Running {
 export class RuntimeClient implements AsyncDisposable {
   readonly #client: NativeClient
   readonly #running = new Map<number, Running>()
-  /** Of the last request that had one: files may be finished later. */
-  #onArtifact: ExecuteOptions['onArtifactUploadRequest']
+  /** Of the last request that had them: files may be finished later. */
+  #onUploadRequest: ExecuteOptions['onArtifactUploadRequest']
+  #onUploaded: ExecuteOptions['onArtifactUploaded']
   /** Events of a request can come before its number has. */
   #starting: Promise<unknown> = Promise.resolve()
 
@@ -173,30 +206,24 @@ export class RuntimeClient implements AsyncDisposable {
     check.string('systemPrompt', options?.systemPrompt)
     check.string('model', options?.model)
     const { systemPrompt, model, outputSchema, agentEnv, preCommands, postCommands } = options
-    const terminal = await this.#request(options, {
-      message_type: 'invocation_message',
-      system_prompt: systemPrompt,
-      user_prompt: prompt,
-      model,
-      agent_env: agentEnv,
-      output_format_json_schema_str:
-        outputSchema && JSON.stringify({ type: 'json_schema', schema: outputSchema }),
-      pre_agent_invocation_commands: preCommands,
-      post_agent_invocation_commands: postCommands,
-      pre_agent_downloadables: downloads(options),
+    const end = await this.#request(options, {
+      prompt: {
+        systemPrompt,
+        userPrompt: prompt,
+        model,
+        outputFormat: outputSchema && JSON.stringify({ type: 'json_schema', schema: outputSchema }),
+        agentEnv,
+        preCommands,
+        postCommands,
+      },
     })
-    const { data, metadata } = terminal
-    if (data?.type === 'text') return { data: { type: 'text', text: data.text }, metadata: metadata ?? {} }
-    if (data?.type === 'structured_output') {
-      return {
-        data: { type: 'structured_output', structuredOutput: data.structured_output },
-        metadata: metadata ?? {},
-      }
-    }
-    throw new SheepdogError(
-      'RUNTIME_PROTOCOL',
-      'the runtime answered the prompt with something that is no result',
-    )
+    // The core sees to it that a prompt's end is an answer.
+    const { text, structuredOutput, metadata } = end as Extract<RequestEnd, { kind: 'answered' }>
+    const data: QueryResult['data'] =
+      structuredOutput === undefined
+        ? { type: 'text', text }
+        : { type: 'structured_output', structuredOutput: JSON.parse(structuredOutput) }
+    return { data, metadata: JSON.parse(metadata) }
   }
 
   /** Runs commands one after the other, until one fails. */
@@ -209,25 +236,9 @@ export class RuntimeClient implements AsyncDisposable {
       : list
     commands('commands', normal)
     checkOptions(options, executeChecks)
-    const { results } = await this.#request(options, {
-      message_type: 'command_execution_message',
-      commands: normal,
-      pre_execution_downloadables: downloads(options),
-    })
-    if (!Array.isArray(results)) {
-      throw new SheepdogError(
-        'RUNTIME_PROTOCOL',
-        'the runtime answered the commands with something that is no result',
-      )
-    }
-    return {
-      results: results.map(({ command, exit_code, stdout, truncated }) => ({
-        command,
-        exitCode: exit_code,
-        ...(stdout === undefined || stdout === null ? {} : { stdout }),
-        ...(truncated ? { truncated } : {}),
-      })),
-    }
+    const end = await this.#request(options, { commands: normal })
+    // The core sees to it that the end of commands is their results.
+    return { results: (end as Extract<RequestEnd, { kind: 'ran' }>).results }
   }
 
   /** Ends the session once all files are home. Any number of times, the same answer; never rejects. */
@@ -244,23 +255,19 @@ export class RuntimeClient implements AsyncDisposable {
     await this.close()
   }
 
-  async #request(options: ExecuteOptions, message: Record<string, unknown>): Promise<Record<string, any>> {
-    const { signal, timeoutMs, idleTimeoutMs } = options
+  async #request(options: ExecuteOptions, asked: NativeRequest): Promise<RequestEnd> {
+    const { signal, secrets, artifactsDirs, artifactsIgnore, downloads, timeoutMs, idleTimeoutMs } = options
     throwIfAborted(signal, 'RUNTIME_ABORTED', 'the request was not sent: its abort signal was aborted')
     const site = callSite()
-    const words = JSON.stringify({
-      ...message,
-      secrets_to_redact: options.secrets ?? [],
-      artifacts_dirs: options.artifactsDirs?.length ? options.artifactsDirs : undefined,
-      artifacts_ignore_content: options.artifactsIgnore,
-    })
-    const sent = settle<number>(this.#client.request(words, timeoutMs, idleTimeoutMs) as never)
+    const request = { ...asked, secrets, artifactsDirs, artifactsIgnore, downloads, timeoutMs, idleTimeoutMs }
+    const sent = settle<number>(this.#client.request(request) as never)
     let number: number | undefined
-    const ended = new Promise<Record<string, any>>((resolve, reject) => {
+    const ended = new Promise<RequestEnd>((resolve, reject) => {
       this.#starting = sent.then(
         (given) => {
           number = given
-          if (options.onArtifactUploadRequest) this.#onArtifact = options.onArtifactUploadRequest
+          if (options.onArtifactUploadRequest) this.#onUploadRequest = options.onArtifactUploadRequest
+          if (options.onArtifactUploaded) this.#onUploaded = options.onArtifactUploaded
           this.#running.set(given, { options, resolve, reject })
         },
         (error) => reject(error),
@@ -289,17 +296,25 @@ export class RuntimeClient implements AsyncDisposable {
   }
 
   #onEvent(event: RuntimeEvent): void {
-    if (event.kind === 'wanted') {
-      void this.#onWanted(event.wanted)
+    if (event.kind === 'asked') {
+      void this.#onUploadRequested(event.uploadRequest)
+      return
+    }
+    if (event.kind === 'uploaded') {
+      this.#tellUploaded(event.upload)
       return
     }
     const { request } = event
     const running = this.#running.get(request)
     if (!running) return
-    if (event.kind === 'ended' || event.kind === 'failed') {
+    if (event.kind === 'failed') {
       this.#running.delete(request)
-      if (event.kind === 'failed') running.reject(toError(event.error))
-      else running.resolve(JSON.parse(event.terminal))
+      running.reject(toError(event.error))
+      return
+    }
+    if (event.kind === 'answered' || event.kind === 'ran') {
+      this.#running.delete(request)
+      running.resolve(event)
       return
     }
     try {
@@ -323,17 +338,31 @@ export class RuntimeClient implements AsyncDisposable {
     this.#abort(request)
   }
 
-  async #onWanted(wanted: WantedArtifact): Promise<void> {
-    const { filename, filepath } = wanted
+  /** Its own error concerns the request that runs; after the last one there is nobody to tell it. */
+  #tellUploaded(upload: ArtifactUpload): void {
+    const [request] = this.#running.keys()
+    const onFailure = (error: unknown) => {
+      if (request !== undefined) this.#fail(request, error)
+    }
     try {
-      if (!this.#onArtifact) throw new Error('the client has no callback for artifacts')
-      const target = await this.#onArtifact({ filename, filepath })
+      const returned: unknown = this.#onUploaded?.(upload)
+      if (returned instanceof Promise) returned.catch(onFailure)
+    } catch (error) {
+      onFailure(error)
+    }
+  }
+
+  async #onUploadRequested(request: RuntimeUploadRequest): Promise<void> {
+    const { filename, filepath } = request
+    try {
+      if (!this.#onUploadRequest) throw new Error('the client has no callback for artifacts')
+      const target = await this.#onUploadRequest({ filename, filepath })
       check.name('presignedUrl', target?.presignedUrl)
       check.string('contentType', target?.contentType)
-      await settle(this.#client.answer(wanted, target.presignedUrl, target.contentType))
+      await settle(this.#client.answer(request, target.presignedUrl, target.contentType))
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
-      await settle(this.#client.decline(wanted, `the client's callback failed: ${reason}`))
+      await settle(this.#client.decline(request, `the client's callback failed: ${reason}`))
     }
   }
 }
@@ -344,14 +373,5 @@ function tell(
 ): unknown {
   if (event.kind === 'assistant') return options.onAssistantMessage?.(event.textBlocks)
   const { stream, text, command } = event
-  return options.onCommandOutput?.({ stream: stream as 'stdout' | 'stderr', text, command })
-}
-
-function downloads({
-  downloads,
-}: ExecuteOptions): { download_url: string; working_dir: string }[] | undefined {
-  return downloads?.map(({ downloadUrl, workingDir }) => ({
-    download_url: downloadUrl,
-    working_dir: workingDir,
-  }))
+  return options.onCommandOutput?.({ stream, text, command })
 }

@@ -7,10 +7,11 @@ use super::runtime_host::{RuntimeGuest, RuntimeHost};
 use crate::error::Error;
 use crate::runtime::agent::HarnessAgent;
 use crate::runtime::handler::{
-    AgentAnswer, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender, CancelSignal, NoAgent,
+    AgentAnswer, AgentData, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender,
+    CancelSignal, NoAgent,
 };
-use crate::runtime::reply::AgentData;
 use crate::runtime::server::{self, RuntimeServer, ServerOptions};
+use crate::runtime::wire::json;
 use napi::Env;
 use napi::bindgen_prelude::{Function, PromiseRaw};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
@@ -261,8 +262,13 @@ impl NativeInvocation {
     /// `structured`: JSON.
     #[napi]
     pub fn answer_structured(&self, structured: String, metadata: Map<String, Value>) {
-        let value = serde_json::from_str(&structured).unwrap_or_default();
-        self.settle(Ok(AgentAnswer { data: AgentData::Structured(value), metadata }));
+        self.settle(match json::read(&structured) {
+            Ok(value) => Ok(AgentAnswer { data: AgentData::Structured(value), metadata }),
+            Err(problem) => Err(AgentFault {
+                error: format!("the structured output can't be sent: {problem}"),
+                metadata: Map::new(),
+            }),
+        });
     }
 
     #[napi]

@@ -6,12 +6,17 @@ use super::option::Millis;
 use super::promise::{Settled, settle};
 use super::runtime_host::{RuntimeGuest, RuntimeHost};
 use crate::runtime::client::{
-    ArtifactWanted, ClientEvent, ClientOptions, ClientRequest, Connecting, RuntimeClient, SessionEnd,
+    ClientEvent, ClientOptions, ClientRequest, Connecting, RequestMessage, RequestResult, RuntimeClient,
+    SessionEnd,
+};
+use crate::runtime::wire::client_message::{CommandExecution, CommandSpec, Downloadable, Invocation};
+use crate::runtime::wire::runtime_message::{
+    OutputStream, ResultData, UploadRequest, UploadResult, UploadStatus,
 };
 use napi::bindgen_prelude::{PromiseRaw, ToNapiValue};
 use napi::{Env, sys};
 use napi_derive::napi;
-use serde_json::Value;
+use std::collections::HashMap;
 
 /// A connection to be opened.
 #[napi]
@@ -56,12 +61,71 @@ impl NativeConnection {
     }
 }
 
-/// A file that the runtime wants an URL for.
+/// A request: a prompt or commands, checked.
+#[napi(object, object_to_js = false)]
+pub struct RuntimeRequest {
+    pub prompt: Option<RuntimePrompt>,
+    pub commands: Option<Vec<RuntimeCommandSpec>>,
+    pub secrets: Option<Vec<String>>,
+    pub artifacts_dirs: Option<Vec<String>>,
+    pub artifacts_ignore: Option<String>,
+    pub downloads: Option<Vec<RuntimeDownload>>,
+    pub timeout_ms: Option<Millis>,
+    pub idle_timeout_ms: Option<Millis>,
+}
+
+#[napi(object, object_to_js = false)]
+pub struct RuntimePrompt {
+    pub system_prompt: String,
+    pub user_prompt: String,
+    pub model: String,
+    /// JSON: `{ type: "json_schema", schema }`.
+    pub output_format: Option<String>,
+    pub agent_env: Option<HashMap<String, String>>,
+    pub pre_commands: Option<Vec<RuntimeCommandSpec>>,
+    pub post_commands: Option<Vec<RuntimeCommandSpec>>,
+}
+
+#[napi(object, object_to_js = false)]
+pub struct RuntimeCommandSpec {
+    pub command: String,
+    pub cwd: Option<String>,
+    pub env: Option<HashMap<String, String>>,
+}
+
+#[napi(object, object_to_js = false)]
+pub struct RuntimeDownload {
+    pub download_url: String,
+    pub working_dir: String,
+}
+
+/// A file that the runtime wants a URL for.
 #[napi(object)]
-pub struct WantedArtifact {
+pub struct RuntimeUploadRequest {
     pub filename: String,
     pub filepath: String,
     pub upload_id: Option<String>,
+}
+
+/// How an upload went.
+#[napi(object, object_from_js = false)]
+pub struct RuntimeUpload {
+    pub path: String,
+    #[napi(ts_type = "'uploaded' | 'failed'")]
+    pub status: &'static str,
+    pub bytes: Option<f64>,
+    pub sha256: Option<String>,
+    pub attempts: u32,
+    pub reason: Option<String>,
+}
+
+/// How one command ended.
+#[napi(object, object_from_js = false)]
+pub struct RuntimeCommandResult {
+    pub command: String,
+    pub exit_code: i32,
+    pub stdout: Option<String>,
+    pub truncated: Option<bool>,
 }
 
 /// What happened.
@@ -73,19 +137,31 @@ pub enum RuntimeEvent {
     },
     Output {
         request: f64,
-        stream: String,
+        #[napi(ts_type = "'stdout' | 'stderr'")]
+        stream: &'static str,
         #[napi(ts_type = "string")]
         text: Text,
         command: String,
     },
-    /// A file is to be uploaded.
-    Wanted {
-        wanted: WantedArtifact,
+    /// A file is to be uploaded: the runtime asks for a URL.
+    Asked {
+        upload_request: RuntimeUploadRequest,
     },
-    /// `terminal`: the runtime's message, as JSON.
-    Ended {
+    /// How an upload went.
+    Uploaded {
+        upload: RuntimeUpload,
+    },
+    /// A prompt's end. `structured_output`, where there is one, and `metadata` are JSON.
+    Answered {
         request: f64,
-        terminal: String,
+        text: String,
+        structured_output: Option<String>,
+        metadata: String,
+    },
+    /// The end of commands.
+    Ran {
+        request: f64,
+        results: Vec<RuntimeCommandResult>,
     },
     Failed {
         request: f64,
@@ -126,24 +202,18 @@ pub struct NativeRuntimeClient {
 
 #[napi]
 impl NativeRuntimeClient {
-    /// Sends a request (JSON) and resolves with its number.
+    /// Sends a request and resolves with its number.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<number>>")]
     pub fn request<'env>(
         &self,
         env: &'env Env,
-        message: String,
-        timeout_ms: Option<Millis>,
-        idle_timeout_ms: Option<Millis>,
+        request: RuntimeRequest,
     ) -> napi::Result<PromiseRaw<'env, Settled<f64>>> {
         let client = self.client.clone();
-        settle(env, async move {
-            let request = ClientRequest {
-                message: serde_json::from_str(&message).unwrap_or_default(),
-                timeout: timeout_ms.and_then(Millis::limit),
-                idle_timeout: idle_timeout_ms.and_then(Millis::limit),
-            };
-            client.request(request).await.map(|number| number as f64).into()
-        })
+        settle(
+            env,
+            async move { client.request(to_request(request)).await.map(|number| number as f64).into() },
+        )
     }
 
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
@@ -172,13 +242,13 @@ impl NativeRuntimeClient {
     pub fn answer<'env>(
         &self,
         env: &'env Env,
-        wanted: WantedArtifact,
+        request: RuntimeUploadRequest,
         presigned_url: String,
         content_type: String,
     ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
         let client = self.client.clone();
         settle(env, async move {
-            client.answer(from_wanted(wanted), presigned_url, content_type).await;
+            client.answer(from_upload_request(request), presigned_url, content_type).await;
             Settled::Value(())
         })
     }
@@ -187,12 +257,12 @@ impl NativeRuntimeClient {
     pub fn decline<'env>(
         &self,
         env: &'env Env,
-        wanted: WantedArtifact,
+        request: RuntimeUploadRequest,
         reason: String,
     ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
         let client = self.client.clone();
         settle(env, async move {
-            client.decline(from_wanted(wanted), reason).await;
+            client.decline(from_upload_request(request), reason).await;
             Settled::Value(())
         })
     }
@@ -213,8 +283,59 @@ impl NativeRuntimeClient {
     }
 }
 
-fn from_wanted(wanted: WantedArtifact) -> ArtifactWanted {
-    ArtifactWanted { filename: wanted.filename, filepath: wanted.filepath, upload_id: wanted.upload_id }
+fn to_request(request: RuntimeRequest) -> ClientRequest {
+    let secrets = request.secrets.unwrap_or_default();
+    let (artifacts_dirs, artifacts_ignore) =
+        (request.artifacts_dirs.unwrap_or_default(), request.artifacts_ignore);
+    let downloads = request.downloads.unwrap_or_default().into_iter();
+    let downloads = downloads
+        .map(|RuntimeDownload { download_url, working_dir }| Downloadable { download_url, working_dir })
+        .collect();
+    let message = match request.prompt {
+        Some(prompt) => RequestMessage::Invocation(Box::new(Invocation {
+            system_prompt: prompt.system_prompt,
+            user_prompt: prompt.user_prompt,
+            model: prompt.model,
+            output_format: prompt.output_format,
+            agent_env: prompt.agent_env.map(|variables| variables.into_iter().collect()),
+            pre_commands: to_commands(prompt.pre_commands),
+            post_commands: to_commands(prompt.post_commands),
+            secrets,
+            artifacts_dirs,
+            artifacts_ignore,
+            downloads,
+            ..Invocation::default()
+        })),
+        None => RequestMessage::CommandExecution(Box::new(CommandExecution {
+            commands: to_commands(request.commands),
+            secrets,
+            artifacts_dirs,
+            artifacts_ignore,
+            downloads,
+            ..CommandExecution::default()
+        })),
+    };
+    ClientRequest {
+        message,
+        timeout: request.timeout_ms.and_then(Millis::limit),
+        idle_timeout: request.idle_timeout_ms.and_then(Millis::limit),
+    }
+}
+
+fn to_commands(commands: Option<Vec<RuntimeCommandSpec>>) -> Vec<CommandSpec> {
+    let commands = commands.unwrap_or_default().into_iter();
+    commands
+        .map(|RuntimeCommandSpec { command, cwd, env }| CommandSpec {
+            command,
+            cwd,
+            env: env.unwrap_or_default().into_iter().collect(),
+        })
+        .collect()
+}
+
+fn from_upload_request(request: RuntimeUploadRequest) -> UploadRequest {
+    let RuntimeUploadRequest { filename, filepath, upload_id } = request;
+    UploadRequest { filename, filepath, upload_id, ..UploadRequest::default() }
 }
 
 fn to_event(event: ClientEvent) -> RuntimeEvent {
@@ -223,13 +344,34 @@ fn to_event(event: ClientEvent) -> RuntimeEvent {
             RuntimeEvent::Assistant { request: request as f64, text_blocks }
         }
         ClientEvent::Output { request, stream, text, command } => {
+            let stream = match stream {
+                OutputStream::Stdout => "stdout",
+                OutputStream::Stderr => "stderr",
+            };
             RuntimeEvent::Output { request: request as f64, stream, text: Text(text), command }
         }
-        ClientEvent::Wanted(ArtifactWanted { filename, filepath, upload_id }) => {
-            RuntimeEvent::Wanted { wanted: WantedArtifact { filename, filepath, upload_id } }
+        ClientEvent::UploadRequested(UploadRequest { filename, filepath, upload_id, .. }) => {
+            RuntimeEvent::Asked { upload_request: RuntimeUploadRequest { filename, filepath, upload_id } }
         }
-        ClientEvent::Ended { request, outcome: Ok(terminal) } => {
-            RuntimeEvent::Ended { request: request as f64, terminal: Value::Object(terminal).to_string() }
+        ClientEvent::Uploaded(result) => RuntimeEvent::Uploaded { upload: to_upload(result) },
+        ClientEvent::Ended { request, outcome: Ok(RequestResult::Agent(result)) } => {
+            let (text, structured_output) = match result.data {
+                ResultData::Text { text } => (text, None),
+                ResultData::StructuredOutput { structured_output } => {
+                    (String::new(), Some(structured_output.text().to_owned()))
+                }
+            };
+            let metadata = result.metadata.text().to_owned();
+            RuntimeEvent::Answered { request: request as f64, text, structured_output, metadata }
+        }
+        ClientEvent::Ended { request, outcome: Ok(RequestResult::Commands(commands)) } => {
+            let results = commands.results.into_iter().map(|result| RuntimeCommandResult {
+                command: result.command,
+                exit_code: result.exit_code,
+                stdout: Some(result.stdout).filter(|stdout| !stdout.is_empty()),
+                truncated: result.truncated.then_some(true),
+            });
+            RuntimeEvent::Ran { request: request as f64, results: results.collect() }
         }
         ClientEvent::Ended { request, outcome: Err(error) } => {
             RuntimeEvent::Failed { request: request as f64, error: (&error).into() }
@@ -237,7 +379,22 @@ fn to_event(event: ClientEvent) -> RuntimeEvent {
     }
 }
 
+fn to_upload(result: UploadResult) -> RuntimeUpload {
+    RuntimeUpload {
+        path: result.filepath,
+        status: match result.status {
+            UploadStatus::Uploaded => "uploaded",
+            UploadStatus::Failed => "failed",
+        },
+        bytes: result.bytes.map(|bytes| bytes as f64),
+        sha256: result.sha256,
+        attempts: result.attempts,
+        reason: result.error,
+    }
+}
+
 fn to_end(end: SessionEnd) -> RuntimeEnd {
-    let undelivered = end.undelivered.into_iter().map(|(path, reason)| UndeliveredArtifact { path, reason });
+    let undelivered = end.undelivered.into_iter();
+    let undelivered = undelivered.map(|file| UndeliveredArtifact { path: file.path, reason: file.reason });
     RuntimeEnd { confirmed: end.confirmed, uploaded: end.uploaded as f64, undelivered: undelivered.collect() }
 }

@@ -1,7 +1,7 @@
 //! The client: a pool of connections and the request's clocks.
 
 use super::failure::{HttpError, Waiting};
-use super::request::{Body, Request, file_stream, open};
+use super::request::{Body, FileBody, Request, file_stream, from_beginning};
 use super::response::Response;
 use super::{proxy, trust};
 use futures_util::StreamExt;
@@ -9,7 +9,6 @@ use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect;
 use std::future::Future;
 use std::io;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -19,13 +18,14 @@ use tokio::sync::watch;
 pub struct HttpOptions {
     /// For DNS, TCP and TLS. Default 10 s.
     pub connect_timeout: Duration,
-    /// Followed at most. Default 5.
-    pub max_redirects: usize,
+    /// Followed at most; default 5. `None`: a redirect is a response like others, and where it leads says
+    /// [`Response::redirect_target`]. A body that is streamed can't be sent again by this client.
+    pub max_redirects: Option<usize>,
 }
 
 impl Default for HttpOptions {
     fn default() -> Self {
-        HttpOptions { connect_timeout: Duration::from_secs(10), max_redirects: 5 }
+        HttpOptions { connect_timeout: Duration::from_secs(10), max_redirects: Some(5) }
     }
 }
 
@@ -85,11 +85,11 @@ impl HttpClient {
         builder = match request.body {
             Body::Empty => builder,
             Body::Bytes(bytes) => builder.body(bytes),
-            Body::File { path, len } => {
-                let file = open(&path).await?;
+            Body::File(FileBody { file, len, witness }) => {
+                let file = from_beginning(&file).await?;
                 let failure = file_failure.clone();
-                let bytes = file_stream(file, len, Arc::new(taken))
-                    .map(move |piece| piece.inspect_err(|error| note(&failure, &path, error)));
+                let bytes = file_stream(file, len, witness, Arc::new(taken))
+                    .map(move |piece| piece.inspect_err(|error| note(&failure, error)));
                 builder.header(CONTENT_LENGTH, len).body(reqwest::Body::wrap_stream(bytes))
             }
         };
@@ -136,7 +136,8 @@ fn build(options: &HttpOptions) -> Result<reqwest::Client, HttpError> {
     builder.build().map_err(|error| HttpError::from_reqwest(error, options.connect_timeout))
 }
 
-fn redirects(max: usize) -> redirect::Policy {
+fn redirects(max: Option<usize>) -> redirect::Policy {
+    let Some(max) = max else { return redirect::Policy::none() };
     redirect::Policy::custom(move |attempt| {
         let secure_before = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
         if attempt.previous().len() > max {
@@ -177,8 +178,8 @@ fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, HttpError> {
     Ok(map)
 }
 
-fn note(failure: &Mutex<Option<HttpError>>, path: &Path, error: &io::Error) {
-    let noted = HttpError::File { path: path.to_owned(), problem: error.to_string() };
+fn note(failure: &Mutex<Option<HttpError>>, error: &io::Error) {
+    let noted = HttpError::File { problem: error.to_string() };
     *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(noted);
 }
 

@@ -2,7 +2,6 @@
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// A typed failure. The text never holds a URL's query, a header or a request's body.
@@ -21,7 +20,7 @@ pub enum HttpError {
     /// Too many redirects, or one from https to http.
     Redirect { problem: String },
     /// The file to upload can't be read, or changed its length.
-    File { path: PathBuf, problem: String },
+    File { problem: String },
     /// The response's status is none of 200 to 299. `body` is its beginning.
     Status { status: u16, body: String, retry_after: Option<Duration> },
 }
@@ -54,7 +53,7 @@ impl fmt::Display for HttpError {
             }
             HttpError::Reset { problem } => write!(formatter, "the connection was lost: {problem}"),
             HttpError::Redirect { problem } => write!(formatter, "not redirected: {problem}"),
-            HttpError::File { path, problem } => write!(formatter, "{}: {problem}", path.display()),
+            HttpError::File { problem } => write!(formatter, "the file can't be read: {problem}"),
             HttpError::Status { status, body, .. } if body.trim().is_empty() => {
                 write!(formatter, "status {status}")
             }

@@ -4,12 +4,12 @@ use super::failure::HttpError;
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream;
+use std::fmt;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::fs::File;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio::sync::watch;
 
 /// Read and sent of a file at once.
@@ -21,11 +21,22 @@ pub enum Body {
     #[default]
     Empty,
     Bytes(Bytes),
-    /// The first `len` bytes of a file, streamed from disk. A file that is shorter by then is [`HttpError::File`].
-    File {
-        path: PathBuf,
-        len: u64,
-    },
+    File(FileBody),
+}
+
+/// The first `len` bytes of an open file, streamed from disk. A file that is shorter by then is [`HttpError::File`].
+#[derive(Clone)]
+pub struct FileBody {
+    pub file: Arc<std::fs::File>,
+    pub len: u64,
+    /// Is shown each piece as it is sent, in order.
+    pub witness: Option<Arc<dyn Fn(&[u8]) + Send + Sync>>,
+}
+
+impl fmt::Debug for FileBody {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("FileBody").field("len", &self.len).finish_non_exhaustive()
+    }
 }
 
 /// A request to make. The clocks: see the module.
@@ -73,10 +84,11 @@ impl Request {
 pub(super) fn file_stream(
     file: File,
     len: u64,
+    witness: Option<Arc<dyn Fn(&[u8]) + Send + Sync>>,
     taken: Arc<watch::Sender<u64>>,
 ) -> impl Stream<Item = Result<Bytes, io::Error>> + Send + 'static {
     stream::try_unfold((file, len), move |(mut file, left)| {
-        let taken = taken.clone();
+        let (taken, witness) = (taken.clone(), witness.clone());
         async move {
             // Asked for the next piece: the one before has been taken.
             taken.send_modify(|bytes| *bytes = len - left);
@@ -92,11 +104,18 @@ pub(super) fn file_stream(
                 ));
             }
             piece.truncate(read);
+            if let Some(witness) = witness {
+                witness(&piece);
+            }
             Ok(Some((Bytes::from(piece), (file, left - read as u64))))
         }
     })
 }
 
-pub(super) async fn open(path: &PathBuf) -> Result<File, HttpError> {
-    File::open(path).await.map_err(|error| HttpError::File { path: path.clone(), problem: error.to_string() })
+/// The file, to be read from its beginning.
+pub(super) async fn from_beginning(file: &std::fs::File) -> Result<File, HttpError> {
+    let failed = |error: io::Error| HttpError::File { problem: error.to_string() };
+    let mut file = File::from_std(file.try_clone().map_err(failed)?);
+    file.rewind().await.map_err(failed)?;
+    Ok(file)
 }

@@ -31,6 +31,25 @@ impl Response {
         self.inner.headers().get(name)?.to_str().ok()
     }
 
+    /// Where a redirect leads. `None`: it is none, or says no place.
+    ///
+    /// # Errors
+    /// [`HttpError::Redirect`] for a place that no request goes to: another scheme, or one from https to http.
+    pub fn redirect_target(&self) -> Option<Result<String, HttpError>> {
+        let location = self.inner.status().is_redirection().then(|| self.header("location"))??;
+        let refused = |problem: &str| HttpError::Redirect { problem: problem.to_owned() };
+        Some(match self.inner.url().join(location) {
+            Err(_) => Err(refused("to something that is no URL")),
+            Ok(target) if !matches!(target.scheme(), "http" | "https") => {
+                Err(refused("to neither http nor https"))
+            }
+            Ok(target) if self.inner.url().scheme() == "https" && target.scheme() != "https" => {
+                Err(refused("the server redirects from https to http"))
+            }
+            Ok(target) => Ok(target.into()),
+        })
+    }
+
     pub fn content_length(&self) -> Option<u64> {
         self.inner.content_length()
     }

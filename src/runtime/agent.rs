@@ -4,8 +4,9 @@
 //! holds the agent back. When the request is to stop, the turn is aborted and its tree killed. What the client learns of a
 //! failure is its words, code and kind: the partial result and the process's facts are this machine's business.
 
-use super::handler::{AgentAnswer, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender};
-use super::reply::AgentData;
+use super::handler::{
+    AgentAnswer, AgentData, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender,
+};
 use super::secrets::as_changes;
 use super::speech::Speech;
 use crate::error::{Error, ErrorCode};

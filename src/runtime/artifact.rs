@@ -7,8 +7,8 @@
 //! Answers are matched by id, or by the full path of a request that is open. Never by basename: two directories can
 //! hold files of one name, and a client must not be able to name any file of this machine.
 
-use super::message::{UploadDecline, UploadResponse};
-use super::reply::{Undelivered, UploadFate, Uploaded};
+use super::wire::client_message::{UploadDecline, UploadResponse};
+use super::wire::runtime_message::{Undelivered, UploadResult, UploadStatus};
 use crate::watch::Stamp;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -39,6 +39,27 @@ pub struct Upload {
     pub artifact: Artifact,
     pub url: String,
     pub content_type: String,
+}
+
+/// What was sent of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Uploaded {
+    /// Of the file when it was opened for the last time.
+    pub stamp: Stamp,
+    /// Of what was sent.
+    pub bytes: u64,
+    /// Of what was sent.
+    pub sha256: String,
+    pub attempts: u32,
+    /// The file changed while it was sent, each time.
+    pub torn: bool,
+}
+
+/// Why a file was not sent, in words for the client.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UploadFailure {
+    pub reason: String,
+    pub attempts: u32,
 }
 
 /// Why an answer is not acted on.
@@ -117,25 +138,41 @@ impl ArtifactBook {
     }
 
     /// An upload ended. What the client is told of it.
-    pub fn uploaded(&mut self, id: u64, outcome: Result<Uploaded, String>) -> Option<UploadFate> {
+    pub fn uploaded(&mut self, id: u64, outcome: Result<Uploaded, UploadFailure>) -> Option<UploadResult> {
         let artifact = self.uploading.remove(&id)?;
-        match &outcome {
-            Ok(uploaded) => {
-                self.delivered += 1;
-                self.undelivered.retain(|file| file.path != artifact.filepath);
-                // It may have changed meanwhile: then this is what the queue may want to be sent.
-                self.queued.retain(|other| other.path != artifact.path || other.stamp != uploaded.stamp);
-                self.sent.insert(artifact.path.clone(), uploaded.stamp);
-            }
-            Err(reason) => self.miss(artifact.filepath.clone(), reason.clone()),
-        }
-        Some(UploadFate {
+        let mut result = UploadResult {
             upload_id: upload_id(id),
             filename: artifact.filename,
             filepath: artifact.filepath,
-            outcome,
+            status: UploadStatus::Failed,
+            bytes: None,
+            sha256: None,
+            attempts: 0,
+            error: None,
             warning: artifact.warning,
-        })
+        };
+        match outcome {
+            Ok(uploaded) => {
+                self.delivered += 1;
+                self.undelivered.retain(|file| file.path != result.filepath);
+                // It may have changed meanwhile: then this is what the queue may want to be sent.
+                self.queued.retain(|other| other.path != artifact.path || other.stamp != uploaded.stamp);
+                self.sent.insert(artifact.path, uploaded.stamp);
+                result.status = UploadStatus::Uploaded;
+                result.bytes = Some(uploaded.bytes);
+                result.sha256 = Some(uploaded.sha256);
+                result.attempts = uploaded.attempts;
+                if uploaded.torn {
+                    result.warning.get_or_insert_with(|| "the file changed while it was sent".to_owned());
+                }
+            }
+            Err(failure) => {
+                self.miss(result.filepath.clone(), failure.reason.clone());
+                result.attempts = failure.attempts;
+                result.error = Some(failure.reason);
+            }
+        }
+        Some(result)
     }
 
     fn miss(&mut self, path: String, reason: String) {
@@ -267,7 +304,7 @@ mod tests {
 
     #[test]
     fn rule_6_a_content_that_is_home_is_not_asked_for_again() {
-        let stamp = Stamp { bytes: 5, modified_nanos: 5 };
+        let stamp = Stamp { bytes: 5, modified_nanos: 5, ..Stamp::default() };
         let changed = Artifact { stamp, ..artifact("out/a") };
         let mut book = ArtifactBook::default();
         book.found(artifact("out/a"));
@@ -291,8 +328,9 @@ mod tests {
         assert!(book.decline(&UploadDecline { filepath: "declined".into(), ..UploadDecline::default() }));
         let failed = book.answer(response(None, "failed")).unwrap();
         book.answer(response(None, "slow")).unwrap();
-        let fate = book.uploaded(failed.id, Err("status 403".into())).unwrap();
-        assert_eq!(fate.outcome, Err("status 403".to_owned()));
+        let failure = UploadFailure { reason: "status 403".into(), attempts: 1 };
+        let fate = book.uploaded(failed.id, Err(failure)).unwrap();
+        assert_eq!((fate.status, fate.error.as_deref()), (UploadStatus::Failed, Some("status 403")));
         (0..8).for_each(|number| book.found(artifact(&format!("{number}"))));
         while book.ask().is_some() {}
         let named = book.undelivered(["open".to_owned()]);

@@ -1,11 +1,12 @@
 //! Runs one command of a client: `/bin/sh -c`, its output streamed as it comes, its tree gone at the end.
 
 use super::handler::CancelSignal;
-use super::message::Command;
 use super::outbox::{Outbox, Ticket};
-use super::reply::{CommandResult, Reply};
 use super::secrets::as_changes;
 use super::text_stream::TextStream;
+use super::wire::client_message::CommandSpec;
+use super::wire::reply;
+use super::wire::runtime_message::{CommandResult, OutputStream};
 use crate::error::Error;
 use crate::process::{Environment, EnvironmentBase, ProcessSpec, StopReason, Stream, spawn};
 use crate::redaction::Redactor;
@@ -33,7 +34,7 @@ pub enum CommandEnd {
 }
 
 impl CommandRunner {
-    pub async fn run(&self, command: &Command) -> CommandEnd {
+    pub async fn run(&self, command: &CommandSpec) -> CommandEnd {
         if self.cancel.reason().is_some() {
             return CommandEnd::Cancelled;
         }
@@ -100,8 +101,12 @@ impl CommandRunner {
     }
 
     async fn stream(&self, stream: Stream, command: &str, text: &str) {
-        for reply in Reply::command_output(stream, command, text) {
-            if !self.outbox.stream(&self.ticket, reply).await {
+        let stream = match stream {
+            Stream::Stdout => OutputStream::Stdout,
+            Stream::Stderr => OutputStream::Stderr,
+        };
+        for body in reply::command_output(stream, command, text) {
+            if !self.outbox.stream(&self.ticket, body).await {
                 return;
             }
         }

@@ -4,18 +4,21 @@
 //! too much to say to it. A session begins with the first frame, so an idle socket costs next to nothing.
 
 use super::intake::{Meter, MeteredStream};
-use super::message::{ClientMessage, parse_client_frame};
 use super::outbox::{Outbox, Outgoing};
-use super::reply::Reply;
-use super::server::{Closing, Shared};
-use super::session::{Session, SessionEvent, SessionHandle};
-use super::upgrade::{Door, MAX_HEAD_BYTES, knock};
+use super::registry::SessionRegistry;
+use super::service::{Closing, Service};
+use super::session::{SessionEvent, SessionHandle};
+use super::session_id::random_id;
+use super::upgrade::{AccessPolicy, Answer, MAX_HEAD_BYTES, answer, too_many_sessions};
+use super::wire::client_message::{ClientMessage, Hello};
+use super::wire::frame::{Body, parse_client_frame};
+use super::wire::reply;
 use futures_util::{SinkExt, StreamExt};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot, watch};
 use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -50,16 +53,22 @@ enum End {
     TooLong,
     /// It sent much, while others do.
     Crowded,
+    /// There are too many sessions, of clients that are away included.
+    Full,
     ServerClosing,
 }
 
-pub async fn serve_connection(mut stream: TcpStream, shared: Arc<Shared>) {
-    let live = shared.live();
+pub async fn serve_connection(
+    mut stream: TcpStream,
+    service: Arc<Service>,
+    policy: Arc<AccessPolicy>,
+    registry: SessionRegistry,
+) {
+    let live = service.live();
     // Small frames should not wait for each other.
     let _ = stream.set_nodelay(true);
-    let permit = shared.admit();
-    let head = tokio::time::timeout(HEAD_TIMEOUT, read_head(&mut stream, &shared, permit.is_none())).await;
-    let (response, rest) = match head {
+    let head = tokio::time::timeout(HEAD_TIMEOUT, read_head(&mut stream, &policy, &registry)).await;
+    let (permit, response, rest) = match head {
         Ok(Ok(accepted)) => accepted,
         Ok(Err(Some(refusal))) => {
             let refuse = async {
@@ -88,10 +97,10 @@ pub async fn serve_connection(mut stream: TcpStream, shared: Arc<Shared>) {
         .write_buffer_size(64 << 10)
         .max_message_size(Some(MAX_INBOUND_BYTES))
         .max_frame_size(Some(MAX_INBOUND_BYTES));
-    let meter = Meter::new(shared.intake.clone());
+    let meter = Meter::new(service.intake.clone());
     let stream = MeteredStream::new(stream, meter.clone());
     let mut socket = WebSocketStream::from_partially_read(stream, rest, Role::Server, Some(config)).await;
-    let mut end = converse(&mut socket, &shared, &meter).await;
+    let mut end = converse(&mut socket, &service, &registry, &meter).await;
     if meter.was_refused() {
         end = End::Crowded;
     }
@@ -103,9 +112,9 @@ pub async fn serve_connection(mut stream: TcpStream, shared: Arc<Shared>) {
 /// The answer to an upgrade and what came after its head, or a refusal; `None` when the client left.
 async fn read_head(
     stream: &mut TcpStream,
-    shared: &Shared,
-    full: bool,
-) -> Result<(String, Vec<u8>), Option<String>> {
+    policy: &AccessPolicy,
+    registry: &SessionRegistry,
+) -> Result<(OwnedSemaphorePermit, String, Vec<u8>), Option<String>> {
     let mut head = Vec::new();
     let mut buffer = [0; 2048];
     loop {
@@ -114,23 +123,28 @@ async fn read_head(
             return Err(None);
         }
         head.extend_from_slice(&buffer[..read]);
-        match knock(&head, &shared.policy, full) {
-            Door::Accept { response, head_bytes } => return Ok((response, head.split_off(head_bytes))),
-            Door::Refuse(response) => return Err(Some(response)),
-            Door::ReadOn if head.len() > 2 * MAX_HEAD_BYTES => return Err(None),
-            Door::ReadOn => {}
+        match answer(&head, policy) {
+            // Only who may come in takes room: a stranger's unfinished head keeps nobody out.
+            Answer::Accept { response, head_bytes } => match registry.admit() {
+                Some(permit) => return Ok((permit, response, head.split_off(head_bytes))),
+                None => return Err(Some(too_many_sessions())),
+            },
+            Answer::Refuse(response) => return Err(Some(response)),
+            Answer::ReadOn if head.len() > 2 * MAX_HEAD_BYTES => return Err(None),
+            Answer::ReadOn => {}
         }
     }
 }
 
-async fn converse(socket: &mut Socket, shared: &Arc<Shared>, meter: &Meter) -> End {
-    let pulse = Pulse::new(shared.ping_interval, meter);
-    let first = match first_frame(socket, shared, &pulse, meter).await {
+async fn converse(socket: &mut Socket, service: &Service, registry: &SessionRegistry, meter: &Meter) -> End {
+    let pulse = Pulse::new(service.ping_interval, meter);
+    let first = match first_frame(socket, service, &pulse, meter).await {
         Ok(first) => first,
         Err(end) => return end,
     };
-    let (session, number, hello) = match enter(shared, &first).await {
+    let (session, number, hello) = match enter(registry, &first).await {
         Some(entered) => entered,
+        None if *service.closing.borrow() == Closing::Open => return End::Full,
         None => return End::ServerClosing,
     };
     if let Some(hello) = hello
@@ -147,7 +161,9 @@ async fn converse(socket: &mut Socket, shared: &Arc<Shared>, meter: &Meter) -> E
             return End::Said;
         }
         loop {
-            session.outbox.patience().await;
+            if !session.outbox.may_listen().await {
+                return End::Crowded;
+            }
             let received = stream.next().await;
             pulse.heard();
             meter.reset();
@@ -167,7 +183,7 @@ async fn converse(socket: &mut Socket, shared: &Arc<Shared>, meter: &Meter) -> E
             }
         }
     };
-    let mut closing = shared.closing.subscribe();
+    let mut closing = service.closing.subscribe();
     let end = tokio::select! {
         end = reading => end,
         end = write(&mut sink, &session.outbox, number, &pulse) => end,
@@ -175,7 +191,7 @@ async fn converse(socket: &mut Socket, shared: &Arc<Shared>, meter: &Meter) -> E
         () = reaches(&mut closing, |state| state == Closing::Now) => End::ServerClosing,
     };
     let end =
-        if end == End::Said && *shared.closing.borrow() != Closing::Open { End::ServerClosing } else { end };
+        if end == End::Said && *service.closing.borrow() != Closing::Open { End::ServerClosing } else { end };
     leave(&session, Some(number), end).await
 }
 
@@ -190,17 +206,17 @@ async fn leave(session: &SessionHandle, number: Option<u64>, end: End) -> End {
 
 /// The first thing a client says decides what it is.
 enum FirstFrame {
-    Hello(super::message::Hello),
+    Hello(Hello),
     Request(Utf8Bytes),
 }
 
 async fn first_frame(
     socket: &mut Socket,
-    shared: &Shared,
+    service: &Service,
     pulse: &Pulse<'_>,
     meter: &Meter,
 ) -> Result<FirstFrame, End> {
-    let mut closing = shared.closing.subscribe();
+    let mut closing = service.closing.subscribe();
     loop {
         let text = tokio::select! {
             received = socket.next() => {
@@ -236,12 +252,12 @@ async fn first_frame(
 
 /// The session that the first frame asks for, the socket's number in it, and what to say first.
 async fn enter(
-    shared: &Arc<Shared>,
+    registry: &SessionRegistry,
     first: &FirstFrame,
-) -> Option<(SessionHandle, Option<u64>, Option<Reply>)> {
+) -> Option<(SessionHandle, Option<u64>, Option<Body>)> {
     match first {
         FirstFrame::Request(_) => {
-            let session = Session::start(shared.clone(), None);
+            let session = registry.passing_session();
             let (reply, number) = oneshot::channel();
             session.events.send(SessionEvent::Open { reply }).await.ok()?;
             let number = number.await.ok()?;
@@ -254,7 +270,7 @@ async fn enter(
             };
             // A session that ends at this very moment is still known: then another one begins.
             for _ in 0..3 {
-                let session = shared.session(&id)?;
+                let session = registry.session(&id)?;
                 let (reply, attached) = oneshot::channel();
                 let event = SessionEvent::Attach { hello: hello.clone(), reply };
                 if session.events.send(event).await.is_ok()
@@ -267,12 +283,6 @@ async fn enter(
             None
         }
     }
-}
-
-pub(super) fn random_id() -> Option<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).ok()?;
-    Some(bytes.iter().fold(String::with_capacity(32), |id, byte| format!("{id}{byte:02x}")))
 }
 
 /// Hands a frame to the session; false when that is over.
@@ -308,7 +318,7 @@ async fn write(
             let fed = match outgoing {
                 Outgoing::Frame(frame) => sink.feed(Message::Text(frame)).await,
                 Outgoing::Acknowledge(received) => {
-                    sink.feed(Message::text(Reply::acknowledge(received).into_bare_frame())).await
+                    sink.feed(Message::text(reply::acknowledge(received).into_bare_frame())).await
                 }
                 Outgoing::Ended => {
                     let _ = sink.flush().await;
@@ -348,6 +358,7 @@ async fn say_goodbye(socket: &mut Socket, end: End) {
         End::Moved => Some((CloseCode::Restart, "go on with another socket")),
         End::TooLong => Some((CloseCode::Size, "a message is longer than 100 MiB")),
         End::Crowded => Some((CloseCode::Again, "too many large messages at once")),
+        End::Full => Some((CloseCode::Again, "there are too many sessions")),
         End::ServerClosing => Some((CloseCode::Away, "the server is closing")),
     };
     let goodbye = async {

@@ -1,10 +1,11 @@
 //! Brings a file into the sandbox before a request runs; an archive is unpacked in place.
 
 use super::data_url::{data_of, read_data};
-use super::message::Downloadable;
 use super::unzip::{UnzipLimits, unzip};
 use super::upgrade::percent_decoded;
+use super::wire::client_message::Downloadable;
 use crate::http::{HttpClient, HttpError};
+use crate::watch::UNFINISHED_PREFIX;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,7 +27,7 @@ pub async fn download(http: &HttpClient, wanted: &Downloadable) -> Result<(), St
     let io_failed = |error: std::io::Error| failed(format!("{}: {error}", wanted.working_dir));
     tokio::fs::create_dir_all(&directory).await.map_err(io_failed)?;
     let number = NEXT_PART.fetch_add(1, Ordering::Relaxed);
-    let part = Part(directory.join(format!(".sheepdog-download-{}-{number}", std::process::id())));
+    let part = Part(directory.join(format!("{UNFINISHED_PREFIX}{}-{number}", std::process::id())));
     fetch(http, &wanted.download_url, &part.0).await.map_err(failed)?;
     if !name.ends_with(".zip") {
         // A rename replaces a symlink of that name instead of writing through it.

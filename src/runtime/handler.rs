@@ -1,8 +1,9 @@
 //! What answers an invocation: JavaScript's handler, or a coding agent through the harness.
 
 use super::outbox::{Outbox, Ticket};
-use super::reply::{AgentData, Reply};
 use super::secrets::redact_fields;
+use super::wire::frame::Body;
+use super::wire::reply;
 use crate::redaction::Redactor;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -69,6 +70,13 @@ pub struct AgentInvocation {
 }
 
 /// What an agent brought home.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentData {
+    Text(String),
+    Structured(Value),
+}
+
+/// An answer with what is to be known about it.
 #[derive(Clone, Debug)]
 pub struct AgentAnswer {
     pub data: AgentData,
@@ -103,7 +111,7 @@ impl AgentHandler for NoAgent {
 #[derive(Debug)]
 pub struct Decided {
     pub ticket: Ticket,
-    pub terminal: Reply,
+    pub terminal: Body,
     /// A directory that could not be registered: a later request may try again.
     pub failed_root: Option<usize>,
 }
@@ -126,8 +134,8 @@ impl AgentSender {
     /// Sends text to the client; waits while the client is behind. After the request's outcome it does nothing.
     pub async fn assistant(&self, text_blocks: Vec<String>) {
         let blocks: Vec<String> = text_blocks.iter().map(|block| self.redactor.redact(block)).collect();
-        for reply in Reply::assistant(&blocks) {
-            if !self.outbox.stream(&self.ticket, reply).await {
+        for body in reply::assistant(&blocks) {
+            if !self.outbox.stream(&self.ticket, body).await {
                 return;
             }
         }
@@ -136,7 +144,7 @@ impl AgentSender {
     /// Ends the request with an error, whatever the handler does later.
     pub async fn error(&self, fault: AgentFault) {
         if self.outbox.decide(self.ticket.number) {
-            let terminal = Reply::error(
+            let terminal = reply::error(
                 &self.redactor.redact(&fault.error),
                 redact_fields(&self.redactor, fault.metadata),
             );

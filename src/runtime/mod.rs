@@ -13,8 +13,10 @@
 //!
 //! [`client`] is the other end: an owner task that asks one request at a time and replaces its socket when it breaks.
 //!
-//! PURE: `artifact`, `client_request`, `data_url`, `end_session`, `frame_budget`, `message`, `reply`, `request_state`,
-//! `secrets`, `sequence`, `speech`, `text_stream`, `upgrade`, `client::in_flight`.
+//! [`wire`] is the home of all words of the protocol, both directions.
+//!
+//! PURE: `artifact`, `data_url`, `end_session`, `request_state`, `secrets`, `sequence`, `speech`, `text_stream`, `upgrade`,
+//! `client::in_flight`, `client::reconnect`, and all of `wire`.
 //!
 //! Dropping the last handle of a server closes it, that of a client its socket; both are told to when their JavaScript
 //! environment ends.
@@ -22,27 +24,26 @@
 pub mod agent;
 pub mod artifact;
 pub mod client;
-pub mod client_request;
-pub mod client_socket;
 pub mod command;
 pub mod connection;
 pub mod data_url;
 pub mod download;
 pub mod end_session;
-pub mod frame_budget;
 pub mod handler;
 pub mod intake;
-pub mod message;
 pub mod outbox;
-pub mod reply;
+pub mod registry;
 pub mod request;
 pub mod request_state;
 pub mod secrets;
 pub mod sequence;
 pub mod server;
+pub mod service;
 pub mod session;
+mod session_id;
 pub mod speech;
 pub mod text_stream;
 pub mod unzip;
 pub mod upgrade;
 pub mod upload;
+pub mod wire;

@@ -7,8 +7,8 @@
 //! The state of the requests lives under the same lock: whether a message may still go out, and the message going out, are
 //! one step. That is what "exactly one terminal, nothing after it" hangs on.
 
-use super::reply::Reply;
 use super::request_state::{RequestNumber, RequestState};
+use super::wire::frame::Body;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -20,6 +20,8 @@ const PLAIN_WINDOW: usize = 1 << 20;
 const RESUMABLE_WINDOW: usize = 4 << 20;
 /// Beyond the window, for replies that do not wait. A peer that makes us say more without reading is not read from either.
 const HEADROOM: usize = 1 << 20;
+/// What a resuming peer may leave unacknowledged, though it reads it.
+const MAX_UNACKNOWLEDGED: usize = 16 << 20;
 
 /// The right to stream for one request, as long as that has no outcome.
 #[derive(Clone, Debug)]
@@ -54,6 +56,8 @@ pub struct Outbox {
 struct State {
     frames: VecDeque<(u64, Utf8Bytes)>,
     bytes: usize,
+    /// Of these, not given to the current socket.
+    waiting_bytes: usize,
     last_seq: u64,
     /// The last frame that the current socket was given.
     given: u64,
@@ -72,13 +76,14 @@ impl State {
         if self.resumable { RESUMABLE_WINDOW } else { PLAIN_WINDOW }
     }
 
-    fn push(&mut self, reply: Reply, request_id: Option<&str>) {
+    fn push(&mut self, body: Body, request_id: Option<&str>) {
         if self.closed {
             return;
         }
         self.last_seq += 1;
-        let frame = Utf8Bytes::from(reply.into_frame(request_id, self.last_seq));
+        let frame = Utf8Bytes::from(body.into_frame(request_id, self.last_seq));
         self.bytes += frame.len();
+        self.waiting_bytes += frame.len();
         self.frames.push_back((self.last_seq, frame));
     }
 
@@ -89,6 +94,9 @@ impl State {
             }
             self.dropped = *first;
             self.bytes -= frame.len();
+            if *first > self.given {
+                self.waiting_bytes -= frame.len();
+            }
             self.frames.pop_front();
         }
     }
@@ -100,16 +108,16 @@ impl Outbox {
     }
 
     /// A message of the protocol's own. Never waits.
-    pub fn push(&self, reply: Reply) {
-        self.lock().push(reply, None);
+    pub fn push(&self, body: Body) {
+        self.lock().push(body, None);
         self.work.notify_one();
     }
 
     /// As [`Outbox::push`], under the request in flight, if there is one.
-    pub fn push_tagged(&self, reply: Reply) {
+    pub fn push_tagged(&self, body: Body) {
         let mut state = self.lock();
         let request_id = state.requests.in_flight().and_then(|_| state.request_id.clone());
-        state.push(reply, request_id.as_deref());
+        state.push(body, request_id.as_deref());
         self.work.notify_one();
     }
 
@@ -122,18 +130,18 @@ impl Outbox {
     }
 
     /// A message about a request in flight that is no stream of its own: a heartbeat.
-    pub fn push_for(&self, ticket: &Ticket, reply: Reply) {
+    pub fn push_for(&self, ticket: &Ticket, body: Body) {
         let mut state = self.lock();
         if state.requests.in_flight() == Some(ticket.number) {
-            state.push(reply, Some(&ticket.request_id));
+            state.push(body, Some(&ticket.request_id));
             self.work.notify_one();
         }
     }
 
     /// A message of a request's stream; waits for room. False when the request streams no more: its outcome is known, or
     /// nobody will ever read.
-    pub async fn stream(&self, ticket: &Ticket, reply: Reply) -> bool {
-        let mut reply = Some(reply);
+    pub async fn stream(&self, ticket: &Ticket, body: Body) -> bool {
+        let mut body = Some(body);
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
@@ -145,8 +153,8 @@ impl Outbox {
                     return false;
                 }
                 if state.bytes < state.window() {
-                    if let Some(reply) = reply.take() {
-                        state.push(reply, Some(&ticket.request_id));
+                    if let Some(body) = body.take() {
+                        state.push(body, Some(&ticket.request_id));
                     }
                     self.work.notify_one();
                     return true;
@@ -164,7 +172,7 @@ impl Outbox {
     }
 
     /// The terminal of a request; false when it had one.
-    pub fn finish(&self, ticket: &Ticket, terminal: Reply) -> bool {
+    pub fn finish(&self, ticket: &Ticket, terminal: Body) -> bool {
         let mut state = self.lock();
         let first = state.requests.finish(ticket.number);
         if first {
@@ -193,7 +201,11 @@ impl Outbox {
             return None;
         }
         state.drop_through(peer_received);
+        if state.bytes > MAX_UNACKNOWLEDGED {
+            return None;
+        }
         state.given = peer_received;
+        state.waiting_bytes = state.bytes;
         state.socket += 1;
         let socket = state.socket;
         drop(state);
@@ -252,30 +264,46 @@ impl Outbox {
         let at = usize::try_from(given.saturating_sub(state.dropped)).unwrap_or(usize::MAX);
         if let Some((seq, frame)) = state.frames.get(at).cloned() {
             state.given = seq;
+            state.waiting_bytes -= frame.len();
             if !state.resumable {
                 state.drop_through(seq);
-                drop(state);
-                self.room.notify_waiters();
             }
+            drop(state);
+            self.room.notify_waiters();
             return Some(Outgoing::Frame(frame));
         }
         state.closed.then_some(Outgoing::Ended)
     }
 
-    /// Waits until the peer has read enough for us to listen to it again.
-    pub async fn patience(&self) {
+    /// Waits until the peer has taken enough for us to listen to it again. What was given to it does not count: acknowledgements
+    /// would never be heard. False when it leaves too much unacknowledged.
+    pub async fn may_listen(&self) -> bool {
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
             room.as_mut().enable();
             {
                 let state = self.lock();
-                if state.closed || state.bytes <= state.window() + HEADROOM {
-                    return;
+                if state.bytes > MAX_UNACKNOWLEDGED && !state.closed {
+                    return false;
+                }
+                if state.closed || state.waiting_bytes <= state.window() + HEADROOM {
+                    return true;
                 }
             }
             room.await;
         }
+    }
+
+    /// Whether a stream would not have to wait.
+    pub fn has_room(&self) -> bool {
+        let state = self.lock();
+        state.bytes < state.window()
+    }
+
+    /// The last frame that need not be kept any more: the peer of a session that resumes has read it.
+    pub fn acknowledged_through(&self) -> u64 {
+        self.lock().dropped
     }
 
     /// Nothing is left to say or to be acknowledged.
@@ -299,6 +327,8 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
+    use super::super::wire::reply;
+    use super::super::wire::runtime_message::OutputStream;
     use super::*;
 
     fn frame(outgoing: Option<Outgoing>) -> u64 {
@@ -314,8 +344,8 @@ mod tests {
     fn a_plain_peer_is_given_each_frame_once() {
         let outbox = Outbox::default();
         let socket = outbox.open_socket(0).unwrap();
-        outbox.push(Reply::heartbeat(1));
-        outbox.push(Reply::heartbeat(2));
+        outbox.push(reply::heartbeat(1));
+        outbox.push(reply::heartbeat(2));
         assert_eq!(frame(outbox.try_next(socket)), 1);
         assert_eq!(frame(outbox.try_next(socket)), 2);
         assert_eq!(outbox.try_next(socket), None);
@@ -328,7 +358,7 @@ mod tests {
         let outbox = Outbox::default();
         outbox.make_resumable();
         let first = outbox.open_socket(0).unwrap();
-        (0..5).for_each(|number| outbox.push(Reply::heartbeat(number)));
+        (0..5).for_each(|number| outbox.push(reply::heartbeat(number)));
         (1..=5).for_each(|seq| assert_eq!(frame(outbox.try_next(first)), seq));
         outbox.acknowledged(2);
         let second = outbox.open_socket(3).unwrap();
@@ -348,13 +378,13 @@ mod tests {
     async fn rule_2_after_the_outcome_nothing_is_streamed_and_one_terminal_goes_out() {
         let outbox = Outbox::default();
         let ticket = outbox.begin("id".into()).unwrap();
-        assert!(outbox.stream(&ticket, Reply::heartbeat(1)).await);
+        assert!(outbox.stream(&ticket, reply::heartbeat(1)).await);
         assert!(outbox.decide(ticket.number));
-        assert!(!outbox.stream(&ticket, Reply::heartbeat(2)).await);
+        assert!(!outbox.stream(&ticket, reply::heartbeat(2)).await);
         assert!(outbox.begin("other".into()).is_none());
-        assert!(outbox.finish(&ticket, Reply::error("x", Default::default())));
-        assert!(!outbox.finish(&ticket, Reply::error("y", Default::default())));
-        outbox.push_for(&ticket, Reply::heartbeat(3));
+        assert!(outbox.finish(&ticket, reply::error("x", Default::default())));
+        assert!(!outbox.finish(&ticket, reply::error("y", Default::default())));
+        outbox.push_for(&ticket, reply::heartbeat(3));
         let socket = outbox.open_socket(0).unwrap();
         assert_eq!((frame(outbox.try_next(socket)), frame(outbox.try_next(socket))), (1, 2));
         assert_eq!(outbox.try_next(socket), None);
@@ -371,8 +401,8 @@ mod tests {
             tokio::spawn(async move {
                 let mut said = 0;
                 for _ in 0..50 {
-                    for reply in Reply::command_output(crate::process::Stream::Stdout, "c", &text) {
-                        said += usize::from(outbox.stream(&ticket, reply).await);
+                    for body in reply::command_output(OutputStream::Stdout, "c", &text) {
+                        said += usize::from(outbox.stream(&ticket, body).await);
                     }
                 }
                 said

@@ -3,12 +3,15 @@
 use super::command::{CommandEnd, CommandRunner};
 use super::download::download;
 use super::handler::{
-    AgentFault, AgentHandler, AgentInvocation, AgentSender, CancelReason, CancelSignal, Decided,
+    AgentData, AgentFault, AgentHandler, AgentInvocation, AgentSender, CancelReason, CancelSignal, Decided,
 };
-use super::message::{Command, CommandExecution, Downloadable, Invocation};
 use super::outbox::{Outbox, Ticket};
-use super::reply::{AgentData, CommandResult, Reply};
 use super::secrets::{redact_fields, redact_value};
+use super::wire::client_message::{CommandExecution, CommandSpec, Downloadable, Invocation};
+use super::wire::frame::Body;
+use super::wire::json::JsonText;
+use super::wire::runtime_message::{CommandResult, ResultData};
+use super::wire::{json, reply};
 use crate::error::Error;
 use crate::http::HttpClient;
 use crate::redaction::Redactor;
@@ -76,14 +79,14 @@ pub async fn run_request(context: RequestContext, kind: RequestKind) {
     };
     let mut failed_root = None;
     let terminal = match outcome {
-        Ok(reply) => reply,
+        Ok(terminal) => terminal,
         Err(Stop::Cancelled) => context.cancelled(),
         Err(Stop::NoRoot { number, error }) => {
             failed_root = Some(number);
-            Reply::error(&context.redactor.redact(&error), Map::new())
+            reply::error(&context.redactor.redact(&error), Map::new())
         }
         Err(Stop::Failed { error, metadata }) => {
-            Reply::error(&context.redactor.redact(&error), redact_fields(&context.redactor, metadata))
+            reply::error(&context.redactor.redact(&error), redact_fields(&context.redactor, metadata))
         }
     };
     if context.outbox.decide(context.ticket.number) {
@@ -93,7 +96,7 @@ pub async fn run_request(context: RequestContext, kind: RequestKind) {
 }
 
 impl RequestContext {
-    fn cancelled(&self) -> Reply {
+    fn cancelled(&self) -> Body {
         let mut metadata = Map::new();
         match self.cancel.reason() {
             Some(CancelReason::SessionEnded) => {
@@ -104,10 +107,10 @@ impl RequestContext {
             }
             _ => {}
         }
-        Reply::error(CANCELLED, metadata)
+        reply::error(CANCELLED, metadata)
     }
 
-    async fn execute(&self, execution: CommandExecution) -> Result<Reply, Stop> {
+    async fn execute(&self, execution: CommandExecution) -> Result<Body, Stop> {
         self.register_roots().await?;
         self.download_all(&execution.downloads).await?;
         let mut results: Vec<CommandResult> = Vec::new();
@@ -119,17 +122,17 @@ impl RequestContext {
                 break;
             }
         }
-        Ok(Reply::command_results(&results))
+        Ok(reply::command_results(&results))
     }
 
-    async fn invoke(&self, invocation: Invocation) -> Result<Reply, Stop> {
+    async fn invoke(&self, invocation: Invocation) -> Result<Body, Stop> {
         self.register_roots().await?;
         self.download_all(&invocation.downloads).await?;
         self.commands("pre-agent", &invocation.pre_commands).await?;
         let output_format = match &invocation.output_format {
             None => None,
             Some(text) => Some(
-                serde_json::from_str(text)
+                json::read::<Value>(text)
                     .map_err(|error| format!("output_format_json_schema_str is no JSON: {error}"))?,
             ),
         };
@@ -164,7 +167,7 @@ impl RequestContext {
         Ok(())
     }
 
-    async fn commands(&self, stage: &str, commands: &[Command]) -> Result<(), Stop> {
+    async fn commands(&self, stage: &str, commands: &[CommandSpec]) -> Result<(), Stop> {
         for command in commands {
             let result = self.command(command).await?;
             if result.exit_code != 0 {
@@ -178,7 +181,7 @@ impl RequestContext {
         Ok(())
     }
 
-    async fn command(&self, command: &Command) -> Result<CommandResult, Stop> {
+    async fn command(&self, command: &CommandSpec) -> Result<CommandResult, Stop> {
         let runner = CommandRunner {
             outbox: self.outbox.clone(),
             ticket: self.ticket.clone(),
@@ -192,7 +195,7 @@ impl RequestContext {
         }
     }
 
-    async fn agent(&self, invocation: Invocation, output_format: Option<Value>) -> Result<Reply, Stop> {
+    async fn agent(&self, invocation: Invocation, output_format: Option<Value>) -> Result<Body, Stop> {
         let sender = AgentSender {
             outbox: self.outbox.clone(),
             ticket: self.ticket.clone(),
@@ -225,12 +228,12 @@ impl RequestContext {
         match answer {
             Ok(Ok(answer)) => {
                 let data = match answer.data {
-                    AgentData::Text(text) => AgentData::Text(self.redactor.redact(&text)),
-                    AgentData::Structured(value) => {
-                        AgentData::Structured(redact_value(&self.redactor, value))
-                    }
+                    AgentData::Text(text) => ResultData::Text { text: self.redactor.redact(&text) },
+                    AgentData::Structured(value) => ResultData::StructuredOutput {
+                        structured_output: JsonText::of(&redact_value(&self.redactor, value)),
+                    },
                 };
-                Ok(Reply::result(&data, redact_fields(&self.redactor, answer.metadata)))
+                Ok(reply::result(data, redact_fields(&self.redactor, answer.metadata)))
             }
             Ok(Err(AgentFault { error, metadata })) => Err(Stop::Failed { error, metadata }),
             Err(_) => Err("the agent's handler ended without an answer".to_owned().into()),

@@ -3,7 +3,7 @@
 //! The secrets of all requests of a session count for all that comes after. Payload strings are searched; words of the
 //! protocol, and the paths by which files are found, are not.
 
-use super::message::{Command, CommandExecution, Invocation};
+use super::wire::client_message::{CommandExecution, CommandSpec, Invocation};
 use crate::redaction::{Redactor, Secret};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,7 +58,7 @@ impl SessionSecrets {
         self.values.extend(listed.iter().filter(|value| !value.is_empty()).cloned());
     }
 
-    fn learn_command(&mut self, command: &Command, listed: &[String]) {
+    fn learn_command(&mut self, command: &CommandSpec, listed: &[String]) {
         self.learn_environment(command.env.iter(), listed);
     }
 
@@ -150,9 +150,9 @@ mod tests {
             ..Invocation::default()
         });
         secrets.learn_execution(&CommandExecution {
-            commands: vec![Command {
+            commands: vec![CommandSpec {
                 env: BTreeMap::from([("PASSWORD".into(), "listed-longer".into())]),
-                ..Command::default()
+                ..CommandSpec::default()
             }],
             ..CommandExecution::default()
         });

@@ -1,24 +1,20 @@
-//! The listening socket, what all sessions share, and the end of it all.
+//! The listening socket and the end of it all.
 
 use super::connection::serve_connection;
 use super::handler::AgentHandler;
 use super::intake::{INTAKE_BYTES, Intake};
-use super::reply::Reply;
-use super::session::{Session, SessionHandle};
-use super::upgrade::DoorPolicy;
-use crate::error::{Error, Result};
+use super::registry::SessionRegistry;
+use super::service::{Closing, Service};
+use super::upgrade::AccessPolicy;
+use super::upload::upload_client;
+use crate::error::{Error, ErrorCode, Result};
 use crate::http::{HttpClient, HttpOptions};
-use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-
-/// What we can do beyond the protocol that every client knows.
-const CAPABILITIES: [&str; 5] =
-    ["request_id", "seq", "resume", "artifact_upload_result", "artifact_upload_decline"];
+use tokio::sync::watch;
 
 /// How a runtime is served. [`ServerOptions::new`] has the defaults that API users get.
 #[derive(Clone)]
@@ -72,81 +68,6 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(8);
 /// And the sockets after them.
 const SOCKETS_WITHIN: Duration = Duration::from_millis(500);
 
-/// How far the end of the server is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closing {
-    Open,
-    /// Requests are cancelled, open uploads finished.
-    Winding,
-    /// Whatever is left, ends.
-    Now,
-}
-
-/// What connections and sessions share.
-pub struct Shared {
-    pub handler: Arc<dyn AgentHandler>,
-    pub http: HttpClient,
-    pub policy: DoorPolicy,
-    pub heartbeat_interval: Option<Duration>,
-    pub drain_timeout: Duration,
-    pub ping_interval: Duration,
-    pub grace: Duration,
-    pub closing: watch::Sender<Closing>,
-    pub connections: Arc<Semaphore>,
-    pub intake: Arc<Intake>,
-    sessions: Mutex<HashMap<String, SessionHandle>>,
-    max_sessions: usize,
-    live: watch::Sender<usize>,
-}
-
-/// Counts as alive until it is dropped.
-pub struct Live(watch::Sender<usize>);
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        self.0.send_modify(|count| *count -= 1);
-    }
-}
-
-impl Shared {
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, SessionHandle>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The session of this id; begun when there is none. `None` when there are too many.
-    pub fn session(self: &Arc<Self>, id: &str) -> Option<SessionHandle> {
-        let mut sessions = self.sessions();
-        if let Some(session) = sessions.get(id) {
-            return Some(session.clone());
-        }
-        if sessions.len() >= self.max_sessions {
-            return None;
-        }
-        let session = Session::start(self.clone(), Some(id.to_owned()));
-        sessions.insert(id.to_owned(), session.clone());
-        Some(session)
-    }
-
-    pub fn forget(&self, id: &str) {
-        self.sessions().remove(id);
-    }
-
-    pub fn hello(&self, session_id: &str, resumed: bool, received: u64) -> Reply {
-        let grace_ms = u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX);
-        Reply::hello(&CAPABILITIES, session_id, resumed, received, grace_ms)
-    }
-
-    pub fn live(&self) -> Live {
-        self.live.send_modify(|count| *count += 1);
-        Live(self.live.clone())
-    }
-
-    /// Room for one more socket.
-    pub fn admit(&self) -> Option<OwnedSemaphorePermit> {
-        self.connections.clone().try_acquire_owned().ok()
-    }
-}
-
 /// A runtime being served. Clones are the same server; dropping the last one closes it.
 #[derive(Clone)]
 pub struct RuntimeServer {
@@ -176,7 +97,7 @@ impl WeakRuntimeServer {
 
 struct Inner {
     threads: Handle,
-    shared: Arc<Shared>,
+    service: Arc<Service>,
     port: u16,
     url: String,
     closed: watch::Sender<bool>,
@@ -185,10 +106,15 @@ struct Inner {
 /// Serves until closed. Resolves once connections are accepted.
 ///
 /// # Errors
-/// `INVALID_OPTION` for an address that can't be listened on, and for one that others can reach when there is no token.
+/// `RUNTIME_PORT_IN_USE`; `INVALID_OPTION` for an address that can't be listened on for another reason, and for one that others
+/// can reach when there is no token.
 pub async fn serve(options: ServerOptions) -> Result<RuntimeServer> {
-    if options.token.as_deref() == Some("") {
-        return Err(Error::invalid_option("token", "expected a string that is not empty"));
+    if let Some(token) = &options.token
+        && (token.is_empty() || token.trim() != token || token.contains(char::is_control))
+    {
+        let problem =
+            "expected a string that is not empty, without spaces around it and without control characters";
+        return Err(Error::invalid_option("token", problem));
     }
     if options.token.is_none() && !is_loopback(&options.host) {
         return Err(Error::invalid_option(
@@ -198,35 +124,46 @@ pub async fn serve(options: ServerOptions) -> Result<RuntimeServer> {
     }
     let host = options.host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let cannot = |error: std::io::Error| {
+        if error.kind() == std::io::ErrorKind::AddrInUse {
+            let problem = format!(
+                "port: another program listens on {}:{}: choose another port, or 0 for any",
+                options.host, options.port
+            );
+            return Error::new(ErrorCode::RuntimePortInUse, problem).with("port", options.port);
+        }
         Error::invalid_option("port", format!("can't listen on {}:{}: {error}", options.host, options.port))
             .with("errno", error.raw_os_error().unwrap_or_default())
     };
     let listener = TcpListener::bind((host.as_str(), options.port)).await.map_err(cannot)?;
     let port = listener.local_addr().map_err(cannot)?.port();
     let shown = if host.contains(':') { format!("[{host}]") } else { host };
-    let shared = Arc::new(Shared {
+    let service = Arc::new(Service {
         handler: options.handler,
         http: HttpClient::new(HttpOptions::default()),
-        policy: DoorPolicy { token: options.token, allowed_origins: options.allowed_origins },
+        upload_http: upload_client(),
         heartbeat_interval: options.heartbeat_interval,
         drain_timeout: options.drain_timeout,
         ping_interval: options.ping_interval,
         grace: options.grace,
         closing: watch::Sender::new(Closing::Open),
-        connections: Arc::new(Semaphore::new(options.max_sessions)),
         intake: Intake::new(options.intake_bytes),
-        sessions: Mutex::default(),
-        max_sessions: options.max_sessions,
         live: watch::Sender::new(0),
     });
-    tokio::spawn(accept(listener, shared.clone()));
+    let policy = AccessPolicy { token: options.token, allowed_origins: options.allowed_origins };
+    let registry = SessionRegistry::new(service.clone(), options.max_sessions);
+    tokio::spawn(accept(listener, service.clone(), Arc::new(policy), registry));
     let url = format!("ws://{shown}:{port}");
     let (threads, closed) = (Handle::current(), watch::Sender::new(false));
-    Ok(RuntimeServer { inner: Arc::new(Inner { threads, shared, port, url, closed }) })
+    Ok(RuntimeServer { inner: Arc::new(Inner { threads, service, port, url, closed }) })
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    let mut closing = shared.closing.subscribe();
+async fn accept(
+    listener: TcpListener,
+    service: Arc<Service>,
+    policy: Arc<AccessPolicy>,
+    registry: SessionRegistry,
+) {
+    let mut closing = service.closing.subscribe();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -234,7 +171,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         };
         match accepted {
             Ok((stream, _)) => {
-                tokio::spawn(serve_connection(stream, shared.clone()));
+                tokio::spawn(serve_connection(stream, service.clone(), policy.clone(), registry.clone()));
             }
             // Out of descriptors, or the client left before we came: neither is a reason to stop, nor to spin.
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
@@ -258,8 +195,8 @@ impl RuntimeServer {
 
     /// Takes no more connections, cancels requests, finishes open uploads, closes sockets; within 10 s. Any number of times.
     pub async fn close(&self) {
-        let shared = &self.inner.shared;
-        let first = shared.closing.send_if_modified(|state| {
+        let service = &self.inner.service;
+        let first = service.closing.send_if_modified(|state| {
             let first = *state == Closing::Open;
             if first {
                 *state = Closing::Winding;
@@ -271,9 +208,9 @@ impl RuntimeServer {
             let _ = self.inner.closed.subscribe().wait_for(|closed| *closed).await;
             return;
         }
-        let mut live = shared.live.subscribe();
+        let mut live = service.live.subscribe();
         if tokio::time::timeout(CLOSE_WITHIN, live.wait_for(|count| *count == 0)).await.is_err() {
-            shared.closing.send_replace(Closing::Now);
+            service.closing.send_replace(Closing::Now);
             // Only a socket that can't even be closed is left behind, to the system.
             let _ = tokio::time::timeout(SOCKETS_WITHIN, live.wait_for(|count| *count == 0)).await;
         }
@@ -289,7 +226,7 @@ impl RuntimeServer {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.shared.closing.send_if_modified(|state| {
+        self.service.closing.send_if_modified(|state| {
             let open = *state == Closing::Open;
             if open {
                 *state = Closing::Winding;

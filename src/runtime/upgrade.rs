@@ -1,4 +1,4 @@
-//! PURE decisions at the door: what an HTTP request is answered, before anybody speaks WebSocket.
+//! PURE: what an HTTP request is answered, before anybody speaks WebSocket.
 //!
 //! | request | answer |
 //! |---|---|
@@ -17,14 +17,14 @@ pub const MAX_HEAD_BYTES: usize = 16 << 10;
 
 /// Who may come in.
 #[derive(Clone, Debug, Default)]
-pub struct DoorPolicy {
+pub struct AccessPolicy {
     pub token: Option<String>,
     pub allowed_origins: Vec<String>,
 }
 
 /// What to do with the bytes that came so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum Answer {
     /// The head is not complete.
     ReadOn,
     /// Send this, then close.
@@ -33,13 +33,13 @@ pub enum Door {
     Accept { response: String, head_bytes: usize },
 }
 
-/// `full`: there is no room for another session.
-pub fn knock(head: &[u8], policy: &DoorPolicy, full: bool) -> Door {
+/// The answer to a request that began with these bytes.
+pub fn answer(head: &[u8], policy: &AccessPolicy) -> Answer {
     let mut headers = [httparse::EMPTY_HEADER; 96];
     let mut request = httparse::Request::new(&mut headers);
     let head_bytes = match request.parse(head) {
         Ok(httparse::Status::Complete(bytes)) => bytes,
-        Ok(httparse::Status::Partial) if head.len() < MAX_HEAD_BYTES => return Door::ReadOn,
+        Ok(httparse::Status::Partial) if head.len() < MAX_HEAD_BYTES => return Answer::ReadOn,
         Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
             return refuse("431 Request Header Fields Too Large", "The request's head is too long.");
         }
@@ -57,11 +57,11 @@ pub fn knock(head: &[u8], policy: &DoorPolicy, full: bool) -> Door {
     let is_get = request.method == Some("GET");
     let upgrades = is_get && lists("connection", "upgrade") && lists("upgrade", "websocket");
     if is_get && path == "/health" && !upgrades {
-        return Door::Refuse(response("200 OK", "application/json", "", "{\"status\":\"ok\"}"));
+        return Answer::Refuse(response("200 OK", "application/json", "", "{\"status\":\"ok\"}"));
     }
     // Any path and any query are fine for a WebSocket, as ever.
     let Some(key) = header("sec-websocket-key").filter(|_| upgrades) else {
-        return Door::Refuse(response(
+        return Answer::Refuse(response(
             "426 Upgrade Required",
             "text/plain",
             "Upgrade: websocket\r\nConnection: upgrade\r\n",
@@ -70,7 +70,7 @@ pub fn knock(head: &[u8], policy: &DoorPolicy, full: bool) -> Door {
     };
     if header("sec-websocket-version") != Some("13") {
         let extra = "Sec-WebSocket-Version: 13\r\nUpgrade: websocket\r\nConnection: upgrade\r\n";
-        return Door::Refuse(response(
+        return Answer::Refuse(response(
             "426 Upgrade Required",
             "text/plain",
             extra,
@@ -90,21 +90,23 @@ pub fn knock(head: &[u8], policy: &DoorPolicy, full: bool) -> Door {
         let given = bearer.map(str::to_owned).or(in_query);
         if !given.is_some_and(|given| same(given.as_bytes(), token.as_bytes())) {
             let extra = "WWW-Authenticate: Bearer\r\n";
-            return Door::Refuse(response("401 Unauthorized", "text/plain", extra, "A token is needed."));
+            return Answer::Refuse(response("401 Unauthorized", "text/plain", extra, "A token is needed."));
         }
-    }
-    if full {
-        return refuse("503 Service Unavailable", "There are too many sessions.");
     }
     let accept = derive_accept_key(key.as_bytes());
     let response = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\nX-Sheepdog-Runtime: 1\r\n\r\n"
     );
-    Door::Accept { response, head_bytes }
+    Answer::Accept { response, head_bytes }
 }
 
-fn refuse(status: &str, reason: &str) -> Door {
-    Door::Refuse(response(status, "text/plain", "", reason))
+/// The answer to who may come in when there is no room.
+pub fn too_many_sessions() -> String {
+    response("503 Service Unavailable", "text/plain", "", "There are too many sessions.")
+}
+
+fn refuse(status: &str, reason: &str) -> Answer {
+    Answer::Refuse(response(status, "text/plain", "", reason))
 }
 
 fn response(status: &str, content_type: &str, extra: &str, body: &str) -> String {
@@ -166,11 +168,11 @@ pub fn percent_decoded_bytes(text: &str) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn ask(target: &str, headers: &str, policy: &DoorPolicy) -> String {
+    fn ask(target: &str, headers: &str, policy: &AccessPolicy) -> String {
         let head = format!("GET {target} HTTP/1.1\r\nHost: h\r\n{headers}\r\n");
-        match knock(head.as_bytes(), policy, false) {
-            Door::Refuse(response) | Door::Accept { response, .. } => response[9..12].to_owned(),
-            Door::ReadOn => "more".to_owned(),
+        match answer(head.as_bytes(), policy) {
+            Answer::Refuse(response) | Answer::Accept { response, .. } => response[9..12].to_owned(),
+            Answer::ReadOn => "more".to_owned(),
         }
     }
 
@@ -178,24 +180,21 @@ mod tests {
 
     #[test]
     fn rule_12_health_is_open_and_other_http_is_told_to_upgrade() {
-        let policy = DoorPolicy { token: Some("t".into()), ..DoorPolicy::default() };
+        let policy = AccessPolicy { token: Some("t".into()), ..AccessPolicy::default() };
         assert_eq!(ask("/health", "", &policy), "200");
         assert_eq!(ask("/health?x=1", "", &policy), "200");
         assert_eq!(ask("/", "", &policy), "426");
-        assert_eq!(ask("/any/path?q=1", UPGRADE, &DoorPolicy::default()), "101");
-        assert_eq!(ask("/", &UPGRADE.replace("13", "8"), &DoorPolicy::default()), "426");
-        assert_eq!(
-            knock(b"\x16\x03\x01 tls", &policy, false),
-            refuse("400 Bad Request", "This is no HTTP/1.1.")
-        );
-        assert_eq!(knock(b"GET / HTTP/1.1\r\nHos", &policy, false), Door::ReadOn);
-        assert!(matches!(knock(&[b'A'; MAX_HEAD_BYTES], &policy, false), Door::Refuse(_)));
+        assert_eq!(ask("/any/path?q=1", UPGRADE, &AccessPolicy::default()), "101");
+        assert_eq!(ask("/", &UPGRADE.replace("13", "8"), &AccessPolicy::default()), "426");
+        assert_eq!(answer(b"\x16\x03\x01 tls", &policy), refuse("400 Bad Request", "This is no HTTP/1.1."));
+        assert_eq!(answer(b"GET / HTTP/1.1\r\nHos", &policy), Answer::ReadOn);
+        assert!(matches!(answer(&[b'A'; MAX_HEAD_BYTES], &policy), Answer::Refuse(_)));
     }
 
     #[test]
     fn rule_12_a_foreign_origin_is_refused_unless_allowed_by_name() {
         let policy =
-            DoorPolicy { allowed_origins: vec!["https://good.example".into()], ..DoorPolicy::default() };
+            AccessPolicy { allowed_origins: vec!["https://good.example".into()], ..AccessPolicy::default() };
         let with = |origin: &str| ask("/", &format!("{UPGRADE}Origin: {origin}\r\n"), &policy);
         assert_eq!(with("https://good.example"), "101");
         for foreign in ["https://evil.example", "null", "", "https://good.example.evil", "http://localhost"] {
@@ -205,7 +204,7 @@ mod tests {
 
     #[test]
     fn rule_12_the_token_comes_in_a_header_or_in_the_query() {
-        let policy = DoorPolicy { token: Some("to ken".into()), ..DoorPolicy::default() };
+        let policy = AccessPolicy { token: Some("to ken".into()), ..AccessPolicy::default() };
         let bearer = |token: &str| ask("/", &format!("{UPGRADE}Authorization: bearer {token}\r\n"), &policy);
         assert_eq!(bearer("to ken"), "101");
         assert_eq!(ask("/?a=1&token=to%20ken", UPGRADE, &policy), "101");
@@ -214,13 +213,5 @@ mod tests {
         }
         assert_eq!(ask("/", UPGRADE, &policy), "401");
         assert_eq!(ask("/?token=", UPGRADE, &policy), "401");
-    }
-
-    #[test]
-    fn too_many_sessions_are_told_so() {
-        let head = format!("GET / HTTP/1.1\r\n{UPGRADE}\r\n");
-        assert!(
-            matches!(knock(head.as_bytes(), &DoorPolicy::default(), true), Door::Refuse(text) if text.contains("503"))
-        );
     }
 }

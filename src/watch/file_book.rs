@@ -11,12 +11,21 @@ pub struct Stamp {
     pub bytes: u64,
     /// Since the epoch.
     pub modified_nanos: i128,
+    /// Since the epoch, of the file's own facts: it moves also when somebody sets the other time back (`cp -p`).
+    pub changed_nanos: i128,
+    /// Another file may come with the same size and times (`mv` of a reproducible build).
+    pub inode: u64,
 }
 
 impl Stamp {
     pub fn of(metadata: &Metadata) -> Stamp {
-        let modified_nanos = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
-        Stamp { bytes: metadata.len(), modified_nanos }
+        let nanos = |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        Stamp {
+            bytes: metadata.len(),
+            modified_nanos: nanos(metadata.mtime(), metadata.mtime_nsec()),
+            changed_nanos: nanos(metadata.ctime(), metadata.ctime_nsec()),
+            inode: metadata.ino(),
+        }
     }
 }
 
@@ -50,13 +59,16 @@ mod tests {
     fn rule_6_each_content_is_reported_once() {
         let mut book = FileBook::default();
         let path = Path::new("/out/a");
-        let first = Stamp { bytes: 1, modified_nanos: 10 };
+        let first = Stamp { bytes: 1, modified_nanos: 10, ..Stamp::default() };
         assert!(book.report(path, first));
         assert!(!book.report(path, first), "the same once more");
         assert!(!book.is_news(path, first));
         assert!(book.report(path, Stamp { bytes: 2, ..first }), "another size");
-        assert!(book.report(path, Stamp { bytes: 2, modified_nanos: 11 }), "another time");
+        let last = Stamp { bytes: 2, modified_nanos: 11, ..first };
+        assert!(book.report(path, last), "another time");
+        assert!(book.report(path, Stamp { changed_nanos: 1, ..last }), "the time was set back");
+        assert!(book.report(path, Stamp { inode: 1, ..last }), "another file");
         book.forget(path);
-        assert!(book.report(path, Stamp { bytes: 2, modified_nanos: 11 }), "made anew");
+        assert!(book.report(path, Stamp { inode: 1, ..last }), "made anew");
     }
 }

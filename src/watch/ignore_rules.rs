@@ -1,10 +1,13 @@
 //! PURE rules about what is left out: gitignore syntax, relative to a watched directory.
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use std::path::Path;
+use std::path::{Component, Path};
 
 /// The file at the top of a watched directory that holds its rules. It is never reported itself.
 pub const IGNORE_FILE: &str = ".artifactignore";
+
+/// Names of files and directories that we ourselves make and have not finished: they are never reported.
+pub const UNFINISHED_PREFIX: &str = ".sheepdog-download-";
 
 /// What is left out when nobody says otherwise.
 pub const DEFAULT_RULES: &str =
@@ -21,14 +24,32 @@ impl IgnoreRules {
             // Each line's error concerns this line only.
             let _ = builder.add_line(None, line);
         }
-        IgnoreRules(builder.build().unwrap_or_else(|_| Gitignore::empty()))
+        // Some rules pass as a line and fail as a pattern, and would take all others with them.
+        IgnoreRules(builder.build().unwrap_or_else(|_| without_broken(text)))
     }
 
     /// Whether a path below the directory is left out, by itself or with a directory above it.
     pub fn leaves_out(&self, relative: &Path, is_dir: bool) -> bool {
+        let is_unfinished = |part: Component<'_>| {
+            part.as_os_str().as_encoded_bytes().starts_with(UNFINISHED_PREFIX.as_bytes())
+        };
         relative == Path::new(IGNORE_FILE)
+            || relative.components().any(is_unfinished)
             || (!relative.has_root() && self.0.matched_path_or_any_parents(relative, is_dir).is_ignore())
     }
+}
+
+/// The rules that hold, each looked at alone.
+fn without_broken(text: &str) -> Gitignore {
+    let mut all = GitignoreBuilder::new("");
+    for line in text.lines() {
+        let mut alone = GitignoreBuilder::new("");
+        if alone.add_line(None, line).is_ok() && alone.build().is_ok() {
+            // It was taken alone: it is taken again.
+            let _ = all.add_line(None, line);
+        }
+    }
+    all.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
 impl Default for IgnoreRules {
@@ -62,5 +83,20 @@ mod tests {
         assert!(rules.leaves_out(Path::new("top"), false));
         assert!(!rules.leaves_out(Path::new("sub/top"), false));
         assert!(rules.leaves_out(Path::new("secret/x"), false));
+    }
+
+    #[test]
+    fn a_rule_that_can_not_be_compiled_takes_no_other_with_it() {
+        let nested = format!("*.log\n{}a{}\n*.tmp\n", "{".repeat(300), "}".repeat(300));
+        let rules = IgnoreRules::parse(&nested);
+        assert!(rules.leaves_out(Path::new("a.log"), false) && rules.leaves_out(Path::new("a.tmp"), false));
+        assert!(!rules.leaves_out(Path::new("kept"), false));
+    }
+
+    #[test]
+    fn what_is_still_being_loaded_is_no_file_of_anybody() {
+        let rules = IgnoreRules::parse("");
+        assert!(rules.leaves_out(Path::new("in/.sheepdog-download-1-2"), false));
+        assert!(rules.leaves_out(Path::new(".sheepdog-download-1-2/a"), false));
     }
 }

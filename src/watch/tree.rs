@@ -6,6 +6,7 @@ use super::file_book::{FileBook, Stamp};
 use super::ignore_rules::{IGNORE_FILE, IgnoreRules};
 use super::kernel::{self, Change, KernelEvent, Watch};
 use super::open_files::held_for_writing;
+use super::regular_file::read_short_text;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,9 @@ use tokio::sync::mpsc;
 
 /// Where open files can't be asked for, a file that was not touched for so long counts as finished.
 const SETTLED: Duration = Duration::from_secs(1);
+
+/// Longest file of rules.
+const MAX_RULES_BYTES: u64 = 1 << 20;
 
 /// A file whose content is finished, or, in [`Sweep::writing`], one that somebody still writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -274,10 +278,9 @@ impl Tree {
 }
 
 fn own_rules(top: &Path) -> IgnoreRules {
-    let path = top.join(IGNORE_FILE);
-    let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-    match std::fs::read_to_string(path) {
-        Ok(text) if is_file => IgnoreRules::parse(&text),
-        _ => IgnoreRules::default(),
+    // Whatever runs in the sandbox can place it.
+    match read_short_text(&top.join(IGNORE_FILE), MAX_RULES_BYTES) {
+        Ok(text) => IgnoreRules::parse(&text),
+        Err(_) => IgnoreRules::default(),
     }
 }

@@ -144,7 +144,7 @@ async fn rule_7_an_answer_that_names_another_file_uploads_nothing() {
 #[tokio::test]
 async fn rule_8_uploads_are_tried_again_and_their_fate_is_told() {
     let (server, sink, directory) = (server().await, Sink::start().await, tempfile::tempdir().unwrap());
-    let mut peer = Peer::connect(&server).await;
+    let mut peer = Peer::connect_for_fates(&server).await;
     peer.send(commands("printf abc > out/good; printf x > out/bad", directory.path())).await;
     let mut fates = Vec::new();
     while fates.len() < 2 {
@@ -175,7 +175,7 @@ async fn rule_8_uploads_are_tried_again_and_their_fate_is_told() {
 #[tokio::test]
 async fn rule_8_a_file_that_changes_while_it_is_sent_is_sent_again_before_the_confirm() {
     let (server, sink, directory) = (server().await, Sink::start().await, tempfile::tempdir().unwrap());
-    let mut peer = Peer::connect(&server).await;
+    let mut peer = Peer::connect_for_fates(&server).await;
     peer.send(commands("printf before > out/changing", directory.path())).await;
     let request = peer.next_of("artifact_upload_request_message").await;
     answer(&mut peer, &request, &sink, "hold/").await;
@@ -206,7 +206,7 @@ async fn rule_8_a_file_that_changes_while_it_is_sent_is_sent_again_before_the_co
 #[tokio::test]
 async fn rule_8_a_server_that_says_when_to_come_again_is_left_alone_until_then() {
     let (server, sink, directory) = (server().await, Sink::start().await, tempfile::tempdir().unwrap());
-    let mut peer = Peer::connect(&server).await;
+    let mut peer = Peer::connect_for_fates(&server).await;
     peer.send(commands("printf x > out/patient", directory.path())).await;
     let request = peer.next_of("artifact_upload_request_message").await;
     answer(&mut peer, &request, &sink, "later/").await;
@@ -219,7 +219,7 @@ async fn rule_8_a_server_that_says_when_to_come_again_is_left_alone_until_then()
 #[tokio::test]
 async fn rule_8_at_most_eight_uploads_run_at_a_time() {
     let (server, sink, directory) = (server().await, Sink::start().await, tempfile::tempdir().unwrap());
-    let mut peer = Peer::connect(&server).await;
+    let mut peer = Peer::connect_for_fates(&server).await;
     peer.send(commands("for n in $(seq 20); do echo $n > out/$n; done", directory.path())).await;
     let mut home = 0;
     while home < 20 {

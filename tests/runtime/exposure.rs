@@ -4,7 +4,7 @@ use super::support::{Peer, Sink, invocation, server, server_with};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
 use sheepdog::error::ErrorCode;
-use sheepdog::runtime::server::{RuntimeServer, serve};
+use sheepdog::runtime::server::{RuntimeServer, ServerOptions, serve};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -36,10 +36,7 @@ async fn upgrade(server: &RuntimeServer, path: &str, header: Option<(&'static st
 async fn rule_12_other_addresses_need_a_token_and_port_0_is_reported_as_it_is() {
     for host in ["0.0.0.0", "::", "192.0.2.1", "example.org"] {
         let options = super::support::options();
-        let refused = serve(sheepdog::runtime::server::ServerOptions { host: host.into(), ..options })
-            .await
-            .err()
-            .unwrap();
+        let refused = serve(ServerOptions { host: host.into(), ..options }).await.err().unwrap();
         assert_eq!(refused.code(), ErrorCode::InvalidOption);
         assert!(refused.message().starts_with("host: "), "{}", refused.message());
     }
@@ -50,9 +47,17 @@ async fn rule_12_other_addresses_need_a_token_and_port_0_is_reported_as_it_is() 
     .await;
     assert_ne!(server.port(), 0);
     let taken = server_with(|_| ()).await;
-    let options =
-        sheepdog::runtime::server::ServerOptions { port: taken.port(), ..super::support::options() };
-    assert!(serve(options).await.err().unwrap().message().starts_with("port: "));
+    let options = ServerOptions { port: taken.port(), ..super::support::options() };
+    let refused = serve(options).await.err().unwrap();
+    assert_eq!(refused.code(), ErrorCode::RuntimePortInUse);
+    assert!(refused.message().starts_with("port: ") && refused.facts()["port"] == taken.port());
+    for token in ["", " ", " t", "t\n"] {
+        let refused = serve(ServerOptions { token: Some(token.into()), ..super::support::options() })
+            .await
+            .err()
+            .unwrap();
+        assert!(refused.message().starts_with("token: "), "{token:?}");
+    }
 }
 
 #[tokio::test]

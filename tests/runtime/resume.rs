@@ -4,7 +4,11 @@ use super::support::{Peer, Sink, server, server_with};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use sheepdog::error::ErrorCode;
-use sheepdog::runtime::client::{ClientEvent, ClientOptions, ClientRequest, RuntimeClient};
+use sheepdog::runtime::client::{
+    ClientEvent, ClientOptions, ClientRequest, RequestMessage, RequestResult, RuntimeClient,
+};
+use sheepdog::runtime::wire::client_message::ClientMessage;
+use sheepdog::runtime::wire::frame::parse_client_frame;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -114,6 +118,11 @@ fn query(prompt: &str) -> ClientRequest {
 }
 
 fn request(message: Value) -> ClientRequest {
+    let message = match parse_client_frame(&message.to_string()).unwrap().unwrap().message {
+        ClientMessage::Invocation(invocation) => RequestMessage::Invocation(invocation),
+        ClientMessage::CommandExecution(execution) => RequestMessage::CommandExecution(execution),
+        other => panic!("{other:?}"),
+    };
     ClientRequest { message, timeout: None, idle_timeout: None }
 }
 
@@ -131,7 +140,11 @@ async fn until_ended(client: &RuntimeClient, number: u64) -> (Vec<String>, Resul
                 }
                 ClientEvent::Output { request, text, .. } if request == number => said.push(text),
                 ClientEvent::Ended { request, outcome } if request == number => {
-                    return (said, outcome.map(Value::Object).map_err(|error| error.code()));
+                    let outcome = outcome.map(|result| match result {
+                        RequestResult::Agent(result) => serde_json::to_value(result).unwrap(),
+                        RequestResult::Commands(results) => serde_json::to_value(results).unwrap(),
+                    });
+                    return (said, outcome.map_err(|error| error.code()));
                 }
                 other => panic!("{other:?}"),
             }
@@ -347,9 +360,9 @@ async fn rule_8_files_reach_home_through_our_client_also_after_the_request() {
                 }
                 for event in events {
                     match event {
-                        ClientEvent::Wanted(wanted) => {
-                            let url = sink.url(&wanted.filename);
-                            client.answer(wanted, url, "text/plain".into()).await;
+                        ClientEvent::UploadRequested(request) => {
+                            let url = sink.url(&request.filename);
+                            client.answer(request, url, "text/plain".into()).await;
                         }
                         ClientEvent::Ended { .. } => ended = true,
                         _ => {}

@@ -4,9 +4,8 @@
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Map, Value, json};
 use sheepdog::runtime::handler::{
-    AgentAnswer, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender,
+    AgentAnswer, AgentData, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender,
 };
-use sheepdog::runtime::reply::AgentData;
 use sheepdog::runtime::server::{RuntimeServer, ServerOptions, serve};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -95,6 +94,14 @@ impl Peer {
     pub(crate) async fn connect(server: &RuntimeServer) -> Peer {
         let (socket, _) = tokio_tungstenite::connect_async(server.url()).await.unwrap();
         Peer { socket }
+    }
+
+    /// A client that takes the fates of uploads, and asks for nothing else beyond the protocol.
+    pub(crate) async fn connect_for_fates(server: &RuntimeServer) -> Peer {
+        let mut peer = Peer::connect(server).await;
+        peer.send(json!({"message_type": "hello_message", "capabilities": ["artifact_upload_result"]})).await;
+        peer.next_of("hello_message").await;
+        peer
     }
 
     pub(crate) async fn send(&mut self, message: Value) {

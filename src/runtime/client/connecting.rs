@@ -1,16 +1,40 @@
 //! A connection that is being opened, and can be given up.
 
-use super::owner::{Owner, RESUME_FOR};
-use super::{ClientOptions, RuntimeClient};
+use super::handle::RuntimeClient;
+use super::session::{ClientSession, RESUME_FOR};
+use super::socket::{Address, greet, open};
 use crate::error::{Error, ErrorCode, Result};
-use crate::runtime::client_socket::{Address, greet, open};
-use crate::runtime::connection::random_id;
+use crate::runtime::session_id::random_id;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, watch};
 
 /// How long a runtime that did not announce itself may take to answer hello.
-const HELLO_PATIENCE: Duration = Duration::from_millis(500);
+const HELLO_WITHIN: Duration = Duration::from_millis(500);
+
+/// How to connect.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    pub token: Option<String>,
+    /// `None`: no limit.
+    pub connect_timeout: Option<Duration>,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        ClientOptions { token: None, connect_timeout: Some(Duration::from_secs(60)) }
+    }
+}
+
+impl RuntimeClient {
+    /// As [`Connecting::open`].
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn connect(url: &str, options: ClientOptions) -> Result<RuntimeClient> {
+        Connecting::new(url, options).open().await
+    }
+}
 
 /// Clones are the same connection.
 #[derive(Clone)]
@@ -67,8 +91,8 @@ impl Connecting {
         }
         let connecting = async {
             let (mut stream, announced) = open(&address).await?;
-            let patience = if announced { RESUME_FOR } else { HELLO_PATIENCE };
-            let greeting = greet(&mut stream, &session_id, 0, patience).await;
+            let within = if announced { RESUME_FOR } else { HELLO_WITHIN };
+            let greeting = greet(&mut stream, &session_id, 0, within).await;
             Ok::<_, Error>((stream, greeting))
         };
         let (stream, greeting) = match self.options.connect_timeout {
@@ -77,25 +101,21 @@ impl Connecting {
                 tokio::time::timeout(limit, connecting).await.map_err(|_| not_answered(limit))??
             }
         };
-        let Ok(greeting) = greeting else {
-            return Err(Error::new(
-                ErrorCode::RuntimeClosed,
-                "the connection broke before the runtime said anything",
-            ));
-        };
+        let greeting = greeting
+            .map_err(|end| end.into_error("the connection ended before the runtime said anything"))?;
         let (orders, order_queue) = mpsc::channel(16);
         let (event_sender, events) = mpsc::channel(16);
         let (ended_sender, ended) = watch::channel(None);
         let (closed_sender, closed) = watch::channel(false);
-        let owner = Owner::new(
+        let session = ClientSession::new(
             address,
             session_id,
-            greeting.answer.is_some(),
+            greeting.answer.map(|hello| hello.capabilities),
             event_sender,
             ended_sender,
             closed_sender,
         );
-        tokio::spawn(owner.run(stream, greeting.early, order_queue));
+        tokio::spawn(session.run(stream, greeting.early, order_queue));
         Ok(RuntimeClient { orders, events: Arc::new(Mutex::new(events)), ended, closed })
     }
 }

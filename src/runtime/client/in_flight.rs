@@ -5,7 +5,7 @@
 //! | `timeout` since it was sent, `idle_timeout` since the runtime was heard | [`Due::Stop`]: the runtime is told to cancel |
 //! | [`STOP_PATIENCE`] since it was stopped | [`Due::Tell`]: its caller waits no longer; the runtime still owes the end |
 
-use super::ClientRequest;
+use super::event::{ClientRequest, RequestMessage};
 use crate::error::{Error, ErrorCode};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,8 @@ pub(super) enum Due {
 pub(super) struct InFlight {
     pub(super) number: u64,
     pub(super) request_id: String,
+    /// A prompt; else commands.
+    pub(super) is_prompt: bool,
     deadline: Option<Instant>,
     idle_timeout: Option<Duration>,
     last_heard: Instant,
@@ -36,6 +38,7 @@ impl InFlight {
         InFlight {
             number,
             request_id,
+            is_prompt: matches!(request.message, RequestMessage::Invocation(_)),
             deadline: request.timeout.and_then(|limit| now.checked_add(limit)),
             idle_timeout: request.idle_timeout,
             last_heard: now,
@@ -112,12 +115,11 @@ impl InFlight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
 
     fn request(timeout: u64, idle_timeout: u64, now: Instant) -> InFlight {
         let limit = |millis| (millis > 0).then(|| Duration::from_millis(millis));
         let request = ClientRequest {
-            message: Value::Null,
+            message: RequestMessage::Invocation(Box::default()),
             timeout: limit(timeout),
             idle_timeout: limit(idle_timeout),
         };

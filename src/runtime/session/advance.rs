@@ -2,8 +2,9 @@
 
 use super::{CONFIRM_LINGER, LOOK_AGAIN, Presence, Session};
 use crate::runtime::end_session::{EndStep, Pending, hold_terminal, next_step};
-use crate::runtime::reply::Reply;
 use crate::runtime::request::CANCELLED;
+use crate::runtime::wire::reply;
+use crate::runtime::wire::runtime_message::UploadRequest;
 use serde_json::Map;
 use tokio::time::Instant;
 
@@ -13,7 +14,7 @@ impl Session {
         let now = Instant::now();
         self.wake = None;
         if let Presence::Away(since) = self.presence {
-            let until = since + self.shared.grace;
+            let until = since + self.service.grace;
             if now >= until {
                 self.on_gone();
             } else {
@@ -23,13 +24,13 @@ impl Session {
         let gone = self.presence == Presence::Gone;
         if !gone && !self.closing {
             while let Some((id, artifact)) = self.artifacts.ask() {
-                self.outbox.push_tagged(Reply::upload_request(
-                    &id,
-                    &artifact.filename,
-                    &artifact.filepath,
-                    artifact.stamp.bytes,
-                    artifact.warning.as_deref(),
-                ));
+                self.outbox.push_tagged(reply::upload_request(UploadRequest {
+                    filename: artifact.filename,
+                    filepath: artifact.filepath,
+                    upload_id: Some(id),
+                    bytes: Some(artifact.stamp.bytes),
+                    warning: artifact.warning,
+                }));
             }
         }
         self.advance_request(now, gone);
@@ -51,8 +52,8 @@ impl Session {
         if let Some(due) = running.next_heartbeat {
             if now >= due {
                 let elapsed = u64::try_from((now - running.started).as_millis()).unwrap_or(u64::MAX);
-                self.outbox.push_for(&running.ticket, Reply::heartbeat(elapsed));
-                running.next_heartbeat = self.shared.heartbeat_interval.map(|interval| now + interval);
+                self.outbox.push_for(&running.ticket, reply::heartbeat(elapsed));
+                running.next_heartbeat = self.service.heartbeat_interval.map(|interval| now + interval);
             }
             wake = running.next_heartbeat;
         }
@@ -95,7 +96,7 @@ impl Session {
             unanswered: self.artifacts.unanswered(),
             uploading: self.artifacts.uploading(),
         };
-        let budget = self.shared.drain_timeout;
+        let budget = self.service.drain_timeout;
         match next_step(budget, now - ending.since, ending.taken_open_files, pending) {
             EndStep::Wait(until) => {
                 let until = ending.since + until;
@@ -120,11 +121,11 @@ impl Session {
             EndStep::Confirm => {
                 if let Some(running) = self.running.take() {
                     // It did not stop in time; its terminal still comes first.
-                    self.outbox.finish(&running.ticket, Reply::error(CANCELLED, Map::new()));
+                    self.outbox.finish(&running.ticket, reply::error(CANCELLED, Map::new()));
                 }
                 let still_written: Vec<String> = self.written.iter().map(|file| self.path_of(file)).collect();
                 let undelivered = self.artifacts.undelivered(still_written);
-                self.outbox.push(Reply::end_session_confirm(self.artifacts.delivered(), &undelivered));
+                self.outbox.push(reply::end_session_confirm(self.artifacts.delivered(), &undelivered));
                 if let Some(ending) = &mut self.ending {
                     ending.confirmed = Some(now);
                 }
@@ -138,7 +139,7 @@ impl Session {
         let waits_for_client = self.id.is_some() && !self.outbox.is_empty();
         let linger = match self.presence {
             Presence::Connected(_) => confirmed + CONFIRM_LINGER,
-            _ => confirmed + self.shared.grace,
+            _ => confirmed + self.service.grace,
         };
         if waits_for_client && now < linger {
             self.wake_at(linger);

@@ -1,10 +1,11 @@
 //! The session's files: found, asked for, uploaded.
 
 use super::{Session, SessionEvent};
-use crate::runtime::artifact::Artifact;
-use crate::runtime::message::ArtifactDirs;
-use crate::runtime::reply::{Reply, Uploaded};
+use crate::runtime::artifact::{Artifact, UploadFailure, Uploaded};
 use crate::runtime::request::NewRoot;
+use crate::runtime::wire::capability::Capability;
+use crate::runtime::wire::client_message::ArtifactDirs;
+use crate::runtime::wire::reply;
 use crate::watch::{FoundFile, Sweep, TreeWatch, WatchSpec};
 use std::path::Path;
 use tokio::time::Instant;
@@ -78,9 +79,11 @@ impl Session {
         }
     }
 
-    pub(super) fn on_uploaded(&mut self, id: u64, outcome: Result<Uploaded, String>) {
-        if let Some(fate) = self.artifacts.uploaded(id, outcome) {
-            self.outbox.push_tagged(Reply::upload_fate(&fate));
+    pub(super) fn on_uploaded(&mut self, id: u64, outcome: Result<Uploaded, UploadFailure>) {
+        if let Some(result) = self.artifacts.uploaded(id, outcome)
+            && self.capabilities.has(Capability::ArtifactUploadResult)
+        {
+            self.outbox.push_tagged(reply::upload_result(result));
         }
     }
 

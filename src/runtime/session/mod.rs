@@ -10,16 +10,18 @@
 mod advance;
 mod artifacts;
 
-use crate::runtime::artifact::ArtifactBook;
+use crate::runtime::artifact::{ArtifactBook, UploadFailure, Uploaded};
 use crate::runtime::handler::{CancelReason, CancelSignal, Decided};
-use crate::runtime::message::{ArtifactDirs, ClientFrame, ClientMessage, Hello, Malformed};
 use crate::runtime::outbox::{Outbox, Ticket};
-use crate::runtime::reply::{Reply, Uploaded};
 use crate::runtime::request::{RequestContext, RequestKind, run_request};
 use crate::runtime::secrets::SessionSecrets;
 use crate::runtime::sequence::{Arrival, Sequence};
-use crate::runtime::server::{Closing, Shared};
+use crate::runtime::service::{Closing, Service};
 use crate::runtime::upload::upload;
+use crate::runtime::wire::capability::Capabilities;
+use crate::runtime::wire::client_message::{ArtifactDirs, ClientMessage, Hello};
+use crate::runtime::wire::frame::{Body, ClientFrame, Malformed};
+use crate::runtime::wire::reply;
 use crate::watch::{FoundFile, Sweep, TreeWatch};
 use serde_json::Map;
 use std::sync::Arc;
@@ -62,7 +64,7 @@ pub enum SessionEvent {
 pub struct Attached {
     /// `None`: what the client misses is gone; it has to begin anew.
     pub socket: Option<u64>,
-    pub hello: Reply,
+    pub hello: Body,
 }
 
 /// How others reach a session.
@@ -92,7 +94,7 @@ struct Running {
 
 /// A request whose outcome waits for its files.
 struct Deciding {
-    terminal: Reply,
+    terminal: Body,
     since: Instant,
     last_progress: Instant,
     /// The look at the directories that has to be through.
@@ -108,7 +110,9 @@ struct Ending {
 }
 
 pub struct Session {
-    shared: Arc<Shared>,
+    service: Arc<Service>,
+    /// Of the last socket's hello: what the client knows beyond the protocol.
+    capabilities: Capabilities,
     id: Option<String>,
     outbox: Arc<Outbox>,
     inbound: Sequence<Result<ClientMessage, Malformed>>,
@@ -126,7 +130,7 @@ pub struct Session {
     sweeps_started: u64,
     sweeps_done: u64,
     last_sweep: Instant,
-    uploads: JoinSet<(u64, Result<Uploaded, String>)>,
+    uploads: JoinSet<(u64, Result<Uploaded, UploadFailure>)>,
     upload_slots: Arc<Semaphore>,
     ending: Option<Ending>,
     closing: bool,
@@ -138,8 +142,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts a session; `id` when its client may come back.
-    pub fn start(shared: Arc<Shared>, id: Option<String>) -> SessionHandle {
+    /// A session to be run; `id` when its client may come back.
+    pub fn new(service: Arc<Service>, id: Option<String>) -> (Session, SessionHandle) {
         let (event_sender, events) = mpsc::channel(64);
         let (decided_sender, decided) = mpsc::channel(4);
         let outbox = Arc::new(Outbox::default());
@@ -149,7 +153,8 @@ impl Session {
         let handle = SessionHandle { events: event_sender.clone(), outbox: outbox.clone() };
         let now = Instant::now();
         let session = Session {
-            shared,
+            service,
+            capabilities: Capabilities::default(),
             id,
             outbox,
             inbound: Sequence::default(),
@@ -175,13 +180,13 @@ impl Session {
             decided_sender,
             wake: None,
         };
-        tokio::spawn(session.run());
-        handle
+        (session, handle)
     }
 
-    async fn run(mut self) {
-        let mut closing = self.shared.closing.subscribe();
-        let _live = self.shared.live();
+    /// Until it is over.
+    pub async fn run(mut self) {
+        let mut closing = self.service.closing.subscribe();
+        let _live = self.service.live();
         if *closing.borrow_and_update() != Closing::Open {
             self.on_server_closing();
         }
@@ -207,9 +212,6 @@ impl Session {
         }
         self.cancel(CancelReason::Disconnected);
         self.outbox.close();
-        if let Some(id) = &self.id {
-            self.shared.forget(id);
-        }
     }
 
     fn on_event(&mut self, event: SessionEvent) {
@@ -236,9 +238,15 @@ impl Session {
         let id = self.id.clone().unwrap_or_default();
         let resumed = socket.is_some() && self.greeted;
         self.greeted = true;
-        let hello = self.shared.hello(&id, resumed, self.inbound.received());
+        self.capabilities = hello.capabilities;
+        let hello = self.hello(&id, resumed);
         // The connection ended before it began: it says so with its next event.
         let _ = reply.send(Attached { socket, hello });
+    }
+
+    fn hello(&self, id: &str, resumed: bool) -> Body {
+        let grace_ms = u64::try_from(self.service.grace.as_millis()).unwrap_or(u64::MAX);
+        reply::hello(id, resumed, self.inbound.received(), grace_ms)
     }
 
     fn on_frame(&mut self, socket: u64, frame: Result<ClientFrame, Malformed>) {
@@ -250,13 +258,16 @@ impl Session {
                 if let Some(ack) = frame.ack {
                     self.outbox.acknowledged(ack);
                 }
-                if let ClientMessage::Acknowledge(ack) = frame.message {
-                    self.outbox.acknowledged(ack);
+                if let ClientMessage::Acknowledge(acknowledge) = frame.message {
+                    self.outbox.acknowledged(acknowledge.ack);
                     return;
                 }
                 (frame.seq, Ok(frame.message), frame.bytes)
             }
-            Err(malformed) => (malformed.seq, Err(malformed), 0),
+            Err(malformed) => {
+                let (seq, bytes) = (malformed.seq, malformed.bytes);
+                (seq, Err(malformed), bytes)
+            }
         };
         // Without hello the numbers mean nothing to us.
         let (Some(seq), Some(_)) = (seq, &self.id) else { return self.on_message(message) };
@@ -278,20 +289,20 @@ impl Session {
     fn on_message(&mut self, message: Result<ClientMessage, Malformed>) {
         match message {
             Err(malformed) => self.refuse(&malformed.problem, malformed.request_id),
-            Ok(ClientMessage::Invocation(invocation)) => {
+            Ok(ClientMessage::Invocation(mut invocation)) => {
                 self.secrets.learn_invocation(&invocation);
-                let (id, dirs) = (invocation.request_id.clone(), invocation.artifacts.clone());
+                let (id, dirs) = (invocation.request_id.clone(), invocation.take_artifacts());
                 self.on_request(id, dirs, RequestKind::Invocation(invocation));
             }
-            Ok(ClientMessage::CommandExecution(execution)) => {
+            Ok(ClientMessage::CommandExecution(mut execution)) => {
                 self.secrets.learn_execution(&execution);
-                let (id, dirs) = (execution.request_id.clone(), execution.artifacts.clone());
+                let (id, dirs) = (execution.request_id.clone(), execution.take_artifacts());
                 self.on_request(id, dirs, RequestKind::CommandExecution(execution));
             }
             Ok(ClientMessage::UploadResponse(response)) => {
                 self.note_progress();
                 if let Ok(due) = self.artifacts.answer(response) {
-                    let (http, slots) = (self.shared.http.clone(), self.upload_slots.clone());
+                    let (http, slots) = (self.service.upload_http.clone(), self.upload_slots.clone());
                     self.uploads.spawn(async move {
                         // The semaphore is never closed.
                         let _slot = slots.acquire().await;
@@ -307,8 +318,9 @@ impl Session {
             Ok(ClientMessage::Cancel) => self.cancel(CancelReason::Cancelled),
             Ok(ClientMessage::EndSession) => self.on_end_session(),
             // Too late to resume by it; the peer learns what we are all the same. A doubled one is nothing.
-            Ok(ClientMessage::Hello(_)) if self.id.is_none() => {
-                self.outbox.push(self.shared.hello("", false, 0));
+            Ok(ClientMessage::Hello(hello)) if self.id.is_none() => {
+                self.capabilities = hello.capabilities;
+                self.outbox.push(self.hello("", false));
             }
             Ok(ClientMessage::Hello(_)) => {}
             Ok(ClientMessage::Acknowledge(_) | ClientMessage::Unknown) => {}
@@ -321,7 +333,7 @@ impl Session {
         if let Some(id) = request_id {
             metadata.insert("request_id".to_owned(), id.into());
         }
-        self.outbox.push(Reply::error(&self.secrets.redactor().redact(problem), metadata));
+        self.outbox.push(reply::error(&self.secrets.redactor().redact(problem), metadata));
     }
 
     fn on_request(&mut self, request_id: Option<String>, dirs: ArtifactDirs, kind: RequestKind) {
@@ -343,14 +355,14 @@ impl Session {
             ticket: ticket.clone(),
             cancel: CancelSignal(cancelled),
             redactor: self.secrets.redactor(),
-            http: self.shared.http.clone(),
-            handler: self.shared.handler.clone(),
+            http: self.service.http.clone(),
+            handler: self.service.handler.clone(),
             decided: self.decided_sender.clone(),
             new_roots,
             watch: self.watch.as_ref().map(|(watch, _)| watch.clone()),
         };
         let now = Instant::now();
-        let next_heartbeat = self.shared.heartbeat_interval.map(|interval| now + interval);
+        let next_heartbeat = self.service.heartbeat_interval.map(|interval| now + interval);
         self.running = Some(Running { ticket, cancel, started: now, next_heartbeat, deciding: None });
         tokio::spawn(run_request(context, kind));
     }

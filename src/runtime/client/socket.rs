@@ -1,9 +1,14 @@
 //! The client's socket: opening it, again when it broke, and moving frames between it and the queues.
 
-use super::client_request::{RuntimeFrame, RuntimeMessage, hello, parse_runtime_frame};
-use super::outbox::{Outbox, Outgoing};
-use super::reply::Reply;
+use super::reconnect::PAUSES;
 use crate::error::{Error, ErrorCode, Result};
+use crate::retry::random_fraction;
+use crate::runtime::outbox::{Outbox, Outgoing};
+use crate::runtime::wire::capability::Capabilities;
+use crate::runtime::wire::client_message::{ClientMessage, Hello};
+use crate::runtime::wire::frame::{Body, RuntimeFrame, parse_runtime_frame};
+use crate::runtime::wire::reply;
+use crate::runtime::wire::runtime_message::{RuntimeHello, RuntimeMessage};
 use futures_util::{SinkExt, StreamExt};
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -12,8 +17,8 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config};
 
@@ -23,35 +28,68 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(60);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a runtime that knows hello may take to answer it on a later socket.
-const HELLO_AGAIN_PATIENCE: Duration = Duration::from_secs(5);
-/// Between two attempts to replace a broken socket.
+const HELLO_AGAIN_WITHIN: Duration = Duration::from_secs(5);
+/// Frames that a runtime may send before it answers hello.
+const MAX_EARLY_FRAMES: usize = 256;
+const MAX_EARLY_BYTES: usize = 4 << 20;
 /// Nobody listens any more: what had the session is gone, or comes back in a moment.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
 /// The fact that says so.
 const REFUSED: &str = "refused";
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// A runtime that knows our hello says so when it accepts the socket; a proxy may have taken that away.
 const KNOWN_HEADER: &str = "x-sheepdog-runtime";
 
-pub type ClientStream = WebSocketStream<MaybeTlsStream<TcpStream>>;
+pub(super) type ClientStream = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// What a socket tells its owner.
-pub enum SocketEvent {
-    Frame {
-        socket: u64,
-        frame: RuntimeFrame,
-    },
-    /// It ended; on purpose when the runtime said so.
-    Closed {
-        socket: u64,
-        deliberate: bool,
-    },
+pub(super) enum SocketEvent {
+    Frame { socket: u64, frame: RuntimeFrame },
+    Closed { socket: u64, end: SocketEnd },
+}
+
+/// How a socket ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SocketEnd {
+    /// The runtime, or we, meant it: nothing is to be resumed.
+    pub deliberate: bool,
+    /// What the runtime said about it.
+    pub close: Option<(u16, String)>,
+    /// What broke, when nothing was said.
+    pub fault: Option<String>,
+}
+
+impl SocketEnd {
+    fn closed(frame: Option<CloseFrame>) -> SocketEnd {
+        let close = frame.map(|frame| {
+            let reason = frame.reason.chars().filter(|character| !character.is_control()).collect();
+            (u16::from(frame.code), reason)
+        });
+        let deliberate = close.as_ref().is_none_or(|(code, _)| *code != u16::from(CloseCode::Restart));
+        SocketEnd { deliberate, close, fault: None }
+    }
+
+    fn broken(fault: impl ToString) -> SocketEnd {
+        SocketEnd { fault: Some(fault.to_string()), ..SocketEnd::default() }
+    }
+
+    /// RUNTIME_CLOSED that says how it ended, with `closeCode` and `closeReason` where the runtime gave them.
+    pub(super) fn into_error(self, what: &str) -> Error {
+        match (self.close, self.fault) {
+            (Some((code, reason)), _) => {
+                let said = if reason.is_empty() { code.to_string() } else { format!("{code}: {reason}") };
+                Error::new(ErrorCode::RuntimeClosed, format!("{what} ({said})"))
+                    .with("closeCode", code)
+                    .with("closeReason", reason)
+            }
+            (None, Some(fault)) => Error::new(ErrorCode::RuntimeClosed, format!("{what} ({fault})")),
+            (None, None) => Error::new(ErrorCode::RuntimeClosed, what),
+        }
+    }
 }
 
 /// Where the runtime is and how to get in.
 #[derive(Clone, Debug)]
-pub struct Address {
+pub(super) struct Address {
     pub url: String,
     pub token: Option<String>,
 }
@@ -60,7 +98,7 @@ pub struct Address {
 ///
 /// # Errors
 /// `INVALID_OPTION` for an URL that is none, `RUNTIME_UNAUTHORIZED`, `RUNTIME_CLOSED` when nobody answers.
-pub async fn open(address: &Address) -> Result<(ClientStream, bool)> {
+pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
     let mut request =
         address.url.as_str().into_client_request().map_err(|error| {
             Error::invalid_option("url", format!("expected a ws:// or wss:// URL: {error}"))
@@ -98,7 +136,13 @@ pub async fn open(address: &Address) -> Result<(ClientStream, bool)> {
                 _ => ErrorCode::RuntimeClosed,
             };
             let problem = match status {
-                401 => "the runtime wants a token, or another one".to_owned(),
+                401 if address.token.is_some() => {
+                    "the runtime refuses this token: give the one that it was started with".to_owned()
+                }
+                401 => {
+                    "the runtime wants a token: give `token` (the command: --token or SHEEPDOG_RUNTIME_TOKEN)"
+                        .to_owned()
+                }
                 403 => "the runtime refuses the origin".to_owned(),
                 _ => format!("the runtime answered with status {status}"),
             };
@@ -126,9 +170,9 @@ pub async fn open(address: &Address) -> Result<(ClientStream, bool)> {
 }
 
 /// What came of a hello.
-pub struct Greeting {
-    /// Whether the session was known, and how far it has read. `None`: the runtime knows no hello.
-    pub answer: Option<(bool, u64)>,
+pub(super) struct Greeting {
+    /// `None`: the runtime knows no hello.
+    pub answer: Option<RuntimeHello>,
     /// What the wire brought before the answer.
     pub early: Vec<RuntimeFrame>,
 }
@@ -136,58 +180,71 @@ pub struct Greeting {
 /// Says hello on a new socket and waits for the answer.
 ///
 /// # Errors
-/// When the socket breaks meanwhile.
-pub async fn greet(
+/// When the socket ends meanwhile, or the runtime says too much else.
+pub(super) async fn greet(
     stream: &mut ClientStream,
     session_id: &str,
     received: u64,
-    patience: Duration,
-) -> std::result::Result<Greeting, ()> {
-    stream.send(Message::text(hello(session_id, received).to_string())).await.map_err(|_| ())?;
+    within: Duration,
+) -> std::result::Result<Greeting, SocketEnd> {
+    let hello = Body::of(&ClientMessage::Hello(Hello {
+        version: 1,
+        capabilities: Capabilities::OURS,
+        session_id: Some(session_id.to_owned()),
+        received,
+    }));
+    stream.send(Message::text(hello.into_bare_frame())).await.map_err(SocketEnd::broken)?;
     let mut early = Vec::new();
+    let mut early_bytes = 0;
     let waiting = async {
         loop {
             let text = match stream.next().await {
                 Some(Ok(Message::Text(text))) => text,
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(()),
+                Some(Ok(Message::Close(frame))) => return Err(SocketEnd::closed(frame)),
+                Some(Err(error)) => return Err(SocketEnd::broken(error)),
+                None => return Err(SocketEnd::default()),
                 Some(Ok(_)) => continue,
             };
             match parse_runtime_frame(&text) {
-                Some(RuntimeFrame {
-                    message: RuntimeMessage::Hello { resumed, received },
-                    seq: None,
-                    ..
-                }) => {
-                    return Ok((resumed, received));
+                Some(RuntimeFrame { message: RuntimeMessage::Hello(hello), seq: None, .. }) => {
+                    return Ok(hello);
                 }
-                Some(frame) => early.push(frame),
+                Some(frame) => {
+                    early_bytes += text.len();
+                    early.push(frame);
+                    if early.len() > MAX_EARLY_FRAMES || early_bytes > MAX_EARLY_BYTES {
+                        return Err(SocketEnd::broken("the runtime said too much before it answered hello"));
+                    }
+                }
                 None => {}
             }
         }
     };
-    let answer = match tokio::time::timeout(patience, waiting).await {
+    let answer = match tokio::time::timeout(within, waiting).await {
         Ok(answer) => Some(answer?),
         Err(_) => None,
     };
     Ok(Greeting { answer, early })
 }
 
-/// Opens a socket for a session that the runtime knows, again and again for so long. `None`: there was none, or nobody has
-/// listened there for [`REFUSED_FOR`].
-pub async fn open_again(
+/// Opens a socket for a session that the runtime knows, after a pause, again and again for so long. `None`: there was none, or
+/// nobody has listened there for [`REFUSED_FOR`].
+pub(super) async fn open_again(
     address: &Address,
     session_id: &str,
     received: u64,
-    patience: Duration,
+    pause: Duration,
+    within: Duration,
 ) -> Option<(ClientStream, Greeting)> {
     let attempts = async {
-        let mut pause = FIRST_PAUSE;
+        tokio::time::sleep(pause).await;
+        let mut failures = 0;
         let mut refused_since = None;
         loop {
             match open(address).await {
                 Ok((mut stream, _)) => {
                     refused_since = None;
-                    if let Ok(greeting) = greet(&mut stream, session_id, received, HELLO_AGAIN_PATIENCE).await
+                    if let Ok(greeting) = greet(&mut stream, session_id, received, HELLO_AGAIN_WITHIN).await
                         && greeting.answer.is_some()
                     {
                         return Some((stream, greeting));
@@ -200,32 +257,38 @@ pub async fn open_again(
                 }
                 Err(_) => refused_since = None,
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            failures += 1;
+            tokio::time::sleep(PAUSES.delay(failures, None, random_fraction())).await;
         }
     };
-    tokio::time::timeout(patience, attempts).await.ok().flatten()
+    tokio::time::timeout(within, attempts).await.ok().flatten()
 }
 
 /// Moves frames until the socket ends, says so, and closes it.
-pub async fn pump(stream: ClientStream, outbox: Arc<Outbox>, socket: u64, events: mpsc::Sender<SocketEvent>) {
+pub(super) async fn pump(
+    stream: ClientStream,
+    outbox: Arc<Outbox>,
+    socket: u64,
+    events: mpsc::Sender<SocketEvent>,
+) {
     let (mut sink, mut source) = stream.split();
     let reading = async {
         loop {
-            let Ok(received) = tokio::time::timeout(SILENCE, source.next()).await else { return false };
+            let Ok(received) = tokio::time::timeout(SILENCE, source.next()).await else {
+                return SocketEnd::broken("the runtime was silent for too long");
+            };
             let frame = match received {
                 Some(Ok(Message::Text(text))) => parse_runtime_frame(&text),
                 Some(Ok(Message::Binary(bytes))) => parse_runtime_frame(&String::from_utf8_lossy(&bytes)),
-                Some(Ok(Message::Close(frame))) => {
-                    return !matches!(frame, Some(frame) if frame.code == CloseCode::Restart);
-                }
+                Some(Ok(Message::Close(frame))) => return SocketEnd::closed(frame),
                 Some(Ok(_)) => None,
-                Some(Err(_)) | None => return false,
+                Some(Err(error)) => return SocketEnd::broken(error),
+                None => return SocketEnd::default(),
             };
             if let Some(frame) = frame
                 && events.send(SocketEvent::Frame { socket, frame }).await.is_err()
             {
-                return true;
+                return SocketEnd { deliberate: true, ..SocketEnd::default() };
             }
         }
     };
@@ -236,9 +299,9 @@ pub async fn pump(stream: ClientStream, outbox: Arc<Outbox>, socket: u64, events
             let message = tokio::select! {
                 outgoing = outbox.next(socket) => match outgoing {
                     Outgoing::Frame(frame) => Message::Text(frame),
-                    Outgoing::Acknowledge(received) => Message::text(Reply::acknowledge(received).into_bare_frame()),
-                    Outgoing::Ended => return true,
-                    Outgoing::Moved => return false,
+                    Outgoing::Acknowledge(received) => Message::text(reply::acknowledge(received).into_bare_frame()),
+                    Outgoing::Ended => return SocketEnd { deliberate: true, ..SocketEnd::default() },
+                    Outgoing::Moved => return SocketEnd::default(),
                 },
                 _ = ping.tick() => Message::Ping(Vec::new().into()),
             };
@@ -248,12 +311,13 @@ pub async fn pump(stream: ClientStream, outbox: Arc<Outbox>, socket: u64, events
             }
         }
     };
-    let deliberate = tokio::select! {
-        deliberate = reading => deliberate,
-        deliberate = writing => deliberate,
+    let end = tokio::select! {
+        end = reading => end,
+        end = writing => end,
     };
+    let deliberate = end.deliberate;
     // Fails when the owner is gone, and nobody has to know.
-    let _ = events.send(SocketEvent::Closed { socket, deliberate }).await;
+    let _ = events.send(SocketEvent::Closed { socket, end }).await;
     if !deliberate {
         // A close frame would end the session; another socket is to go on with it.
         return;

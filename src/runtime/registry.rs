@@ -1,0 +1,62 @@
+//! The sessions whose clients may come back, by their ids, and how much room there is for more.
+
+use super::service::Service;
+use super::session::{Session, SessionHandle};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Clones are the same registry.
+#[derive(Clone)]
+pub struct SessionRegistry {
+    service: Arc<Service>,
+    sessions: Arc<Mutex<HashMap<String, SessionHandle>>>,
+    connections: Arc<Semaphore>,
+    max_sessions: usize,
+}
+
+impl SessionRegistry {
+    pub fn new(service: Arc<Service>, max_sessions: usize) -> SessionRegistry {
+        SessionRegistry {
+            service,
+            sessions: Arc::default(),
+            connections: Arc::new(Semaphore::new(max_sessions.min(Semaphore::MAX_PERMITS))),
+            max_sessions,
+        }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, SessionHandle>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session of this id; begun when there is none. `None` when there are too many.
+    pub fn session(&self, id: &str) -> Option<SessionHandle> {
+        let mut sessions = self.sessions();
+        if let Some(session) = sessions.get(id) {
+            return Some(session.clone());
+        }
+        if sessions.len() >= self.max_sessions {
+            return None;
+        }
+        let (session, handle) = Session::new(self.service.clone(), Some(id.to_owned()));
+        sessions.insert(id.to_owned(), handle.clone());
+        let (registry, id) = (self.clone(), id.to_owned());
+        tokio::spawn(async move {
+            session.run().await;
+            registry.sessions().remove(&id);
+        });
+        Some(handle)
+    }
+
+    /// A session of a client that does not come back.
+    pub fn passing_session(&self) -> SessionHandle {
+        let (session, handle) = Session::new(self.service.clone(), None);
+        tokio::spawn(session.run());
+        handle
+    }
+
+    /// Room for one more socket.
+    pub fn admit(&self) -> Option<OwnedSemaphorePermit> {
+        self.connections.clone().try_acquire_owned().ok()
+    }
+}

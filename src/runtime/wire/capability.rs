@@ -1,0 +1,105 @@
+//! PURE: what an end can do beyond the protocol that every peer knows. Both ends announce theirs with hello, and what a peer
+//! did not announce is not sent to it.
+
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+
+macro_rules! capabilities {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Capability { $($(#[$doc])* $name,)* }
+
+        impl Capability {
+            pub const ALL: &'static [Capability] = &[$(Capability::$name,)*];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $(Capability::$name => $text,)* }
+            }
+        }
+    };
+}
+
+capabilities! {
+    /// `request_id` stands on all that concerns a request.
+    RequestId = "request_id",
+    /// Messages are numbered and acknowledged.
+    Seq = "seq",
+    /// A session outlives its socket.
+    Resume = "resume",
+    /// Clients: take `artifact_upload_result_message`. Runtimes: tell it.
+    ArtifactUploadResult = "artifact_upload_result",
+    /// Runtimes: understand `artifact_upload_decline_message`. Clients: send it.
+    ArtifactUploadDecline = "artifact_upload_decline",
+}
+
+/// A peer's capabilities; on the wire a list of names, of which unknown ones are passed over.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Capabilities(u8);
+
+impl Capabilities {
+    /// Ours, at both ends.
+    pub const OURS: Capabilities = Capabilities((1 << Capability::ALL.len()) - 1);
+
+    pub fn has(self, capability: Capability) -> bool {
+        self.0 & (1 << capability as u8) != 0
+    }
+
+    fn add(&mut self, name: &str) {
+        if let Some(known) = Capability::ALL.iter().find(|known| known.as_str() == name) {
+            self.0 |= 1 << *known as u8;
+        }
+    }
+
+    fn names(self) -> impl Iterator<Item = &'static str> {
+        Capability::ALL.iter().filter(move |known| self.has(**known)).map(|known| known.as_str())
+    }
+}
+
+impl fmt::Debug for Capabilities {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_set().entries(self.names()).finish()
+    }
+}
+
+impl Serialize for Capabilities {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.names())
+    }
+}
+
+impl<'de> Deserialize<'de> for Capabilities {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Capabilities, D::Error> {
+        struct Names;
+        impl<'de> Visitor<'de> for Names {
+            type Value = Capabilities;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a list of names")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<Capabilities, A::Error> {
+                let mut capabilities = Capabilities::default();
+                while let Some(name) = names.next_element::<String>()? {
+                    capabilities.add(&name);
+                }
+                Ok(capabilities)
+            }
+        }
+        from.deserialize_seq(Names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_announces_is_what_it_has() {
+        let peer: Capabilities = serde_json::from_str(r#"["resume","from_the_future","resume"]"#).unwrap();
+        assert!(peer.has(Capability::Resume) && !peer.has(Capability::ArtifactUploadResult));
+        let ours = serde_json::to_string(&Capabilities::OURS).unwrap();
+        assert_eq!(serde_json::from_str::<Capabilities>(&ours).unwrap(), Capabilities::OURS);
+        assert_eq!(Capability::ALL.len(), serde_json::from_str::<Vec<String>>(&ours).unwrap().len());
+    }
+}

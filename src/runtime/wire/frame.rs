@@ -1,0 +1,180 @@
+//! PURE: what stands around a message in its frame, at both ends.
+
+use super::client_message::ClientMessage;
+use super::json;
+use super::runtime_message::{RuntimeMessage, ends_a_request};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// A frame of a client, understood.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientFrame {
+    pub message: ClientMessage,
+    /// Position in the client's stream; clients that know of no resume send none.
+    pub seq: Option<u64>,
+    /// Our frames that the client has read.
+    pub ack: Option<u64>,
+    /// Of the frame.
+    pub bytes: usize,
+}
+
+/// Why a frame is refused, in words for the peer: no path and no stack of this side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    pub problem: String,
+    pub request_id: Option<String>,
+    pub seq: Option<u64>,
+    /// Of the frame.
+    pub bytes: usize,
+}
+
+/// A frame of a runtime.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RuntimeFrame {
+    /// [`RuntimeMessage::Unknown`] when it can't be read.
+    pub message: RuntimeMessage,
+    /// Why it can't be read, when it is one that ends a request.
+    pub problem: Option<String>,
+    pub seq: Option<u64>,
+    pub request_id: Option<String>,
+    /// Of the frame.
+    pub bytes: usize,
+}
+
+/// The fields that a frame is sorted by. What has another type than it should counts as absent.
+#[derive(Default, Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    message_type: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    request_id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    seq: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    ack: Option<&'a RawValue>,
+}
+
+fn number(value: Option<&RawValue>) -> Option<u64> {
+    serde_json::from_str(value?.get()).ok()
+}
+
+fn string(value: Option<&RawValue>) -> Option<String> {
+    json::read(value?.get()).ok()
+}
+
+fn is_object(text: &str) -> bool {
+    text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{')
+}
+
+/// A client's frame. `Ok(None)`: JSON, but nothing that asks for anything; it is passed over in silence, as ever.
+pub fn parse_client_frame(text: &str) -> Result<Option<ClientFrame>, Malformed> {
+    let bytes = text.len();
+    let refused = |problem: String| Malformed { problem, request_id: None, seq: None, bytes };
+    let no_json = |error| refused(format!("the frame is no JSON: {error}"));
+    if !is_object(text) {
+        serde_json::from_str::<IgnoredAny>(text).map_err(no_json)?;
+        return match text.trim() {
+            "null" => Err(refused("expected a JSON object, got null".to_owned())),
+            _ => Ok(None),
+        };
+    }
+    let envelope: Envelope<'_> = serde_json::from_str(text).map_err(no_json)?;
+    let (seq, ack) = (number(envelope.seq), number(envelope.ack));
+    let tag = string(envelope.message_type).unwrap_or_default();
+    let read = ClientMessage::read(&tag, text).and_then(|message| match message.problem() {
+        Some(problem) => Err(problem),
+        None => Ok(message),
+    });
+    match read {
+        Ok(message) => Ok(Some(ClientFrame { message, seq, ack, bytes })),
+        Err(problem) => {
+            let (problem, request_id) = (format!("{tag}: {problem}"), string(envelope.request_id));
+            Err(Malformed { problem, request_id, seq, bytes })
+        }
+    }
+}
+
+/// A runtime's frame; `None` when it is no JSON object. What can't be read is passed over, ends of requests excepted.
+pub fn parse_runtime_frame(text: &str) -> Option<RuntimeFrame> {
+    let envelope: Envelope<'_> = is_object(text).then(|| serde_json::from_str(text).ok())??;
+    let tag = string(envelope.message_type).unwrap_or_default();
+    let (message, problem) = match RuntimeMessage::read(&tag, text) {
+        Ok(message) => (message, None),
+        Err(problem) if ends_a_request(&tag) => (RuntimeMessage::Unknown, Some(format!("{tag}: {problem}"))),
+        // However it is worded: the session is over.
+        Err(_) if tag == "end_session_confirm_message" => (RuntimeMessage::Confirm(Default::default()), None),
+        Err(_) => (RuntimeMessage::Unknown, None),
+    };
+    let (seq, request_id) = (number(envelope.seq), string(envelope.request_id));
+    Some(RuntimeFrame { message, problem, seq, request_id, bytes: text.len() })
+}
+
+/// A message without its envelope: a JSON object, serialised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Body(pub(super) String);
+
+impl Body {
+    /// Written as it is: it fits because it is short, or because people wrote it.
+    pub fn of(message: &impl Serialize) -> Body {
+        // A message of ours has no keys but strings: it can be written.
+        Body(serde_json::to_string(message).unwrap_or_else(|_| "{}".to_owned()))
+    }
+
+    /// The frame: the message with its place in the stream and its request.
+    pub fn into_frame(self, request_id: Option<&str>, seq: u64) -> String {
+        let mut frame = self.0;
+        frame.pop();
+        if let Some(id) = request_id {
+            frame.push_str(",\"request_id\":");
+            frame.push_str(&serde_json::Value::from(id).to_string());
+        }
+        frame.push_str(&format!(",\"seq\":{seq}}}"));
+        frame
+    }
+
+    /// The frame of a message that belongs to the socket and not to the stream.
+    pub fn into_bare_frame(self) -> String {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_nobody_knows_may_be_anything() {
+        let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
+        for odd in [deep.as_str(), "1e999", r#""\ud83d""#, r#"{"a":["\ude00"]}"#] {
+            let text = format!(r#"{{"message_type":"cancel_message","seq":3,"odd":{odd}}}"#);
+            let frame = parse_client_frame(&text).unwrap().unwrap();
+            assert_eq!((frame.message, frame.seq), (ClientMessage::Cancel, Some(3)));
+            let text = format!(r#"{{"message_type":"ack_message","ack":3,"odd":{odd}}}"#);
+            assert!(parse_runtime_frame(&text).is_some_and(|frame| frame.message != RuntimeMessage::Unknown));
+            let text = format!(r#"{{"message_type":{odd}}}"#);
+            assert_eq!(parse_client_frame(&text).unwrap().unwrap().message, ClientMessage::Unknown);
+        }
+    }
+
+    #[test]
+    fn a_message_that_can_not_be_read_still_has_its_place() {
+        let text = r#"{"message_type":"command_execution_message","commands":5,"seq":4,"request_id":"mine"}"#;
+        let malformed = parse_client_frame(text).unwrap_err();
+        assert_eq!(
+            (malformed.seq, malformed.request_id.as_deref(), malformed.bytes),
+            (Some(4), Some("mine"), text.len())
+        );
+    }
+
+    #[test]
+    fn rule_16_every_frame_names_its_place_and_its_request() {
+        let frame =
+            Body::of(&RuntimeMessage::Acknowledge(super::super::client_message::Acknowledge { ack: 5 }));
+        let frame: serde_json::Value =
+            serde_json::from_str(&frame.into_frame(Some("request \"1\""), 7)).unwrap();
+        assert_eq!(frame["seq"], 7);
+        assert_eq!(frame["request_id"], "request \"1\"");
+        assert_eq!((&frame["message_type"], &frame["ack"]), (&"ack_message".into(), &5.into()));
+    }
+}

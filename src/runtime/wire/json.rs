@@ -1,0 +1,160 @@
+//! PURE: JSON that another program wrote, read so that nothing is lost in silence.
+//!
+//! | what others write | what becomes of it |
+//! |---|---|
+//! | half of a surrogate pair (`"\ud83d"`: JavaScript writes them) | U+FFFD in text that we look at; kept as it is in [`JsonText`] |
+//! | nesting of any depth, numbers like `1e999` | kept as they are in [`JsonText`], passed over in fields that nobody knows; else refused |
+//!
+//! Fields that nobody knows are passed over without being kept, and without recursion.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// Reads a value; why it can't be read, in words for its writer.
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let words = |error: serde_json::Error| {
+        let words = error.to_string();
+        if words.starts_with("recursion limit") {
+            "is nested deeper than 128 levels".to_owned()
+        } else {
+            words
+        }
+    };
+    serde_json::from_str(text).or_else(|error| match without_half_pairs(text) {
+        Some(mended) => serde_json::from_str(&mended).map_err(words),
+        None => Err(words(error)),
+    })
+}
+
+/// The text with U+FFFD for each escape that is half of a surrogate pair; `None` when there is none.
+pub fn without_half_pairs(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let unit = |at: usize| {
+        let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        let is_hex = digits.iter().all(u8::is_ascii_hexdigit);
+        // Digits are text.
+        let digits = std::str::from_utf8(digits).ok().filter(|_| is_hex)?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let mut mended: Option<String> = None;
+    let (mut at, mut kept) = (0, 0);
+    while let Some(found) = bytes[at..].iter().position(|byte| *byte == b'\\') {
+        at += found;
+        let is_low = |unit: Option<u16>| matches!(unit, Some(0xdc00..=0xdfff));
+        match unit(at) {
+            Some(0xd800..=0xdbff) if is_low(unit(at + 6)) => at += 12,
+            Some(0xd800..=0xdfff) => {
+                let mended = mended.get_or_insert_with(|| String::with_capacity(text.len()));
+                mended.push_str(&text[kept..at]);
+                mended.push_str("\\ufffd");
+                at += 6;
+                kept = at;
+            }
+            // The character after the backslash may be a backslash itself.
+            _ => at = (at + 2).min(bytes.len()),
+        }
+    }
+    if let Some(mended) = &mut mended {
+        mended.push_str(&text[kept..]);
+    }
+    mended
+}
+
+/// A JSON value that is passed on and not looked at: its text, of any depth.
+#[derive(Clone, Debug)]
+pub struct JsonText(Box<RawValue>);
+
+impl JsonText {
+    /// The text of a value that we made.
+    pub fn of(value: &impl Serialize) -> JsonText {
+        // A value of ours has no keys but strings: it can be written.
+        JsonText(serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+    }
+
+    pub fn text(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The value, for who has to look at it.
+    ///
+    /// # Errors
+    /// As [`read`].
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, String> {
+        read(self.text())
+    }
+}
+
+impl PartialEq for JsonText {
+    fn eq(&self, other: &JsonText) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Default for JsonText {
+    fn default() -> JsonText {
+        JsonText::of(&serde_json::Map::new())
+    }
+}
+
+impl Serialize for JsonText {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for JsonText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<JsonText, D::Error> {
+        Box::<RawValue>::deserialize(from).map(JsonText)
+    }
+}
+
+/// `null` is absence, whatever the field.
+pub(crate) fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    from: D,
+) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    #[test]
+    fn halves_of_surrogate_pairs_become_u_fffd_and_whole_pairs_stay() {
+        for (text, read_as) in [
+            (r#""\ud83d""#, "\u{fffd}"),
+            (r#""\ude00\ud83d""#, "\u{fffd}\u{fffd}"),
+            (r#""a\ud83d\ude00\ud83d b""#, "a😀\u{fffd} b"),
+            (r#""\\ud83d\ud83d\\""#, "\\ud83d\u{fffd}\\"),
+            (r#""\uD83D\u0041""#, "\u{fffd}A"),
+        ] {
+            assert_eq!(read::<String>(text).as_deref(), Ok(read_as), "{text}");
+        }
+        assert_eq!(without_half_pairs(r#""plain \u00e9 \ud83d\ude00 \\ud83d""#), None);
+    }
+
+    #[test]
+    fn what_is_only_passed_on_keeps_its_depth_and_its_halves() {
+        let deep = format!("{}1e999{}", "[".repeat(100_000), "]".repeat(100_000));
+        let kept: JsonText = read(&deep).unwrap();
+        assert_eq!(kept.text(), deep);
+        assert_eq!(read::<JsonText>(r#"{"a":"\ud83d"}"#).unwrap().text(), r#"{"a":"\ud83d"}"#);
+        assert_eq!(kept.read::<Value>().unwrap_err(), "is nested deeper than 128 levels");
+    }
+
+    proptest! {
+        #[test]
+        fn any_sequence_of_units_can_be_read_as_javascript_would_encode_it(units in prop::collection::vec(0xd7fe_u16..0xe002, 0..12)) {
+            let text = format!("\"{}\"", units.iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>());
+            prop_assert_eq!(read::<String>(&text).unwrap(), String::from_utf16_lossy(&units));
+        }
+
+        #[test]
+        fn any_text_is_taken(text in "[\\\\ud8ca\"é0-9]{0,40}") {
+            let _ = without_half_pairs(&text);
+        }
+    }
+}
