@@ -25,8 +25,13 @@ function sheepdogWith(
 }
 
 function serve(...args: string[]) {
+  return serveWith({}, ...args)
+}
+
+function serveWith(env: Record<string, string>, ...args: string[]) {
   const child = spawn(process.execPath, [program, 'serve', '--port', '0', ...args], {
     stdio: ['ignore', 'pipe', 'ignore'],
+    env: { ...process.env, ...env },
   })
   const ready = new Promise<string>((resolve) => {
     let seen = ''
@@ -72,14 +77,48 @@ describe('sheepdog serve, query and exec', () => {
     expect(await sheepdog('exec', url, '--', 'printf', '%s.', "it's", '$HOME')).toMatchObject({
       stdout: "it's.$HOME.",
     })
-    expect(await sheepdog('exec', url, '--', 'exit 3')).toMatchObject({ status: 1 })
+  })
+
+  it("ends with the command's own exit status", async () => {
+    expect(await sheepdog('exec', url, '--', 'echo out; echo err >&2; exit 3')).toEqual({
+      status: 3,
+      stdout: 'out\n',
+      stderr: 'err\n',
+    })
+    expect(await sheepdog('exec', url, '--', 'nosuchprogram')).toMatchObject({ status: 127 })
+    expect(await sheepdog('exec', url, '--', 'kill -9 $$')).toMatchObject({ status: 137 })
+    expect(await sheepdog('exec', '--timeout', '300ms', url, '--', 'sleep 60')).toMatchObject({ status: 124 })
+  })
+
+  it('stops the command when nobody reads its output any more', async () => {
+    const line = `"$0" "$1" exec "$2" -- yes | head -1; echo "\${PIPESTATUS[0]}"`
+    const { stdout } = await new Promise<{ stdout: string }>((resolve) =>
+      execFile('/bin/bash', ['-c', line, process.execPath, program, url], (_, stdout) => resolve({ stdout })),
+    )
+    expect(stdout).toBe('y\n141\n')
+  })
+
+  it('keeps the token from what it runs, and tells a wrong one from none', async () => {
+    const other = serveWith({ SHEEPDOG_RUNTIME_TOKEN: 'the-token' }, '--handler', handler)
+    const address = await other.ready
+    const token = { SHEEPDOG_RUNTIME_TOKEN: 'the-token' }
+    expect(await sheepdogWith(token, 'exec', address, '--', 'env')).toMatchObject({
+      status: 0,
+      stdout: expect.not.stringContaining('the-token'),
+    })
+    expect((await sheepdog('exec', address, '--', 'true')).stderr).toMatch(/wants a token: .*--token/)
+    expect((await sheepdog('exec', '--token', 'x', address, '--', 'true')).stderr).toMatch(
+      /refuses this token/,
+    )
+    other.stop()
+    expect(await other.ended).toBe(0)
   })
 
   it('says in one line what is wrong', async () => {
     for (const [args, words] of [
       [['serve', '--agent', 'openai'], /unknown agent "openai"; there are claude-code, codex/],
       [['serve', '--port', 'abc'], /--port: expected a number/],
-      [['serve', '--host', '0.0.0.0'], /host: .*token/],
+      [['serve', '--host', '0.0.0.0'], /host: .*--token/],
       [['serve', '--handler', '/nowhere.mjs'], /nowhere/],
       [['query', 'ws://127.0.0.1:1', 'x'], /no connection/],
       [['exec', url], /expected an URL and a command/],

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { RuntimeClient, serveRuntime, type AgentHandler } from '../index.js'
+import { RuntimeClient, serveRuntime, type AgentHandler, type ArtifactUpload } from '../index.js'
 import puppet from '../fixtures/runtime/puppet.mjs'
 import { findPython, runClient } from '../scripts/interop.mjs'
 
@@ -41,7 +41,9 @@ async function sink() {
     request.on('data', (part) => parts.push(part))
     request.on('end', () => {
       received.set(request.url!, Buffer.concat(parts).toString())
-      response.end()
+      // As a careless server does: it repeats what it was asked.
+      response.writeHead(request.url!.startsWith('/deny/') ? 403 : 200)
+      response.end(`${request.url} is not yours`)
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -154,6 +156,88 @@ describe('serveRuntime and RuntimeClient', () => {
     expect(Object.fromEntries(received)).toEqual({ '/early.txt': 'early\n', '/late.txt': 'late' })
     expect(await client.endSession()).toEqual(end)
     await expect(client.query('say x', query)).rejects.toMatchObject({ code: 'RUNTIME_CLOSED' })
+  })
+
+  it('tells how each upload went', async () => {
+    const client = await session()
+    const { received, url } = await sink()
+    const directory = temporary()
+    const uploads: ArtifactUpload[] = []
+    await client.executeCommands([{ command: 'printf abc > good; printf x > bad', cwd: directory }], {
+      artifactsDirs: [directory],
+      onArtifactUploadRequest: ({ filename }) => ({
+        presignedUrl: filename === 'bad' ? `${url}/deny/secret-word` : `${url}/${filename}`,
+        contentType: 'text/plain',
+      }),
+      onArtifactUploaded: (upload) => uploads.push(upload),
+    })
+    await client.endSession()
+    uploads.sort((left, right) => (left.path < right.path ? -1 : 1))
+    expect(uploads).toEqual([
+      {
+        path: join(directory, 'bad'),
+        status: 'failed',
+        attempts: 1,
+        reason: 'the upload failed after 1 attempt: status 403',
+      },
+      {
+        path: join(directory, 'good'),
+        status: 'uploaded',
+        bytes: 3,
+        sha256: 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',
+        attempts: 1,
+      },
+    ])
+    expect(received.get('/good')).toBe('abc')
+  })
+
+  it('carries half surrogates both ways, and refuses aloud what it can not carry', async () => {
+    const client = await session()
+    const half = 'x\ud83d'
+    await expect(
+      client.query(`say ${half}`, { ...query, secrets: [half], agentEnv: { A: half } }),
+    ).resolves.toMatchObject({
+      data: { text: '[REDACTED]' },
+    })
+    await expect(
+      client.executeCommands([{ command: `printf %s '${half}'`, env: { A: half } }]),
+    ).resolves.toMatchObject({
+      results: [{ exitCode: 0 }],
+    })
+    const { data } = await client.query('json {"a":"\\ud83d"}', query)
+    expect(data).toMatchObject({ structuredOutput: { a: '\ufffd' } })
+    const deep = `${'['.repeat(200)}${']'.repeat(200)}`
+    await expect(client.query(`json {"a":${deep}}`, query)).rejects.toMatchObject({
+      code: 'RUNTIME_FAILED',
+      message: expect.stringContaining('nested deeper than 128 levels'),
+    })
+    await expect(client.query('say on', query)).resolves.toMatchObject({ data: { text: 'on' } })
+  })
+
+  it('checks what goes over, by its path', async () => {
+    const client = await session()
+    await expect(client.query('x', { ...query, agentEnv: { A: 5 } as never })).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+      message: 'agentEnv.A: expected a string, got 5',
+    })
+    await expect(client.executeCommands([{ command: 'x', env: { 'A=B': '' } }])).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+      message: expect.stringMatching(/^commands\[0\]\.env: /),
+    })
+  })
+
+  it('has codes for a port in use and for an end that the runtime gave', async () => {
+    const server = await serve()
+    await expect(serveRuntime({ port: server.port })).rejects.toMatchObject({
+      code: 'RUNTIME_PORT_IN_USE',
+      port: server.port,
+    })
+    const client = await RuntimeClient.connect(server.url)
+    cleanup.push(() => client.close())
+    const waiting = client.query('wait', query)
+    const refused = expect(waiting).rejects.toMatchObject({ code: /RUNTIME_/ })
+    await server.close()
+    await refused
   })
 
   it('takes secrets out of answers and errors', async () => {

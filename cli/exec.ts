@@ -1,7 +1,9 @@
 // sheepdog exec: one command in a runtime.
-import { RuntimeClient } from '../lib/runtime'
+import { RuntimeClient, type ExecuteResult } from '../lib/runtime'
 import { parseArguments, parseDuration, UsageError } from './arguments'
-import { onInterrupt } from './interrupt'
+import { onInterrupt, type Interrupt } from './interrupt'
+import { Output } from './output'
+import { signalStatus } from './verdict'
 
 export const summary = 'run a command in a runtime'
 
@@ -16,7 +18,8 @@ Options:
   --token T            (default: the variable SHEEPDOG_RUNTIME_TOKEN)
   -h, --help           show this
 
-Exit status: 0, or 1 when the command failed or could not be run.
+Exit status: the command's own, 128+N when signal N ended it; 124 when it took too long; 1 when it
+could not be run. When nobody reads its output any more (\`| head\`), it is stopped: 141.
 
 Examples:
   sheepdog exec ws://127.0.0.1:8080 -- "npm test | tail"
@@ -39,9 +42,14 @@ export async function run(args: string[]): Promise<number> {
   }
   const command = words.length === 1 ? words[0]! : words.map(quote).join(' ')
   const controller = new AbortController()
+  let interrupt: Interrupt | undefined
+  const output = new Output(undefined, () => controller.abort())
   const done = onInterrupt(
-    () => controller.abort(),
-    () => process.exit(130),
+    (signal) => {
+      interrupt = signal
+      controller.abort()
+    },
+    (signal) => process.exit(signalStatus(signal)),
   )
   try {
     await using client = await RuntimeClient.connect(url, {
@@ -50,15 +58,27 @@ export async function run(args: string[]): Promise<number> {
     })
     const { results } = await client.executeCommands([{ command, cwd: values.cwd }], {
       timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
-      onCommandOutput: ({ stream, text }) => process[stream].write(text),
+      onCommandOutput: ({ stream, text }) => void output.write(stream, text),
       signal: controller.signal,
     })
-    const exitCode = results[0]?.exitCode ?? 1
-    if (exitCode !== 0) process.stderr.write(`sheepdog exec: the command ended with exit code ${exitCode}\n`)
-    return exitCode === 0 ? 0 : 1
+    return statusOf(results[0])
+  } catch (error) {
+    if (interrupt) return signalStatus(interrupt)
+    if (output.brokenQuietly) return signalStatus('SIGPIPE')
+    if ((error as { code?: string }).code !== 'RUNTIME_TIMED_OUT') throw error
+    output.say(`sheepdog exec: ${(error as Error).message}`)
+    return 124
   } finally {
     done()
+    output.close()
   }
+}
+
+function statusOf(result: ExecuteResult['results'][number] | undefined): number {
+  if (!result) return 1
+  if (result.signal) return signalStatus(result.signal)
+  // The wire's word for an end by a signal; runtimes of others don't say by which.
+  return result.exitCode < 0 ? 1 : result.exitCode
 }
 
 /** A word that a POSIX shell reads as it is. */

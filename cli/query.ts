@@ -2,6 +2,7 @@
 import { RuntimeClient } from '../lib/runtime'
 import { parseArguments, parseDuration, UsageError } from './arguments'
 import { onInterrupt } from './interrupt'
+import { signalStatus } from './verdict'
 
 export const summary = 'ask the agent of a runtime'
 
@@ -37,7 +38,7 @@ export async function run(args: string[]): Promise<number> {
   const controller = new AbortController()
   const done = onInterrupt(
     () => controller.abort(),
-    () => process.exit(130),
+    (signal) => process.exit(signalStatus(signal)),
   )
   try {
     await using client = await RuntimeClient.connect(url, {

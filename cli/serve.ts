@@ -2,6 +2,7 @@
 import { pathToFileURL } from 'node:url'
 import { resolve } from 'node:path'
 import { inspect } from 'node:util'
+import type { SheepdogError } from '../lib/error'
 import type { ProviderName } from '../lib/harness'
 import { providerNames } from '../lib/harness/provider'
 import { serveRuntime, type AgentHandler } from '../lib/runtime'
@@ -45,13 +46,19 @@ export async function run(args: string[]): Promise<number> {
   }
   const provider =
     values.handler === undefined && values.agent !== undefined ? toProvider(values.agent) : undefined
+  const token = values.token ?? (process.env.SHEEPDOG_RUNTIME_TOKEN || undefined)
+  // What runs here is no business of who may come in: no command and no agent inherits it.
+  delete process.env.SHEEPDOG_RUNTIME_TOKEN
   const server = await serveRuntime({
     handler: values.handler === undefined ? undefined : await loadHandler(values.handler),
     provider,
     port,
     host: values.host,
-    token: values.token ?? (process.env.SHEEPDOG_RUNTIME_TOKEN || undefined),
+    token,
     allowedOrigins: values['allow-origin'],
+  }).catch((error: SheepdogError) => {
+    if (error.code !== 'INVALID_OPTION' || !error.message.startsWith('host:')) throw error
+    throw new UsageError(`--${error.message}: --token T, or the variable SHEEPDOG_RUNTIME_TOKEN`)
   })
   const done = onInterrupt(
     () => void server.close(),

@@ -109,9 +109,10 @@ export interface ErrorFacts {
   RUNTIME_TIMED_OUT: FailedRequest
   RUNTIME_IDLE: { idleTimeoutMs?: number }
   RUNTIME_ABORTED: None
-  RUNTIME_CLOSED: { status?: number }
+  RUNTIME_CLOSED: { status?: number; closeCode?: number; closeReason?: string }
   RUNTIME_UNAUTHORIZED: { status?: number }
   RUNTIME_BUSY: None
+  RUNTIME_PORT_IN_USE: { port: number }
   RUNTIME_PROTOCOL: None
 
   MODEL_TIMED_OUT: FailedCall

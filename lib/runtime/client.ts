@@ -94,7 +94,15 @@ export interface QueryResult {
 
 export interface ExecuteResult {
   /** As many as ran: the first failure is the last. `truncated`: stdout is head and tail only. */
-  results: { command: string; exitCode: number; stdout?: string; truncated?: boolean }[]
+  results: {
+    command: string
+    /** -1 when a signal ended it. */
+    exitCode: number
+    /** The signal's name; runtimes of others don't tell. */
+    signal?: string
+    stdout?: string
+    truncated?: boolean
+  }[]
 }
 
 /** How a session ended. */
@@ -108,7 +116,8 @@ export interface SessionEndResult {
 const variables = (path: string, value: unknown): void => {
   check.record(path, value)
   for (const [name, text] of Object.entries(value as object)) {
-    if (name === '' || /[=\0]/.test(name)) throw invalidOption(path, `no variable can have the name ${show(name)}`)
+    if (name === '' || /[=\0]/.test(name))
+      throw invalidOption(path, `no variable can have the name ${show(name)}`)
     check.string(`${path}.${name}`, text)
   }
 }
@@ -177,8 +186,13 @@ export class RuntimeClient implements AsyncDisposable {
   /** Events of a request can come before its number has. */
   #starting: Promise<unknown> = Promise.resolve()
 
+  /** Resolves when all that the session brought has been told. */
+  readonly #allTold: Promise<void>
+  #tellAll!: () => void
+
   private constructor(client: NativeClient) {
     this.#client = client
+    this.#allTold = new Promise((resolve) => (this.#tellAll = resolve))
     void this.#deliver()
   }
 
@@ -243,7 +257,9 @@ export class RuntimeClient implements AsyncDisposable {
 
   /** Ends the session once all files are home. Any number of times, the same answer; never rejects. */
   async endSession(): Promise<SessionEndResult> {
-    return settle<SessionEndResult>(this.#client.endSession() as never)
+    const end = await settle<SessionEndResult>(this.#client.endSession() as never)
+    await this.#allTold
+    return end
   }
 
   /** Ends the session, then closes the connection. */
@@ -293,11 +309,16 @@ export class RuntimeClient implements AsyncDisposable {
       reject(new SheepdogError('RUNTIME_CLOSED', 'the session with the runtime is over'))
     }
     this.#running.clear()
+    this.#tellAll()
   }
 
   #onEvent(event: RuntimeEvent): void {
     if (event.kind === 'asked') {
       void this.#onUploadRequested(event.uploadRequest)
+      return
+    }
+    if (event.kind === 'confirmed') {
+      this.#tellAll()
       return
     }
     if (event.kind === 'uploaded') {

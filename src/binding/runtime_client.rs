@@ -124,6 +124,7 @@ pub struct RuntimeUpload {
 pub struct RuntimeCommandResult {
     pub command: String,
     pub exit_code: i32,
+    pub signal: Option<String>,
     pub stdout: Option<String>,
     pub truncated: Option<bool>,
 }
@@ -167,6 +168,8 @@ pub enum RuntimeEvent {
         request: f64,
         error: Fault,
     },
+    /// The end of the session: all that concerned it came before.
+    Confirmed,
 }
 
 /// Output on its way: plain ASCII goes over as it is.
@@ -353,6 +356,7 @@ fn to_event(event: ClientEvent) -> RuntimeEvent {
         ClientEvent::UploadRequested(UploadRequest { filename, filepath, upload_id, .. }) => {
             RuntimeEvent::Asked { upload_request: RuntimeUploadRequest { filename, filepath, upload_id } }
         }
+        ClientEvent::Confirmed => RuntimeEvent::Confirmed,
         ClientEvent::Uploaded(result) => RuntimeEvent::Uploaded { upload: to_upload(result) },
         ClientEvent::Ended { request, outcome: Ok(RequestResult::Agent(result)) } => {
             let (text, structured_output) = match result.data {
@@ -368,6 +372,7 @@ fn to_event(event: ClientEvent) -> RuntimeEvent {
             let results = commands.results.into_iter().map(|result| RuntimeCommandResult {
                 command: result.command,
                 exit_code: result.exit_code,
+                signal: result.signal,
                 stdout: Some(result.stdout).filter(|stdout| !stdout.is_empty()),
                 truncated: result.truncated.then_some(true),
             });

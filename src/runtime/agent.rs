@@ -7,7 +7,7 @@
 use super::handler::{
     AgentAnswer, AgentData, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender,
 };
-use super::secrets::as_changes;
+use super::secrets::own_environment;
 use super::speech::Speech;
 use crate::error::{Error, ErrorCode};
 use crate::harness::{ConcurrencyLimit, Turn, TurnOutcome, TurnRequest, start};
@@ -45,9 +45,8 @@ impl HarnessAgent {
                 *option = Some(given.clone());
             }
         }
-        if let Some(env) = &invocation.env {
-            request.environment.changes.extend(as_changes(env));
-        }
+        let environment = invocation.env.clone().unwrap_or_default();
+        request.environment.changes.extend(own_environment(&environment));
         if let Some(source) = invocation.output_format.clone().and_then(schema_in) {
             request.schema = Some(Arc::new(Schema::compile(source, "output_format_json_schema_str")?));
         }

@@ -2,7 +2,7 @@
 
 use super::handler::CancelSignal;
 use super::outbox::{Outbox, Ticket};
-use super::secrets::as_changes;
+use super::secrets::own_environment;
 use super::text_stream::TextStream;
 use super::wire::client_message::CommandSpec;
 use super::wire::reply;
@@ -39,7 +39,8 @@ impl CommandRunner {
             return CommandEnd::Cancelled;
         }
         let mut spec = ProcessSpec::new("/bin/sh", ["-c", command.command.as_str()]);
-        spec.environment = Environment { base: EnvironmentBase::Inherit, changes: as_changes(&command.env) };
+        spec.environment =
+            Environment { base: EnvironmentBase::Inherit, changes: own_environment(&command.env) };
         spec.idle_timeout = None;
         spec.timeout = None;
         spec.max_output_bytes = PROCESS_KEEPS;
@@ -91,6 +92,7 @@ impl CommandRunner {
                 CommandEnd::Ran(CommandResult {
                     command: shown,
                     exit_code: result.exit_code.unwrap_or(-1),
+                    signal: result.signal.clone(),
                     stdout,
                     truncated,
                 })

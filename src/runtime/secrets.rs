@@ -106,9 +106,14 @@ pub fn redact_fields(redactor: &Redactor, fields: Map<String, Value>) -> Map<Str
     fields.into_iter().map(|(name, value)| (name, redact_value(redactor, value))).collect()
 }
 
-/// The environment as the changes that a process takes.
-pub fn as_changes(environment: &BTreeMap<String, String>) -> Vec<(String, Option<String>)> {
-    environment.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect()
+/// The variable by which a server may be given its token.
+const TOKEN_VARIABLE: &str = "SHEEPDOG_RUNTIME_TOKEN";
+
+/// What a request's process has beside the server's own environment, and what it has not: who may come in is no business of
+/// what runs here.
+pub fn own_environment(environment: &BTreeMap<String, String>) -> Vec<(String, Option<String>)> {
+    let given = environment.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
+    std::iter::once((TOKEN_VARIABLE.to_owned(), None)).chain(given).collect()
 }
 
 #[cfg(test)]

@@ -119,7 +119,7 @@ pub async fn serve(options: ServerOptions) -> Result<RuntimeServer> {
     if options.token.is_none() && !is_loopback(&options.host) {
         return Err(Error::invalid_option(
             "host",
-            format!("{} can be reached by others, so a token is needed: give `token`", options.host),
+            format!("{} can be reached by others, so a token is needed", options.host),
         ));
     }
     let host = options.host.trim_start_matches('[').trim_end_matches(']').to_owned();

@@ -30,6 +30,8 @@ pub enum ClientEvent {
         request: u64,
         outcome: Result<RequestResult>,
     },
+    /// The runtime confirmed the end of the session: all that concerned it came before.
+    Confirmed,
 }
 
 impl ClientEvent {
@@ -38,7 +40,7 @@ impl ClientEvent {
         match self {
             ClientEvent::Assistant { text_blocks, .. } => text_blocks.iter().map(String::len).sum(),
             ClientEvent::Output { text, command, .. } => text.len() + command.len(),
-            ClientEvent::UploadRequested(_) | ClientEvent::Uploaded(_) | ClientEvent::Ended { .. } => 256,
+            _ => 256,
         }
     }
 }

@@ -360,6 +360,7 @@ impl ClientSession {
             }
             (RuntimeMessage::Confirm(confirm), _) => {
                 self.finish(ended_error());
+                self.pending.push_back(ClientEvent::Confirmed);
                 self.say_ended(SessionEnd {
                     confirmed: true,
                     uploaded: confirm.uploaded,

@@ -168,7 +168,7 @@ fn cut(result: &CommandResult, share: usize) -> CommandResult {
     let (command, command_cut) = head_and_tail(&result.command, command_share);
     let (stdout, stdout_cut) = head_and_tail(&result.stdout, stdout_share);
     let truncated = result.truncated || stdout_cut || command_cut;
-    CommandResult { command, exit_code: result.exit_code, stdout, truncated }
+    CommandResult { command, exit_code: result.exit_code, signal: result.signal.clone(), stdout, truncated }
 }
 
 fn fitting(metadata: Map<String, Value>) -> JsonText {

@@ -191,6 +191,9 @@ pub struct CommandResult {
     pub command: String,
     /// -1 for a signal, as the protocol has it.
     pub exit_code: i32,
+    /// The name of the signal that ended it. Beyond the protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
     /// Absent when empty.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
     pub stdout: String,
