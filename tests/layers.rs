@@ -2,7 +2,7 @@
 //!
 //! Imports are read from the sources' text: `crate::` paths, `use` of outside crates, and paths that begin with a crate's name.
 
-#![expect(clippy::expect_used, clippy::panic, reason = "a panic is a test's report, in its helpers too")]
+#![expect(clippy::expect_used, reason = "a panic is a test's report, in its helpers too")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -27,7 +27,7 @@ mod trust;
 
 pub use client::{HttpClient, HttpOptions, check_url};
 pub use failure::{HttpError, Waiting};
-pub use request::{Body, FileBody, Request};
+pub use request::{Body, FileBody, Request, Witness};
 pub use response::Response;
 pub use retry_after::parse_retry_after;
 pub use sse::{EventTooLong, SseEvent, SseParser};

@@ -24,13 +24,16 @@ pub enum Body {
     File(FileBody),
 }
 
+/// Sees what passes.
+pub type Witness = Arc<dyn Fn(&[u8]) + Send + Sync>;
+
 /// The first `len` bytes of an open file, streamed from disk. A file that is shorter by then is [`HttpError::File`].
 #[derive(Clone)]
 pub struct FileBody {
     pub file: Arc<std::fs::File>,
     pub len: u64,
     /// Is shown each piece as it is sent, in order.
-    pub witness: Option<Arc<dyn Fn(&[u8]) + Send + Sync>>,
+    pub witness: Option<Witness>,
 }
 
 impl fmt::Debug for FileBody {
@@ -84,7 +87,7 @@ impl Request {
 pub(super) fn file_stream(
     file: File,
     len: u64,
-    witness: Option<Arc<dyn Fn(&[u8]) + Send + Sync>>,
+    witness: Option<Witness>,
     taken: Arc<watch::Sender<u64>>,
 ) -> impl Stream<Item = Result<Bytes, io::Error>> + Send + 'static {
     stream::try_unfold((file, len), move |(mut file, left)| {

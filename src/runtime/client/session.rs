@@ -343,11 +343,9 @@ impl ClientSession {
             (RuntimeMessage::CommandResults(results), Some(_)) if is_named => {
                 self.finish_with(Ok(RequestResult::Commands(results)));
             }
-            (RuntimeMessage::Error(error), Some((_, id, _))) => {
-                // A refusal is no part of a request, but names it.
-                if is_named || error.refuses(&id) {
-                    self.finish_with(Err(failure_of(error)));
-                }
+            // A refusal is no part of a request, but names it.
+            (RuntimeMessage::Error(error), Some((_, id, _))) if is_named || error.refuses(&id) => {
+                self.finish_with(Err(failure_of(error)));
             }
             (RuntimeMessage::Unknown, Some(_)) if is_named => {
                 if let Some(problem) = frame.problem {
