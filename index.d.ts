@@ -391,17 +391,13 @@ declare class NativeProcess {
 }
 
 declare class NativeRuntimeClient {
-  /** Sends a request (JSON) and resolves with its number. */
-  request(
-    message: string,
-    timeoutMs?: Millis | undefined | null,
-    idleTimeoutMs?: Millis | undefined | null,
-  ): Promise<Settled<number>>
+  /** Sends a request and resolves with its number. */
+  request(request: RuntimeRequest): Promise<Settled<number>>
   abort(request: number): Promise<Settled<void>>
   /** What happened next; empty when nothing will happen any more. */
   nextEvents(): Promise<Settled<RuntimeEvent[]>>
-  answer(wanted: WantedArtifact, presignedUrl: string, contentType: string): Promise<Settled<void>>
-  decline(wanted: WantedArtifact, reason: string): Promise<Settled<void>>
+  answer(request: RuntimeUploadRequest, presignedUrl: string, contentType: string): Promise<Settled<void>>
+  decline(request: RuntimeUploadRequest, reason: string): Promise<Settled<void>>
   endSession(): Promise<Settled<RuntimeEnd>>
   close(): Promise<Settled<void>>
 }
@@ -602,6 +598,7 @@ type ErrorCode$1 =
   | 'RUNTIME_CLOSED'
   | 'RUNTIME_UNAUTHORIZED'
   | 'RUNTIME_BUSY'
+  | 'RUNTIME_PORT_IN_USE'
   | 'RUNTIME_PROTOCOL'
   | 'MODEL_TIMED_OUT'
   | 'MODEL_ABORTED'
@@ -717,6 +714,26 @@ interface RunSpec {
   maxProcesses?: number
 }
 
+/** How one command ended. */
+interface RuntimeCommandResult {
+  command: string
+  exitCode: number
+  signal?: string
+  stdout?: string
+  truncated?: boolean
+}
+
+interface RuntimeCommandSpec {
+  command: string
+  cwd?: string
+  env?: Record<string, string>
+}
+
+interface RuntimeDownload {
+  downloadUrl: string
+  workingDir: string
+}
+
 /** How the session ended. */
 interface RuntimeEnd {
   confirmed: boolean
@@ -727,10 +744,53 @@ interface RuntimeEnd {
 /** What happened. */
 type RuntimeEvent =
   | { kind: 'assistant'; request: number; textBlocks: Array<string> }
-  | { kind: 'output'; request: number; stream: string; text: string; command: string }
-  | { kind: 'wanted'; wanted: WantedArtifact }
-  | { kind: 'ended'; request: number; terminal: string }
+  | { kind: 'output'; request: number; stream: 'stdout' | 'stderr'; text: string; command: string }
+  | { kind: 'asked'; uploadRequest: RuntimeUploadRequest }
+  | { kind: 'uploaded'; upload: RuntimeUpload }
+  | { kind: 'answered'; request: number; text: string; structuredOutput?: string; metadata: string }
+  | { kind: 'ran'; request: number; results: Array<RuntimeCommandResult> }
   | { kind: 'failed'; request: number; error: Fault }
+  | { kind: 'confirmed' }
+
+interface RuntimePrompt {
+  systemPrompt: string
+  userPrompt: string
+  model: string
+  /** JSON: `{ type: "json_schema", schema }`. */
+  outputFormat?: string
+  agentEnv?: Record<string, string>
+  preCommands?: Array<RuntimeCommandSpec>
+  postCommands?: Array<RuntimeCommandSpec>
+}
+
+/** A request: a prompt or commands, checked. */
+interface RuntimeRequest {
+  prompt?: RuntimePrompt
+  commands?: Array<RuntimeCommandSpec>
+  secrets?: Array<string>
+  artifactsDirs?: Array<string>
+  artifactsIgnore?: string
+  downloads?: Array<RuntimeDownload>
+  timeoutMs?: Millis
+  idleTimeoutMs?: Millis
+}
+
+/** How an upload went. */
+interface RuntimeUpload {
+  path: string
+  status: 'uploaded' | 'failed'
+  bytes?: number
+  sha256?: string
+  attempts: number
+  reason?: string
+}
+
+/** A file that the runtime wants a URL for. */
+interface RuntimeUploadRequest {
+  filename: string
+  filepath: string
+  uploadId?: string
+}
 
 /** Copies the valid lines of a session's log to a new session. */
 declare function salvageCopilotSession(
@@ -828,13 +888,6 @@ interface VariableChange {
 
 type Verdict = 'recreate' | 'without-agent' | 'corrupt' | 'not-found' | 'in-use' | 'transient' | 'failed'
 
-/** A file that the runtime wants an URL for. */
-interface WantedArtifact {
-  filename: string
-  filepath: string
-  uploadId?: string
-}
-
 type Native_AgentExamination = AgentExamination
 declare const Native_AgentExamination: typeof AgentExamination
 type Native_AgentHost = AgentHost
@@ -883,10 +936,17 @@ declare const Native_NativeTurn: typeof NativeTurn
 type Native_Permission = Permission
 type Native_RetrySpec = RetrySpec
 type Native_RunSpec = RunSpec
+type Native_RuntimeCommandResult = RuntimeCommandResult
+type Native_RuntimeCommandSpec = RuntimeCommandSpec
+type Native_RuntimeDownload = RuntimeDownload
 type Native_RuntimeEnd = RuntimeEnd
 type Native_RuntimeEvent = RuntimeEvent
 type Native_RuntimeHost = RuntimeHost
 declare const Native_RuntimeHost: typeof RuntimeHost
+type Native_RuntimePrompt = RuntimePrompt
+type Native_RuntimeRequest = RuntimeRequest
+type Native_RuntimeUpload = RuntimeUpload
+type Native_RuntimeUploadRequest = RuntimeUploadRequest
 type Native_ServeSpec = ServeSpec
 type Native_StopReason = StopReason
 type Native_Strays = Strays
@@ -896,7 +956,6 @@ type Native_TurnSpec = TurnSpec
 type Native_UndeliveredArtifact = UndeliveredArtifact
 type Native_VariableChange = VariableChange
 type Native_Verdict = Verdict
-type Native_WantedArtifact = WantedArtifact
 declare const Native___napiBindingTarget: typeof __napiBindingTarget
 declare const Native_classifyCopilotResume: typeof classifyCopilotResume
 declare const Native_classifyError: typeof classifyError
@@ -967,8 +1026,15 @@ declare namespace Native {
     Native_Permission as Permission,
     Native_RetrySpec as RetrySpec,
     Native_RunSpec as RunSpec,
+    Native_RuntimeCommandResult as RuntimeCommandResult,
+    Native_RuntimeCommandSpec as RuntimeCommandSpec,
+    Native_RuntimeDownload as RuntimeDownload,
     Native_RuntimeEnd as RuntimeEnd,
     Native_RuntimeEvent as RuntimeEvent,
+    Native_RuntimePrompt as RuntimePrompt,
+    Native_RuntimeRequest as RuntimeRequest,
+    Native_RuntimeUpload as RuntimeUpload,
+    Native_RuntimeUploadRequest as RuntimeUploadRequest,
     Native_ServeSpec as ServeSpec,
     Native_StopReason as StopReason,
     Native_Strays as Strays,
@@ -978,7 +1044,6 @@ declare namespace Native {
     Native_UndeliveredArtifact as UndeliveredArtifact,
     Native_VariableChange as VariableChange,
     Native_Verdict as Verdict,
-    Native_WantedArtifact as WantedArtifact,
   }
 }
 
@@ -1296,11 +1361,16 @@ interface ErrorFacts {
   RUNTIME_ABORTED: None
   RUNTIME_CLOSED: {
     status?: number
+    closeCode?: number
+    closeReason?: string
   }
   RUNTIME_UNAUTHORIZED: {
     status?: number
   }
   RUNTIME_BUSY: None
+  RUNTIME_PORT_IN_USE: {
+    port: number
+  }
   RUNTIME_PROTOCOL: None
   MODEL_TIMED_OUT: FailedCall
   MODEL_ABORTED: FailedCall
@@ -13205,6 +13275,11 @@ interface ExecuteOptions {
     filename: string
     filepath: string
   }): UploadTarget | Promise<UploadTarget>
+  /**
+   * How an upload went; also called after the request, until the session has ended. Runtimes of others don't tell. What it throws
+   * while its request runs stops the request, as with `onAssistantMessage`.
+   */
+  onArtifactUploaded?(artifact: ArtifactUpload): void
   /** The whole request; RUNTIME_TIMED_OUT. Default off. */
   timeoutMs?: number
   /** Silence of the runtime; RUNTIME_IDLE. Default off. */
@@ -13215,6 +13290,20 @@ interface ExecuteOptions {
 interface UploadTarget {
   presignedUrl: string
   contentType: string
+}
+/** How the upload of a file went. */
+interface ArtifactUpload {
+  /** The directory as it was given, joined with the part below: `filepath` of the request. */
+  path: string
+  status: 'uploaded' | 'failed'
+  /** Of what was sent. */
+  bytes?: number
+  /** Of what was sent, in hexadecimal. */
+  sha256?: string
+  /** How often it was tried. */
+  attempts: number
+  /** Why it failed. */
+  reason?: string
 }
 /** A prompt's options. */
 interface QueryOptions extends ExecuteOptions {
@@ -13242,7 +13331,10 @@ interface ExecuteResult {
   /** As many as ran: the first failure is the last. `truncated`: stdout is head and tail only. */
   results: {
     command: string
+    /** -1 when a signal ended it. */
     exitCode: number
+    /** The signal's name; runtimes of others don't tell. */
+    signal?: string
     stdout?: string
     truncated?: boolean
   }[]
@@ -13352,6 +13444,7 @@ export type {
   AgentStopHookInput,
   AgentStopHookOutput,
   AgentUsage,
+  ArtifactUpload,
   AskUserVariant,
   AssistantFusionPhaseActivityEvent,
   AssistantFusionPhaseCompletedEvent,
