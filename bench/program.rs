@@ -3,6 +3,7 @@
 //! - `lines BYTES LINE_BYTES EVERY`: JSON lines in big blocks; every EVERYth has the type "result", the others "delta". The
 //!   very first line is "head", the very last "tail".
 //! - `paced LINES_A_SECOND SECONDS LINE_BYTES`: a JSON line at a time.
+//! - `stamped LINES_A_SECOND SECONDS`: a JSON line at a time, which says the moment it was printed at.
 //! - `quiet AT_NANOSECONDS`: prints a line at once and one at that moment of the monotonic clock, then is silent. Lines are
 //!   the moment they were printed at.
 //! - `timers SECONDS`: sleeps a millisecond again and again; prints how late it woke, in nanoseconds: median and 99th
@@ -89,6 +90,19 @@ fn paced(lines_a_second: u64, seconds: u64, line_bytes: usize) -> io::Result<()>
     Ok(())
 }
 
+fn stamped(lines_a_second: u64, seconds: u64) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    let start = now();
+    for index in 0..lines_a_second * seconds {
+        let due = start + index * 1_000_000_000 / lines_a_second;
+        sleep(Duration::from_nanos(due.saturating_sub(now())));
+        let line = format!("{{\"type\":\"stamp\",\"at\":\"{}\"}}\n", now());
+        output.write_all(line.as_bytes())?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
 fn quiet(at: u64) -> io::Result<()> {
     println!("{}", now());
     sleep(Duration::from_nanos(at.saturating_sub(now())));
@@ -152,6 +166,7 @@ fn main() -> io::Result<()> {
     match arguments[0].as_str() {
         "lines" => lines(number(1)? as usize, number(2)? as usize, number(3)? as usize),
         "paced" => paced(number(1)?, number(2)?, number(3)? as usize),
+        "stamped" => stamped(number(1)?, number(2)?),
         "timers" => timers(number(1)?),
         "quiet" => quiet(number(1)?),
         "observe" => observe(),

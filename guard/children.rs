@@ -1,12 +1,14 @@
 //! Own children: who they are, and killing them until none is left.
 
-use crate::protocol::{FRAME_EXITED, Frame, ORIGIN_INNER};
+use crate::protocol::{FRAME_DYING, FRAME_EXITED, Frame, ORIGIN_INNER, Outlook, ProcessState};
 use crate::{program, say, syscall};
 
-/// Without any child ending for so long, those left can't be killed (a setuid program's, or stuck in the kernel).
+/// Without any child ending for so long, those left are looked at.
 const STALLED_US: u64 = 1_000_000;
-/// And in all.
+/// For children who could end by what was sent to them, without any of them ending.
 const LIMIT_US: u64 = 10_000_000;
+/// For children who are on their way out: the kernel takes its time for much memory.
+const DYING_LIMIT_US: u64 = 60_000_000;
 /// A child that ends wakes the loop at once; this is for a child that came without one ending.
 const NAP_US: u64 = 1000;
 
@@ -22,6 +24,8 @@ pub struct Children {
     pub rounds: u32,
     /// Still alive when killing was given up.
     pub left: u32,
+    /// Open from the start: at the end there may be no descriptor to be had.
+    list: isize,
 }
 
 pub enum Reaped {
@@ -32,8 +36,9 @@ pub enum Reaped {
 }
 
 impl Children {
-    pub fn new(leader: isize, reports: bool, scan_proc: bool) -> Children {
-        Children { leader, reports, scan_proc, killed: 0, rounds: 0, left: 0 }
+    /// `list`: [`own_list`] of this very process.
+    pub fn new(leader: isize, reports: bool, scan_proc: bool, list: isize) -> Children {
+        Children { leader, reports, scan_proc, killed: 0, rounds: 0, left: 0, list }
     }
 
     /// Takes all children that have ended. `each` hears of them: pid and wait status.
@@ -71,9 +76,10 @@ impl Children {
     /// killed hands its children to us, so nobody can be born unseen below a living parent; a process that forks and ends
     /// faster than we look (pid hopper) loses that race within some rounds, because we do not pause while things move.
     /// `cgroup`: the run's own directory, or just a NUL.
-    pub fn kill_all(&mut self, child_signals: isize, is_namespace_init: bool, cgroup: &[u8]) {
-        let began = syscall::now_us();
-        let mut moved = began;
+    pub fn kill_all(&mut self, is_namespace_init: bool, cgroup: &[u8]) {
+        let mut moved = syscall::now_us();
+        let mut looked = moved;
+        let mut was_stuck = false;
         let mut killing = false;
         loop {
             let mut ended = 0;
@@ -104,30 +110,63 @@ impl Children {
                 // Everybody in the namespace but its init, in one call.
                 syscall::kill(-1, syscall::SIGKILL);
             }
-            self.left = self.kill_each();
-            if now.wrapping_sub(moved) > STALLED_US || now.wrapping_sub(began) > LIMIT_US {
-                return;
+            let (count, refused) = self.kill_each();
+            self.left = count;
+            if now.wrapping_sub(moved) > STALLED_US && now.wrapping_sub(looked) > STALLED_US {
+                looked = now;
+                if refused == count {
+                    return;
+                }
+                let limit = match self.outlook() {
+                    // Seen twice: anybody waits for a disk now and then.
+                    Outlook::Stuck if was_stuck => return,
+                    Outlook::Stuck => {
+                        was_stuck = true;
+                        LIMIT_US
+                    }
+                    Outlook::Ending => LIMIT_US,
+                    Outlook::Dying => DYING_LIMIT_US,
+                };
+                if now.wrapping_sub(moved) > limit {
+                    return;
+                }
+                // The host would take silence for guards that were stopped.
+                say(&Frame::new(FRAME_DYING, ORIGIN_INNER));
             }
-            let mut entry =
-                [syscall::PollEntry { descriptor: child_signals as i32, wanted: syscall::POLLIN, got: 0 }];
-            syscall::poll(&mut entry, Some(NAP_US));
-            drain(child_signals);
+            syscall::wait_for_child_signal(NAP_US);
         }
     }
 
-    /// SIGKILL to every child there is right now; returns how many.
-    fn kill_each(&self) -> u32 {
-        let mut count = 0;
+    /// SIGKILL to every child there is right now; returns how many they are, and how many may not be signalled by us.
+    fn kill_each(&self) -> (u32, u32) {
+        let (mut count, mut refused) = (0, 0);
         let mut kill = |pid: isize| {
-            syscall::kill(pid, syscall::SIGKILL);
             count += 1;
+            refused += u32::from(syscall::kill(pid, syscall::SIGKILL) == syscall::EPERM);
         };
-        let listed = !self.scan_proc && each_listed(&mut kill);
-        if !listed && !each_scanned(&mut kill) && self.leader > 0 {
+        if !self.each(&mut kill) && self.leader > 0 {
             // No /proc at all: at least the program's group, whose leader is unreaped and so still owns the number.
             kill(-self.leader);
         }
-        count
+        (count, refused)
+    }
+
+    /// What becomes of those who are left.
+    fn outlook(&self) -> Outlook {
+        let mut outlook = Outlook::Stuck;
+        let proc = syscall::open(syscall::AT_FDCWD, b"/proc\0", syscall::O_RDONLY | syscall::O_DIRECTORY);
+        let known = self.each(&mut |pid| {
+            // Who can't be looked at may end.
+            let of_one = state_of_pid(proc, pid).map_or(Outlook::Ending, |state| state.outlook());
+            outlook = outlook.better(of_one);
+        });
+        syscall::close(proc);
+        if known { outlook } else { Outlook::Ending }
+    }
+
+    /// False: children can't be listed here.
+    fn each(&self, found: &mut impl FnMut(isize)) -> bool {
+        (!self.scan_proc && each_in(self.list, found)) || each_scanned(found)
     }
 }
 
@@ -137,24 +176,25 @@ pub fn drain(child_signals: isize) {
     while syscall::read(child_signals, &mut records) == records.len() as isize {}
 }
 
-/// The kernel's list of a thread's children. False: there is none (CONFIG_PROC_CHILDREN).
-pub fn each_listed(found: &mut impl FnMut(isize)) -> bool {
-    each_in_list(syscall::AT_FDCWD, b"/proc/thread-self/children\0", found)
+/// The kernel's list of this thread's children. Negative: there is none (CONFIG_PROC_CHILDREN).
+pub fn own_list() -> isize {
+    syscall::open(syscall::AT_FDCWD, b"/proc/thread-self/children\0", syscall::O_RDONLY)
 }
 
-/// The same under another /proc.
-pub fn each_in_list(directory: isize, path: &[u8], found: &mut impl FnMut(isize)) -> bool {
-    let list = syscall::open(directory, path, syscall::O_RDONLY);
-    if list < 0 {
-        return false;
-    }
+/// The pids of such a list. False: it can't be read.
+pub fn each_in(list: isize, found: &mut impl FnMut(isize)) -> bool {
     let mut pid = 0;
+    let mut offset = 0;
     let mut text = [0; 1024];
     loop {
-        let length = syscall::read(list, &mut text);
-        if length <= 0 {
-            break;
+        let length = syscall::read_at(list, &mut text, offset);
+        if length < 0 {
+            return false;
         }
+        if length == 0 {
+            return true;
+        }
+        offset += length as usize;
         for byte in text.iter().take(length as usize) {
             if byte.is_ascii_digit() {
                 pid = pid * 10 + isize::from(byte - b'0');
@@ -164,8 +204,6 @@ pub fn each_in_list(directory: isize, path: &[u8], found: &mut impl FnMut(isize)
             }
         }
     }
-    syscall::close(list);
-    true
 }
 
 /// Reads every process's parent. False: no /proc here.
@@ -200,8 +238,24 @@ fn each_scanned(found: &mut impl FnMut(isize)) -> bool {
     true
 }
 
-/// The parent named in /proc/PID/stat: "PID (any bytes) STATE PARENT ...". 0: gone, or unreadable.
+/// 0: gone, or unreadable.
 fn parent_of(proc: isize, name: &[u8]) -> isize {
+    state_of(proc, name).map_or(0, |state| state.parent as isize)
+}
+
+fn state_of_pid(proc: isize, pid: isize) -> Option<ProcessState> {
+    let mut name = [0; 20];
+    let mut at = name.len();
+    let mut rest = pid.unsigned_abs();
+    while rest > 0 {
+        at = at.checked_sub(1)?;
+        *name.get_mut(at)? = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    state_of(proc, name.get(at..)?)
+}
+
+fn state_of(proc: isize, name: &[u8]) -> Option<ProcessState> {
     let mut path = [0; 32];
     let name_and_file = name.iter().take_while(|byte| **byte != 0).chain(b"/stat\0");
     for (place, byte) in path.iter_mut().zip(name_and_file) {
@@ -209,21 +263,10 @@ fn parent_of(proc: isize, name: &[u8]) -> isize {
     }
     let file = syscall::open(proc, &path, syscall::O_RDONLY);
     if file < 0 {
-        return 0;
+        return None;
     }
-    let mut text = [0; 128];
+    let mut text = [0; 256];
     let length = syscall::read(file, &mut text).max(0) as usize;
     syscall::close(file);
-    // The name may hold anything, brackets too; the last one ends it.
-    let mut after_name = 0;
-    for (at, byte) in text.iter().enumerate().take(length) {
-        if *byte == b')' {
-            after_name = at;
-        }
-    }
-    let mut parent = 0;
-    for byte in text.iter().take(length).skip(after_name + 4).take_while(|byte| byte.is_ascii_digit()) {
-        parent = parent * 10 + isize::from(byte - b'0');
-    }
-    parent
+    ProcessState::parse(text.get(..length)?)
 }

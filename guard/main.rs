@@ -6,8 +6,13 @@
 //!
 //! Both guards are subreapers: whatever the program's descendants do (sessions of their own, double forks), an orphan
 //! becomes a child of the inner guard, and when that one is gone, of the outer. A guard signals only its own unreaped
-//! children, whose pids nobody else can have. Both wait in poll for: a child's end (signalfd), the lifeline, the host
+//! children, whose pids nobody else can have. Both wait for: a child's end (signalfd), the lifeline, the host
 //! (pidfd), and the inner one for the outer (pidfd).
+//!
+//! A program of the same user may send a guard any signal and change its limits. So everything that a guard needs at the end is
+//! open from the start (its list of children, what it waits with), nothing that it calls asks for a limit, debuggers are
+//! forbidden, and a guard that was stopped is woken: the inner by the outer, the outer by the host, both by the kernel when what
+//! they watch dies.
 //!
 //! The inner guard does the work: it reads the request, starts the program, obeys commands, reports. The outer one only
 //! watches it: when the inner ends any way but its own, or the host is gone and the inner does not finish, the outer
@@ -32,6 +37,19 @@ const LIFELINE: isize = 3;
 
 extern "C" fn main() -> ! {
     outer::run()
+}
+
+const PR_SET_PDEATHSIG: usize = 1;
+const PR_SET_DUMPABLE: usize = 4;
+
+/// Whoever may signal a guard may stop it. When what it watches dies meanwhile, the kernel wakes it; awake it needs no more.
+fn wake_when_the_parent_dies() {
+    syscall::prctl(PR_SET_PDEATHSIG, syscall::SIGCONT);
+}
+
+/// A debugger of the same user could hold a guard still for ever.
+fn forbid_debuggers() {
+    syscall::prctl(PR_SET_DUMPABLE, 0);
 }
 
 /// What both guards look at.

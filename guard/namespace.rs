@@ -98,7 +98,9 @@ pub fn pid_for_host(old_proc: isize, pid: isize) -> isize {
         return pid;
     }
     let mut seen = 0;
-    children::each_in_list(old_proc, b"thread-self/children\0", &mut |pid| seen = pid);
+    let list = syscall::open(old_proc, b"thread-self/children\0", syscall::O_RDONLY);
+    children::each_in(list, &mut |pid| seen = pid);
+    syscall::close(list);
     syscall::close(old_proc);
     seen
 }

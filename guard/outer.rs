@@ -1,13 +1,15 @@
 //! The outer guard: reads who is asked for, starts the inner guard and watches over it.
 
-use crate::children::{Children, Reaped, drain};
+use crate::children::{Children, Reaped, drain, own_list};
 use crate::program::{self, Cgroup};
 use crate::protocol::{
     FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_LOST, Frame, HEADER_BYTES, Header, ORIGIN_OUTER, STAGE_FORK,
     STAGE_REQUEST, STAGE_SUPERVISE,
 };
-use crate::syscall::{POLLIN, POLLRDHUP, PollEntry};
-use crate::{LIFELINE, Watch, inner, namespace, report_error, say, syscall};
+use crate::syscall::{PEER_ENDED, READABLE, Waiter};
+use crate::{
+    LIFELINE, Watch, forbid_debuggers, inner, namespace, report_error, say, syscall, wake_when_the_parent_dies,
+};
 
 /// The inner guard's exit codes; every other end of it means that it was lost.
 pub const INNER_DONE: usize = 40;
@@ -34,6 +36,7 @@ pub fn run() -> ! {
     syscall::own_group();
     syscall::prctl(PR_SET_NAME, b"sheepdog-guard\0".as_ptr() as usize);
     become_subreaper();
+    wake_when_the_parent_dies();
     syscall::ask_for_short_turns();
 
     let Some(header) = receive_header() else {
@@ -57,6 +60,18 @@ pub fn run() -> ! {
         syscall::exit(1)
     }
 
+    let waiter = Waiter::new().unwrap_or_else(|errno| fail(STAGE_SUPERVISE, errno));
+    for (place, descriptor, wanted) in [
+        (CHILDREN, watch.children, READABLE),
+        (HOST_END, LIFELINE, PEER_ENDED),
+        (HOST, watch.host, READABLE),
+    ] {
+        let added = waiter.add(place, descriptor, wanted);
+        if added < 0 {
+            fail(STAGE_SUPERVISE, added)
+        }
+    }
+    let children = Children::new(0, false, header.flags & FLAG_SCAN_PROC != 0, own_list());
     let shared = syscall::map_shared_memory(size_of::<Cgroup>());
     if shared < 0 {
         fail(STAGE_SUPERVISE, shared)
@@ -72,14 +87,21 @@ pub fn run() -> ! {
         Ok(result) => fail(STAGE_FORK, result),
         Err(failure) => fail(failure.stage, failure.result),
     };
+    forbid_debuggers();
     // The program's pipes are the inner guard's to pass on.
     syscall::close_range(0, 2);
-    watch_over(pid, watch, header.flags & FLAG_SCAN_PROC != 0, shared as *const Cgroup)
+    watch_over(pid, waiter, watch, children, shared as *const Cgroup)
 }
 
 pub fn become_subreaper() {
     syscall::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
+
+/// Places in a guard's waiter.
+pub const CHILDREN: u64 = 0;
+pub const HOST_END: u64 = 1;
+pub const HOST: u64 = 2;
+pub const OUTER: u64 = 3;
 
 fn fail(stage: u32, result: isize) -> ! {
     report_error(ORIGIN_OUTER, stage, result);
@@ -90,33 +112,31 @@ fn receive_header() -> Option<Header> {
     let mut bytes = [0; HEADER_BYTES];
     let mut length = 0;
     while length < HEADER_BYTES {
-        let got = syscall::receive(LIFELINE, bytes.get_mut(length..)?);
+        let got = syscall::receive_waiting(LIFELINE, bytes.get_mut(length..)?);
         if got == syscall::EAGAIN || got == syscall::EINTR {
-            let lifeline = PollEntry { descriptor: LIFELINE as i32, wanted: POLLIN, got: 0 };
-            syscall::poll(&mut [lifeline], None);
-        } else if got <= 0 {
-            return None;
-        } else {
-            length += got as usize;
+            continue;
         }
+        if got <= 0 {
+            return None;
+        }
+        length += got as usize;
     }
     Header::decode(&bytes)
 }
 
-fn watch_over(inner: isize, watch: Watch, scan_proc: bool, cgroup: *const Cgroup) -> ! {
-    let mut children = Children::new(0, false, scan_proc);
+fn watch_over(
+    inner: isize,
+    waiter: Waiter,
+    watch: Watch,
+    mut children: Children,
+    cgroup: *const Cgroup,
+) -> ! {
     // Set when the host is gone: until when the inner guard may still finish.
     let mut deadline = None;
     loop {
-        let entry = |descriptor: isize, wanted| PollEntry { descriptor: descriptor as i32, wanted, got: 0 };
-        let mut entries =
-            [entry(watch.children, POLLIN), entry(LIFELINE, POLLRDHUP), entry(watch.host, POLLIN)];
-        // A host that is gone stays gone: then only the inner guard's end is waited for.
-        let watched = if deadline.is_some() { 1 } else { 3 };
-        let timeout = deadline.map(|at: u64| at.saturating_sub(syscall::now_us()));
-        syscall::poll(entries.get_mut(..watched).unwrap_or(&mut []), timeout);
-        let [ended, lifeline, host] = entries.map(|entry| entry.got);
-        if ended != 0 {
+        let timeout = deadline.map(|at: u64| at.saturating_sub(syscall::now_us()).div_ceil(1000));
+        let there = waiter.wait(timeout);
+        if there & 1 << CHILDREN != 0 {
             drain(watch.children);
             let mut inner_status = None;
             let reaped = children.reap(|pid, status| {
@@ -130,7 +150,10 @@ fn watch_over(inner: isize, watch: Watch, scan_proc: bool, cgroup: *const Cgroup
             // It may have been stopped: no signal keeps it from its work for longer than this.
             syscall::kill(inner, syscall::SIGCONT);
         }
-        if deadline.is_none() && (lifeline != 0 || host != 0) {
+        if deadline.is_none() && there & (1 << HOST_END | 1 << HOST) != 0 {
+            // A host that is gone stays gone: from here on only the inner guard's end is waited for.
+            waiter.remove(LIFELINE);
+            waiter.remove(watch.host);
             deadline = Some(syscall::now_us().wrapping_add(INNER_GRACE_US));
         }
         if deadline.is_some_and(|at| syscall::now_us() >= at) {
@@ -149,7 +172,7 @@ fn finish(status: i32, reaped: Reaped, mut children: Children, watch: Watch, cgr
     }
     if exited_with(INNER_DONE) {
         // It had to leave something behind.
-        children.kill_all(watch.children, false, &[0]);
+        children.kill_all(false, &[0]);
         syscall::exit(0)
     }
     take_over(children, watch, cgroup)
@@ -160,7 +183,7 @@ fn take_over(mut children: Children, watch: Watch, cgroup: *const Cgroup) -> ! {
     // SAFETY: the mapping lives as long as this process. Another process wrote it, but not any more; the address came from
     // the kernel, so the compiler assumes that each system call may have changed what is there.
     let cgroup = unsafe { &*cgroup };
-    children.kill_all(watch.children, false, cgroup);
+    children.kill_all(false, cgroup);
     say(&Frame::new(FRAME_LOST, ORIGIN_OUTER).u32(children.killed).u32(children.rounds).u32(children.left));
     program::remove_cgroup(cgroup);
     syscall::exit(2)

@@ -14,8 +14,6 @@ const STACK_BYTES: usize = 16 << 10;
 /// A shell for scripts without a first line that names one, as execvp has it.
 const SHELL: &[u8] = b"/bin/sh\0";
 
-const PR_SET_PDEATHSIG: usize = 1;
-
 /// What could not be done, and minus the errno.
 pub struct Failure {
     pub stage: u32,
@@ -71,11 +69,8 @@ pub fn start(header: &Header) -> Result<Started, Failure> {
 fn receive(body: &mut [u8]) -> Result<(), Failure> {
     let mut rest = body;
     while !rest.is_empty() {
-        let length = syscall::receive(LIFELINE, rest);
+        let length = syscall::receive_waiting(LIFELINE, rest);
         if length == syscall::EAGAIN || length == syscall::EINTR {
-            let lifeline =
-                syscall::PollEntry { descriptor: LIFELINE as i32, wanted: syscall::POLLIN, got: 0 };
-            syscall::poll(&mut [lifeline], None);
             continue;
         }
         if length <= 0 {
@@ -161,7 +156,7 @@ unsafe fn attempt(plan: &mut Plan) -> Failure {
     syscall::setsid();
     // When the inner guard dies, so does the program: it must not outrun the outer guard. The guard has one thread, so
     // "parent thread" and "parent" are the same here. If the guard died before the call, the parent is another one.
-    syscall::prctl(PR_SET_PDEATHSIG, syscall::SIGKILL);
+    syscall::prctl(crate::PR_SET_PDEATHSIG, syscall::SIGKILL);
     if syscall::getppid() != plan.parent {
         return Failure { stage: STAGE_SUPERVISE, result: syscall::ESRCH };
     }
@@ -178,6 +173,7 @@ unsafe fn attempt(plan: &mut Plan) -> Failure {
             return Failure { stage: STAGE_CHDIR, result };
         }
     }
+    syscall::ask_for_usual_turns();
     // Dispositions are the default ones since the guard was started; blocked is what the guard blocks for itself.
     syscall::set_signal_mask(0);
     // SAFETY: the caller's promise; place 0 is free, the arguments begin at place 1.
@@ -230,7 +226,7 @@ pub fn remove_cgroup(directory: &[u8]) {
     const MOST_ATTEMPTS: u32 = 5000;
     let mut attempts = 0;
     while is_named(directory) && syscall::rmdir(directory) == EBUSY && attempts < MOST_ATTEMPTS {
-        syscall::poll(&mut [], Some(1000));
+        syscall::sleep(1000);
         attempts += 1;
     }
 }

@@ -165,3 +165,75 @@ fn put(into: &mut [u8], at: usize, value: &[u8]) {
         *place = *byte;
     }
 }
+
+/// What becomes of a process that was sent SIGKILL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outlook {
+    /// Waiting in the kernel for what may never come.
+    Stuck,
+    /// It will end when it gets to run.
+    Ending,
+    /// It is ending: much memory takes the kernel its time.
+    Dying,
+}
+
+impl Outlook {
+    /// As long as one of them is worth waiting for, all are.
+    pub(crate) fn better(self, other: Outlook) -> Outlook {
+        match (self, other) {
+            (Outlook::Dying, _) | (_, Outlook::Dying) => Outlook::Dying,
+            (Outlook::Ending, _) | (_, Outlook::Ending) => Outlook::Ending,
+            (Outlook::Stuck, Outlook::Stuck) => Outlook::Stuck,
+        }
+    }
+}
+
+/// What a guard reads of /proc/PID/stat: "PID (any bytes) STATE PARENT GROUP SESSION TERMINAL ITS-GROUP FLAGS ...".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProcessState {
+    pub letter: u8,
+    pub parent: u32,
+    pub flags: u32,
+}
+
+impl ProcessState {
+    pub(crate) fn parse(text: &[u8]) -> Option<ProcessState> {
+        // The name may hold anything, brackets too; the last one ends it.
+        let mut after_name = None;
+        let mut at = 0;
+        while let Some(byte) = text.get(at) {
+            if *byte == b')' {
+                after_name = Some(at + 2);
+            }
+            at += 1;
+        }
+        let mut at = after_name?;
+        let letter = *text.get(at)?;
+        let mut numbers = [0u32; 6];
+        at += 2;
+        for number in &mut numbers {
+            while let Some(byte) = text.get(at).filter(|byte| **byte != b' ') {
+                if byte.is_ascii_digit() {
+                    *number = number.wrapping_mul(10).wrapping_add((byte - b'0') as u32);
+                }
+                at += 1;
+            }
+            at += 1;
+        }
+        let [parent, _, _, _, _, flags] = numbers;
+        Some(ProcessState { letter, parent, flags })
+    }
+
+    pub(crate) fn outlook(&self) -> Outlook {
+        const EXITING: u32 = 4;
+        let exiting = self.flags & EXITING != 0;
+        match self.letter {
+            // A zombie whose other threads are still at it.
+            b'Z' | b'X' => Outlook::Dying,
+            b'D' if !exiting => Outlook::Stuck,
+            b'D' => Outlook::Ending,
+            _ if exiting => Outlook::Dying,
+            _ => Outlook::Ending,
+        }
+    }
+}

@@ -18,8 +18,9 @@ pub const SIGTERM: usize = 15;
 pub const SIGCHLD: usize = 17;
 pub const SIGCONT: usize = 18;
 
-pub const POLLIN: i16 = 1;
-pub const POLLRDHUP: i16 = 0x2000;
+pub const READABLE: u32 = 1;
+/// The peer writes no more, whatever is still to be read.
+pub const PEER_ENDED: u32 = 0x2000;
 
 pub const CLONE_VM: usize = 0x100;
 pub const CLONE_VFORK: usize = 0x4000;
@@ -50,6 +51,7 @@ mod number {
     pub const MUNMAP: usize = 11;
     pub const RT_SIGACTION: usize = 13;
     pub const RT_SIGPROCMASK: usize = 14;
+    pub const PREAD64: usize = 17;
     pub const GETPID: usize = 39;
     pub const SENDTO: usize = 44;
     pub const RECVFROM: usize = 45;
@@ -64,21 +66,28 @@ mod number {
     pub const GETPPID: usize = 110;
     pub const SETPGID: usize = 109;
     pub const SETSID: usize = 112;
+    pub const RT_SIGTIMEDWAIT: usize = 128;
     pub const PRCTL: usize = 157;
     pub const MOUNT: usize = 165;
     pub const GETDENTS64: usize = 217;
     pub const CLOCK_GETTIME: usize = 228;
     pub const EXIT_GROUP: usize = 231;
+    pub const EPOLL_CTL: usize = 233;
     pub const OPENAT: usize = 257;
     pub const UNLINKAT: usize = 263;
     pub const PPOLL: usize = 271;
+    pub const EPOLL_PWAIT: usize = 281;
     pub const SIGNALFD4: usize = 289;
-    pub const GETPRIORITY: usize = 140;
+    pub const EPOLL_CREATE1: usize = 291;
     pub const SCHED_SETATTR: usize = 314;
+    pub const SCHED_GETATTR: usize = 315;
 }
 
 #[cfg(target_arch = "aarch64")]
 mod number {
+    pub const EPOLL_CREATE1: usize = 20;
+    pub const EPOLL_CTL: usize = 21;
+    pub const EPOLL_PWAIT: usize = 22;
     pub const FCNTL: usize = 25;
     pub const UNLINKAT: usize = 35;
     pub const MOUNT: usize = 40;
@@ -88,6 +97,7 @@ mod number {
     pub const GETDENTS64: usize = 61;
     pub const READ: usize = 63;
     pub const WRITE: usize = 64;
+    pub const PREAD64: usize = 67;
     pub const PPOLL: usize = 73;
     pub const SIGNALFD4: usize = 74;
     pub const EXIT_GROUP: usize = 94;
@@ -95,12 +105,13 @@ mod number {
     pub const KILL: usize = 129;
     pub const RT_SIGACTION: usize = 134;
     pub const RT_SIGPROCMASK: usize = 135;
+    pub const RT_SIGTIMEDWAIT: usize = 137;
     pub const SETPGID: usize = 154;
     pub const SETSID: usize = 157;
     pub const PRCTL: usize = 167;
     pub const GETPID: usize = 172;
-    pub const GETPRIORITY: usize = 141;
     pub const SCHED_SETATTR: usize = 274;
+    pub const SCHED_GETATTR: usize = 275;
     pub const GETPPID: usize = 173;
     pub const GETUID: usize = 174;
     pub const GETGID: usize = 176;
@@ -213,16 +224,35 @@ pub fn close_on_exec(descriptor: isize) {
     plain(number::FCNTL, descriptor as usize, F_SETFD, 1, 0);
 }
 
+/// struct sched_attr: size and policy, flags, nice and priority, runtime, deadline, period.
+type Scheduling = [u64; 6];
+const SCHEDULING_BYTES: usize = size_of::<Scheduling>();
+
 /// Asks for short turns: who needs the processor for microseconds then gets it sooner when others want it too. Linux before
-/// 6.12 takes no notice; children do not inherit it.
+/// 6.12 takes no notice. Niceness and class stay what they are, and a class other than the normal one is not touched at all.
 pub fn ask_for_short_turns() {
-    const RESET_ON_FORK: u64 = 1;
     const SHORTEST_NS: u64 = 100_000;
-    // The call sets niceness as well: to what it is. The kernel tells it as 20 minus the value.
-    let nice = (20 - plain(number::GETPRIORITY, 0, 0, 0, 0)) as u32;
-    // struct sched_attr: size and policy (0: normal), flags, nice and priority, runtime, deadline, period.
-    let attributes: [u64; 6] = [48, RESET_ON_FORK, u64::from(nice), SHORTEST_NS, 0, 0];
-    plain(number::SCHED_SETATTR, 0, attributes.as_ptr() as usize, 0, 0);
+    set_turns(SHORTEST_NS);
+}
+
+/// As long as the system's, for the program: turns are inherited.
+pub fn ask_for_usual_turns() {
+    set_turns(0);
+}
+
+fn set_turns(nanoseconds: u64) {
+    let mut scheduling: Scheduling = [0; 6];
+    let start = scheduling.as_mut_ptr() as usize;
+    // SAFETY: the kernel writes at most so many bytes.
+    let got = unsafe { raw(number::SCHED_GETATTR, [0, start, SCHEDULING_BYTES, 0, 0, 0]) };
+    let [size_and_policy, _, _, runtime, _, _] = &mut scheduling;
+    // 0: the normal class.
+    if got < 0 || *size_and_policy >> 32 != 0 {
+        return;
+    }
+    *size_and_policy = SCHEDULING_BYTES as u64;
+    *runtime = nanoseconds;
+    plain(number::SCHED_SETATTR, 0, scheduling.as_ptr() as usize, 0, 0);
 }
 
 pub fn pidfd_open(pid: isize) -> isize {
@@ -285,6 +315,13 @@ pub fn read(descriptor: isize, into: &mut [u8]) -> isize {
     unsafe { raw(number::READ, [descriptor as usize, into.as_mut_ptr() as usize, into.len(), 0, 0, 0]) }
 }
 
+/// Waits for something.
+pub fn receive_waiting(descriptor: isize, into: &mut [u8]) -> isize {
+    let (start, length) = (into.as_mut_ptr() as usize, into.len());
+    // SAFETY: as in `read`; no address is asked for.
+    unsafe { raw(number::RECVFROM, [descriptor as usize, start, length, 0, 0, 0]) }
+}
+
 /// Never waits.
 pub fn receive(descriptor: isize, into: &mut [u8]) -> isize {
     let (start, length) = (into.as_mut_ptr() as usize, into.len());
@@ -292,28 +329,78 @@ pub fn receive(descriptor: isize, into: &mut [u8]) -> isize {
     unsafe { raw(number::RECVFROM, [descriptor as usize, start, length, MSG_DONTWAIT, 0, 0]) }
 }
 
+pub fn read_at(descriptor: isize, into: &mut [u8], offset: usize) -> isize {
+    // SAFETY: as in `read`.
+    unsafe {
+        raw(number::PREAD64, [descriptor as usize, into.as_mut_ptr() as usize, into.len(), offset, 0, 0])
+    }
+}
+
 pub fn read_directory(descriptor: isize, into: &mut [u8]) -> isize {
     // SAFETY: as in `read`.
     unsafe { raw(number::GETDENTS64, [descriptor as usize, into.as_mut_ptr() as usize, into.len(), 0, 0, 0]) }
 }
 
-#[repr(C)]
+/// Descriptors that are waited for together. Not poll(2): that refuses to wait once the limit of open descriptors is lower than
+/// their number, and a program of the same user may lower it.
+pub struct Waiter(isize);
+
+/// struct epoll_event: x86-64 packs it.
+#[cfg_attr(target_arch = "x86_64", repr(C, packed))]
+#[cfg_attr(not(target_arch = "x86_64"), repr(C))]
 #[derive(Clone, Copy)]
-pub struct PollEntry {
-    pub descriptor: i32,
-    pub wanted: i16,
-    pub got: i16,
+struct Event {
+    events: u32,
+    place: u64,
 }
 
-/// `None`: without limit. What the kernel says of each entry is in `got`.
-pub fn poll(entries: &mut [PollEntry], timeout_us: Option<u64>) -> isize {
-    let mut limit = timeout_us.map(|us| [us / 1_000_000, us % 1_000_000 * 1000]);
-    let limit_pointer = limit.as_mut().map_or(0, |limit| limit.as_mut_ptr() as usize);
-    for entry in entries.iter_mut() {
-        entry.got = 0;
+impl Waiter {
+    /// `Err`: minus an errno.
+    pub fn new() -> Result<Waiter, isize> {
+        const EPOLL_CLOEXEC: usize = O_CLOEXEC;
+        let descriptor = plain(number::EPOLL_CREATE1, EPOLL_CLOEXEC, 0, 0, 0);
+        if descriptor < 0 { Err(descriptor) } else { Ok(Waiter(descriptor)) }
     }
-    // SAFETY: the kernel writes `got` of the borrowed entries, and the remaining time into `limit`.
-    unsafe { raw(number::PPOLL, [entries.as_mut_ptr() as usize, entries.len(), limit_pointer, 0, 8, 0]) }
+
+    /// From now on `wait` says with the bit of `place` that `wanted` is there, or an error of the descriptor.
+    pub fn add(&self, place: u64, descriptor: isize, wanted: u32) -> isize {
+        const ADD: usize = 1;
+        let event = Event { events: wanted, place };
+        plain(number::EPOLL_CTL, self.0 as usize, ADD, descriptor as usize, &raw const event as usize)
+    }
+
+    pub fn remove(&self, descriptor: isize) {
+        const REMOVE: usize = 2;
+        let unused = Event { events: 0, place: 0 };
+        plain(number::EPOLL_CTL, self.0 as usize, REMOVE, descriptor as usize, &raw const unused as usize);
+    }
+
+    /// The bits of the places where something is there; none after the timeout (`None`: no limit).
+    pub fn wait(&self, timeout_ms: Option<u64>) -> u32 {
+        let mut events = [Event { events: 0, place: 0 }; 4];
+        let limit = timeout_ms.map_or(-1, |ms| ms as isize);
+        let start = events.as_mut_ptr() as usize;
+        // SAFETY: the kernel writes into the four events; no mask is given.
+        let count = unsafe { raw(number::EPOLL_PWAIT, [self.0 as usize, start, 4, limit as usize, 0, 8]) };
+        let mut bits = 0;
+        for event in events.iter().take(count.max(0) as usize) {
+            bits |= 1 << (event.place & 31);
+        }
+        bits
+    }
+}
+
+/// Waits until a child has ended, or so many microseconds. Needs no descriptor.
+pub fn wait_for_child_signal(timeout_us: u64) {
+    let children: u64 = 1 << (SIGCHLD - 1);
+    let limit = [timeout_us / 1_000_000, timeout_us % 1_000_000 * 1000];
+    plain(number::RT_SIGTIMEDWAIT, &raw const children as usize, 0, limit.as_ptr() as usize, 8);
+}
+
+pub fn sleep(us: u64) {
+    let mut limit = [us / 1_000_000, us % 1_000_000 * 1000];
+    // SAFETY: without entries the kernel writes the remaining time into `limit` alone.
+    unsafe { raw(number::PPOLL, [0, 0, limit.as_mut_ptr() as usize, 0, 8, 0]) };
 }
 
 /// Microseconds on the monotonic clock.

@@ -1,59 +1,180 @@
-//! The outer guard as the host's child: a pidfd to wait with, and the promise that no zombie stays.
+//! The outer guard as the host's child: a pidfd to wait with, the promise that no zombie stays, and that it is woken when somebody
+//! stops it.
 
 use crate::os::pidfd;
 use nix::errno::Errno;
 use nix::libc;
+use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::task::JoinHandle;
 
 /// Guards whose run was dropped where nobody could wait for them any more. Each later launch looks after them.
-static UNATTENDED: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
+static UNATTENDED: Mutex<Vec<Arc<Guard>>> = Mutex::new(Vec::new());
+
+/// The guards that run, and the task that looks after them.
+static AWAKE: Mutex<Awake> = Mutex::new(Awake { guards: Vec::new(), task: None });
+/// A guard that was stopped is woken within this. SIGCHLD, which would tell at once, is libuv's.
+const WAKE_INTERVAL: Duration = Duration::from_millis(500);
+/// A traced zombie's pidfd says that it has ended, and nobody but its tracer may take it: asked ever more seldom.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+struct Awake {
+    guards: Vec<Weak<Guard>>,
+    task: Option<JoinHandle<()>>,
+}
+
+/// A child that nobody else waits for.
+#[derive(Debug)]
+struct Guard {
+    pid: i32,
+    pidfd: OwnedFd,
+    /// The inner guard's pid; 0 as long as it is not known.
+    inner: AtomicI32,
+}
+
+impl Guard {
+    fn signal(&self, signal: i32) {
+        // SAFETY: the system call reads its numbers and no memory (no siginfo is passed).
+        unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.pidfd.as_raw_fd(),
+                signal,
+                std::ptr::null::<u8>(),
+                0,
+            );
+        }
+    }
+
+    /// True: it has ended, and is no zombie any more.
+    fn reap(&self) -> bool {
+        match self.ask(WaitPidFlag::WEXITED) {
+            Ok(WaitStatus::StillAlive) => false,
+            // ECHILD: the host ignores SIGCHLD, so the kernel has reaped it.
+            _ => true,
+        }
+    }
+
+    fn ask(&self, what: WaitPidFlag) -> Result<WaitStatus, Errno> {
+        loop {
+            match waitid(Id::PIDFd(self.pidfd.as_fd()), what | WaitPidFlag::WNOHANG) {
+                Err(Errno::EINTR) => {}
+                // Before Linux 5.4. The pid can't be another's: it is this guard's until it has been waited for, here alone.
+                Err(Errno::EINVAL) => {
+                    return waitid(Id::Pid(Pid::from_raw(self.pid)), what | WaitPidFlag::WNOHANG);
+                }
+                asked => return asked,
+            }
+        }
+    }
+
+    /// Whoever may signal a guard may stop it; a program of the same user may. The inner one is woken by the outer, while that lives.
+    fn wake_if_stopped(&self) {
+        match self.ask(WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
+            Ok(WaitStatus::Stopped(..)) => self.signal(libc::SIGCONT),
+            Ok(WaitStatus::StillAlive) => {}
+            _ => self.wake_inner(),
+        }
+    }
+
+    fn wake_inner(&self) {
+        let inner = self.inner.load(Ordering::Acquire);
+        // It is no child of ours: by now the pid may be another's, who is let alone.
+        let name = std::fs::read(format!("/proc/{inner}/comm")).unwrap_or_default();
+        if inner > 0 && name == b"sheepdog-guard\n" {
+            let _ = kill(Pid::from_raw(inner), Signal::SIGCONT);
+        }
+    }
+}
+
+fn awake() -> MutexGuard<'static, Awake> {
+    AWAKE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps a guard awake for as long as it has a leash.
+fn keep_awake(guard: &Arc<Guard>) {
+    let mut awake = awake();
+    awake.guards.push(Arc::downgrade(guard));
+    if awake.task.as_ref().is_none_or(JoinHandle::is_finished) {
+        awake.task = tokio::runtime::Handle::try_current().ok().map(|runtime| runtime.spawn(wake_all()));
+    }
+}
+
+async fn wake_all() {
+    loop {
+        tokio::time::sleep(WAKE_INTERVAL).await;
+        let mut awake = awake();
+        awake.guards.retain(|guard| {
+            guard.upgrade().is_some_and(|guard| {
+                guard.wake_if_stopped();
+                true
+            })
+        });
+        if awake.guards.is_empty() {
+            awake.task = None;
+            return;
+        }
+    }
+}
 
 /// A child of the host, waited for by pidfd and by nobody else.
 #[derive(Debug)]
 pub(super) struct Leash {
     pid: i32,
     /// `None`: it has been waited for.
-    pidfd: Option<OwnedFd>,
+    guard: Option<Arc<Guard>>,
 }
 
 impl Leash {
     /// Of a child that has not been waited for.
     pub(super) fn new(pid: i32) -> Result<Leash, Errno> {
-        Ok(Leash { pid, pidfd: Some(pidfd::open(pid)?) })
+        let guard = Arc::new(Guard { pid, pidfd: pidfd::open(pid)?, inner: AtomicI32::new(0) });
+        keep_awake(&guard);
+        Ok(Leash { pid, guard: Some(guard) })
     }
 
     pub(super) fn pid(&self) -> i32 {
         self.pid
     }
 
+    pub(super) fn set_inner(&self, pid: i32) {
+        if let Some(guard) = &self.guard {
+            guard.inner.store(pid, Ordering::Release);
+        }
+    }
+
+    /// Wakes both guards: somebody may have stopped them.
+    pub(super) fn wake(&self) {
+        self.signal(libc::SIGCONT);
+        if let Some(guard) = &self.guard {
+            guard.wake_inner();
+        }
+    }
+
     /// To the guard itself, not its tree. A guard that is gone is no error.
     pub(super) fn signal(&self, signal: i32) {
-        if let Some(pidfd) = &self.pidfd {
-            // SAFETY: the system call reads its numbers and no memory (no siginfo is passed).
-            unsafe {
-                libc::syscall(
-                    libc::SYS_pidfd_send_signal,
-                    pidfd.as_raw_fd(),
-                    signal,
-                    std::ptr::null::<u8>(),
-                    0,
-                );
-            }
+        if let Some(guard) = &self.guard {
+            guard.signal(signal);
         }
     }
 
     /// Waits for its end. May be dropped half way and called again.
     pub(super) async fn ended(&mut self) {
-        while let Some(pidfd) = &self.pidfd {
-            if reap(pidfd) {
-                self.pidfd = None;
+        let mut pause = FIRST_PAUSE;
+        while let Some(guard) = &self.guard {
+            if guard.reap() {
+                self.guard = None;
                 return;
             }
-            let Ok(pidfd) = pidfd.as_fd().try_clone_to_owned() else { return };
+            let Ok(pidfd) = guard.pidfd.as_fd().try_clone_to_owned() else { return };
             // Registered for one wait only: the guard lives in its own descriptor, and the run in its lifeline.
             // SAFETY: the descriptor is owned by what is registered, and stays the same for its lifetime.
             let Ok(watched) = (unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }) else {
@@ -62,22 +183,26 @@ impl Leash {
             if watched.readable().await.is_err() {
                 return;
             }
+            if !guard.reap() {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
         }
     }
 }
 
 impl Drop for Leash {
     fn drop(&mut self) {
-        let Some(pidfd) = self.pidfd.take() else { return };
-        if reap(&pidfd) {
+        let Some(guard) = self.guard.take() else { return };
+        if guard.reap() {
             return;
         }
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => {
-                let mut leash = Unattended(Leash { pid: self.pid, pidfd: Some(pidfd) });
+                let mut leash = Unattended(Leash { pid: self.pid, guard: Some(guard) });
                 runtime.spawn(async move { leash.0.ended().await });
             }
-            Err(_) => leave(pidfd),
+            Err(_) => leave(guard),
         }
     }
 }
@@ -87,33 +212,17 @@ struct Unattended(Leash);
 
 impl Drop for Unattended {
     fn drop(&mut self) {
-        if let Some(pidfd) = self.0.pidfd.take() {
-            leave(pidfd);
+        if let Some(guard) = self.0.guard.take() {
+            leave(guard);
         }
     }
 }
 
-fn leave(pidfd: OwnedFd) {
-    if let Ok(mut unattended) = UNATTENDED.lock() {
-        unattended.push(pidfd);
-    }
+fn leave(guard: Arc<Guard>) {
+    UNATTENDED.lock().unwrap_or_else(PoisonError::into_inner).push(guard);
 }
 
 /// Waits for those that ended since.
 pub(super) fn reap_unattended() {
-    if let Ok(mut unattended) = UNATTENDED.lock() {
-        unattended.retain(|pidfd| !reap(pidfd));
-    }
-}
-
-/// True: it has ended, and is no zombie any more.
-fn reap(pidfd: &OwnedFd) -> bool {
-    loop {
-        match waitid(Id::PIDFd(pidfd.as_fd()), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG) {
-            Ok(WaitStatus::StillAlive) => return false,
-            Err(Errno::EINTR) => {}
-            // ECHILD: the host ignores SIGCHLD, so the kernel has reaped it.
-            _ => return true,
-        }
-    }
+    UNATTENDED.lock().unwrap_or_else(PoisonError::into_inner).retain(|guard| !guard.reap());
 }

@@ -16,8 +16,8 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 /// The guards end a tree within milliseconds, and give up on what can't be killed after a second without any movement. If
-/// they are silent for longer after a kill, somebody has stopped them (SIGSTOP).
-const PATIENCE: Duration = Duration::from_secs(5);
+/// they are silent for longer after a kill (they tell each second that it takes long), somebody holds them still.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// For the outer guard to end once the tree is gone.
 const EXIT_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -95,7 +95,8 @@ impl Lifeline {
             None => lifeline.cut_short().await,
         };
         match report {
-            Some(Report::Started { pid, in_cgroup }) => {
+            Some(Report::Started { pid, in_cgroup, inner }) => {
+                lifeline.guard.set_inner(inner as i32);
                 let level = match containment {
                     Containment::Strict => ContainmentLevel::PidNamespace,
                     _ if in_cgroup => ContainmentLevel::GuardCgroup,
@@ -146,8 +147,8 @@ impl Lifeline {
     /// SIGKILL to the whole tree; after `Exited`, to what the program left behind.
     pub(crate) fn kill(&mut self) {
         self.send(COMMAND_KILL);
-        // Somebody may have stopped it; awake, it wakes the inner one.
-        self.guard.signal(libc::SIGCONT);
+        // Somebody may have stopped them.
+        self.guard.wake();
         self.killed_at.get_or_insert_with(Instant::now);
     }
 
@@ -194,7 +195,7 @@ impl Lifeline {
     fn press(&mut self) {
         self.pressed = true;
         self.killed_at = Some(Instant::now());
-        self.guard.signal(libc::SIGCONT);
+        self.guard.wake();
         // Their reports can still be read. The other end may be gone: then that is what comes next.
         let _ = self.socket.get_ref().shutdown(Shutdown::Write);
     }

@@ -92,6 +92,8 @@ pub(super) enum Report {
     Started {
         pid: u32,
         in_cgroup: bool,
+        /// The inner guard's. 0: not known out here.
+        inner: u32,
     },
     SpawnError {
         stage: Stage,
@@ -182,7 +184,8 @@ fn parse_report(kind: u8, payload: &[u8]) -> Option<Report> {
     };
     Some(match kind {
         protocol::FRAME_STARTED => {
-            Report::Started { pid: u32_at(payload, 0)?, in_cgroup: u32_at(payload, 4)? != 0 }
+            let in_cgroup = u32_at(payload, 4)? != 0;
+            Report::Started { pid: u32_at(payload, 0)?, in_cgroup, inner: u32_at(payload, 8)? }
         }
         protocol::FRAME_SPAWN_ERROR => {
             let stage = match u32_at(payload, 0)? {
@@ -231,6 +234,31 @@ mod tests {
     }
 
     #[test]
+    fn what_becomes_of_the_killed_is_read_off_their_state() {
+        use super::protocol::{Outlook, ProcessState};
+        let with = |letter: &str, flags: u32| {
+            format!("42 (a) R (b) {letter} 7 8 9 0 -1 {flags} 1 0 0 0 30 12 0 0 20 0 1 0 98 1 2")
+        };
+        for (letter, flags, outlook) in [
+            ("R", 0x40_0000, Outlook::Ending),
+            ("R", 0x40_0004, Outlook::Dying),
+            ("S", 0x40_0000, Outlook::Ending),
+            ("D", 0x40_0000, Outlook::Stuck),
+            ("D", 0x40_0004, Outlook::Ending),
+            ("Z", 0x40_000c, Outlook::Dying),
+        ] {
+            let state = ProcessState::parse(with(letter, flags).as_bytes()).unwrap();
+            assert_eq!(
+                (state.parent, state.flags, state.outlook()),
+                (7, flags, outlook),
+                "{letter} {flags:x}"
+            );
+        }
+        assert_eq!(ProcessState::parse(b"42 (x"), None);
+        assert_eq!(Outlook::Stuck.better(Outlook::Dying), Outlook::Dying);
+    }
+
+    #[test]
     fn a_request_is_these_bytes() {
         let arguments = [OsStr::new("true"), OsStr::new("")];
         let variables = [(OsStr::new("A"), OsStr::new("b=c"))];
@@ -238,7 +266,7 @@ mod tests {
         request.directory = Some(OsStr::new("/tmp"));
         let bytes = request.encode().unwrap();
         let header: [u8; 32] = [
-            b'S', b'H', b'P', b'G', 1, 0, 32, 0, 0, 0, 0, 0, 7, 0, 0, 0, 28, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,
+            b'S', b'H', b'P', b'G', 2, 0, 32, 0, 0, 0, 0, 0, 7, 0, 0, 0, 28, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,
             0, 0, 0, 0,
         ];
         assert_eq!(bytes[..32], header);

@@ -6,6 +6,7 @@ use super::{GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Limits, 
 
 mod cost;
 mod delegated;
+mod disabled;
 mod fallback;
 mod program;
 mod strict;
