@@ -14,8 +14,21 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-pub(super) const BEHAVIOURS: [&str; 11] =
-    ["plain", "setsid", "dfork", "clean", "exit", "hop", "deep", "pair", "bomb", "killpar", "killgrand"];
+pub(super) const BEHAVIOURS: [&str; 13] = [
+    "plain",
+    "setsid",
+    "dfork",
+    "clean",
+    "exit",
+    "hop",
+    "deep",
+    "pair",
+    "bomb",
+    "killpar",
+    "killgrand",
+    "stopguards",
+    "nofiles",
+];
 
 /// The program of fixtures/survivors, built once a test run.
 fn behaviour_program() -> &'static Path {
