@@ -15,7 +15,8 @@ export function plan({ quick }) {
   return { rounds: 3, contenders }
 }
 
-export const title = () => 'from the write of a line to its reader in JavaScript, one program at so many lines a second'
+export const title = () =>
+  'from the write of a line to its reader in JavaScript, one program at so many lines a second'
 
 const readers = {
   async readline(program, args, onLine) {
