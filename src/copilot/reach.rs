@@ -43,14 +43,11 @@ pub(crate) async fn reach(
             let stdin = process
                 .stdin()
                 .ok_or_else(|| Error::new(ErrorCode::ConnectionLost, "the CLI server has no stdin"))?;
-            Ok(Reached { streams: Streams::Pipes(process.stdout(), stdin), port: None })
+            Ok(Reached { streams: Streams::Pipes(stdout_of(process)?, stdin), port: None })
         }
         Target::Tcp(spec) => {
             let process = held.insert(RuntimeProcess::start(spec, false, to_host).await?);
-            let mut stdout = process.stdout();
-            let port = read_port(&mut stdout, process).await?;
-            // What it goes on to print is of no interest, but it must be read.
-            tokio::spawn(async move { while let Ok(Some(_)) = stdout.next().await {} });
+            let port = read_port(&mut stdout_of(process)?, process).await?;
             let socket = connect("localhost", port).await?;
             Ok(Reached { streams: Streams::Socket(socket), port: Some(port) })
         }
@@ -59,6 +56,10 @@ pub(crate) async fn reach(
             Ok(Reached { streams: Streams::Socket(socket), port: Some(port) })
         }
     }
+}
+
+fn stdout_of(process: &RuntimeProcess) -> Result<StdoutSource, Error> {
+    process.take_stdout().ok_or_else(|| Error::new(ErrorCode::ConnectionLost, "the CLI server has no stdout"))
 }
 
 async fn connect(host: &str, port: u16) -> Result<TcpStream, Error> {

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// How the process ended.
@@ -85,6 +86,7 @@ pub(crate) struct RuntimeProcess(Arc<Inner>);
 struct Inner {
     process: Process,
     exit: ExitWatch,
+    stdout: Mutex<Option<StdoutSource>>,
     stderr: Stderr,
     pid: u32,
 }
@@ -127,11 +129,8 @@ impl WeakRuntimeProcess {
     }
 }
 
-/// The stdout of the process, for the connection; its stderr is taken aside.
-pub(crate) struct StdoutSource {
-    chunks: ChunkReader,
-    stderr: Stderr,
-}
+/// The stdout of the process, for the connection; its stderr is taken aside. Dropped, the rest is read and left.
+pub(crate) struct StdoutSource(mpsc::Receiver<Bytes>);
 
 pub(crate) struct StdinSink(StdinWriter);
 
@@ -140,6 +139,8 @@ impl RuntimeProcess {
     const KILL_GRACE: Duration = Duration::from_millis(1500);
     /// After the SIGKILL, until the tree is gone.
     const KILL_WAIT: Duration = Duration::from_millis(900);
+    /// After the exit, for what was printed before it.
+    const LAST_WORDS: Duration = Duration::from_millis(500);
     /// The process capability keeps its own head and tail; ours is enough.
     const KEPT_OUTPUT: usize = 32 << 10;
 
@@ -159,16 +160,20 @@ impl RuntimeProcess {
         let pid = process.started().await?;
         let stderr = Stderr { tail: Arc::default(), to_host };
         let (told, exit) = watch::channel(None);
-        tokio::spawn(watch_exit(process.clone(), stderr.clone(), told));
-        Ok(RuntimeProcess(Arc::new(Inner { process, exit: ExitWatch(exit), stderr, pid })))
+        let (to_stdout, stdout) = mpsc::channel(1);
+        let reader = tokio::spawn(read_output(process.chunks(), to_stdout, stderr.clone()));
+        tokio::spawn(watch_exit(process.clone(), stderr.clone(), reader, told));
+        let stdout = Mutex::new(Some(StdoutSource(stdout)));
+        Ok(RuntimeProcess(Arc::new(Inner { process, exit: ExitWatch(exit), stdout, stderr, pid })))
     }
 
     pub(crate) fn pid(&self) -> u32 {
         self.0.pid
     }
 
-    pub(crate) fn stdout(&self) -> StdoutSource {
-        StdoutSource { chunks: self.0.process.chunks(), stderr: self.0.stderr.clone() }
+    /// Given once.
+    pub(crate) fn take_stdout(&self) -> Option<StdoutSource> {
+        self.0.stdout.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub(crate) fn stdin(&self) -> Option<StdinSink> {
@@ -205,8 +210,28 @@ impl RuntimeProcess {
     }
 }
 
-async fn watch_exit(process: Process, stderr: Stderr, told: watch::Sender<Option<Exit>>) {
+/// The only reader of both streams: what is said on stderr after the end of stdout is why the process dies.
+async fn read_output(mut chunks: ChunkReader, to_stdout: mpsc::Sender<Bytes>, stderr: Stderr) {
+    while let Some((stream, bytes)) = chunks.next().await {
+        match stream {
+            Stream::Stderr => stderr.push(&bytes),
+            // A source that was dropped leaves the rest; an empty chunk, the stream's end, is passed on.
+            Stream::Stdout => {
+                let _ = to_stdout.send(bytes).await;
+            }
+        }
+    }
+}
+
+async fn watch_exit(
+    process: Process,
+    stderr: Stderr,
+    reader: JoinHandle<()>,
+    told: watch::Sender<Option<Exit>>,
+) {
     let outcome = process.outcome().await;
+    // Its last words may still be on their way here; a host that takes no events holds them up no longer than this.
+    let _ = timeout(RuntimeProcess::LAST_WORDS, reader).await;
     let (exit_code, signal) =
         outcome.result.as_ref().map_or((None, None), |result| (result.exit_code, result.signal.clone()));
     stderr.finish();
@@ -215,14 +240,7 @@ async fn watch_exit(process: Process, stderr: Stderr, told: watch::Sender<Option
 
 impl ByteSource for StdoutSource {
     async fn next(&mut self) -> io::Result<Option<Bytes>> {
-        loop {
-            match self.chunks.next().await {
-                // An empty chunk is the stream's end.
-                Some((Stream::Stdout, bytes)) => return Ok((!bytes.is_empty()).then_some(bytes)),
-                Some((Stream::Stderr, bytes)) => self.stderr.push(&bytes),
-                None => return Ok(None),
-            }
-        }
+        Ok(self.0.recv().await.filter(|bytes| !bytes.is_empty()))
     }
 }
 
