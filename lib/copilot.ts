@@ -57,6 +57,7 @@ export {
 export {
   SessionFsSqliteTransactionFailure,
   createSessionFsAdapter,
+  type SessionFsHandler,
   type SessionFsConfig,
   type SessionFsFileInfo,
   type SessionFsProvider,
@@ -81,6 +82,7 @@ export {
   type FactoryHandle,
   type FactoryJsonSchema,
   type FactoryLimitOverrides,
+  type FactoryLimits,
   type FactoryListRunsOptions,
   type FactoryMeta,
   type FactoryPipelineStage,
@@ -91,6 +93,20 @@ export {
   type FactoryStepOptions,
   type SessionFactoryApi,
 } from './copilot/factory'
+export { WorkflowResumeError, defineWorkflow, isWorkflowRunTerminal } from './copilot/workflow'
+export type * from './copilot/workflow'
+export type {
+  ExtensionLaunchProfile,
+  ExtensionLaunchProvider,
+  ExtensionLaunchProviderResolveRequest,
+  ExtensionLaunchProviderResolveResult,
+  InstallationCancellation,
+  InstallationConfirmationHandler,
+  InstallationConfirmationRequest,
+  InstallationConfirmationResponse,
+  InstallationDecision,
+} from './copilot/installation'
+export type { ResponseSchema } from './copilot/structured_output'
 export { SYSTEM_MESSAGE_SECTIONS } from './copilot/system_message'
 export type * from './copilot/system_message'
 export type * from './copilot/question'

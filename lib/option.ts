@@ -25,6 +25,7 @@ export const check = {
   boolean: expected('a boolean', (value) => typeof value === 'boolean'),
   function: expected('a function', (value) => typeof value === 'function'),
   object: expected('an object', isObject),
+  array: expected('an array', Array.isArray),
   /** An object of names and values; a Map would look empty. */
   record: expected(
     'an object of names and values',

@@ -36,7 +36,9 @@ function typeOf(schema, names) {
   if ('const' in schema) return JSON.stringify(schema.const)
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
   const alternatives = (schema.anyOf ?? schema.oneOf)?.filter((one) => !isNothing(one))
-  if (alternatives)
+  // Alternatives that only say which fields belong together are no types.
+  const areTypes = !alternatives?.every((one) => Object.keys(one).every((name) => name === 'required'))
+  if (alternatives && areTypes)
     return [...new Set(alternatives.map((one) => group(typeOf(one, names))))].join(' | ') || 'never'
   if (schema.allOf) return schema.allOf.map((one) => group(typeOf(one, names))).join(' & ')
   if (Array.isArray(schema.type)) {
@@ -81,7 +83,35 @@ const isNothing = (schema) => typeof schema === 'object' && JSON.stringify(schem
 
 const arrayOf = (item, least) => (least >= 1 ? `[${item}, ...${item}[]]` : `${item}[]`)
 
-const recordOf = (values, names) => `{ [key: string]: ${typeOf(values, names)} | undefined }`
+/** What a request takes may be undefined, what an answer has is not; as the SDK's types. */
+const recordOf = (values, names) => {
+  const isAnything = values === true || Object.keys(values).length === 0
+  return `{ [key: string]: ${isAnything ? 'unknown' : typeOf(values, names)}${isAsked && !isAnything ? ' | undefined' : ''} }`
+}
+let isAsked = false
+
+/** Names of the definitions that a schema is made of. */
+function namesIn(schema, found = new Set()) {
+  if (typeof schema !== 'object' || schema === null) return found
+  if (schema.$ref) {
+    const name = schema.$ref.split('/').pop()
+    if (!found.has(name)) {
+      found.add(name)
+      namesIn(api.definitions[name], found)
+    }
+  }
+  for (const value of Object.values(schema)) namesIn(value, found)
+  return found
+}
+
+const answered = new Set()
+function findAnswers(node) {
+  if (typeof node !== 'object' || node === null) return
+  if (node.rpcMethod) namesIn(node.result, answered)
+  else Object.values(node).forEach(findAnswers)
+}
+findAnswers(api.server)
+findAnswers(api.session)
 
 /** A tree of methods; the path is the method's name. */
 function treeOf(nodes, prefix, leftOut) {
@@ -96,12 +126,16 @@ function treeOf(nodes, prefix, leftOut) {
     if (node.visibility === 'internal') continue
     const expected = [...prefix, name].join('.')
     if (node.rpcMethod !== expected) exceptions.push([expected, node.rpcMethod])
+    if (leftOut.includes('sessionId')) methods.session.push(node.rpcMethod.replace(/^session\./, ''))
+    else methods.server.push(node.rpcMethod)
     members.push(`${key(name)}(${paramsOf(node.params, leftOut)}): Promise<${resultOf(node.result)}>`)
   }
   return `{ ${members.join('; ')} }`
 }
 
 const exceptions = []
+/** Paths of the methods of both trees, for the objects that have them. */
+const methods = { server: [], session: [] }
 
 function paramsOf(params, leftOut) {
   if (!params) return ''
@@ -142,17 +176,25 @@ async function write(name, lines) {
 }
 
 const none = new Map()
+/** A field of most alternatives is one of all: it can be read without asking which it is. */
+const withShared = (name, type) =>
+  name === 'PermissionRequest' ? `(${type}) & { managedApprovalRequired?: boolean }` : type
 await write('generated_events.ts', [
   '// Session events.',
   "import type { JsonValue } from './json'",
   ...Object.entries(events.definitions).map(
-    ([name, schema]) => `export type ${name} = ${typeOf(schema, none)}`,
+    ([name, schema]) => `export type ${name} = ${withShared(name, typeOf(schema, none))}`,
   ),
 ])
 
 const own = Object.entries(api.definitions).filter(([name]) => !events.definitions[name] || renamed.has(name))
 const body = [
-  ...own.map(([name, schema]) => `export type ${renamed.get(name) ?? name} = ${typeOf(schema, renamed)}`),
+  ...own.map(([name, schema]) => {
+    isAsked = !answered.has(name)
+    const type = typeOf(schema, renamed)
+    isAsked = false
+    return `export type ${renamed.get(name) ?? name} = ${type}`
+  }),
   `export type ServerRpc = ${treeOf(api.server, [], [])}`,
   `export type SessionRpc = ${treeOf(api.session, ['session'], ['sessionId'])}`,
 ]
@@ -164,5 +206,10 @@ await write('generated.ts', [
   `import type { ${shared.join(', ')} } from './generated_events'`,
   "export type * from './generated_events'",
   ...body,
+])
+await write('generated_methods.ts', [
+  '// Methods by path.',
+  `export const serverMethods: readonly string[] = ${JSON.stringify(methods.server)}`,
+  `export const sessionMethods: readonly string[] = ${JSON.stringify(methods.session)}`,
 ])
 if (exceptions.length > 0) console.error('paths that are not their methods:', exceptions)

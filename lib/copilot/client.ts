@@ -16,6 +16,7 @@ import type { RuntimeExit } from './link'
 import { type ModelInfo, completeModel } from './model'
 import { createRequestAdapter } from './request_handler'
 import type { ResumeOptions, SessionInspection, SessionSalvage } from './resume'
+import { serverMethods } from './generated_methods'
 import { rpcTree } from './rpc'
 import type { CopilotSession } from './session'
 import type { ResumeSessionConfig, SessionConfig } from './session_config'
@@ -65,6 +66,8 @@ export class CopilotClient {
       tokens,
       requestAdapter,
       onGitHubTelemetry: options.onGitHubTelemetry,
+      extensionLaunchProvider: options.extensionLaunchProvider,
+      installationConfirmationHandler: options.installationConfirmationHandler,
       onStderr: options.onStderr,
       onExit: (exit) => this.#onExit(exit),
     })
@@ -93,8 +96,9 @@ export class CopilotClient {
   get rpc(): ServerRpc {
     if (!this.#connection.link)
       throw new SheepdogError('CONNECTION_LOST', 'Client is not connected. Call start() first.')
-    this.#rpc ??= rpcTree<ServerRpc>(async (method, params) =>
-      (await this.#connection.live()).request(method, params),
+    this.#rpc ??= rpcTree<ServerRpc>(
+      async (method, params) => (await this.#connection.live()).request(method, params),
+      serverMethods,
     )
     return this.#rpc
   }

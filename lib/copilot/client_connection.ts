@@ -142,6 +142,7 @@ export class ClientConnection {
     const { connection, address, workingDirectory, env, connectionToken } = this.#settings
     const options = this.#options
     const setup: [string, unknown][] = []
+    if (options.extensionLaunchProvider) setup.push(['registerExtensionLaunchProvider', {}])
     if (options.builtinPluginDirectories?.length) {
       setup.push(['plugins.builtin.set', { paths: [...options.builtinPluginDirectories] }])
     }

@@ -4,6 +4,7 @@ import { check, checkOptions } from '../option'
 import type { GitHubTelemetryNotification } from './generated'
 import type { TraceContextProvider } from './message'
 import type { ModelInfo } from './model'
+import type { ExtensionLaunchProvider, InstallationConfirmationHandler } from './installation'
 import type { CopilotRequestHandler } from './request_handler'
 import {
   type InProcessRuntimeConnection,
@@ -55,6 +56,10 @@ export interface CopilotClientOptions {
   sessionIdleTimeoutSeconds?: number
   enableRemoteSessions?: boolean
   clientInfo?: CopilotClientInfo
+  /** Says how extensions that the runtime found are launched; runtimes since 1.0.89. */
+  extensionLaunchProvider?: ExtensionLaunchProvider
+  /** Asks a person whether something is to be installed; runtimes since 1.0.89. */
+  installationConfirmationHandler?: InstallationConfirmationHandler
   /** From the start of the process to the end of the handshake; default 30_000. CONNECTION_TIMED_OUT. */
   startTimeoutMs?: number
   /** Lines that the runtime writes to stderr; nothing is printed unasked. */
@@ -66,7 +71,27 @@ export interface CopilotClientOptions {
   restart?: 'never' | 'on-demand'
 }
 
-const ownOptions = {
+const knownOptions = {
+  connection: check.object,
+  mode: check.oneOf('empty', 'copilot-cli'),
+  workingDirectory: check.string,
+  baseDirectory: check.string,
+  builtinPluginDirectories: check.strings,
+  logLevel: check.oneOf('none', 'error', 'warning', 'info', 'debug', 'all'),
+  env: check.record,
+  gitHubToken: check.string,
+  useLoggedInUser: check.boolean,
+  onListModels: check.function,
+  telemetry: check.object,
+  onGetTraceContext: check.function,
+  sessionFs: check.object,
+  requestHandler: check.object,
+  onGitHubTelemetry: check.function,
+  sessionIdleTimeoutSeconds: check.anyOf('a number of seconds', check.timeout),
+  enableRemoteSessions: check.boolean,
+  clientInfo: check.object,
+  extensionLaunchProvider: check.object,
+  installationConfirmationHandler: check.function,
   startTimeoutMs: check.timeout,
   onStderr: check.function,
   restart: check.oneOf('never', 'on-demand'),
@@ -93,8 +118,7 @@ function defaultConnection(): RuntimeConnection {
 }
 
 export function toSettings(options: CopilotClientOptions): ClientSettings {
-  const { startTimeoutMs, onStderr, restart } = options
-  checkOptions({ startTimeoutMs, onStderr, restart }, ownOptions)
+  checkOptions(options, knownOptions)
   const connection = options.connection ?? defaultConnection()
   if (
     connection.kind === 'uri' &&

@@ -34,10 +34,10 @@ export type AbortResult = { success: boolean; error?: string }
 export type AccountAllUsers = { authInfo: AuthInfo; selectionId?: string; token?: string }
 export type AccountGetCurrentAuthResult = { authInfo?: AuthInfo; authErrors?: string[] }
 export type AccountGetQuotaRequest = { selectionId?: string; gitHubToken?: string }
-export type AccountGetQuotaResult = { quotaSnapshots: { [key: string]: AccountQuotaSnapshot | undefined } }
+export type AccountGetQuotaResult = { quotaSnapshots: { [key: string]: AccountQuotaSnapshot } }
 export type AccountLoginRequest = { host: string; login?: string; token: string }
 export type AccountLoginResult = { storedInVault: boolean }
-export type AccountLogoutRequest = JsonValue
+export type AccountLogoutRequest = { selectionId?: string; authInfo?: AuthInfo }
 export type AccountLogoutResult = { hasMoreUsers: boolean }
 export type AccountQuotaSnapshot = {
   isUnlimitedEntitlement: boolean
@@ -72,7 +72,7 @@ export type AgentInfo = {
   model?: string
   models?: string[]
   modelPolicy?: AgentModelPolicy
-  mcpServers?: { [key: string]: JsonValue | undefined }
+  mcpServers?: { [key: string]: JsonValue }
   skills?: string[]
   prompt?: string
 }
@@ -529,7 +529,7 @@ export type CatalogUnsupportedKindError = {
   supportedKinds: CatalogCandidateKind[]
   message: string
 }
-export type ClientMetadata = { [key: string]: string | undefined }
+export type ClientMetadata = { [key: string]: string }
 export type ClientTaskCancelReason = 'cancel_requested' | 'session_shutdown'
 export type ClientTaskCancelRequest = {
   sessionId: string
@@ -541,7 +541,7 @@ export type ClientTaskCancelRequest = {
 export type ClientTaskCancelResult = { cancelled: boolean }
 export type CommandList = { commands: SlashCommandInfo[] }
 export type CommandsFinalizeInvocationEffectRequest = {
-  effect: { [key: string]: JsonValue | undefined }
+  effect: { [key: string]: unknown }
   outcome: CommandsInvocationEffectOutcome
 }
 export type CommandsFinalizeInvocationEffectResult = { success: boolean; error?: string }
@@ -623,9 +623,9 @@ export type CopilotUserResponse = {
   token_based_billing?: boolean
   can_upgrade_plan?: boolean
   quota_reset_date_utc?: string
-  limited_user_quotas?: { [key: string]: number | undefined }
+  limited_user_quotas?: { [key: string]: number }
   limited_user_reset_date?: string
-  monthly_quotas?: { [key: string]: number | undefined }
+  monthly_quotas?: { [key: string]: number }
   cloud_session_storage_enabled?: boolean
   cli_remote_control_enabled?: boolean
 }
@@ -698,7 +698,7 @@ export type CurrentToolMetadata = {
   mcpServerName?: string
   mcpToolName?: string
   description: string
-  input_schema?: { [key: string]: JsonValue | undefined }
+  input_schema?: { [key: string]: JsonValue }
   deferLoading?: boolean
 }
 export type DebugCollectLogsCollectedEntry = {
@@ -859,7 +859,7 @@ export type ExternalToolTextResultForLlmBinaryResultsForLlm = {
   data: string
   mimeType: string
   description?: string
-  metadata?: { [key: string]: JsonValue | undefined }
+  metadata?: { [key: string]: JsonValue }
 }
 export type ExternalToolTextResultForLlmBinaryResultsForLlmType = 'image' | 'resource'
 export type ExternalToolTextResultForLlmContent =
@@ -1133,7 +1133,7 @@ export type FactoryToolRunRequest = {
   options?: FactoryToolRunOptions
   toolCallId?: string
 }
-export type FilterMapping = { [key: string]: ContentFilterMode | undefined } | ContentFilterMode
+export type FilterMapping = { [key: string]: ContentFilterMode } | ContentFilterMode
 export type FleetStartRequest = {
   prompt?: string
   attachments?: Attachment[]
@@ -1498,7 +1498,7 @@ export type McpAppsHostContextDetailsDisplayMode = 'inline' | 'fullscreen' | 'pi
 export type McpAppsHostContextDetailsPlatform = 'web' | 'desktop' | 'mobile'
 export type McpAppsHostContextDetailsTheme = 'light' | 'dark'
 export type McpAppsListToolsRequest = { serverName: string; originServerName: string }
-export type McpAppsListToolsResult = { tools: { [key: string]: JsonValue | undefined }[] }
+export type McpAppsListToolsResult = { tools: { [key: string]: JsonValue }[] }
 export type McpAppsReadResourceRequest = { serverName: string; uri: string }
 export type McpAppsReadResourceResult = { contents: McpAppsResourceContent[] }
 export type McpAppsResourceContent = {
@@ -1506,7 +1506,7 @@ export type McpAppsResourceContent = {
   mimeType?: string
   text?: string
   blob?: string
-  _meta?: { [key: string]: JsonValue | undefined }
+  _meta?: { [key: string]: JsonValue }
 }
 export type McpAppsSetHostContextDetails = {
   theme?: McpAppsSetHostContextDetailsTheme
@@ -1528,7 +1528,7 @@ export type McpCancelSamplingExecutionResult = { cancelled: boolean }
 export type McpConfigAddRequest = { name: string; config: McpSerializableServerConfig }
 export type McpConfigDisableRequest = { names: string[] }
 export type McpConfigEnableRequest = { names: string[] }
-export type McpConfigList = { servers: { [key: string]: McpSerializableServerConfig | undefined } }
+export type McpConfigList = { servers: { [key: string]: McpSerializableServerConfig } }
 export type McpConfigRemoveRequest = { name: string; authClientIdMetadataUrl?: string }
 export type McpConfigUpdateRequest = { name: string; config: McpSerializableServerConfig }
 export type McpConfigureGitHubRequest = { authInfo: JsonValue }
@@ -1544,8 +1544,8 @@ export type McpExecuteSamplingParams = {
   mcpRequestId: JsonValue
   request: McpExecuteSamplingRequest
 }
-export type McpExecuteSamplingRequest = { [key: string]: JsonValue | undefined }
-export type McpExecuteSamplingResult = { [key: string]: JsonValue | undefined }
+export type McpExecuteSamplingRequest = { [key: string]: unknown }
+export type McpExecuteSamplingResult = { [key: string]: unknown }
 export type McpFailedServer = { name: string; error?: string }
 export type McpFilteredServer = {
   name: string
@@ -1568,8 +1568,8 @@ export type McpHostState = {
   filteredServers: string[]
   clients: string[]
   pendingConnections: string[]
-  failedServers: { [key: string]: McpServerFailureInfo | undefined }
-  needsAuthServers: { [key: string]: McpServerNeedsAuthInfo | undefined }
+  failedServers: { [key: string]: McpServerFailureInfo }
+  needsAuthServers: { [key: string]: McpServerNeedsAuthInfo }
 }
 export type McpInstallPlan = {
   planHandle: string
@@ -1767,28 +1767,28 @@ export type McpResource = {
   size?: number
   icons?: McpResourceIcon[]
   annotations?: McpResourceAnnotations
-  _meta?: { [key: string]: JsonValue | undefined }
-  additionalProperties?: { [key: string]: JsonValue | undefined }
+  _meta?: { [key: string]: JsonValue }
+  additionalProperties?: { [key: string]: JsonValue }
 }
 export type McpResourceAnnotations = {
   audience?: string[]
   priority?: number
   lastModified?: string
-  additionalProperties?: { [key: string]: JsonValue | undefined }
+  additionalProperties?: { [key: string]: JsonValue }
 }
 export type McpResourceContent = {
   uri: string
   mimeType?: string
   text?: string
   blob?: string
-  _meta?: { [key: string]: JsonValue | undefined }
+  _meta?: { [key: string]: JsonValue }
 }
 export type McpResourceIcon = {
   src: string
   mimeType?: string
   sizes?: string
   theme?: string
-  additionalProperties?: { [key: string]: JsonValue | undefined }
+  additionalProperties?: { [key: string]: JsonValue }
 }
 export type McpResourcesListRequest = { serverName: string; cursor?: string }
 export type McpResourcesListResult = { resources: McpResource[]; nextCursor?: string }
@@ -1807,8 +1807,8 @@ export type McpResourceTemplate = {
   mimeType?: string
   icons?: McpResourceIcon[]
   annotations?: McpResourceAnnotations
-  _meta?: { [key: string]: JsonValue | undefined }
-  additionalProperties?: { [key: string]: JsonValue | undefined }
+  _meta?: { [key: string]: JsonValue }
+  additionalProperties?: { [key: string]: JsonValue }
 }
 export type McpRestartServerRequest = { serverName: string; config?: McpSerializableServerConfig }
 export type McpSafeForTelemetry = boolean | McpSafeForTelemetryFields
@@ -1867,7 +1867,7 @@ export type McpServerConfigHttp = {
   sourcePath?: string
   configWarnings?: string[]
   url: string
-  headers?: { [key: string]: string | undefined }
+  headers?: { [key: string]: string }
   headersRefreshTtlMs?: number
   oauthClientId?: string
   oauthPublicClient?: boolean
@@ -1923,7 +1923,7 @@ export type McpServerConfigStdio = {
   command: string
   args?: string[]
   cwd?: string
-  env?: { [key: string]: string | undefined }
+  env?: { [key: string]: string }
   type?: McpServerConfigStdioType
 }
 export type McpServerConfigStdioType = 'local' | 'stdio'
@@ -1996,7 +1996,7 @@ export type Model = {
   id: string
   name: string
   capabilities: ModelCapabilities
-  metadata?: { [key: string]: JsonValue | undefined }
+  metadata?: { [key: string]: JsonValue }
   policy?: ModelPolicy
   billing?: ModelBilling
   supportedReasoningEfforts?: string[]
@@ -2104,7 +2104,7 @@ export type ModelPickerPriceCategory = 'low' | 'medium' | 'high' | 'very_high'
 export type ModelPickerSettingsContext = {
   configDir?: string
   homeDirectory: string
-  environment: { [key: string]: JsonValue | undefined }
+  environment: { [key: string]: unknown }
 }
 export type ModelPolicy = { state: ModelPolicyState; terms?: string }
 export type ModelPolicyState = 'enabled' | 'disabled' | 'unconfigured'
@@ -2646,7 +2646,7 @@ export type ProviderEndpoint = {
   transport?: ProviderEndpointTransport
   baseUrl: string
   apiKey?: string
-  headers: { [key: string]: string | undefined }
+  headers: { [key: string]: string }
   sessionToken?: ProviderSessionToken
 }
 export type ProviderEndpointTransport = 'http' | 'websockets'
@@ -3054,7 +3054,7 @@ export type SessionAuthStatus = {
   copilotPlan?: string
 }
 export type SessionAuthSwitchRequest = { authInfo: AuthInfo; token?: string }
-export type SessionBulkDeleteResult = { freedBytes: { [key: string]: number | undefined } }
+export type SessionBulkDeleteResult = { freedBytes: { [key: string]: number } }
 export type SessionCapability =
   | 'tui-hints'
   | 'plan-mode'
@@ -3104,7 +3104,7 @@ export type SessionContextAttribution = {
     label: string
     tokens: number
     parentId?: string
-    attributes?: { [key: string]: string | undefined }
+    attributes?: { [key: string]: string }
   }[]
   compactions: { count: number }
 } | null
@@ -3277,7 +3277,7 @@ export type SessionMetadataSnapshot = {
 export type SessionModelList = {
   list: JsonValue[]
   modelPriceCategories?: SessionModelPriceCategory[]
-  quotaSnapshots?: { [key: string]: JsonValue | undefined }
+  quotaSnapshots?: { [key: string]: JsonValue }
 }
 export type SessionModelPriceCategory = { id: string; priceCategory: ModelPickerPriceCategory }
 export type SessionOpenOptions = {
@@ -3508,7 +3508,7 @@ export type SessionsGetMetadataRequest = { sessionId: string }
 export type SessionsGetMetadataResult = { session?: LocalSessionMetadataValue }
 export type SessionsGetPersistedRemoteSteerableRequest = { sessionId: string }
 export type SessionsGetPersistedRemoteSteerableResult = { remoteSteerable?: boolean }
-export type SessionSizes = { sizes: { [key: string]: number | undefined } }
+export type SessionSizes = { sizes: { [key: string]: number } }
 export type SessionsListNonEmptySessionIdsRequest = { limit?: number }
 export type SessionsListNonEmptySessionIdsResult = { sessionIds: string[] }
 export type SessionsListRequest = {
@@ -3817,7 +3817,7 @@ export type SlashCommandSetModelResult = {
   scope?: string
   warning?: string
   reasoningEffort?: string
-  revertOnCancel?: { [key: string]: JsonValue | undefined }
+  revertOnCancel?: { [key: string]: unknown }
   repoScope?: string
   runtimeSettingsChanged?: boolean
 }
@@ -4027,7 +4027,7 @@ export type Tool = {
   name: string
   namespacedName?: string
   description: string
-  parameters?: { [key: string]: JsonValue | undefined }
+  parameters?: { [key: string]: JsonValue }
   instructions?: string
 }
 export type ToolList = { tools: Tool[] }
@@ -4047,7 +4047,7 @@ export type ToolResultExpanded = {
   skillInvocation?: JsonValue
   postToolUseFailureHooksProcessed?: boolean
   uiResource?: JsonValue
-  mcpMeta?: { [key: string]: JsonValue | undefined }
+  mcpMeta?: { [key: string]: JsonValue }
   structuredContent?: JsonValue
   taskCompletionDecision?: TaskCompletionDecision
 }
@@ -4107,18 +4107,18 @@ export type UIElicitationRequest = {
   mode?: McpElicitationFormMode
   message: string
   requestedSchema: UIElicitationSchema
-  _meta?: { [key: string]: JsonValue | undefined }
+  _meta?: { [key: string]: unknown }
   task?: McpTaskMetadata
   [key: string]: unknown
 }
 export type UIElicitationResponse = {
   action: UIElicitationResponseAction
   content?: UIElicitationResponseContent
-  _meta?: { [key: string]: JsonValue | undefined }
+  _meta?: { [key: string]: unknown }
   [key: string]: unknown
 }
 export type UIElicitationResponseAction = 'accept' | 'decline' | 'cancel'
-export type UIElicitationResponseContent = { [key: string]: UIElicitationFieldValue | undefined }
+export type UIElicitationResponseContent = { [key: string]: UIElicitationFieldValue }
 export type UIElicitationResult = { success: boolean }
 export type UIElicitationSchema = {
   type: 'object'
@@ -4189,7 +4189,7 @@ export type UIHandlePendingElicitationRequest = { requestId: string; result: UIE
 export type UIHandlePendingExitPlanModeRequest = { requestId: string; response: UIExitPlanModeResponse }
 export type UIHandlePendingResult = { success: boolean }
 export type UIHandlePendingSamplingRequest = { requestId: string; response?: UIHandlePendingSamplingResponse }
-export type UIHandlePendingSamplingResponse = { [key: string]: JsonValue | undefined }
+export type UIHandlePendingSamplingResponse = { [key: string]: unknown }
 export type UIHandlePendingSessionLimitsExhaustedRequest = {
   requestId: string
   response: UISessionLimitsExhaustedResponse
@@ -4210,12 +4210,12 @@ export type UsageGetMetricsResult = {
   totalPremiumRequestCost: number
   totalUserRequests: number
   totalNanoAiu?: number
-  tokenDetails?: { [key: string]: UsageMetricsTokenDetail | undefined }
+  tokenDetails?: { [key: string]: UsageMetricsTokenDetail }
   totalApiDurationMs: number
   sessionStartTime: string
   codeChanges: UsageMetricsCodeChanges
-  modelMetrics: { [key: string]: UsageMetricsModelMetric | undefined }
-  agentMetrics?: { [key: string]: UsageMetricsAgentMetric | undefined }
+  modelMetrics: { [key: string]: UsageMetricsModelMetric }
+  agentMetrics?: { [key: string]: UsageMetricsAgentMetric }
   currentModel?: string
   lastCallInputTokens: number
   lastCallOutputTokens: number
@@ -4225,7 +4225,7 @@ export type UsageMetricsAgentMetric = {
   agentDisplayName?: string
   totalApiDurationMs: number
   totalNanoAiu: number
-  modelMetrics: { [key: string]: UsageMetricsModelMetric | undefined }
+  modelMetrics: { [key: string]: UsageMetricsModelMetric }
 }
 export type UsageMetricsCodeChanges = {
   linesAdded: number
@@ -4238,7 +4238,7 @@ export type UsageMetricsModelMetric = {
   usage: UsageMetricsModelMetricUsage
   cacheExpiresAt?: string
   totalNanoAiu?: number
-  tokenDetails?: { [key: string]: UsageMetricsModelMetricTokenDetail | undefined }
+  tokenDetails?: { [key: string]: UsageMetricsModelMetricTokenDetail }
 }
 export type UsageMetricsModelMetricRequests = { count: number; cost: number }
 export type UsageMetricsModelMetricTokenDetail = { tokenCount: number }
@@ -4259,7 +4259,7 @@ export type UserRequestedShellCommandResult = {
   error?: string
 }
 export type UserSettingMetadata = { value: JsonValue; default: JsonValue; isDefault: boolean }
-export type UserSettingsGetResult = { settings: { [key: string]: UserSettingMetadata | undefined } }
+export type UserSettingsGetResult = { settings: { [key: string]: UserSettingMetadata } }
 export type UserSettingsSetRequest = { settings: JsonValue }
 export type UserSettingsSetResult = { shadowedKeys: string[] }
 export type RpcVerbosity = 'low' | 'medium' | 'high'
@@ -4285,8 +4285,8 @@ export type WorkspaceDiffResult = {
 }
 export type WorkspacesAddSummaryRequest = { title: string; content: string }
 export type WorkspacesAddSummaryResult = {
-  summary?: { [key: string]: JsonValue | undefined }
-  workspace?: { [key: string]: JsonValue | undefined }
+  summary?: { [key: string]: unknown }
+  workspace?: { [key: string]: unknown }
   [key: string]: unknown
 }
 export type WorkspacesAutopilotObjectiveExistsResult = { exists: boolean }
@@ -4493,7 +4493,7 @@ export type SessionRpc = {
     requiredTool?: string
     source?: string
     agentMode?: SendAgentMode
-    requestHeaders?: { [key: string]: string | undefined }
+    requestHeaders?: { [key: string]: string }
     responseFormat?: ResponseFormat
     traceparent?: string
     tracestate?: string
@@ -4504,7 +4504,7 @@ export type SessionRpc = {
     mode?: SendMode
     prepend?: boolean
     agentMode?: SendAgentMode
-    requestHeaders?: { [key: string]: string | undefined }
+    requestHeaders?: { [key: string]: string }
     responseFormat?: ResponseFormat
     traceparent?: string
     tracestate?: string
@@ -4789,9 +4789,9 @@ export type SessionRpc = {
       callTool(params: {
         serverName: string
         toolName: string
-        arguments?: { [key: string]: JsonValue | undefined }
+        arguments?: { [key: string]: JsonValue }
         originServerName: string
-      }): Promise<{ [key: string]: JsonValue | undefined }>
+      }): Promise<{ [key: string]: JsonValue }>
       setHostContext(params: { context: McpAppsSetHostContextDetails }): Promise<void>
       getHostContext(): Promise<McpAppsHostContext>
       diagnose(params: { serverName: string }): Promise<McpAppsDiagnoseResult>
@@ -4829,7 +4829,7 @@ export type SessionRpc = {
       clientName?: string
       lspClientName?: string
       integrationId?: string
-      featureFlags?: { [key: string]: boolean | undefined }
+      featureFlags?: { [key: string]: boolean }
       isExperimentalMode?: boolean
       provider?: ProviderConfig
       capi?: CapiSessionOptions
@@ -4943,7 +4943,7 @@ export type SessionRpc = {
   }
   telemetry: {
     getEngagementId(): Promise<SessionTelemetryEngagement>
-    setFeatureOverrides(params: { features: { [key: string]: string | undefined } }): Promise<void>
+    setFeatureOverrides(params: { features: { [key: string]: string } }): Promise<void>
   }
   ui: {
     ephemeralQuery(params: {
@@ -4955,7 +4955,7 @@ export type SessionRpc = {
       mode?: McpElicitationFormMode
       message: string
       requestedSchema: UIElicitationSchema
-      _meta?: { [key: string]: JsonValue | undefined }
+      _meta?: { [key: string]: unknown }
       task?: McpTaskMetadata
       [key: string]: unknown
     }): Promise<UIElicitationResponse>
@@ -5061,7 +5061,7 @@ export type SessionRpc = {
     updateClientMetadata(params?: {
       clear?: boolean
       remove?: string[]
-      set?: { [key: string]: string | undefined }
+      set?: { [key: string]: string }
     }): Promise<ClientMetadata>
     isProcessing(): Promise<MetadataIsProcessingResult>
     activity(): Promise<SessionActivity>

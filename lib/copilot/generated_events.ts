@@ -145,7 +145,7 @@ export type AssistantMessageReasoningBlocks = { provider: string; blocks?: JsonV
 export type AssistantMessageServerTools = {
   provider: string
   items?: JsonValue[]
-  functionCallNamespaces?: { [key: string]: string | undefined }
+  functionCallNamespaces?: { [key: string]: string }
   rawContentBlocks?: JsonValue[]
   advisorModel?: string
 }
@@ -302,7 +302,7 @@ export type AssistantUsageData = {
   rte?: boolean
   apiEndpoint?: AssistantUsageApiEndpoint
   parentToolCallId?: string
-  quotaSnapshots?: { [key: string]: AssistantUsageQuotaSnapshot | undefined }
+  quotaSnapshots?: { [key: string]: AssistantUsageQuotaSnapshot }
   copilotUsage?: AssistantUsageCopilotUsage
   reasoningEffort?: string
   reasoningSummary?: ReasoningSummary
@@ -312,7 +312,7 @@ export type AssistantUsageData = {
   cacheTtlSeconds?: number
   cacheDetailsReported?: boolean
   numToolCalls?: number
-  toolCounts?: { [key: string]: number | undefined }
+  toolCounts?: { [key: string]: number }
   finishReason?: string
   contentFilterTriggered?: boolean
   fusion?: FusionAttribution
@@ -480,7 +480,7 @@ export type AttachmentSelectionDetailsStart = { line: number; character: number 
 export type AutoModeResolvedData = {
   chosenModel: string
   reasoningBucket?: AutoModeResolvedReasoningBucket
-  categoryScores?: { [key: string]: number | undefined }
+  categoryScores?: { [key: string]: number }
   predictedLabel?: string
   confidence?: number
   candidateModels?: string[]
@@ -589,7 +589,7 @@ export type BinaryAssetData = {
   byteLength: number
   data: string
   description?: string
-  metadata?: { [key: string]: JsonValue | undefined }
+  metadata?: { [key: string]: JsonValue }
 }
 export type BinaryAssetEvent = {
   id: string
@@ -606,7 +606,7 @@ export type BinaryAssetReference = {
   mimeType: string
   byteLength: number
   description?: string
-  metadata?: { [key: string]: JsonValue | undefined }
+  metadata?: { [key: string]: JsonValue }
 }
 export type BinaryAssetReferenceType = 'image' | 'resource'
 export type BinaryAssetType = 'image' | 'resource'
@@ -940,13 +940,13 @@ export type CustomNotificationEvent = {
   data: CustomNotificationData
 }
 export type CustomNotificationPayload = JsonValue
-export type CustomNotificationSubject = { [key: string]: string | undefined }
+export type CustomNotificationSubject = { [key: string]: string }
 export type ElicitationCompletedAction = 'accept' | 'decline' | 'cancel'
 export type ElicitationCompletedContent = JsonValue
 export type ElicitationCompletedData = {
   requestId: string
   action?: ElicitationCompletedAction
-  content?: { [key: string]: ElicitationCompletedContent | undefined }
+  content?: { [key: string]: ElicitationCompletedContent }
 }
 export type ElicitationCompletedEvent = {
   id: string
@@ -978,7 +978,7 @@ export type ElicitationRequestedEvent = {
 export type ElicitationRequestedMode = 'form' | 'url'
 export type ElicitationRequestedSchema = {
   type: 'object'
-  properties: { [key: string]: JsonValue | undefined }
+  properties: { [key: string]: JsonValue }
   required?: string[]
 }
 export type EmbeddedBlobResourceContents = { uri: string; mimeType?: string; blob: string }
@@ -1502,10 +1502,10 @@ export type ManagedSettingsResolvedSource = 'server' | 'device' | 'client' | 'po
 export type McpAppToolCallCompleteData = {
   serverName: string
   toolName: string
-  arguments?: { [key: string]: JsonValue | undefined }
+  arguments?: { [key: string]: JsonValue }
   success: boolean
   durationMs: number
-  result?: { [key: string]: JsonValue | undefined }
+  result?: { [key: string]: JsonValue }
   error?: McpAppToolCallCompleteError
   toolMeta?: McpAppToolCallCompleteToolMeta
 }
@@ -1715,7 +1715,7 @@ export type ModelCallFailureData = {
   badRequestKind?: ModelCallFailureBadRequestKind
   errorCode?: string
   errorType?: string
-  quotaSnapshots?: { [key: string]: AssistantUsageQuotaSnapshot | undefined }
+  quotaSnapshots?: { [key: string]: AssistantUsageQuotaSnapshot }
   requestFingerprint?: ModelCallFailureRequestFingerprint
   fusion?: FusionAttribution
 }
@@ -1826,7 +1826,7 @@ export type OmittedBinaryResult = {
   byteLength: number
   omittedReason: OmittedBinaryOmittedReason
   description?: string
-  metadata?: { [key: string]: JsonValue | undefined }
+  metadata?: { [key: string]: JsonValue }
 }
 export type OmittedBinaryType = 'image' | 'resource'
 export type PendingMessagesModifiedData = {}
@@ -2130,7 +2130,7 @@ export type PermissionPromptRequestWrite = {
   managedApprovalRequired?: boolean
 }
 export type PermissionRecommendation = 'approve'
-export type PermissionRequest =
+export type PermissionRequest = (
   | PermissionRequestShell
   | PermissionRequestWrite
   | PermissionRequestRead
@@ -2143,6 +2143,7 @@ export type PermissionRequest =
   | PermissionRequestFactory
   | PermissionRequestExtensionPermissionAccess
   | PermissionRequestExtensionEnvAccess
+) & { managedApprovalRequired?: boolean }
 export type PermissionRequestCustomTool = {
   kind: 'custom-tool'
   toolCallId?: string
@@ -2257,7 +2258,7 @@ export type PermissionRequestShell = {
   commandSegments?: PermissionRequestShellCommandSegment[]
   possiblePaths: string[]
   resolvedWorkingDirectory?: string
-  resolvedPaths?: { [key: string]: string | undefined }
+  resolvedPaths?: { [key: string]: string }
   possibleUrls: PermissionRequestShellPossibleUrl[]
   hasWriteFileRedirection: boolean
   canOfferSessionApproval: boolean
@@ -2322,7 +2323,7 @@ export type PersistedBinaryImage = {
   data: string
   mimeType: string
   description?: string
-  metadata?: { [key: string]: JsonValue | undefined }
+  metadata?: { [key: string]: JsonValue }
 }
 export type PersistedBinaryImageType = 'image' | 'resource'
 export type PersistedBinaryResult = PersistedBinaryImage | OmittedBinaryResult | BinaryAssetReference
@@ -2824,7 +2825,7 @@ export type ShutdownAgentMetric = {
   agentDisplayName?: string
   totalApiDurationMs: number
   totalNanoAiu: number
-  modelMetrics: { [key: string]: ShutdownModelMetric | undefined }
+  modelMetrics: { [key: string]: ShutdownModelMetric }
 }
 export type ShutdownCodeChanges = { linesAdded: number; linesRemoved: number; filesModified: string[] }
 export type ShutdownData = {
@@ -2832,13 +2833,13 @@ export type ShutdownData = {
   errorReason?: string
   totalPremiumRequests?: number
   totalNanoAiu?: number
-  tokenDetails?: { [key: string]: ShutdownTokenDetail | undefined }
+  tokenDetails?: { [key: string]: ShutdownTokenDetail }
   totalApiDurationMs: number
   sessionStartTime: number
   eventsFileSizeBytes?: number
   codeChanges: ShutdownCodeChanges
-  modelMetrics: { [key: string]: ShutdownModelMetric | undefined }
-  agentMetrics?: { [key: string]: ShutdownAgentMetric | undefined }
+  modelMetrics: { [key: string]: ShutdownModelMetric }
+  agentMetrics?: { [key: string]: ShutdownAgentMetric }
   currentModel?: string
   currentTokens?: number
   systemTokens?: number
@@ -2858,7 +2859,7 @@ export type ShutdownModelMetric = {
   requests: ShutdownModelMetricRequests
   usage: ShutdownModelMetricUsage
   totalNanoAiu?: number
-  tokenDetails?: { [key: string]: ShutdownModelMetricTokenDetail | undefined }
+  tokenDetails?: { [key: string]: ShutdownModelMetricTokenDetail }
 }
 export type ShutdownModelMetricRequests = { count?: number; cost?: number }
 export type ShutdownModelMetricTokenDetail = { tokenCount: number }
@@ -3139,10 +3140,7 @@ export type SystemMessageEvent = {
   type: 'system.message'
   data: SystemMessageData
 }
-export type SystemMessageMetadata = {
-  promptVersion?: string
-  variables?: { [key: string]: JsonValue | undefined }
-}
+export type SystemMessageMetadata = { promptVersion?: string; variables?: { [key: string]: JsonValue } }
 export type SystemMessageRole = 'system' | 'developer'
 export type SystemNotification =
   | SystemNotificationAgentCompleted
@@ -3319,7 +3317,7 @@ export type ToolExecutionCompleteData = {
   isUserRequested?: boolean
   result?: ToolExecutionCompleteResult
   error?: ToolExecutionCompleteError
-  toolTelemetry?: { [key: string]: JsonValue | undefined }
+  toolTelemetry?: { [key: string]: JsonValue }
   turnId?: string
   toolDescription?: ToolExecutionCompleteToolDescription
   sandboxed?: boolean
@@ -3385,16 +3383,10 @@ export type ToolExecutionCompleteUIResourceMetaUIPermissions = {
   geolocation?: ToolExecutionCompleteUIResourceMetaUIPermissionsGeolocation
   clipboardWrite?: ToolExecutionCompleteUIResourceMetaUIPermissionsClipboardWrite
 }
-export type ToolExecutionCompleteUIResourceMetaUIPermissionsCamera = { [key: string]: JsonValue | undefined }
-export type ToolExecutionCompleteUIResourceMetaUIPermissionsClipboardWrite = {
-  [key: string]: JsonValue | undefined
-}
-export type ToolExecutionCompleteUIResourceMetaUIPermissionsGeolocation = {
-  [key: string]: JsonValue | undefined
-}
-export type ToolExecutionCompleteUIResourceMetaUIPermissionsMicrophone = {
-  [key: string]: JsonValue | undefined
-}
+export type ToolExecutionCompleteUIResourceMetaUIPermissionsCamera = { [key: string]: unknown }
+export type ToolExecutionCompleteUIResourceMetaUIPermissionsClipboardWrite = { [key: string]: unknown }
+export type ToolExecutionCompleteUIResourceMetaUIPermissionsGeolocation = { [key: string]: unknown }
+export type ToolExecutionCompleteUIResourceMetaUIPermissionsMicrophone = { [key: string]: unknown }
 export type ToolExecutionPartialData = { toolCallId: string; partialOutput: string }
 export type ToolExecutionPartialResultEvent = {
   id: string

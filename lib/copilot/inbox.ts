@@ -1,6 +1,11 @@
 // What comes from the runtime unasked: events, requests and notifications, brought to whom they concern.
 import { HandlerTable, type SessionLifecycleEvent } from './event'
 import type { GitHubTelemetryNotification } from './generated'
+import {
+  type ExtensionLaunchProvider,
+  type InstallationConfirmationHandler,
+  InstallationQuestions,
+} from './installation'
 import type { Link, LinkReceiver, RuntimeExit } from './link'
 import { Refusal, textOf } from './refusal'
 import type { RequestAdapter } from './request_handler'
@@ -14,6 +19,8 @@ export interface InboxOwner {
   readonly sessions: SessionTable
   readonly tokens: TokenProviders
   readonly requestAdapter: RequestAdapter | undefined
+  readonly extensionLaunchProvider: ExtensionLaunchProvider | undefined
+  readonly installationConfirmationHandler: InstallationConfirmationHandler | undefined
   readonly onGitHubTelemetry: ((notification: GitHubTelemetryNotification) => unknown) | undefined
   readonly onStderr: ((line: string) => void) | undefined
   onExit(exit: RuntimeExit): void
@@ -25,9 +32,13 @@ type Handler = (params: never) => Promise<unknown>
 export class Inbox implements LinkReceiver {
   readonly lifecycle = new HandlerTable(() => this.tellWanted())
   readonly #owner: InboxOwner
+  readonly #questions: InstallationQuestions | undefined
 
   constructor(owner: InboxOwner) {
     this.#owner = owner
+    const { installationConfirmationHandler } = owner
+    this.#questions =
+      installationConfirmationHandler && new InstallationQuestions(installationConfirmationHandler)
   }
 
   /** Notifications that nobody wants stay in the core. */
@@ -35,6 +46,7 @@ export class Inbox implements LinkReceiver {
     const wanted: string[] = []
     if (this.lifecycle.wantsAll || this.lifecycle.types.length > 0) wanted.push('session.lifecycle')
     if (this.#owner.onGitHubTelemetry) wanted.push('gitHubTelemetry.event')
+    if (this.#questions) wanted.push('$/cancelRequest')
     this.#owner.connection()?.wantNotifications(wanted)
   }
 
@@ -49,7 +61,7 @@ export class Inbox implements LinkReceiver {
   async #answer(id: string, method: string, params: Params): Promise<void> {
     const link = this.#owner.connection()
     try {
-      const handler = this.#handlerOf(method, params)
+      const handler = this.#handlerOf(id, method, params)
       if (handler) link?.respond(id, await handler(params as never))
       else link?.refuse(id, -32601, `Unhandled method ${method}`)
     } catch (error) {
@@ -58,11 +70,16 @@ export class Inbox implements LinkReceiver {
     }
   }
 
-  #handlerOf(method: string, params: Params): Handler | undefined {
+  #handlerOf(id: string, method: string, params: Params): Handler | undefined {
     const { sessions, tokens, requestAdapter } = this.#owner
     if (method === 'gitHubToken.getToken') return (request) => tokens.acquire(request)
     if (method === 'llmInference.httpRequestStart') return requestAdapter?.httpRequestStart
     if (method === 'llmInference.httpRequestChunk') return requestAdapter?.httpRequestChunk
+    const { extensionLaunchProvider } = this.#owner
+    if (method === 'extensionLaunchProvider.resolve' && extensionLaunchProvider)
+      return (request) => extensionLaunchProvider.resolve(request)
+    if (method === 'installations.confirm' && this.#questions)
+      return (request) => this.#questions!.ask(id, request)
     if (typeof params?.sessionId !== 'string') return undefined
     const session = sessions.withId(params.sessionId).at(-1)
     if (!session) throw new Error(`Session not found: ${params.sessionId}`)
@@ -71,6 +88,8 @@ export class Inbox implements LinkReceiver {
 
   onNotification(method: string, params: unknown): void {
     if (method === 'session.lifecycle') return this.#onLifecycle(params as never)
+    if (method === '$/cancelRequest')
+      return this.#questions?.takeBack(JSON.stringify((params as { id?: unknown } | null)?.id))
     const { onGitHubTelemetry } = this.#owner
     void (async () => onGitHubTelemetry?.(params as GitHubTelemetryNotification))().catch(() => {})
   }
@@ -90,6 +109,7 @@ export class Inbox implements LinkReceiver {
   }
 
   onExit(exit: RuntimeExit): void {
+    this.#questions?.takeBackAll()
     this.#owner.onExit(exit)
   }
 

@@ -18,6 +18,18 @@ export type MessageAttachment =
       text?: string
     }
   | { type: 'blob'; data: string; mimeType: string; displayName?: string }
+  | ExtensionContextAttachment
+
+/** What an extension's canvas shows; runtimes since 1.0.89. */
+export interface ExtensionContextAttachment {
+  type: 'extension_context'
+  extensionId: string
+  title: string
+  payload?: unknown
+  capturedAt: string
+  canvasId?: string
+  instanceId?: string
+}
 
 export interface MessageOptions {
   prompt: string
@@ -29,6 +41,8 @@ export interface MessageOptions {
   requestHeaders?: Record<string, string>
   /** Shown in the history instead of the prompt. */
   displayPrompt?: string
+  /** The shape of the answer: a JSON Schema, or a schema that can say itself as one; runtimes since 1.0.89. */
+  responseSchema?: { toJSONSchema(): object } | Record<string, unknown>
 }
 
 /** How long, and for what, `sendAndWait` waits. */

@@ -7,7 +7,7 @@ import { type BearerTokenProvider, splitProviders } from './model'
 import { Refusal, textOf } from './refusal'
 import type { CommandHandler, ResumeSessionConfig, SessionConfig } from './session_config'
 import type { ElicitationContext, McpAuthRequest } from './question'
-import type { SessionFsAdapter } from './session_fs'
+import type { SessionFsHandler } from './session_fs'
 import { type SectionTransforms, splitSystemMessage, transformSections } from './system_message'
 import { type ToolHandler, toToolResult } from './tool'
 import { onAbort } from '../abort'
@@ -42,7 +42,7 @@ export class Responder {
   readonly #transforms: SectionTransforms
   readonly #tokens: Map<string, BearerTokenProvider>
   readonly #calls = new Map<string, AbortController>()
-  sessionFs: SessionFsAdapter | undefined
+  sessionFs: SessionFsHandler | undefined
   openCanvases: OpenCanvasInstance[] = []
   #isClosed = false
 
@@ -123,7 +123,7 @@ export class Responder {
           throw new Error(`No sessionFs handler registered for session: ${this.#sessionId}`)
         }
       }
-      return Object.hasOwn(this.sessionFs, name) ? this.sessionFs[name] : undefined
+      return Object.hasOwn(this.sessionFs, name) ? this.sessionFs[name as keyof SessionFsHandler] : undefined
     }
     return Object.hasOwn(answers, method) ? answers[method] : undefined
   }

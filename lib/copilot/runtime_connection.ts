@@ -158,6 +158,7 @@ export function launchEnvironment(
   if (options.connectionToken) env.COPILOT_CONNECTION_TOKEN = options.connectionToken
   if (options.baseDirectory) env.COPILOT_HOME = options.baseDirectory
   if (options.isEmptyMode) env.COPILOT_DISABLE_KEYTAR = '1'
+  else env.COPILOT_RUNTIME_PROCESS_FILE_LOGGING = '1'
   const telemetry = options.telemetry
   if (telemetry) {
     env.COPILOT_OTEL_ENABLED = 'true'

@@ -11,7 +11,7 @@ import {
   type SessionEventType,
   type TypedSessionEventHandler,
 } from './event'
-import { type SessionFactoryApi, factoryApi } from './factory'
+import { type SessionFactoryApi, factoryResumeError } from './factory'
 import type {
   AutoTier,
   ModelSwitchAutoTierResult,
@@ -19,6 +19,7 @@ import type {
   ReasoningSummary,
   SessionRpc,
 } from './generated'
+import { sessionMethods } from './generated_methods'
 import type { Link } from './link'
 import { type MessageOptions, type SendAndWaitOptions, type TraceContextProvider, traceOf } from './message'
 import type { ContextTier, ModelCapabilitiesOverride, ReasoningEffort } from './model'
@@ -33,7 +34,10 @@ import {
 } from './question'
 import { Responder, ownEvents } from './responder'
 import { rpcTree } from './rpc'
+import { runApi } from './run_api'
 import type { ResumeSessionConfig, SessionConfig } from './session_config'
+import { type ResponseSchema, isResponseSchema, parseAnswer, responseFormatOf } from './structured_output'
+import { type SessionWorkflowApi, workflowResumeError } from './workflow'
 
 /** What the host behind the runtime can do. */
 export interface SessionCapabilities {
@@ -51,6 +55,17 @@ export interface SessionOwner {
   readonly onGetTraceContext: TraceContextProvider | undefined
 }
 
+const messageOptions = {
+  prompt: check.string,
+  source: check.string,
+  attachments: check.array,
+  mode: check.oneOf('enqueue', 'immediate'),
+  agentMode: check.string,
+  requestHeaders: check.record,
+  displayPrompt: check.string,
+  responseSchema: check.object,
+}
+
 const turnOptions = {
   timeoutMs: check.timeout,
   idleTimeoutMs: check.timeout,
@@ -65,7 +80,13 @@ export class CopilotSession {
   /** What that was decided from. */
   readonly resumeReason: string | undefined
   /** Runs of registered factories. Experimental, as in the runtime. */
-  readonly factory: SessionFactoryApi = factoryApi(this)
+  readonly factory: SessionFactoryApi = runApi(this, 'Factory', factoryResumeError)
+  /** The same under the name that runtimes since 1.0.89 have for it; works with either. */
+  readonly workflow: SessionWorkflowApi = runApi(
+    this,
+    'Workflow',
+    workflowResumeError,
+  ) as unknown as SessionWorkflowApi
   readonly #owner: SessionOwner
   readonly #handlers = new HandlerTable(() => this.#tellWanted())
   #link: Link
@@ -97,8 +118,9 @@ export class CopilotSession {
 
   /** Methods of the session by path: `session.rpc.model.getCurrent()` is the request "session.model.getCurrent". */
   get rpc(): SessionRpc {
-    this.#rpc ??= rpcTree<SessionRpc>((method, params) =>
-      this.#request(`session.${method}`, params as object),
+    this.#rpc ??= rpcTree<SessionRpc>(
+      (method, params) => this.#request(`session.${method}`, params as object),
+      sessionMethods,
     )
     return this.#rpc
   }
@@ -136,6 +158,8 @@ export class CopilotSession {
   }
 
   /** Sends a message; resolves with its id when it is queued. Messages of a session go out in the order of the calls. */
+  send(message: string | MessageOptions): Promise<string>
+  send(message: MessageOptions): Promise<string>
   async send(message: string | MessageOptions): Promise<string> {
     const params = await this.#prepare(message)
     const sent = await this.#link.send<{ messageId: string }>(this.#key, params)
@@ -149,7 +173,35 @@ export class CopilotSession {
    * Rejects with SESSION_TIMED_OUT, SESSION_IDLE, SESSION_ERROR (what the session reported), SESSION_ABORTED, SESSION_CLOSED
    * (shutdown, disconnect(), stop()), or CONNECTION_LOST.
    */
+  sendAndWait(
+    message: string | MessageOptions,
+    timeout?: number | SendAndWaitOptions,
+  ): Promise<AssistantMessageEvent | undefined>
+  /** Asks for an answer of this shape, and resolves with what the schema makes of it. */
+  sendAndWait<TResult>(
+    message: string | MessageOptions,
+    responseSchema: ResponseSchema<TResult>,
+    timeout?: number | SendAndWaitOptions,
+  ): Promise<TResult>
+  sendAndWait(
+    message: MessageOptions,
+    timeout?: number | SendAndWaitOptions,
+  ): Promise<AssistantMessageEvent | undefined>
   async sendAndWait(
+    message: string | MessageOptions,
+    second?: number | SendAndWaitOptions | ResponseSchema<unknown>,
+    third?: number | SendAndWaitOptions,
+  ): Promise<unknown> {
+    if (!isResponseSchema(second)) return this.#sendAndWait(message, second)
+    const options = typeof message === 'string' ? { prompt: message } : message
+    if (options?.responseSchema !== undefined)
+      throw invalidOption('message.responseSchema', 'is given twice: the second argument is a schema too')
+    if (options?.mode === 'immediate')
+      throw invalidOption('message.mode', 'a message into a running turn has no structured answer of its own')
+    return parseAnswer(second, await this.#sendAndWait({ ...options, responseSchema: second }, third))
+  }
+
+  async #sendAndWait(
     message: string | MessageOptions,
     timeout?: number | SendAndWaitOptions,
   ): Promise<AssistantMessageEvent | undefined> {
@@ -320,7 +372,6 @@ export class CopilotSession {
     this.#key = link.openSession(this.sessionId)
     this.#responder = new Responder(link, this.sessionId, config)
     this.#responder.sessionFs = sessionFs
-    this.#rpc = undefined
     this.#tellWanted()
   }
 
@@ -371,11 +422,13 @@ export class CopilotSession {
     const options = typeof message === 'string' ? { prompt: message } : message
     if (typeof options !== 'object' || options === null)
       throw invalidOption('message', `expected a string or an object with a prompt, got ${show(message)}`)
+    checkOptions(options, messageOptions, 'message')
     this.#throwIfClosed()
     // Calls are sent in their order: nothing is awaited that need not be.
     await this.#owner.reach(this)
     const trace = this.#owner.onGetTraceContext ? await traceOf(this.#owner.onGetTraceContext) : {}
-    const { prompt, source, displayPrompt, attachments, mode, agentMode, requestHeaders } = options
+    const { prompt, source, displayPrompt, attachments, mode, agentMode, requestHeaders, responseSchema } =
+      options
     return {
       ...trace,
       sessionId: this.sessionId,
@@ -386,6 +439,7 @@ export class CopilotSession {
       mode,
       agentMode,
       requestHeaders,
+      responseFormat: responseSchema && responseFormatOf(responseSchema),
     }
   }
 

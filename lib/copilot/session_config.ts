@@ -157,6 +157,8 @@ export interface SessionConfigBase {
   enableExperimentalMode?: boolean
   contextTier?: ContextTier
   modelCapabilities?: ModelCapabilitiesOverride
+  /** Which diagnostics of its MCP servers the session keeps; runtimes since 1.0.89. */
+  diagnostics?: { sources: { mcp?: { level: string } } }
   largeOutput?: LargeToolOutputConfig
   configDirectory?: string
   enableConfigDiscovery?: boolean
@@ -244,6 +246,8 @@ export interface SessionConfig extends SessionConfigBase {
   /** Default: a random UUID. One whose session has a history already is refused with SESSION_EXISTS. */
   sessionId?: string
   cloud?: CloudSessionOptions
+  /** Read the instruction files again before each turn; runtimes since 1.0.89. */
+  refreshCustomInstructions?: boolean
 }
 
 export interface ResumeSessionConfig extends SessionConfigBase {
@@ -306,6 +310,8 @@ const asTheyAre = [
   'expAssignments',
   'enableManagedSettings',
   'managedSettings',
+  'diagnostics',
+  'refreshCustomInstructions',
 ] as const satisfies (keyof AnyConfig)[]
 
 /** A session of an empty-mode client has nothing that it was not given. */

@@ -1,6 +1,25 @@
 // A session's files kept by the program instead of on the runtime's disk.
 import type {
   SessionFsReaddirWithTypesEntry,
+  SessionFsError,
+  SessionFsExistsRequest,
+  SessionFsExistsResult,
+  SessionFsMkdirRequest,
+  SessionFsReaddirRequest,
+  SessionFsReaddirResult,
+  SessionFsReaddirWithTypesRequest,
+  SessionFsReaddirWithTypesResult,
+  SessionFsReadFileRequest,
+  SessionFsReadFileResult,
+  SessionFsRenameRequest,
+  SessionFsRmRequest,
+  SessionFsStatRequest,
+  SessionFsSqliteExistsResult,
+  SessionFsSqliteQueryRequest,
+  SessionFsSqliteTransactionRequest,
+  SessionFsSqliteTransactionResult,
+  SessionFsAppendFileRequest,
+  SessionFsWriteFileRequest,
   SessionFsSqliteQueryResult as WireSqliteQueryResult,
   SessionFsSqliteQueryType,
   SessionFsSqliteTransactionErrorClass,
@@ -64,21 +83,29 @@ export class SessionFsSqliteTransactionFailure extends Error {
   }
 }
 
-/** Handlers of the runtime's `sessionFs.*` requests. */
-export type SessionFsAdapter = Record<string, (params: never) => Promise<unknown>>
+type Params<T> = T & { sessionId?: string }
 
-interface PathParams {
-  path: string
-  content: string
-  mode?: number
-  recursive?: boolean
-  force?: boolean
-  src: string
-  dest: string
+/** Answers to the runtime's `sessionFs.*` requests. */
+export interface SessionFsHandler {
+  readFile(params: Params<SessionFsReadFileRequest>): Promise<SessionFsReadFileResult>
+  writeFile(params: Params<SessionFsWriteFileRequest>): Promise<SessionFsError | undefined>
+  appendFile(params: Params<SessionFsAppendFileRequest>): Promise<SessionFsError | undefined>
+  exists(params: Params<SessionFsExistsRequest>): Promise<SessionFsExistsResult>
+  stat(params: Params<SessionFsStatRequest>): Promise<SessionFsStatResult>
+  mkdir(params: Params<SessionFsMkdirRequest>): Promise<SessionFsError | undefined>
+  readdir(params: Params<SessionFsReaddirRequest>): Promise<SessionFsReaddirResult>
+  readdirWithTypes(params: Params<SessionFsReaddirWithTypesRequest>): Promise<SessionFsReaddirWithTypesResult>
+  rm(params: Params<SessionFsRmRequest>): Promise<SessionFsError | undefined>
+  rename(params: Params<SessionFsRenameRequest>): Promise<SessionFsError | undefined>
+  sqliteQuery(params: Params<SessionFsSqliteQueryRequest>): Promise<WireSqliteQueryResult>
+  sqliteTransaction(
+    params: Params<SessionFsSqliteTransactionRequest>,
+  ): Promise<SessionFsSqliteTransactionResult>
+  sqliteExists(params?: Params<object>): Promise<SessionFsSqliteExistsResult>
 }
 
 /** Turns a provider into handlers: its errors become values, those of SQL queries the request's errors. */
-export function createSessionFsAdapter(provider: SessionFsProvider) {
+export function createSessionFsAdapter(provider: SessionFsProvider): SessionFsHandler {
   const fault = (error: unknown) => {
     const { code, message } = error as { code?: string; message?: string }
     return {
@@ -110,21 +137,19 @@ export function createSessionFsAdapter(provider: SessionFsProvider) {
     return provider.sqlite
   }
   return {
-    readFile: ({ path }: Pick<PathParams, 'path'>) =>
+    readFile: ({ path }) =>
       getting(
         async () => ({ content: await provider.readFile(path) }),
         (error) => ({ content: '', error }),
       ),
-    writeFile: ({ path, content, mode }: Pick<PathParams, 'path' | 'content' | 'mode'>) =>
-      doing(() => provider.writeFile(path, content, mode)),
-    appendFile: ({ path, content, mode }: Pick<PathParams, 'path' | 'content' | 'mode'>) =>
-      doing(() => provider.appendFile(path, content, mode)),
-    exists: ({ path }: Pick<PathParams, 'path'>) =>
+    writeFile: ({ path, content, mode }) => doing(() => provider.writeFile(path, content, mode)),
+    appendFile: ({ path, content, mode }) => doing(() => provider.appendFile(path, content, mode)),
+    exists: ({ path }) =>
       getting(
         async () => ({ exists: await provider.exists(path) }),
         () => ({ exists: false }),
       ),
-    stat: ({ path }: Pick<PathParams, 'path'>) =>
+    stat: ({ path }) =>
       getting(
         async () => provider.stat(path),
         (error) => {
@@ -132,28 +157,26 @@ export function createSessionFsAdapter(provider: SessionFsProvider) {
           return { isFile: false, isDirectory: false, size: 0, mtime: now, birthtime: now, error }
         },
       ),
-    mkdir: ({ path, recursive, mode }: Pick<PathParams, 'path' | 'recursive' | 'mode'>) =>
-      doing(() => provider.mkdir(path, recursive ?? false, mode)),
-    readdir: ({ path }: Pick<PathParams, 'path'>) =>
+    mkdir: ({ path, recursive, mode }) => doing(() => provider.mkdir(path, recursive ?? false, mode)),
+    readdir: ({ path }) =>
       getting(
         async () => ({ entries: await provider.readdir(path) }),
         (error) => ({ entries: [] as string[], error }),
       ),
-    readdirWithTypes: ({ path }: Pick<PathParams, 'path'>) =>
+    readdirWithTypes: ({ path }) =>
       getting(
         async () => ({ entries: await provider.readdirWithTypes(path) }),
         (error) => ({ entries: [] as SessionFsReaddirWithTypesEntry[], error }),
       ),
-    rm: ({ path, recursive, force }: Pick<PathParams, 'path' | 'recursive' | 'force'>) =>
-      doing(() => provider.rm(path, recursive ?? false, force ?? false)),
-    rename: ({ src, dest }: Pick<PathParams, 'src' | 'dest'>) => doing(() => provider.rename(src, dest)),
-    sqliteQuery: async ({ queryType, query, params }: SessionFsSqliteStatement) =>
-      (await sqlite().query(queryType, query, definedOnly(params))) ?? {
+    rm: ({ path, recursive, force }) => doing(() => provider.rm(path, recursive ?? false, force ?? false)),
+    rename: ({ src, dest }) => doing(() => provider.rename(src, dest)),
+    sqliteQuery: async ({ queryType, query, params }) =>
+      (await sqlite().query(queryType, query, definedOnly(params as SqliteParams))) ?? {
         rows: [],
         columns: [],
         rowsAffected: 0,
       },
-    sqliteTransaction: async ({ statements }: { statements: SessionFsSqliteStatement[] }) => {
+    sqliteTransaction: async ({ statements }) => {
       const failed = (errorClass: SessionFsSqliteTransactionErrorClass, message: string) => ({
         results: [] as SessionFsSqliteQueryResult[],
         error: { errorClass, message },
@@ -161,7 +184,10 @@ export function createSessionFsAdapter(provider: SessionFsProvider) {
       const transaction = provider.sqlite?.transaction?.bind(provider.sqlite)
       if (!transaction) return failed('fatal', 'SQLite transactions are not supported by this provider')
       try {
-        const prepared = statements.map((one) => ({ ...one, params: definedOnly(one.params) }))
+        const prepared = statements.map((one) => ({
+          ...one,
+          params: definedOnly(one.params as SqliteParams),
+        }))
         return { results: (await transaction(prepared)).map((result) => ({ ...result })) }
       } catch (error) {
         const isKnown = error instanceof SessionFsSqliteTransactionFailure

@@ -1,0 +1,122 @@
+// Scripted runs of agents that extensions register: the caller's side, by either of their names (see docs/copilot.md).
+import { onAbort } from '../abort'
+import { SheepdogError, type SheepdogErrorOf } from '../error'
+import {
+  type FactoryListRunsOptions,
+  type FactoryResumeOptions,
+  type FactoryRunOptions,
+  type SessionFactoryApi,
+  isFactoryRunTerminal,
+} from './factory'
+import type { FactoryRunResult, SessionRpc } from './generated'
+import { type RunWord, isDefined } from './run_definition'
+import type { CopilotSession } from './session'
+
+/** A run's state changes are announced; one that is missed is found by looking. */
+const LOOK_EVERY_MS = 5000
+
+/** The methods of one word; a runtime that has only the other word is asked by that. */
+export function runApi(
+  session: CopilotSession,
+  word: RunWord,
+  toResumeError: (code: unknown, message: string) => Error | undefined,
+): SessionFactoryApi {
+  const own = word.toLowerCase()
+  const other = word === 'Factory' ? 'workflow' : 'factory'
+  const methodsOf = (name: string) => (session.rpc as unknown as Record<string, SessionRpc['factory']>)[name]!
+  let name = own
+  /** Asks by the word that this runtime knows. */
+  async function ask<T>(request: (methods: SessionRpc['factory']) => Promise<T>): Promise<T> {
+    try {
+      return await request(methodsOf(name))
+    } catch (error) {
+      const { code, rpcCode } = error as SheepdogErrorOf<'RPC_ERROR'>
+      if (name !== own || code !== 'RPC_ERROR' || rpcCode !== -32601) throw error
+      try {
+        const answer = await request(methodsOf(other))
+        name = other
+        return answer
+      } catch (second) {
+        const unknown = (second as SheepdogErrorOf<'RPC_ERROR'>).rpcCode === -32601
+        if (!unknown) name = other
+        throw unknown ? error : second
+      }
+    }
+  }
+  const settled = (run: FactoryRunResult) => (isFactoryRunTerminal(run.status) ? run : waitForRun(run.runId))
+
+  async function resume(runId: string, options: FactoryResumeOptions = {}): Promise<FactoryRunResult> {
+    const { limits, notifyOnComplete, logPhaseNames } = options
+    try {
+      const { run } = await ask((methods) =>
+        methods.resume({ runId, limits, notifyOnComplete, logPhaseNames } as never),
+      )
+      return await settled(run)
+    } catch (error) {
+      const code =
+        error instanceof SheepdogError && error.code === 'RPC_ERROR'
+          ? (error.data as { code?: unknown } | undefined)?.code
+          : undefined
+      throw toResumeError(code, (error as Error).message) ?? error
+    }
+  }
+
+  async function waitForRun(
+    runId: string,
+    options: { signal?: AbortSignal } = {},
+  ): Promise<FactoryRunResult> {
+    const { signal } = options
+    const aborted = () =>
+      signal?.reason ?? Object.assign(new Error(`${word} run wait was aborted`), { name: 'AbortError' })
+    if (signal?.aborted) throw aborted()
+    let look = () => {}
+    const subscriptions = ['factory.run_updated', 'workflow.run_updated'].map((type) =>
+      session.on(type, (event) => {
+        if ((event.data as { runId?: unknown }).runId === runId) look()
+      }),
+    )
+    const timer = setInterval(() => look(), LOOK_EVERY_MS)
+    timer.unref()
+    const letGo = onAbort(signal, () => look())
+    try {
+      for (;;) {
+        // Armed before the look, so that a change in between is not missed.
+        const changed = new Promise<void>((resolve) => (look = resolve))
+        const run = await ask((methods) => methods.getRun({ runId }))
+        if (isFactoryRunTerminal(run.status)) return run
+        if (signal?.aborted) throw aborted()
+        await changed
+        if (signal?.aborted) throw aborted()
+      }
+    } finally {
+      for (const unsubscribe of subscriptions) unsubscribe()
+      clearInterval(timer)
+      letGo()
+    }
+  }
+
+  return {
+    async run(factory: string | { meta: { name: string } }, options: FactoryRunOptions = {}) {
+      const { resumeFromRunId, args, limits, notifyOnComplete, logPhaseNames } = options
+      if (typeof factory !== 'string' && !isDefined(factory))
+        throw new SheepdogError('INVALID_OPTION', `Invalid ${own} handle`)
+      if (resumeFromRunId !== undefined)
+        return resume(resumeFromRunId, { limits, notifyOnComplete, logPhaseNames })
+      const name = typeof factory === 'string' ? factory : factory.meta.name
+      const params = { name, args: args ?? {}, options: { limits, notifyOnComplete, logPhaseNames } }
+      return settled(await ask((methods) => methods.run(params as never)))
+    },
+    resume,
+    waitForRun,
+    getRun: async (runId) => ask((methods) => methods.getRun({ runId })),
+    listRuns: (async (options?: FactoryListRunsOptions) => {
+      const page = await ask((methods) => methods.listRuns(options ?? ({} as never)))
+      return options === undefined ? page.runs : page
+    }) as SessionFactoryApi['listRuns'],
+    getRunDetail: async (runId) => ask((methods) => methods.getRunDetail({ runId })),
+    getRunProgress: async (runId, options = {}) =>
+      ask((methods) => methods.getRunProgress({ runId, ...options })),
+    pause: async (runId) => ask((methods) => methods.pause({ runId })),
+    cancel: async (runId) => ask((methods) => methods.cancel({ runId })),
+  }
+}

@@ -1,0 +1,87 @@
+// Definitions of scripted runs: factories, and workflows as they are called since runtime 1.0.89.
+import { SheepdogError } from '../error'
+
+/** What a scripted run is called. */
+export type RunWord = 'Factory' | 'Workflow'
+interface RunLimits {
+  maxConcurrentSubagents?: number
+  maxTotalSubagents?: number
+  maxAiCredits?: number
+  timeoutSeconds?: number
+}
+interface RunMeta {
+  name: string
+  phases: { title: string }[]
+  limits?: RunLimits
+}
+interface RunDefinition {
+  meta: RunMeta
+  run: unknown
+}
+
+/** What was defined here, by its handle. */
+const definitions = new WeakMap<object, object>()
+
+export const isDefined = (handle: object): boolean => definitions.has(handle)
+
+function freeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    Object.values(value).forEach(freeze)
+  }
+  return value
+}
+
+/** Checks a definition and gives its handle; `word` is what it is called. */
+export function define(word: RunWord, definition: RunDefinition): { meta: RunMeta } {
+  const meta = freeze(structuredClone(definition.meta))
+  checkLimits(word, meta.limits ?? {})
+  const titles = new Set<string>()
+  for (const { title } of meta.phases) {
+    if (title.trim() === '')
+      throw new SheepdogError('INVALID_OPTION', `${word} phase titles must not be empty`)
+    if (titles.has(title))
+      throw new SheepdogError('INVALID_OPTION', `${word} phase title "${title}" is declared more than once`)
+    titles.add(title)
+  }
+  const handle = Object.freeze({ meta })
+  definitions.set(handle, { meta, run: definition.run })
+  return handle
+}
+
+/** The longest that a timer can wait. */
+const MAX_TIMEOUT_SECONDS = 2147483.647
+
+function checkLimits(
+  word: RunWord,
+  { maxConcurrentSubagents, maxTotalSubagents, timeoutSeconds, maxAiCredits }: RunLimits,
+): void {
+  for (const [field, value] of Object.entries({ maxConcurrentSubagents, maxTotalSubagents })) {
+    if (value !== undefined && !(Number.isInteger(value) && value > 0)) {
+      throw new SheepdogError('INVALID_OPTION', `${word} limit "${field}" must be a positive integer`)
+    }
+  }
+  if (timeoutSeconds !== undefined) {
+    if (!(Number.isFinite(timeoutSeconds) && timeoutSeconds > 0)) {
+      throw new SheepdogError(
+        'INVALID_OPTION',
+        `${word} limit "timeoutSeconds" must be a positive, finite number of seconds`,
+      )
+    }
+    if (timeoutSeconds > MAX_TIMEOUT_SECONDS) {
+      throw new SheepdogError(
+        'INVALID_OPTION',
+        `${word} limit "timeoutSeconds" must not exceed ${MAX_TIMEOUT_SECONDS} seconds`,
+      )
+    }
+  }
+  if (maxAiCredits !== undefined) {
+    const units = Math.round(maxAiCredits * 1e9)
+    if (!(Number.isFinite(maxAiCredits) && maxAiCredits > 0 && Number.isSafeInteger(units) && units >= 1)) {
+      throw new SheepdogError(
+        'INVALID_OPTION',
+        `${word} limit "maxAiCredits" must be a positive, finite number that rounds to a safe positive integer nano-AIU ceiling`,
+      )
+    }
+  }
+}

@@ -1,0 +1,36 @@
+// Answers of a given shape.
+import { SheepdogError } from '../error'
+import type { AssistantMessageEvent } from './event'
+
+/** A schema of a validating library that can say itself as JSON Schema, as zod's since 4. */
+export interface ResponseSchema<TResult> {
+  toJSONSchema(): object
+  parse(value: unknown): TResult
+}
+
+export function isResponseSchema(value: unknown): value is ResponseSchema<unknown> {
+  const { toJSONSchema, parse } = (value ?? {}) as Partial<ResponseSchema<unknown>>
+  return typeof toJSONSchema === 'function' && typeof parse === 'function'
+}
+
+/** `responseFormat` on the wire. */
+export function responseFormatOf(schema: object): object {
+  const { toJSONSchema } = schema as Partial<ResponseSchema<unknown>>
+  const json = typeof toJSONSchema === 'function' ? toJSONSchema.call(schema) : schema
+  return { type: 'json_schema', jsonSchema: { name: 'response', strict: true, schema: json } }
+}
+
+export function parseAnswer<T>(schema: ResponseSchema<T>, answer: AssistantMessageEvent | undefined): T {
+  const facts = { errorType: 'structured_output', answer: answer?.data.content }
+  if (!answer) throw new SheepdogError('SESSION_ERROR', 'The turn ended without an answer to parse', facts)
+  try {
+    return schema.parse(JSON.parse(answer.data.content))
+  } catch (error) {
+    throw new SheepdogError(
+      'SESSION_ERROR',
+      'The answer is not of the shape that was asked for; runtimes before 1.0.89 do not hold a model to a schema',
+      facts,
+      error,
+    )
+  }
+}
