@@ -1682,7 +1682,7 @@ type AssistantMessageServerTools = {
   provider: string
   items?: JsonValue[]
   functionCallNamespaces?: {
-    [key: string]: string | undefined
+    [key: string]: string
   }
   rawContentBlocks?: JsonValue[]
   advisorModel?: string
@@ -1868,7 +1868,7 @@ type AssistantUsageData = {
   apiEndpoint?: AssistantUsageApiEndpoint
   parentToolCallId?: string
   quotaSnapshots?: {
-    [key: string]: AssistantUsageQuotaSnapshot | undefined
+    [key: string]: AssistantUsageQuotaSnapshot
   }
   copilotUsage?: AssistantUsageCopilotUsage
   reasoningEffort?: string
@@ -1880,7 +1880,7 @@ type AssistantUsageData = {
   cacheDetailsReported?: boolean
   numToolCalls?: number
   toolCounts?: {
-    [key: string]: number | undefined
+    [key: string]: number
   }
   finishReason?: string
   contentFilterTriggered?: boolean
@@ -2069,7 +2069,7 @@ type AutoModeResolvedData = {
   chosenModel: string
   reasoningBucket?: AutoModeResolvedReasoningBucket
   categoryScores?: {
-    [key: string]: number | undefined
+    [key: string]: number
   }
   predictedLabel?: string
   confidence?: number
@@ -2184,7 +2184,7 @@ type BinaryAssetData = {
   data: string
   description?: string
   metadata?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
 }
 type BinaryAssetEvent = {
@@ -2203,7 +2203,7 @@ type BinaryAssetReference = {
   byteLength: number
   description?: string
   metadata?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
 }
 type BinaryAssetReferenceType = 'image' | 'resource'
@@ -2604,7 +2604,7 @@ type CustomNotificationEvent = {
 }
 type CustomNotificationPayload = JsonValue
 type CustomNotificationSubject = {
-  [key: string]: string | undefined
+  [key: string]: string
 }
 type ElicitationCompletedAction = 'accept' | 'decline' | 'cancel'
 type ElicitationCompletedContent = JsonValue
@@ -2612,7 +2612,7 @@ type ElicitationCompletedData = {
   requestId: string
   action?: ElicitationCompletedAction
   content?: {
-    [key: string]: ElicitationCompletedContent | undefined
+    [key: string]: ElicitationCompletedContent
   }
 }
 type ElicitationCompletedEvent = {
@@ -2646,7 +2646,7 @@ type ElicitationRequestedMode = 'form' | 'url'
 type ElicitationRequestedSchema = {
   type: 'object'
   properties: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
   required?: string[]
 }
@@ -3227,12 +3227,12 @@ type McpAppToolCallCompleteData = {
   serverName: string
   toolName: string
   arguments?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
   success: boolean
   durationMs: number
   result?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
   error?: McpAppToolCallCompleteError
   toolMeta?: McpAppToolCallCompleteToolMeta
@@ -3482,7 +3482,7 @@ type ModelCallFailureData = {
   errorCode?: string
   errorType?: string
   quotaSnapshots?: {
-    [key: string]: AssistantUsageQuotaSnapshot | undefined
+    [key: string]: AssistantUsageQuotaSnapshot
   }
   requestFingerprint?: ModelCallFailureRequestFingerprint
   fusion?: FusionAttribution
@@ -3598,7 +3598,7 @@ type OmittedBinaryResult = {
   omittedReason: OmittedBinaryOmittedReason
   description?: string
   metadata?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
 }
 type OmittedBinaryType = 'image' | 'resource'
@@ -3920,7 +3920,7 @@ type PermissionPromptRequestWrite = {
   managedApprovalRequired?: boolean
 }
 type PermissionRecommendation = 'approve'
-type PermissionRequest$1 =
+type PermissionRequest$1 = (
   | PermissionRequestShell
   | PermissionRequestWrite
   | PermissionRequestRead
@@ -3933,6 +3933,9 @@ type PermissionRequest$1 =
   | PermissionRequestFactory
   | PermissionRequestExtensionPermissionAccess
   | PermissionRequestExtensionEnvAccess
+) & {
+  managedApprovalRequired?: boolean
+}
 type PermissionRequestCustomTool = {
   kind: 'custom-tool'
   toolCallId?: string
@@ -4048,7 +4051,7 @@ type PermissionRequestShell = {
   possiblePaths: string[]
   resolvedWorkingDirectory?: string
   resolvedPaths?: {
-    [key: string]: string | undefined
+    [key: string]: string
   }
   possibleUrls: PermissionRequestShellPossibleUrl[]
   hasWriteFileRedirection: boolean
@@ -4126,7 +4129,7 @@ type PersistedBinaryImage = {
   mimeType: string
   description?: string
   metadata?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
 }
 type PersistedBinaryImageType = 'image' | 'resource'
@@ -4647,7 +4650,7 @@ type ShutdownAgentMetric = {
   totalApiDurationMs: number
   totalNanoAiu: number
   modelMetrics: {
-    [key: string]: ShutdownModelMetric | undefined
+    [key: string]: ShutdownModelMetric
   }
 }
 type ShutdownCodeChanges = {
@@ -4661,17 +4664,17 @@ type ShutdownData = {
   totalPremiumRequests?: number
   totalNanoAiu?: number
   tokenDetails?: {
-    [key: string]: ShutdownTokenDetail | undefined
+    [key: string]: ShutdownTokenDetail
   }
   totalApiDurationMs: number
   sessionStartTime: number
   eventsFileSizeBytes?: number
   codeChanges: ShutdownCodeChanges
   modelMetrics: {
-    [key: string]: ShutdownModelMetric | undefined
+    [key: string]: ShutdownModelMetric
   }
   agentMetrics?: {
-    [key: string]: ShutdownAgentMetric | undefined
+    [key: string]: ShutdownAgentMetric
   }
   currentModel?: string
   currentTokens?: number
@@ -4693,7 +4696,7 @@ type ShutdownModelMetric = {
   usage: ShutdownModelMetricUsage
   totalNanoAiu?: number
   tokenDetails?: {
-    [key: string]: ShutdownModelMetricTokenDetail | undefined
+    [key: string]: ShutdownModelMetricTokenDetail
   }
 }
 type ShutdownModelMetricRequests = {
@@ -4998,7 +5001,7 @@ type SystemMessageEvent = {
 type SystemMessageMetadata = {
   promptVersion?: string
   variables?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
 }
 type SystemMessageRole = 'system' | 'developer'
@@ -5202,7 +5205,7 @@ type ToolExecutionCompleteData = {
   result?: ToolExecutionCompleteResult
   error?: ToolExecutionCompleteError
   toolTelemetry?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
   turnId?: string
   toolDescription?: ToolExecutionCompleteToolDescription
@@ -5280,16 +5283,16 @@ type ToolExecutionCompleteUIResourceMetaUIPermissions = {
   clipboardWrite?: ToolExecutionCompleteUIResourceMetaUIPermissionsClipboardWrite
 }
 type ToolExecutionCompleteUIResourceMetaUIPermissionsCamera = {
-  [key: string]: JsonValue | undefined
+  [key: string]: unknown
 }
 type ToolExecutionCompleteUIResourceMetaUIPermissionsClipboardWrite = {
-  [key: string]: JsonValue | undefined
+  [key: string]: unknown
 }
 type ToolExecutionCompleteUIResourceMetaUIPermissionsGeolocation = {
-  [key: string]: JsonValue | undefined
+  [key: string]: unknown
 }
 type ToolExecutionCompleteUIResourceMetaUIPermissionsMicrophone = {
-  [key: string]: JsonValue | undefined
+  [key: string]: unknown
 }
 type ToolExecutionPartialData = {
   toolCallId: string
@@ -5643,7 +5646,7 @@ type AccountGetQuotaRequest = {
 }
 type AccountGetQuotaResult = {
   quotaSnapshots: {
-    [key: string]: AccountQuotaSnapshot | undefined
+    [key: string]: AccountQuotaSnapshot
   }
 }
 type AccountLoginRequest = {
@@ -5654,7 +5657,10 @@ type AccountLoginRequest = {
 type AccountLoginResult = {
   storedInVault: boolean
 }
-type AccountLogoutRequest = JsonValue
+type AccountLogoutRequest = {
+  selectionId?: string
+  authInfo?: AuthInfo
+}
 type AccountLogoutResult = {
   hasMoreUsers: boolean
 }
@@ -5696,7 +5702,7 @@ type AgentInfo = {
   models?: string[]
   modelPolicy?: AgentModelPolicy
   mcpServers?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
   skills?: string[]
   prompt?: string
@@ -6200,7 +6206,7 @@ type CatalogUnsupportedKindError = {
   message: string
 }
 type ClientMetadata = {
-  [key: string]: string | undefined
+  [key: string]: string
 }
 type CommandList = {
   commands: SlashCommandInfo[]
@@ -6291,11 +6297,11 @@ type CopilotUserResponse = {
   can_upgrade_plan?: boolean
   quota_reset_date_utc?: string
   limited_user_quotas?: {
-    [key: string]: number | undefined
+    [key: string]: number
   }
   limited_user_reset_date?: string
   monthly_quotas?: {
-    [key: string]: number | undefined
+    [key: string]: number
   }
   cloud_session_storage_enabled?: boolean
   cli_remote_control_enabled?: boolean
@@ -6370,7 +6376,7 @@ type CurrentToolMetadata = {
   mcpToolName?: string
   description: string
   input_schema?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
   deferLoading?: boolean
 }
@@ -6538,7 +6544,7 @@ type ExternalToolTextResultForLlmBinaryResultsForLlm = {
   mimeType: string
   description?: string
   metadata?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
 }
 type ExternalToolTextResultForLlmBinaryResultsForLlmType = 'image' | 'resource'
@@ -6833,7 +6839,7 @@ type FactoryRunTerminal = {
 }
 type FilterMapping =
   | {
-      [key: string]: ContentFilterMode | undefined
+      [key: string]: ContentFilterMode
     }
   | ContentFilterMode
 type FleetStartResult = {
@@ -7232,7 +7238,7 @@ type McpAppsHostContextDetailsPlatform = 'web' | 'desktop' | 'mobile'
 type McpAppsHostContextDetailsTheme = 'light' | 'dark'
 type McpAppsListToolsResult = {
   tools: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }[]
 }
 type McpAppsReadResourceResult = {
@@ -7244,7 +7250,7 @@ type McpAppsResourceContent = {
   text?: string
   blob?: string
   _meta?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
 }
 type McpAppsSetHostContextDetails = {
@@ -7276,7 +7282,7 @@ type McpConfigEnableRequest = {
 }
 type McpConfigList = {
   servers: {
-    [key: string]: McpSerializableServerConfig | undefined
+    [key: string]: McpSerializableServerConfig
   }
 }
 type McpConfigRemoveRequest = {
@@ -7296,10 +7302,10 @@ type McpDiscoverResult = {
 }
 type McpElicitationFormMode = 'form'
 type McpExecuteSamplingRequest = {
-  [key: string]: JsonValue | undefined
+  [key: string]: unknown
 }
 type McpExecuteSamplingResult = {
-  [key: string]: JsonValue | undefined
+  [key: string]: unknown
 }
 type McpHeadersHandlePendingHeadersRefreshRequest =
   | {
@@ -7326,10 +7332,10 @@ type McpHostState = {
   clients: string[]
   pendingConnections: string[]
   failedServers: {
-    [key: string]: McpServerFailureInfo | undefined
+    [key: string]: McpServerFailureInfo
   }
   needsAuthServers: {
-    [key: string]: McpServerNeedsAuthInfo | undefined
+    [key: string]: McpServerNeedsAuthInfo
   }
 }
 type McpInstallPlan = {
@@ -7531,10 +7537,10 @@ type McpResource = {
   icons?: McpResourceIcon[]
   annotations?: McpResourceAnnotations
   _meta?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
   additionalProperties?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
 }
 type McpResourceAnnotations = {
@@ -7542,7 +7548,7 @@ type McpResourceAnnotations = {
   priority?: number
   lastModified?: string
   additionalProperties?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
 }
 type McpResourceContent = {
@@ -7551,7 +7557,7 @@ type McpResourceContent = {
   text?: string
   blob?: string
   _meta?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
 }
 type McpResourceIcon = {
@@ -7560,7 +7566,7 @@ type McpResourceIcon = {
   sizes?: string
   theme?: string
   additionalProperties?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
 }
 type McpResourcesListResult = {
@@ -7583,10 +7589,10 @@ type McpResourceTemplate = {
   icons?: McpResourceIcon[]
   annotations?: McpResourceAnnotations
   _meta?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
   additionalProperties?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
 }
 type McpSafeForTelemetry = boolean | McpSafeForTelemetryFields
@@ -7654,7 +7660,7 @@ type McpServerConfigHttp = {
   configWarnings?: string[]
   url: string
   headers?: {
-    [key: string]: string | undefined
+    [key: string]: string
   }
   headersRefreshTtlMs?: number
   oauthClientId?: string
@@ -7688,7 +7694,7 @@ type McpServerConfigStdio = {
   args?: string[]
   cwd?: string
   env?: {
-    [key: string]: string | undefined
+    [key: string]: string
   }
   type?: McpServerConfigStdioType
 }
@@ -7780,7 +7786,7 @@ type Model = {
   name: string
   capabilities: ModelCapabilities$1
   metadata?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
   policy?: ModelPolicy$1
   billing?: ModelBilling$1
@@ -7886,7 +7892,7 @@ type ModelPickerSettingsContext = {
   configDir?: string
   homeDirectory: string
   environment: {
-    [key: string]: JsonValue | undefined
+    [key: string]: unknown
   }
 }
 type ModelPolicy$1 = {
@@ -8557,7 +8563,7 @@ type ProviderEndpoint = {
   baseUrl: string
   apiKey?: string
   headers: {
-    [key: string]: string | undefined
+    [key: string]: string
   }
   sessionToken?: ProviderSessionToken
 }
@@ -9023,7 +9029,7 @@ type SessionAuthStatus = {
 }
 type SessionBulkDeleteResult = {
   freedBytes: {
-    [key: string]: number | undefined
+    [key: string]: number
   }
 }
 type SessionCapability =
@@ -9076,7 +9082,7 @@ type SessionContextAttribution = {
     tokens: number
     parentId?: string
     attributes?: {
-      [key: string]: string | undefined
+      [key: string]: string
     }
   }[]
   compactions: {
@@ -9099,16 +9105,62 @@ type SessionContextInfo = {
 type SessionEnrichMetadataResult = {
   sessions: LocalSessionMetadataValue[]
 }
+type SessionFsAppendFileRequest = {
+  path: string
+  content: string
+  mode?: number
+}
 type SessionFsError = {
   code: SessionFsErrorCode
   message?: string
 }
 type SessionFsErrorCode = 'ENOENT' | 'UNKNOWN'
+type SessionFsExistsRequest = {
+  path: string
+}
+type SessionFsExistsResult = {
+  exists: boolean
+}
+type SessionFsMkdirRequest = {
+  path: string
+  recursive?: boolean
+  mode?: number
+}
+type SessionFsReaddirRequest = {
+  path: string
+}
+type SessionFsReaddirResult = {
+  entries: string[]
+  error?: SessionFsError
+}
 type SessionFsReaddirWithTypesEntry = {
   name: string
   type: SessionFsReaddirWithTypesEntryType
 }
 type SessionFsReaddirWithTypesEntryType = 'file' | 'directory'
+type SessionFsReaddirWithTypesRequest = {
+  path: string
+}
+type SessionFsReaddirWithTypesResult = {
+  entries: SessionFsReaddirWithTypesEntry[]
+  error?: SessionFsError
+}
+type SessionFsReadFileRequest = {
+  path: string
+}
+type SessionFsReadFileResult = {
+  content: string
+  error?: SessionFsError
+}
+type SessionFsRenameRequest = {
+  src: string
+  dest: string
+}
+type SessionFsRmRequest = {
+  path: string
+  recursive?: boolean
+  force?: boolean
+}
 type SessionFsSetProviderCapabilities = {
   sqlite?: boolean
 }
@@ -9122,6 +9174,16 @@ type SessionFsSetProviderRequest = {
 type SessionFsSetProviderResult = {
   success: boolean
 }
+type SessionFsSqliteExistsResult = {
+  exists: boolean
+}
+type SessionFsSqliteQueryRequest = {
+  query: string
+  queryType: SessionFsSqliteQueryType
+  params?: {
+    [key: string]: JsonValue | undefined
+  }
+}
 type SessionFsSqliteQueryResult$1 = {
   rows: {
     [key: string]: JsonValue | undefined
@@ -9132,7 +9194,28 @@ type SessionFsSqliteQueryResult$1 = {
   error?: SessionFsError
 }
 type SessionFsSqliteQueryType = 'exec' | 'query' | 'run'
+type SessionFsSqliteTransactionError = {
+  errorClass: SessionFsSqliteTransactionErrorClass
+  message: string
+}
 type SessionFsSqliteTransactionErrorClass = 'busyOrLocked' | 'fatal' | 'postCommitAmbiguous'
+type SessionFsSqliteTransactionRequest = {
+  statements: SessionFsSqliteTransactionStatement[]
+}
+type SessionFsSqliteTransactionResult = {
+  results: SessionFsSqliteQueryResult$1[]
+  error?: SessionFsSqliteTransactionError
+}
+type SessionFsSqliteTransactionStatement = {
+  query: string
+  queryType: SessionFsSqliteQueryType
+  params?: {
+    [key: string]: JsonValue | undefined
+  }
+}
+type SessionFsStatRequest = {
+  path: string
+}
 type SessionFsStatResult = {
   isFile: boolean
   isDirectory: boolean
@@ -9140,6 +9223,11 @@ type SessionFsStatResult = {
   mtime: string
   birthtime: string
   error?: SessionFsError
+}
+type SessionFsWriteFileRequest = {
+  path: string
+  content: string
+  mode?: number
 }
 type SessionInstalledPlugin = {
   name: string
@@ -9253,7 +9341,7 @@ type SessionModelList = {
   list: JsonValue[]
   modelPriceCategories?: SessionModelPriceCategory[]
   quotaSnapshots?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
 }
 type SessionModelPriceCategory = {
@@ -9460,7 +9548,7 @@ type SessionsGetLastForContextResult = {
 }
 type SessionSizes = {
   sizes: {
-    [key: string]: number | undefined
+    [key: string]: number
   }
 }
 type SessionsListRequest = {
@@ -9760,7 +9848,7 @@ type SlashCommandSetModelResult = {
   warning?: string
   reasoningEffort?: string
   revertOnCancel?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: unknown
   }
   repoScope?: string
   runtimeSettingsChanged?: boolean
@@ -10005,7 +10093,7 @@ type Tool$1 = {
   namespacedName?: string
   description: string
   parameters?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
   instructions?: string
 }
@@ -10029,7 +10117,7 @@ type ToolResultExpanded = {
   postToolUseFailureHooksProcessed?: boolean
   uiResource?: JsonValue
   mcpMeta?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: JsonValue
   }
   structuredContent?: JsonValue
   taskCompletionDecision?: TaskCompletionDecision
@@ -10095,13 +10183,13 @@ type UIElicitationResponse = {
   action: UIElicitationResponseAction
   content?: UIElicitationResponseContent
   _meta?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: unknown
   }
   [key: string]: unknown
 }
 type UIElicitationResponseAction = 'accept' | 'decline' | 'cancel'
 type UIElicitationResponseContent = {
-  [key: string]: UIElicitationFieldValue | undefined
+  [key: string]: UIElicitationFieldValue
 }
 type UIElicitationResult = {
   success: boolean
@@ -10180,7 +10268,7 @@ type UIHandlePendingResult = {
   success: boolean
 }
 type UIHandlePendingSamplingResponse = {
-  [key: string]: JsonValue | undefined
+  [key: string]: unknown
 }
 type UIRegisterDirectAutoModeSwitchHandlerResult = {
   handle: string
@@ -10203,16 +10291,16 @@ type UsageGetMetricsResult = {
   totalUserRequests: number
   totalNanoAiu?: number
   tokenDetails?: {
-    [key: string]: UsageMetricsTokenDetail | undefined
+    [key: string]: UsageMetricsTokenDetail
   }
   totalApiDurationMs: number
   sessionStartTime: string
   codeChanges: UsageMetricsCodeChanges
   modelMetrics: {
-    [key: string]: UsageMetricsModelMetric | undefined
+    [key: string]: UsageMetricsModelMetric
   }
   agentMetrics?: {
-    [key: string]: UsageMetricsAgentMetric | undefined
+    [key: string]: UsageMetricsAgentMetric
   }
   currentModel?: string
   lastCallInputTokens: number
@@ -10224,7 +10312,7 @@ type UsageMetricsAgentMetric = {
   totalApiDurationMs: number
   totalNanoAiu: number
   modelMetrics: {
-    [key: string]: UsageMetricsModelMetric | undefined
+    [key: string]: UsageMetricsModelMetric
   }
 }
 type UsageMetricsCodeChanges = {
@@ -10239,7 +10327,7 @@ type UsageMetricsModelMetric = {
   cacheExpiresAt?: string
   totalNanoAiu?: number
   tokenDetails?: {
-    [key: string]: UsageMetricsModelMetricTokenDetail | undefined
+    [key: string]: UsageMetricsModelMetricTokenDetail
   }
 }
 type UsageMetricsModelMetricRequests = {
@@ -10279,7 +10367,7 @@ type UserSettingMetadata = {
 }
 type UserSettingsGetResult = {
   settings: {
-    [key: string]: UserSettingMetadata | undefined
+    [key: string]: UserSettingMetadata
   }
 }
 type UserSettingsSetRequest = {
@@ -10318,10 +10406,10 @@ type WorkspaceDiffResult = {
 }
 type WorkspacesAddSummaryResult = {
   summary?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: unknown
   }
   workspace?: {
-    [key: string]: JsonValue | undefined
+    [key: string]: unknown
   }
   [key: string]: unknown
 }
@@ -10562,7 +10650,7 @@ type SessionRpc = {
     source?: string
     agentMode?: SendAgentMode
     requestHeaders?: {
-      [key: string]: string | undefined
+      [key: string]: string
     }
     responseFormat?: ResponseFormat
     traceparent?: string
@@ -10575,7 +10663,7 @@ type SessionRpc = {
     prepend?: boolean
     agentMode?: SendAgentMode
     requestHeaders?: {
-      [key: string]: string | undefined
+      [key: string]: string
     }
     responseFormat?: ResponseFormat
     traceparent?: string
@@ -10866,11 +10954,11 @@ type SessionRpc = {
         serverName: string
         toolName: string
         arguments?: {
-          [key: string]: JsonValue | undefined
+          [key: string]: JsonValue
         }
         originServerName: string
       }): Promise<{
-        [key: string]: JsonValue | undefined
+        [key: string]: JsonValue
       }>
       setHostContext(params: { context: McpAppsSetHostContextDetails }): Promise<void>
       getHostContext(): Promise<McpAppsHostContext>
@@ -10910,7 +10998,7 @@ type SessionRpc = {
       lspClientName?: string
       integrationId?: string
       featureFlags?: {
-        [key: string]: boolean | undefined
+        [key: string]: boolean
       }
       isExperimentalMode?: boolean
       provider?: ProviderConfig$1
@@ -11027,7 +11115,7 @@ type SessionRpc = {
     getEngagementId(): Promise<SessionTelemetryEngagement>
     setFeatureOverrides(params: {
       features: {
-        [key: string]: string | undefined
+        [key: string]: string
       }
     }): Promise<void>
   }
@@ -11042,7 +11130,7 @@ type SessionRpc = {
       message: string
       requestedSchema: UIElicitationSchema
       _meta?: {
-        [key: string]: JsonValue | undefined
+        [key: string]: unknown
       }
       task?: McpTaskMetadata
       [key: string]: unknown
@@ -11150,7 +11238,7 @@ type SessionRpc = {
       clear?: boolean
       remove?: string[]
       set?: {
-        [key: string]: string | undefined
+        [key: string]: string
       }
     }): Promise<ClientMetadata>
     isProcessing(): Promise<MetadataIsProcessingResult>
@@ -11274,6 +11362,17 @@ type MessageAttachment =
       mimeType: string
       displayName?: string
     }
+  | ExtensionContextAttachment
+/** What an extension's canvas shows; runtimes since 1.0.89. */
+interface ExtensionContextAttachment {
+  type: 'extension_context'
+  extensionId: string
+  title: string
+  payload?: unknown
+  capturedAt: string
+  canvasId?: string
+  instanceId?: string
+}
 interface MessageOptions {
   prompt: string
   source?: MessageSource
@@ -11284,6 +11383,12 @@ interface MessageOptions {
   requestHeaders?: Record<string, string>
   /** Shown in the history instead of the prompt. */
   displayPrompt?: string
+  /** The shape of the answer: a JSON Schema, or a schema that can say itself as one; runtimes since 1.0.89. */
+  responseSchema?:
+    | {
+        toJSONSchema(): object
+      }
+    | Record<string, unknown>
 }
 /** How long, and for what, `sendAndWait` waits. */
 interface SendAndWaitOptions {
@@ -11403,6 +11508,60 @@ declare function splitProviders(
   providers: unknown[] | undefined
   tokens: Map<string, BearerTokenProvider>
 }
+
+/** An extension's entry point that the runtime found. */
+interface ExtensionLaunchProviderResolveRequest {
+  id: string
+  name: string
+  modulePath: string
+  source: string
+}
+interface ExtensionLaunchProfile {
+  executable: string
+  args: string[]
+  env: {
+    [name: string]: string | undefined
+  }
+}
+/** Without `launch`: not one that this program launches. */
+interface ExtensionLaunchProviderResolveResult {
+  launch?: ExtensionLaunchProfile
+}
+interface ExtensionLaunchProvider {
+  /** The runtime waits 15 seconds. */
+  resolve(params: ExtensionLaunchProviderResolveRequest): Promise<ExtensionLaunchProviderResolveResult>
+}
+type InstallationDecision = 'confirm' | 'decline' | 'cancel'
+interface InstallationConfirmationRequest {
+  policySessionId?: string
+  confirmationId: string
+  operationId: string
+  expiresAt: string
+  reviewFingerprint: string
+  /** What is to be installed, as the runtime describes it. */
+  review: {
+    resource: string
+    review: {
+      [field: string]: unknown
+    }
+  }
+}
+interface InstallationConfirmationResponse {
+  confirmationId: string
+  reviewFingerprint: string
+  decision: InstallationDecision
+}
+/** Tells when the question is void: taken back, or the runtime is gone. */
+interface InstallationCancellation {
+  readonly isCancellationRequested: boolean
+  onCancellationRequested(listener: () => void): {
+    dispose(): void
+  }
+}
+type InstallationConfirmationHandler = (
+  request: InstallationConfirmationRequest,
+  cancellation: InstallationCancellation,
+) => InstallationDecision | Promise<InstallationDecision>
 
 /** What a request is about. */
 interface CopilotRequestContext {
@@ -11619,136 +11778,29 @@ declare class SessionFsSqliteTransactionFailure extends Error {
   readonly errorClass: SessionFsSqliteTransactionErrorClass
   constructor(message: string, errorClass?: SessionFsSqliteTransactionErrorClass)
 }
-/** Handlers of the runtime's `sessionFs.*` requests. */
-type SessionFsAdapter = Record<string, (params: never) => Promise<unknown>>
-interface PathParams {
-  path: string
-  content: string
-  mode?: number
-  recursive?: boolean
-  force?: boolean
-  src: string
-  dest: string
+type Params<T> = T & {
+  sessionId?: string
+}
+/** Answers to the runtime's `sessionFs.*` requests. */
+interface SessionFsHandler {
+  readFile(params: Params<SessionFsReadFileRequest>): Promise<SessionFsReadFileResult>
+  writeFile(params: Params<SessionFsWriteFileRequest>): Promise<SessionFsError | undefined>
+  appendFile(params: Params<SessionFsAppendFileRequest>): Promise<SessionFsError | undefined>
+  exists(params: Params<SessionFsExistsRequest>): Promise<SessionFsExistsResult>
+  stat(params: Params<SessionFsStatRequest>): Promise<SessionFsStatResult>
+  mkdir(params: Params<SessionFsMkdirRequest>): Promise<SessionFsError | undefined>
+  readdir(params: Params<SessionFsReaddirRequest>): Promise<SessionFsReaddirResult>
+  readdirWithTypes(params: Params<SessionFsReaddirWithTypesRequest>): Promise<SessionFsReaddirWithTypesResult>
+  rm(params: Params<SessionFsRmRequest>): Promise<SessionFsError | undefined>
+  rename(params: Params<SessionFsRenameRequest>): Promise<SessionFsError | undefined>
+  sqliteQuery(params: Params<SessionFsSqliteQueryRequest>): Promise<SessionFsSqliteQueryResult$1>
+  sqliteTransaction(
+    params: Params<SessionFsSqliteTransactionRequest>,
+  ): Promise<SessionFsSqliteTransactionResult>
+  sqliteExists(params?: Params<object>): Promise<SessionFsSqliteExistsResult>
 }
 /** Turns a provider into handlers: its errors become values, those of SQL queries the request's errors. */
-declare function createSessionFsAdapter(provider: SessionFsProvider): {
-  readFile: ({ path }: Pick<PathParams, 'path'>) => Promise<
-    | {
-        content: string
-      }
-    | {
-        content: string
-        error: {
-          code: 'ENOENT' | 'UNKNOWN'
-          message: string
-        }
-      }
-  >
-  writeFile: ({ path, content, mode }: Pick<PathParams, 'path' | 'content' | 'mode'>) => Promise<
-    | {
-        code: 'ENOENT' | 'UNKNOWN'
-        message: string
-      }
-    | undefined
-  >
-  appendFile: ({ path, content, mode }: Pick<PathParams, 'path' | 'content' | 'mode'>) => Promise<
-    | {
-        code: 'ENOENT' | 'UNKNOWN'
-        message: string
-      }
-    | undefined
-  >
-  exists: ({ path }: Pick<PathParams, 'path'>) => Promise<
-    | {
-        exists: boolean
-      }
-    | {
-        exists: boolean
-      }
-  >
-  stat: ({ path }: Pick<PathParams, 'path'>) => Promise<
-    | SessionFsFileInfo
-    | {
-        isFile: boolean
-        isDirectory: boolean
-        size: number
-        mtime: string
-        birthtime: string
-        error: {
-          code: 'ENOENT' | 'UNKNOWN'
-          message: string
-        }
-      }
-  >
-  mkdir: ({ path, recursive, mode }: Pick<PathParams, 'path' | 'recursive' | 'mode'>) => Promise<
-    | {
-        code: 'ENOENT' | 'UNKNOWN'
-        message: string
-      }
-    | undefined
-  >
-  readdir: ({ path }: Pick<PathParams, 'path'>) => Promise<
-    | {
-        entries: string[]
-      }
-    | {
-        entries: string[]
-        error: {
-          code: 'ENOENT' | 'UNKNOWN'
-          message: string
-        }
-      }
-  >
-  readdirWithTypes: ({ path }: Pick<PathParams, 'path'>) => Promise<
-    | {
-        entries: SessionFsReaddirWithTypesEntry[]
-      }
-    | {
-        entries: SessionFsReaddirWithTypesEntry[]
-        error: {
-          code: 'ENOENT' | 'UNKNOWN'
-          message: string
-        }
-      }
-  >
-  rm: ({ path, recursive, force }: Pick<PathParams, 'path' | 'recursive' | 'force'>) => Promise<
-    | {
-        code: 'ENOENT' | 'UNKNOWN'
-        message: string
-      }
-    | undefined
-  >
-  rename: ({ src, dest }: Pick<PathParams, 'src' | 'dest'>) => Promise<
-    | {
-        code: 'ENOENT' | 'UNKNOWN'
-        message: string
-      }
-    | undefined
-  >
-  sqliteQuery: ({ queryType, query, params }: SessionFsSqliteStatement) => Promise<SessionFsSqliteQueryResult>
-  sqliteTransaction: ({ statements }: { statements: SessionFsSqliteStatement[] }) => Promise<
-    | {
-        results: SessionFsSqliteQueryResult[]
-        error: {
-          errorClass: SessionFsSqliteTransactionErrorClass
-          message: string
-        }
-      }
-    | {
-        results: {
-          rows: {
-            [key: string]: JsonValue | undefined
-          }[]
-          columns: string[]
-          rowsAffected: number
-          lastInsertRowid?: number | undefined
-        }[]
-      }
-  >
-  sqliteExists: () => Promise<{
-    exists: boolean
-  }>
-}
+declare function createSessionFsAdapter(provider: SessionFsProvider): SessionFsHandler
 
 type CopilotClientMode = 'empty' | 'copilot-cli'
 interface CopilotClientInfo {
@@ -11786,6 +11838,10 @@ interface CopilotClientOptions {
   sessionIdleTimeoutSeconds?: number
   enableRemoteSessions?: boolean
   clientInfo?: CopilotClientInfo
+  /** Says how extensions that the runtime found are launched; runtimes since 1.0.89. */
+  extensionLaunchProvider?: ExtensionLaunchProvider
+  /** Asks a person whether something is to be installed; runtimes since 1.0.89. */
+  installationConfirmationHandler?: InstallationConfirmationHandler
   /** From the start of the process to the end of the handshake; default 30_000. CONNECTION_TIMED_OUT. */
   startTimeoutMs?: number
   /** Lines that the runtime writes to stderr; nothing is printed unasked. */
@@ -12008,13 +12064,20 @@ interface FactoryDefinition<
   meta: FactoryMeta
   run(context: FactoryContext<TArgs>): Promise<TResult>
 }
-declare const brand: unique symbol
+type DeepReadonly<T> = T extends (infer U)[]
+  ? readonly DeepReadonly<U>[]
+  : T extends object
+    ? {
+        readonly [K in keyof T]: DeepReadonly<T[K]>
+      }
+    : T
+declare const brand$1: unique symbol
 interface FactoryHandle<
   TArgs extends JsonValue = JsonValue,
   TResult extends JsonValue | void = JsonValue | void,
 > {
-  readonly meta: Readonly<FactoryMeta>
-  readonly [brand]: {
+  readonly meta: DeepReadonly<FactoryMeta>
+  readonly [brand$1]: {
     readonly args: TArgs
     readonly result: TResult
   }
@@ -12761,6 +12824,14 @@ interface SessionConfigBase {
   enableExperimentalMode?: boolean
   contextTier?: ContextTier
   modelCapabilities?: ModelCapabilitiesOverride
+  /** Which diagnostics of its MCP servers the session keeps; runtimes since 1.0.89. */
+  diagnostics?: {
+    sources: {
+      mcp?: {
+        level: string
+      }
+    }
+  }
   largeOutput?: LargeToolOutputConfig
   configDirectory?: string
   enableConfigDiscovery?: boolean
@@ -12846,6 +12917,8 @@ interface SessionConfig extends SessionConfigBase {
   /** Default: a random UUID. One whose session has a history already is refused with SESSION_EXISTS. */
   sessionId?: string
   cloud?: CloudSessionOptions
+  /** Read the instruction files again before each turn; runtimes since 1.0.89. */
+  refreshCustomInstructions?: boolean
 }
 interface ResumeSessionConfig extends SessionConfigBase {
   suppressResumeEvent?: boolean
@@ -12873,7 +12946,7 @@ interface Data {
 }
 declare class Responder {
   #private
-  sessionFs: SessionFsAdapter | undefined
+  sessionFs: SessionFsHandler | undefined
   openCanvases: OpenCanvasInstance[]
   constructor(link: Link, sessionId: string, config: SessionConfig & ResumeSessionConfig)
   close(): void
@@ -12882,6 +12955,86 @@ declare class Responder {
   /** A request of the runtime to this session; undefined when there is no such method. */
   answer(method: string): ((params: never) => Promise<unknown>) | undefined
 }
+
+/** A schema of a validating library that can say itself as JSON Schema, as zod's since 4. */
+interface ResponseSchema<TResult> {
+  toJSONSchema(): object
+  parse(value: unknown): TResult
+}
+
+type WorkflowAgentSummary = FactoryAgentSummary
+type WorkflowPhaseObservation = FactoryPhaseObservation
+type WorkflowPhaseStatus = FactoryPhaseStatus
+type WorkflowProgressLine = FactoryProgressLine
+type WorkflowProgressPage = FactoryProgressPage
+type WorkflowRunDetail = FactoryRunDetail
+type WorkflowRunResult = FactoryRunResult
+type WorkflowRunStatus = FactoryRunStatus
+type WorkflowRunSummary = FactoryRunSummary
+type WorkflowListRunsOptions = FactoryListRunsOptions
+type WorkflowRunsPage = FactoryRunsPage
+type WorkflowJsonSchema = FactoryJsonSchema
+type WorkflowLimits = FactoryLimits
+type WorkflowLimitOverrides = FactoryLimitOverrides
+type WorkflowMeta = FactoryMeta
+type WorkflowAgentOptions = FactoryAgentOptions
+type WorkflowStepOptions = FactoryStepOptions
+type WorkflowPipelineStage<TInput = unknown, TResult = unknown> = FactoryPipelineStage<TInput, TResult>
+interface WorkflowContext<TArgs extends JsonValue = JsonValue> extends Omit<
+  FactoryContext<TArgs>,
+  'factory'
+> {
+  workflow(name: string, args?: JsonValue): Promise<JsonValue | void>
+}
+interface WorkflowDefinition<
+  TArgs extends JsonValue = JsonValue,
+  TResult extends JsonValue | void = JsonValue | void,
+> {
+  meta: WorkflowMeta
+  run(context: WorkflowContext<TArgs>): Promise<TResult>
+}
+declare const brand: unique symbol
+interface WorkflowHandle<
+  TArgs extends JsonValue = JsonValue,
+  TResult extends JsonValue | void = JsonValue | void,
+> {
+  readonly meta: DeepReadonly<WorkflowMeta>
+  readonly [brand]: {
+    readonly args: TArgs
+    readonly result: TResult
+  }
+}
+type WorkflowRunOptions<TArgs extends JsonValue = JsonValue> = Omit<
+  FactoryRunOptions<TArgs>,
+  'resumeFromRunId'
+>
+type WorkflowResumeOptions = FactoryResumeOptions
+type WorkflowResumeErrorCode =
+  | Extract<FactoryResumeErrorCode, 'not_found' | 'non_resumable' | 'already_active'>
+  | 'workflow_run_not_resumable'
+  | 'workflow_already_running'
+  | 'workflow_limits_invalid'
+  | 'workflow_session_disposed'
+  | 'workflow_storage_unavailable'
+  | 'workflow_storage_corrupt'
+declare class WorkflowResumeError extends Error {
+  readonly code: WorkflowResumeErrorCode
+  constructor(code: WorkflowResumeErrorCode, message: string)
+}
+interface SessionWorkflowApi extends Omit<SessionFactoryApi, 'run'> {
+  run<TArgs extends JsonValue>(
+    workflow: string | WorkflowHandle<TArgs, JsonValue | void>,
+    options?: WorkflowRunOptions<TArgs>,
+  ): Promise<WorkflowRunResult>
+}
+declare function isWorkflowRunTerminal(status: WorkflowRunStatus): boolean
+/** Checks a definition and gives the handle that `session.workflow.run` takes. */
+declare function defineWorkflow<
+  TArgs extends JsonValue = JsonValue,
+  TResult extends JsonValue | void = JsonValue | void,
+>(definition: WorkflowDefinition<TArgs, TResult>): WorkflowHandle<TArgs, TResult>
+/** An older runtime has its own words for the same faults. */
+declare function workflowResumeError(code: unknown, message: string): Error | undefined
 
 /** What the host behind the runtime can do. */
 interface SessionCapabilities {
@@ -12909,6 +13062,8 @@ declare class CopilotSession {
   readonly resumeReason: string | undefined
   /** Runs of registered factories. Experimental, as in the runtime. */
   readonly factory: SessionFactoryApi
+  /** The same under the name that runtimes since 1.0.89 have for it; works with either. */
+  readonly workflow: SessionWorkflowApi
   /** @internal */
   constructor(owner: SessionOwner, link: Link, sessionId: string, config: SessionConfig & ResumeSessionConfig)
   /** Methods of the session by path: `session.rpc.model.getCurrent()` is the request "session.model.getCurrent". */
@@ -12921,6 +13076,7 @@ declare class CopilotSession {
   get ui(): SessionUiApi
   /** Sends a message; resolves with its id when it is queued. Messages of a session go out in the order of the calls. */
   send(message: string | MessageOptions): Promise<string>
+  send(message: MessageOptions): Promise<string>
   /**
    * Sends a message and waits for the end of its turn, background work included; resolves with the last answer of the main
    * agent to this message, or undefined when there was none. The work goes on after a timeout; the signal stops it.
@@ -12930,6 +13086,16 @@ declare class CopilotSession {
    */
   sendAndWait(
     message: string | MessageOptions,
+    timeout?: number | SendAndWaitOptions,
+  ): Promise<AssistantMessageEvent | undefined>
+  /** Asks for an answer of this shape, and resolves with what the schema makes of it. */
+  sendAndWait<TResult>(
+    message: string | MessageOptions,
+    responseSchema: ResponseSchema<TResult>,
+    timeout?: number | SendAndWaitOptions,
+  ): Promise<TResult>
+  sendAndWait(
+    message: MessageOptions,
     timeout?: number | SendAndWaitOptions,
   ): Promise<AssistantMessageEvent | undefined>
   /**
@@ -13391,6 +13557,7 @@ export {
   SheepdogError,
   ToolSet,
   Turn,
+  WorkflowResumeError,
   approveAll,
   classify,
   classifyResumeError,
@@ -13403,11 +13570,13 @@ export {
   createSessionFsAdapter,
   defineFactory,
   defineTool,
+  defineWorkflow,
   doctor,
   forEmptyMode,
   inputSchema,
   invokeHook,
   isFactoryRunTerminal,
+  isWorkflowRunTerminal,
   replay,
   run,
   selectSchema,
@@ -13424,6 +13593,7 @@ export {
   transformSections,
   withModeDefaults,
   withRetry,
+  workflowResumeError,
 }
 export type {
   AbortData,
@@ -13672,7 +13842,12 @@ export type {
   ExitPlanModeResult,
   ExpConfigEntry,
   ExpFlagValue,
+  ExtensionContextAttachment,
   ExtensionInfo,
+  ExtensionLaunchProfile,
+  ExtensionLaunchProvider,
+  ExtensionLaunchProviderResolveRequest,
+  ExtensionLaunchProviderResolveResult,
   ExtensionsAttachmentsPushedData,
   ExtensionsAttachmentsPushedEvent,
   ExtensionsLoadedData,
@@ -13691,6 +13866,7 @@ export type {
   FactoryHandle,
   FactoryJsonSchema,
   FactoryLimitOverrides,
+  FactoryLimits,
   FactoryListRunsOptions,
   FactoryMeta,
   FactoryPermissionOperation,
@@ -13780,6 +13956,11 @@ export type {
   InfiniteSessionConfig,
   InfoData,
   InfoEvent,
+  InstallationCancellation,
+  InstallationConfirmationHandler,
+  InstallationConfirmationRequest,
+  InstallationConfirmationResponse,
+  InstallationDecision,
   JsonValue,
   LargeToolOutputConfig,
   LineBatch,
@@ -13988,6 +14169,7 @@ export type {
   RemoteSteerableChangedData,
   RemoteSteerableChangedEvent,
   Replay,
+  ResponseSchema,
   ResumeData,
   ResumeEvent,
   ResumeEvidence,
@@ -14056,6 +14238,7 @@ export type {
   SessionForegroundEvent,
   SessionFsConfig,
   SessionFsFileInfo,
+  SessionFsHandler,
   SessionFsProvider,
   SessionFsSqliteProvider,
   SessionFsSqliteQueryResult,
@@ -14088,6 +14271,7 @@ export type {
   SessionStartHookOutput,
   SessionUiApi,
   SessionUpdatedEvent,
+  SessionWorkflowApi,
   SheepdogErrorOf,
   ShutdownAgentMetric,
   ShutdownCodeChanges,
@@ -14269,6 +14453,30 @@ export type {
   Verbosity,
   WarningData,
   WarningEvent,
+  WorkflowAgentOptions,
+  WorkflowAgentSummary,
+  WorkflowContext,
+  WorkflowDefinition,
+  WorkflowHandle,
+  WorkflowJsonSchema,
+  WorkflowLimitOverrides,
+  WorkflowLimits,
+  WorkflowListRunsOptions,
+  WorkflowMeta,
+  WorkflowPhaseObservation,
+  WorkflowPhaseStatus,
+  WorkflowPipelineStage,
+  WorkflowProgressLine,
+  WorkflowProgressPage,
+  WorkflowResumeErrorCode,
+  WorkflowResumeOptions,
+  WorkflowRunDetail,
+  WorkflowRunOptions,
+  WorkflowRunResult,
+  WorkflowRunStatus,
+  WorkflowRunSummary,
+  WorkflowRunsPage,
+  WorkflowStepOptions,
   WorkingDirectoryContext,
   WorkingDirectoryContextHostType,
   WorkspaceFileChangedData,
