@@ -1,0 +1,192 @@
+//! Finding the server, and knowing whether it is one that a fleet can stand on.
+
+use super::super::subject::Names;
+use super::streams;
+use crate::error::{Error, ErrorCode};
+use async_nats::jetstream::{self, Context};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// The oldest server that does all that is asked of it. An older one takes settings that it does not know and ignores them.
+const OLDEST: (u64, u64) = (2, 12);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// An answer that takes longer is asked for again.
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+/// A server that is gone is looked for so often: it may be back in 50 ms.
+const MAX_RECONNECT_DELAY: Duration = Duration::from_millis(250);
+/// Notices a server that is silently gone.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How to get to a server.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Access {
+    pub servers: Vec<String>,
+    pub token: Option<String>,
+    /// A file.
+    pub credentials: Option<PathBuf>,
+    pub prefix: String,
+    /// The fleet's lease; `None`: whatever the fleet has, or the default when it is new.
+    pub lease: Option<Duration>,
+    pub replicas: Option<usize>,
+}
+
+/// A connection to a server with the streams of one fleet. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Engine(pub(super) Arc<Parts>);
+
+pub(super) struct Parts {
+    pub client: Client,
+    pub context: Context,
+    pub names: Names,
+    pub lease: Duration,
+    connections: watch::Receiver<u64>,
+    is_connected: watch::Receiver<bool>,
+}
+
+impl Engine {
+    pub(crate) async fn connect(access: &Access) -> Result<Engine, Error> {
+        let (count, connections) = watch::channel(0_u64);
+        let (here, is_connected) = watch::channel(true);
+        let mut options = ConnectOptions::new()
+            .name("sheepdog")
+            .connection_timeout(CONNECT_TIMEOUT)
+            .ping_interval(PING_INTERVAL)
+            .request_timeout(Some(REQUEST_TIMEOUT))
+            .reconnect_delay_callback(|attempts| {
+                let millis = 10_u64.saturating_mul(1 << attempts.min(6));
+                Duration::from_millis(millis).min(MAX_RECONNECT_DELAY)
+            })
+            .event_callback(move |event| {
+                match event {
+                    Event::Connected => {
+                        here.send_replace(true);
+                        count.send_modify(|count| *count += 1);
+                    }
+                    Event::Disconnected => {
+                        here.send_replace(false);
+                    }
+                    _ => {}
+                }
+                async {}
+            });
+        if let Some(token) = &access.token {
+            options = options.token(token.clone());
+        }
+        if let Some(file) = &access.credentials {
+            options = options.credentials_file(file).await.map_err(|error| {
+                Error::invalid_option("credentials", format!("{} can't be read: {error}", file.display()))
+            })?;
+        }
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT * 2, options.connect(&access.servers)).await;
+        let client = match connected {
+            Ok(Ok(client)) => client,
+            Ok(Err(error)) => return Err(refused(access, &error)),
+            Err(_) => return Err(unreachable_server(access, "it did not answer in time")),
+        };
+        check_version(&client)?;
+        let mut context = jetstream::new(client.clone());
+        context.set_timeout(REQUEST_TIMEOUT);
+        let names = Names::new(&access.prefix);
+        let lease = streams::ensure(&context, &names, access.lease, access.replicas).await?;
+        Ok(Engine(Arc::new(Parts { client, context, names, lease, connections, is_connected })))
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.0.names
+    }
+
+    /// A job whose holder is silent for so long is given to another worker.
+    pub(crate) fn lease(&self) -> Duration {
+        self.0.lease
+    }
+
+    /// Counts connections: at each change something may have been missed.
+    pub(crate) fn connections(&self) -> watch::Receiver<u64> {
+        self.0.connections.clone()
+    }
+
+    /// Whether the server is there right now.
+    pub(crate) fn is_connected(&self) -> watch::Receiver<bool> {
+        self.0.is_connected.clone()
+    }
+
+    pub(crate) fn version(&self) -> String {
+        self.0.client.server_info().version
+    }
+
+    /// What was sent goes out before it ends.
+    pub(crate) async fn close(&self) {
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.0.client.flush()).await;
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.0.client.drain()).await;
+    }
+}
+
+fn check_version(client: &Client) -> Result<(), Error> {
+    let info = client.server_info();
+    let mut numbers = info.version.split(['.', '-']).map(|part| part.parse::<u64>().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if version < OLDEST {
+        let message = format!(
+            "the nats-server is {}, and a fleet needs {}.{} or newer: older ones take settings that they then ignore. Update it",
+            info.version, OLDEST.0, OLDEST.1
+        );
+        return Err(Error::new(ErrorCode::FleetServerTooOld, message).with("version", info.version));
+    }
+    if !info.jetstream {
+        let message = "the nats-server runs without JetStream: start it with -js, or a jetstream block in its configuration";
+        return Err(Error::new(ErrorCode::FleetStorage, message));
+    }
+    Ok(())
+}
+
+fn refused(access: &Access, error: &async_nats::ConnectError) -> Error {
+    match error.kind() {
+        ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => Error::new(
+            ErrorCode::FleetUnauthorized,
+            format!("{} refused who we are: check `token` or `credentials`", shown(access)),
+        ),
+        ConnectErrorKind::ServerParse => {
+            Error::invalid_option("servers", format!("{} is no address of a server", shown(access)))
+        }
+        kind => unreachable_server(access, &kind.to_string()),
+    }
+}
+
+fn unreachable_server(access: &Access, why: &str) -> Error {
+    let message =
+        format!("no nats-server at {} ({why}): start one there, or correct `servers`", shown(access));
+    Error::new(ErrorCode::FleetUnreachable, message).with("servers", plain_servers(access))
+}
+
+fn shown(access: &Access) -> String {
+    plain_servers(access).join(", ")
+}
+
+/// An address may have a password in it.
+fn plain_servers(access: &Access) -> Vec<String> {
+    let plain = |server: &String| match server.split_once('@') {
+        Some((before, host)) => {
+            let scheme = before.split_once("://").map_or("", |(scheme, _)| scheme);
+            if scheme.is_empty() { host.to_owned() } else { format!("{scheme}://{host}") }
+        }
+        None => server.clone(),
+    };
+    access.servers.iter().map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        let access = Access {
+            servers: vec!["nats://me:secret@host:4222".into(), "me:secret@other".into(), "tls://third".into()],
+            ..Access::default()
+        };
+        assert_eq!(shown(&access), "nats://host:4222, other, tls://third");
+    }
+}

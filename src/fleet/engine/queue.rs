@@ -1,0 +1,312 @@
+//! The queue: a job's message waits in its lane (queue and class) until a worker pulls it, and leaves when it is acknowledged.
+
+use super::connection::Engine;
+use super::store::{Asked, Patience, Refused, Stored, headers};
+use crate::error::{Error, ErrorCode};
+use crate::fleet::spec::JobSpec;
+use crate::fleet::subject::{MAX_PRIORITY, Names};
+use async_nats::jetstream::consumer::pull::Config;
+use async_nats::jetstream::consumer::{AckPolicy, Consumer};
+use async_nats::jetstream::message::{Acker, Message};
+use async_nats::jetstream::stream::RawMessageErrorKind;
+use async_nats::jetstream::{AckKind, Context};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use std::time::Duration;
+
+/// A spec that is longer goes to the object store, and its message only names it.
+const MAX_SPEC_BYTES: usize = 512 << 10;
+const OBJECT: &str = "Sheepdog-Object";
+
+/// One class of one queue, as a worker pulls from it.
+#[derive(Clone)]
+pub(crate) struct Lane {
+    consumer: Consumer<Config>,
+}
+
+/// A job's message in the hands of a worker.
+pub(crate) struct Delivery {
+    pub spec: JobSpec,
+    /// How often it was given out, this time included.
+    pub deliveries: u64,
+    acker: Acker,
+}
+
+/// What waits in a lane and what is given out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct QueueDepth {
+    pub waiting: u64,
+    pub given_out: u64,
+}
+
+impl Engine {
+    /// Puts a job into its queue. `again` tells a later message of the same id from a repeated one. True when it was there.
+    pub(crate) async fn put_job(&self, spec: &JobSpec, again: &str) -> Result<bool, Error> {
+        let (mut pairs, payload) = self.spec_message(spec).await?;
+        let target = self.names().job(&spec.queue, spec.priority, &spec.id);
+        let subject = match spec.at {
+            Some(at) => {
+                pairs.push(("Nats-Schedule".to_owned(), format!("@at {}", timestamp(at))));
+                pairs.push(("Nats-Schedule-Target".to_owned(), target));
+                self.names().later(&spec.queue, spec.priority, &spec.id)
+            }
+            None => target,
+        };
+        pairs.push(("Nats-Msg-Id".to_owned(), format!("{}{again}", spec.id)));
+        let pairs: Vec<(&str, &str)> =
+            pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        match self.store(&subject, headers(&pairs), payload, Patience::ASKED).await {
+            Ok(Stored { is_duplicate, .. }) => Ok(is_duplicate),
+            Err(Refused::SubjectTaken) => Ok(true),
+            Err(refused) => Err(refused.into_error()),
+        }
+    }
+
+    async fn spec_message(&self, spec: &JobSpec) -> Result<(Vec<(String, String)>, Bytes), Error> {
+        let payload = serde_json::to_vec(spec)
+            .map_err(|error| Error::invalid_option("data", format!("can't be written as JSON: {error}")))?;
+        if payload.len() <= MAX_SPEC_BYTES {
+            return Ok((Vec::new(), payload.into()));
+        }
+        let name = format!("{}/spec", Names::artifact(&spec.id, 0, ""));
+        self.put_object(&name, payload.into()).await?;
+        Ok((vec![(OBJECT.to_owned(), name)], Bytes::new()))
+    }
+
+    /// The job's message, wherever it waits.
+    pub(crate) async fn find_job(&self, id: &str) -> Result<Option<JobSpec>, Error> {
+        for subject in self.names().anywhere(id) {
+            let found = self
+                .ask(Patience::ASKED, || async {
+                    let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
+                    let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
+                    match stream.get_next_raw_message_by_subject(subject.as_str(), 0).await {
+                        Ok(message) => Ok(Some(message)),
+                        Err(error) => match error.kind() {
+                            RawMessageErrorKind::NoMessageFound => Ok(None),
+                            _ => Err(Asked::Away(error.to_string())),
+                        },
+                    }
+                })
+                .await?;
+            if let Some(message) = found {
+                return self.spec_of(&message.payload, Some(&message.headers)).await.map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes the job's message off the queue, given out or not.
+    pub(crate) async fn drop_job(&self, id: &str) -> Result<(), Error> {
+        for subject in self.names().anywhere(id) {
+            self.ask(Patience::ASKED, || async {
+                let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
+                let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
+                stream.purge().filter(subject.as_str()).await.map_err(|error| Asked::Away(error.to_string()))
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the spec of a job that did not get done, for a later retry.
+    pub(crate) async fn bury_job(&self, spec: &JobSpec, patience: Patience) -> Result<(), Error> {
+        let (pairs, payload) = self.spec_message(spec).await?;
+        let pairs: Vec<(&str, &str)> =
+            pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let subject = self.names().dead(&spec.queue, &spec.id);
+        let stored = self.store(&subject, headers(&pairs), payload, patience).await;
+        stored.map(drop).map_err(Refused::into_error)
+    }
+
+    pub(crate) async fn buried_job(&self, id: &str) -> Result<Option<JobSpec>, Error> {
+        let stream = self.names().dead_stream();
+        match self.last_message(&stream, &self.names().dead_anywhere(id), Patience::ASKED).await? {
+            Some(message) => self.spec_of(&message.payload, Some(&message.headers)).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Every job that waits without a record of its own.
+    pub(crate) async fn waiting_jobs(&self) -> Result<Vec<JobSpec>, Error> {
+        // Not by a consumer: a work queue's messages are its workers' alone.
+        let mut found = Vec::new();
+        for subject in self.names().all_jobs() {
+            let mut from = 0;
+            loop {
+                let message = self
+                    .ask(Patience::ASKED, || async {
+                        let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
+                        let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
+                        match stream.get_next_raw_message_by_subject(subject.as_str(), from).await {
+                            Ok(message) => Ok(Some(message)),
+                            Err(error) => match error.kind() {
+                                RawMessageErrorKind::NoMessageFound => Ok(None),
+                                _ => Err(Asked::Away(error.to_string())),
+                            },
+                        }
+                    })
+                    .await?;
+                let Some(message) = message else { break };
+                from = message.sequence + 1;
+                found.push(self.spec_of(&message.payload, Some(&message.headers)).await?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// A lane to pull from; made when it is not there.
+    pub(crate) async fn lane(&self, queue: &str, priority: u8) -> Result<Lane, Error> {
+        let config = Config {
+            durable_name: Some(Names::consumer(queue, priority)),
+            filter_subject: self.names().class(queue, priority),
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: self.lease(),
+            // Attempts are counted in the record: a delivery that began none costs nothing.
+            max_deliver: -1,
+            max_ack_pending: -1,
+            ..Config::default()
+        };
+        let stream = self.names().jobs_stream();
+        let consumer = self
+            .ask(Patience::WORK, || async {
+                let created = self.0.context.create_consumer_on_stream(config.clone(), &stream).await;
+                created.map_err(|error| Asked::Away(error.to_string()))
+            })
+            .await?;
+        Ok(Lane { consumer })
+    }
+
+    /// What waits and what is given out, by queue and class.
+    pub(crate) async fn depths(&self) -> Result<Vec<(String, QueueDepth)>, Error> {
+        let stream = self.0.context.get_stream(self.names().jobs_stream()).await;
+        let stream = stream.map_err(|error| super::store::away(&error.to_string()))?;
+        let mut consumers = stream.consumers();
+        let mut depths = Vec::new();
+        while let Some(info) = consumers.next().await {
+            let info = info.map_err(|error| super::store::away(&error.to_string()))?;
+            let depth = QueueDepth { waiting: info.num_pending, given_out: info.num_ack_pending as u64 };
+            depths.push((info.name, depth));
+        }
+        depths.sort_by(|left, right| left.0.cmp(&right.0));
+        Ok(depths)
+    }
+
+    /// The classes of a queue, the first one first.
+    pub(crate) fn classes() -> impl Iterator<Item = u8> {
+        (0..=MAX_PRIORITY).rev()
+    }
+
+    async fn spec_of(
+        &self,
+        payload: &[u8],
+        headers: Option<&async_nats::HeaderMap>,
+    ) -> Result<JobSpec, Error> {
+        let parse = |payload: &[u8]| {
+            serde_json::from_slice::<JobSpec>(payload).map_err(|error| {
+                let message = format!("a job's message can't be read: {error}. Was it written by a newer version?");
+                Error::new(ErrorCode::FleetStorage, message)
+            })
+        };
+        match headers.and_then(|headers| headers.get(OBJECT)) {
+            Some(name) => parse(&self.object(name.as_str()).await?),
+            None => parse(payload),
+        }
+    }
+
+    async fn delivery(&self, message: Message) -> Result<Delivery, Error> {
+        let deliveries = message.info().map_or(1, |info| u64::try_from(info.delivered).unwrap_or(1));
+        let (message, acker) = message.split();
+        match self.spec_of(&message.payload, message.headers.as_ref()).await {
+            Ok(spec) => Ok(Delivery { spec, deliveries, acker }),
+            Err(error) => {
+                // It may be readable elsewhere, or later.
+                let _ = acker.ack_with(AckKind::Nak(Some(Duration::from_secs(5)))).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// What is there now, at most so many; nothing when the lane is empty.
+    pub(crate) async fn pull(&self, lane: &Lane, most: usize) -> Result<Vec<Delivery>, Error> {
+        let messages = lane.consumer.fetch().max_messages(most).expires(Duration::from_secs(2)).messages().await;
+        let mut messages = messages.map_err(|error| super::store::away(&error.to_string()))?;
+        let mut found = Vec::new();
+        while let Some(message) = messages.next().await {
+            let message = message.map_err(|error| super::store::away(&error.to_string()))?;
+            if let Ok(delivery) = self.delivery(message).await {
+                found.push(delivery);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Waits for one message. Let it end by itself: one that is given to a pull that nobody reads is lost for a lease.
+    pub(crate) async fn pull_one(&self, lane: &Lane, patience: Duration) -> Result<Option<Delivery>, Error> {
+        let messages = lane.consumer.batch().max_messages(1).expires(patience).messages().await;
+        let mut messages = messages.map_err(|error| super::store::away(&error.to_string()))?;
+        match messages.next().await {
+            Some(Ok(message)) => self.delivery(message).await.map(Some),
+            Some(Err(error)) => Err(super::store::away(&error.to_string())),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Delivery {
+    /// The holder is there: the lease begins anew.
+    pub(crate) async fn beat(&self) {
+        // A beat that is lost is followed by others.
+        let _ = self.acker.ack_with(AckKind::Progress).await;
+    }
+
+    /// Given back: to be given out again after so long.
+    pub(crate) async fn give_back(&self, delay: Duration) {
+        // When this is lost the lease runs out.
+        let _ = self.acker.ack_with(AckKind::Nak((!delay.is_zero()).then_some(delay))).await;
+    }
+
+    /// Takes it off the queue. When the word is lost, the next worker finds the record over and says it again.
+    pub(crate) async fn finish(&self) {
+        for _ in 0..3 {
+            if self.acker.double_ack().await.is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+/// As the server reads it: RFC 3339 in UTC.
+fn timestamp(epoch_millis: u64) -> String {
+    let (seconds, millis) = (epoch_millis / 1000, epoch_millis % 1000);
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Days since 1970 to a date, by eras of 400 years that begin in March (so that a leap day is a year's last).
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::timestamp;
+
+    #[test]
+    fn times_are_written_as_the_server_reads_them() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (1_795_345_845_067, "2026-11-22T11:10:45.067Z"),
+            (4_107_542_399_999, "2100-02-28T23:59:59.999Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(timestamp(millis), text);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! One message into a stream: said again until the server has it, or says why not.
+
+use super::connection::{Engine, REQUEST_TIMEOUT};
+use crate::error::{Error, ErrorCode};
+use async_nats::{HeaderMap, Request, RequestErrorKind};
+use bytes::Bytes;
+use serde::Deserialize;
+use std::time::{Duration, Instant};
+
+/// How long a server that is away is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience(pub Duration);
+
+impl Patience {
+    /// Somebody waits for the answer.
+    pub(crate) const ASKED: Patience = Patience(Duration::from_secs(30));
+    /// Work is lost when it is given up.
+    pub(crate) const WORK: Patience = Patience(Duration::from_secs(600));
+}
+
+const FIRST_PAUSE: Duration = Duration::from_millis(25);
+const MAX_PAUSE: Duration = Duration::from_millis(500);
+
+/// What the server answered.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub sequence: u64,
+    /// It had the message already.
+    pub is_duplicate: bool,
+}
+
+/// Why a message was not stored.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The revision is not the last one any more.
+    Conflict,
+    /// A message of this subject is there already.
+    SubjectTaken,
+    Fault(Error),
+}
+
+impl Refused {
+    pub(crate) fn into_error(self) -> Error {
+        match self {
+            Refused::Conflict => Error::new(ErrorCode::JobLeaseLost, "the record was changed by another"),
+            Refused::SubjectTaken => Error::new(ErrorCode::FleetStorage, "the server has a message of this name already"),
+            Refused::Fault(error) => error,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default, rename = "seq")]
+    sequence: u64,
+    #[serde(default)]
+    duplicate: bool,
+    error: Option<Problem>,
+}
+
+#[derive(Deserialize)]
+struct Problem {
+    #[serde(default)]
+    code: u64,
+    #[serde(default)]
+    err_code: u64,
+    #[serde(default)]
+    description: String,
+}
+
+impl Engine {
+    pub(crate) async fn store(
+        &self,
+        subject: &str,
+        headers: HeaderMap,
+        payload: Bytes,
+        patience: Patience,
+    ) -> Result<Stored, Refused> {
+        let begun = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let request = Request::new().payload(payload.clone()).headers(headers.clone()).timeout(Some(REQUEST_TIMEOUT));
+            let why = match self.0.client.send_request(subject.to_owned(), request).await {
+                Ok(message) => match serde_json::from_slice::<Answer>(&message.payload) {
+                    Ok(Answer { error: None, sequence, duplicate }) => {
+                        return Ok(Stored { sequence, is_duplicate: duplicate });
+                    }
+                    Ok(Answer { error: Some(problem), .. }) => match refused(&problem) {
+                        Some(refused) => return Err(refused),
+                        None => problem.description,
+                    },
+                    Err(error) => format!("an answer that can't be read: {error}"),
+                },
+                Err(error) if error.kind() == RequestErrorKind::MaxPayloadExceeded => {
+                    let message = format!(
+                        "a message of {} bytes is more than the server takes: raise its max_payload",
+                        payload.len()
+                    );
+                    return Err(Refused::Fault(Error::new(ErrorCode::FleetStorage, message)));
+                }
+                Err(error) => error.to_string(),
+            };
+            if begun.elapsed() + pause > patience.0 {
+                return Err(Refused::Fault(away(&why)));
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+    }
+
+    /// Asks again while the server is away. `ask` says `Err(Some)` for what another try would not change.
+    pub(super) async fn ask<T, F>(&self, patience: Patience, mut ask: impl FnMut() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Asked>>,
+    {
+        let begun = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let why = match ask().await {
+                Ok(value) => return Ok(value),
+                Err(Asked::Final(error)) => return Err(error),
+                Err(Asked::Away(why)) => why,
+            };
+            if begun.elapsed() + pause > patience.0 {
+                return Err(away(&why));
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+    }
+}
+
+/// Why a question has no answer.
+pub(super) enum Asked {
+    Final(Error),
+    Away(String),
+}
+
+fn refused(problem: &Problem) -> Option<Refused> {
+    match problem.err_code {
+        10071 | 10164 => Some(Refused::Conflict),
+        10077 if problem.description.contains("per subject") => Some(Refused::SubjectTaken),
+        10077 => {
+            let message = format!(
+                "the fleet is full ({}): wait until jobs are done, or give its stream more room",
+                problem.description
+            );
+            Some(Refused::Fault(Error::new(ErrorCode::FleetFull, message)))
+        }
+        10023 | 10047 | 10002 => {
+            let message = format!(
+                "the server has no room left ({}): make room on its disk, or raise max_file_store",
+                problem.description
+            );
+            Some(Refused::Fault(Error::new(ErrorCode::FleetStorage, message)))
+        }
+        // It is starting, or has no leader yet.
+        _ if problem.code == 503 || problem.code == 500 => None,
+        _ => {
+            let message = format!("the server refused a message: {} ({})", problem.description, problem.err_code);
+            Some(Refused::Fault(Error::new(ErrorCode::FleetStorage, message)))
+        }
+    }
+}
+
+pub(super) fn away(why: &str) -> Error {
+    let message = format!("the nats-server does not answer ({why}): is it running?");
+    Error::new(ErrorCode::FleetUnreachable, message)
+}
+
+pub(super) fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        headers.insert(*name, *value);
+    }
+    headers
+}

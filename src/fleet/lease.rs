@@ -1,0 +1,88 @@
+//! PURE: when a lease is beaten, and what a late beat means. Time comes from a monotonic clock that its owner reads.
+//!
+//! A worker holds a job as long as it beats within the lease. A beat that comes late (the process was frozen, or the machine
+//! slept) may be one that comes too late: the job may be another's by now, so its record is looked at before anything else.
+
+use std::time::{Duration, Instant};
+
+/// Beats in a lease.
+const BEATS: u32 = 3;
+/// Beats between two looks at the record though all is well.
+const LOOK_EVERY: u32 = 10;
+
+/// What a beat is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beat {
+    /// Tell the server that the worker is there.
+    Tell,
+    /// The same, and look at the record soon.
+    TellAndLook,
+    /// Look at the record first: whoever is fenced tells nothing.
+    LookFirst,
+}
+
+/// The beats of one attempt.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    length: Duration,
+    last: Instant,
+    beats: u32,
+}
+
+impl Lease {
+    pub fn new(length: Duration, now: Instant) -> Self {
+        Lease { length, last: now, beats: 0 }
+    }
+
+    /// When the next beat is due.
+    pub fn next(&self) -> Instant {
+        self.last + self.length / BEATS
+    }
+
+    /// Whether so much time went by that the job may be another's.
+    pub fn is_late(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.last) > self.length * 2 / BEATS
+    }
+
+    /// The clock says `now`, and the beat is due or late.
+    pub fn beat(&mut self, now: Instant) -> Beat {
+        let is_late = self.is_late(now);
+        self.last = now;
+        self.beats = self.beats.wrapping_add(1);
+        match (is_late, self.beats.is_multiple_of(LOOK_EVERY)) {
+            (true, _) => Beat::LookFirst,
+            (false, true) => Beat::TellAndLook,
+            (false, false) => Beat::Tell,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beats_three_times_a_lease_and_looks_now_and_then() {
+        let start = Instant::now();
+        let mut lease = Lease::new(Duration::from_secs(30), start);
+        assert_eq!(lease.next(), start + Duration::from_secs(10));
+        let mut looks = 0;
+        for beat in 1..=30 {
+            match lease.beat(start + Duration::from_secs(10 * beat)) {
+                Beat::TellAndLook => looks += 1,
+                Beat::Tell => {}
+                Beat::LookFirst => panic!("beat {beat} was in time"),
+            }
+        }
+        assert_eq!(looks, 3);
+    }
+
+    #[test]
+    fn whoever_was_frozen_looks_first() {
+        let start = Instant::now();
+        let mut lease = Lease::new(Duration::from_secs(30), start);
+        assert!(!lease.is_late(start + Duration::from_secs(20)));
+        assert_eq!(lease.beat(start + Duration::from_secs(21)), Beat::LookFirst);
+        assert_eq!(lease.beat(start + Duration::from_secs(31)), Beat::Tell);
+    }
+}

@@ -1,0 +1,401 @@
+//! PURE: a job's record, and what may become of it. Whoever writes a record writes what [`JobRecord::after`] or
+//! [`JobRecord::claim`] gave, over the revision it was read at; the store refuses the rest.
+//!
+//! | state | claim | done, failed, drained by its holder | cancel asked | forced | retried |
+//! |---|---|---|---|---|---|
+//! | queued (or no record) | running, or dead when the budget is spent | fenced | cancelled | cancelled | as it is |
+//! | running | its worker was lost: running, or dead | done / queued or failed / queued | asked; its holder cancels | cancelled | refused |
+//! | done, failed, cancelled, dead | nothing to run | fenced | as it is | as it is | queued (done: refused) |
+//!
+//! `attempt` counts every run of the job for good. `spent` counts those that the budget pays for: one is spent at each claim,
+//! so that a job that kills its workers runs out of them, and given back for a drain or a limit.
+
+use super::retry_table::Verdict;
+use super::spec::JobSpec;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// Where a job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    Queued,
+    Running,
+    Done,
+    Failed,
+    Cancelled,
+    /// Its workers were lost as often as it may be tried.
+    Dead,
+}
+
+impl JobState {
+    pub fn is_over(self) -> bool {
+        !matches!(self, JobState::Queued | JobState::Running)
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            JobState::Queued => "queued",
+            JobState::Running => "running",
+            JobState::Done => "done",
+            JobState::Failed => "failed",
+            JobState::Cancelled => "cancelled",
+            JobState::Dead => "dead",
+        }
+    }
+}
+
+/// An error on its journey: a handler's may have any code.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobFault {
+    pub code: String,
+    pub message: String,
+    #[serde(flatten)]
+    pub facts: Map<String, Value>,
+}
+
+impl JobFault {
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
+        JobFault { code: code.to_owned(), message: message.into(), facts: Map::new() }
+    }
+
+    fn as_value(&self) -> Value {
+        json!({ "code": self.code, "message": self.message })
+    }
+}
+
+/// A file that an attempt left.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Artifact {
+    /// Below the job's working directory.
+    pub path: String,
+    pub bytes: u64,
+    /// Hexadecimal.
+    pub sha256: String,
+}
+
+/// Where the log of an attempt ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogEnd {
+    /// Sequence of its last message in the stream; 0 when there is none.
+    pub sequence: u64,
+    pub events: u64,
+}
+
+/// What is known of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobRecord {
+    pub id: String,
+    pub queue: String,
+    pub priority: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handler: Option<String>,
+    pub state: JobState,
+    pub attempt: u32,
+    /// Attempts that the budget of `attempts` paid for.
+    pub spent: u32,
+    pub attempts: u32,
+    /// Waits for a limit that cost no attempt.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waits: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub after_tools: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+    /// Of the claim; whoever has it holds the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancel_asked: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Whether a tool ran in any attempt of this budget.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tools_ran: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// A result too long for the record is kept as an object of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_object: Option<String>,
+    /// Why the last attempt failed; of a job that waits for its next one, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<JobFault>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogEnd>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    /// Epoch milliseconds, as are the others.
+    pub submitted_at: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<u64>,
+    /// When a job that waits is tried again, at the earliest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<u64>,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// What a worker that was given the job's message is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Claim {
+    /// Write this record; once it is written, run the job.
+    Run(Box<JobRecord>),
+    /// Write this record and take the message off the queue: the job is over.
+    Bury(Box<JobRecord>),
+    /// Take the message off the queue: the job was over before.
+    Over,
+}
+
+/// Something that happened to a job.
+#[derive(Clone, Debug)]
+pub enum JobEvent {
+    /// The holder learned of the agent's session, or that a tool ran.
+    Seen { token: String, session_id: Option<String>, tools_ran: bool },
+    Done { token: String, result: Option<Value>, result_object: Option<String>, log: LogEnd, artifacts: Vec<Artifact>, now: u64 },
+    Failed { token: String, fault: JobFault, verdict: Verdict, log: LogEnd, artifacts: Vec<Artifact>, now: u64 },
+    /// The holder has to go: somebody else goes on.
+    Drained { token: String },
+    /// The holder was asked to cancel, and the tree is gone.
+    Stopped { token: String, log: LogEnd, now: u64 },
+    CancelAsked { now: u64 },
+    /// Nobody waits for the holder.
+    CancelForced { now: u64 },
+    Retried,
+}
+
+/// Why an event changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The job is another's by now, or over.
+    Fenced,
+    /// It is as it should be already.
+    Unchanged,
+    /// A job in this state can't be tried again.
+    NotRetried(JobState),
+}
+
+impl JobRecord {
+    /// Of a job that nobody has claimed yet.
+    pub fn queued(spec: &JobSpec) -> Self {
+        JobRecord {
+            id: spec.id.clone(),
+            queue: spec.queue.clone(),
+            priority: spec.priority,
+            provider: spec.provider.clone(),
+            handler: spec.handler.clone(),
+            state: JobState::Queued,
+            attempt: 0,
+            spent: 0,
+            attempts: spec.attempts,
+            waits: 0,
+            after_tools: spec.after_tools,
+            worker: None,
+            token: None,
+            cancel_asked: false,
+            session_id: None,
+            tools_ran: false,
+            result: None,
+            result_object: None,
+            error: None,
+            log: None,
+            artifacts: Vec::new(),
+            submitted_at: spec.submitted_at,
+            started_at: None,
+            ended_at: None,
+            not_before: spec.at,
+        }
+    }
+
+    /// What a worker does with the job's message. A record that says "running" is one whose worker was lost: the server
+    /// gives a message out again only when its holder was silent for a whole lease.
+    pub fn claim(&self, worker: &str, token: &str, now: u64) -> Claim {
+        if self.state.is_over() {
+            return Claim::Over;
+        }
+        let is_lost = self.state == JobState::Running;
+        if self.cancel_asked {
+            return Claim::Bury(Box::new(self.ended(JobState::Cancelled, now)));
+        }
+        if self.spent >= self.attempts {
+            return Claim::Bury(Box::new(self.dead("is out of attempts: its workers were lost", now)));
+        }
+        if is_lost && self.must_resume() && self.session_id.is_none() {
+            let why = "lost its worker after a tool had run, and there is no session to resume";
+            return Claim::Bury(Box::new(self.dead(why, now)));
+        }
+        let mut next = self.clone();
+        if is_lost {
+            next.error = Some(self.lost());
+        }
+        next.state = JobState::Running;
+        next.attempt += 1;
+        next.spent += 1;
+        next.worker = Some(worker.to_owned());
+        next.token = Some(token.to_owned());
+        next.started_at = Some(now);
+        next.not_before = None;
+        Claim::Run(Box::new(next))
+    }
+
+    /// The record after an event, or why there is no change.
+    pub fn after(&self, event: &JobEvent) -> Result<JobRecord, Refusal> {
+        match event {
+            JobEvent::Seen { token, session_id, tools_ran } => {
+                let mut next = self.held_by(token)?.clone();
+                next.session_id = session_id.clone().or(next.session_id);
+                next.tools_ran |= tools_ran;
+                if next == *self { Err(Refusal::Unchanged) } else { Ok(next) }
+            }
+            JobEvent::Done { token, result, result_object, log, artifacts, now } => {
+                let mut next = self.held_by(token)?.ended(JobState::Done, *now);
+                next.result.clone_from(result);
+                next.result_object.clone_from(result_object);
+                next.error = None;
+                next.log = Some(*log);
+                next.artifacts.clone_from(artifacts);
+                Ok(next)
+            }
+            JobEvent::Failed { token, fault, verdict, log, artifacts, now } => {
+                let held = self.held_by(token)?;
+                let mut next = held.after_fault(fault, verdict, *now);
+                next.log = Some(*log);
+                next.artifacts.clone_from(artifacts);
+                Ok(next)
+            }
+            JobEvent::Drained { token } => {
+                let mut next = self.held_by(token)?.released();
+                next.spent = next.spent.saturating_sub(1);
+                Ok(next)
+            }
+            JobEvent::Stopped { token, log, now } => {
+                let mut next = self.held_by(token)?.ended(JobState::Cancelled, *now);
+                next.log = Some(*log);
+                Ok(next)
+            }
+            JobEvent::CancelAsked { now } => match self.state {
+                JobState::Queued => Ok(self.ended(JobState::Cancelled, *now)),
+                JobState::Running if !self.cancel_asked => {
+                    let mut next = self.clone();
+                    next.cancel_asked = true;
+                    Ok(next)
+                }
+                _ => Err(Refusal::Unchanged),
+            },
+            JobEvent::CancelForced { now } if !self.state.is_over() => Ok(self.ended(JobState::Cancelled, *now)),
+            JobEvent::CancelForced { .. } => Err(Refusal::Unchanged),
+            JobEvent::Retried => match self.state {
+                JobState::Failed | JobState::Dead | JobState::Cancelled => {
+                    let mut next = self.released();
+                    next.spent = 0;
+                    next.waits = 0;
+                    next.cancel_asked = false;
+                    next.ended_at = None;
+                    // Who retries has seen what happened, and wants it done anew.
+                    next.tools_ran = false;
+                    next.session_id = None;
+                    Ok(next)
+                }
+                JobState::Queued => Err(Refusal::Unchanged),
+                state => Err(Refusal::NotRetried(state)),
+            },
+        }
+    }
+
+    /// The session that the next attempt has to go on in: a job whose tools ran is never silently run anew.
+    pub fn session_to_resume(&self) -> Option<&str> {
+        if self.must_resume() { self.session_id.as_deref() } else { None }
+    }
+
+    /// As users see it: without what only its holder needs.
+    pub fn shown(&self) -> Value {
+        let mut shown = json!(self);
+        if let Some(fields) = shown.as_object_mut() {
+            fields.remove("token");
+            fields.remove("afterTools");
+        }
+        shown
+    }
+
+    fn must_resume(&self) -> bool {
+        self.tools_ran && !self.after_tools
+    }
+
+    fn held_by(&self, token: &str) -> Result<&Self, Refusal> {
+        let is_holder = self.state == JobState::Running && self.token.as_deref() == Some(token);
+        if is_holder { Ok(self) } else { Err(Refusal::Fenced) }
+    }
+
+    fn after_fault(&self, fault: &JobFault, verdict: &Verdict, now: u64) -> JobRecord {
+        let may_go_on = !self.must_resume() || self.session_id.is_some();
+        let mut next = match verdict {
+            Verdict::Wait(delay) if may_go_on => {
+                let mut next = self.released();
+                next.spent = next.spent.saturating_sub(1);
+                next.waits += 1;
+                next.not_before = Some(now.saturating_add(delay.as_millis() as u64));
+                next
+            }
+            Verdict::Again(delay) if may_go_on && self.spent < self.attempts && !self.cancel_asked => {
+                let mut next = self.released();
+                next.not_before = Some(now.saturating_add(delay.as_millis() as u64));
+                next
+            }
+            _ => self.ended(JobState::Failed, now),
+        };
+        next.error = Some(fault.clone());
+        next
+    }
+
+    fn released(&self) -> JobRecord {
+        let mut next = self.clone();
+        next.state = JobState::Queued;
+        next.worker = None;
+        next.token = None;
+        next.not_before = None;
+        next
+    }
+
+    fn ended(&self, state: JobState, now: u64) -> JobRecord {
+        let mut next = self.clone();
+        next.state = state;
+        next.token = None;
+        next.ended_at = Some(now);
+        next.not_before = None;
+        if state == JobState::Cancelled {
+            next.error = Some(JobFault::new("JOB_CANCELLED", format!("job {} was cancelled", self.id)));
+        }
+        next
+    }
+
+    fn dead(&self, why: &str, now: u64) -> JobRecord {
+        let last = if self.state == JobState::Running { Some(self.lost()) } else { self.error.clone() };
+        let mut next = self.ended(JobState::Dead, now);
+        let message = format!(
+            "job {} {why} (attempt {} was its last): look at its log, then `sheepdog jobs retry`",
+            self.id, self.attempt
+        );
+        let mut fault = JobFault::new("JOB_DEAD", message);
+        if let Some(last) = last {
+            fault.facts.insert("lastError".to_owned(), last.as_value());
+        }
+        next.error = Some(fault);
+        next
+    }
+
+    fn lost(&self) -> JobFault {
+        let worker = self.worker.as_deref().unwrap_or("its worker");
+        let message = format!("attempt {} ended unheard: {worker} was silent for a whole lease", self.attempt);
+        JobFault::new("JOB_LEASE_LOST", message)
+    }
+}
+
+#[cfg(test)]
+#[path = "record_tests.rs"]
+mod tests;

@@ -1,0 +1,155 @@
+use super::*;
+use std::time::Duration;
+
+fn queued(attempts: u32) -> JobRecord {
+    let spec = JobSpec { id: "a".into(), handler: Some("h".into()), attempts, ..JobSpec::new() };
+    JobRecord::queued(&spec.with_defaults())
+}
+
+fn run(record: &JobRecord, token: &str) -> JobRecord {
+    match record.claim("w", token, 1) {
+        Claim::Run(next) => *next,
+        other => panic!("expected a run, got {other:?}"),
+    }
+}
+
+fn failed(token: &str, verdict: Verdict) -> JobEvent {
+    JobEvent::Failed {
+        token: token.into(),
+        fault: JobFault::new("E", "broken"),
+        verdict,
+        log: LogEnd::default(),
+        artifacts: Vec::new(),
+        now: 5,
+    }
+}
+
+fn done(token: &str) -> JobEvent {
+    JobEvent::Done {
+        token: token.into(),
+        result: Some(json!(1)),
+        result_object: None,
+        log: LogEnd { sequence: 3, events: 2 },
+        artifacts: Vec::new(),
+        now: 9,
+    }
+}
+
+#[test]
+fn a_claim_begins_an_attempt_and_its_holder_ends_it() {
+    let running = run(&queued(3), "t1");
+    assert_eq!((running.state, running.attempt, running.spent), (JobState::Running, 1, 1));
+    let ended = running.after(&done("t1")).unwrap();
+    assert_eq!((ended.state, ended.result.clone(), ended.ended_at), (JobState::Done, Some(json!(1)), Some(9)));
+    assert_eq!(ended.claim("w", "t2", 10), Claim::Over);
+}
+
+#[test]
+fn a_late_worker_is_fenced_whatever_it_says() {
+    let second = run(&run(&queued(3), "t1"), "t2");
+    assert_eq!((second.attempt, second.error.as_ref().map(|fault| fault.code.as_str())), (2, Some("JOB_LEASE_LOST")));
+    let ended = second.after(&done("t2")).unwrap();
+    let cancelled = second.after(&JobEvent::CancelForced { now: 1 }).unwrap();
+    for record in [&second, &ended, &cancelled, &queued(3)] {
+        for event in [
+            done("t1"),
+            failed("t1", Verdict::Final),
+            JobEvent::Drained { token: "t1".into() },
+            JobEvent::Stopped { token: "t1".into(), log: LogEnd::default(), now: 1 },
+            JobEvent::Seen { token: "t1".into(), session_id: None, tools_ran: true },
+        ] {
+            assert_eq!(record.after(&event), Err(Refusal::Fenced), "{:?} {event:?}", record.state);
+        }
+    }
+}
+
+#[test]
+fn lost_workers_use_up_the_budget_and_then_the_job_is_dead() {
+    let mut record = queued(3);
+    for attempt in 1..=3 {
+        record = run(&record, &format!("t{attempt}"));
+        assert_eq!(record.attempt, attempt);
+    }
+    let Claim::Bury(dead) = record.claim("w", "t4", 7) else { panic!("the fourth claim must bury") };
+    assert_eq!((dead.state, dead.attempt, dead.ended_at), (JobState::Dead, 3, Some(7)));
+    let fault = dead.error.unwrap();
+    assert_eq!((fault.code.as_str(), &fault.facts["lastError"]["code"]), ("JOB_DEAD", &json!("JOB_LEASE_LOST")));
+}
+
+#[test]
+fn a_failure_is_tried_again_until_the_budget_is_spent() {
+    let again = Verdict::Again(Duration::from_millis(100));
+    let first = run(&queued(2), "t1").after(&failed("t1", again.clone())).unwrap();
+    assert_eq!((first.state, first.not_before, first.worker.clone()), (JobState::Queued, Some(105), None));
+    let second = run(&first, "t2").after(&failed("t2", again)).unwrap();
+    assert_eq!((second.state, second.attempt), (JobState::Failed, 2));
+    assert_eq!(second.error.unwrap().code, "E");
+    let at_once = run(&queued(3), "t1").after(&failed("t1", Verdict::Final)).unwrap();
+    assert_eq!((at_once.state, at_once.attempt), (JobState::Failed, 1));
+}
+
+#[test]
+fn limits_and_drains_cost_no_attempt_but_numbers_go_on() {
+    let waited = run(&queued(1), "t1").after(&failed("t1", Verdict::Wait(Duration::from_secs(1)))).unwrap();
+    assert_eq!((waited.state, waited.spent, waited.waits), (JobState::Queued, 0, 1));
+    let drained = run(&waited, "t2").after(&JobEvent::Drained { token: "t2".into() }).unwrap();
+    assert_eq!((drained.state, drained.spent), (JobState::Queued, 0));
+    assert_eq!(run(&drained, "t3").attempt, 3);
+}
+
+#[test]
+fn cancel_is_final_for_who_waits_and_a_word_to_who_runs() {
+    let asked = JobEvent::CancelAsked { now: 4 };
+    let cancelled = queued(3).after(&asked).unwrap();
+    assert_eq!((cancelled.state, cancelled.claim("w", "t", 5)), (JobState::Cancelled, Claim::Over));
+    let running = run(&queued(3), "t1").after(&asked).unwrap();
+    assert_eq!((running.state, running.cancel_asked), (JobState::Running, true));
+    assert_eq!(running.after(&asked), Err(Refusal::Unchanged));
+    let stopped = JobEvent::Stopped { token: "t1".into(), log: LogEnd::default(), now: 6 };
+    assert_eq!(running.after(&stopped).unwrap().state, JobState::Cancelled);
+    // It came too late: the work is done, and stays done.
+    assert_eq!(running.after(&done("t1")).unwrap().state, JobState::Done);
+    // The holder was lost before it heard of it.
+    assert!(matches!(running.claim("w", "t2", 7), Claim::Bury(record) if record.state == JobState::Cancelled));
+    // It failed meanwhile: nobody wants another attempt.
+    let after = running.after(&failed("t1", Verdict::Again(Duration::ZERO))).unwrap();
+    assert_eq!(after.state, JobState::Failed);
+}
+
+#[test]
+fn a_retry_gives_a_new_budget() {
+    let dead = run(&queued(1), "t1").after(&failed("t1", Verdict::Final)).unwrap();
+    let retried = dead.after(&JobEvent::Retried).unwrap();
+    assert_eq!((retried.state, retried.spent, retried.attempt), (JobState::Queued, 0, 1));
+    assert_eq!(run(&retried, "t2").attempt, 2);
+    let ended = run(&queued(1), "t1").after(&done("t1")).unwrap();
+    assert_eq!(ended.after(&JobEvent::Retried), Err(Refusal::NotRetried(JobState::Done)));
+    assert_eq!(queued(1).after(&JobEvent::Retried), Err(Refusal::Unchanged));
+}
+
+#[test]
+fn a_job_whose_tools_ran_is_resumed_or_dead_never_run_anew() {
+    let seen = |session: Option<&str>, tools_ran| JobEvent::Seen {
+        token: "t1".into(),
+        session_id: session.map(str::to_owned),
+        tools_ran,
+    };
+    let running = run(&queued(3), "t1");
+    assert_eq!(run(&running.after(&seen(Some("s"), false)).unwrap(), "t2").session_to_resume(), None);
+    assert_eq!(run(&running.after(&seen(Some("s"), true)).unwrap(), "t2").session_to_resume(), Some("s"));
+    let blind = running.after(&seen(None, true)).unwrap();
+    assert!(matches!(blind.claim("w", "t2", 3), Claim::Bury(record) if record.state == JobState::Dead));
+    let after = blind.after(&failed("t1", Verdict::Again(Duration::ZERO))).unwrap();
+    assert_eq!(after.state, JobState::Failed);
+    assert_eq!(blind.after(&seen(None, true)), Err(Refusal::Unchanged));
+}
+
+#[test]
+fn a_record_is_shown_without_its_token_and_read_as_it_was_written() {
+    let record = run(&queued(3), "secret").after(&done("secret")).unwrap();
+    let text = serde_json::to_string(&record).unwrap();
+    assert_eq!(serde_json::from_str::<JobRecord>(&text).unwrap(), record);
+    let shown = run(&queued(3), "secret").shown();
+    assert_eq!(shown.get("token"), None);
+    assert_eq!((&shown["state"], &shown["attempt"], &shown["worker"]), (&json!("running"), &json!(1), &json!("w")));
+}

@@ -1,0 +1,101 @@
+//! PURE: what follows when an attempt failed, by the reason it failed for.
+//!
+//! | reason | what follows | costs an attempt |
+//! |---|---|---|
+//! | `rate_limit`, `quota`, `overloaded` | waits, and the provider is held back for all workers | no |
+//! | `auth`, `invalid_request`, `permission`, `context_length`, a schema, a wrong option | failed at once | |
+//! | anything else | another attempt, later and later | yes |
+//!
+//! A limit that never ends ends the job all the same: after [`MAX_WAITS`] waits it counts as any other failure.
+
+use super::record::JobFault;
+use std::time::Duration;
+
+/// Waits for a limit that cost no attempt.
+pub const MAX_WAITS: u32 = 100;
+
+const BASE_DELAY: Duration = Duration::from_millis(500);
+const MAX_DELAY: Duration = Duration::from_secs(60);
+/// Of a limit that does not say when it ends.
+const LIMIT_DELAY: Duration = Duration::from_secs(15);
+const MAX_LIMIT_DELAY: Duration = Duration::from_secs(15 * 60);
+
+/// What follows a failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// No attempt would end better.
+    Final,
+    /// Another attempt after so long.
+    Again(Duration),
+    /// The provider is at its limit: nobody asks it for so long.
+    Wait(Duration),
+}
+
+/// `spent`: attempts of the budget, this one included. `waits`: how often the job waited for a limit so far.
+pub fn verdict(fault: &JobFault, spent: u32, waits: u32) -> Verdict {
+    let kind = fault.facts.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let is_agent = fault.code.starts_with("AGENT_") || fault.code.starts_with("MODEL_");
+    match (kind, fault.code.as_str()) {
+        ("rate_limit" | "quota" | "overloaded", _) if is_agent && waits < MAX_WAITS => {
+            let told = fault.facts.get("retryAfterMs").and_then(serde_json::Value::as_f64);
+            let told = told.filter(|millis| *millis >= 0.0).map(|millis| Duration::from_millis(millis as u64));
+            Verdict::Wait(told.unwrap_or_else(|| doubled(LIMIT_DELAY, waits)).min(MAX_LIMIT_DELAY))
+        }
+        ("auth" | "invalid_request" | "permission" | "context_length", _) if is_agent => Verdict::Final,
+        (_, "AGENT_SCHEMA_MISMATCH" | "AGENT_RESUME_FAILED" | "AGENT_BUDGET" | "INVALID_OPTION") => {
+            Verdict::Final
+        }
+        _ => Verdict::Again(doubled(BASE_DELAY, spent.saturating_sub(1)).min(MAX_DELAY)),
+    }
+}
+
+/// How long a job that nobody here can take is left to others, by how often that happened.
+pub fn refusal_delay(deliveries: u64) -> Duration {
+    let times = u32::try_from(deliveries.saturating_sub(1)).unwrap_or(u32::MAX);
+    doubled(Duration::from_millis(100), times).min(Duration::from_secs(5))
+}
+
+fn doubled(base: Duration, times: u32) -> Duration {
+    base.saturating_mul(1_u32.checked_shl(times.min(20)).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(code: &str, facts: serde_json::Value, spent: u32, waits: u32) -> Verdict {
+        let facts = facts.as_object().cloned().unwrap_or_default();
+        verdict(&JobFault { code: code.into(), message: String::new(), facts }, spent, waits)
+    }
+
+    #[test]
+    fn each_reason_has_its_row() {
+        let secs = Duration::from_secs;
+        for (code, facts, spent, waits, expected) in [
+            ("AGENT_FAILED", json!({"kind": "rate_limit"}), 1, 0, Verdict::Wait(secs(15))),
+            ("AGENT_FAILED", json!({"kind": "quota"}), 1, 2, Verdict::Wait(secs(60))),
+            ("AGENT_FAILED", json!({"kind": "overloaded", "retryAfterMs": 2000}), 1, 5, Verdict::Wait(secs(2))),
+            ("AGENT_FAILED", json!({"kind": "rate_limit"}), 1, 99, Verdict::Wait(secs(900))),
+            ("AGENT_FAILED", json!({"kind": "rate_limit"}), 1, 100, Verdict::Again(Duration::from_millis(500))),
+            ("AGENT_FAILED", json!({"kind": "auth"}), 1, 0, Verdict::Final),
+            ("AGENT_FAILED", json!({"kind": "invalid_request"}), 1, 0, Verdict::Final),
+            ("AGENT_FAILED", json!({"kind": "server"}), 1, 0, Verdict::Again(Duration::from_millis(500))),
+            ("AGENT_CRASHED", json!({}), 2, 0, Verdict::Again(secs(1))),
+            ("AGENT_IDLE", json!({}), 30, 0, Verdict::Again(secs(60))),
+            ("AGENT_SCHEMA_MISMATCH", json!({}), 1, 0, Verdict::Final),
+            ("INVALID_OPTION", json!({}), 1, 0, Verdict::Final),
+            // A handler's own error means what its handler means by it.
+            ("E_MINE", json!({"kind": "auth"}), 1, 0, Verdict::Again(Duration::from_millis(500))),
+        ] {
+            assert_eq!(of(code, facts.clone(), spent, waits), expected, "{code} {facts} {spent} {waits}");
+        }
+    }
+
+    #[test]
+    fn a_job_that_nobody_takes_is_offered_less_and_less_often() {
+        assert_eq!(refusal_delay(1), Duration::from_millis(100));
+        assert_eq!(refusal_delay(3), Duration::from_millis(400));
+        assert_eq!(refusal_delay(1000), Duration::from_secs(5));
+    }
+}

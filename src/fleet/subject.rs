@@ -1,0 +1,219 @@
+//! PURE names of a fleet on its server: streams, subjects, consumers, message ids. Two fleets differ by their prefix.
+//!
+//! | subject | stream | holds |
+//! |---|---|---|
+//! | `sd.job.<queue>.<class>.<id>` | `SD_JOBS` | a job that waits or runs: its whole spec |
+//! | `sd.later.<queue>.<class>.<id>` | `SD_JOBS` | a job for a later time; the server moves it to its `sd.job` subject |
+//! | `$KV.SD_RUN.<id>` | `KV_SD_RUN` | the job's record; every change is told on `sd.record.<id>` |
+//! | `sd.log.<id>.<attempt>` | `SD_LOG` | events, a batch a message, one JSON a line |
+//! | `sd.dead.<queue>.<id>` | `SD_DEAD` | the spec of a job that did not get done |
+//! | `$KV.SD_LEASE.<kind>.<name>` | `KV_SD_LEASE` | what ends by itself: workers, slots of keys, holds |
+//!
+//! Ids and queues are whatever their users like: what a subject can't hold is written as `=` and two hexadecimal digits.
+
+use std::fmt::Write as _;
+
+/// Longest id, queue, key or name, in bytes: subjects have a bound.
+pub const MAX_NAME_BYTES: usize = 200;
+
+/// The highest class; it is asked for first.
+pub const MAX_PRIORITY: u8 = 9;
+/// Of a job that says nothing.
+pub const DEFAULT_PRIORITY: u8 = 4;
+pub const DEFAULT_QUEUE: &str = "default";
+/// A fleet that has no other prefix.
+pub const DEFAULT_PREFIX: &str = "sd";
+
+/// What a fleet calls its things on the server.
+#[derive(Clone, Debug)]
+pub struct Names {
+    prefix: String,
+    upper: String,
+}
+
+impl Names {
+    /// `prefix`: letters, digits and `-`, checked by [`is_prefix`].
+    pub fn new(prefix: &str) -> Self {
+        Names { prefix: prefix.to_owned(), upper: prefix.to_uppercase() }
+    }
+
+    pub fn is_prefix(text: &str) -> bool {
+        let is_letter = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-';
+        !text.is_empty() && text.len() <= 32 && text.bytes().all(is_letter)
+    }
+
+    pub fn jobs_stream(&self) -> String {
+        format!("{}_JOBS", self.upper)
+    }
+
+    pub fn log_stream(&self) -> String {
+        format!("{}_LOG", self.upper)
+    }
+
+    pub fn dead_stream(&self) -> String {
+        format!("{}_DEAD", self.upper)
+    }
+
+    /// The bucket of a key-value store; its stream has `KV_` before it.
+    pub fn run_bucket(&self) -> String {
+        format!("{}_RUN", self.upper)
+    }
+
+    pub fn lease_bucket(&self) -> String {
+        format!("{}_LEASE", self.upper)
+    }
+
+    /// The bucket of the object store; its stream has `OBJ_` before it.
+    pub fn blob_bucket(&self) -> String {
+        format!("{}_ART", self.upper)
+    }
+
+    pub fn all_jobs(&self) -> [String; 2] {
+        [format!("{}.job.>", self.prefix), format!("{}.later.>", self.prefix)]
+    }
+
+    pub fn job(&self, queue: &str, priority: u8, id: &str) -> String {
+        format!("{}.job.{}.{priority}.{}", self.prefix, escape(queue), escape(id))
+    }
+
+    pub fn later(&self, queue: &str, priority: u8, id: &str) -> String {
+        format!("{}.later.{}.{priority}.{}", self.prefix, escape(queue), escape(id))
+    }
+
+    /// Where a job's message is, whatever its queue and class.
+    pub fn anywhere(&self, id: &str) -> [String; 2] {
+        let id = escape(id);
+        [format!("{}.job.*.*.{id}", self.prefix), format!("{}.later.*.*.{id}", self.prefix)]
+    }
+
+    pub fn class(&self, queue: &str, priority: u8) -> String {
+        format!("{}.job.{}.{priority}.*", self.prefix, escape(queue))
+    }
+
+    pub fn consumer(queue: &str, priority: u8) -> String {
+        format!("w_{}_{priority}", escape(queue))
+    }
+
+    pub fn all_records(&self) -> String {
+        format!("$KV.{}.>", self.run_bucket())
+    }
+
+    pub fn record(&self, id: &str) -> String {
+        format!("$KV.{}.{}", self.run_bucket(), escape(id))
+    }
+
+    /// Where the server tells of a record's changes.
+    pub fn record_told(&self, id: &str) -> String {
+        format!("{}.record.{}", self.prefix, escape(id))
+    }
+
+    pub fn all_records_told(&self) -> String {
+        format!("{}.record.>", self.prefix)
+    }
+
+    pub fn all_logs(&self) -> String {
+        format!("{}.log.>", self.prefix)
+    }
+
+    pub fn log(&self, id: &str, attempt: u32) -> String {
+        format!("{}.log.{}.{attempt}", self.prefix, escape(id))
+    }
+
+    pub fn logs(&self, id: &str) -> String {
+        format!("{}.log.{}.*", self.prefix, escape(id))
+    }
+
+    /// The attempt that a log's subject names.
+    pub fn attempt_of(subject: &str) -> Option<u32> {
+        subject.rsplit('.').next()?.parse().ok()
+    }
+
+    pub fn all_dead(&self) -> String {
+        format!("{}.dead.>", self.prefix)
+    }
+
+    pub fn dead(&self, queue: &str, id: &str) -> String {
+        format!("{}.dead.{}.{}", self.prefix, escape(queue), escape(id))
+    }
+
+    pub fn dead_anywhere(&self, id: &str) -> String {
+        format!("{}.dead.*.{}", self.prefix, escape(id))
+    }
+
+    pub fn all_leases(&self) -> String {
+        format!("$KV.{}.>", self.lease_bucket())
+    }
+
+    pub fn worker(&self, worker: &str) -> String {
+        format!("$KV.{}.worker.{}", self.lease_bucket(), escape(worker))
+    }
+
+    pub fn workers(&self) -> String {
+        format!("$KV.{}.worker.*", self.lease_bucket())
+    }
+
+    /// One of the places that jobs of a key share.
+    pub fn slot(&self, key: &str, slot: u32) -> String {
+        format!("$KV.{}.key.{}.{slot}", self.lease_bucket(), escape(key))
+    }
+
+    /// A provider that all workers leave alone for a while.
+    pub fn hold(&self, provider: &str) -> String {
+        format!("$KV.{}.hold.{}", self.lease_bucket(), escape(provider))
+    }
+
+    /// An artifact of an attempt.
+    pub fn artifact(id: &str, attempt: u32, path: &str) -> String {
+        format!("{}/{attempt}/{path}", escape(id))
+    }
+}
+
+/// Letters, digits, `-` and `_` stay; every other byte is written as `=` and its hexadecimal digits.
+fn escape(name: &str) -> String {
+    let mut escaped = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_' {
+            escaped.push(char::from(byte));
+        } else {
+            let _ = write!(escaped, "={byte:02x}");
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_id_becomes_one_token_and_no_two_the_same() {
+        let names = Names::new("sd");
+        assert_eq!(names.job("default", 4, "a1"), "sd.job.default.4.a1");
+        assert_eq!(names.record("repo:x/1.2"), "$KV.SD_RUN.repo=3ax=2f1=2e2");
+        let ids = ["a.b", "a=2eb", "a b", "a>", "*", "ä", "A", "a"];
+        let subjects: std::collections::HashSet<String> = ids.iter().map(|id| names.record(id)).collect();
+        assert_eq!(subjects.len(), ids.len());
+        for subject in subjects {
+            assert_eq!(subject.matches('.').count(), 2, "{subject}");
+            assert!(!subject.contains(['*', '>', ' ']), "{subject}");
+        }
+    }
+
+    #[test]
+    fn a_log_says_its_attempt() {
+        let names = Names::new("sd");
+        assert_eq!(Names::attempt_of(&names.log("a.7", 12)), Some(12));
+        assert_eq!(Names::attempt_of("sd.log.a.end"), None);
+    }
+
+    #[test]
+    fn two_prefixes_share_no_subject() {
+        let (one, two) = (Names::new("sd"), Names::new("team-2"));
+        assert_eq!(two.jobs_stream(), "TEAM-2_JOBS");
+        assert_ne!(one.record("a"), two.record("a"));
+        assert!(Names::is_prefix("team-2"));
+        for wrong in ["", "Team", "a.b", "a b", "a_b"] {
+            assert!(!Names::is_prefix(wrong), "{wrong}");
+        }
+    }
+}
