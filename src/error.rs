@@ -145,6 +145,29 @@ codes! {
     ModelBadResponse = "MODEL_BAD_RESPONSE",
     /// The model's server can't be reached. Fields: `attempts`.
     ModelUnreachable = "MODEL_UNREACHABLE",
+
+    /// The fleet has no such job.
+    JobNotFound = "JOB_NOT_FOUND",
+    /// The job was cancelled.
+    JobCancelled = "JOB_CANCELLED",
+    /// The job's workers were lost as often as it may be tried. Fields: `lastError`.
+    JobDead = "JOB_DEAD",
+    /// Another worker has the job by now.
+    JobLeaseLost = "JOB_LEASE_LOST",
+    /// As many jobs wait as the fleet takes.
+    FleetFull = "FLEET_FULL",
+    /// The server has no room, or its store can't be used.
+    FleetStorage = "FLEET_STORAGE",
+    /// No server answers. Fields: `servers`.
+    FleetUnreachable = "FLEET_UNREACHABLE",
+    /// The server refused the token or the credentials.
+    FleetUnauthorized = "FLEET_UNAUTHORIZED",
+    /// The server is older than 2.12, or does not do what was asked of it. Fields: `version`.
+    FleetServerTooOld = "FLEET_SERVER_TOO_OLD",
+    /// There is no nats-server on this machine.
+    FleetServerMissing = "FLEET_SERVER_MISSING",
+    /// The fleet's handle was closed.
+    FleetClosed = "FLEET_CLOSED",
 }
 
 /// A fault: `code` for programs, `message` for people (it says what to do next), `facts` as the fields of the JS error.

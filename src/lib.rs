@@ -20,6 +20,7 @@ pub mod harness;
 pub mod model;
 
 // Layer 3: service.
+pub mod fleet;
 pub mod runtime;
 
 // Layer 4: the edge to JavaScript.

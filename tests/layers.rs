@@ -60,6 +60,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "fleet",
+        &[
+            "error", "line", "redaction", "retry", "os", "process", "jsonrpc", "http", "watch", "model", "harness",
+            "acp", "copilot",
+        ],
+    ),
+    (
         "binding",
         &[
             "error",
@@ -76,6 +83,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "acp",
             "copilot",
             "runtime",
+            "fleet",
         ],
     ),
 ];
@@ -88,12 +96,11 @@ const HOMES: &[(&str, &[&str])] = &[
         "tokio",
         &[
             "os", "process", "jsonrpc", "http", "watch", "model", "harness", "acp", "copilot", "runtime",
-            "binding",
-        ],
+            "binding", "fleet"],
     ),
-    ("bytes", &["process", "jsonrpc", "http", "harness", "acp", "copilot", "runtime", "model", "binding"]),
-    ("futures_util", &["process", "jsonrpc", "http", "watch", "model", "harness", "copilot", "runtime"]),
-    ("getrandom", &["process", "http", "model", "harness", "copilot", "runtime"]),
+    ("bytes", &["process", "jsonrpc", "http", "harness", "acp", "copilot", "runtime", "model", "binding", "fleet"]),
+    ("futures_util", &["process", "jsonrpc", "http", "watch", "model", "harness", "copilot", "runtime", "fleet"]),
+    ("getrandom", &["process", "http", "model", "harness", "copilot", "runtime", "fleet"]),
     ("memchr", &["line", "os", "binding", "process", "jsonrpc", "http", "harness", "copilot", "redaction"]),
     ("nix", &["os", "process"]),
     ("napi", &["binding"]),
@@ -104,7 +111,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("webpki_roots", &["http"]),
     ("httpdate", &["retry", "http", "model"]),
     ("jsonschema", &["model"]),
-    ("base64", &["http", "acp", "runtime"]),
+    ("base64", &["http", "acp", "runtime", "fleet"]),
     ("sha2", &["runtime"]),
     ("tokio_util", &["jsonrpc"]),
     ("tokio_tungstenite", &["runtime"]),
@@ -113,6 +120,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("inotify", &["watch"]),
     ("libc", &["process", "watch"]),
     ("httparse", &["runtime"]),
+    ("async_nats", &["fleet"]),
 ];
 
 /// Values are pure, and so is every file that says PURE in its first line.

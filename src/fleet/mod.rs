@@ -1,1 +1,40 @@
-//! pub mod
+//! The same jobs on many machines: none lost, none done twice. NATS JetStream is the engine (`engine`, its only home); nothing
+//! of a queue, a store or a consensus is our own.
+//!
+//! ```text
+//! submit ──> queue (a lane a class) ──pull──> worker (owner task) ──> attempt (one task a job)
+//!                                                                      │ claim: compare-and-swap on the record
+//!                                                                      │ keeper: beats, watches the record
+//!                                                                      │ work: a harness turn, or own code
+//!                                                                      │ log writer ──> log ──> follow
+//!                                                                      └ commit: compare-and-swap, then acknowledge
+//! ```
+//!
+//! - The **record** ([`record`], PURE) says what may become of a job. Its revision is the fencing token: every change is
+//!   written over the revision that was read, at the leader. The write that says "done" is the commit; a message that is
+//!   given out again after it is acknowledged unrun.
+//! - The **lease** ([`lease`], PURE) is beaten by the keeper of the attempt, whatever JavaScript or the agent does. A keeper
+//!   that wakes late looks at the record first. Whoever is fenced kills its tree and writes nothing more.
+//! - **Logs and artifacts** belong to an attempt and need no fence: the record names the attempt that counts.
+//! - **Retries** go by the reason ([`retry_table`], PURE).
+//! - Without a server of its user's, a fleet has one of its own (`local`): a child under our guard, the store in a folder.
+
+mod engine;
+mod follow;
+mod handle;
+pub mod lease;
+mod local;
+pub mod record;
+pub mod retry_table;
+pub mod spec;
+pub mod status;
+pub mod subject;
+mod submitter;
+mod worker;
+
+pub use follow::{Follow, FollowedBatch};
+pub use handle::{Fleet, FleetOptions, WeakFleet};
+pub use local::ServerPlaces;
+pub use record::{JobFault, JobRecord, JobState};
+pub use spec::JobSpec;
+pub use worker::{JobFuture, JobHost, JobRun, StopSignal, Worker, WorkerOptions, run_turn};

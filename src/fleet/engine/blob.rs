@@ -4,6 +4,8 @@ use super::connection::Engine;
 use super::store::away;
 use crate::error::{Error, ErrorCode};
 use async_nats::jetstream::object_store::{GetErrorKind, ObjectMetadata, ObjectStore};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
 use bytes::Bytes;
 use std::path::Path;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -106,24 +108,8 @@ fn broken(name: &str, error: &std::io::Error) -> Error {
 /// The store says `SHA-256=` and base64url.
 fn hexadecimal(digest: &str) -> String {
     let encoded = digest.split_once('=').map_or("", |(_, encoded)| encoded);
-    let (mut bits, mut held, mut text) = (0_u32, 0_u32, String::with_capacity(64));
-    for letter in encoded.bytes() {
-        let value = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            b'a'..=b'z' => letter - b'a' + 26,
-            b'0'..=b'9' => letter - b'0' + 52,
-            b'-' | b'+' => 62,
-            b'_' | b'/' => 63,
-            _ => continue,
-        };
-        bits = (bits << 6) | u32::from(value);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            text.push_str(&format!("{:02x}", (bits >> held) & 0xff));
-        }
-    }
-    text
+    let bytes = URL_SAFE.decode(encoded).unwrap_or_default();
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

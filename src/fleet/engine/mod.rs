@@ -23,7 +23,7 @@ mod streams;
 
 pub(crate) use connection::{Access, Engine};
 pub(crate) use leases::LeaseSlot;
-pub(crate) use log::{LogBatch, LogReader};
-pub(crate) use queue::{Delivery, Lane, QueueDepth};
+pub(crate) use log::LogReader;
+pub(crate) use queue::{Delivery, Lane};
 pub(crate) use records::{Kept, RecordWatch};
-pub(crate) use store::Patience;
+pub(crate) use store::{Patience, Refused};

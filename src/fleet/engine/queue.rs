@@ -7,11 +7,11 @@ use crate::fleet::spec::JobSpec;
 use crate::fleet::subject::{MAX_PRIORITY, Names};
 use async_nats::jetstream::consumer::pull::Config;
 use async_nats::jetstream::consumer::{AckPolicy, Consumer};
-use async_nats::jetstream::message::{Acker, Message};
+use async_nats::jetstream::message::{Acker, Message, StreamMessage};
 use async_nats::jetstream::stream::RawMessageErrorKind;
-use async_nats::jetstream::{AckKind, Context};
+use async_nats::jetstream::AckKind;
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt};
+use futures_util::StreamExt;
 use std::time::Duration;
 
 /// A spec that is longer goes to the object store, and its message only names it.
@@ -30,13 +30,6 @@ pub(crate) struct Delivery {
     /// How often it was given out, this time included.
     pub deliveries: u64,
     acker: Acker,
-}
-
-/// What waits in a lane and what is given out.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct QueueDepth {
-    pub waiting: u64,
-    pub given_out: u64,
 }
 
 impl Engine {
@@ -76,19 +69,7 @@ impl Engine {
     /// The job's message, wherever it waits.
     pub(crate) async fn find_job(&self, id: &str) -> Result<Option<JobSpec>, Error> {
         for subject in self.names().anywhere(id) {
-            let found = self
-                .ask(Patience::ASKED, || async {
-                    let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
-                    let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
-                    match stream.get_next_raw_message_by_subject(subject.as_str(), 0).await {
-                        Ok(message) => Ok(Some(message)),
-                        Err(error) => match error.kind() {
-                            RawMessageErrorKind::NoMessageFound => Ok(None),
-                            _ => Err(Asked::Away(error.to_string())),
-                        },
-                    }
-                })
-                .await?;
+            let found = self.next_waiting(&subject, 0).await?;
             if let Some(message) = found {
                 return self.spec_of(&message.payload, Some(&message.headers)).await.map(Some);
             }
@@ -134,19 +115,7 @@ impl Engine {
         for subject in self.names().all_jobs() {
             let mut from = 0;
             loop {
-                let message = self
-                    .ask(Patience::ASKED, || async {
-                        let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
-                        let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
-                        match stream.get_next_raw_message_by_subject(subject.as_str(), from).await {
-                            Ok(message) => Ok(Some(message)),
-                            Err(error) => match error.kind() {
-                                RawMessageErrorKind::NoMessageFound => Ok(None),
-                                _ => Err(Asked::Away(error.to_string())),
-                            },
-                        }
-                    })
-                    .await?;
+                let message = self.next_waiting(&subject, from).await?;
                 let Some(message) = message else { break };
                 from = message.sequence + 1;
                 found.push(self.spec_of(&message.payload, Some(&message.headers)).await?);
@@ -177,19 +146,20 @@ impl Engine {
         Ok(Lane { consumer })
     }
 
-    /// What waits and what is given out, by queue and class.
-    pub(crate) async fn depths(&self) -> Result<Vec<(String, QueueDepth)>, Error> {
-        let stream = self.0.context.get_stream(self.names().jobs_stream()).await;
-        let stream = stream.map_err(|error| super::store::away(&error.to_string()))?;
-        let mut consumers = stream.consumers();
-        let mut depths = Vec::new();
-        while let Some(info) = consumers.next().await {
-            let info = info.map_err(|error| super::store::away(&error.to_string()))?;
-            let depth = QueueDepth { waiting: info.num_pending, given_out: info.num_ack_pending as u64 };
-            depths.push((info.name, depth));
-        }
-        depths.sort_by(|left, right| left.0.cmp(&right.0));
-        Ok(depths)
+    /// The first message of the queue from this sequence on that the filter names.
+    async fn next_waiting(&self, filter: &str, from: u64) -> Result<Option<StreamMessage>, Error> {
+        self.ask(Patience::ASKED, || async {
+            let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
+            let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
+            match stream.raw_message_builder().sequence(from).next_by_subject(filter).send().await {
+                Ok(message) => Ok(Some(message)),
+                Err(error) => match error.kind() {
+                    RawMessageErrorKind::NoMessageFound => Ok(None),
+                    _ => Err(Asked::Away(error.to_string())),
+                },
+            }
+        })
+        .await
     }
 
     /// The classes of a queue, the first one first.

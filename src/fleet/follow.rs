@@ -1,0 +1,129 @@
+//! Follows a job: its events over all attempts, from any point on, live, until the job is over.
+
+use super::engine::{Engine, LogReader, RecordWatch};
+use crate::error::Error;
+use bytes::Bytes;
+
+/// Where a reader has got to: exclusive, what comes after it is told next. Text for users: `<attempt>:<sequence>.<line>`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Cursor {
+    sequence: u64,
+    /// Lines of that message that were told.
+    lines: usize,
+}
+
+impl Cursor {
+    fn parse(text: &str) -> Result<Cursor, Error> {
+        let read = || {
+            let (_, position) = text.split_once(':')?;
+            let (sequence, line) = position.split_once('.')?;
+            Some(Cursor { sequence: sequence.parse().ok()?, lines: line.parse::<usize>().ok()?.checked_add(1)? })
+        };
+        read().ok_or_else(|| Error::invalid_option("from", "expected a cursor that an event had"))
+    }
+
+    /// Whether all of the message was told.
+    fn is_past(self, sequence: u64) -> bool {
+        self.sequence > sequence || (self.sequence == sequence && self.lines == usize::MAX) || sequence == 0
+    }
+}
+
+/// Events of one attempt.
+#[derive(Clone, Debug)]
+pub struct FollowedBatch {
+    pub attempt: u32,
+    /// What the cursors of these events begin with: the line's number follows.
+    pub cursor: String,
+    /// Number of the first line.
+    pub first_line: usize,
+    /// One JSON a line.
+    pub lines: Bytes,
+}
+
+/// A reader of a job's events.
+pub struct Follow {
+    engine: Engine,
+    id: String,
+    logs: LogReader,
+    watch: RecordWatch,
+    after: Cursor,
+    /// The last message that belongs to the job, once it is over.
+    last: Option<u64>,
+}
+
+impl Follow {
+    pub(crate) async fn open(engine: &Engine, id: &str, from: Option<&str>) -> Result<Follow, Error> {
+        let after = from.map(Cursor::parse).transpose()?.unwrap_or_default();
+        Ok(Follow {
+            engine: engine.clone(),
+            id: id.to_owned(),
+            logs: engine.read_logs(id, after.sequence),
+            watch: engine.watch_record(id).await?,
+            after,
+            last: None,
+        })
+    }
+
+    /// The next events; `None` when the job is over and all of them were told. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Result<Option<FollowedBatch>, Error> {
+        loop {
+            if self.last.is_some_and(|last| self.after.is_past(last)) {
+                return Ok(None);
+            }
+            tokio::select! {
+                batch = self.logs.next() => {
+                    let batch = batch?;
+                    let skipped = if batch.sequence == self.after.sequence { self.after.lines } else { 0 };
+                    let lines = behind(&batch.lines, skipped);
+                    self.after = Cursor { sequence: batch.sequence, lines: usize::MAX };
+                    if !lines.is_empty() {
+                        return Ok(Some(FollowedBatch {
+                            attempt: batch.attempt,
+                            cursor: format!("{}:{}.", batch.attempt, batch.sequence),
+                            first_line: skipped,
+                            lines,
+                        }));
+                    }
+                }
+                kept = self.watch.next() => {
+                    let state = kept?.map(|kept| kept.record.state);
+                    // All that its attempts wrote is there before the record says that it is over. Tried again, it goes on.
+                    self.last = match state {
+                        Some(state) if state.is_over() => Some(self.engine.last_of_logs(&self.id).await?),
+                        _ => None,
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// The text behind its first lines.
+fn behind(text: &Bytes, lines: usize) -> Bytes {
+    let mut at = 0;
+    for _ in 0..lines {
+        match text[at..].iter().position(|byte| *byte == b'\n') {
+            Some(end) => at += end + 1,
+            None => return Bytes::new(),
+        }
+    }
+    text.slice(at..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_exclusive_within_a_batch_too() {
+        let cursor = Cursor::parse("2:17.1").unwrap();
+        assert_eq!(cursor, Cursor { sequence: 17, lines: 2 });
+        let text = Bytes::from_static(b"a\nb\nc");
+        assert_eq!(behind(&text, cursor.lines), "c");
+        assert_eq!(behind(&text, 3), "");
+        assert_eq!(behind(&text, 0), "a\nb\nc");
+        for wrong in ["", "1", "1:2", "1:2.x", "x"] {
+            assert!(Cursor::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

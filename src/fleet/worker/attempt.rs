@@ -1,0 +1,314 @@
+//! One job in the hands of a worker: claimed, run, committed. The record decides at each step whether it still is ours.
+
+use super::keeper::Keeper;
+use super::log_writer::LogWriter;
+use super::{JobHost, JobRun, StopSignal, artifacts};
+use crate::error::Error;
+use crate::fleet::engine::{Delivery, Engine, Kept, LeaseSlot, Patience, Refused};
+use crate::fleet::record::{
+    Artifact, Claim, JobEvent, JobFault, JobRecord, JobState, LogEnd, Refusal,
+};
+use crate::fleet::retry_table::{Verdict, refusal_delay, verdict};
+use crate::fleet::spec::JobSpec;
+use crate::fleet::submitter::now;
+use bytes::Bytes;
+use serde_json::Value;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// Somebody else is at the same record right now.
+const CONFLICT_DELAY: Duration = Duration::from_millis(200);
+/// A place of a key is free again in a moment.
+const MAX_KEY_DELAY: Duration = Duration::from_secs(2);
+const MAX_HOLD_DELAY: Duration = Duration::from_secs(30);
+/// What a stopped run may still take to end; its tree's end is the harness's to bound.
+const STOP_GRACE: Duration = Duration::from_secs(10);
+/// A result that is longer is kept beside the record.
+const MAX_RESULT_BYTES: usize = 256 << 10;
+
+/// What the keeper says; a later one outranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Word {
+    Hold,
+    Cancel,
+    Fenced,
+}
+
+/// One attempt on its way.
+pub(super) struct Attempt {
+    pub engine: Engine,
+    pub worker: Arc<str>,
+    pub host: Arc<dyn JobHost>,
+    pub delivery: watch::Receiver<Arc<Delivery>>,
+    /// True when the worker has to give it up.
+    pub drain: watch::Receiver<bool>,
+}
+
+/// The record as it was last seen, and the one hand that writes it.
+pub(super) struct Book {
+    engine: Engine,
+    token: String,
+    kept: tokio::sync::Mutex<Kept>,
+}
+
+impl Book {
+    /// Writes what the event makes of the record. `Err(None)`: the job is not ours any more.
+    async fn write(&self, event: &JobEvent) -> Result<JobRecord, Option<Error>> {
+        let mut kept = self.kept.lock().await;
+        loop {
+            let next = match kept.record.after(event) {
+                Ok(next) => next,
+                Err(Refusal::Unchanged) => return Ok(kept.record.clone()),
+                Err(Refusal::Fenced | Refusal::NotRetried(_)) => return Err(None),
+            };
+            match self.engine.write_record(&next, kept.revision, Patience::WORK).await {
+                Ok(written) => {
+                    *kept = written;
+                    return Ok(next);
+                }
+                Err(Refused::Conflict) => {
+                    match self.engine.read_record(&kept.record.id, Patience::WORK).await.map_err(Some)? {
+                        Some(found) => *kept = found,
+                        None => return Err(None),
+                    }
+                }
+                Err(refused) => return Err(Some(refused.into_error())),
+            }
+        }
+    }
+
+    pub(super) async fn note(&self, session_id: Option<String>, tools_ran: bool) {
+        // When it fails we are fenced, or the store is away: the commit will find out.
+        let _ = self.write(&JobEvent::Seen { token: self.token.clone(), session_id, tools_ran }).await;
+    }
+
+    async fn record(&self) -> JobRecord {
+        self.kept.lock().await.record.clone()
+    }
+}
+
+impl Attempt {
+    /// Resolves when the job is out of this worker's hands.
+    pub(super) async fn run(mut self) {
+        let delivery = self.delivery.borrow_and_update().clone();
+        let spec = Arc::new(delivery.spec.clone());
+        if !self.host.accepts(&spec) {
+            return delivery.give_back(refusal_delay(delivery.deliveries)).await;
+        }
+        if let Some(delay) = self.held_back(&spec).await {
+            return delivery.give_back(delay).await;
+        }
+        let slot = match self.take_slot(&spec).await {
+            Ok(slot) => slot,
+            Err(delay) => return delivery.give_back(delay.unwrap_or(refusal_delay(delivery.deliveries)).min(MAX_KEY_DELAY)).await,
+        };
+        self.hold(&delivery, spec, slot.clone()).await;
+        if let Some(slot) = slot {
+            self.engine.drop_lease(&slot).await;
+        }
+    }
+
+    /// How long to leave the job alone: its provider is at its limit.
+    async fn held_back(&self, spec: &JobSpec) -> Option<Duration> {
+        let subject = self.engine.names().hold(spec.provider.as_deref()?);
+        let held = self.engine.announced(&subject).await.ok()??;
+        let millis: u64 = std::str::from_utf8(&held).ok()?.parse().ok()?;
+        Some((Duration::from_millis(millis) / 4).clamp(Duration::from_millis(250), MAX_HOLD_DELAY))
+    }
+
+    /// A place of the job's key; `Err` when none is free.
+    async fn take_slot(&self, spec: &JobSpec) -> Result<Option<LeaseSlot>, Option<Duration>> {
+        let Some(key) = &spec.key else { return Ok(None) };
+        for slot in 0..spec.key_limit {
+            let subject = self.engine.names().slot(key, slot);
+            let taken = self.engine.take_lease(subject, Bytes::from(spec.id.clone()), self.engine.lease()).await;
+            match taken {
+                Ok(Some(slot)) => return Ok(Some(slot)),
+                Ok(None) => {}
+                Err(_) => return Err(Some(CONFLICT_DELAY)),
+            }
+        }
+        Err(None)
+    }
+
+    async fn hold(&mut self, delivery: &Arc<Delivery>, spec: Arc<JobSpec>, slot: Option<LeaseSlot>) {
+        let begun = Instant::now();
+        let Some(kept) = self.claim(delivery, &spec).await else { return };
+        let token = kept.record.token.clone().unwrap_or_default();
+        let (words, mut heard) = watch::channel(Word::Hold);
+        let keeper = Keeper {
+            engine: self.engine.clone(),
+            id: spec.id.as_str().into(),
+            token: token.clone(),
+            delivery: self.delivery.clone(),
+            slot,
+            words,
+        };
+        let keeper = tokio::spawn(keeper.run(begun));
+        let (stop, stopped) = watch::channel(false);
+        let run = JobRun {
+            id: spec.id.as_str().into(),
+            attempt: kept.record.attempt,
+            resume: kept.record.session_to_resume().map(str::to_owned),
+            stop: StopSignal(stopped),
+            log: LogWriter::open(self.engine.clone(), &spec.id, kept.record.attempt),
+            engine: self.engine.clone(),
+            book: Arc::new(Book { engine: self.engine.clone(), token: token.clone(), kept: kept.into() }),
+            artifacts: Arc::new(Mutex::new(Vec::new())),
+            spec: spec.clone(),
+        };
+        let mut work = self.host.run(run.clone());
+        let drained = async |drain: &mut watch::Receiver<bool>| {
+            if drain.wait_for(|drain| *drain).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let ended = tokio::select! {
+            ended = &mut work => Some(ended),
+            _ = heard.changed() => None,
+            () = drained(&mut self.drain) => None,
+        };
+        let ended = match ended {
+            Some(ended) => Some(ended),
+            None => {
+                stop.send_replace(true);
+                // What it says after the stop does not count, unless it was done at that very moment.
+                tokio::time::timeout(STOP_GRACE, work).await.ok()
+            }
+        };
+        let word = *heard.borrow();
+        if word != Word::Fenced {
+            self.commit(&run, &token, ended, word).await;
+        }
+        keeper.abort();
+    }
+
+    /// Claims the job; `None` when there is nothing to run.
+    async fn claim(&self, delivery: &Delivery, spec: &JobSpec) -> Option<Kept> {
+        let mut bytes = [0_u8; 12];
+        if getrandom::fill(&mut bytes).is_err() {
+            delivery.give_back(CONFLICT_DELAY).await;
+            return None;
+        }
+        let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let Ok(found) = self.engine.read_record(&spec.id, Patience::ASKED).await else {
+            delivery.give_back(CONFLICT_DELAY).await;
+            return None;
+        };
+        let (record, revision) = match found {
+            Some(kept) => (kept.record, kept.revision),
+            None => (JobRecord::queued(spec), 0),
+        };
+        match record.claim(&self.worker, &token, now()) {
+            Claim::Over => {
+                delivery.finish().await;
+                None
+            }
+            Claim::Bury(next) => {
+                let buried = self.engine.bury_job(spec, Patience::ASKED).await.is_ok()
+                    && self.engine.write_record(&next, revision, Patience::ASKED).await.is_ok();
+                if buried {
+                    delivery.finish().await;
+                } else {
+                    delivery.give_back(CONFLICT_DELAY).await;
+                }
+                None
+            }
+            Claim::Run(next) => match self.engine.write_record(&next, revision, Patience::ASKED).await {
+                Ok(kept) => Some(kept),
+                Err(_) => {
+                    delivery.give_back(CONFLICT_DELAY).await;
+                    None
+                }
+            },
+        }
+    }
+
+    /// Writes what came of it, and takes the job off the queue or gives it back.
+    async fn commit(&self, run: &JobRun, token: &str, ended: Option<Result<Value, JobFault>>, word: Word) {
+        let token = token.to_owned();
+        let Ok(log) = run.log.end().await else { return };
+        let is_drain = *self.drain.borrow();
+        let event = match ended {
+            _ if word == Word::Cancel => JobEvent::Stopped { token, log, now: now() },
+            Some(Ok(value)) => self.done(run, token, value, log).await,
+            _ if is_drain => JobEvent::Drained { token },
+            Some(Err(fault)) => self.failed(run, token, fault, log).await,
+            // It was stopped for a word that was taken back: nothing says so today.
+            None => JobEvent::Drained { token },
+        };
+        let may_need_burial = !matches!(event, JobEvent::Done { .. } | JobEvent::Drained { .. });
+        if may_need_burial && self.engine.bury_job(&run.spec, Patience::WORK).await.is_err() {
+            return;
+        }
+        // Not written: we are fenced, or the lease runs out and another attempt begins.
+        let Ok(record) = run.book.write(&event).await else { return };
+        let delivery = self.delivery.borrow().clone();
+        match (record.state, &event) {
+            (JobState::Queued, JobEvent::Failed { verdict: Verdict::Again(delay) | Verdict::Wait(delay), .. }) => {
+                delivery.give_back(*delay).await;
+            }
+            (JobState::Queued, _) => delivery.give_back(Duration::ZERO).await,
+            _ => delivery.finish().await,
+        }
+    }
+
+    async fn done(&self, run: &JobRun, token: String, value: Value, log: LogEnd) -> JobEvent {
+        let artifacts = match self.collect(run).await {
+            Ok(artifacts) => artifacts,
+            Err(error) => {
+                let fault = fault_of(&error);
+                return self.failed(run, token, fault, log).await;
+            }
+        };
+        let text = value.to_string();
+        if text.len() <= MAX_RESULT_BYTES {
+            return JobEvent::Done { token, result: Some(value), result_object: None, log, artifacts, now: now() };
+        }
+        let name = crate::fleet::subject::Names::artifact(&run.id, run.attempt, "/result");
+        match self.engine.put_object(&name, text.into()).await {
+            Ok(()) => JobEvent::Done { token, result: None, result_object: Some(name), log, artifacts, now: now() },
+            Err(error) => {
+                let fault = fault_of(&error);
+                self.failed(run, token, fault, log).await
+            }
+        }
+    }
+
+    async fn failed(&self, run: &JobRun, token: String, fault: JobFault, log: LogEnd) -> JobEvent {
+        let record = run.book.record().await;
+        let verdict = verdict(&fault, record.spent, record.waits);
+        if let (Verdict::Wait(length), Some(provider)) = (&verdict, &run.spec.provider) {
+            let subject = self.engine.names().hold(provider);
+            let payload = Bytes::from(length.as_millis().to_string());
+            // When it can't be told, each worker finds out for itself.
+            let _ = self.engine.announce(&subject, payload, *length).await;
+        }
+        // What a failed attempt left may be what its user looks for; that it can't be kept is no other failure.
+        let artifacts = self.collect(run).await.unwrap_or_default();
+        JobEvent::Failed { token, fault, verdict, log, artifacts, now: now() }
+    }
+
+    /// What was kept while it ran, and what the job's globs find now.
+    async fn collect(&self, run: &JobRun) -> Result<Vec<Artifact>, Error> {
+        let root = run.cwd();
+        if !run.spec.artifacts.is_empty() {
+            for path in artifacts::find(root.clone(), &run.spec.artifacts).await? {
+                run.artifact(&path.to_string_lossy()).await?;
+            }
+        }
+        let mut kept = run.artifacts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        kept.sort_by(|left, right| left.path.cmp(&right.path));
+        Ok(kept)
+    }
+}
+
+/// An error of the core on its journey.
+pub(super) fn fault_of(error: &Error) -> JobFault {
+    JobFault {
+        code: error.code().as_str().to_owned(),
+        message: error.message().to_owned(),
+        facts: error.facts().clone(),
+    }
+}

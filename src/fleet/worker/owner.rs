@@ -1,0 +1,282 @@
+//! The owner task of a worker: pulls jobs into its free slots, the highest class first, and ends in good order.
+//!
+//! With slots free it asks lane after lane for what is there now (a `probe`). When there is nothing, it waits on all lanes at
+//! once; what a wait brings when no slot is free any more is given back at once. A probe is never cut off: what it was given
+//! would be nobody's for a whole lease.
+
+use super::WorkerOptions;
+use super::attempt::Attempt;
+use crate::error::Error;
+use crate::fleet::engine::{Delivery, Engine, Lane};
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::time::Instant;
+
+/// How long one wait on a lane takes.
+const WAIT: Duration = Duration::from_secs(20);
+/// After a question that went wrong: the server is away.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// A word to the owner.
+pub(super) enum Command {
+    Close,
+    Stop,
+}
+
+/// What a question to the lanes came to.
+enum Pulled {
+    Probe(Vec<Delivery>),
+    Wait { lane: usize, delivery: Option<Delivery> },
+    Trouble { lane: Option<usize> },
+}
+
+struct Running {
+    task: Id,
+    delivery: watch::Sender<Arc<Delivery>>,
+}
+
+pub(super) struct Owner {
+    engine: Engine,
+    name: Arc<str>,
+    options: WorkerOptions,
+    commands: mpsc::Receiver<Command>,
+    /// Class by class, in each all queues.
+    lanes: Arc<Vec<Lane>>,
+    waits: Vec<Option<AbortHandle>>,
+    is_probing: bool,
+    /// Whether the lanes may have something that no wait will bring.
+    is_probe_due: bool,
+    paused_until: Option<Instant>,
+    pulls: JoinSet<Pulled>,
+    attempts: JoinSet<()>,
+    running: HashMap<String, Running>,
+    drain: watch::Sender<bool>,
+    /// Once it closes: when what runs is stopped.
+    closing: Option<Option<Instant>>,
+}
+
+impl Owner {
+    pub(super) async fn new(
+        engine: Engine,
+        name: Arc<str>,
+        options: WorkerOptions,
+        commands: mpsc::Receiver<Command>,
+    ) -> Result<Owner, Error> {
+        let mut lanes = Vec::new();
+        for class in Engine::classes() {
+            for queue in &options.queues {
+                lanes.push(engine.lane(queue, class).await?);
+            }
+        }
+        Ok(Owner {
+            waits: vec![const { None }; lanes.len()],
+            lanes: Arc::new(lanes),
+            engine,
+            name,
+            options,
+            commands,
+            is_probing: false,
+            is_probe_due: true,
+            paused_until: None,
+            pulls: JoinSet::new(),
+            attempts: JoinSet::new(),
+            running: HashMap::new(),
+            drain: watch::Sender::new(false),
+            closing: None,
+        })
+    }
+
+    pub(super) async fn run(mut self) {
+        let mut connections = self.engine.connections();
+        let mut presence = tokio::time::interval(self.engine.lease() / 3);
+        loop {
+            if self.is_over() {
+                break;
+            }
+            self.pull();
+            tokio::select! {
+                command = self.commands.recv() => self.on_command(command),
+                Some(pulled) = self.pulls.join_next() => {
+                    if let Ok(pulled) = pulled {
+                        self.on_pulled(pulled).await;
+                    }
+                }
+                Some(ended) = self.attempts.join_next_with_id() => {
+                    let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
+                    self.running.retain(|_, running| running.task != task);
+                    self.is_probe_due = true;
+                }
+                // The server may have forgotten who waits.
+                Ok(()) = connections.changed() => self.on_connected(),
+                _ = presence.tick() => self.announce(),
+                () = until(self.paused_until) => self.paused_until = None,
+                () = until(self.closing.flatten()) => {
+                    self.closing = Some(None);
+                    self.drain.send_replace(true);
+                }
+            }
+        }
+        let presence = self.engine.names().worker(&self.name);
+        self.engine.forget(&presence).await;
+    }
+
+    /// Pulls that are under way are waited for: what they bring is given back.
+    fn is_over(&self) -> bool {
+        self.closing.is_some() && self.attempts.is_empty() && self.pulls.is_empty()
+    }
+
+    fn free(&self) -> usize {
+        self.options.concurrency.saturating_sub(self.attempts.len())
+    }
+
+    fn on_command(&mut self, command: Option<Command>) {
+        match command {
+            Some(Command::Close) if self.closing.is_none() => {
+                let end = self.options.drain_timeout.map(|timeout| Instant::now() + timeout);
+                self.closing = Some(end);
+                self.abandon_waits();
+            }
+            Some(Command::Close) => {}
+            Some(Command::Stop) | None => {
+                self.closing = Some(None);
+                self.drain.send_replace(true);
+                self.abandon_waits();
+            }
+        }
+    }
+
+    /// Takes the waits back: the server gives nothing to those who are gone. A job that is given out at this very moment comes
+    /// back with its lease.
+    fn abandon_waits(&mut self) {
+        for wait in self.waits.iter_mut().filter_map(Option::take) {
+            wait.abort();
+        }
+    }
+
+    fn on_connected(&mut self) {
+        if self.closing.is_none() {
+            self.abandon_waits();
+            self.is_probe_due = true;
+        }
+    }
+
+    /// Asks for jobs as far as there is room for them.
+    fn pull(&mut self) {
+        if self.closing.is_some() || self.is_probing || self.paused_until.is_some() || self.free() == 0 {
+            return;
+        }
+        let (engine, lanes) = (self.engine.clone(), self.lanes.clone());
+        if self.is_probe_due {
+            self.is_probe_due = false;
+            self.is_probing = true;
+            let room = self.free();
+            self.pulls.spawn(async move {
+                let mut found = Vec::new();
+                for lane in lanes.iter() {
+                    match engine.pull(lane, room - found.len()).await {
+                        Ok(some) => found.extend(some),
+                        Err(_) if found.is_empty() => return Pulled::Trouble { lane: None },
+                        Err(_) => break,
+                    }
+                    if found.len() >= room {
+                        break;
+                    }
+                }
+                Pulled::Probe(found)
+            });
+            return;
+        }
+        for index in 0..self.lanes.len() {
+            if self.waits[index].is_none() {
+                let (engine, lanes) = (engine.clone(), lanes.clone());
+                let wait = self.pulls.spawn(async move {
+                    match engine.pull_one(&lanes[index], WAIT).await {
+                        Ok(delivery) => Pulled::Wait { lane: index, delivery },
+                        Err(_) => Pulled::Trouble { lane: Some(index) },
+                    }
+                });
+                self.waits[index] = Some(wait);
+            }
+        }
+    }
+
+    async fn on_pulled(&mut self, pulled: Pulled) {
+        match pulled {
+            Pulled::Probe(found) => {
+                self.is_probing = false;
+                // As long as there is something, there may be more.
+                self.is_probe_due |= !found.is_empty();
+                for delivery in found {
+                    self.on_delivery(delivery).await;
+                }
+            }
+            Pulled::Wait { lane, delivery } => {
+                self.waits[lane] = None;
+                if let Some(delivery) = delivery {
+                    self.is_probe_due = true;
+                    self.on_delivery(delivery).await;
+                }
+            }
+            Pulled::Trouble { lane } => {
+                match lane {
+                    Some(lane) => self.waits[lane] = None,
+                    None => self.is_probing = false,
+                }
+                self.is_probe_due = true;
+                self.paused_until = Some(Instant::now() + PAUSE);
+            }
+        }
+    }
+
+    async fn on_delivery(&mut self, delivery: Delivery) {
+        // Ours already: the server missed our beats. The attempt goes on under the new delivery.
+        if let Some(running) = self.running.get(&delivery.spec.id) {
+            running.delivery.send_replace(Arc::new(delivery));
+            return;
+        }
+        if self.free() == 0 || self.closing.is_some() {
+            return delivery.give_back(Duration::ZERO).await;
+        }
+        let id = delivery.spec.id.clone();
+        let (sender, receiver) = watch::channel(Arc::new(delivery));
+        let attempt = Attempt {
+            engine: self.engine.clone(),
+            worker: self.name.clone(),
+            host: self.options.host.clone(),
+            delivery: receiver,
+            drain: self.drain.subscribe(),
+        };
+        let task = self.attempts.spawn(attempt.run()).id();
+        self.running.insert(id, Running { task, delivery: sender });
+    }
+
+    /// Says that this worker is there, for `fleet status`.
+    fn announce(&self) {
+        let (engine, subject) = (self.engine.clone(), self.engine.names().worker(&self.name));
+        let mut running: Vec<&String> = self.running.keys().collect();
+        running.sort();
+        let facts = serde_json::json!({
+            "name": &*self.name,
+            "pid": std::process::id(),
+            "queues": self.options.queues,
+            "concurrency": self.options.concurrency,
+            "running": running,
+            "closing": self.closing.is_some(),
+        });
+        tokio::spawn(async move {
+            let length = engine.lease();
+            let _ = engine.announce(&subject, Bytes::from(facts.to_string()), length).await;
+        });
+    }
+}
+
+async fn until(end: Option<Instant>) {
+    match end {
+        Some(end) => tokio::time::sleep_until(end).await,
+        None => std::future::pending().await,
+    }
+}
