@@ -121,6 +121,19 @@ export interface ErrorFacts {
   /** `problems` and the answer's `text` when it does not fit the schema. */
   MODEL_BAD_RESPONSE: FailedCall & { problems?: string[]; text?: string }
   MODEL_UNREACHABLE: FailedCall
+
+  JOB_NOT_FOUND: None
+  JOB_CANCELLED: { jobId?: string }
+  /** The last error also is the `cause`. */
+  JOB_DEAD: { jobId?: string; lastError?: { code: string; message: string } }
+  JOB_LEASE_LOST: { jobId?: string }
+  FLEET_FULL: None
+  FLEET_STORAGE: None
+  FLEET_UNREACHABLE: { servers?: string[] }
+  FLEET_UNAUTHORIZED: None
+  FLEET_SERVER_TOO_OLD: { version?: string }
+  FLEET_SERVER_MISSING: None
+  FLEET_CLOSED: None
 }
 
 /** Both lists have the same names, or this does not compile. */

@@ -13,3 +13,4 @@ export {
 } from './process'
 export * from './copilot'
 export * from './runtime'
+export * from './fleet'

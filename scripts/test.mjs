@@ -1,8 +1,13 @@
 // `npm test`: everything from a fresh clone to the last test. `npm test -- NAME ...` passes filters on to vitest alone.
+import { findServer } from './nats-server.mjs'
 import { bin, fail, prepare, sideBySide, step } from './setup.mjs'
 
 const filters = process.argv.slice(2)
 prepare({ addon: 'any' })
+const { server, problem } = findServer()
+if (server) process.env.SHEEPDOG_NATS_SERVER = server
+else if (process.env.CI) fail(`the fleet's tests need a nats-server: ${problem}`)
+else console.warn(`THE FLEET IS NOT TESTED: ${problem}`)
 const vitest = [process.execPath, [bin('vitest'), 'run', ...filters]]
 if (filters.length > 0) {
   step('tests of the package', ...vitest)

@@ -62,8 +62,19 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "fleet",
         &[
-            "error", "line", "redaction", "retry", "os", "process", "jsonrpc", "http", "watch", "model", "harness",
-            "acp", "copilot",
+            "error",
+            "line",
+            "redaction",
+            "retry",
+            "os",
+            "process",
+            "jsonrpc",
+            "http",
+            "watch",
+            "model",
+            "harness",
+            "acp",
+            "copilot",
         ],
     ),
     (
@@ -96,10 +107,17 @@ const HOMES: &[(&str, &[&str])] = &[
         "tokio",
         &[
             "os", "process", "jsonrpc", "http", "watch", "model", "harness", "acp", "copilot", "runtime",
-            "binding", "fleet"],
+            "binding", "fleet",
+        ],
     ),
-    ("bytes", &["process", "jsonrpc", "http", "harness", "acp", "copilot", "runtime", "model", "binding", "fleet"]),
-    ("futures_util", &["process", "jsonrpc", "http", "watch", "model", "harness", "copilot", "runtime", "fleet"]),
+    (
+        "bytes",
+        &["process", "jsonrpc", "http", "harness", "acp", "copilot", "runtime", "model", "binding", "fleet"],
+    ),
+    (
+        "futures_util",
+        &["process", "jsonrpc", "http", "watch", "model", "harness", "copilot", "runtime", "fleet"],
+    ),
     ("getrandom", &["process", "http", "model", "harness", "copilot", "runtime", "fleet"]),
     ("memchr", &["line", "os", "binding", "process", "jsonrpc", "http", "harness", "copilot", "redaction"]),
     ("nix", &["os", "process"]),

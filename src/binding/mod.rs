@@ -9,6 +9,8 @@ pub mod copilot;
 pub mod copilot_log;
 pub mod delivery;
 pub mod error;
+pub mod fleet;
+pub mod fleet_job;
 mod guests;
 pub mod harness;
 pub mod model;

@@ -17,7 +17,10 @@ impl Cursor {
         let read = || {
             let (_, position) = text.split_once(':')?;
             let (sequence, line) = position.split_once('.')?;
-            Some(Cursor { sequence: sequence.parse().ok()?, lines: line.parse::<usize>().ok()?.checked_add(1)? })
+            Some(Cursor {
+                sequence: sequence.parse().ok()?,
+                lines: line.parse::<usize>().ok()?.checked_add(1)?,
+            })
         };
         read().ok_or_else(|| Error::invalid_option("from", "expected a cursor that an event had"))
     }

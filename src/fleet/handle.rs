@@ -55,8 +55,7 @@ impl FleetOptions {
             return Err(Error::invalid_option("prefix", problem));
         }
         if self.lease.is_some_and(|lease| !(MIN_LEASE..=MAX_LEASE).contains(&lease)) {
-            let problem =
-                format!("expected {} to {} ms", MIN_LEASE.as_millis(), MAX_LEASE.as_millis());
+            let problem = format!("expected {} to {} ms", MIN_LEASE.as_millis(), MAX_LEASE.as_millis());
             return Err(Error::invalid_option("leaseMs", problem));
         }
         Ok(())

@@ -155,7 +155,8 @@ impl Owner {
                     }
                 }
                 None => {
-                    let is_away = is_connected.as_ref().is_some_and(|here: &watch::Receiver<bool>| !*here.borrow());
+                    let is_away =
+                        is_connected.as_ref().is_some_and(|here: &watch::Receiver<bool>| !*here.borrow());
                     if is_away
                         && let Ok(Some(lock)) = self.home.try_lock()
                         && let Ok(owned) = self.home.start(lock).await
@@ -224,7 +225,8 @@ impl Home {
             Some(facts) => facts.token.clone(),
             None => new_token()?,
         };
-        let port = match before.as_ref().filter(|facts| TcpListener::bind(("127.0.0.1", facts.port)).is_ok()) {
+        let port = match before.as_ref().filter(|facts| TcpListener::bind(("127.0.0.1", facts.port)).is_ok())
+        {
             Some(facts) => facts.port,
             None => free_port().map_err(|error| self.unusable(&error))?,
         };
@@ -266,7 +268,8 @@ impl Home {
     }
 
     fn config(&self, facts: &Facts) -> String {
-        let quoted = |path: PathBuf| serde_json::Value::String(path.to_string_lossy().into_owned()).to_string();
+        let quoted =
+            |path: PathBuf| serde_json::Value::String(path.to_string_lossy().into_owned()).to_string();
         format!(
             "# Written by Sheepdog at each start.\nlisten: \"127.0.0.1:{}\"\nserver_name: \"sheepdog\"\nauthorization {{ token: \"{}\" }}\nmax_payload: 8MB\n\
              jetstream {{\n  store_dir: {}\n  # A power cut loses nothing that was acknowledged.\n  sync_interval: always\n}}\nlog_file: {}\nlogfile_size_limit: 10MB\nlogfile_max_num: 2\n",
@@ -297,7 +300,8 @@ fn private(path: &Path) -> std::io::Result<File> {
 /// The server of an owner that is gone is killed by its guard, in a moment.
 async fn wait_gone(facts: &Facts) {
     let begun = Instant::now();
-    let is_there = || facts.pid != 0 && facts.started != 0 && start_time(facts.pid.cast_signed()) == Some(facts.started);
+    let is_there =
+        || facts.pid != 0 && facts.started != 0 && start_time(facts.pid.cast_signed()) == Some(facts.started);
     while is_there() && begun.elapsed() < START_TIMEOUT {
         tokio::time::sleep(LOOK_EVERY).await;
     }

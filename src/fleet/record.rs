@@ -157,16 +157,44 @@ pub enum Claim {
 #[derive(Clone, Debug)]
 pub enum JobEvent {
     /// The holder learned of the agent's session, or that a tool ran.
-    Seen { token: String, session_id: Option<String>, tools_ran: bool },
-    Done { token: String, result: Option<Value>, result_object: Option<String>, log: LogEnd, artifacts: Vec<Artifact>, now: u64 },
-    Failed { token: String, fault: JobFault, verdict: Verdict, log: LogEnd, artifacts: Vec<Artifact>, now: u64 },
+    Seen {
+        token: String,
+        session_id: Option<String>,
+        tools_ran: bool,
+    },
+    Done {
+        token: String,
+        result: Option<Value>,
+        result_object: Option<String>,
+        log: LogEnd,
+        artifacts: Vec<Artifact>,
+        now: u64,
+    },
+    Failed {
+        token: String,
+        fault: JobFault,
+        verdict: Verdict,
+        log: LogEnd,
+        artifacts: Vec<Artifact>,
+        now: u64,
+    },
     /// The holder has to go: somebody else goes on.
-    Drained { token: String },
+    Drained {
+        token: String,
+    },
     /// The holder was asked to cancel, and the tree is gone.
-    Stopped { token: String, log: LogEnd, now: u64 },
-    CancelAsked { now: u64 },
+    Stopped {
+        token: String,
+        log: LogEnd,
+        now: u64,
+    },
+    CancelAsked {
+        now: u64,
+    },
     /// Nobody waits for the holder.
-    CancelForced { now: u64 },
+    CancelForced {
+        now: u64,
+    },
     Retried,
 }
 
@@ -288,7 +316,9 @@ impl JobRecord {
                 }
                 _ => Err(Refusal::Unchanged),
             },
-            JobEvent::CancelForced { now } if !self.state.is_over() => Ok(self.ended(JobState::Cancelled, *now)),
+            JobEvent::CancelForced { now } if !self.state.is_over() => {
+                Ok(self.ended(JobState::Cancelled, *now))
+            }
             JobEvent::CancelForced { .. } => Err(Refusal::Unchanged),
             JobEvent::Retried => match self.state {
                 JobState::Failed | JobState::Dead | JobState::Cancelled => {
@@ -391,7 +421,8 @@ impl JobRecord {
 
     fn lost(&self) -> JobFault {
         let worker = self.worker.as_deref().unwrap_or("its worker");
-        let message = format!("attempt {} ended unheard: {worker} was silent for a whole lease", self.attempt);
+        let message =
+            format!("attempt {} ended unheard: {worker} was silent for a whole lease", self.attempt);
         JobFault::new("JOB_LEASE_LOST", message)
     }
 }

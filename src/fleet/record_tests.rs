@@ -40,14 +40,20 @@ fn a_claim_begins_an_attempt_and_its_holder_ends_it() {
     let running = run(&queued(3), "t1");
     assert_eq!((running.state, running.attempt, running.spent), (JobState::Running, 1, 1));
     let ended = running.after(&done("t1")).unwrap();
-    assert_eq!((ended.state, ended.result.clone(), ended.ended_at), (JobState::Done, Some(json!(1)), Some(9)));
+    assert_eq!(
+        (ended.state, ended.result.clone(), ended.ended_at),
+        (JobState::Done, Some(json!(1)), Some(9))
+    );
     assert_eq!(ended.claim("w", "t2", 10), Claim::Over);
 }
 
 #[test]
 fn a_late_worker_is_fenced_whatever_it_says() {
     let second = run(&run(&queued(3), "t1"), "t2");
-    assert_eq!((second.attempt, second.error.as_ref().map(|fault| fault.code.as_str())), (2, Some("JOB_LEASE_LOST")));
+    assert_eq!(
+        (second.attempt, second.error.as_ref().map(|fault| fault.code.as_str())),
+        (2, Some("JOB_LEASE_LOST"))
+    );
     let ended = second.after(&done("t2")).unwrap();
     let cancelled = second.after(&JobEvent::CancelForced { now: 1 }).unwrap();
     for record in [&second, &ended, &cancelled, &queued(3)] {
@@ -73,7 +79,10 @@ fn lost_workers_use_up_the_budget_and_then_the_job_is_dead() {
     let Claim::Bury(dead) = record.claim("w", "t4", 7) else { panic!("the fourth claim must bury") };
     assert_eq!((dead.state, dead.attempt, dead.ended_at), (JobState::Dead, 3, Some(7)));
     let fault = dead.error.unwrap();
-    assert_eq!((fault.code.as_str(), &fault.facts["lastError"]["code"]), ("JOB_DEAD", &json!("JOB_LEASE_LOST")));
+    assert_eq!(
+        (fault.code.as_str(), &fault.facts["lastError"]["code"]),
+        ("JOB_DEAD", &json!("JOB_LEASE_LOST"))
+    );
 }
 
 #[test]
@@ -110,7 +119,9 @@ fn cancel_is_final_for_who_waits_and_a_word_to_who_runs() {
     // It came too late: the work is done, and stays done.
     assert_eq!(running.after(&done("t1")).unwrap().state, JobState::Done);
     // The holder was lost before it heard of it.
-    assert!(matches!(running.claim("w", "t2", 7), Claim::Bury(record) if record.state == JobState::Cancelled));
+    assert!(
+        matches!(running.claim("w", "t2", 7), Claim::Bury(record) if record.state == JobState::Cancelled)
+    );
     // It failed meanwhile: nobody wants another attempt.
     let after = running.after(&failed("t1", Verdict::Again(Duration::ZERO))).unwrap();
     assert_eq!(after.state, JobState::Failed);
@@ -151,5 +162,8 @@ fn a_record_is_shown_without_its_token_and_read_as_it_was_written() {
     assert_eq!(serde_json::from_str::<JobRecord>(&text).unwrap(), record);
     let shown = run(&queued(3), "secret").shown();
     assert_eq!(shown.get("token"), None);
-    assert_eq!((&shown["state"], &shown["attempt"], &shown["worker"]), (&json!("running"), &json!(1), &json!("w")));
+    assert_eq!(
+        (&shown["state"], &shown["attempt"], &shown["worker"]),
+        (&json!("running"), &json!(1), &json!("w"))
+    );
 }

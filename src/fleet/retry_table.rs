@@ -38,7 +38,8 @@ pub fn verdict(fault: &JobFault, spent: u32, waits: u32) -> Verdict {
     match (kind, fault.code.as_str()) {
         ("rate_limit" | "quota" | "overloaded", _) if is_agent && waits < MAX_WAITS => {
             let told = fault.facts.get("retryAfterMs").and_then(serde_json::Value::as_f64);
-            let told = told.filter(|millis| *millis >= 0.0).map(|millis| Duration::from_millis(millis as u64));
+            let told =
+                told.filter(|millis| *millis >= 0.0).map(|millis| Duration::from_millis(millis as u64));
             Verdict::Wait(told.unwrap_or_else(|| doubled(LIMIT_DELAY, waits)).min(MAX_LIMIT_DELAY))
         }
         ("auth" | "invalid_request" | "permission" | "context_length", _) if is_agent => Verdict::Final,
@@ -75,9 +76,21 @@ mod tests {
         for (code, facts, spent, waits, expected) in [
             ("AGENT_FAILED", json!({"kind": "rate_limit"}), 1, 0, Verdict::Wait(secs(15))),
             ("AGENT_FAILED", json!({"kind": "quota"}), 1, 2, Verdict::Wait(secs(60))),
-            ("AGENT_FAILED", json!({"kind": "overloaded", "retryAfterMs": 2000}), 1, 5, Verdict::Wait(secs(2))),
+            (
+                "AGENT_FAILED",
+                json!({"kind": "overloaded", "retryAfterMs": 2000}),
+                1,
+                5,
+                Verdict::Wait(secs(2)),
+            ),
             ("AGENT_FAILED", json!({"kind": "rate_limit"}), 1, 99, Verdict::Wait(secs(900))),
-            ("AGENT_FAILED", json!({"kind": "rate_limit"}), 1, 100, Verdict::Again(Duration::from_millis(500))),
+            (
+                "AGENT_FAILED",
+                json!({"kind": "rate_limit"}),
+                1,
+                100,
+                Verdict::Again(Duration::from_millis(500)),
+            ),
             ("AGENT_FAILED", json!({"kind": "auth"}), 1, 0, Verdict::Final),
             ("AGENT_FAILED", json!({"kind": "invalid_request"}), 1, 0, Verdict::Final),
             ("AGENT_FAILED", json!({"kind": "server"}), 1, 0, Verdict::Again(Duration::from_millis(500))),

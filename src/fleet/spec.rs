@@ -124,7 +124,8 @@ mod tests {
         assert!(problem(|spec| spec.provider = Some("codex".into())).starts_with("handler: "));
         assert!(problem(|spec| spec.handler = None).starts_with("provider: "));
         assert!(
-            problem(|spec| (spec.handler, spec.provider) = (None, Some("codex".into()))).starts_with("prompt: ")
+            problem(|spec| (spec.handler, spec.provider) = (None, Some("codex".into())))
+                .starts_with("prompt: ")
         );
         assert!(problem(|spec| spec.priority = 10).starts_with("priority: "));
         assert!(problem(|spec| spec.key_limit = 1001).starts_with("keyLimit: "));

@@ -3,7 +3,6 @@
 //! | subject | stream | holds |
 //! |---|---|---|
 //! | `sd.job.<queue>.<class>.<id>` | `SD_JOBS` | a job that waits or runs: its whole spec |
-//! | `sd.later.<queue>.<class>.<id>` | `SD_JOBS` | a job for a later time; the server moves it to its `sd.job` subject |
 //! | `$KV.SD_RUN.<id>` | `KV_SD_RUN` | the job's record; every change is told on `sd.record.<id>` |
 //! | `sd.log.<id>.<attempt>` | `SD_LOG` | events, a batch a message, one JSON a line |
 //! | `sd.dead.<queue>.<id>` | `SD_DEAD` | the spec of a job that did not get done |
@@ -68,22 +67,17 @@ impl Names {
         format!("{}_ART", self.upper)
     }
 
-    pub fn all_jobs(&self) -> [String; 2] {
-        [format!("{}.job.>", self.prefix), format!("{}.later.>", self.prefix)]
+    pub fn all_jobs(&self) -> String {
+        format!("{}.job.>", self.prefix)
     }
 
     pub fn job(&self, queue: &str, priority: u8, id: &str) -> String {
         format!("{}.job.{}.{priority}.{}", self.prefix, escape(queue), escape(id))
     }
 
-    pub fn later(&self, queue: &str, priority: u8, id: &str) -> String {
-        format!("{}.later.{}.{priority}.{}", self.prefix, escape(queue), escape(id))
-    }
-
     /// Where a job's message is, whatever its queue and class.
-    pub fn anywhere(&self, id: &str) -> [String; 2] {
-        let id = escape(id);
-        [format!("{}.job.*.*.{id}", self.prefix), format!("{}.later.*.*.{id}", self.prefix)]
+    pub fn anywhere(&self, id: &str) -> String {
+        format!("{}.job.*.*.{}", self.prefix, escape(id))
     }
 
     pub fn class(&self, queue: &str, priority: u8) -> String {

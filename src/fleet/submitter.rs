@@ -121,7 +121,8 @@ impl Engine {
             let next = match kept.record.after(&JobEvent::Retried) {
                 Ok(next) => next,
                 Err(Refusal::NotRetried(state)) => {
-                    let problem = format!("job {id} is {}: only a job that failed is tried again", state.as_str());
+                    let problem =
+                        format!("job {id} is {}: only a job that failed is tried again", state.as_str());
                     return Err(Error::invalid_option("id", problem));
                 }
                 Err(_) if kept.revision == 0 => return Ok(()),

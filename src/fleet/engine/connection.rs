@@ -184,7 +184,11 @@ mod tests {
     #[test]
     fn an_address_is_shown_without_its_password() {
         let access = Access {
-            servers: vec!["nats://me:secret@host:4222".into(), "me:secret@other".into(), "tls://third".into()],
+            servers: vec![
+                "nats://me:secret@host:4222".into(),
+                "me:secret@other".into(),
+                "tls://third".into(),
+            ],
             ..Access::default()
         };
         assert_eq!(shown(&access), "nats://host:4222, other, tls://third");

@@ -50,7 +50,12 @@ impl Engine {
     }
 
     /// Says something that is true for so long, whoever said it before.
-    pub(crate) async fn announce(&self, subject: &str, payload: Bytes, length: Duration) -> Result<(), Error> {
+    pub(crate) async fn announce(
+        &self,
+        subject: &str,
+        payload: Bytes,
+        length: Duration,
+    ) -> Result<(), Error> {
         self.write_lease(subject, payload, length, None).await.map(drop).map_err(Refused::into_error)
     }
 

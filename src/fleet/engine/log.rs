@@ -33,7 +33,8 @@ impl Engine {
     ) -> Result<u64, Error> {
         let subject = self.names().log(id, attempt);
         let (message_id, after) = (format!("{subject}.{number}"), after.to_string());
-        let pairs = [("Nats-Msg-Id", message_id.as_str()), ("Nats-Expected-Last-Subject-Sequence", after.as_str())];
+        let pairs =
+            [("Nats-Msg-Id", message_id.as_str()), ("Nats-Expected-Last-Subject-Sequence", after.as_str())];
         match self.store(&subject, headers(&pairs), lines, Patience::WORK).await {
             Ok(stored) => Ok(stored.sequence),
             Err(Refused::Conflict) => {
@@ -89,7 +90,7 @@ impl LogReader {
                 Some(messages) => messages,
                 None => {
                     self.connections.mark_unchanged();
-                    let opened = self.open().await?;
+                    let opened = open(&self.engine, &self.filter, self.next).await?;
                     self.messages.insert(opened)
                 }
             };
@@ -115,20 +116,20 @@ impl LogReader {
             return Ok(LogBatch { attempt, sequence, lines: message.payload.clone() });
         }
     }
+}
 
-    async fn open(&self) -> Result<Ordered, Error> {
-        let config = OrderedConfig {
-            filter_subject: self.filter.clone(),
-            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: self.next },
-            ..OrderedConfig::default()
-        };
-        let stream = self.engine.names().log_stream();
-        self.engine
-            .ask(Patience::WORK, || async {
-                let away = |error: &dyn std::fmt::Display| Asked::Away(error.to_string());
-                let created = self.engine.0.context.create_consumer_on_stream(config.clone(), &stream).await;
-                created.map_err(|error| away(&error))?.messages().await.map_err(|error| away(&error))
-            })
-            .await
-    }
+async fn open(engine: &Engine, filter: &str, from: u64) -> Result<Ordered, Error> {
+    let config = OrderedConfig {
+        filter_subject: filter.to_owned(),
+        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
+        ..OrderedConfig::default()
+    };
+    let stream = engine.names().log_stream();
+    engine
+        .ask(Patience::WORK, || async {
+            let away = |error: &dyn std::fmt::Display| Asked::Away(error.to_string());
+            let created = engine.0.context.create_consumer_on_stream(config.clone(), &stream).await;
+            created.map_err(|error| away(&error))?.messages().await.map_err(|error| away(&error))
+        })
+        .await
 }

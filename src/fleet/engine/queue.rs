@@ -5,11 +5,11 @@ use super::store::{Asked, Patience, Refused, Stored, headers};
 use crate::error::{Error, ErrorCode};
 use crate::fleet::spec::JobSpec;
 use crate::fleet::subject::{MAX_PRIORITY, Names};
+use async_nats::jetstream::AckKind;
 use async_nats::jetstream::consumer::pull::Config;
 use async_nats::jetstream::consumer::{AckPolicy, Consumer};
 use async_nats::jetstream::message::{Acker, Message, StreamMessage};
 use async_nats::jetstream::stream::RawMessageErrorKind;
-use async_nats::jetstream::AckKind;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use std::time::Duration;
@@ -36,15 +36,7 @@ impl Engine {
     /// Puts a job into its queue. `again` tells a later message of the same id from a repeated one. True when it was there.
     pub(crate) async fn put_job(&self, spec: &JobSpec, again: &str) -> Result<bool, Error> {
         let (mut pairs, payload) = self.spec_message(spec).await?;
-        let target = self.names().job(&spec.queue, spec.priority, &spec.id);
-        let subject = match spec.at {
-            Some(at) => {
-                pairs.push(("Nats-Schedule".to_owned(), format!("@at {}", timestamp(at))));
-                pairs.push(("Nats-Schedule-Target".to_owned(), target));
-                self.names().later(&spec.queue, spec.priority, &spec.id)
-            }
-            None => target,
-        };
+        let subject = self.names().job(&spec.queue, spec.priority, &spec.id);
         pairs.push(("Nats-Msg-Id".to_owned(), format!("{}{again}", spec.id)));
         let pairs: Vec<(&str, &str)> =
             pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -68,26 +60,22 @@ impl Engine {
 
     /// The job's message, wherever it waits.
     pub(crate) async fn find_job(&self, id: &str) -> Result<Option<JobSpec>, Error> {
-        for subject in self.names().anywhere(id) {
-            let found = self.next_waiting(&subject, 0).await?;
-            if let Some(message) = found {
-                return self.spec_of(&message.payload, Some(&message.headers)).await.map(Some);
-            }
+        match self.next_waiting(&self.names().anywhere(id), 0).await? {
+            Some(message) => self.spec_of(&message.payload, Some(&message.headers)).await.map(Some),
+            None => Ok(None),
         }
-        Ok(None)
     }
 
     /// Takes the job's message off the queue, given out or not.
     pub(crate) async fn drop_job(&self, id: &str) -> Result<(), Error> {
-        for subject in self.names().anywhere(id) {
-            self.ask(Patience::ASKED, || async {
-                let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
-                let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
-                stream.purge().filter(subject.as_str()).await.map_err(|error| Asked::Away(error.to_string()))
-            })
-            .await?;
-        }
-        Ok(())
+        let subject = self.names().anywhere(id);
+        self.ask(Patience::ASKED, || async {
+            let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
+            let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
+            stream.purge().filter(subject.as_str()).await.map_err(|error| Asked::Away(error.to_string()))
+        })
+        .await
+        .map(drop)
     }
 
     /// Keeps the spec of a job that did not get done, for a later retry.
@@ -111,15 +99,10 @@ impl Engine {
     /// Every job that waits without a record of its own.
     pub(crate) async fn waiting_jobs(&self) -> Result<Vec<JobSpec>, Error> {
         // Not by a consumer: a work queue's messages are its workers' alone.
-        let mut found = Vec::new();
-        for subject in self.names().all_jobs() {
-            let mut from = 0;
-            loop {
-                let message = self.next_waiting(&subject, from).await?;
-                let Some(message) = message else { break };
-                from = message.sequence + 1;
-                found.push(self.spec_of(&message.payload, Some(&message.headers)).await?);
-            }
+        let (mut found, mut from) = (Vec::new(), 0);
+        while let Some(message) = self.next_waiting(&self.names().all_jobs(), from).await? {
+            from = message.sequence + 1;
+            found.push(self.spec_of(&message.payload, Some(&message.headers)).await?);
         }
         Ok(found)
     }
@@ -174,7 +157,8 @@ impl Engine {
     ) -> Result<JobSpec, Error> {
         let parse = |payload: &[u8]| {
             serde_json::from_slice::<JobSpec>(payload).map_err(|error| {
-                let message = format!("a job's message can't be read: {error}. Was it written by a newer version?");
+                let message =
+                    format!("a job's message can't be read: {error}. Was it written by a newer version?");
                 Error::new(ErrorCode::FleetStorage, message)
             })
         };
@@ -199,7 +183,7 @@ impl Engine {
 
     /// What is there now, at most so many; nothing when the lane is empty.
     pub(crate) async fn pull(&self, lane: &Lane, most: usize) -> Result<Vec<Delivery>, Error> {
-        let messages = lane.consumer.fetch().max_messages(most).expires(Duration::from_secs(2)).messages().await;
+        let messages = lane.consumer.fetch().max_messages(most).messages().await;
         let mut messages = messages.map_err(|error| super::store::away(&error.to_string()))?;
         let mut found = Vec::new();
         while let Some(message) = messages.next().await {
@@ -242,41 +226,6 @@ impl Delivery {
             if self.acker.double_ack().await.is_ok() {
                 return;
             }
-        }
-    }
-}
-
-/// As the server reads it: RFC 3339 in UTC.
-fn timestamp(epoch_millis: u64) -> String {
-    let (seconds, millis) = (epoch_millis / 1000, epoch_millis % 1000);
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Days since 1970 to a date, by eras of 400 years that begin in March (so that a leap day is a year's last).
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::timestamp;
-
-    #[test]
-    fn times_are_written_as_the_server_reads_them() {
-        for (millis, text) in [
-            (0, "1970-01-01T00:00:00.000Z"),
-            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
-            (1_795_345_845_067, "2026-11-22T11:10:45.067Z"),
-            (4_107_542_399_999, "2100-02-28T23:59:59.999Z"),
-            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
-        ] {
-            assert_eq!(timestamp(millis), text);
         }
     }
 }

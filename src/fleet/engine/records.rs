@@ -98,7 +98,9 @@ impl Engine {
     }
 
     /// Every record there is, one by one.
-    pub(crate) async fn records(&self) -> Result<impl Stream<Item = Result<JobRecord, Error>> + use<>, Error> {
+    pub(crate) async fn records(
+        &self,
+    ) -> Result<impl Stream<Item = Result<JobRecord, Error>> + use<>, Error> {
         let payloads =
             self.all_of(&format!("KV_{}", self.names().run_bucket()), self.names().all_records()).await?;
         Ok(payloads.map(|payload| payload.and_then(|payload| parse(&payload))))
@@ -124,7 +126,9 @@ impl Engine {
         let left = consumer.cached_info().num_pending;
         let messages = consumer.messages().await.map_err(|error| super::store::away(&error.to_string()))?;
         Ok(messages.take(usize::try_from(left).unwrap_or(usize::MAX)).map(|message| {
-            message.map(|message| message.payload.clone()).map_err(|error| super::store::away(&error.to_string()))
+            message
+                .map(|message| message.payload.clone())
+                .map_err(|error| super::store::away(&error.to_string()))
         }))
     }
 

@@ -43,7 +43,9 @@ impl Refused {
     pub(crate) fn into_error(self) -> Error {
         match self {
             Refused::Conflict => Error::new(ErrorCode::JobLeaseLost, "the record was changed by another"),
-            Refused::SubjectTaken => Error::new(ErrorCode::FleetStorage, "the server has a message of this name already"),
+            Refused::SubjectTaken => {
+                Error::new(ErrorCode::FleetStorage, "the server has a message of this name already")
+            }
             Refused::Fault(error) => error,
         }
     }
@@ -79,7 +81,10 @@ impl Engine {
         let begun = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
-            let request = Request::new().payload(payload.clone()).headers(headers.clone()).timeout(Some(REQUEST_TIMEOUT));
+            let request = Request::new()
+                .payload(payload.clone())
+                .headers(headers.clone())
+                .timeout(Some(REQUEST_TIMEOUT));
             let why = match self.0.client.send_request(subject.to_owned(), request).await {
                 Ok(message) => match serde_json::from_slice::<Answer>(&message.payload) {
                     Ok(Answer { error: None, sequence, duplicate }) => {
@@ -157,7 +162,8 @@ fn refused(problem: &Problem) -> Option<Refused> {
         // It is starting, or has no leader yet.
         _ if problem.code == 503 || problem.code == 500 => None,
         _ => {
-            let message = format!("the server refused a message: {} ({})", problem.description, problem.err_code);
+            let message =
+                format!("the server refused a message: {} ({})", problem.description, problem.err_code);
             Some(Refused::Fault(Error::new(ErrorCode::FleetStorage, message)))
         }
     }

@@ -55,7 +55,8 @@ async fn found_lease(context: &Context, names: &Names) -> Result<Option<Duration
     // The last one that is made says that all are there.
     match context.get_stream(names.jobs_stream()).await {
         Ok(stream) => {
-            let stored = stream.cached_info().config.metadata.get(LEASE_KEY).and_then(|text| text.parse().ok());
+            let stored =
+                stream.cached_info().config.metadata.get(LEASE_KEY).and_then(|text| text.parse().ok());
             stored.map(|millis| Some(Duration::from_millis(millis))).ok_or_else(|| {
                 let message = format!(
                     "the server has a stream {} that is no fleet's: give the fleet a `prefix`",
@@ -85,15 +86,21 @@ async fn make(
     replicas: Option<usize>,
 ) -> Result<(), Error> {
     let mut room = MOST_BYTES;
+    let mut made: Vec<Config> = Vec::new();
     for config in configs(names, lease, replicas.unwrap_or(1)) {
-        if context.get_stream(&config.name).await.is_ok_and(|stream| fits(&stream.cached_info().config, &config)) {
+        if context
+            .get_stream(&config.name)
+            .await
+            .is_ok_and(|stream| fits(&stream.cached_info().config, &config))
+        {
             continue;
         }
         loop {
-            let share = config.max_bytes;
-            let sized = Config { max_bytes: (room / 100).saturating_mul(share), ..config.clone() };
-            match context.create_stream(sized).await {
-                Ok(stream) if fits(&stream.cached_info().config, &config) => break,
+            match context.create_stream(sized(&config, room)).await {
+                Ok(stream) if fits(&stream.cached_info().config, &config) => {
+                    made.push(config);
+                    break;
+                }
                 Ok(_) => return Err(ignored(&config.name)),
                 Err(error) => match error.kind() {
                     CreateStreamErrorKind::JetStream(server) if is_room(server.error_code()) => {
@@ -104,6 +111,10 @@ async fn make(
                                 LEAST_BYTES >> 20
                             );
                             return Err(Error::new(ErrorCode::FleetStorage, message));
+                        }
+                        // What was made for a larger room makes room.
+                        for larger in &made {
+                            let _ = context.update_stream(sized(larger, room)).await;
                         }
                     }
                     // Somebody else was faster, with other sizes.
@@ -123,6 +134,11 @@ async fn make(
     Ok(())
 }
 
+/// Its share of the room.
+fn sized(config: &Config, room: i64) -> Config {
+    Config { max_bytes: (room / 100).saturating_mul(config.max_bytes), ..config.clone() }
+}
+
 fn is_room(code: ServerCode) -> bool {
     matches!(
         code,
@@ -136,7 +152,6 @@ fn is_room(code: ServerCode) -> bool {
 /// Whether the server took what matters: one that does not know a setting leaves it out without a word.
 fn fits(got: &Config, asked: &Config) -> bool {
     got.allow_message_ttl == asked.allow_message_ttl
-        && got.allow_message_schedules == asked.allow_message_schedules
         && got.retention == asked.retention
         && got.discard_new_per_subject == asked.discard_new_per_subject
         && got.max_messages_per_subject == asked.max_messages_per_subject
@@ -213,10 +228,7 @@ fn configs(names: &Names, lease: Duration, replicas: usize) -> Vec<Config> {
     };
     let blob = Config {
         name: format!("OBJ_{}", names.blob_bucket()),
-        subjects: vec![
-            format!("$O.{}.C.>", names.blob_bucket()),
-            format!("$O.{}.M.>", names.blob_bucket()),
-        ],
+        subjects: vec![format!("$O.{}.C.>", names.blob_bucket()), format!("$O.{}.M.>", names.blob_bucket())],
         max_bytes: 35,
         max_age: KEPT,
         discard: DiscardPolicy::New,
@@ -226,15 +238,13 @@ fn configs(names: &Names, lease: Duration, replicas: usize) -> Vec<Config> {
     };
     let jobs = Config {
         name: names.jobs_stream(),
-        subjects: names.all_jobs().to_vec(),
+        subjects: vec![names.all_jobs()],
         retention: RetentionPolicy::WorkQueue,
         max_messages: MAX_JOBS,
         max_messages_per_subject: 1,
         max_bytes: 8,
         discard: DiscardPolicy::New,
         discard_new_per_subject: true,
-        allow_message_ttl: true,
-        allow_message_schedules: true,
         metadata: HashMap::from([(LEASE_KEY.to_owned(), lease.as_millis().to_string())]),
         ..base
     };

@@ -4,6 +4,7 @@ use crate::error::{Error, ErrorCode};
 use crate::fleet::engine::Engine;
 use crate::fleet::record::Artifact;
 use crate::fleet::subject::Names;
+use crate::os::blocking;
 use crate::watch::IgnoreRules;
 use std::path::{Component, Path, PathBuf};
 
@@ -46,8 +47,10 @@ pub(super) async fn keep(
 /// The files below `root` that a glob matches, in order.
 pub(super) async fn find(root: PathBuf, globs: &[String]) -> Result<Vec<PathBuf>, Error> {
     let rules = IgnoreRules::parse(&globs.join("\n"));
-    let found = tokio::task::spawn_blocking(move || walk(&root, &rules)).await;
-    found.unwrap_or_else(|_| Err(Error::new(ErrorCode::FleetStorage, "the addon's threads are shutting down")))
+    let found = blocking(move || walk(&root, &rules)).await;
+    found.unwrap_or_else(|error| {
+        Err(Error::new(ErrorCode::FleetStorage, format!("{error}: no thread to look for artifacts with")))
+    })
 }
 
 fn walk(root: &Path, rules: &IgnoreRules) -> Result<Vec<PathBuf>, Error> {

@@ -5,9 +5,7 @@ use super::log_writer::LogWriter;
 use super::{JobHost, JobRun, StopSignal, artifacts};
 use crate::error::Error;
 use crate::fleet::engine::{Delivery, Engine, Kept, LeaseSlot, Patience, Refused};
-use crate::fleet::record::{
-    Artifact, Claim, JobEvent, JobFault, JobRecord, JobState, LogEnd, Refusal,
-};
+use crate::fleet::record::{Artifact, Claim, JobEvent, JobFault, JobRecord, JobState, LogEnd, Refusal};
 use crate::fleet::retry_table::{Verdict, refusal_delay, verdict};
 use crate::fleet::spec::JobSpec;
 use crate::fleet::submitter::now;
@@ -22,6 +20,7 @@ const CONFLICT_DELAY: Duration = Duration::from_millis(200);
 /// A place of a key is free again in a moment.
 const MAX_KEY_DELAY: Duration = Duration::from_secs(2);
 const MAX_HOLD_DELAY: Duration = Duration::from_secs(30);
+const MAX_LATER_DELAY: Duration = Duration::from_secs(3600);
 /// What a stopped run may still take to end; its tree's end is the harness's to bound.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 /// A result that is longer is kept beside the record.
@@ -96,12 +95,19 @@ impl Attempt {
         if !self.host.accepts(&spec) {
             return delivery.give_back(refusal_delay(delivery.deliveries)).await;
         }
+        if let Some(delay) = too_early(&spec) {
+            return delivery.give_back(delay).await;
+        }
         if let Some(delay) = self.held_back(&spec).await {
             return delivery.give_back(delay).await;
         }
         let slot = match self.take_slot(&spec).await {
             Ok(slot) => slot,
-            Err(delay) => return delivery.give_back(delay.unwrap_or(refusal_delay(delivery.deliveries)).min(MAX_KEY_DELAY)).await,
+            Err(delay) => {
+                return delivery
+                    .give_back(delay.unwrap_or(refusal_delay(delivery.deliveries)).min(MAX_KEY_DELAY))
+                    .await;
+            }
         };
         self.hold(&delivery, spec, slot.clone()).await;
         if let Some(slot) = slot {
@@ -122,7 +128,8 @@ impl Attempt {
         let Some(key) = &spec.key else { return Ok(None) };
         for slot in 0..spec.key_limit {
             let subject = self.engine.names().slot(key, slot);
-            let taken = self.engine.take_lease(subject, Bytes::from(spec.id.clone()), self.engine.lease()).await;
+            let taken =
+                self.engine.take_lease(subject, Bytes::from(spec.id.clone()), self.engine.lease()).await;
             match taken {
                 Ok(Some(slot)) => return Ok(Some(slot)),
                 Ok(None) => {}
@@ -246,7 +253,10 @@ impl Attempt {
         let Ok(record) = run.book.write(&event).await else { return };
         let delivery = self.delivery.borrow().clone();
         match (record.state, &event) {
-            (JobState::Queued, JobEvent::Failed { verdict: Verdict::Again(delay) | Verdict::Wait(delay), .. }) => {
+            (
+                JobState::Queued,
+                JobEvent::Failed { verdict: Verdict::Again(delay) | Verdict::Wait(delay), .. },
+            ) => {
                 delivery.give_back(*delay).await;
             }
             (JobState::Queued, _) => delivery.give_back(Duration::ZERO).await,
@@ -264,11 +274,20 @@ impl Attempt {
         };
         let text = value.to_string();
         if text.len() <= MAX_RESULT_BYTES {
-            return JobEvent::Done { token, result: Some(value), result_object: None, log, artifacts, now: now() };
+            return JobEvent::Done {
+                token,
+                result: Some(value),
+                result_object: None,
+                log,
+                artifacts,
+                now: now(),
+            };
         }
         let name = crate::fleet::subject::Names::artifact(&run.id, run.attempt, "/result");
         match self.engine.put_object(&name, text.into()).await {
-            Ok(()) => JobEvent::Done { token, result: None, result_object: Some(name), log, artifacts, now: now() },
+            Ok(()) => {
+                JobEvent::Done { token, result: None, result_object: Some(name), log, artifacts, now: now() }
+            }
             Err(error) => {
                 let fault = fault_of(&error);
                 self.failed(run, token, fault, log).await
@@ -302,6 +321,13 @@ impl Attempt {
         kept.sort_by(|left, right| left.path.cmp(&right.path));
         Ok(kept)
     }
+}
+
+/// How long until the job's time. The server keeps what is given back for later; it is asked again now and then, because one
+/// that was started anew has forgotten the delay.
+fn too_early(spec: &JobSpec) -> Option<Duration> {
+    let left = spec.at?.checked_sub(now()).filter(|left| *left > 0)?;
+    Some(Duration::from_millis(left).min(MAX_LATER_DELAY))
 }
 
 /// An error of the core on its journey.

@@ -71,7 +71,8 @@ impl Keeper {
     }
 
     fn judge(&self, record: &JobRecord) -> bool {
-        let is_ours = record.state == JobState::Running && record.token.as_deref() == Some(self.token.as_str());
+        let is_ours =
+            record.state == JobState::Running && record.token.as_deref() == Some(self.token.as_str());
         let word = match (is_ours, record.cancel_asked) {
             (false, _) => Word::Fenced,
             (true, true) => Word::Cancel,

@@ -29,8 +29,15 @@ impl LogWriter {
         let (entries, received) = mpsc::unbounded_channel();
         let room = Arc::new(Semaphore::new(MAX_WAITING_BYTES));
         let max_event_bytes = engine.max_message_bytes();
-        let writing =
-            Writing { engine, id: id.to_owned(), attempt, room: room.clone(), max_event_bytes, end: LogEnd::default(), number: 0 };
+        let writing = Writing {
+            engine,
+            id: id.to_owned(),
+            attempt,
+            room: room.clone(),
+            max_event_bytes,
+            end: LogEnd::default(),
+            number: 0,
+        };
         tokio::spawn(writing.run(received));
         LogWriter { entries, room }
     }
@@ -88,7 +95,8 @@ impl Writing {
                     next = entries.try_recv().ok();
                 }
             }
-            let stored = if batch.is_empty() { Ok(()) } else { self.append(batch.split().freeze(), events).await };
+            let stored =
+                if batch.is_empty() { Ok(()) } else { self.append(batch.split().freeze(), events).await };
             self.room.add_permits(weight);
             if let Some(sender) = end {
                 self.room.close();
@@ -110,8 +118,11 @@ impl Writing {
         if event.len() <= self.max_event_bytes / 2 {
             batch.put_slice(event.as_bytes());
         } else {
-            let message = format!("an event of {} bytes was left out: the server takes none so long", event.len());
-            batch.put_slice(serde_json::json!({ "type": "warning", "message": message }).to_string().as_bytes());
+            let message =
+                format!("an event of {} bytes was left out: the server takes none so long", event.len());
+            batch.put_slice(
+                serde_json::json!({ "type": "warning", "message": message }).to_string().as_bytes(),
+            );
         }
     }
 

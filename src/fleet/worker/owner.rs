@@ -30,7 +30,7 @@ pub(super) enum Command {
 /// What a question to the lanes came to.
 enum Pulled {
     Probe(Vec<Delivery>),
-    Wait { lane: usize, delivery: Option<Delivery> },
+    Wait { lane: usize, delivery: Option<Box<Delivery>> },
     Trouble { lane: Option<usize> },
 }
 
@@ -195,7 +195,7 @@ impl Owner {
                 let (engine, lanes) = (engine.clone(), lanes.clone());
                 let wait = self.pulls.spawn(async move {
                     match engine.pull_one(&lanes[index], WAIT).await {
-                        Ok(delivery) => Pulled::Wait { lane: index, delivery },
+                        Ok(delivery) => Pulled::Wait { lane: index, delivery: delivery.map(Box::new) },
                         Err(_) => Pulled::Trouble { lane: Some(index) },
                     }
                 });
@@ -218,7 +218,7 @@ impl Owner {
                 self.waits[lane] = None;
                 if let Some(delivery) = delivery {
                     self.is_probe_due = true;
-                    self.on_delivery(delivery).await;
+                    self.on_delivery(*delivery).await;
                 }
             }
             Pulled::Trouble { lane } => {

@@ -1,0 +1,172 @@
+// What a fleet does when its parts are killed, frozen or away.
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { once } from 'node:events'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Fleet } from '..'
+import { firstEvent, hasServer, newFolder, newQueue, wait, workerProcess } from './fleet-worker'
+import { answer, done, failure, player, session, tool } from './played-agent'
+
+describe.runIf(hasServer)('a fleet whose parts fail', () => {
+  const dir = hasServer ? newFolder() : ''
+  const leaseMs = 2000
+  let fleet: Fleet
+  beforeAll(async () => {
+    fleet = await Fleet.connect({ dir, leaseMs })
+  })
+  afterAll(() => fleet.close())
+
+  it('gives the job of a killed worker to another one within the lease', async () => {
+    const queue = newQueue()
+    const first = await workerProcess({ dir }, { queues: [queue], name: 'first' })
+    const job = await fleet.submit({ handler: 'firstSlow', queue, data: { ms: 60_000 } })
+    expect((await firstEvent(fleet, job.id, 'began')).pid).toBe(first.pid)
+    const second = await workerProcess({ dir }, { queues: [queue], name: 'second' })
+    first.kill('SIGKILL')
+    const begun = performance.now()
+    expect(await job.result).toEqual({ pid: second.pid, attempt: 2 })
+    expect(performance.now() - begun).toBeLessThan(leaseMs + 3000)
+    const attempts: number[] = []
+    for await (const event of job.events()) attempts.push(event.attempt)
+    expect(attempts).toEqual([1, 2])
+    expect(await job.record()).toMatchObject({ state: 'done', attempt: 2, worker: 'second' })
+    second.kill('SIGKILL')
+  })
+
+  it('refuses what a frozen worker commits when it wakes up', async () => {
+    const queue = newQueue()
+    const first = await workerProcess({ dir }, { queues: [queue], name: 'frozen' })
+    const job = await fleet.submit({ handler: 'firstSlow', queue, data: { ms: 1500 } })
+    await firstEvent(fleet, job.id, 'began')
+    first.kill('SIGSTOP')
+    const second = await workerProcess({ dir }, { queues: [queue], name: 'awake' })
+    expect(await job.result).toEqual({ pid: second.pid, attempt: 2 })
+    first.kill('SIGCONT')
+    // Its handler ends now, and what it says must not count: its next job proves that it is awake and well.
+    second.kill('SIGTERM')
+    await once(second, 'exit')
+    const next = await fleet.submit({ handler: 'slow', queue, data: { ms: 1 } })
+    expect(await next.result).toMatchObject({ pid: first.pid })
+    expect(await job.record()).toMatchObject({ state: 'done', attempt: 2, worker: 'awake' })
+    first.kill('SIGKILL')
+  })
+
+  it('beats while the JavaScript thread is blocked for longer than the lease', async () => {
+    const queue = newQueue()
+    let runs = 0
+    const block = () => {
+      runs++
+      const end = performance.now() + leaseMs * 2
+      while (performance.now() < end);
+      return 'done'
+    }
+    const worker = await fleet.work({ queues: [queue], handlers: { block } })
+    const other = await workerProcess({ dir }, { queues: [queue] })
+    const job = await fleet.submit({ handler: 'block', queue })
+    expect(await job.result).toBe('done')
+    expect(await job.record()).toMatchObject({ attempt: 1 })
+    expect(runs).toBe(1)
+    other.kill('SIGKILL')
+    await worker.close()
+  })
+
+  it('buries a job that kills its workers, and says what the last one ended of', async () => {
+    const queue = newQueue()
+    const job = await fleet.submit({ handler: 'poison', queue, attempts: 2 })
+    for (const _ of [1, 2]) {
+      const worker = await workerProcess({ dir }, { queues: [queue] })
+      await once(worker, 'exit')
+    }
+    const witness = await workerProcess({ dir }, { queues: [queue] })
+    const error = await failure(job.result)
+    expect(error).toMatchObject({ code: 'JOB_DEAD', lastError: { code: 'JOB_LEASE_LOST' } })
+    expect(await job.record()).toMatchObject({ state: 'dead', attempt: 2 })
+    witness.kill('SIGKILL')
+  })
+
+  it('goes on when the server is killed: runs, logs and results', async () => {
+    const queue = newQueue()
+    const worker = await workerProcess({ dir }, { queues: [queue] })
+    const jobs = await Promise.all(
+      Array.from({ length: 8 }, () =>
+        fleet.submit({ handler: 'chatter', queue, data: { events: 40, ms: 120 } }),
+      ),
+    )
+    for (let kill = 0; kill < 3; kill++) {
+      await wait(500)
+      process.kill(JSON.parse(readFileSync(join(dir, 'fleet.json'), 'utf8')).pid, 'SIGKILL')
+    }
+    for (const job of jobs) {
+      const attempt = await job.result
+      const said: number[] = []
+      for await (const event of job.events())
+        if (event.attempt === Number(attempt)) said.push((event as any).n)
+      expect(said).toEqual(Array.from({ length: 40 }, (_, n) => n))
+    }
+    worker.kill('SIGKILL')
+  })
+
+  it('ends its server with its host, and goes on at the next start', async () => {
+    const own = newFolder()
+    const first = await Fleet.connect({ dir: own })
+    const job = await first.submit({ handler: 'echo', data: 7 })
+    await first.close()
+    const { pid } = JSON.parse(readFileSync(join(own, 'fleet.json'), 'utf8'))
+    expect(existsSync(`/proc/${pid}`)).toBe(false)
+    const second = await Fleet.connect({ dir: own })
+    const worker = await second.work({ handlers: { echo: (given) => given.data } })
+    expect(await (await second.job(job.id)).result).toBe(7)
+    await worker.close()
+    await second.close()
+  })
+
+  it('is carried on by a process that remains when the owner of its server is killed', async () => {
+    const own = newFolder()
+    const owner = await workerProcess({ dir: own, leaseMs })
+    const rest = await Fleet.connect({ dir: own })
+    const job = await rest.submit({ handler: 'firstSlow', data: { ms: 60_000 } })
+    await firstEvent(rest, job.id, 'began')
+    owner.kill('SIGKILL')
+    const worker = await rest.work({ handlers: { firstSlow: (given) => given.attempt } })
+    expect(await job.result).toBe(2)
+    await worker.close()
+    await rest.close()
+  })
+
+  it('runs a turn of an agent: events, session, result, and its id in the environment', async () => {
+    const queue = newQueue()
+    const worker = await fleet.work({
+      queues: [queue],
+      harness: { provider: 'codex', binary: ['node', player, JSON.stringify(answer)] },
+    })
+    const job = await fleet.submit({ provider: 'codex', prompt: 'Say hello.', queue, cwd: newFolder() })
+    const types: string[] = []
+    for await (const event of job.events()) types.push(event.type)
+    expect(types).toEqual(['session', 'text', 'usage', 'end'])
+    expect(await job.result).toMatchObject({ text: 'Hello.', sessionId: 't-1', provider: 'codex' })
+    expect(await job.record()).toMatchObject({ state: 'done', sessionId: 't-1' })
+    await worker.close()
+  })
+
+  it('resumes a turn whose worker was lost after a tool had run, and never runs it anew', async () => {
+    const queue = newQueue()
+    const hangs = JSON.stringify([session, tool, { hang: true }])
+    const harness = { provider: 'codex', binary: ['node', player, hangs] } as const
+    const first = await workerProcess({ dir }, { queues: [queue], harness: harness as never })
+    const job = await fleet.submit({ provider: 'codex', prompt: 'Do it.', queue, cwd: newFolder() })
+    await firstEvent(fleet, job.id, 'tool_start')
+    first.kill('SIGKILL')
+    const tells = JSON.stringify([session, { tell: 'args' }, { tell: 'stdin' }, done])
+    const worker = await fleet.work({
+      queues: [queue],
+      harness: { provider: 'codex', binary: ['node', player, tells] },
+    })
+    const said: string[] = []
+    for await (const event of job.events())
+      if (event.type === 'text' && event.attempt === 2) said.push((event as { text: string }).text)
+    expect(JSON.parse(said[0]!)).toEqual(expect.arrayContaining(['resume', 't-1']))
+    expect(said.join()).toMatch(/was interrupted and goes on here.*Do it\./s)
+    expect(await job.record()).toMatchObject({ state: 'done', attempt: 2, sessionId: 't-1' })
+    await worker.close()
+  })
+})

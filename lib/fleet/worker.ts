@@ -1,0 +1,190 @@
+// Workers: what a job becomes here, a turn of an agent or a call of the user's own code.
+import type { NativeJob, NativeWorker, WorkSpec } from '../../native/native'
+import { invalidOption, settle, SheepdogError } from '../error'
+import { ConcurrencyLimit, type HarnessOptions, type ProviderName, type TurnOptions } from '../harness'
+import { checkHarnessOptions, merge, toSpec } from '../harness/request'
+import { check, checkOptions, show } from '../option'
+
+/** One attempt at a job, as its handler sees it. */
+export interface JobContext {
+  readonly id: string
+  readonly attempt: number
+  readonly prompt: string
+  /** What was submitted as `data`. */
+  readonly data: any
+  /** Where the job works; paths of artifacts are relative to it. */
+  readonly cwd: string
+  /** Aborted when the job was cancelled, is another worker's by now, or the worker has to go. */
+  readonly signal: AbortSignal
+  /** Puts an event into the job's log; resolves when there is room for more. */
+  emit(event: object): Promise<void>
+  /** Keeps a file below `cwd` as it is now. */
+  artifact(path: string): Promise<void>
+}
+
+/** Code of one's own instead of an agent: what it returns is the job's result, as JSON has it. */
+export type JobHandler = (job: JobContext) => Promise<unknown> | unknown
+
+/** How a worker works. */
+export interface WorkOptions {
+  /** Default ["default"]. */
+  queues?: string[]
+  /** Jobs at once; default 4. */
+  concurrency?: number
+  /** How records name it; made up by default. */
+  name?: string
+  /** Defaults of the turns; with `provider` only for that one. */
+  harness?: Partial<HarnessOptions>
+  handlers?: Record<string, JobHandler>
+  /** How long jobs may go on when the worker closes, before others get them; default 60 s, Infinity: as long as they take. */
+  drainTimeoutMs?: number
+  /** Closes the worker when aborted. */
+  signal?: AbortSignal
+}
+
+const checks = {
+  queues: check.strings,
+  concurrency: check.count,
+  name: check.name,
+  harness: check.object,
+  handlers(path: string, value: unknown) {
+    check.record(path, value)
+    for (const [name, handler] of Object.entries(value as object))
+      check.function(`${path}[${show(name)}]`, handler)
+  },
+  drainTimeoutMs: check.timeout,
+  signal: check.signal,
+}
+
+/** @internal */
+export function checkWorkOptions(options: WorkOptions): void {
+  checkOptions(options, checks)
+  if (options.queues?.length === 0) throw invalidOption('queues', 'expected at least one queue')
+  const { harness } = options
+  if (!harness) return
+  try {
+    checkHarnessOptions({ provider: 'codex', ...harness })
+    if (harness.limit !== undefined && !(harness.limit instanceof ConcurrencyLimit))
+      throw invalidOption('limit', `expected a ConcurrencyLimit, got ${show(harness.limit)}`)
+  } catch (error) {
+    const { code, message } = error as SheepdogError
+    throw code === 'INVALID_OPTION' ? new SheepdogError(code, `harness.${message}`) : error
+  }
+}
+
+/** @internal */
+export function workSpec({ queues, concurrency, name, handlers, drainTimeoutMs }: WorkOptions): WorkSpec {
+  return {
+    queues,
+    concurrency,
+    name,
+    handlers: Object.keys(handlers ?? {}),
+    runsAgents: true,
+    drainTimeoutMs,
+  }
+}
+
+/** @internal What was submitted. */
+export interface SubmittedSpec {
+  provider?: ProviderName
+  handler?: string
+  prompt: string
+  cwd?: string
+  data?: unknown
+  options?: Record<string, unknown>
+}
+
+/** @internal Answers a job, once; never throws. */
+export async function take(job: NativeJob, options: WorkOptions): Promise<void> {
+  try {
+    const spec = JSON.parse(job.spec) as SubmittedSpec
+    if (spec.provider) job.runTurn(turnSpec(spec, options.harness))
+    else job.finish(JSON.stringify(await call(job, spec, options.handlers?.[spec.handler ?? ''])) ?? 'null')
+  } catch (error) {
+    const { code, message, facts } = faultOf(error)
+    job.fail(code, message, facts)
+  }
+}
+
+/** The turn that was submitted, over the worker's own defaults. */
+function turnSpec(spec: SubmittedSpec, harness: Partial<HarnessOptions> = {}) {
+  const provider = spec.provider!
+  const { binary, limit: _, signal: __, maxConcurrent: ___, provider: own, ...defaults } = harness
+  const mine: HarnessOptions =
+    own === undefined || own === provider ? { ...defaults, binary, provider } : { provider }
+  const turn = { ...spec.options, cwd: spec.cwd } as TurnOptions
+  if (turn.env) turn.env = fromJson(turn.env as Record<string, string | null>)
+  return toSpec(spec.prompt, merge(mine, turn), true)
+}
+
+/** JSON has no `undefined`: a name that is to be removed travels as null. */
+function fromJson(env: Record<string, string | null>): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value ?? undefined]))
+}
+
+async function call(job: NativeJob, spec: SubmittedSpec, handler: JobHandler | undefined): Promise<unknown> {
+  if (!handler) throw invalidOption('handler', `this worker has none named ${show(spec.handler)}`)
+  const abort = new AbortController()
+  void settle<boolean>(job.stopped()).then((isStopped) => {
+    if (isStopped)
+      abort.abort(
+        new SheepdogError('JOB_CANCELLED', `job ${job.id} has to stop: it was cancelled, or others get it`),
+      )
+  })
+  return handler({
+    id: job.id,
+    attempt: job.attempt,
+    prompt: spec.prompt,
+    data: spec.data,
+    cwd: job.cwd,
+    signal: abort.signal,
+    async emit(event) {
+      check.object('event', event)
+      await settle<void>(job.emit(JSON.stringify(event)))
+    },
+    async artifact(path) {
+      check.name('path', path)
+      await settle<void>(job.artifact(path))
+    },
+  })
+}
+
+/** What can travel of whatever was thrown. */
+function faultOf(error: unknown): { code: string; message: string; facts: Record<string, unknown> } {
+  if (!(error instanceof Error)) return { code: 'JOB_FAILED', message: String(error), facts: {} }
+  const { code } = error as { code?: unknown }
+  let facts: Record<string, unknown> = {}
+  try {
+    const { code: _, message: __, stack: ___, ...fields } = JSON.parse(JSON.stringify({ ...error }))
+    facts = fields
+  } catch {
+    // Its fields can't travel; its code and its words do.
+  }
+  const name = typeof code === 'string' && code !== '' ? code : 'JOB_FAILED'
+  return { code: name, message: error.message, facts }
+}
+
+/** A worker. It keeps the process alive until it is closed. */
+export class Worker implements AsyncDisposable {
+  readonly #worker: NativeWorker
+  /** How records name it. */
+  readonly name: string
+  /** Resolves when it was closed. */
+  readonly closed: Promise<void>
+
+  /** @internal */
+  constructor(worker: NativeWorker) {
+    this.#worker = worker
+    this.name = worker.name
+    this.closed = settle<void>(worker.closed())
+  }
+
+  /** Drains: nothing new is begun, what runs has `drainTimeoutMs` and is then given to others. */
+  async close(): Promise<void> {
+    await settle<void>(this.#worker.close())
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+}

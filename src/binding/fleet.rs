@@ -1,0 +1,364 @@
+//! What crosses for a fleet. Names and order as in lib/fleet.ts. Records and specs cross as JSON.
+
+use super::fleet_job::{JsHost, NativeJob};
+use super::guests::{Guest, Guests};
+use super::harness::NativeConcurrencyLimit;
+use super::option::Millis;
+use super::promise::{Settled, settle};
+use crate::error::{Error, ErrorCode};
+use crate::fleet::{
+    Fleet, FleetOptions, Follow, FollowedBatch, JobRecord, JobSpec, ServerPlaces, WeakFleet, Worker,
+    WorkerOptions,
+};
+use napi::Env;
+use napi::bindgen_prelude::{Function, PromiseRaw, within_runtime_if_available};
+use napi_derive::napi;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Checked options of a connection; what is absent has the core's default.
+#[napi(object, object_to_js = false)]
+pub struct FleetSpec {
+    pub servers: Vec<String>,
+    pub dir: String,
+    /// What the variable SHEEPDOG_NATS_SERVER says.
+    pub server_program: Option<String>,
+    /// The variable PATH.
+    pub path: Option<String>,
+    /// The program of the optional package.
+    pub server_package: Option<String>,
+    pub credentials: Option<String>,
+    pub token: Option<String>,
+    pub prefix: Option<String>,
+    pub lease_ms: Option<Millis>,
+    pub replicas: Option<f64>,
+}
+
+/// Checked options of a worker.
+#[napi(object, object_to_js = false)]
+pub struct WorkSpec {
+    pub queues: Option<Vec<String>>,
+    pub concurrency: Option<f64>,
+    pub name: Option<String>,
+    /// The names of the handlers.
+    pub handlers: Vec<String>,
+    /// Whether turns of agents are run.
+    pub runs_agents: bool,
+    pub drain_timeout_ms: Option<Millis>,
+}
+
+/// Some events of one attempt; the cursor of each is `cursor` and the number of its line.
+#[napi(object, object_from_js = false)]
+pub struct FollowedEvents {
+    pub attempt: u32,
+    pub cursor: String,
+    pub first_line: u32,
+    /// One JSON a line.
+    pub lines: String,
+}
+
+/// One a JavaScript environment: its fleets end with it.
+#[napi]
+pub struct FleetHost {
+    guests: Guests<WeakFleet>,
+}
+
+#[napi]
+impl FleetHost {
+    #[napi(constructor)]
+    pub fn new(env: Env) -> napi::Result<Self> {
+        Ok(FleetHost { guests: Guests::of(&env)? })
+    }
+
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<NativeFleet>>")]
+    pub fn connect<'env>(
+        &self,
+        env: &'env Env,
+        spec: FleetSpec,
+    ) -> napi::Result<PromiseRaw<'env, Settled<NativeFleet>>> {
+        let guests = self.guests.clone();
+        settle(env, async move {
+            let connected = Fleet::connect(to_options(spec)).await;
+            connected
+                .map(|fleet| {
+                    guests.welcome(fleet.downgrade());
+                    NativeFleet { fleet }
+                })
+                .into()
+        })
+    }
+}
+
+impl Guest for WeakFleet {
+    fn end(&self) {
+        if let Some(fleet) = self.upgrade() {
+            within_runtime_if_available(|| fleet.abandon());
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.upgrade().is_none_or(|fleet| fleet.is_closed())
+    }
+}
+
+fn to_options(spec: FleetSpec) -> FleetOptions {
+    let mut options = FleetOptions::new(spec.dir);
+    options.servers = spec.servers;
+    options.places = ServerPlaces {
+        named: spec.server_program.map(PathBuf::from),
+        path: spec.path.unwrap_or_default(),
+        package: spec.server_package.map(PathBuf::from),
+    };
+    options.credentials = spec.credentials.map(PathBuf::from);
+    options.token = spec.token;
+    if let Some(prefix) = spec.prefix {
+        options.prefix = prefix;
+    }
+    options.lease = spec.lease_ms.map(|millis| millis.limit().unwrap_or(Duration::MAX));
+    options.replicas = spec.replicas.map(|count| count as usize);
+    options
+}
+
+/// A connection to a fleet.
+#[napi]
+pub struct NativeFleet {
+    fleet: Fleet,
+}
+
+fn shown(record: Result<JobRecord, Error>) -> Settled<String> {
+    record.map(|record| record.shown().to_string()).into()
+}
+
+#[napi]
+impl NativeFleet {
+    /// `spec`: JSON. Resolves with the job's id.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
+    pub fn submit<'env>(
+        &self,
+        env: &'env Env,
+        spec: String,
+    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+        let fleet = self.fleet.clone();
+        settle(env, async move {
+            // What is left out has the defaults of a new job.
+            let given: Result<Value, _> = serde_json::from_str(&spec);
+            let spec = given.and_then(|given| {
+                let mut whole = serde_json::to_value(JobSpec::new())?;
+                if let (Some(whole), Value::Object(given)) = (whole.as_object_mut(), given) {
+                    whole.extend(given);
+                }
+                serde_json::from_value::<JobSpec>(whole)
+            });
+            match spec {
+                Ok(spec) => fleet.submit(spec).await.into(),
+                Err(error) => Err(Error::invalid_option("job", error)).into(),
+            }
+        })
+    }
+
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
+    pub fn record<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+        let fleet = self.fleet.clone();
+        settle(env, async move { shown(fleet.record(&id).await) })
+    }
+
+    /// All records; an array as JSON.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
+    pub fn records<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+        let fleet = self.fleet.clone();
+        settle(env, async move {
+            let records = fleet.records().await;
+            records.map(|records| Value::from_iter(records.iter().map(JobRecord::shown)).to_string()).into()
+        })
+    }
+
+    /// The record once the job is over.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
+    pub fn settled<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+        let fleet = self.fleet.clone();
+        settle(env, async move { shown(fleet.settled(&id).await) })
+    }
+
+    /// A result that its record only names; JSON.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
+    pub fn result_object<'env>(
+        &self,
+        env: &'env Env,
+        name: String,
+    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+        let fleet = self.fleet.clone();
+        settle(env, async move {
+            let object = fleet.result_object(&name).await;
+            object
+                .and_then(|bytes| {
+                    String::from_utf8(bytes.into()).map_err(|_| {
+                        Error::new(ErrorCode::FleetStorage, format!("{name} is no text: it is damaged"))
+                    })
+                })
+                .into()
+        })
+    }
+
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
+    pub fn cancel<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        is_forced: bool,
+    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+        let fleet = self.fleet.clone();
+        settle(env, async move { shown(fleet.cancel(&id, is_forced).await) })
+    }
+
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
+    pub fn retry<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+        let fleet = self.fleet.clone();
+        settle(env, async move { fleet.retry(&id).await.into() })
+    }
+
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<NativeFollow>>")]
+    pub fn follow<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        from: Option<String>,
+    ) -> napi::Result<PromiseRaw<'env, Settled<NativeFollow>>> {
+        let fleet = self.fleet.clone();
+        settle(env, async move {
+            let follow = fleet.follow(&id, from.as_deref()).await;
+            let reader = |follow| NativeFollow { follow: Arc::new(tokio::sync::Mutex::new(follow)) };
+            follow.map(reader).into()
+        })
+    }
+
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
+    pub fn download<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        path: String,
+        to: String,
+    ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+        let fleet = self.fleet.clone();
+        settle(env, async move { fleet.download(&id, &path, to.as_ref()).await.into() })
+    }
+
+    /// `onJob` is called for each job and answers by the job's own methods.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<NativeWorker>>")]
+    pub fn work<'env>(
+        &self,
+        env: &'env Env,
+        spec: WorkSpec,
+        limits: Vec<&NativeConcurrencyLimit>,
+        #[napi(ts_arg_type = "(job: NativeJob) => void")] on_job: Function<'static, NativeJob, ()>,
+    ) -> napi::Result<PromiseRaw<'env, Settled<NativeWorker>>> {
+        let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
+        let host = JsHost::new(&on_job, spec.handlers, spec.runs_agents, limits)?;
+        let mut options = WorkerOptions::new(Arc::new(host));
+        if let Some(queues) = spec.queues {
+            options.queues = queues;
+        }
+        if let Some(concurrency) = spec.concurrency {
+            options.concurrency = concurrency as usize;
+        }
+        options.name = spec.name;
+        if let Some(millis) = spec.drain_timeout_ms {
+            options.drain_timeout = millis.limit();
+        }
+        let fleet = self.fleet.clone();
+        settle(env, async move { fleet.work(options).await.map(|worker| NativeWorker { worker }).into() })
+    }
+
+    /// JSON.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
+    pub fn status<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+        let fleet = self.fleet.clone();
+        settle(
+            env,
+            async move { fleet.status().await.map(|status| serde_json::json!(status).to_string()).into() },
+        )
+    }
+
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
+    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+        let fleet = self.fleet.clone();
+        settle(env, async move {
+            fleet.close().await;
+            Settled::Value(())
+        })
+    }
+}
+
+/// A reader of a job's events.
+#[napi]
+pub struct NativeFollow {
+    follow: Arc<tokio::sync::Mutex<Follow>>,
+}
+
+#[napi]
+impl NativeFollow {
+    /// The next events; nothing when the job is over and all were told.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<FollowedEvents | null>>")]
+    pub fn next<'env>(
+        &self,
+        env: &'env Env,
+    ) -> napi::Result<PromiseRaw<'env, Settled<Option<FollowedEvents>>>> {
+        let follow = self.follow.clone();
+        settle(env, async move {
+            let batch = follow.lock().await.next().await;
+            batch.map(|batch| batch.map(to_events)).into()
+        })
+    }
+}
+
+fn to_events(batch: FollowedBatch) -> FollowedEvents {
+    FollowedEvents {
+        attempt: batch.attempt,
+        cursor: batch.cursor,
+        first_line: u32::try_from(batch.first_line).unwrap_or(u32::MAX),
+        lines: String::from_utf8_lossy(&batch.lines).into_owned(),
+    }
+}
+
+/// A worker under way.
+#[napi]
+pub struct NativeWorker {
+    worker: Worker,
+}
+
+#[napi]
+impl NativeWorker {
+    #[napi(getter)]
+    pub fn name(&self) -> String {
+        self.worker.name().to_owned()
+    }
+
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
+    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+        let worker = self.worker.clone();
+        settle(env, async move {
+            worker.close().await;
+            Settled::Value(())
+        })
+    }
+
+    /// Resolves when the worker was closed; until then it keeps the host alive.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
+    pub fn closed<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+        let worker = self.worker.clone();
+        settle(env, async move {
+            worker.closed().await;
+            Settled::Value(())
+        })
+    }
+}

@@ -1,0 +1,168 @@
+//! A job on its way to JavaScript: there it becomes a turn's request, or a handler runs it. Names and order as in
+//! lib/fleet/worker.ts.
+
+use super::harness::{TurnSpec, to_request};
+use super::promise::{Settled, settle};
+use crate::fleet::{JobFault, JobFuture, JobHost, JobRun, JobSpec, run_turn};
+use crate::harness::{ConcurrencyLimit, TurnRequest};
+use napi::Env;
+use napi::bindgen_prelude::{Function, PromiseRaw};
+use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
+use napi_derive::napi;
+use serde_json::{Map, Value};
+use std::sync::{Mutex, PoisonError};
+use tokio::sync::{oneshot, watch};
+
+pub(super) struct JsHost {
+    call: ThreadsafeFunction<NativeJob, (), NativeJob, napi::Status, false, true>,
+    handlers: Vec<String>,
+    runs_agents: bool,
+    limits: Vec<ConcurrencyLimit>,
+}
+
+/// What JavaScript makes of a job.
+enum Answer {
+    Turn(Box<TurnRequest>),
+    Done(Value),
+    Failed(JobFault),
+}
+
+impl JsHost {
+    pub(super) fn new(
+        on_job: &Function<'static, NativeJob, ()>,
+        handlers: Vec<String>,
+        runs_agents: bool,
+        limits: Vec<ConcurrencyLimit>,
+    ) -> napi::Result<Self> {
+        let call = on_job
+            .build_threadsafe_function::<NativeJob>()
+            // Weak: what keeps the host alive is the worker, as long as it is open.
+            .weak::<true>()
+            .callee_handled::<false>()
+            .build()?;
+        Ok(JsHost { call, handlers, runs_agents, limits })
+    }
+}
+
+impl JobHost for JsHost {
+    fn accepts(&self, spec: &JobSpec) -> bool {
+        match &spec.handler {
+            Some(handler) => self.handlers.contains(handler),
+            None => self.runs_agents,
+        }
+    }
+
+    fn run(&self, run: JobRun) -> JobFuture {
+        let (answer, answered) = oneshot::channel();
+        let (over, is_over) = watch::channel(false);
+        let job = NativeJob { run: run.clone(), answer: Mutex::new(Some(answer)), is_over };
+        self.call.call(job, ThreadsafeFunctionCallMode::NonBlocking);
+        let limits = self.limits.clone();
+        Box::pin(async move {
+            let ended = match answered.await {
+                Ok(Answer::Turn(request)) => run_turn(run, *request, limits).await,
+                Ok(Answer::Done(value)) => Ok(value),
+                Ok(Answer::Failed(fault)) => Err(fault),
+                Err(_) => {
+                    Err(JobFault::new("JOB_LEASE_LOST", "the worker's JavaScript ended before its job"))
+                }
+            };
+            over.send_replace(true);
+            ended
+        })
+    }
+}
+
+/// One attempt at a job.
+#[napi]
+pub struct NativeJob {
+    run: JobRun,
+    answer: Mutex<Option<oneshot::Sender<Answer>>>,
+    is_over: watch::Receiver<bool>,
+}
+
+#[napi]
+impl NativeJob {
+    #[napi(getter)]
+    pub fn id(&self) -> String {
+        self.run.id.to_string()
+    }
+
+    #[napi(getter)]
+    pub fn attempt(&self) -> u32 {
+        self.run.attempt
+    }
+
+    /// What was submitted, as JSON.
+    #[napi(getter)]
+    pub fn spec(&self) -> String {
+        serde_json::json!(*self.run.spec).to_string()
+    }
+
+    #[napi(getter)]
+    pub fn cwd(&self) -> String {
+        self.run.cwd().to_string_lossy().into_owned()
+    }
+
+    /// `event`: JSON. Resolves when there is room for more.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
+    pub fn emit<'env>(&self, env: &'env Env, event: String) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+        let run = self.run.clone();
+        settle(env, async move { run.emit(event).await.into() })
+    }
+
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
+    pub fn artifact<'env>(
+        &self,
+        env: &'env Env,
+        path: String,
+    ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+        let run = self.run.clone();
+        settle(env, async move { run.artifact(&path).await.into() })
+    }
+
+    /// Resolves with true when the job is to stop, with false when it is over without.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<boolean>>")]
+    pub fn stopped<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<bool>>> {
+        let (stop, mut is_over) = (self.run.stop.clone(), self.is_over.clone());
+        settle(env, async move {
+            let is_stopped = tokio::select! {
+                () = stop.stopped() => true,
+                // Its sender is gone: the work was given up.
+                ended = is_over.wait_for(|over| *over) => ended.is_err(),
+            };
+            Settled::Value(is_stopped)
+        })
+    }
+
+    /// The job is this turn; its prompt, its events and its end are the core's business.
+    #[napi]
+    pub fn run_turn(&self, spec: TurnSpec) {
+        self.settle(match to_request(spec) {
+            Ok(request) => Answer::Turn(Box::new(request)),
+            Err(error) => Answer::Failed(JobFault {
+                code: error.code().as_str().to_owned(),
+                message: error.message().to_owned(),
+                facts: error.facts().clone(),
+            }),
+        });
+    }
+
+    /// `value`: JSON.
+    #[napi]
+    pub fn finish(&self, value: String) {
+        self.settle(Answer::Done(serde_json::from_str(&value).unwrap_or_default()));
+    }
+
+    #[napi]
+    pub fn fail(&self, code: String, message: String, facts: Map<String, Value>) {
+        self.settle(Answer::Failed(JobFault { code, message, facts }));
+    }
+
+    fn settle(&self, answer: Answer) {
+        if let Some(sender) = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // Fails when the job is over: a late answer.
+            let _ = sender.send(answer);
+        }
+    }
+}
