@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import type { NativeFleet, NativeWorker } from '../native/native'
-import { invalidOption, settle, SheepdogError } from './error'
+import { onAbort, throwIfAborted } from './abort'
+import { invalidOption, settle } from './error'
 import { host } from './fleet/host'
 import { Job, shown } from './fleet/job'
 import type { JobRecord, JobState, StoredRecord } from './fleet/record'
@@ -123,17 +124,15 @@ export class Fleet implements AsyncDisposable {
   async work(options: WorkOptions = {}): Promise<Worker> {
     checkWorkOptions(options)
     const { signal, harness } = options
-    if (signal?.aborted) throw notStarted(signal)
+    const notStarted = 'the worker was not started: its abort signal was aborted'
+    throwIfAborted(signal, 'FLEET_CLOSED', notStarted)
     const limits = harness?.limit ? [nativeLimit(harness.limit)] : []
     const working = this.#fleet.work(workSpec(options), limits, (job) => void take(job, options))
     const worker = new Worker((await settle(working)) as NativeWorker)
-    if (signal?.aborted) {
-      await worker.close()
-      throw notStarted(signal)
-    }
-    const onAbort = () => void worker.close()
-    signal?.addEventListener('abort', onAbort, { once: true })
-    void worker.closed.then(() => signal?.removeEventListener('abort', onAbort))
+    if (signal?.aborted) await worker.close()
+    throwIfAborted(signal, 'FLEET_CLOSED', notStarted)
+    const letGo = onAbort(signal, () => void worker.close())
+    void worker.closed.then(letGo)
     return worker
   }
 
@@ -167,13 +166,4 @@ function packagedServer(): string | undefined {
   } catch {
     return undefined
   }
-}
-
-function notStarted(signal: AbortSignal): SheepdogError {
-  return new SheepdogError(
-    'FLEET_CLOSED',
-    'the worker was not started: its abort signal was aborted',
-    {},
-    signal.reason,
-  )
 }
