@@ -330,6 +330,12 @@ declare class Delivery {
   release(channel: number, weight: number): void
 }
 
+/** One a JavaScript environment: its fleets end with it. */
+declare class FleetHost {
+  constructor()
+  connect(spec: FleetSpec): Promise<Settled<NativeFleet>>
+}
+
 /** A call that can be aborted, before it begins as well. */
 declare class ModelCall {
   constructor()
@@ -361,6 +367,38 @@ declare class NativeConnection {
   abort(): void
 }
 
+/** A connection to a fleet. */
+declare class NativeFleet {
+  /** `spec`: JSON. Resolves with the job's id. */
+  submit(spec: string): Promise<Settled<string>>
+  record(id: string): Promise<Settled<string>>
+  /** All records; an array as JSON. */
+  records(): Promise<Settled<string>>
+  /** The record once the job is over. */
+  settled(id: string): Promise<Settled<string>>
+  /** A result that its record only names; JSON. */
+  resultObject(name: string): Promise<Settled<string>>
+  cancel(id: string, isForced: boolean): Promise<Settled<string>>
+  retry(id: string): Promise<Settled<void>>
+  follow(id: string, from?: string | undefined | null): Promise<Settled<NativeFollow>>
+  download(id: string, path: string, to: string): Promise<Settled<void>>
+  /** `onJob` is called for each job and answers by the job's own methods. */
+  work(
+    spec: WorkSpec,
+    limits: Array<NativeConcurrencyLimit>,
+    onJob: (job: NativeJob) => void,
+  ): Promise<Settled<NativeWorker>>
+  /** JSON. */
+  status(): Promise<Settled<string>>
+  close(): Promise<Settled<void>>
+}
+
+/** A reader of a job's events. */
+declare class NativeFollow {
+  /** The next events; nothing when the job is over and all were told. */
+  next(): Promise<Settled<FollowedEvents | null>>
+}
+
 /** One prompt on its way to the handler in JavaScript. */
 declare class NativeInvocation {
   /** What the handler is asked, as JSON. */
@@ -375,6 +413,25 @@ declare class NativeInvocation {
   /** `structured`: JSON. */
   answerStructured(structured: string, metadata: Record<string, any>): void
   fail(error: string, metadata: Record<string, any>): void
+}
+
+/** One attempt at a job. */
+declare class NativeJob {
+  get id(): string
+  get attempt(): number
+  /** What was submitted, as JSON. */
+  get spec(): string
+  get cwd(): string
+  /** `event`: JSON. Resolves when there is room for more. */
+  emit(event: string): Promise<Settled<void>>
+  artifact(path: string): Promise<Settled<void>>
+  /** Resolves with true when the job is to stop, with false when it is over without. */
+  stopped(): Promise<Settled<boolean>>
+  /** The job is this turn; its prompt, its events and its end are the core's business. */
+  runTurn(spec: TurnSpec): void
+  /** `value`: JSON. */
+  finish(value: string): void
+  fail(code: string, message: string, facts: Record<string, any>): void
 }
 
 /** A run. */
@@ -419,6 +476,14 @@ declare class NativeTurn {
   /** The events, one JSON a line; returns the channel's number. */
   events(delivery: Delivery): number
   leave(): void
+}
+
+/** A worker under way. */
+declare class NativeWorker {
+  get name(): string
+  close(): Promise<Settled<void>>
+  /** Resolves when the worker was closed; until then it keeps the host alive. */
+  closed(): Promise<Settled<void>>
 }
 
 /** One a JavaScript environment. */
@@ -605,6 +670,17 @@ type ErrorCode$1 =
   | 'MODEL_FAILED'
   | 'MODEL_BAD_RESPONSE'
   | 'MODEL_UNREACHABLE'
+  | 'JOB_NOT_FOUND'
+  | 'JOB_CANCELLED'
+  | 'JOB_DEAD'
+  | 'JOB_LEASE_LOST'
+  | 'FLEET_FULL'
+  | 'FLEET_STORAGE'
+  | 'FLEET_UNREACHABLE'
+  | 'FLEET_UNAUTHORIZED'
+  | 'FLEET_SERVER_TOO_OLD'
+  | 'FLEET_SERVER_MISSING'
+  | 'FLEET_CLOSED'
 
 /** One layer of an error: see `model::ErrorLayer`. */
 interface ErrorLayerSpec {
@@ -639,6 +715,32 @@ interface Fault {
   /** The further fields of the error. */
   facts: Record<string, unknown>
   cause?: Fault
+}
+
+/** Checked options of a connection; what is absent has the core's default. */
+interface FleetSpec {
+  servers: Array<string>
+  dir: string
+  /** What the variable SHEEPDOG_NATS_SERVER says. */
+  serverProgram?: string
+  /** The variable PATH. */
+  path?: string
+  /** The program of the optional package. */
+  serverPackage?: string
+  credentials?: string
+  token?: string
+  prefix?: string
+  leaseMs?: Millis
+  replicas?: number
+}
+
+/** Some events of one attempt; the cursor of each is `cursor` and the number of its line. */
+interface FollowedEvents {
+  attempt: number
+  cursor: string
+  firstLine: number
+  /** One JSON a line. */
+  lines: string
 }
 
 interface HeaderSpec {
@@ -888,6 +990,18 @@ interface VariableChange {
 
 type Verdict = 'recreate' | 'without-agent' | 'corrupt' | 'not-found' | 'in-use' | 'transient' | 'failed'
 
+/** Checked options of a worker. */
+interface WorkSpec {
+  queues?: Array<string>
+  concurrency?: number
+  name?: string
+  /** The names of the handlers. */
+  handlers: Array<string>
+  /** Whether turns of agents are run. */
+  runsAgents: boolean
+  drainTimeoutMs?: Millis
+}
+
 type Native_AgentExamination = AgentExamination
 declare const Native_AgentExamination: typeof AgentExamination
 type Native_AgentHost = AgentHost
@@ -914,6 +1028,10 @@ type Native_ErrorLayerSpec = ErrorLayerSpec
 type Native_FailureKind = FailureKind
 type Native_Fallback = Fallback
 type Native_Fault = Fault
+type Native_FleetHost = FleetHost
+declare const Native_FleetHost: typeof FleetHost
+type Native_FleetSpec = FleetSpec
+type Native_FollowedEvents = FollowedEvents
 type Native_HeaderSpec = HeaderSpec
 type Native_LogState = LogState
 type Native_Millis = Millis
@@ -925,14 +1043,22 @@ type Native_NativeConcurrencyLimit = NativeConcurrencyLimit
 declare const Native_NativeConcurrencyLimit: typeof NativeConcurrencyLimit
 type Native_NativeConnection = NativeConnection
 declare const Native_NativeConnection: typeof NativeConnection
+type Native_NativeFleet = NativeFleet
+declare const Native_NativeFleet: typeof NativeFleet
+type Native_NativeFollow = NativeFollow
+declare const Native_NativeFollow: typeof NativeFollow
 type Native_NativeInvocation = NativeInvocation
 declare const Native_NativeInvocation: typeof NativeInvocation
+type Native_NativeJob = NativeJob
+declare const Native_NativeJob: typeof NativeJob
 type Native_NativeProcess = NativeProcess
 declare const Native_NativeProcess: typeof NativeProcess
 type Native_NativeRuntimeClient = NativeRuntimeClient
 declare const Native_NativeRuntimeClient: typeof NativeRuntimeClient
 type Native_NativeTurn = NativeTurn
 declare const Native_NativeTurn: typeof NativeTurn
+type Native_NativeWorker = NativeWorker
+declare const Native_NativeWorker: typeof NativeWorker
 type Native_Permission = Permission
 type Native_RetrySpec = RetrySpec
 type Native_RunSpec = RunSpec
@@ -956,6 +1082,7 @@ type Native_TurnSpec = TurnSpec
 type Native_UndeliveredArtifact = UndeliveredArtifact
 type Native_VariableChange = VariableChange
 type Native_Verdict = Verdict
+type Native_WorkSpec = WorkSpec
 declare const Native___napiBindingTarget: typeof __napiBindingTarget
 declare const Native_classifyCopilotResume: typeof classifyCopilotResume
 declare const Native_classifyError: typeof classifyError
@@ -975,15 +1102,20 @@ declare namespace Native {
     Native_AgentHost as AgentHost,
     Native_CopilotLink as CopilotLink,
     Native_Delivery as Delivery,
+    Native_FleetHost as FleetHost,
     Native_ModelCall as ModelCall,
     Native_NativeAgent as NativeAgent,
     Native_NativeConcurrencyLimit as NativeConcurrencyLimit,
     Native_NativeConnection as NativeConnection,
+    Native_NativeFleet as NativeFleet,
+    Native_NativeFollow as NativeFollow,
     Native_NativeInvocation as NativeInvocation,
+    Native_NativeJob as NativeJob,
     Native_NativeProcess as NativeProcess,
     Native_NativeRuntimeClient as NativeRuntimeClient,
     NativeRuntimeServer$1 as NativeRuntimeServer,
     Native_NativeTurn as NativeTurn,
+    Native_NativeWorker as NativeWorker,
     Native_RuntimeHost as RuntimeHost,
     Native___napiBindingTarget as __napiBindingTarget,
     Native_classifyCopilotResume as classifyCopilotResume,
@@ -1020,6 +1152,8 @@ declare namespace Native {
     Native_FailureKind as FailureKind,
     Native_Fallback as Fallback,
     Native_Fault as Fault,
+    Native_FleetSpec as FleetSpec,
+    Native_FollowedEvents as FollowedEvents,
     Native_HeaderSpec as HeaderSpec,
     Native_LogState as LogState,
     Native_Millis as Millis,
@@ -1044,6 +1178,7 @@ declare namespace Native {
     Native_UndeliveredArtifact as UndeliveredArtifact,
     Native_VariableChange as VariableChange,
     Native_Verdict as Verdict,
+    Native_WorkSpec as WorkSpec,
   }
 }
 
@@ -1381,6 +1516,32 @@ interface ErrorFacts {
     text?: string
   }
   MODEL_UNREACHABLE: FailedCall
+  JOB_NOT_FOUND: None
+  JOB_CANCELLED: {
+    jobId?: string
+  }
+  /** The last error also is the `cause`. */
+  JOB_DEAD: {
+    jobId?: string
+    lastError?: {
+      code: string
+      message: string
+    }
+  }
+  JOB_LEASE_LOST: {
+    jobId?: string
+  }
+  FLEET_FULL: None
+  FLEET_STORAGE: None
+  FLEET_UNREACHABLE: {
+    servers?: string[]
+  }
+  FLEET_UNAUTHORIZED: None
+  FLEET_SERVER_TOO_OLD: {
+    version?: string
+  }
+  FLEET_SERVER_MISSING: None
+  FLEET_CLOSED: None
 }
 /** Both lists have the same names, or this does not compile. */
 type Same<A extends B, B extends C, C = A> = A
@@ -13534,6 +13695,255 @@ declare class RuntimeClient implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/** Where a job stands. */
+type JobState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled' | 'dead'
+/** What is known of a job. Times are epoch milliseconds. */
+interface JobRecord {
+  id: string
+  queue: string
+  /** 0 to 9; 9 goes first. */
+  priority: number
+  provider?: string
+  handler?: string
+  state: JobState
+  /** How often it was begun, over all budgets; the number of its present or last attempt. */
+  attempt: number
+  /** The budget, and how much of it is used. */
+  attempts: number
+  spent: number
+  /** The worker of the present or last attempt. */
+  worker?: string
+  /** What the handler returned, or the TurnResult. A long one is left out here: `job.result` has it. */
+  result?: unknown
+  /** Why the last attempt failed; of a job that waits for its next attempt too. */
+  error?: {
+    code: string
+    message: string
+    [fact: string]: unknown
+  }
+  /** The agent's session. */
+  sessionId?: string
+  submittedAt: number
+  startedAt?: number
+  endedAt?: number
+  /** A job that waits is not begun before. */
+  notBefore?: number
+}
+/** A file that the attempt left. */
+interface JobArtifact {
+  /** Below the job's working directory. */
+  path: string
+  bytes: number
+  /** Hexadecimal. */
+  sha256: string
+}
+
+/** An event of a job: which attempt it belongs to, and where it stands in the log. */
+type JobEvent = (
+  | AgentEvent
+  | {
+      type: string
+      [field: string]: unknown
+    }
+) & {
+  attempt: number
+  /** For `events({ from })`: what comes after this event. */
+  cursor: string
+}
+/** A job of a fleet. A handle: dropping it changes nothing. */
+declare class Job {
+  #private
+  readonly id: string
+  /** @internal */
+  constructor(fleet: NativeFleet, id: string)
+  /** What is known of it now. JOB_NOT_FOUND when the fleet has forgotten it (30 days after its end). */
+  record(): Promise<JobRecord>
+  /**
+   * What the job came to: the TurnResult, or what its handler returned. Rejects with the error that its last attempt ended
+   * with, as `Harness.run` would, or with JOB_CANCELLED, JOB_DEAD (its workers were lost too often). Need not be awaited.
+   */
+  get result(): Promise<TurnResult>
+  /** Its events over all attempts, kept ones first, then live; ends with the job. Any number of readers. */
+  events(options?: { from?: string }): AsyncGenerator<JobEvent, void, undefined>
+  /**
+   * Cancels it: one that waits never runs, of one that runs the tree is killed. Resolves with the record once it is over; a
+   * job that is over stays as it is. Force: cancelled at once, its worker is told that what it does no longer counts.
+   */
+  cancel(options?: { force?: boolean }): Promise<JobRecord>
+  /** A new budget of attempts for a job that failed, died or was cancelled; the numbers of attempts go on. */
+  retry(): Promise<void>
+  /** What the attempt that counts left. */
+  artifacts(): Promise<JobArtifact[]>
+  /** Writes an artifact into the file `to`, which is there whole or not at all. */
+  download(path: string, to: string): Promise<void>
+}
+
+interface JobPlace {
+  /** The prompt; for a handler whatever it takes it for. */
+  prompt?: string
+  /** Default "default". */
+  queue?: string
+  /** 0 to 9; 9 goes first. Default 4. */
+  priority?: number
+  /** Default: a new one that sorts by its time. The same id again is the same job. */
+  id?: string
+  /** Jobs of one key: `keyLimit` of them run at once. */
+  key?: string
+  /** Default 1. */
+  keyLimit?: number
+  /** Not before. */
+  at?: Date
+  /** Default 3. */
+  attempts?: number
+  /** Globs below `cwd`: files that match when the attempt ends are kept. */
+  artifacts?: string[]
+  /** For the handler; as JSON has it. */
+  data?: unknown
+}
+/**
+ * A job: a turn of an agent (`provider`, and the turn's options), or code of the worker's own (`handler`). `signal` ends the
+ * submitting alone. What is given here is stored on the server, `env` and `redact` too.
+ */
+type JobOptions = TurnOptions &
+  JobPlace &
+  (
+    | {
+        provider: ProviderName
+        prompt: string
+        handler?: undefined
+      }
+    | {
+        handler: string
+        provider?: undefined
+      }
+  )
+
+/** One attempt at a job, as its handler sees it. */
+interface JobContext {
+  readonly id: string
+  readonly attempt: number
+  readonly prompt: string
+  /** What was submitted as `data`. */
+  readonly data: any
+  /** Where the job works; paths of artifacts are relative to it. */
+  readonly cwd: string
+  /** Aborted when the job was cancelled, is another worker's by now, or the worker has to go. */
+  readonly signal: AbortSignal
+  /** Puts an event into the job's log; resolves when there is room for more. */
+  emit(event: object): Promise<void>
+  /** Keeps a file below `cwd` as it is now. */
+  artifact(path: string): Promise<void>
+}
+/** Code of one's own instead of an agent: what it returns is the job's result, as JSON has it. */
+type JobHandler = (job: JobContext) => Promise<unknown> | unknown
+/** How a worker works. */
+interface WorkOptions {
+  /** Default ["default"]. */
+  queues?: string[]
+  /** Jobs at once; default 4. */
+  concurrency?: number
+  /** How records name it; made up by default. */
+  name?: string
+  /** Defaults of the turns; with `provider` only for that one. */
+  harness?: Partial<HarnessOptions>
+  handlers?: Record<string, JobHandler>
+  /** How long jobs may go on when the worker closes, before others get them; default 60 s, Infinity: as long as they take. */
+  drainTimeoutMs?: number
+  /** Closes the worker when aborted. */
+  signal?: AbortSignal
+}
+/** A worker. It keeps the process alive until it is closed. */
+declare class Worker implements AsyncDisposable {
+  #private
+  /** How records name it. */
+  readonly name: string
+  /** Resolves when it was closed. */
+  readonly closed: Promise<void>
+  /** @internal */
+  constructor(worker: NativeWorker)
+  /** Drains: nothing new is begun, what runs has `drainTimeoutMs` and is then given to others. */
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** How to get to a fleet. */
+interface FleetOptions {
+  /**
+   * Addresses of NATS servers (2.12 or newer, with JetStream). Default: the variable SHEEPDOG_NATS, else a server of its own
+   * that keeps its store in `dir`, shared by all processes that name the same `dir`.
+   */
+  servers?: string | string[]
+  /** Default ".sheepdog/fleet". */
+  dir?: string
+  /** A credentials file. */
+  credentials?: string
+  token?: string
+  /** Two fleets on one server differ by it: small letters, digits, "-". Default "sd". */
+  prefix?: string
+  /** A job whose worker is silent for so long is given to another one; default 30 s. The fleet's, stored at its first connect. */
+  leaseMs?: number
+  /** Copies of everything on a cluster of servers, when the fleet is new; default 1. */
+  replicas?: number
+}
+/** What a fleet looks like right now. */
+interface FleetStatus {
+  /** The version of the server. */
+  server: string
+  leaseMs: number
+  queues: Record<
+    string,
+    {
+      queued: number
+      running: number
+      oldestSubmittedAt?: number
+    }
+  >
+  workers: {
+    name: string
+    pid: number
+    queues: string[]
+    concurrency: number
+    running: string[]
+  }[]
+  /** Jobs that do not go on, and why; the oldest 20. */
+  stuck: {
+    id: string
+    why: string
+  }[]
+}
+/**
+ * The same jobs on many machines: none is lost, none done twice.
+ *
+ * @example
+ * await using fleet = await Fleet.connect()
+ * await using worker = await fleet.work({ concurrency: 2 })
+ * const job = await fleet.submit({ provider: 'codex', prompt: 'Fix the failing test', cwd: '/work' })
+ * for await (const event of job.events()) console.log(event.type)
+ * console.log((await job.result).text)
+ */
+declare class Fleet implements AsyncDisposable {
+  #private
+  private constructor()
+  /** FLEET_UNREACHABLE, FLEET_UNAUTHORIZED, FLEET_SERVER_TOO_OLD, FLEET_SERVER_MISSING (+ how to get one). */
+  static connect(options?: FleetOptions): Promise<Fleet>
+  /**
+   * Takes a job in: once it resolves, the job will be run, whatever is killed meanwhile. The same id again is the same job.
+   * FLEET_FULL when too many wait.
+   */
+  submit(job: JobOptions): Promise<Job>
+  /** JOB_NOT_FOUND when there is none. */
+  job(id: string): Promise<Job>
+  /** Every job that the fleet knows, in the order of submission. */
+  jobs(filter?: { queue?: string; state?: JobState }): AsyncGenerator<JobRecord, void, undefined>
+  /** Begins to work on jobs. */
+  work(options?: WorkOptions): Promise<Worker>
+  /** Queues, workers, and what does not go on. */
+  status(): Promise<FleetStatus>
+  /** Drains its workers and closes the connection; a server of its own ends with it, its store stays. */
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
 export {
   BuiltInTools,
   Canvas,
@@ -13547,7 +13957,9 @@ export {
   CopilotWebSocketHandler,
   DisableBypassPermissionsModes,
   FactoryResumeError,
+  Fleet,
   Harness,
+  Job,
   RunningProcess,
   RuntimeClient,
   RuntimeConnection,
@@ -13557,6 +13969,7 @@ export {
   SheepdogError,
   ToolSet,
   Turn,
+  Worker,
   WorkflowResumeError,
   approveAll,
   classify,
@@ -13893,6 +14306,8 @@ export type {
   FactoryRunsPage,
   FactoryStepOptions,
   Finding,
+  FleetOptions,
+  FleetStatus,
   ForegroundSessionInfo,
   FusionAttribution,
   FusionCommitKind,
@@ -13961,6 +14376,13 @@ export type {
   InstallationConfirmationRequest,
   InstallationConfirmationResponse,
   InstallationDecision,
+  JobArtifact,
+  JobContext,
+  JobEvent,
+  JobHandler,
+  JobOptions,
+  JobRecord,
+  JobState,
   JsonValue,
   LargeToolOutputConfig,
   LineBatch,
@@ -14453,6 +14875,7 @@ export type {
   Verbosity,
   WarningData,
   WarningEvent,
+  WorkOptions,
   WorkflowAgentOptions,
   WorkflowAgentSummary,
   WorkflowContext,
