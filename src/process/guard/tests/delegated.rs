@@ -1,14 +1,12 @@
 //! A run in a cgroup of its own, with a real one. It takes a superuser to hand a cgroup to an ordinary user, so elsewhere
 //! these tests say that they did not happen.
 
-use super::survival::{BEHAVIOURS, kill_all_of, start_host, until_gone};
+use super::survival::{BEHAVIOURS, USER, kill_all_of, open_program, start_host, until_gone};
 use nix::unistd::{Gid, Uid, chown, getuid};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-
-const USER: u32 = 65534;
 
 /// A cgroup that belongs to an ordinary user, as a service manager hands one over.
 struct Delegated(PathBuf);
@@ -34,7 +32,7 @@ impl Delegated {
         let mut command = Command::new("sh");
         command.args(["-c", &script, "sh", "setpriv"]);
         command.arg(format!("--reuid={USER}")).arg(format!("--regid={USER}")).arg("--clear-groups");
-        command.arg(std::env::current_exe().unwrap());
+        command.arg(open_program());
         command
     }
 

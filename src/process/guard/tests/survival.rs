@@ -8,6 +8,7 @@ use nix::unistd::Pid;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -30,6 +31,37 @@ pub(super) const BEHAVIOURS: [&str; 13] = [
     "nofiles",
 ];
 
+/// An ordinary user, who runs the hosts where the tests run as root.
+pub(super) const USER: u32 = 65534;
+
+/// This program, in a folder that the ordinary user can enter: from a checkout that only root can (as all below `/root`) it is
+/// copied into the one for temporary files, where the next test run removes it.
+pub(super) fn open_program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let own = std::env::current_exe().unwrap();
+        let mut look = Command::new("test");
+        look.arg("-x").arg(&own);
+        if !nix::unistd::getuid().is_root() || look.uid(USER).gid(USER).status().unwrap().success() {
+            return own;
+        }
+        let prefix = "sheepdog-tests-";
+        for entry in fs::read_dir(std::env::temp_dir()).unwrap().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let pid = name.strip_prefix(prefix).and_then(|pid| pid.parse::<u32>().ok());
+            if pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+        let folder = std::env::temp_dir().join(format!("{prefix}{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        let copy = folder.join("tests");
+        fs::copy(own, &copy).unwrap();
+        copy
+    })
+}
+
 /// The program of fixtures/survivors, built once a test run.
 fn behaviour_program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -37,7 +69,7 @@ fn behaviour_program() -> &'static Path {
         if let Some(built) = std::env::var_os("SURVIVOR_PROGRAM") {
             return built.into();
         }
-        let folder = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+        let folder = open_program().parent().unwrap().to_owned();
         let program = folder.join(format!("survivors-{}", std::process::id()));
         let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
         rustc.args(["--edition", "2024", "-O", "fixtures/survivors/behaviour.rs", "-o"]).arg(&program);
@@ -234,9 +266,9 @@ async fn as_host() {
 
 /// A host in a process of its own, as an ordinary user where the tests run as root; returns when its tree is grown.
 pub(super) fn host(behaviour: &str, containment: &str) -> (std::process::Child, String) {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = Command::new(open_program());
     if nix::unistd::getuid().is_root() {
-        command.uid(65534).gid(65534);
+        command.uid(USER).gid(USER);
     }
     let (host, told) = start_host(command, behaviour, containment);
     let token = told.split(' ').next().unwrap().to_owned();

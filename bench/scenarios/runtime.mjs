@@ -1,35 +1,48 @@
-// Figures of the runtime: node bench/runtime.mjs [NAME ...]. Each stands beside the one that was measured of the existing pair,
-// and beside a plain loop of this machine (`pace`), as times of a shared machine mean little alone.
-import { spawn } from 'node:child_process'
+// The runtime and its client: times, memory of the server, and what gets through. What the existing pair (Python client and its
+// server) took stands in docs/runtime.md.
 import {
+  closeSync,
+  ftruncateSync,
   mkdirSync,
   mkdtempSync,
   openSync,
   readFileSync,
   rmSync,
-  ftruncateSync,
-  closeSync,
   writeFileSync,
 } from 'node:fs'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { RuntimeClient } from '../index.js'
-import { servePuppet } from '../scripts/interop.mjs'
+import sheepdog from '../../index.js'
+import { servePuppet } from '../../scripts/interop.mjs'
+import { median } from '../round.mjs'
+import { table } from '../verdict.mjs'
 
-const wanted = process.argv.slice(2)
+const { RuntimeClient } = sheepdog
+
+/** What is measured, with the figure that was promised. */
+const measures = {
+  ready: ['ready after its start', '<=', 250, ' ms'],
+  end: ['end_session to its confirmation, nothing pending', '<=', 20, ' ms'],
+  late: ['1,000 late files, all uploaded', '<=', 1500, ' ms'],
+  slowCallback: ['1,000 files, 100 ms a callback: delivered', '>=', 1000, ''],
+  large: ['an artifact of 1 GiB: memory', '<=', 32, ' MB'],
+  deaf: ['a client that does not read, 1 GB of output: memory', '<=', 60, ' MB'],
+  output: ['output of a command', '>=', 150, ' MB/s'],
+  sessions: ['200 sessions with an artifact each', '<=', 2000, ' ms'],
+  idle: ['1,000 idle sessions: memory', '<=', 40, ' MB'],
+}
+
+export function plan({ quick }) {
+  return { rounds: quick ? 1 : 3, contenders: Object.keys(measures).map((name) => ({ name })) }
+}
+
+export const title = () => 'a served agent: times, memory of the server, output'
+
 const now = () => performance.now()
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
-const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
-
-/** How fast this machine is at the moment: milliseconds of a fixed piece of work. */
-function pace() {
-  const started = now()
-  let text = ''
-  for (let index = 0; index < 2_000_000; index++) text = `${index}${text.slice(0, 8)}`
-  return now() - started
-}
+const folder = () => mkdtempSync(join(tmpdir(), 'sheepdog-bench-'))
 
 async function serve() {
   const started = now()
@@ -67,10 +80,6 @@ async function sink() {
   }
 }
 
-const folder = () => mkdtempSync(join(tmpdir(), 'sheepdog-bench-'))
-const mb = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`
-const ms = (value) => `${value.toFixed(value < 100 ? 1 : 0)} ms`
-
 /** The most that memory grew by while the work ran. */
 async function growth(server, work) {
   const before = server.rss()
@@ -81,7 +90,7 @@ async function growth(server, work) {
   return Math.max(most, server.rss()) - before
 }
 
-const benches = {
+const works = {
   async ready(_server) {
     const times = []
     for (let round = 0; round < 5; round++) {
@@ -89,7 +98,7 @@ const benches = {
       times.push(other.readyMs)
       other.stop()
     }
-    return ['ready after start', ms(median(times)), '1.1 s', '250 ms']
+    return median(times)
   },
   async end(server) {
     const times = []
@@ -106,7 +115,7 @@ const benches = {
       await client.close()
       rmSync(directory, { recursive: true })
     }
-    return ['end_session to confirm, nothing pending (p50)', ms(median(times)), '3,007 ms', '20 ms']
+    return median(times)
   },
   async late(server) {
     const target = await sink()
@@ -122,13 +131,13 @@ const benches = {
     await client.close()
     target.stop()
     rmSync(directory, { recursive: true })
-    return [`1,000 late files, ${end.uploaded} uploaded`, ms(took), '3.0-3.25 s', '1.5 s']
+    if (end.uploaded !== 1000) throw new Error(`${end.uploaded} uploaded`)
+    return took
   },
   async slowCallback(server) {
     const target = await sink()
     const directory = folder()
     const client = await RuntimeClient.connect(server.url)
-    const started = now()
     await client.executeCommands(
       [{ command: 'for n in $(seq 1000); do echo $n > $n; done', cwd: directory }],
       {
@@ -140,18 +149,16 @@ const benches = {
       },
     )
     const end = await client.endSession()
-    const took = now() - started
     await client.close()
     target.stop()
     rmSync(directory, { recursive: true })
-    return [`1,000 files, 100 ms a callback: ${end.uploaded} delivered`, ms(took), '371 delivered', '1,000']
+    return end.uploaded
   },
   async large(server) {
     const target = await sink()
     const directory = folder()
     mkdirSync(join(directory, 'out'))
     const client = await RuntimeClient.connect(server.url)
-    const started = now()
     const grown = await growth(server, async () => {
       const onArtifactUploadRequest = ({ filename }) => target.url(filename)
       await client.executeCommands(['true'], {
@@ -166,7 +173,7 @@ const benches = {
     await client.close()
     target.stop()
     rmSync(directory, { recursive: true })
-    return [`1 GiB artifact in ${ms(now() - started)}: RSS`, mb(grown), '3.2 GB', '32 MB']
+    return grown / 1e6
   },
   async deaf(server) {
     // A client that asks for output and reads none: spoken by hand, as libraries read.
@@ -190,7 +197,7 @@ const benches = {
       await sleep(5000)
     })
     socket.destroy()
-    return ['a client that does not read, 1 GB of output: RSS', mb(grown), 'to 937 MB', '60 MB']
+    return grown / 1e6
   },
   async output(server) {
     const client = await RuntimeClient.connect(server.url)
@@ -202,19 +209,7 @@ const benches = {
     })
     const took = now() - started
     await client.close()
-    const alone = now()
-    await new Promise((resolve) => {
-      const child = spawn('sh', ['-c', `head -c ${total} /dev/zero | tr '\\0' x`])
-      child.stdout.resume()
-      child.once('close', resolve)
-    })
-    const ratio = ((now() - alone) / took).toFixed(2)
-    return [
-      `output of a command (${ratio} of a plain pipe to node)`,
-      `${mb((seen / took) * 1000)}/s`,
-      '22-33 MB/s',
-      '150 MB/s',
-    ]
+    return seen / 1e3 / took
   },
   async sessions(server) {
     const target = await sink()
@@ -234,7 +229,8 @@ const benches = {
     const took = now() - started
     const count = target.count()
     target.stop()
-    return [`200 sessions with an artifact each, ${count} uploaded`, ms(took), '4.4 s', '2 s']
+    if (count !== 200) throw new Error(`${count} uploaded`)
+    return took
   },
   async idle(server) {
     const clients = []
@@ -246,19 +242,35 @@ const benches = {
       await sleep(300)
     })
     await Promise.all(clients.map((client) => client.close()))
-    return ['1,000 idle sessions: RSS', mb(grown), '', '40 MB']
+    return grown / 1e6
   },
 }
 
-console.log('| what | measured | existing pair | goal | pace |\n|---|---|---|---|---|')
-for (const [name, bench] of Object.entries(benches)) {
-  if (wanted.length > 0 && !wanted.includes(name)) continue
-  const server = await serve()
-  try {
-    const row = await bench(server)
-    console.log(`| ${row.join(' | ')} | ${ms(pace())} |`)
-  } catch (error) {
-    console.log(`| ${name} | ${error.code ?? ''} ${error.message} | | | |`)
-  }
-  server.stop()
+export const contenders = Object.fromEntries(
+  Object.entries(works).map(([name, work]) => [
+    name,
+    async () => {
+      const server = await serve()
+      try {
+        return { value: await work(server) }
+      } finally {
+        server.stop()
+      }
+    },
+  ]),
+)
+
+export function print(medians) {
+  table(
+    Object.entries(medians).map(([name, { value }]) => {
+      const [what, , , unit] = measures[name]
+      return { name, what, value, unit: unit.trim() }
+    }),
+  )
+}
+
+export function figures(medians) {
+  return Object.entries(measures).map(([name, [what, relation, limit, unit]]) => {
+    return [what, medians[name].value, relation, limit, unit]
+  })
 }
