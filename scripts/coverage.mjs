@@ -38,14 +38,12 @@ const into = ['--output-dir', 'native', '--js', 'native.js', '--dts', 'native.d.
 step('building the counting addon', bin('napi'), ['build', '--platform', ...into], { env })
 step('compiling lib/ and cli/', bin('tsc'), ['-p', 'tsconfig.json', '--sourceMap'])
 // The tests' own failures are `npm test`'s matter: here they only count less.
-const tests = [
-  ['tests of the core', 'cargo', ['test', '--quiet', '--no-fail-fast'], env],
-  ['tests of the package', process.execPath, [bin('vitest'), 'run'], { ...env, NODE_V8_COVERAGE: scripted }],
-]
-for (const [title, command, args, environment] of tests) {
+function count(title, command, args, more = {}) {
   console.log(`> ${title}`)
-  spawnSync(command, args, { cwd: root, stdio: 'inherit', env: environment })
+  spawnSync(command, args, { cwd: root, stdio: 'inherit', env: { ...env, ...more } })
 }
+count('tests of the core', 'cargo', ['test', '--quiet', '--no-fail-fast'])
+count('tests of the package', process.execPath, [bin('vitest'), 'run'], { NODE_V8_COVERAGE: scripted })
 
 const merged = join(target, 'merged.profdata')
 const raw = readdirSync(counts).map((name) => join(counts, name))
