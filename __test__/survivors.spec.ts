@@ -23,7 +23,8 @@ describe.runIf(process.platform === 'linux')('nobody survives', () => {
     it.each(['clean', 'hop', 'deep', 'killgrand'])(`%s when it ends by: ${end}`, async (behaviour) => {
       const cell = await runCell({ program, ids: user.ids, behaviour, end, repetitions: 1 })
       expect(cell.problems).toEqual([])
-      expect(cell.lived).toBeGreaterThan(0)
+      // Who kills its own guard may be gone before anybody has looked.
+      if (!behaviour.startsWith('kill')) expect(cell.lived).toBeGreaterThan(0)
       expect(cell.survivors).toBe(0)
     })
   }
