@@ -1,5 +1,6 @@
 // sheepdog doctor: which agents are here.
 import { doctor } from '../lib/index'
+import { native } from '../lib/native'
 import { parseArguments, UsageError } from './arguments'
 import { onInterrupt } from './interrupt'
 
@@ -7,8 +8,8 @@ export const summary = 'which agents are installed, and whether they start'
 
 export const usage = `Usage: sheepdog doctor [options]
 
-Looks for the CLIs of claude-code, codex, gemini, opencode, copilot, qwen and pi on PATH, starts each
-that is there to ask its version, and says how to install the others.
+Looks for the CLIs of these agents on PATH, starts each that is there to ask its version, and says how
+to install the others: ${native.providerNames().join(', ')}.
 
 Options:
   --json       print the findings as JSON

@@ -1,5 +1,5 @@
 // What a turn is asked with: types and their checks. What a value means, and its default, is the core's business.
-import type { TurnSpec } from '../../native/native'
+import type { ProviderName, TurnSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { native } from '../native'
 import { check, checkOptions, show, suggestion } from '../option'
@@ -7,7 +7,7 @@ import { absolute, inheritance, processOptionChecks, type RunOptions } from '../
 import { schemaOf } from '../schema'
 import type { ConcurrencyLimit } from './limit'
 
-export type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' | 'qwen' | 'pi'
+export type { ProviderName } from '../../native/native'
 
 /** How a turn is run. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
 export interface TurnOptions extends Pick<
@@ -100,7 +100,7 @@ const turnChecks = {
 const harnessChecks = {
   ...turnChecks,
   provider(path: string, value: unknown) {
-    const names = native.providerNames()
+    const names: string[] = native.providerNames()
     if (typeof value !== 'string')
       throw invalidOption(path, `expected the name of a provider, got ${show(value)}`)
     if (!names.includes(value)) {

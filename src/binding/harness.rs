@@ -6,9 +6,9 @@ use super::option::{Containment, Millis, Permission};
 use super::process::{VariableChange, environment};
 use super::promise::{Settled, settle};
 use crate::error::Error;
-use crate::harness::doctor;
 use crate::harness::verdict::Ending;
 use crate::harness::{self, ConcurrencyLimit, Provider, Recording, Turn, TurnOutcome, TurnRequest, WeakTurn};
+use crate::harness::{doctor, each_provider};
 use crate::model::{AbortSwitch, Schema};
 use napi::bindgen_prelude::{
     Either, Object, PromiseRaw, ToNapiValue, Uint8Array, within_runtime_if_available,
@@ -263,8 +263,19 @@ pub fn replay_recording(
     Ok(shown.to_string())
 }
 
+macro_rules! provider_name {
+    ($($variant:ident = $file:ident $name:literal,)*) => {
+        /// An agent that the harness can run.
+        #[napi(string_enum)]
+        pub enum ProviderName {
+            $(#[napi(value = $name)] $variant,)*
+        }
+    };
+}
+each_provider!(provider_name);
+
 /// The names of the providers.
-#[napi]
+#[napi(ts_return_type = "ProviderName[]")]
 pub fn provider_names() -> Vec<String> {
     Provider::ALL.iter().map(|provider| provider.as_str().to_owned()).collect()
 }

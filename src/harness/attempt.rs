@@ -13,7 +13,7 @@ use super::launch::{Launch, Wanted, path_text};
 use super::request::TurnRequest;
 use super::transcript::Transcript;
 use super::turn::Command;
-use super::verdict::{Ending, Evidence, Fault, Stop, Verdict, is_same_session, verdict};
+use super::verdict::{Ending, Evidence, Fault, Stop, Verdict, verdict};
 use crate::error::{Error, ErrorCode};
 use crate::process::{self, Environment, Input, Outcome, Process, ProcessSpec, RunResult, StopReason};
 use bytes::Bytes;
@@ -52,11 +52,11 @@ pub(crate) struct Plan<'a> {
 pub(crate) fn program_of(request: &TurnRequest) -> Result<Program, Error> {
     let path = request.variable("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
     locate(request.provider, request.binary.as_deref(), &path)
-        .ok_or_else(|| not_found(request, request.provider.program()))
+        .ok_or_else(|| not_found(request, request.provider.descriptor().program))
 }
 
 fn not_found(request: &TurnRequest, command: &str) -> Error {
-    let install = request.provider.install();
+    let install = request.provider.descriptor().install;
     let message = format!(
         "{} was not found: {command} is no program on PATH. Install it with: {install}",
         request.provider.as_str()
@@ -249,7 +249,7 @@ impl Watch<'_> {
         let provider = self.plan.request.provider;
         let heard = self.listening.heard();
         let reported = heard.transcript.digest().session_id();
-        let is_other = reported.is_some_and(|reported| !is_same_session(provider, asked, reported));
+        let is_other = reported.is_some_and(|reported| !provider.is_same_session(asked, reported));
         drop(heard);
         if is_other {
             self.stop_for(Stop::OtherSession);
@@ -333,7 +333,6 @@ impl Watch<'_> {
         let verdict = verdict(&Evidence {
             provider: request.provider,
             digest: transcript.digest(),
-            reader: transcript.reader(),
             ending: &ending,
             stop: self.stop,
             stderr: &stderr,

@@ -65,11 +65,13 @@ async fn examine_one(request: TurnRequest, aborted: impl Future<Output = ()>) ->
         path: None,
         version: None,
         problem: None,
-        install: provider.install(),
+        install: provider.descriptor().install,
     };
     let path = request.variable("PATH").unwrap_or_default();
-    let (Some(file), Some(program)) = (find(provider.program(), &path), locate(provider, None, &path)) else {
-        finding.problem = Some(format!("{} is no program on PATH", provider.program()));
+    let (Some(file), Some(program)) =
+        (find(provider.descriptor().program, &path), locate(provider, None, &path))
+    else {
+        finding.problem = Some(format!("{} is no program on PATH", provider.descriptor().program));
         return finding;
     };
     finding.found = true;
@@ -97,7 +99,7 @@ async fn version_of(
     spec.max_output_bytes = 64 << 10;
     let wanted =
         Wanted { prompt: "version".to_owned(), folder: folder.path().to_owned(), ..Wanted::default() };
-    let launch = request.provider.launch(&wanted).unwrap_or_else(|_| Launch::default());
+    let launch = (request.provider.descriptor().launch)(&wanted).unwrap_or_else(|_| Launch::default());
     spec.environment = environment_of(request, &launch, program, &folder);
     let process = process::spawn(spec);
     tokio::select! {

@@ -186,6 +186,8 @@ pub enum ErrorKind {
     Network,
     Server,
     Permission,
+    /// The turns that it was allowed are used up.
+    MaxTurns,
     Unknown,
 }
 
@@ -201,6 +203,7 @@ impl ErrorKind {
             ErrorKind::Network => "network",
             ErrorKind::Server => "server",
             ErrorKind::Permission => "permission",
+            ErrorKind::MaxTurns => "max_turns",
             ErrorKind::Unknown => "unknown",
         }
     }

@@ -17,18 +17,77 @@ impl Failure {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Failure { kind, message: message.into(), is_resume: false }
     }
+}
 
-    /// From the agent's words, with the HTTP status where it gives one as a number.
-    pub fn classify(status: Option<i64>, message: impl Into<String>) -> Self {
+/// A CLI's own words for what goes wrong. Signs are in lower case.
+pub struct Words {
+    /// What it says of itself, or of a service in words that mean something else elsewhere: looked for before all else.
+    pub kinds: &'static [(ErrorKind, &'static [&'static str])],
+    /// What it says of a session that it doesn't know.
+    pub unknown_session: &'static [&'static str],
+    /// What an exit code means where its lines left it open.
+    pub exit_code: fn(i32) -> Option<(ErrorKind, &'static str)>,
+}
+
+impl Words {
+    /// What the agent says, with the HTTP status where it gives one as a number.
+    pub fn failure(&self, status: Option<i64>, message: impl Into<String>) -> Failure {
         let message = message.into();
-        let is_resume = says_unknown_session(&message);
-        Failure { kind: kind_of(status, &message), message, is_resume }
+        let words = message.to_ascii_lowercase();
+        let kind = named(self.kinds, &words).unwrap_or_else(|| kind_of(status, &message));
+        Failure { kind, is_resume: self.says_unknown_session(&words), message }
     }
+
+    fn says_unknown_session(&self, lowercase: &str) -> bool {
+        self.unknown_session.iter().any(|sign| lowercase.contains(sign))
+    }
+
+    /// See [`Words::exit_code`].
+    pub fn explain(&self, name: &str, exit_code: i32) -> Option<Failure> {
+        let (kind, what) = (self.exit_code)(exit_code)?;
+        Some(Failure::new(kind, format!("{name} exited with {exit_code}: {what}")))
+    }
+
+    /// What stderr gives as the reason of an exit code that is not zero: its error lines, else its last line.
+    pub fn reason_in(&self, stderr: &str) -> Option<Failure> {
+        let plain = without_colors(stderr);
+        let is_unknown = |line: &&str| self.says_unknown_session(&line.to_ascii_lowercase());
+        if let Some(line) = plain.lines().find(is_unknown) {
+            return Some(Failure {
+                kind: ErrorKind::InvalidRequest,
+                message: line.trim().to_owned(),
+                is_resume: true,
+            });
+        }
+        let lines = || plain.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+        let is_error = |line: &&str| {
+            let line = line.to_ascii_lowercase();
+            ["error", "fatal", "invalid", "api error", "failed query"]
+                .iter()
+                .any(|sign| line.starts_with(sign))
+        };
+        let last = lines().next().filter(|line| !line.to_ascii_lowercase().starts_with("warning"));
+        lines()
+            .filter(is_error)
+            .chain(last)
+            .map(|line| self.failure(None, line))
+            .find(|failure| failure.kind != ErrorKind::Unknown)
+    }
+}
+
+/// For CLIs whose exit codes say nothing.
+pub fn no_exit_code(_: i32) -> Option<(ErrorKind, &'static str)> {
+    None
+}
+
+fn named(kinds: &[(ErrorKind, &[&str])], lowercase: &str) -> Option<ErrorKind> {
+    let found = kinds.iter().find(|(_, signs)| signs.iter().any(|sign| lowercase.contains(sign)));
+    found.map(|(kind, _)| *kind)
 }
 
 /// The kind of a failure: by `status`, else by what the words call a status, else by the words (`crate::retry`); a CLI's own
 /// words come last.
-pub fn kind_of(status: Option<i64>, words: &str) -> ErrorKind {
+pub(crate) fn kind_of(status: Option<i64>, words: &str) -> ErrorKind {
     let status = status.or_else(|| leading_status(words)).and_then(|status| u16::try_from(status).ok());
     // The one code that turns "later" into "never".
     let codes = if words.contains("insufficient_quota") { vec!["insufficient_quota"] } else { Vec::new() };
@@ -65,9 +124,7 @@ fn kind_of_cli_words(words: &str) -> ErrorKind {
         (ErrorKind::Overloaded, &["database is locked", "sqlite_busy", "failed query"]),
         (ErrorKind::Network, &["streaming_error", "und_err", "ehostunreach", "enetunreach", "econnaborted"]),
     ];
-    let words = words.to_ascii_lowercase();
-    let named = WORDS.iter().find(|(_, signs)| signs.iter().any(|sign| words.contains(sign)));
-    named.map_or(ErrorKind::Unknown, |(kind, _)| *kind)
+    named(WORDS, &words.to_ascii_lowercase()).unwrap_or(ErrorKind::Unknown)
 }
 
 /// The status that a CLI puts before the service's words: "401 fake 401", "[API Error: 500 ...]".
@@ -100,52 +157,6 @@ pub fn retry_after_in(words: &str) -> Option<Duration> {
         _ => number,
     };
     Duration::try_from_secs_f64(seconds).ok()
-}
-
-/// What the seven CLIs say of a session that they do not know.
-pub fn says_unknown_session(words: &str) -> bool {
-    const SIGNS: &[&str] = &[
-        "no conversation found with session id",
-        "no rollout found for thread",
-        "thread/resume failed",
-        "session not found",
-        "error resuming session",
-        "no previous sessions found",
-        "no session, task, or name matched",
-        "no saved session found",
-        "no session found matching",
-        "invalid session identifier",
-    ];
-    let words = words.to_ascii_lowercase();
-    SIGNS.iter().any(|sign| words.contains(sign))
-}
-
-/// What stderr gives as the reason of an exit code that is not zero: its error lines, else its last line.
-pub fn reason_in(stderr: &str) -> Option<Failure> {
-    let plain = without_colors(stderr);
-    if says_unknown_session(&plain) {
-        let line = plain.lines().find(|line| says_unknown_session(line)).unwrap_or_default();
-        return Some(Failure {
-            kind: ErrorKind::InvalidRequest,
-            message: line.trim().to_owned(),
-            is_resume: true,
-        });
-    }
-    let lines = || plain.lines().rev().map(str::trim).filter(|line| !line.is_empty());
-    let is_error = |line: &&str| {
-        let line = line.to_ascii_lowercase();
-        line.starts_with("error")
-            || line.starts_with("fatal")
-            || line.starts_with("invalid")
-            || line.starts_with("api error")
-            || line.starts_with("failed query")
-    };
-    let last = lines().next().filter(|line| !line.to_ascii_lowercase().starts_with("warning"));
-    lines()
-        .filter(is_error)
-        .chain(last)
-        .map(|line| Failure::classify(None, line))
-        .find(|failure| failure.kind != ErrorKind::Unknown)
 }
 
 /// The text without the escape sequences that colour it.
@@ -230,21 +241,33 @@ mod tests {
         assert_eq!(wait("try again later"), None);
     }
 
+    const WORDS: Words = Words {
+        kinds: &[(ErrorKind::Quota, &["daily quota"])],
+        unknown_session: &["session not found"],
+        exit_code: no_exit_code,
+    };
+
+    #[test]
+    fn a_cli_s_own_words_decide_before_numbers() {
+        assert_eq!(WORDS.failure(Some(429), "Your Daily Quota is used up").kind, ErrorKind::Quota);
+        assert_eq!(WORDS.failure(Some(429), "quota").kind, ErrorKind::RateLimit);
+    }
+
     #[test]
     fn stderr_explains_an_exit_code_only_by_its_errors() {
-        assert_eq!(reason_in("Ripgrep is not available.\nWarning: permission mode is off\n"), None);
-        assert_eq!(reason_in("TypeError: x is not a function\n    at main (a.js:1:2)\n"), None);
-        let busy = reason_in("Performing one time database migration...\ndatabase is locked\n");
+        assert_eq!(WORDS.reason_in("Ripgrep is not available.\nWarning: permission mode is off\n"), None);
+        assert_eq!(WORDS.reason_in("TypeError: x is not a function\n    at main (a.js:1:2)\n"), None);
+        let busy = WORDS.reason_in("Performing one time database migration...\ndatabase is locked\n");
         assert_eq!(busy.map(|failure| failure.kind), Some(ErrorKind::Overloaded));
-        let raced = reason_in(
+        let raced = WORDS.reason_in(
             "Error: Unexpected error\n\nFailed query: \n  CREATE TABLE `workspace` (\n  );\n\nparams: \n",
         );
         assert_eq!(raced.map(|failure| failure.kind), Some(ErrorKind::Overloaded));
-        let root = reason_in(
+        let root = WORDS.reason_in(
             "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons\n",
         );
         assert_eq!(root.map(|failure| failure.kind), Some(ErrorKind::Permission));
-        let resume = reason_in("\u{1b}[91m\u{1b}[1mError: \u{1b}[0mSession not found\n");
+        let resume = WORDS.reason_in("\u{1b}[91m\u{1b}[1mError: \u{1b}[0mSession not found\n");
         assert!(
             resume.is_some_and(|failure| failure.is_resume && failure.message == "Error: Session not found")
         );

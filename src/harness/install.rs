@@ -1,7 +1,7 @@
 //! Where an agent's program is, and which file of its package is the agent itself.
 //!
-//! Three of the CLIs are a small launcher that starts the agent as its child: a signal to the launcher misses the agent, and
-//! two processes do the work of one. Where the package is laid out as known, the agent is started itself.
+//! Some of the CLIs are a small launcher that starts the agent as its child: a signal to the launcher misses the agent, and
+//! two processes do the work of one. Where the package is laid out as its provider knows, the agent is started itself.
 
 use super::provider::Provider;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub struct Program {
 pub fn locate(provider: Provider, binary: Option<&[String]>, path: &str) -> Option<Program> {
     let (command, arguments) = match binary {
         Some([command, arguments @ ..]) => (command.clone(), arguments.to_vec()),
-        _ => (provider.program().to_owned(), Vec::new()),
+        _ => (provider.descriptor().program.to_owned(), Vec::new()),
     };
     let file = find(&command, path);
     if binary.is_none() && file.is_none() {
@@ -48,23 +48,18 @@ pub fn find(command: &str, path: &str) -> Option<PathBuf> {
     folders.map(|folder| Path::new(folder).join(command)).find(|file| is_program(file))
 }
 
-fn is_program(file: &Path) -> bool {
+pub(super) fn is_program(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(file).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
 }
 
 fn behind_launcher(provider: Provider, file: &Path) -> Option<Program> {
-    let file = file.canonicalize().ok()?;
-    match provider {
-        Provider::Codex => codex(package(&file, "@openai", "codex")?),
-        Provider::Copilot => copilot(package(&file, "@github", "copilot")?),
-        Provider::Qwen => qwen(package(&file, "@qwen-code", "qwen-code")?),
-        _ => None,
-    }
+    let behind_launcher = provider.descriptor().behind_launcher?;
+    behind_launcher(&file.canonicalize().ok()?)
 }
 
 /// The folder of the package `scope/name` that holds `file`.
-fn package<'a>(file: &'a Path, scope: &str, name: &str) -> Option<&'a Path> {
+pub(super) fn package<'a>(file: &'a Path, scope: &str, name: &str) -> Option<&'a Path> {
     file.ancestors().skip(1).find(|folder| {
         folder.file_name().is_some_and(|last| last == name)
             && folder.parent().and_then(Path::file_name).is_some_and(|last| last == scope)
@@ -72,68 +67,17 @@ fn package<'a>(file: &'a Path, scope: &str, name: &str) -> Option<&'a Path> {
 }
 
 /// Where npm puts the platform's package: beside the launcher's, or inside it.
-fn siblings(root: &Path, scope: &str, name: &str) -> Vec<PathBuf> {
+pub(super) fn siblings(root: &Path, scope: &str, name: &str) -> Vec<PathBuf> {
     let beside = root.parent().map(|scope| scope.join(name));
     let inside = root.join("node_modules").join(scope).join(name);
     beside.into_iter().chain([inside]).collect()
 }
 
-fn npm_platform() -> (&'static str, &'static str) {
+/// As npm calls this system and this machine.
+pub(super) fn npm_platform() -> (&'static str, &'static str) {
     let system = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
     let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
     (system, machine)
-}
-
-fn codex(root: &Path) -> Option<Program> {
-    let (system, machine) = npm_platform();
-    let triple = match (system, machine) {
-        ("darwin", "arm64") => "aarch64-apple-darwin",
-        ("darwin", _) => "x86_64-apple-darwin",
-        (_, "arm64") => "aarch64-unknown-linux-musl",
-        _ => "x86_64-unknown-linux-musl",
-    };
-    let mut roots = siblings(root, "@openai", &format!("codex-{system}-{machine}"));
-    roots.push(root.to_owned());
-    for root in roots {
-        let vendor = root.join("vendor").join(triple);
-        let file = ["bin/codex", "codex/codex"]
-            .map(|file| vendor.join(file))
-            .into_iter()
-            .find(|file| is_program(file));
-        if let Some(file) = file {
-            let tools = ["codex-path", "path"]
-                .map(|folder| vendor.join(folder))
-                .into_iter()
-                .find(|folder| folder.is_dir());
-            return Some(Program {
-                command: file.to_string_lossy().into_owned(),
-                environment: vec![("CODEX_MANAGED_BY_NPM".into(), "1".into())],
-                path_before: tools.map(|folder| folder.to_string_lossy().into_owned()),
-                ..Program::default()
-            });
-        }
-    }
-    None
-}
-
-fn copilot(root: &Path) -> Option<Program> {
-    let (system, machine) = npm_platform();
-    let names = [format!("copilot-{system}-{machine}"), format!("copilot-{system}musl-{machine}")];
-    let file = names
-        .iter()
-        .flat_map(|name| siblings(root, "@github", name))
-        .map(|root| root.join("copilot"))
-        .find(|file| is_program(file))?;
-    Some(Program { command: file.to_string_lossy().into_owned(), ..Program::default() })
-}
-
-fn qwen(root: &Path) -> Option<Program> {
-    let file = Some(root.join("cli.js")).filter(|file| file.is_file())?;
-    Some(Program {
-        command: "node".into(),
-        arguments: vec![file.to_string_lossy().into_owned()],
-        ..Program::default()
-    })
 }
 
 #[cfg(test)]

@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn a_prompt_that_looks_like_a_flag_is_never_taken_for_one() {
         for provider in Provider::ALL {
-            let launch = provider.launch(&wanted("--help me")).unwrap();
+            let launch = (provider.descriptor().launch)(&wanted("--help me")).unwrap();
             let at = launch.args.iter().position(|arg| arg == "--help me");
             let is_safe = match at {
                 Some(at) => launch.args[at - 1] == "--",
@@ -199,7 +199,7 @@ mod tests {
     fn a_long_prompt_goes_by_stdin() {
         let prompt = "x".repeat(200_000);
         for provider in Provider::ALL {
-            let launch = provider.launch(&wanted(&prompt)).unwrap();
+            let launch = (provider.descriptor().launch)(&wanted(&prompt)).unwrap();
             assert_eq!(launch.stdin.as_deref(), Some(&*prompt), "{}", provider.as_str());
             assert!(launch.args.iter().all(|arg| arg.len() < 131_072));
         }
@@ -216,7 +216,7 @@ mod tests {
             ..wanted("hi")
         };
         for provider in Provider::ALL {
-            let launch = provider.launch(&wanted).unwrap();
+            let launch = (provider.descriptor().launch)(&wanted).unwrap();
             let all = format!("{:?} {:?} {:?}", launch.args, launch.set, launch.files);
             for (option, sign) in
                 [("tools", "read"), ("maxTurns", "3\""), ("systemPrompt", "Be brief."), ("model", "\"m\"")]
@@ -231,7 +231,10 @@ mod tests {
     fn tools_that_only_read_leave_none_of_those_that_write() {
         let tools = |permission, tools: &[&str]| {
             let tools = Some(tools.iter().map(|tool| (*tool).to_owned()).collect());
-            Provider::Pi.launch(&Wanted { permission, tools, ..wanted("hi") }).unwrap().args.join(" ")
+            (Provider::Pi.descriptor().launch)(&Wanted { permission, tools, ..wanted("hi") })
+                .unwrap()
+                .args
+                .join(" ")
         };
         assert!(tools(Permission::Plan, &["bash", "grep"]).contains("--tools grep"));
         assert!(tools(Permission::Plan, &["bash"]).contains("--no-tools"), "an empty list might mean all");
@@ -240,7 +243,7 @@ mod tests {
     #[test]
     fn variables_of_an_agent_around_it_are_removed() {
         for provider in Provider::ALL {
-            assert!(provider.launch(&wanted("hi")).unwrap().removed.contains(&"CLAUDECODE"));
+            assert!((provider.descriptor().launch)(&wanted("hi")).unwrap().removed.contains(&"CLAUDECODE"));
         }
     }
 }

@@ -41,6 +41,7 @@ pub use digest::Digest;
 pub use event::{AgentEvent, ErrorKind, Usage};
 pub use event_sink::{EventReader, EventSink};
 pub use provider::Provider;
+pub(crate) use provider::each_provider;
 pub use replay::{Recording, Replay, replay};
 pub use request::TurnRequest;
 pub use scheduler::ConcurrencyLimit;

@@ -107,7 +107,6 @@ pub fn replay(provider: Provider, recording: &Recording) -> Replay {
     let verdict = verdict(&Evidence {
         provider,
         digest: transcript.digest(),
-        reader: transcript.reader(),
         ending: &recording.ending,
         stop: None,
         stderr: recording.stderr,

@@ -1,72 +1,12 @@
 //! PURE: an answer that fits a JSON Schema. By the CLI's own flag where it has one for this schema, else by asking for it in
 //! the prompt, to be given in the final answer and in a file of the run's own. Whatever came is validated here.
 
-use super::launch::{Permission, Wanted};
-use super::provider::Provider;
+use super::launch::Permission;
 use crate::model::{Reading, Schema};
 use serde_json::Value;
 
 /// The file that the agent is asked to write its answer to, in the run's own folder.
 pub const ANSWER_FILE: &str = "answer.json";
-
-/// Whether this CLI takes this schema by a flag of its own.
-pub fn has_flag(provider: Provider, schema: &Value) -> bool {
-    match provider {
-        // The schema itself is an argument, which the system allows only so long.
-        Provider::ClaudeCode | Provider::Qwen => {
-            schema["type"] == "object" && schema.to_string().len() <= Wanted::MAX_ARGUMENT_BYTES
-        }
-        // Its service refuses a schema that leaves anything open, and the turn with it.
-        Provider::Codex => schema["type"] == "object" && is_closed(schema),
-        _ => false,
-    }
-}
-
-/// Keywords that Codex's service does not take. A property of such a name is taken for one: then the prompt asks, which is
-/// as good.
-const NOT_TAKEN: [&str; 16] = [
-    "allOf",
-    "oneOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "dependentRequired",
-    "dependentSchemas",
-    "patternProperties",
-    "propertyNames",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "prefixItems",
-    "contains",
-    "uniqueItems",
-    "minProperties",
-];
-
-/// Whether every object in the schema lists all its fields as required and allows no others.
-fn is_closed(schema: &Value) -> bool {
-    match schema {
-        Value::Object(fields) => {
-            let is_object =
-                fields.get("type").is_some_and(|kind| kind == "object") || fields.contains_key("properties");
-            let properties = fields.get("properties").and_then(Value::as_object);
-            let required: Vec<&str> = fields
-                .get("required")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect();
-            let is_exact = properties
-                .is_some_and(|properties| properties.keys().all(|name| required.contains(&name.as_str())))
-                && fields.get("additionalProperties") == Some(&Value::Bool(false));
-            let is_taken = !NOT_TAKEN.iter().any(|keyword| fields.contains_key(*keyword));
-            (!is_object || is_exact) && is_taken && fields.values().all(is_closed)
-        }
-        Value::Array(items) => items.iter().all(is_closed),
-        _ => true,
-    }
-}
 
 /// The prompt, with what the answer has to look like. In a read-only turn there is no file to write.
 pub fn prompt_with_schema(prompt: &str, schema: &Value, file: &str, permission: Permission) -> String {
@@ -166,24 +106,5 @@ mod tests {
             read_answer(&schema(), &Candidates { given: None, file: None, text: "done" }),
             Reading::NoJson
         );
-    }
-
-    #[test]
-    fn codex_is_given_only_a_schema_that_its_service_takes() {
-        let open = json!({"type":"object","properties":{"a":{"type":"integer"}}});
-        let closed = json!({"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false});
-        assert!(!has_flag(Provider::Codex, &open));
-        assert!(has_flag(Provider::Codex, &closed));
-        assert!(!has_flag(Provider::Codex, &json!({"type":"array","items":open})));
-        assert!(
-            !has_flag(Provider::Codex, &json!({"type":"array","items":{"type":"string"}})),
-            "the root is no object"
-        );
-        let mut mixed = closed.clone();
-        mixed["properties"]["a"] = json!({"oneOf":[{"type":"integer"},{"type":"null"}]});
-        assert!(!has_flag(Provider::Codex, &mixed));
-        assert!(has_flag(Provider::ClaudeCode, &open) && !has_flag(Provider::Pi, &closed));
-        let long = json!({"type":"object","description":"x".repeat(150_000)});
-        assert!(!has_flag(Provider::ClaudeCode, &long), "no argument may be as long");
     }
 }

@@ -24,7 +24,7 @@ impl Transcript {
     /// `detail`: whether events are built. `before`: what the session had used, for providers that count on.
     pub fn new(provider: Provider, detail: bool, before: Option<Usage>) -> Self {
         Transcript {
-            reader: provider.reader(before),
+            reader: (provider.descriptor().reader)(before),
             digest: Digest::new(detail),
             index: Index::default(),
             rest: Vec::new(),

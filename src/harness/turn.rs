@@ -13,14 +13,13 @@ use super::folder::{RunFolder, new_session_id};
 use super::install::Program;
 use super::launch::{Launch, path_text};
 use super::ledger;
-use super::provider::Provider;
+use super::provider::SessionPolicy;
 use super::recent::{last_values, reread};
 use super::replay::TurnResult;
 use super::request::TurnRequest;
 use super::scheduler::{ConcurrencyLimit, Waiting};
 use super::structured::{
-    ANSWER_FILE, Candidates, has_flag, is_shape_failure, prompt_with_problems, prompt_with_schema,
-    read_answer,
+    ANSWER_FILE, Candidates, is_shape_failure, prompt_with_problems, prompt_with_schema, read_answer,
 };
 use super::verdict::Fault;
 use crate::error::{Error, ErrorCode};
@@ -441,13 +440,14 @@ async fn prepare(
     folder: &RunFolder,
     reasked: Option<&(String, Vec<String>)>,
 ) -> Result<Launch, Error> {
+    let provider = request.provider.descriptor();
     let mut wanted = wanted_of(request, folder);
-    if request.provider == Provider::Copilot && request.resume.is_none() {
+    if matches!(provider.session, SessionPolicy::Chosen) && request.resume.is_none() {
         wanted.session_id = Some(new_session_id());
     }
     let mut files = Vec::new();
     if let Some(schema) = request.schema.as_deref().map(Schema::source) {
-        let by_flag = has_flag(request.provider, schema);
+        let by_flag = (provider.takes_schema)(schema);
         if by_flag {
             let file = folder.path().join("schema.json");
             wanted.schema_file = Some(path_text(&file));
@@ -464,7 +464,7 @@ async fn prepare(
     if let Some((session, _)) = reasked {
         wanted.resume = Some(session.clone());
     }
-    let launch = request.provider.launch(&wanted)?;
+    let launch = (provider.launch)(&wanted)?;
     files.extend(launch.files.iter().cloned());
     let stale = folder.path().join(ANSWER_FILE);
     blocking(move || {

@@ -15,8 +15,8 @@
 
 use super::digest::{Digest, clip};
 use super::event::ErrorKind;
-use super::failure::{Failure, reason_in};
-use super::provider::{Provider, Reader};
+use super::failure::Failure;
+use super::provider::Provider;
 use crate::error::ErrorCode;
 
 /// How the process ended.
@@ -52,7 +52,6 @@ pub enum Stop {
 pub struct Evidence<'a> {
     pub provider: Provider,
     pub digest: &'a Digest,
-    pub reader: &'a dyn Reader,
     pub ending: &'a Ending,
     pub stop: Option<Stop>,
     pub stderr: &'a str,
@@ -102,7 +101,7 @@ pub fn verdict(evidence: &Evidence) -> Verdict {
         return Verdict::fault(ErrorCode::AgentAborted, None, format!("the {name} turn was aborted"));
     }
     if let (Some(asked), Some(reported)) = (resume, digest.session_id())
-        && !is_same_session(provider, asked, reported)
+        && !provider.is_same_session(asked, reported)
     {
         let message = format!("{name} was asked to go on with session {asked} but began {reported}");
         return Verdict::fault(ErrorCode::AgentResumeFailed, None, message);
@@ -145,7 +144,8 @@ fn is_kill(ending: &Ending) -> bool {
 }
 
 fn no_end(evidence: &Evidence) -> Verdict {
-    let Evidence { provider, digest, reader, ending, stop, stderr, resume } = *evidence;
+    let Evidence { provider, digest, ending, stop, stderr, resume } = *evidence;
+    let words = provider.descriptor().words;
     let name = provider.as_str();
     let hint = digest.last_failure().or(digest.last_retry());
     let kind = hint.map(|failure| failure.kind);
@@ -180,7 +180,7 @@ fn no_end(evidence: &Evidence) -> Verdict {
         }
         Some(Stop::Lingered | Stop::Aborted) | None => {}
     }
-    let said = reason_in(stderr);
+    let said = words.reason_in(stderr);
     if let Some(unknown_session) = said.as_ref().filter(|failure| failure.is_resume) {
         return Verdict::failed(unknown_session);
     }
@@ -213,7 +213,7 @@ fn no_end(evidence: &Evidence) -> Verdict {
             Verdict::fault(ErrorCode::AgentCrashed, kind, message)
         }
         Ending::Exited(code) => {
-            let explained = digest.last_failure().cloned().or_else(|| reader.explain(*code)).or(said);
+            let explained = digest.last_failure().cloned().or_else(|| words.explain(name, *code)).or(said);
             if let Some(failure) = explained {
                 return Verdict::failed(&failure);
             }
@@ -230,10 +230,4 @@ fn no_end(evidence: &Evidence) -> Verdict {
 fn last_line(stderr: &str) -> Option<&str> {
     let line = stderr.lines().map(str::trim).rfind(|line| !line.is_empty())?;
     Some(line.char_indices().nth(400).map_or(line, |(end, _)| &line[..end]))
-}
-
-/// Whether the session that was reported is the one that was asked for. Pi takes the beginning of an id as well.
-pub fn is_same_session(provider: Provider, asked: &str, reported: &str) -> bool {
-    let (asked, reported) = (asked.trim().to_ascii_lowercase(), reported.to_ascii_lowercase());
-    asked == reported || (provider == Provider::Pi && asked.len() >= 4 && reported.starts_with(&asked))
 }

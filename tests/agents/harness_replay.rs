@@ -1,4 +1,4 @@
-//! Recorded runs of the seven CLIs yield exactly the events and the verdict that stand beside them in fixtures/streams.
+//! Recorded runs of all CLIs yield exactly the events and the verdict that stand beside them in fixtures/streams.
 //!
 //! `SHEEPDOG_BLESS=1 cargo test --test agents replay` writes the expectations anew: read the diff.
 
@@ -72,7 +72,7 @@ fn is_noise(event: &AgentEvent) -> bool {
 #[test]
 fn every_recording_yields_its_events_and_its_verdict() {
     let recorded = recorded();
-    assert!(recorded.len() >= 7 * 13, "only {} recordings", recorded.len());
+    assert!(recorded.len() >= Provider::ALL.len() * 13, "only {} recordings", recorded.len());
     for one in recorded {
         let shown = shown(&one.replay());
         if std::env::var_os("SHEEPDOG_BLESS").is_some() {

@@ -3,12 +3,38 @@
 //! A failed model call ends in a `result` whose subtype is `success` with `is_error: true`. Its own retries take minutes,
 //! told as `system`/`api_retry`. Nested in itself it refuses to start, and so it does as root unless told it is in a sandbox.
 
+use super::super::failure::{Words, no_exit_code};
 use super::super::launch::{Launch, Permission, Wanted};
+use super::message::{Messages, Style};
+use super::{Descriptor, SessionPolicy};
 use crate::error::Error;
 use serde_json::Value;
 
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    title: "Claude Code",
+    program: "claude",
+    install: "npm install -g @anthropic-ai/claude-code",
+    launch,
+    reader: |before| Box::new(Messages::new(Style::Claude, before)),
+    behind_launcher: None,
+    takes_schema: takes_schema,
+    session: SessionPolicy::Told,
+    words: &WORDS,
+};
+
+pub(super) const WORDS: Words = Words {
+    kinds: &[],
+    unknown_session: &["no conversation found with session id", "no session, task, or name matched"],
+    exit_code: no_exit_code,
+};
+
+/// The schema itself is an argument, which the system allows only so long.
+pub(super) fn takes_schema(schema: &Value) -> bool {
+    schema["type"] == "object" && schema.to_string().len() <= Wanted::MAX_ARGUMENT_BYTES
+}
+
 /// `claude -p ... -- PROMPT`; a long prompt comes by stdin.
-pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
+fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args(["-p", "--output-format", "stream-json", "--verbose"]);
     match wanted.permission {

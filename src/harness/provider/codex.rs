@@ -5,21 +5,41 @@
 
 use super::super::digest::Digest;
 use super::super::event::Usage;
-use super::super::failure::Failure;
+use super::super::failure::{Words, no_exit_code};
+use super::super::install::{Program, is_program, npm_platform, package, siblings};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Permission, Wanted};
-use super::Reader;
 use super::message::text_of;
+use super::{Descriptor, Reader, SessionPolicy};
 use crate::error::Error;
 use serde_json::{Value, json};
+use std::path::Path;
 
-pub struct Codex {
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    title: "Codex CLI",
+    program: "codex",
+    install: "npm install -g @openai/codex",
+    launch,
+    reader: |before| Box::new(Codex::new(before)),
+    behind_launcher: Some(behind_launcher),
+    takes_schema: takes_schema,
+    session: SessionPolicy::Told,
+    words: &WORDS,
+};
+
+pub(super) const WORDS: Words = Words {
+    kinds: &[],
+    unknown_session: &["no rollout found for thread", "thread/resume failed"],
+    exit_code: no_exit_code,
+};
+
+struct Codex {
     before: Usage,
     counted: Option<Usage>,
 }
 
 impl Codex {
-    pub fn new(before: Option<Usage>) -> Self {
+    fn new(before: Option<Usage>) -> Self {
         Codex { before: before.unwrap_or_default(), counted: None }
     }
 }
@@ -54,10 +74,10 @@ impl Reader for Codex {
             b"turn.failed" => {
                 let words =
                     error.field("message").text().or(error.text()).unwrap_or("the turn failed".into());
-                digest.end(false, Some(Failure::classify(None, words)));
+                digest.end(false, Some(WORDS.failure(None, words)));
             }
             b"error" => {
-                let failure = Failure::classify(None, message.text().unwrap_or("unknown error".into()));
+                let failure = WORDS.failure(None, message.text().unwrap_or("unknown error".into()));
                 let words = failure.message.to_ascii_lowercase();
                 if words.starts_with("reconnecting") || words.contains("retrying") {
                     digest.retry(failure);
@@ -159,7 +179,7 @@ fn tool_input(item: Json, kind: Json) -> Value {
 }
 
 /// `codex exec [resume] --json ... -- PROMPT`; a long prompt comes by stdin as `-`.
-pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
+fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args(["exec"]);
     if wanted.resume.is_some() {
@@ -199,4 +219,106 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
 /// A TOML basic string: JSON's escapes are a subset of TOML's, save for the delete character.
 fn toml_string(text: &str) -> String {
     Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
+fn behind_launcher(file: &Path) -> Option<Program> {
+    let root = package(file, "@openai", "codex")?;
+    let (system, machine) = npm_platform();
+    let triple = match (system, machine) {
+        ("darwin", "arm64") => "aarch64-apple-darwin",
+        ("darwin", _) => "x86_64-apple-darwin",
+        (_, "arm64") => "aarch64-unknown-linux-musl",
+        _ => "x86_64-unknown-linux-musl",
+    };
+    let mut roots = siblings(root, "@openai", &format!("codex-{system}-{machine}"));
+    roots.push(root.to_owned());
+    for root in roots {
+        let vendor = root.join("vendor").join(triple);
+        let file = ["bin/codex", "codex/codex"]
+            .map(|file| vendor.join(file))
+            .into_iter()
+            .find(|file| is_program(file));
+        if let Some(file) = file {
+            let tools = ["codex-path", "path"]
+                .map(|folder| vendor.join(folder))
+                .into_iter()
+                .find(|folder| folder.is_dir());
+            return Some(Program {
+                command: file.to_string_lossy().into_owned(),
+                environment: vec![("CODEX_MANAGED_BY_NPM".into(), "1".into())],
+                path_before: tools.map(|folder| folder.to_string_lossy().into_owned()),
+                ..Program::default()
+            });
+        }
+    }
+    None
+}
+
+/// Its service refuses a schema that leaves anything open, and the turn with it.
+fn takes_schema(schema: &Value) -> bool {
+    schema["type"] == "object" && is_closed(schema)
+}
+
+/// Keywords that its service does not take. A property of such a name is taken for one: then the prompt asks, which is
+/// as good.
+const NOT_TAKEN: [&str; 16] = [
+    "allOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentRequired",
+    "dependentSchemas",
+    "patternProperties",
+    "propertyNames",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "prefixItems",
+    "contains",
+    "uniqueItems",
+    "minProperties",
+];
+
+/// Whether every object in the schema lists all its fields as required and allows no others.
+fn is_closed(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => {
+            let is_object =
+                fields.get("type").is_some_and(|kind| kind == "object") || fields.contains_key("properties");
+            let properties = fields.get("properties").and_then(Value::as_object);
+            let required: Vec<&str> = fields
+                .get("required")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
+            let is_exact = properties
+                .is_some_and(|properties| properties.keys().all(|name| required.contains(&name.as_str())))
+                && fields.get("additionalProperties") == Some(&Value::Bool(false));
+            let is_taken = !NOT_TAKEN.iter().any(|keyword| fields.contains_key(*keyword));
+            (!is_object || is_exact) && is_taken && fields.values().all(is_closed)
+        }
+        Value::Array(items) => items.iter().all(is_closed),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_given_only_a_schema_that_its_service_takes() {
+        let open = json!({"type":"object","properties":{"a":{"type":"integer"}}});
+        let closed = json!({"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false});
+        assert!(!takes_schema(&open));
+        assert!(takes_schema(&closed));
+        assert!(!takes_schema(&json!({"type":"array","items":open})));
+        assert!(!takes_schema(&json!({"type":"array","items":{"type":"string"}})), "the root is no object");
+        let mut mixed = closed.clone();
+        mixed["properties"]["a"] = json!({"oneOf":[{"type":"integer"},{"type":"null"}]});
+        assert!(!takes_schema(&mixed));
+    }
 }

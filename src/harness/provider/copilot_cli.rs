@@ -5,15 +5,32 @@
 
 use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
-use super::super::failure::Failure;
+use super::super::failure::{Failure, Words, no_exit_code};
+use super::super::install::{Program, is_program, npm_platform, package, siblings};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Permission, Wanted};
-use super::Reader;
 use super::message::text_of;
+use super::{Descriptor, Reader, SessionPolicy, no_schema};
 use crate::error::Error;
+use std::path::Path;
+
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    title: "GitHub Copilot CLI",
+    program: "copilot",
+    install: "npm install -g @github/copilot",
+    launch,
+    reader: |_| Box::new(Copilot::default()),
+    behind_launcher: Some(behind_launcher),
+    takes_schema: no_schema,
+    session: SessionPolicy::Chosen,
+    words: &WORDS,
+};
+
+pub(super) const WORDS: Words =
+    Words { kinds: &[], unknown_session: &["no session, task, or name matched"], exit_code: no_exit_code };
 
 #[derive(Default)]
-pub struct Copilot {
+struct Copilot {
     is_aborted: bool,
     /// Of the last model call that failed.
     call: Option<Failure>,
@@ -68,17 +85,16 @@ impl Reader for Copilot {
             }
             b"model.call_failure" => {
                 let [status, message] = data.fields(["statusCode", "errorMessage"]);
-                self.call = Some(Failure::classify(
-                    status.whole(),
-                    message.text().unwrap_or("the model call failed".into()),
-                ));
+                self.call = Some(
+                    WORDS.failure(status.whole(), message.text().unwrap_or("the model call failed".into())),
+                );
             }
             b"assistant.turn_retry" => {
                 digest.message_begins();
                 let reason =
                     data.field("reason").text().unwrap_or("the model call failed".into()).into_owned();
                 let failure = self.call.take().map_or_else(
-                    || Failure::classify(None, reason.clone()),
+                    || WORDS.failure(None, reason.clone()),
                     |call| Failure { message: format!("{reason}: {}", call.message), ..call },
                 );
                 digest.retry(failure);
@@ -150,8 +166,7 @@ impl Copilot {
 
 fn session_error(data: Json) -> Failure {
     let [kind, message, status] = data.fields(["errorType", "message", "statusCode"]);
-    let mut failure =
-        Failure::classify(status.whole(), message.text().unwrap_or("the session failed".into()));
+    let mut failure = WORDS.failure(status.whole(), message.text().unwrap_or("the session failed".into()));
     if status.whole().is_none() {
         failure.kind = match kind.word() {
             b"authentication" => ErrorKind::Auth,
@@ -175,7 +190,7 @@ fn tool_complete(data: Json, digest: &mut Digest) {
 }
 
 /// `copilot --output-format json ... --prompt=PROMPT`; a long prompt comes by stdin.
-pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
+fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args([
         "--output-format",
@@ -207,4 +222,16 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     launch.prompt_by_flag();
     launch.set("COPILOT_AUTO_UPDATE", "false");
     Ok(launch)
+}
+
+fn behind_launcher(file: &Path) -> Option<Program> {
+    let root = package(file, "@github", "copilot")?;
+    let (system, machine) = npm_platform();
+    let names = [format!("copilot-{system}-{machine}"), format!("copilot-{system}musl-{machine}")];
+    let file = names
+        .iter()
+        .flat_map(|name| siblings(root, "@github", name))
+        .map(|root| root.join("copilot"))
+        .find(|file| is_program(file))?;
+    Some(Program { command: file.to_string_lossy().into_owned(), ..Program::default() })
 }

@@ -5,14 +5,32 @@
 
 use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
-use super::super::failure::{Failure, kind_of};
+use super::super::failure::{Words, kind_of};
 use super::super::json::Line;
 use super::super::launch::{Launch, Permission, Wanted};
-use super::Reader;
 use super::message::text_of;
+use super::{Descriptor, Reader, SessionPolicy, no_schema};
 use crate::error::Error;
 
-pub struct Gemini;
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    title: "Gemini CLI",
+    program: "gemini",
+    install: "npm install -g @google/gemini-cli",
+    launch,
+    reader: |_| Box::new(Gemini),
+    behind_launcher: None,
+    takes_schema: no_schema,
+    session: SessionPolicy::Told,
+    words: &WORDS,
+};
+
+pub(super) const WORDS: Words = Words {
+    kinds: &[],
+    unknown_session: &["error resuming session", "no previous sessions found", "invalid session identifier"],
+    exit_code: exit_code,
+};
+
+struct Gemini;
 
 impl Reader for Gemini {
     fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
@@ -56,7 +74,7 @@ impl Reader for Gemini {
                 if severity.is("warning") {
                     digest.warning(&message);
                 } else {
-                    digest.error(Failure::classify(None, message));
+                    digest.error(WORDS.failure(None, message));
                 }
             }
             b"result" => result(line, digest),
@@ -64,24 +82,21 @@ impl Reader for Gemini {
         }
         true
     }
+}
 
-    fn explain(&self, exit_code: i32) -> Option<Failure> {
-        let named =
-            |kind, what: &str| Some(Failure::new(kind, format!("gemini exited with {exit_code}: {what}")));
-        match exit_code {
-            41 => named(ErrorKind::Auth, "it is not signed in, and no API key is set"),
-            42 => named(ErrorKind::InvalidRequest, "it refused its input"),
-            44 => named(ErrorKind::Permission, "its sandbox failed"),
-            52 => named(ErrorKind::InvalidRequest, "its settings are wrong"),
-            53 => named(ErrorKind::Unknown, "the limit of turns was reached"),
-            55 => named(ErrorKind::Permission, "the folder is not trusted"),
-            // An HTTP status, of which the system kept the low eight bits.
-            144..=185 | 244..=255 => {
-                let status = i64::from(exit_code) + 256;
-                named(kind_of(Some(status), ""), &format!("HTTP status {status}"))
-            }
-            _ => None,
+fn exit_code(code: i32) -> Option<(ErrorKind, &'static str)> {
+    match code {
+        41 => Some((ErrorKind::Auth, "it is not signed in, and no API key is set")),
+        42 => Some((ErrorKind::InvalidRequest, "it refused its input")),
+        44 => Some((ErrorKind::Permission, "its sandbox failed")),
+        52 => Some((ErrorKind::InvalidRequest, "its settings are wrong")),
+        53 => Some((ErrorKind::MaxTurns, "the limit of turns was reached")),
+        55 => Some((ErrorKind::Permission, "the folder is not trusted")),
+        // An HTTP status, of which the system kept the low eight bits.
+        144..=185 | 244..=255 => {
+            Some((kind_of(Some(i64::from(code) + 256), ""), "an HTTP status, of which 256 is left out"))
         }
+        _ => None,
     }
 }
 
@@ -103,7 +118,7 @@ fn result(line: Line, digest: &mut Digest) {
     }
     let [name, message, code] = error.fields(["type", "message", "code"]);
     let words = message.text().or(error.text()).unwrap_or("the turn failed".into());
-    let mut failure = Failure::classify(code.whole(), words);
+    let mut failure = WORDS.failure(code.whole(), words);
     if failure.kind == ErrorKind::Unknown {
         failure.kind = match name.word() {
             b"FatalAuthenticationError" => ErrorKind::Auth,
@@ -116,7 +131,7 @@ fn result(line: Line, digest: &mut Digest) {
 }
 
 /// `gemini --output-format stream-json ... --prompt=PROMPT`; a long prompt comes by stdin.
-pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
+fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args(["--output-format", "stream-json", "--skip-trust", "--approval-mode"]);
     launch.args([if wanted.permission == Permission::Plan { "plan" } else { "yolo" }]);

@@ -4,9 +4,9 @@
 use super::super::digest::Digest;
 use super::super::event::ErrorKind;
 use super::super::event::Usage;
-use super::super::failure::Failure;
+use super::super::failure::Words;
 use super::super::json::{Json, Line};
-use super::Reader;
+use super::{Reader, claude_code, qwen};
 
 /// Where the two differ.
 #[derive(Clone, Copy, PartialEq)]
@@ -18,6 +18,7 @@ pub(crate) enum Style {
 /// Reads the lines of both.
 pub(crate) struct Messages {
     style: Style,
+    words: &'static Words,
     message: String,
     /// Usage of the message that is being read: its lines repeat and correct it.
     usage: Option<Usage>,
@@ -39,6 +40,10 @@ impl Messages {
         let before = before.unwrap_or_default();
         Messages {
             style,
+            words: match style {
+                Style::Claude => &claude_code::WORDS,
+                Style::Qwen => &qwen::WORDS,
+            },
             message: String::new(),
             usage: None,
             is_thinking_told: false,
@@ -98,14 +103,14 @@ impl Messages {
                 let status_text =
                     status.whole().map(|status| format!(" (status {status})")).unwrap_or_default();
                 let words = format!("retry {}{of}: {error}{status_text}", attempt.count().unwrap_or(1));
-                digest.retry(Failure::classify(status.whole(), words));
+                digest.retry(self.words.failure(status.whole(), words));
             }
             b"retry" => {
                 let [reason, keeps] = data.fields(["reason", "preserveText"]);
                 self.kept_words |= keeps.flag() == Some(true);
                 let reason = reason.text().or(message.text()).unwrap_or("retry".into());
                 digest.message_begins();
-                digest.retry(Failure::classify(None, format!("the model call is tried again ({reason})")));
+                digest.retry(self.words.failure(None, format!("the model call is tried again ({reason})")));
             }
             b"compact_boundary" | b"task_started" | b"task_progress" | b"task_notification" => {
                 digest.progress()
@@ -136,7 +141,7 @@ impl Messages {
                 .or(error.text())
                 .unwrap_or_default();
             if !words.is_empty() {
-                digest.error(Failure::classify(None, words));
+                digest.error(self.words.failure(None, words));
             }
             return;
         }
@@ -239,13 +244,13 @@ impl Messages {
             let text = result.text().unwrap_or_default();
             let (answer, api_error) = self.without_api_error(&text);
             digest.answer(answer);
-            digest.end(api_error.is_none(), api_error.map(|words| Failure::classify(status.whole(), words)));
+            digest.end(api_error.is_none(), api_error.map(|words| self.words.failure(status.whole(), words)));
             return;
         }
         let words = words_of(errors, error, result).unwrap_or_else(|| {
             reason.text().or(subtype.text()).unwrap_or("the turn failed".into()).into_owned()
         });
-        let mut failure = Failure::classify(status.whole(), words);
+        let mut failure = self.words.failure(status.whole(), words);
         if subtype.is("error_max_budget_usd") {
             failure.kind = ErrorKind::Quota;
         }

@@ -1,37 +1,107 @@
-//! PURE: one file per agent CLI. Each knows how its CLI is started ([`Provider::launch`]) and what it prints ([`Reader`]).
+//! PURE: one file per agent CLI. It holds the CLI's [`Descriptor`]: all that the harness knows of it.
+//!
+//! A provider is added by its file, its line in the list below and recordings of it in fixtures/streams: names, types, help
+//! texts, the doctor, the tables of docs/agents.md and the tests follow from these.
 //!
 //! A reader is a small state machine over lines. It trusts neither types nor order: a field of another type counts as
 //! absent, an event of the provider that maps to nothing is passed over, and only what is no event of the provider at all
 //! is noise. No reader ends a turn by itself: it reports the agent's end of turn to the [`Digest`], a later one replaces an
 //! earlier one, and the verdict is made when the process is gone.
 
-pub mod claude_code;
-pub mod codex;
-pub mod copilot_cli;
-pub mod gemini;
+mod claude_code;
+mod codex;
+mod copilot_cli;
+mod gemini;
+mod kimi;
 mod message;
-pub mod opencode;
-pub mod pi;
-pub mod qwen;
+mod opencode;
+mod pi;
+mod qwen;
 
 use super::digest::Digest;
 use super::event::Usage;
-use super::failure::Failure;
+use super::failure::Words;
+use super::install::Program;
 use super::json::Line;
 use super::launch::{Launch, Wanted};
 use crate::error::Error;
-use message::{Messages, Style};
+use serde_json::Value;
+use std::path::Path;
 
-/// The agents that the harness can run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Provider {
-    ClaudeCode,
-    Codex,
-    Gemini,
-    Opencode,
-    Copilot,
-    Qwen,
-    Pi,
+/// The list: variant, file, name.
+macro_rules! each_provider {
+    ($make:ident) => {
+        $make! {
+            ClaudeCode = claude_code "claude-code",
+            Codex = codex "codex",
+            Gemini = gemini "gemini",
+            Opencode = opencode "opencode",
+            Copilot = copilot_cli "copilot",
+            Qwen = qwen "qwen",
+            Pi = pi "pi",
+            Kimi = kimi "kimi",
+        }
+    };
+}
+pub(crate) use each_provider;
+
+macro_rules! providers {
+    ($($variant:ident = $file:ident $name:literal,)*) => {
+        /// The agents that the harness can run.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Provider {
+            $($variant,)*
+        }
+
+        impl Provider {
+            pub const ALL: [Provider; [$($name),*].len()] = [$(Provider::$variant),*];
+
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Provider::$variant => $name,)*
+                }
+            }
+
+            /// What is known of it.
+            pub fn descriptor(self) -> &'static Descriptor {
+                match self {
+                    $(Provider::$variant => &$file::DESCRIPTOR,)*
+                }
+            }
+        }
+    };
+}
+each_provider!(providers);
+
+/// All that the harness knows of one agent CLI.
+pub struct Descriptor {
+    /// As its makers write it.
+    pub title: &'static str,
+    /// The name of the program on PATH.
+    pub program: &'static str,
+    /// The command that installs it.
+    pub install: &'static str,
+    /// How it is started for a turn.
+    pub launch: fn(&Wanted) -> Result<Launch, Error>,
+    /// A reader for one run. `before`: what the session had used when the turn began, for CLIs that count on.
+    pub reader: fn(before: Option<Usage>) -> Box<dyn Reader>,
+    /// The agent itself, where the file on PATH is known to be only its launcher.
+    pub behind_launcher: Option<fn(&Path) -> Option<Program>>,
+    /// Whether it takes this schema by a flag of its own.
+    pub takes_schema: fn(&Value) -> bool,
+    pub session: SessionPolicy,
+    /// Its own words for what goes wrong.
+    pub words: &'static Words,
+}
+
+/// How a CLI names its sessions.
+pub enum SessionPolicy {
+    /// It tells the id of a new session at its start.
+    Told,
+    /// It tells the id only at its end, and takes one that is chosen for it.
+    Chosen,
+    /// As [`SessionPolicy::Told`]; the beginning of an id finds the session.
+    ByPrefix,
 }
 
 /// Reads what one CLI prints.
@@ -43,36 +113,9 @@ pub trait Reader: Send + Sync {
     fn counted(&self) -> Option<Usage> {
         None
     }
-
-    /// What an exit code of this CLI means where its lines left it open.
-    fn explain(&self, _exit_code: i32) -> Option<Failure> {
-        None
-    }
 }
 
 impl Provider {
-    pub const ALL: [Provider; 7] = [
-        Provider::ClaudeCode,
-        Provider::Codex,
-        Provider::Gemini,
-        Provider::Opencode,
-        Provider::Copilot,
-        Provider::Qwen,
-        Provider::Pi,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Provider::ClaudeCode => "claude-code",
-            Provider::Codex => "codex",
-            Provider::Gemini => "gemini",
-            Provider::Opencode => "opencode",
-            Provider::Copilot => "copilot",
-            Provider::Qwen => "qwen",
-            Provider::Pi => "pi",
-        }
-    }
-
     pub fn parse(name: &str) -> Result<Provider, Error> {
         Provider::ALL.into_iter().find(|provider| provider.as_str() == name).ok_or_else(|| {
             let names = Provider::ALL.map(Provider::as_str).join(", ");
@@ -80,51 +123,28 @@ impl Provider {
         })
     }
 
-    /// The name of the program on PATH.
-    pub fn program(self) -> &'static str {
-        match self {
-            Provider::ClaudeCode => "claude",
-            Provider::Copilot => "copilot",
-            other => other.as_str(),
-        }
+    /// Whether the session that was reported is the one that was asked for.
+    pub(crate) fn is_same_session(self, asked: &str, reported: &str) -> bool {
+        let (asked, reported) = (asked.trim().to_ascii_lowercase(), reported.to_ascii_lowercase());
+        let by_prefix = matches!(self.descriptor().session, SessionPolicy::ByPrefix);
+        asked == reported || (by_prefix && asked.len() >= 4 && reported.starts_with(&asked))
     }
+}
 
-    /// The command that installs it.
-    pub fn install(self) -> &'static str {
-        match self {
-            Provider::ClaudeCode => "npm install -g @anthropic-ai/claude-code",
-            Provider::Codex => "npm install -g @openai/codex",
-            Provider::Gemini => "npm install -g @google/gemini-cli",
-            Provider::Opencode => "npm install -g opencode-ai",
-            Provider::Copilot => "npm install -g @github/copilot",
-            Provider::Qwen => "npm install -g @qwen-code/qwen-code",
-            Provider::Pi => "npm install -g @mariozechner/pi-coding-agent",
-        }
-    }
+/// For CLIs that have no flag for a schema.
+fn no_schema(_: &Value) -> bool {
+    false
+}
 
-    /// A reader for one run. `before`: what the session had used when the turn began, for providers that count on.
-    pub fn reader(self, before: Option<Usage>) -> Box<dyn Reader> {
-        match self {
-            Provider::ClaudeCode => Box::new(Messages::new(Style::Claude, before)),
-            Provider::Codex => Box::new(codex::Codex::new(before)),
-            Provider::Gemini => Box::new(gemini::Gemini),
-            Provider::Opencode => Box::new(opencode::Opencode::default()),
-            Provider::Copilot => Box::new(copilot_cli::Copilot::default()),
-            Provider::Qwen => Box::new(Messages::new(Style::Qwen, before)),
-            Provider::Pi => Box::new(pi::Pi::default()),
-        }
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// How the CLI is started for a turn.
-    pub fn launch(self, wanted: &Wanted) -> Result<Launch, Error> {
-        match self {
-            Provider::ClaudeCode => claude_code::launch(wanted),
-            Provider::Codex => codex::launch(wanted),
-            Provider::Gemini => gemini::launch(wanted),
-            Provider::Opencode => opencode::launch(wanted),
-            Provider::Copilot => copilot_cli::launch(wanted),
-            Provider::Qwen => qwen::launch(wanted),
-            Provider::Pi => pi::launch(wanted),
-        }
+    #[test]
+    fn a_session_is_found_by_its_whole_id_or_where_the_cli_does_so_by_its_beginning() {
+        assert!(Provider::Codex.is_same_session(" ABC-1", "abc-1"));
+        assert!(!Provider::Codex.is_same_session("abcd", "abcd-1"));
+        assert!(Provider::Pi.is_same_session("abcd", "abcd-1"));
+        assert!(!Provider::Pi.is_same_session("abc", "abcd-1"), "too short to tell one from another");
     }
 }

@@ -5,15 +5,30 @@
 
 use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
-use super::super::failure::Failure;
+use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Permission, Wanted};
-use super::Reader;
 use super::message::text_of;
+use super::{Descriptor, Reader, SessionPolicy, no_schema};
 use crate::error::Error;
 
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    title: "opencode",
+    program: "opencode",
+    install: "npm install -g opencode-ai",
+    launch,
+    reader: |_| Box::new(Opencode::default()),
+    behind_launcher: None,
+    takes_schema: no_schema,
+    session: SessionPolicy::Told,
+    words: &WORDS,
+};
+
+pub(super) const WORDS: Words =
+    Words { kinds: &[], unknown_session: &["session not found"], exit_code: no_exit_code };
+
 #[derive(Default)]
-pub struct Opencode {
+struct Opencode {
     /// Whether the step that runs brought anything.
     is_fruitful: bool,
 }
@@ -53,7 +68,7 @@ impl Reader for Opencode {
                     .or(name.text())
                     .or(error.text())
                     .unwrap_or("unknown error".into());
-                let mut failure = Failure::classify(status.whole(), words);
+                let mut failure = WORDS.failure(status.whole(), words);
                 if failure.kind == ErrorKind::Unknown {
                     failure.kind = match name.word() {
                         b"ProviderAuthError" => ErrorKind::Auth,
@@ -140,7 +155,7 @@ fn tool_use(part: Json, digest: &mut Digest) {
 
 /// `opencode run --format json ...`. The prompt comes by stdin: of an argument with a space in it, it makes a quotation, with
 /// every quote inside escaped.
-pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
+fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args(["run", "--format", "json"]);
     if let Some(model) = &wanted.model {

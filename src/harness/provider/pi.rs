@@ -6,15 +6,30 @@
 
 use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
-use super::super::failure::Failure;
+use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Permission, Wanted};
-use super::Reader;
 use super::message::text_of;
+use super::{Descriptor, Reader, SessionPolicy, no_schema};
 use crate::error::Error;
 
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    title: "pi",
+    program: "pi",
+    install: "npm install -g @earendil-works/pi-coding-agent",
+    launch,
+    reader: |_| Box::new(Pi::default()),
+    behind_launcher: None,
+    takes_schema: no_schema,
+    session: SessionPolicy::ByPrefix,
+    words: &WORDS,
+};
+
+pub(super) const WORDS: Words =
+    Words { kinds: &[], unknown_session: &["no session found matching"], exit_code: no_exit_code };
+
 #[derive(Default)]
-pub struct Pi {
+struct Pi {
     /// How the last message of the model ended; `None` before there was one.
     last: Option<Ending>,
     is_thinking_told: bool,
@@ -64,14 +79,14 @@ impl Reader for Pi {
                 self.last = None;
                 digest.retry(Failure {
                     message: format!("retry {}{of}: {cause}", attempt.count().unwrap_or(1)),
-                    ..Failure::classify(None, &*cause)
+                    ..WORDS.failure(None, &*cause)
                 });
             }
             b"auto_retry_end" => {
                 let [success, error] = line.fields(["success", "finalError"]);
                 if success.flag() == Some(false) {
                     let words = error.text().unwrap_or("every retry failed".into());
-                    digest.end(false, Some(Failure::classify(None, words)));
+                    digest.end(false, Some(WORDS.failure(None, words)));
                 }
             }
             b"agent_end" => self.agent_end(line, digest),
@@ -124,7 +139,7 @@ impl Pi {
                 let words = error.text().unwrap_or(
                     if stop.is("aborted") { "the turn was aborted" } else { "the model call failed" }.into(),
                 );
-                Ending::Failed(Failure::classify(None, words))
+                Ending::Failed(WORDS.failure(None, words))
             }
             // A body that is no model's answer ends like one, with nothing in it.
             _ if parts == 0 && is_silent => Ending::Failed(Failure::new(
@@ -202,7 +217,7 @@ fn exit_code_in(output: &str) -> Option<i64> {
 
 /// `pi --mode json ... PROMPT`. It knows no `--`, and takes a leading `@` for a file: such a prompt comes by stdin, as a
 /// long one does.
-pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
+fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args(["--mode", "json"]);
     if let Some(model) = &wanted.model {

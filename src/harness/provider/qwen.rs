@@ -3,12 +3,33 @@
 //! A failed model call is told as an assistant's text "[API Error: ...]" before the failing `result`. After a retry the words
 //! given before it may stand in the answer once more.
 
+use super::super::failure::{Words, no_exit_code};
+use super::super::install::{Program, package};
 use super::super::launch::{Launch, Permission, Wanted};
+use super::claude_code::takes_schema;
+use super::message::{Messages, Style};
+use super::{Descriptor, SessionPolicy};
 use crate::error::Error;
 use serde_json::Value;
+use std::path::Path;
+
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    title: "Qwen Code",
+    program: "qwen",
+    install: "npm install -g @qwen-code/qwen-code",
+    launch,
+    reader: |before| Box::new(Messages::new(Style::Qwen, before)),
+    behind_launcher: Some(behind_launcher),
+    takes_schema: takes_schema,
+    session: SessionPolicy::Told,
+    words: &WORDS,
+};
+
+pub(super) const WORDS: Words =
+    Words { kinds: &[], unknown_session: &["no saved session found"], exit_code: no_exit_code };
 
 /// `qwen --output-format stream-json ... --prompt=PROMPT`; a long prompt comes by stdin.
-pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
+fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args(["--output-format", "stream-json", "--approval-mode"]);
     launch.args([if wanted.permission == Permission::Plan { "plan" } else { "yolo" }]);
@@ -39,4 +60,14 @@ pub fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     launch.set("QWEN_CODE_NO_RELAUNCH", "true");
     launch.set("QWEN_CODE_SUPPRESS_YOLO_WARNING", "1");
     Ok(launch)
+}
+
+fn behind_launcher(file: &Path) -> Option<Program> {
+    let root = package(file, "@qwen-code", "qwen-code")?;
+    let file = Some(root.join("cli.js")).filter(|file| file.is_file())?;
+    Some(Program {
+        command: "node".into(),
+        arguments: vec![file.to_string_lossy().into_owned()],
+        ..Program::default()
+    })
 }
