@@ -19,7 +19,7 @@ Without --handler and --agent only commands are run.
 Options:
   --handler FILE     a module whose default export has a method run(invocation, sender), or with
                      such an export named "handler"
-  --agent PROVIDER   a coding agent of this machine: claude-code, codex, gemini, ...
+  --agent PROVIDER   a coding agent of this machine, as of sheepdog agent
   --port N           default 8080; 0: any
   --host H           default 127.0.0.1; an address that others can reach needs --token
   --token T          clients have to send it (default: the variable SHEEPDOG_RUNTIME_TOKEN)

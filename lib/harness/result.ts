@@ -13,6 +13,7 @@ export type AgentErrorKind =
   | 'network'
   | 'server'
   | 'permission'
+  | 'max_turns'
   | 'unknown'
 
 /** Tokens as the CLI counts them. */

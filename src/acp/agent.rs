@@ -31,7 +31,7 @@ pub(crate) struct Agent {
     pub lacks_tools: bool,
 }
 
-const AGENTS: [Agent; 7] = [
+const AGENTS: [Agent; 8] = [
     Agent {
         provider: Provider::ClaudeCode,
         program: Some("claude-agent-acp"),
@@ -111,6 +111,14 @@ const AGENTS: [Agent; 7] = [
         lacks_tools: true,
         ..PLAIN
     },
+    // Its modes were never tried over this protocol: unasked, as it is with a prompt.
+    Agent {
+        provider: Provider::Kimi,
+        args: &["acp"],
+        package: "@moonshot-ai/kimi-code@2.1.0",
+        modes: [None, None, None, Some("")],
+        ..PLAIN
+    },
 ];
 
 const PLAIN: Agent = Agent {
@@ -140,7 +148,7 @@ impl Agent {
 
     /// The name of the program on PATH.
     pub(crate) fn program(&self) -> &'static str {
-        self.program.unwrap_or_else(|| self.provider.program())
+        self.program.unwrap_or_else(|| self.provider.descriptor().program)
     }
 
     /// The command that installs it.
