@@ -9,7 +9,7 @@ import {
   type TurnOptions,
   type TurnResult,
 } from '../lib/index'
-import { native } from '../lib/native'
+import { providerNames } from '../lib/harness/provider'
 import { parseArguments, parseDuration, UsageError } from './arguments'
 import { describeEvent, describeResult, showCost } from './event'
 import { onInterrupt } from './interrupt'
@@ -20,7 +20,7 @@ export const summary = 'one turn of a coding agent, with its events as they come
 
 export const usage = `Usage: sheepdog agent PROVIDER "PROMPT" [options]
 
-Runs one turn of an agent: ${native.providerNames().join(', ')}.
+Runs one turn of an agent: ${providerNames().join(', ')}.
 What it does is told on stderr as it comes; on a terminal a live line shows how long it has been
 running, how long it has been silent, the tool in progress, tokens and cost. The answer is printed on
 stdout at the end. A PROMPT of - is read from stdin.

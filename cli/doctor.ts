@@ -1,6 +1,6 @@
 // sheepdog doctor: which agents are here.
 import { doctor } from '../lib/index'
-import { native } from '../lib/native'
+import { providerNames } from '../lib/harness/provider'
 import { parseArguments, UsageError } from './arguments'
 import { onInterrupt } from './interrupt'
 
@@ -9,7 +9,7 @@ export const summary = 'which agents are installed, and whether they start'
 export const usage = `Usage: sheepdog doctor [options]
 
 Looks for the CLIs of these agents on PATH, starts each that is there to ask its version, and says how
-to install the others: ${native.providerNames().join(', ')}.
+to install the others: ${providerNames().join(', ')}.
 
 Options:
   --json       print the findings as JSON

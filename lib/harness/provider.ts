@@ -3,5 +3,5 @@ import type { ProviderName } from './request'
 
 /** The names of the providers. */
 export function providerNames(): ProviderName[] {
-  return native.providerNames() as ProviderName[]
+  return native.providerNames()
 }

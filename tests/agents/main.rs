@@ -6,4 +6,5 @@ mod copilot_resume;
 mod copilot_turns;
 mod harness_formats;
 mod harness_fuzz;
+mod harness_providers;
 mod harness_replay;

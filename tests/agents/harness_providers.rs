@@ -1,6 +1,6 @@
 //! The tables of docs/agents.md are what the providers' descriptors say.
 //!
-//! `SHEEPDOG_BLESS=1 cargo test --test harness_providers` writes them anew: read the diff.
+//! `SHEEPDOG_BLESS=1 cargo test --test agents harness_providers` writes them anew: read the diff.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
