@@ -17,7 +17,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     reader: |before| Box::new(Messages::new(Style::Claude, before)),
     behind_launcher: None,
-    takes_schema: takes_schema,
+    takes_schema,
     session: SessionPolicy::Told,
     words: &WORDS,
 };

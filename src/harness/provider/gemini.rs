@@ -27,7 +27,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 pub(super) const WORDS: Words = Words {
     kinds: &[],
     unknown_session: &["error resuming session", "no previous sessions found", "invalid session identifier"],
-    exit_code: exit_code,
+    exit_code,
 };
 
 struct Gemini;

@@ -20,7 +20,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     reader: |before| Box::new(Messages::new(Style::Qwen, before)),
     behind_launcher: Some(behind_launcher),
-    takes_schema: takes_schema,
+    takes_schema,
     session: SessionPolicy::Told,
     words: &WORDS,
 };
