@@ -23,6 +23,8 @@ export interface TurnOptions extends Pick<
   maxBudgetUsd?: number
   /** "auto" (default): tools run without asking; "plan": read only. */
   permission?: 'plan' | 'auto'
+  /** What the agent left running behind its end of turn: "wait" (default) for it, within the clocks; "leave": `warnings` name it. */
+  background?: 'wait' | 'leave'
   /** JSON Schema of the answer, or an object with `toJSONSchema()`. */
   schema?: object
   /** Session id of an earlier turn, in the same cwd. */
@@ -83,6 +85,7 @@ const turnChecks = {
     }
   },
   permission: check.oneOf('plan', 'auto'),
+  background: check.oneOf('wait', 'leave'),
   schema(path: string, value: unknown) {
     check.object(path, value)
     schemaText(value as object)

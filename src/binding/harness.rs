@@ -2,7 +2,7 @@
 
 use super::delivery::{Delivery, EventLines, create_text};
 use super::guests::{Guest, Guests};
-use super::option::{Containment, Millis, Permission};
+use super::option::{Background, Containment, Millis, Permission};
 use super::process::{VariableChange, environment};
 use super::promise::{Settled, settle};
 use crate::error::Error;
@@ -38,6 +38,7 @@ pub struct TurnSpec {
     pub max_turns: Option<f64>,
     pub max_budget_usd: Option<f64>,
     pub permission: Option<Permission>,
+    pub background: Option<Background>,
     /// A JSON Schema, as JSON.
     pub schema: Option<String>,
     pub resume: Option<String>,
@@ -310,6 +311,9 @@ pub(super) fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
     request.max_budget_usd = spec.max_budget_usd;
     if let Some(permission) = spec.permission {
         request.permission = permission.into();
+    }
+    if let Some(background) = spec.background {
+        request.background = background.into();
     }
     request.schema = spec.schema.map(|schema| compile(&schema)).transpose()?.map(Arc::new);
     request.resume = spec.resume;

@@ -4,7 +4,7 @@
 //! exhaustive, so a choice that one side lacks is an error of the compiler's.
 
 use crate::copilot::resume;
-use crate::harness::launch;
+use crate::harness::{launch, request};
 use crate::process;
 use napi_derive::napi;
 use std::time::Duration;
@@ -75,6 +75,7 @@ twin!(process::ContainmentLevel {
     PidNamespace = "pidns",
     Group = "group",
 });
+twin!(request::Background { Wait = "wait", Leave = "leave" });
 twin!(launch::Permission { Auto = "auto", Plan = "plan" });
 twin!(resume::Fallback { Evidence = "evidence", UnlessCorrupt = "unless-corrupt", Never = "never" });
 twin!(resume::LogState {

@@ -5,12 +5,13 @@
 
 use super::audience::Audience;
 use super::clock::{Clock, Due, Heard, Sample};
+use super::digest::Digest;
 use super::ear::{Listening, ear};
 use super::event::Usage;
 use super::folder::RunFolder;
 use super::install::{Program, locate};
 use super::launch::{Launch, Wanted, path_text};
-use super::request::TurnRequest;
+use super::request::{Background, TurnRequest};
 use super::transcript::Transcript;
 use super::turn::Command;
 use super::verdict::{Ending, Evidence, Fault, Stop, Verdict, verdict};
@@ -222,13 +223,28 @@ impl Watch<'_> {
         let mut heard = self.listening.heard();
         let progressed = heard.take_progress();
         let digest = heard.transcript.digest();
-        let news =
-            Heard { in_tool: digest.open_tool().is_some(), progressed, ended: digest.terminal().is_some() };
+        let news = Heard {
+            in_tool: digest.open_tool().is_some() || digest.background().next().is_some(),
+            progressed,
+            ended: self.is_over(digest),
+        };
+        let is_stuck = digest.is_stuck();
         drop(heard);
         self.clock.on_heard(news, Instant::now());
         self.check_session();
+        if is_stuck {
+            self.stop_for(Stop::NoProgress);
+        }
         self.on_due(self.clock_due(), audience);
         self.tell(audience);
+    }
+
+    /// Whether only the process's own end is waited for.
+    fn is_over(&self, digest: &Digest) -> bool {
+        match self.plan.request.background {
+            Background::Wait => digest.is_settled(),
+            Background::Leave => digest.terminal().is_some(),
+        }
     }
 
     /// Lines and model calls without progress.
@@ -330,6 +346,12 @@ impl Watch<'_> {
             _ => Ending::Signalled("an unknown cause".to_owned()),
         };
         transcript.read_rest();
+        let left: Vec<String> = transcript.digest().background().take(10).map(str::to_owned).collect();
+        if transcript.digest().terminal().is_some() && !left.is_empty() {
+            let message =
+                format!("left running behind its end of turn, and ended with it: {}", left.join(", "));
+            transcript.digest_mut().warning(&message);
+        }
         let verdict = verdict(&Evidence {
             provider: request.provider,
             digest: transcript.digest(),
@@ -359,7 +381,12 @@ impl Watch<'_> {
             ),
             _ => error,
         };
-        let fault = Fault { code: error.code(), kind: None, message: error.message().to_owned() };
+        let fault = Fault {
+            code: error.code(),
+            kind: None,
+            message: error.message().to_owned(),
+            is_misshapen: false,
+        };
         Attempted {
             transcript: self.listening.end(request.provider).0,
             verdict: Verdict { recovered: false, fault: Some(fault) },

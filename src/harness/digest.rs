@@ -19,6 +19,15 @@ pub struct Terminal {
     pub failure: Option<Failure>,
 }
 
+/// What an agent left running when it ended its turn.
+#[derive(Clone, Debug, PartialEq)]
+struct Background {
+    id: String,
+    what: String,
+    /// The answer waits for it; not so for what the CLI does for itself.
+    is_work: bool,
+}
+
 /// A turn as far as it has been read.
 #[derive(Debug, Default)]
 pub struct Digest {
@@ -43,6 +52,11 @@ pub struct Digest {
     failure: Option<Failure>,
     retrying: Option<Failure>,
     terminal: Option<Terminal>,
+    /// What goes on behind the agent's end of turn, by its id.
+    background: Vec<Background>,
+    /// Something behind has ended, and the agent is about to be told.
+    will_wake: bool,
+    is_stuck: bool,
     /// Lines since the last sign of progress.
     idle_lines: u64,
     idle_steps: u64,
@@ -95,6 +109,7 @@ impl Digest {
 
     /// A new message begins: what was streamed of one that never ended is no part of it.
     pub fn message_begins(&mut self) {
+        self.reopen();
         self.partial.clear();
     }
 
@@ -102,6 +117,7 @@ impl Digest {
         if text.is_empty() {
             return;
         }
+        self.reopen();
         self.progress();
         append(&mut self.partial, text, &mut self.is_cut);
         self.emit(|| AgentEvent::Text { text: text.to_owned(), delta: true });
@@ -109,6 +125,9 @@ impl Digest {
 
     /// A whole message, or a whole part of the message `key`. Nothing is told twice: no event when its deltas were.
     pub fn text(&mut self, key: Option<&str>, text: &str) {
+        if !text.is_empty() {
+            self.reopen();
+        }
         self.text_of(key, text, true);
     }
 
@@ -154,6 +173,7 @@ impl Digest {
 
     pub fn reasoning(&mut self, text: &str, delta: bool) {
         if !text.is_empty() {
+            self.reopen();
             self.progress();
             self.emit(|| AgentEvent::Reasoning { text: text.to_owned(), delta });
         }
@@ -163,6 +183,7 @@ impl Digest {
         if self.open_tools.iter().any(|(open, _)| open == id) {
             return;
         }
+        self.reopen();
         self.progress();
         self.message_ends();
         self.tool_calls += 1;
@@ -207,6 +228,7 @@ impl Digest {
 
     /// The model began an answer, or goes on with it; a tool's end closes it.
     pub fn model_speaks(&mut self) {
+        self.reopen();
         if !self.in_answer {
             self.in_answer = true;
             self.turns = self.turns.saturating_add(1);
@@ -215,6 +237,7 @@ impl Digest {
 
     /// One whole answer of the model, for providers that mark it.
     pub fn model_answered(&mut self) {
+        self.reopen();
         self.turns = self.turns.saturating_add(1);
     }
 
@@ -239,6 +262,7 @@ impl Digest {
 
     /// The agent tries again by itself.
     pub fn retry(&mut self, failure: Failure) {
+        self.reopen();
         self.emit(|| AgentEvent::Retry { message: clip(&failure.message).into_owned() });
         self.retrying = Some(failure);
     }
@@ -259,14 +283,41 @@ impl Digest {
         self.failure = Some(failure);
     }
 
-    /// The agent's end of turn. A later one replaces it, so its error is told only when the turn is closed.
+    /// The agent's end of turn. A later one replaces it, so its error is told only when the turn is closed. It stands until
+    /// the agent is seen at work again: whatever the provider, a turn that was over and goes on is open.
     pub fn end(&mut self, ok: bool, failure: Option<Failure>) {
+        self.will_wake = false;
         self.terminal = Some(Terminal { ok, failure });
     }
 
-    /// The agent took its end of turn back: it goes on.
+    /// The agent goes on, or begins anew: what it said of its end counts no longer.
     pub fn reopen(&mut self) {
-        self.terminal = None;
+        self.will_wake = false;
+        if let Some(Terminal { failure: Some(failure), .. }) = self.terminal.take() {
+            // The reason, in case no other comes.
+            self.retrying = Some(failure);
+        }
+    }
+
+    /// Something that goes on whether or not the agent ends its turn. `is_work`: its outcome belongs to the turn.
+    pub fn background_begins(&mut self, id: &str, what: &str, is_work: bool) {
+        if self.background.len() < MAX_OPEN_TOOLS && !self.background.iter().any(|known| known.id == id) {
+            self.background.push(Background { id: id.to_owned(), what: what.to_owned(), is_work });
+        }
+        self.progress();
+    }
+
+    /// It ended. `will_wake`: the agent is told of it, and begins another turn.
+    pub fn background_ends(&mut self, id: &str, will_wake: bool) {
+        let before = self.background.len();
+        self.background.retain(|known| known.id != id);
+        self.will_wake |= will_wake && self.background.len() < before && self.terminal.is_some();
+        self.progress();
+    }
+
+    /// It repeats itself and will not come to an end.
+    pub fn stuck(&mut self) {
+        self.is_stuck = true;
     }
 
     pub fn noise(&mut self, line: &[u8]) {
@@ -342,6 +393,25 @@ impl Digest {
 
     pub fn terminal(&self) -> Option<&Terminal> {
         self.terminal.as_ref()
+    }
+
+    /// What runs behind, for as long as the turn waits for it.
+    pub fn background(&self) -> impl Iterator<Item = &str> {
+        self.background.iter().filter(|background| background.is_work).map(|background| &*background.what)
+    }
+
+    /// Whether nothing more of this turn is to come: it ended, and nothing runs behind that end.
+    pub fn is_settled(&self) -> bool {
+        self.terminal.is_some() && self.background.is_empty() && !self.will_wake
+    }
+
+    /// Whether the turn's own work is over, though the CLI may still put its things in order.
+    pub fn is_answered(&self) -> bool {
+        self.terminal.is_some() && self.background().next().is_none() && !self.will_wake
+    }
+
+    pub fn is_stuck(&self) -> bool {
+        self.is_stuck
     }
 
     pub fn idle_lines(&self) -> u64 {

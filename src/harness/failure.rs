@@ -11,11 +11,13 @@ pub struct Failure {
     pub message: String,
     /// The session to resume is unknown to the agent.
     pub is_resume: bool,
+    /// The answer has not the shape that was asked for by the CLI's own flag.
+    pub is_misshapen: bool,
 }
 
 impl Failure {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Failure { kind, message: message.into(), is_resume: false }
+        Failure { kind, message: message.into(), is_resume: false, is_misshapen: false }
     }
 }
 
@@ -25,6 +27,8 @@ pub struct Words {
     pub kinds: &'static [(ErrorKind, &'static [&'static str])],
     /// What it says of a session that it doesn't know.
     pub unknown_session: &'static [&'static str],
+    /// What it says of an answer that does not fit the schema of its flag.
+    pub misshapen: &'static [&'static str],
     /// What an exit code means where its lines left it open.
     pub exit_code: fn(i32) -> Option<(ErrorKind, &'static str)>,
 }
@@ -34,8 +38,12 @@ impl Words {
     pub fn failure(&self, status: Option<i64>, message: impl Into<String>) -> Failure {
         let message = message.into();
         let words = message.to_ascii_lowercase();
-        let kind = named(self.kinds, &words).unwrap_or_else(|| kind_of(status, &message));
-        Failure { kind, is_resume: self.says_unknown_session(&words), message }
+        let kind = named(self.kinds, &words)
+            .or_else(|| quota_in(&words))
+            .unwrap_or_else(|| kind_of(status, &message));
+        let is_misshapen =
+            kind == ErrorKind::Unknown && self.misshapen.iter().any(|sign| words.contains(sign));
+        Failure { kind, is_resume: self.says_unknown_session(&words), is_misshapen, message }
     }
 
     fn says_unknown_session(&self, lowercase: &str) -> bool {
@@ -57,6 +65,7 @@ impl Words {
                 kind: ErrorKind::InvalidRequest,
                 message: line.trim().to_owned(),
                 is_resume: true,
+                is_misshapen: false,
             });
         }
         let lines = || plain.lines().rev().map(str::trim).filter(|line| !line.is_empty());
@@ -78,6 +87,19 @@ impl Words {
 /// For CLIs whose exit codes say nothing.
 pub fn no_exit_code(_: i32) -> Option<(ErrorKind, &'static str)> {
     None
+}
+
+/// What is used up and comes back only with time or money, in the services' words. A service that names a wait of its own
+/// means a rate, whatever it calls it.
+fn quota_in(lowercase: &str) -> Option<ErrorKind> {
+    const SIGNS: [&str; 4] = [
+        "exceeded your current quota",
+        "insufficient_quota",
+        "check your plan and billing",
+        "credit balance is too low",
+    ];
+    let is_quota = SIGNS.iter().any(|sign| lowercase.contains(sign)) && retry_after_in(lowercase).is_none();
+    is_quota.then_some(ErrorKind::Quota)
 }
 
 fn named(kinds: &[(ErrorKind, &[&str])], lowercase: &str) -> Option<ErrorKind> {
@@ -244,6 +266,7 @@ mod tests {
     const WORDS: Words = Words {
         kinds: &[(ErrorKind::Quota, &["daily quota"])],
         unknown_session: &["session not found"],
+        misshapen: &[],
         exit_code: no_exit_code,
     };
 

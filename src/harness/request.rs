@@ -11,6 +11,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What is done about the work that an agent left running when it ended its turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Background {
+    /// The turn goes on until it is done, within the clocks.
+    #[default]
+    Wait,
+    /// The turn is over; a warning names it.
+    Leave,
+}
+
 /// A prompt for an agent, and how it is to be run.
 #[derive(Clone)]
 pub struct TurnRequest {
@@ -28,6 +38,7 @@ pub struct TurnRequest {
     pub max_turns: Option<u64>,
     pub max_budget_usd: Option<f64>,
     pub permission: Permission,
+    pub background: Background,
     pub schema: Option<Arc<Schema>>,
     pub resume: Option<String>,
     pub limits: Limits,
@@ -59,6 +70,7 @@ impl TurnRequest {
             max_turns: None,
             max_budget_usd: None,
             permission: Permission::Auto,
+            background: Background::Wait,
             schema: None,
             resume: None,
             limits: Limits::default(),

@@ -65,14 +65,6 @@ pub fn read_answer(schema: &Schema, candidates: &Candidates) -> Reading {
     misfit
 }
 
-/// Whether a failed turn failed only in giving its answer the shape that was asked for: the answer itself may be there.
-pub fn is_shape_failure(words: &str) -> bool {
-    let words = words.to_ascii_lowercase();
-    ["structured_output", "structured output", "json-schema", "json schema"]
-        .iter()
-        .any(|sign| words.contains(sign))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

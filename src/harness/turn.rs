@@ -18,9 +18,7 @@ use super::recent::{last_values, reread};
 use super::replay::TurnResult;
 use super::request::TurnRequest;
 use super::scheduler::{ConcurrencyLimit, Waiting};
-use super::structured::{
-    ANSWER_FILE, Candidates, is_shape_failure, prompt_with_problems, prompt_with_schema, read_answer,
-};
+use super::structured::{ANSWER_FILE, Candidates, prompt_with_problems, prompt_with_schema, read_answer};
 use super::verdict::Fault;
 use crate::error::{Error, ErrorCode};
 use crate::model::{Reading, Schema};
@@ -285,7 +283,7 @@ impl Owner {
                 Some(fault) => self.after_fault(&fault, attempted),
             };
         };
-        if let Some(fault) = fault.as_ref().filter(|fault| !is_shape_failure(&fault.message)) {
+        if let Some(fault) = fault.as_ref().filter(|fault| !fault.is_misshapen) {
             return self.after_fault(fault, attempted);
         }
         let digest = attempted.transcript.digest();

@@ -4,6 +4,7 @@
 //! |---------------------|----------------------------------|---------|
 //! | good                | 0, or unknown                    | success |
 //! | good                | killed (by us for lingering, or by somebody else) | success, `recovered` |
+//! | good, but work goes on behind | stopped by us                 | the stop's code |
 //! | good                | a crash signal, another exit code | `AGENT_CRASHED` |
 //! | bad                 | any                              | `AGENT_FAILED` + kind |
 //! | none                | 0, or unknown                    | `AGENT_TRUNCATED` |
@@ -72,6 +73,8 @@ pub struct Fault {
     pub code: ErrorCode,
     pub kind: Option<ErrorKind>,
     pub message: String,
+    /// The answer was refused by the CLI itself for its shape: the answer may be there all the same.
+    pub is_misshapen: bool,
 }
 
 impl Verdict {
@@ -82,14 +85,18 @@ impl Verdict {
     fn fault(code: ErrorCode, kind: Option<ErrorKind>, message: impl Into<String>) -> Self {
         // A line may be of 64 MiB, and so what an agent says in it.
         let message = clip(&message.into()).into_owned();
-        Verdict { recovered: false, fault: Some(Fault { code, kind, message }) }
+        Verdict { recovered: false, fault: Some(Fault { code, kind, message, is_misshapen: false }) }
     }
 
     fn failed(failure: &Failure) -> Self {
         if failure.is_resume {
             return Verdict::fault(ErrorCode::AgentResumeFailed, None, failure.message.clone());
         }
-        Verdict::fault(ErrorCode::AgentFailed, Some(failure.kind), failure.message.clone())
+        let mut verdict = Verdict::fault(ErrorCode::AgentFailed, Some(failure.kind), failure.message.clone());
+        if let Some(fault) = &mut verdict.fault {
+            fault.is_misshapen = failure.is_misshapen;
+        }
+        verdict
     }
 }
 
@@ -107,7 +114,11 @@ pub fn verdict(evidence: &Evidence) -> Verdict {
         return Verdict::fault(ErrorCode::AgentResumeFailed, None, message);
     }
     match digest.terminal() {
-        Some(terminal) if terminal.ok => good_end(name, ending, stop),
+        Some(terminal) if terminal.ok => {
+            // What was to follow was cut off: the answer is not the turn's last word.
+            let is_cut_off = !digest.is_answered() && !matches!(stop, None | Some(Stop::Lingered));
+            if is_cut_off { no_end(evidence) } else { good_end(name, ending, stop) }
+        }
         Some(terminal) => {
             let unknown = Failure::new(ErrorKind::Unknown, format!("{name} reported that its turn failed"));
             Verdict::failed(terminal.failure.as_ref().unwrap_or(&unknown))
@@ -158,8 +169,11 @@ fn no_end(evidence: &Evidence) -> Verdict {
                     format!("{name} printed nothing for {seconds} s after its start (startTimeoutMs)")
                 }
                 (_, true) => format!(
-                    "{name} was silent for {seconds} s while its tool {} ran (toolIdleTimeoutMs)",
-                    digest.open_tool().unwrap_or_default()
+                    "{name} was silent for {seconds} s while {} ran (toolIdleTimeoutMs)",
+                    match (digest.open_tool(), digest.background().next()) {
+                        (None, Some(what)) => format!("{what} in the background"),
+                        (tool, _) => format!("its tool {}", tool.unwrap_or_default()),
+                    }
                 ),
                 _ => format!("{name} was silent for {seconds} s (idleTimeoutMs)"),
             };

@@ -279,13 +279,19 @@ mod pi {
     }
 
     #[test]
-    fn a_compaction_takes_the_end_back_until_it_is_over() {
+    fn a_compaction_takes_the_end_back_only_where_the_turn_goes_on() {
         let end = json!({"type": "agent_end", "messages": []});
         let start = [answered("It is done.", "stop"), end.clone(), compaction("threshold", None)];
         let open = read(Provider::Pi, &start);
-        assert_eq!(open.fault.unwrap().code.as_str(), "AGENT_TRUNCATED", "it compacts still");
+        assert!(open.fault.is_none(), "the answer was given: the compaction is the CLI's own business");
         let [a, b, c] = start;
         assert!(read(Provider::Pi, &[a, b, c, compaction("threshold", Some(false))]).fault.is_none());
+        let stuck = [answered("", "error"), end.clone(), compaction("overflow", None)];
+        assert_eq!(
+            read(Provider::Pi, &stuck).fault.unwrap().code.as_str(),
+            "AGENT_FAILED",
+            "its reason is not lost"
+        );
         let overflow = [
             answered("", "error"),
             end.clone(),

@@ -89,7 +89,7 @@ proptest! {
 
     #[test]
     fn recorded_lines_with_other_values_in_them(
-        which in 0usize..7,
+        which in 0usize..Provider::ALL.len(),
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), odd_value()), 1..12),
         dropped in any::<prop::sample::Index>(),
         exit in prop_oneof![Just(None), (0i32..256).prop_map(Some)],

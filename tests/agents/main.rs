@@ -6,5 +6,6 @@ mod copilot_resume;
 mod copilot_turns;
 mod harness_formats;
 mod harness_fuzz;
+mod harness_mutations;
 mod harness_providers;
 mod harness_replay;

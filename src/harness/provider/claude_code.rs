@@ -3,6 +3,7 @@
 //! A failed model call ends in a `result` whose subtype is `success` with `is_error: true`. Its own retries take minutes,
 //! told as `system`/`api_retry`. Nested in itself it refuses to start, and so it does as root unless told it is in a sandbox.
 
+use super::super::event::ErrorKind;
 use super::super::failure::{Words, no_exit_code};
 use super::super::launch::{Launch, Permission, Wanted};
 use super::message::{Messages, Style};
@@ -23,8 +24,15 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 pub(super) const WORDS: Words = Words {
-    kinds: &[],
+    kinds: &[
+        (
+            ErrorKind::Quota,
+            &["hit your", "usage limit reached", "out of extra usage", "error_max_budget_usd"],
+        ),
+        (ErrorKind::MaxTurns, &["error_max_turns", "maximum number of turns"]),
+    ],
     unknown_session: &["no conversation found with session id", "no session, task, or name matched"],
+    misshapen: &["structured_output", "structured output"],
     exit_code: no_exit_code,
 };
 

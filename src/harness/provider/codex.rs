@@ -4,7 +4,7 @@
 //! the usage of `turn.completed` counts on over all turns of a thread.
 
 use super::super::digest::Digest;
-use super::super::event::Usage;
+use super::super::event::{ErrorKind, Usage};
 use super::super::failure::{Words, no_exit_code};
 use super::super::install::{Program, is_program, npm_platform, package, siblings};
 use super::super::json::{Json, Line};
@@ -28,8 +28,12 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 pub(super) const WORDS: Words = Words {
-    kinds: &[],
+    kinds: &[(
+        ErrorKind::Quota,
+        &["hit your usage limit", "usage limit has been reached", "usage_limit_reached"],
+    )],
     unknown_session: &["no rollout found for thread", "thread/resume failed"],
+    misshapen: &[],
     exit_code: no_exit_code,
 };
 
@@ -53,6 +57,7 @@ impl Reader for Codex {
             b"thread.started" | b"session.created" => {
                 digest.session(&thread.text().or(session.text()).unwrap_or_default())
             }
+            b"turn.started" => digest.reopen(),
             b"item.started" => item_started(item, digest),
             b"item.updated" => digest.progress(),
             b"item.completed" => item_completed(item, digest),

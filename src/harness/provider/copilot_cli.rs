@@ -26,8 +26,12 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     words: &WORDS,
 };
 
-pub(super) const WORDS: Words =
-    Words { kinds: &[], unknown_session: &["no session, task, or name matched"], exit_code: no_exit_code };
+pub(super) const WORDS: Words = Words {
+    kinds: &[(ErrorKind::Quota, &["no quota", "premium request", "quota_exceeded"])],
+    unknown_session: &["no session, task, or name matched"],
+    misshapen: &[],
+    exit_code: no_exit_code,
+};
 
 #[derive(Default)]
 struct Copilot {
@@ -150,15 +154,14 @@ impl Copilot {
         if self.is_aborted {
             return digest.end(false, Some(Failure::new(ErrorKind::Unknown, "the turn was aborted")));
         }
-        if exit_code.unwrap_or(0) == 0 {
+        // Whole: it tells an exit code. What went wrong after its last answer weighs more than a good one.
+        let Some(exit_code) = exit_code else { return };
+        if exit_code == 0 && self.session_error.is_none() {
             return digest.end(true, None);
         }
         let failure = self.session_error.take().or(self.call.take());
         let failure = failure.unwrap_or_else(|| {
-            Failure::new(
-                ErrorKind::Unknown,
-                format!("the agent ended its turn with exit code {}", exit_code.unwrap_or(1)),
-            )
+            Failure::new(ErrorKind::Unknown, format!("the agent ended its turn with exit code {}", exit_code))
         });
         digest.end(false, Some(failure));
     }

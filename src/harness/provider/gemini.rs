@@ -25,8 +25,12 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 pub(super) const WORDS: Words = Words {
-    kinds: &[],
+    kinds: &[(
+        ErrorKind::Quota,
+        &["daily quota", "quota will reset", "exhausted your capacity", "quota limit"],
+    )],
     unknown_session: &["error resuming session", "no previous sessions found", "invalid session identifier"],
+    misshapen: &[],
     exit_code,
 };
 
@@ -50,6 +54,7 @@ impl Reader for Gemini {
                 }
             }
             b"init" => {
+                digest.reopen();
                 let [session, model] = line.fields(["session_id", "model"]);
                 digest.session(&session.text().unwrap_or_default());
                 digest.model(&model.text().unwrap_or_default());
@@ -117,7 +122,10 @@ fn result(line: Line, digest: &mut Digest) {
         return;
     }
     let [name, message, code] = error.fields(["type", "message", "code"]);
-    let words = message.text().or(error.text()).unwrap_or("the turn failed".into());
+    let words = message.text().or(error.text()).unwrap_or_else(|| {
+        // What it said before, where its last line says nothing.
+        digest.last_failure().map_or("the turn failed".into(), |failure| failure.message.clone().into())
+    });
     let mut failure = WORDS.failure(code.whole(), words);
     if failure.kind == ErrorKind::Unknown {
         failure.kind = match name.word() {

@@ -27,6 +27,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 const WORDS: Words = Words {
     kinds: &[(ErrorKind::Auth, &["provider.auth_error", "auth.login_required"])],
     unknown_session: &["failed to run prompt: session \""],
+    misshapen: &[],
     exit_code: no_exit_code,
 };
 

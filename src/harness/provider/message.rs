@@ -74,7 +74,7 @@ impl Reader for Messages {
             b"assistant" => tools_of(message, digest),
             b"user" => results_in(message.field("content"), digest),
             b"stream_event" if is_main => self.stream(event, digest),
-            b"result" => self.result(line, subtype, session, digest),
+            b"result" if is_main => self.result(line, subtype, session, digest),
             b"tool_progress" => digest.progress(),
             b"rate_limit_event" => rate_limit(line, digest),
             _ => {}
@@ -94,6 +94,7 @@ impl Messages {
         let [model, attempt, most, status, error, data, message] = line.fields(NAMES);
         match subtype.word() {
             b"init" => {
+                digest.reopen();
                 report_session(session, digest);
                 digest.model(&model.text().unwrap_or_default());
             }
@@ -112,8 +113,11 @@ impl Messages {
                 digest.message_begins();
                 digest.retry(self.words.failure(None, format!("the model call is tried again ({reason})")));
             }
-            b"compact_boundary" | b"task_started" | b"task_progress" | b"task_notification" => {
-                digest.progress()
+            b"compact_boundary" | b"task_progress" => digest.progress(),
+            b"task_started" => task_started(line, digest),
+            b"task_notification" => {
+                let [task] = line.fields(["task_id"]);
+                digest.background_ends(&task.text().unwrap_or_default(), true);
             }
             // The model refused: another one goes on, or nothing does.
             b"model_refusal_fallback" | b"model_refusal_no_fallback" => {
@@ -159,7 +163,9 @@ impl Messages {
         for part in content.items() {
             let [kind, text, thinking] = part.fields(["type", "text", "thinking"]);
             match kind.word() {
-                b"text" => digest.text(key, self.without_api_error(&text.text().unwrap_or_default()).0),
+                b"text" => {
+                    digest.text(key, self.without_api_error(&text.text().unwrap_or_default(), usage).0)
+                }
                 b"thinking" if !self.is_thinking_told => {
                     digest.reasoning(&thinking.text().unwrap_or_default(), false)
                 }
@@ -172,8 +178,9 @@ impl Messages {
     }
 
     /// Qwen puts the error of a failed call behind the words that came before it, and may call that a success.
-    fn without_api_error<'t>(&self, text: &'t str) -> (&'t str, Option<&'t str>) {
-        if self.style != Style::Qwen || !text.trim_end().ends_with(']') {
+    /// An answer that quotes one has cost tokens, and that call did not.
+    fn without_api_error<'t>(&self, text: &'t str, usage: Option<Usage>) -> (&'t str, Option<&'t str>) {
+        if self.style != Style::Qwen || !is_free(usage) || !text.trim_end().ends_with(']') {
             return (text, None);
         }
         let at = text.rfind("[API Error: ");
@@ -182,7 +189,7 @@ impl Messages {
 
     fn is_api_error(&self, content: Json, usage: Option<Usage>) -> bool {
         self.style == Style::Qwen
-            && usage.is_none_or(|usage| usage.input_tokens == 0 && usage.output_tokens == 0)
+            && is_free(usage)
             && content.items().any(|part| part.field("text").word().starts_with(b"[API Error"))
     }
 
@@ -218,7 +225,8 @@ impl Messages {
             new_usage,
         ] = line.fields(NAMES);
         report_session(session, digest);
-        if let Some(usage) = self.usage.take() {
+        let last_call = self.usage.take();
+        if let Some(usage) = last_call {
             digest.usage_in_passing(usage);
         }
         if let Some(usage) = usage_of(usage) {
@@ -236,16 +244,22 @@ impl Messages {
         if structured.is_present() {
             digest.structured(structured.build());
         }
-        let is_success = subtype.word().is_empty() || subtype.is("success");
-        if is_success && is_error.flag() != Some(true) {
+        // Whole: it says what it is and whether it is an error, and holds the answer.
+        let is_success = subtype.is("success")
+            && is_error.flag() == Some(false)
+            && (result.is_text() || structured.is_present());
+        if is_success {
             if self.kept_words {
                 digest.warning("the CLI retried and kept the words it had given: the answer may begin with a part said twice");
             }
             let text = result.text().unwrap_or_default();
-            let (answer, api_error) = self.without_api_error(&text);
+            let (answer, api_error) = self.without_api_error(&text, last_call);
             digest.answer(answer);
             digest.end(api_error.is_none(), api_error.map(|words| self.words.failure(status.whole(), words)));
             return;
+        }
+        if subtype.is("success") && is_error.flag() != Some(true) || !subtype.is_text() {
+            return digest.warning("a result was not whole, so it ended nothing");
         }
         let words = words_of(errors, error, result).unwrap_or_else(|| {
             reason.text().or(subtype.text()).unwrap_or("the turn failed".into()).into_owned()
@@ -306,6 +320,15 @@ impl Messages {
     }
 }
 
+/// A command or an agent that runs beside the turn. One that runs in the background outlives it.
+fn task_started(line: Line, digest: &mut Digest) {
+    let [task, is_background, what] = line.fields(["task_id", "is_backgrounded", "description"]);
+    digest.progress();
+    if let (Some(true), Some(task)) = (is_background.flag(), task.text()) {
+        digest.background_begins(&task, &what.text().unwrap_or("a command".into()), true);
+    }
+}
+
 /// Of a subscription; what is allowed is not worth a word.
 fn rate_limit(line: Line, digest: &mut Digest) {
     let [info] = line.fields(["rate_limit_info"]);
@@ -333,6 +356,10 @@ fn report_session(session: Json, digest: &mut Digest) {
     if let Some(session) = session.text() {
         digest.session(&session);
     }
+}
+
+fn is_free(usage: Option<Usage>) -> bool {
+    usage.is_none_or(|usage| usage.input_tokens == 0 && usage.output_tokens == 0)
 }
 
 fn usage_of(usage: Json) -> Option<Usage> {

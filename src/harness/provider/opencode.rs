@@ -25,12 +25,17 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 pub(super) const WORDS: Words =
-    Words { kinds: &[], unknown_session: &["session not found"], exit_code: no_exit_code };
+    Words { kinds: &[], unknown_session: &["session not found"], misshapen: &[], exit_code: no_exit_code };
+
+/// A conversation that does not fit after so many compactions never will.
+const MAX_CONTINUED: u32 = 5;
 
 #[derive(Default)]
 struct Opencode {
     /// Whether the step that runs brought anything.
     is_fruitful: bool,
+    /// How often it told itself to go on since it last did anything.
+    continued: u32,
 }
 
 impl Reader for Opencode {
@@ -43,7 +48,12 @@ impl Reader for Opencode {
             digest.session(&session);
         }
         match kind.word() {
-            b"step_start" => self.is_fruitful = false,
+            b"step_start" => {
+                digest.reopen();
+                self.is_fruitful = false;
+            }
+            // Its own words to the model: after it compacted the conversation the turn goes on.
+            b"text" if part.field("synthetic").flag() == Some(true) => self.goes_on(digest),
             b"text" => {
                 let [text, message] = part.fields(["text", "messageID"]);
                 let text = text.text().unwrap_or_default();
@@ -56,6 +66,7 @@ impl Reader for Opencode {
             }
             b"tool_use" => {
                 self.is_fruitful = true;
+                self.continued = 0;
                 tool_use(part, digest);
             }
             b"step_finish" => self.step_finish(part, digest),
@@ -100,6 +111,18 @@ fn done(line: Line, digest: &mut Digest) {
 }
 
 impl Opencode {
+    fn goes_on(&mut self, digest: &mut Digest) {
+        digest.reopen();
+        self.continued += 1;
+        if self.continued >= MAX_CONTINUED {
+            digest.error(Failure::new(
+                ErrorKind::ContextLength,
+                format!("the conversation was compacted {MAX_CONTINUED} times without getting anywhere"),
+            ));
+            digest.stuck();
+        }
+    }
+
     fn step_finish(&mut self, part: Json, digest: &mut Digest) {
         let [reason, tokens, cost] = part.fields(["reason", "tokens", "cost"]);
         if tokens.is_object() {

@@ -25,8 +25,14 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     words: &WORDS,
 };
 
-pub(super) const WORDS: Words =
-    Words { kinds: &[], unknown_session: &["no session found matching"], exit_code: no_exit_code };
+pub(super) const WORDS: Words = Words {
+    kinds: &[],
+    unknown_session: &["no session found matching"],
+    misshapen: &[],
+    exit_code: no_exit_code,
+};
+
+const COMPACTION: &str = "compaction";
 
 #[derive(Default)]
 struct Pi {
@@ -49,7 +55,10 @@ impl Reader for Pi {
         match kind.word() {
             b"message_update" => self.update(update, digest),
             b"session" => digest.session(&id.text().unwrap_or_default()),
-            b"agent_start" => self.is_over = false,
+            b"agent_start" => {
+                digest.reopen();
+                self.is_over = false;
+            }
             b"message_start" if message.field("role").is("assistant") => {
                 self.is_thinking_told = false;
                 digest.message_begins();
@@ -90,7 +99,10 @@ impl Reader for Pi {
                 }
             }
             b"agent_end" => self.agent_end(line, digest),
-            b"compaction_start" => digest.reopen(),
+            // To make room for the rest of the turn, or for the next one.
+            b"compaction_start" => {
+                digest.background_begins(COMPACTION, "the compaction of its conversation", false)
+            }
             b"compaction_end" => self.compaction_end(line, digest),
             _ => return kind.is_text(),
         }
@@ -165,10 +177,10 @@ impl Pi {
         if let Some(words) = error.text().filter(|words| !words.is_empty()) {
             digest.warning(&words);
         }
+        digest.background_ends(COMPACTION, false);
         if will_retry.flag() == Some(true) {
+            digest.reopen();
             self.last = None;
-        } else if self.is_over {
-            self.end(digest);
         }
     }
 

@@ -3,7 +3,8 @@
 //! A failed model call is told as an assistant's text "[API Error: ...]" before the failing `result`. After a retry the words
 //! given before it may stand in the answer once more.
 
-use super::super::failure::{Words, no_exit_code};
+use super::super::event::ErrorKind;
+use super::super::failure::Words;
 use super::super::install::{Program, package};
 use super::super::launch::{Launch, Permission, Wanted};
 use super::claude_code::takes_schema;
@@ -25,8 +26,16 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     words: &WORDS,
 };
 
-pub(super) const WORDS: Words =
-    Words { kinds: &[], unknown_session: &["no saved session found"], exit_code: no_exit_code };
+pub(super) const WORDS: Words = Words {
+    kinds: &[
+        (ErrorKind::ContextLength, &["context is too large"]),
+        (ErrorKind::Quota, &["daily quota", "quota exceeded:"]),
+        (ErrorKind::MaxTurns, &["error_max_turns", "max session turns", "maximum number of turns"]),
+    ],
+    unknown_session: &["no saved session found"],
+    misshapen: &["structured_output", "structured output", "json-schema"],
+    exit_code,
+};
 
 /// `qwen --output-format stream-json ... --prompt=PROMPT`; a long prompt comes by stdin.
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
@@ -70,4 +79,11 @@ fn behind_launcher(file: &Path) -> Option<Program> {
         arguments: vec![file.to_string_lossy().into_owned()],
         ..Program::default()
     })
+}
+
+fn exit_code(code: i32) -> Option<(ErrorKind, &'static str)> {
+    match code {
+        53 => Some((ErrorKind::MaxTurns, "the limit of turns was reached")),
+        _ => None,
+    }
 }
