@@ -402,7 +402,11 @@ impl Digest {
 
     /// Whether nothing more of this turn is to come: it ended, and nothing runs behind that end.
     pub fn is_settled(&self) -> bool {
-        self.terminal.is_some() && self.background.is_empty() && !self.will_wake
+        // A turn that failed waits for nobody's work, but the CLI itself may be about to take its failure back.
+        self.terminal.as_ref().is_some_and(|terminal| {
+            let is_waited_for = |background: &Background| terminal.ok || !background.is_work;
+            !self.will_wake && !self.background.iter().any(is_waited_for)
+        })
     }
 
     /// Whether the turn's own work is over, though the CLI may still put its things in order.
