@@ -143,7 +143,6 @@ declare class ConcurrencyLimit {
   constructor(max: number)
 }
 
-type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' | 'qwen' | 'pi'
 /** How a turn is run. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
 interface TurnOptions extends Pick<
   RunOptions$1,
@@ -158,6 +157,8 @@ interface TurnOptions extends Pick<
   maxBudgetUsd?: number
   /** "auto" (default): tools run without asking; "plan": read only. */
   permission?: 'plan' | 'auto'
+  /** What the agent left running behind its end of turn: "wait" (default) for it, within the clocks; "leave": `warnings` name it. */
+  background?: 'wait' | 'leave'
   /** JSON Schema of the answer, or an object with `toJSONSchema()`. */
   schema?: object
   /** Session id of an earlier turn, in the same cwd. */
@@ -204,6 +205,7 @@ type AgentErrorKind =
   | 'network'
   | 'server'
   | 'permission'
+  | 'max_turns'
   | 'unknown'
 /** Tokens as the CLI counts them. */
 interface AgentUsage extends TokenUsage {
@@ -491,6 +493,8 @@ declare class RuntimeHost {
   constructor()
 }
 
+type Background = 'wait' | 'leave'
+
 /** What a failed resume means. */
 declare function classifyCopilotResume(
   code: number | undefined | null,
@@ -761,8 +765,11 @@ type Millis = number
 
 type Permission = 'auto' | 'plan'
 
+/** An agent that the harness can run. */
+type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' | 'qwen' | 'pi' | 'kimi'
+
 /** The names of the providers. */
-declare function providerNames(): Array<string>
+declare function providerNames(): ProviderName[]
 
 /** Events and verdict of a recorded run, as JSON. Without exit code and signal the end is unknown. */
 declare function replayRecording(
@@ -963,6 +970,7 @@ interface TurnSpec {
   maxTurns?: number
   maxBudgetUsd?: number
   permission?: Permission
+  background?: Background
   /** A JSON Schema, as JSON. */
   schema?: string
   resume?: string
@@ -1006,6 +1014,7 @@ type Native_AgentExamination = AgentExamination
 declare const Native_AgentExamination: typeof AgentExamination
 type Native_AgentHost = AgentHost
 declare const Native_AgentHost: typeof AgentHost
+type Native_Background = Background
 type Native_CompletionSpec = CompletionSpec
 type Native_Containment = Containment
 type Native_ContainmentLevel = ContainmentLevel
@@ -1060,6 +1069,7 @@ declare const Native_NativeTurn: typeof NativeTurn
 type Native_NativeWorker = NativeWorker
 declare const Native_NativeWorker: typeof NativeWorker
 type Native_Permission = Permission
+type Native_ProviderName = ProviderName
 type Native_RetrySpec = RetrySpec
 type Native_RunSpec = RunSpec
 type Native_RuntimeCommandResult = RuntimeCommandResult
@@ -1133,6 +1143,7 @@ declare namespace Native {
     Native_spawnProcess as spawnProcess,
   }
   export type {
+    Native_Background as Background,
     Native_CompletionSpec as CompletionSpec,
     Native_Containment as Containment,
     Native_ContainmentLevel as ContainmentLevel,
@@ -1158,6 +1169,7 @@ declare namespace Native {
     Native_LogState as LogState,
     Native_Millis as Millis,
     Native_Permission as Permission,
+    Native_ProviderName as ProviderName,
     Native_RetrySpec as RetrySpec,
     Native_RunSpec as RunSpec,
     Native_RuntimeCommandResult as RuntimeCommandResult,
