@@ -30,6 +30,7 @@ mod outer;
 mod program;
 #[expect(dead_code, reason = "the host's half of the format is in the same file")]
 mod protocol;
+mod sandbox;
 mod syscall;
 
 /// Where the host puts its end of the conversation.

@@ -4,7 +4,7 @@ use crate::protocol::{
     FLAG_CGROUP_REQUIRED, Header, STAGE_CGROUP, STAGE_CHDIR, STAGE_EXEC, STAGE_FORK, STAGE_REQUEST,
     STAGE_SUPERVISE, Strings,
 };
-use crate::{LIFELINE, syscall};
+use crate::{LIFELINE, sandbox, syscall};
 use core::ptr;
 
 /// The longest path of a cgroup, with NUL.
@@ -31,6 +31,9 @@ struct Plan<'a> {
     /// A free place, the arguments, a null pointer.
     arguments: *mut *const u8,
     variables: *const *const u8,
+    /// Empty: none.
+    sandbox: &'a [u8],
+    sandbox_paths: Strings<'a>,
     parent: isize,
     failure: Failure,
 }
@@ -88,7 +91,8 @@ fn spawn(
     stack_top: usize,
 ) -> Result<Started, Failure> {
     let broken = || Failure { stage: STAGE_REQUEST, result: syscall::EPROTO };
-    let mut strings = Strings(body);
+    let (sandbox, strings) = body.split_at_checked(header.sandbox_bytes as usize).ok_or_else(broken)?;
+    let mut strings = Strings(strings);
     let program = strings.next().ok_or_else(broken)?;
     let directory = strings.next().ok_or_else(broken)?;
     let cgroup = strings.next().ok_or_else(broken)?;
@@ -117,6 +121,8 @@ fn spawn(
         is_in_cgroup: false,
         arguments: arguments.as_mut_ptr(),
         variables: variables.as_ptr(),
+        sandbox,
+        sandbox_paths: strings,
         parent: syscall::getpid(),
         failure: Failure { stage: 0, result: 0 },
     };
@@ -174,6 +180,10 @@ unsafe fn attempt(plan: &mut Plan) -> Failure {
         }
     }
     syscall::ask_for_usual_turns();
+    // Last of all: what came before reads and writes as the host may. Paths are relative to the working directory.
+    if let Err(failure) = sandbox::enter(plan.sandbox, &mut plan.sandbox_paths) {
+        return failure;
+    }
     // Dispositions are the default ones since the guard was started; blocked is what the guard blocks for itself.
     syscall::set_signal_mask(0);
     // SAFETY: the caller's promise; place 0 is free, the arguments begin at place 1.

@@ -49,9 +49,21 @@ pub(crate) const STAGE_CGROUP: u32 = 4;
 pub(crate) const STAGE_FORK: u32 = 5;
 pub(crate) const STAGE_CHDIR: u32 = 6;
 pub(crate) const STAGE_EXEC: u32 = 7;
+pub(crate) const STAGE_SANDBOX: u32 = 8;
+/// One of the sandbox's paths: its number stands above these 16 bits.
+pub(crate) const STAGE_SANDBOX_PATH: u32 = 9;
 
-/// The fixed part of a spawn request. Behind it follow `body_bytes` of strings, each ending in NUL: program path, working
-/// directory (empty: the host's), cgroup directory (empty: none), `arguments` strings, `variables` strings.
+/// Where the lists of a sandbox section begin: ports, the paths' rights, the filter; see [`Header`].
+pub(crate) const SANDBOX_HEAD_BYTES: usize = 40;
+
+/// The fixed part of a spawn request. Behind it follow `body_bytes`: the sandbox section, then strings, each ending in NUL:
+/// program path, working directory (empty: the host's), cgroup directory (empty: none), `arguments` strings, `variables`
+/// strings, the sandbox's paths.
+///
+/// The sandbox section is `sandbox_bytes` long (0: no sandbox), a multiple of 8. Its first 24 bytes are the kernel's own
+/// `struct landlock_ruleset_attr`; then three u32 (paths, ports, instructions of the filter) and four bytes of nothing; then
+/// a u64 for each port that may be connected to, a u64 of rights for each path, and eight bytes for each instruction of a
+/// seccomp filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub flags: u32,
@@ -60,6 +72,7 @@ pub(crate) struct Header {
     pub body_bytes: u32,
     pub arguments: u32,
     pub variables: u32,
+    pub sandbox_bytes: u32,
 }
 
 impl Header {
@@ -73,6 +86,7 @@ impl Header {
         put(&mut bytes, 16, &self.body_bytes.to_le_bytes());
         put(&mut bytes, 20, &self.arguments.to_le_bytes());
         put(&mut bytes, 24, &self.variables.to_le_bytes());
+        put(&mut bytes, 28, &self.sandbox_bytes.to_le_bytes());
         bytes
     }
 
@@ -88,12 +102,14 @@ impl Header {
             body_bytes: u32_at(bytes, 16)?,
             arguments: u32_at(bytes, 20)?,
             variables: u32_at(bytes, 24)?,
+            sandbox_bytes: u32_at(bytes, 28)?,
         };
         // Each string takes a byte at least: counts beyond that are lies that would cost memory.
         let possible = header.body_bytes <= MAX_BODY_BYTES
             && header.arguments >= 1
             && header.arguments <= header.body_bytes
-            && header.variables <= header.body_bytes;
+            && header.variables <= header.body_bytes
+            && header.sandbox_bytes <= header.body_bytes;
         if possible { Some(header) } else { None }
     }
 }

@@ -43,7 +43,7 @@ const WNOHANG: usize = 1;
 const WALL: usize = 0x4000_0000;
 
 #[cfg(target_arch = "x86_64")]
-mod number {
+pub mod number {
     pub const READ: usize = 0;
     pub const WRITE: usize = 1;
     pub const CLOSE: usize = 3;
@@ -84,7 +84,7 @@ mod number {
 }
 
 #[cfg(target_arch = "aarch64")]
-mod number {
+pub mod number {
     pub const EPOLL_CREATE1: usize = 20;
     pub const EPOLL_CTL: usize = 21;
     pub const EPOLL_PWAIT: usize = 22;
@@ -162,7 +162,7 @@ unsafe fn raw(number: usize, arguments: [usize; 6]) -> isize {
 
 /// A call whose arguments are plain numbers, or pointers that the kernel only reads and that outlive the call.
 #[inline(always)]
-fn plain(number: usize, a: usize, b: usize, c: usize, d: usize) -> isize {
+pub fn plain(number: usize, a: usize, b: usize, c: usize, d: usize) -> isize {
     // SAFETY: see the head of this file; the callers below pass no writable memory.
     unsafe { raw(number, [a, b, c, d, 0, 0]) }
 }

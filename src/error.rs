@@ -59,6 +59,8 @@ codes! {
     ProcessIterated = "PROCESS_ITERATED",
     /// The asked-for containment can't be had on this machine. Fields: `containment`.
     ContainmentUnavailable = "CONTAINMENT_UNAVAILABLE",
+    /// The asked-for sandbox can't be held on this machine; nothing was started.
+    SandboxUnavailable = "SANDBOX_UNAVAILABLE",
 
     /// The agent said that the turn failed. Fields: `kind`.
     AgentFailed = "AGENT_FAILED",

@@ -216,10 +216,23 @@ pub(crate) async fn launch(
         .with("containment", "strict")
         .into());
     }
+    if spec.sandbox.is_some() {
+        return Err(no_sandbox(
+            "it needs the guard: Linux, a place to execute it from, and `containment` other than \"group\"",
+        )
+        .into());
+    }
     if spec.memory_max_bytes.is_some() || spec.max_processes.is_some() {
         return Err(no_limits(None).into());
     }
     direct::launch(command, spec, turn, cut_short).await
+}
+
+fn no_sandbox(reason: &str) -> Error {
+    Error::new(
+        ErrorCode::SandboxUnavailable,
+        format!("`sandbox` can't be had here, so nothing was started: {reason}"),
+    )
 }
 
 /// `CONTAINMENT_UNAVAILABLE` for limits that nothing could enforce.

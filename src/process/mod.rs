@@ -18,6 +18,7 @@ mod keep;
 mod launch;
 mod output;
 mod runner;
+mod sandbox;
 mod sink;
 mod spec;
 mod start;
@@ -30,6 +31,7 @@ pub use crate::line::LineTooLong;
 pub use crate::os::TreeUsage;
 pub use handle::{Process, WeakProcess, spawn};
 pub(crate) use sink::Window;
+pub use sandbox::{Network, Sandbox};
 pub use sink::{ChunkReader, Sink};
 pub use spec::{
     Containment, ContainmentLevel, Environment, EnvironmentBase, Input, Outcome, ProcessSpec, RunResult,

@@ -1,5 +1,6 @@
 //! What to run and how it is watched: the values that go in, and the ones that come out. Defaults live here, once.
 
+use super::sandbox::Sandbox;
 use crate::error::{Error, ErrorCode};
 use bytes::Bytes;
 use serde::Serialize;
@@ -35,6 +36,8 @@ pub struct ProcessSpec {
     pub memory_max_bytes: Option<u64>,
     /// Needs a writable cgroup.
     pub max_processes: Option<u64>,
+    /// Held by the kernel for the whole tree.
+    pub sandbox: Option<Sandbox>,
 }
 
 impl ProcessSpec {
@@ -62,6 +65,7 @@ impl ProcessSpec {
             containment: Containment::Auto,
             memory_max_bytes: None,
             max_processes: None,
+            sandbox: None,
         }
     }
 

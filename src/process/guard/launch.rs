@@ -6,6 +6,7 @@ use super::leash::{Leash, reap_unattended};
 use super::lifeline::{GuardedProcess, Lifeline};
 use super::wire::{Request, Stage, Unencodable};
 use crate::process::Containment;
+use crate::process::sandbox::Plan;
 use nix::errno::Errno;
 use nix::libc;
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
@@ -33,6 +34,7 @@ pub(crate) struct GuardedSpawn<'a> {
     pub cwd: Option<&'a Path>,
     pub containment: Containment,
     pub limits: Limits,
+    pub sandbox: Option<&'a Plan>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +74,10 @@ pub(crate) enum GuardStage {
     Fork,
     /// The working directory.
     Chdir,
+    /// The rules of the sandbox.
+    Sandbox,
+    /// One of the sandbox's paths, by its number.
+    SandboxPath(u32),
     /// The program. E2BIG: arguments and environment are too long.
     Exec,
     /// A guard was killed meanwhile.
@@ -88,6 +94,8 @@ impl From<Stage> for GuardStage {
             Stage::Fork => GuardStage::Fork,
             Stage::Chdir => GuardStage::Chdir,
             Stage::Exec => GuardStage::Exec,
+            Stage::Sandbox => GuardStage::Sandbox,
+            Stage::SandboxPath(index) => GuardStage::SandboxPath(index),
         }
     }
 }
@@ -146,6 +154,7 @@ pub(super) fn launch_by(
         cgroup_required: spawn.limits.are_asked_for(),
         arguments: spawn.arguments,
         variables: spawn.environment,
+        sandbox: spawn.sandbox,
         pid_namespace: spawn.containment == Containment::Strict,
         scan_proc,
         host_pid: std::process::id(),
@@ -246,4 +255,13 @@ pub(super) fn probe(image: &Image) -> Result<(), Errno> {
             Err(errno) => return Err(errno),
         }
     }
+}
+
+/// The version of Landlock that the kernel speaks; 0: none, or it may not be used.
+pub(crate) fn landlock_abi() -> u32 {
+    const VERSION: libc::c_uint = 1;
+    // SAFETY: with this flag the kernel takes no structure: a null pointer and a length of 0.
+    let abi =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<()>(), 0usize, VERSION) };
+    u32::try_from(abi).unwrap_or(0)
 }

@@ -5,6 +5,7 @@
 #[cfg_attr(not(test), expect(dead_code, reason = "the guard's half of the format is in the same file"))]
 mod protocol;
 
+use crate::process::sandbox::Plan;
 use protocol::{FRAME_HEADER_BYTES, HEADER_BYTES, Header, MAX_BODY_BYTES, MAX_PAYLOAD_BYTES, u32_at, u64_at};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -23,6 +24,7 @@ pub(super) struct Request<'a> {
     /// The name that the program is called by included.
     pub arguments: &'a [&'a OsStr],
     pub variables: &'a [(&'a OsStr, &'a OsStr)],
+    pub sandbox: Option<&'a Plan>,
     pub pid_namespace: bool,
     /// For tests.
     pub scan_proc: bool,
@@ -42,6 +44,8 @@ impl Request<'_> {
     pub(super) fn encode(&self) -> Result<Vec<u8>, Unencodable> {
         // The header goes in front when the body's length is known.
         let mut bytes = vec![0; HEADER_BYTES];
+        bytes.extend(self.sandbox.map(Plan::encode).unwrap_or_default());
+        let sandbox_bytes = bytes.len() - HEADER_BYTES;
         let mut push = |parts: &[&OsStr]| {
             for part in parts {
                 if part.as_bytes().contains(&0) {
@@ -61,6 +65,9 @@ impl Request<'_> {
         for (name, value) in self.variables {
             push(&[name, OsStr::new("="), value])?;
         }
+        for grant in self.sandbox.iter().flat_map(|plan| &plan.paths) {
+            push(&[grant.path.as_os_str()])?;
+        }
         let body_bytes =
             u32::try_from(bytes.len() - HEADER_BYTES).ok().filter(|bytes| *bytes <= MAX_BODY_BYTES);
         let mut flags = 0;
@@ -79,6 +86,7 @@ impl Request<'_> {
             body_bytes: body_bytes.ok_or(Unencodable::TooLong)?,
             arguments: self.arguments.len() as u32,
             variables: self.variables.len() as u32,
+            sandbox_bytes: sandbox_bytes as u32,
         };
         bytes[..HEADER_BYTES].copy_from_slice(&header.encode());
         Ok(bytes)
@@ -140,6 +148,9 @@ pub(super) enum Stage {
     Fork,
     Chdir,
     Exec,
+    Sandbox,
+    /// One of the sandbox's paths, by its number.
+    SandboxPath(u32),
 }
 
 /// Puts the guard's bytes together to reports.
@@ -196,6 +207,8 @@ fn parse_report(kind: u8, payload: &[u8]) -> Option<Report> {
                 protocol::STAGE_FORK => Stage::Fork,
                 protocol::STAGE_CHDIR => Stage::Chdir,
                 protocol::STAGE_EXEC => Stage::Exec,
+                protocol::STAGE_SANDBOX => Stage::Sandbox,
+                stage if stage & 0xffff == protocol::STAGE_SANDBOX_PATH => Stage::SandboxPath(stage >> 16),
                 _ => return None,
             };
             Report::SpawnError { stage, errno: u32_at(payload, 4)? as i32 }
@@ -217,6 +230,7 @@ fn parse_report(kind: u8, payload: &[u8]) -> Option<Report> {
 mod tests {
     use super::protocol::{Frame, Strings};
     use super::*;
+    use crate::process::sandbox::Sandbox;
     use proptest::prelude::*;
 
     fn request<'a>(arguments: &'a [&'a OsStr], variables: &'a [(&'a OsStr, &'a OsStr)]) -> Request<'a> {
@@ -227,6 +241,7 @@ mod tests {
             cgroup_required: false,
             arguments,
             variables,
+            sandbox: None,
             pid_namespace: false,
             scan_proc: false,
             host_pid: 7,
@@ -275,6 +290,20 @@ mod tests {
     }
 
     #[test]
+    fn a_sandbox_stands_before_the_strings_and_its_paths_behind_them() {
+        let sandbox = Sandbox { write: vec!["out".into()], ..Sandbox::default() };
+        let plan = Plan::new(&sandbox, 7).unwrap();
+        let arguments = [OsStr::new("true")];
+        let mut request = request(&arguments, &[]);
+        request.sandbox = Some(&plan);
+        let bytes = request.encode().unwrap();
+        let header = Header::decode(bytes.first_chunk().unwrap()).unwrap();
+        let (section, strings) = bytes[HEADER_BYTES..].split_at(header.sandbox_bytes as usize);
+        assert_eq!(section, plan.encode());
+        assert_eq!(strings, b"/bin/true\0\0\0true\0/dev/null\0out\0");
+    }
+
+    #[test]
     fn a_nul_in_any_string_is_refused() {
         let bad = OsStr::new("a\0b");
         assert_eq!(request(&[bad], &[]).encode(), Err(Unencodable::Nul));
@@ -283,7 +312,8 @@ mod tests {
 
     #[test]
     fn a_header_of_another_version_or_with_impossible_counts_is_refused() {
-        let good = Header { flags: 0, host_pid: 1, body_bytes: 10, arguments: 1, variables: 0 };
+        let good =
+            Header { flags: 0, host_pid: 1, body_bytes: 10, arguments: 1, variables: 0, sandbox_bytes: 0 };
         assert_eq!(Header::decode(&good.encode()), Some(good));
         let mut other_version = good.encode();
         other_version[4] += 1;
@@ -291,6 +321,7 @@ mod tests {
         assert_eq!(Header::decode(&Header { arguments: 0, ..good }.encode()), None);
         assert_eq!(Header::decode(&Header { arguments: 11, ..good }.encode()), None);
         assert_eq!(Header::decode(&Header { variables: 11, ..good }.encode()), None);
+        assert_eq!(Header::decode(&Header { sandbox_bytes: 11, ..good }.encode()), None);
         assert_eq!(Header::decode(&Header { body_bytes: MAX_BODY_BYTES + 1, ..good }.encode()), None);
     }
 

@@ -2,13 +2,18 @@
 
 use super::super::command::{ResolvedCommand, spawn_error};
 use super::super::guard::{
-    GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Lifeline, Limits, StdinKind, launch as start,
+    GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Lifeline, Limits, StdinKind, landlock_abi,
+    launch as start,
 };
+use super::super::sandbox::{Plan, Sandbox};
 use super::super::spec::{Containment, Input, ProcessSpec, Strays, Usage};
 use super::super::sweep::{SweepRequest, Swept, sweep};
-use super::{ExitStatus, Launched, NotLaunched, Tree, TreeEvent, no_thread, watch_pipes, with_turn};
-use crate::error::{Error, ErrorCode};
+use super::{
+    ExitStatus, Launched, NotLaunched, Tree, TreeEvent, no_sandbox, no_thread, watch_pipes, with_turn,
+};
+use crate::error::{Error, ErrorCode, Result};
 use crate::os::{blocking, group_exists, ticks_now};
+use nix::libc::EACCES;
 use std::ffi::OsStr;
 use std::time::Instant;
 use tokio::sync::{Notify, SemaphorePermit};
@@ -31,9 +36,11 @@ pub(super) async fn launch(
     let containment = spec.containment;
     let limits = Limits { memory_max_bytes: spec.memory_max_bytes, max_processes: spec.max_processes };
     let since = ticks_now();
+    let sandbox = spec.sandbox.as_ref().map(plan_of).transpose()?;
+    let planned = sandbox.clone();
     let spawning = blocking(move || {
         let spawned = Instant::now();
-        let started = start_guard(&command, containment, limits, stdin);
+        let started = start_guard(&command, containment, limits, planned.as_ref(), stdin);
         (command, spawned, started)
     });
     // The guard does the rest by itself, however long the program's file takes to come: it needs no turn for that.
@@ -50,7 +57,10 @@ pub(super) async fn launch(
         Err(GuardFailure { stage: GuardStage::Unavailable, .. }) if containment == Containment::Auto => {
             return Ok(Attempt::Unavailable(command));
         }
-        Err(failure) => return Err(failure_error(&command, containment, failure).into()),
+        Err(failure) => {
+            let error = sandbox.and_then(|plan| sandbox_error(&command, &plan, failure));
+            return Err(error.unwrap_or_else(|| failure_error(&command, containment, failure)).into());
+        }
     };
     let (stdin, stdout, stderr) = watch_pipes(process.stdin, process.stdout, process.stderr)?;
     let tree = GuardedTree {
@@ -77,6 +87,7 @@ fn start_guard(
     command: &ResolvedCommand,
     containment: Containment,
     limits: Limits,
+    sandbox: Option<&Plan>,
     stdin: StdinKind,
 ) -> std::result::Result<Launch, GuardFailure> {
     let arguments: Vec<&OsStr> = command.argv.iter().map(|argument| argument.as_os_str()).collect();
@@ -89,8 +100,40 @@ fn start_guard(
         cwd: command.cwd.as_deref(),
         containment,
         limits,
+        sandbox,
     };
     start(&spawn, stdin)
+}
+
+/// For the kernel at hand.
+fn plan_of(sandbox: &Sandbox) -> Result<Plan> {
+    Plan::new(sandbox, landlock_abi()).map_err(|shortfall| no_sandbox(shortfall.reason()))
+}
+
+/// What only a sandbox can be the cause of.
+fn sandbox_error(command: &ResolvedCommand, plan: &Plan, failure: GuardFailure) -> Option<Error> {
+    let reason = std::io::Error::from_raw_os_error(failure.errno);
+    match failure.stage {
+        GuardStage::SandboxPath(index) => {
+            let grant = plan.paths.get(index as usize)?;
+            let path = grant.path.display();
+            Some(Error::invalid_option(
+                &grant.option,
+                format!("{path}: {reason}: what a sandbox names has to exist"),
+            ))
+        }
+        GuardStage::Sandbox => {
+            Some(no_sandbox(&format!("the kernel refused its rules: {reason}")).with("errno", failure.errno))
+        }
+        GuardStage::Exec if failure.errno == EACCES && plan.holds_reads() => {
+            let program = command.program.display();
+            let message = format!(
+                "{program} can't be executed inside of its sandbox: `sandbox.read` has to name it, its loader and its libraries (\"/usr\", \"/lib\", \"/lib64\", \"/bin\")"
+            );
+            Some(Error::new(ErrorCode::ProcessNotExecutable, message).with("command", program.to_string()))
+        }
+        _ => None,
+    }
 }
 
 fn failure_error(command: &ResolvedCommand, containment: Containment, failure: GuardFailure) -> Error {
@@ -108,6 +151,9 @@ fn failure_error(command: &ResolvedCommand, containment: Containment, failure: G
                 ErrorCode::ProcessLost,
                 "the guard was killed while it started the program: nothing runs",
             );
+        }
+        GuardStage::Sandbox | GuardStage::SandboxPath(_) => {
+            return no_sandbox(&format!("the kernel refused its rules: {reason}"));
         }
         GuardStage::Limits => return super::no_limits(Some(failure.errno)),
         GuardStage::Namespace | GuardStage::Cgroup | GuardStage::Unavailable => {

@@ -33,6 +33,7 @@ async fn guarded(containment: Containment) {
         cwd: None,
         containment,
         limits: Limits::default(),
+        sandbox: None,
     };
     let mut process = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap();
     last_event(&mut process).await;

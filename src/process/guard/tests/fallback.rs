@@ -22,6 +22,7 @@ async fn as_restricted_host() {
         cwd: None,
         containment: Containment::Auto,
         limits: Limits::default(),
+        sandbox: None,
     };
     let started = match launch(&spawn, StdinKind::Null) {
         Ok(launch) => started(launch).await,

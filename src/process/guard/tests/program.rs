@@ -27,6 +27,7 @@ fn spec<'a>(program: &'a str, arguments: &'a [&'a OsStr]) -> GuardedSpawn<'a> {
         cwd: None,
         containment: Containment::Auto,
         limits: Limits::default(),
+        sandbox: None,
     }
 }
 

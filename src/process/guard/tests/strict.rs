@@ -22,6 +22,7 @@ fn sh(script: &str) -> Result<Launch, GuardFailure> {
         cwd: None,
         containment: Containment::Strict,
         limits: Limits::default(),
+        sandbox: None,
     };
     launch(&spawn, StdinKind::Null)
 }
@@ -121,6 +122,7 @@ async fn a_program_that_is_not_there_is_reported_from_inside_a_namespace() {
         cwd: None,
         containment: Containment::Strict,
         limits: Limits::default(),
+        sandbox: None,
     };
     let failure = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap_err();
     assert_eq!(failure, GuardFailure { stage: GuardStage::Exec, errno: Errno::ENOENT as i32 });

@@ -136,6 +136,7 @@ async fn grow_by(behaviour: &str, containment: Containment, scan_proc: bool) -> 
         cwd: None,
         containment,
         limits: Limits::default(),
+        sandbox: None,
     };
     let process = started(launch_by(&spawn, StdinKind::Null, scan_proc).unwrap()).await.unwrap();
     let outer = process.lifeline.guard_pid() as i32;

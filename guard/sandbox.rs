@@ -1,0 +1,104 @@
+//! The sandbox: rules that the kernel holds for the program and everything it starts, and that nobody inside can take off.
+//! Landlock for files, TCP ports, signals and abstract sockets; a seccomp filter for the ways around those.
+//!
+//! The host decides what is asked for (src/process/sandbox) and writes it down in the kernel's own structures; here it is
+//! carried out, in the program's own process, by the last steps before it becomes the program. What fails ends the start.
+
+use crate::program::Failure;
+use crate::protocol::{SANDBOX_HEAD_BYTES, STAGE_SANDBOX, STAGE_SANDBOX_PATH, Strings, u32_at, u64_at};
+use crate::syscall::{self, number, plain};
+
+/// The same on both architectures.
+const LANDLOCK_CREATE_RULESET: usize = 444;
+const LANDLOCK_ADD_RULE: usize = 445;
+const LANDLOCK_RESTRICT_SELF: usize = 446;
+
+/// Of `struct landlock_ruleset_attr`. An older kernel takes a longer one when what it doesn't know is zero.
+const RULESET_BYTES: usize = 24;
+const RULE_PATH_BENEATH: usize = 1;
+const RULE_NET_PORT: usize = 2;
+const CONNECT_TCP: u64 = 2;
+
+/// The rights that a file can have; a rule for a file with others is refused: to execute, write, read, truncate, and ioctl.
+const FILE_RIGHTS: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15;
+
+const O_PATH: usize = 0o10000000;
+const EINVAL: isize = -22;
+const PR_SET_SECCOMP: usize = 22;
+const PR_SET_NO_NEW_PRIVS: usize = 38;
+const SECCOMP_MODE_FILTER: usize = 2;
+
+/// The kernel's, without padding.
+#[repr(C, packed)]
+struct PathBeneath {
+    rights: u64,
+    directory: i32,
+}
+
+#[repr(C)]
+struct Filter {
+    instructions: u16,
+    first: *const u8,
+}
+
+/// Restricts the calling process for good. `section` is empty where no sandbox is asked for; `paths` begins with its paths.
+pub fn enter(section: &[u8], paths: &mut Strings) -> Result<(), Failure> {
+    if section.is_empty() {
+        return Ok(());
+    }
+    let ruleset = check(plain(LANDLOCK_CREATE_RULESET, section.as_ptr() as usize, RULESET_BYTES, 0, 0))?;
+    let filter_at = add_rules(section, paths, ruleset)?;
+    // Without it only root may go on; with it no program inside gains anything by being setuid.
+    check(syscall::prctl(PR_SET_NO_NEW_PRIVS, 1))?;
+    check(plain(LANDLOCK_RESTRICT_SELF, ruleset as usize, 0, 0, 0))?;
+    syscall::close(ruleset);
+    let Some(instructions @ [_, ..]) = section.get(filter_at..) else { return Ok(()) };
+    let filter = Filter { instructions: (instructions.len() / 8) as u16, first: instructions.as_ptr() };
+    check(plain(number::PRCTL, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &raw const filter as usize, 0))?;
+    Ok(())
+}
+
+/// Returns where the filter begins.
+fn add_rules(section: &[u8], paths: &mut Strings, ruleset: isize) -> Result<usize, Failure> {
+    let broken = || Failure { stage: STAGE_SANDBOX, result: syscall::EPROTO };
+    let count = |at| u32_at(section, at).ok_or_else(broken);
+    let (path_count, port_count) = (count(RULESET_BYTES)?, count(RULESET_BYTES + 4)?);
+    let mut at = SANDBOX_HEAD_BYTES;
+    for _ in 0..port_count {
+        let rule = [CONNECT_TCP, u64_at(section, at).ok_or_else(broken)?];
+        check(plain(LANDLOCK_ADD_RULE, ruleset as usize, RULE_NET_PORT, rule.as_ptr() as usize, 0))?;
+        at += 8;
+    }
+    for index in 0..path_count {
+        let rights = u64_at(section, at).ok_or_else(broken)?;
+        let path = paths.next().ok_or_else(broken)?;
+        let result = add_path(ruleset, path, rights);
+        if result < 0 {
+            return Err(Failure { stage: STAGE_SANDBOX_PATH | index << 16, result });
+        }
+        at += 8;
+    }
+    Ok(at)
+}
+
+fn add_path(ruleset: isize, path: &[u8], rights: u64) -> isize {
+    let opened = syscall::open(syscall::AT_FDCWD, path, O_PATH);
+    if opened < 0 {
+        return opened;
+    }
+    let add = |rights| {
+        let rule = PathBeneath { rights, directory: opened as i32 };
+        plain(LANDLOCK_ADD_RULE, ruleset as usize, RULE_PATH_BENEATH, &raw const rule as usize, 0)
+    };
+    let mut result = add(rights);
+    if result == EINVAL {
+        // It is no directory.
+        result = add(rights & FILE_RIGHTS);
+    }
+    syscall::close(opened);
+    result
+}
+
+fn check(result: isize) -> Result<isize, Failure> {
+    if result < 0 { Err(Failure { stage: STAGE_SANDBOX, result }) } else { Ok(result) }
+}

@@ -1,0 +1,267 @@
+//! What a program in a sandbox may do, and how the kernel is told. PURE.
+//!
+//! A [`Sandbox`] is what the user asks for; [`Plan::new`] makes of it, for the kernel at hand, the rules that the guard puts
+//! on the program's process just before it becomes the program (`guard/sandbox.rs`): Landlock's, inherited by everything
+//! that the program starts, and a seccomp [`filter`] for the ways around them. Whatever a kernel can't hold is a refusal
+//! ([`Shortfall`]), never a weaker sandbox.
+//!
+//! | asked for | held by | from |
+//! | --- | --- | --- |
+//! | `write`, `read` | Landlock's file rights | Linux 5.13 (ABI 1) |
+//! | moves between two folders of `write` | `REFER`; before, every such move is refused | 5.19 (ABI 2) |
+//! | no truncation elsewhere | `TRUNCATE`; before, truncate(2) is refused everywhere | 6.2 (ABI 3) |
+//! | `network: "none"` | the filter: no sockets but Unix and netlink; Landlock's TCP rights too | 5.13 |
+//! | `network: { ports }` | Landlock's right to connect; the filter refuses MPTCP, SCTP, Fast Open, io_uring | 6.7 (ABI 4) |
+//! | no ioctl on devices elsewhere | `IOCTL_DEV` | 6.10 (ABI 5) |
+//! | no signals to, no abstract sockets of, processes outside | Landlock's scopes | 6.12 (ABI 6) |
+//!
+//! Facts: <https://docs.kernel.org/userspace-api/landlock.html>.
+
+pub(crate) mod filter;
+
+use filter::Reach;
+use std::path::{Path, PathBuf};
+
+/// What a program and all it starts may do. Paths are relative to the run's working directory; they must exist.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sandbox {
+    /// What may be changed: files, or folders with all below.
+    pub write: Vec<PathBuf>,
+    /// What may be read and executed; `None`: everything. What may be written may be read.
+    pub read: Option<Vec<PathBuf>>,
+    pub network: Network,
+}
+
+/// TCP. `None` leaves no network at all but Unix sockets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Network {
+    #[default]
+    All,
+    None,
+    /// Connecting to these ports; listening is free.
+    Ports(Vec<u16>),
+}
+
+const EXECUTE: u64 = 1;
+const WRITE_FILE: u64 = 1 << 1;
+const READ_FILE: u64 = 1 << 2;
+const READ_DIR: u64 = 1 << 3;
+const REMOVE_DIR: u64 = 1 << 4;
+const REMOVE_FILE: u64 = 1 << 5;
+const MAKE_CHAR: u64 = 1 << 6;
+const MAKE_DIR: u64 = 1 << 7;
+const MAKE_REG: u64 = 1 << 8;
+const MAKE_SOCK: u64 = 1 << 9;
+const MAKE_FIFO: u64 = 1 << 10;
+const MAKE_BLOCK: u64 = 1 << 11;
+const MAKE_SYM: u64 = 1 << 12;
+const REFER: u64 = 1 << 13;
+const TRUNCATE: u64 = 1 << 14;
+const IOCTL_DEV: u64 = 1 << 15;
+
+const READS: u64 = EXECUTE | READ_FILE | READ_DIR;
+/// Devices are made nowhere: one of them is a way around every rule.
+const DEVICES: u64 = MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV;
+const CHANGES: u64 = WRITE_FILE
+    | REMOVE_DIR
+    | REMOVE_FILE
+    | MAKE_DIR
+    | MAKE_REG
+    | MAKE_SOCK
+    | MAKE_FIFO
+    | MAKE_SYM
+    | REFER
+    | TRUNCATE;
+
+const BIND_AND_CONNECT_TCP: u64 = 3;
+const CONNECT_TCP: u64 = 2;
+/// Abstract Unix sockets, and signals.
+const SCOPES: u64 = 3;
+
+/// Always writable: programs throw away into it.
+const NULL_DEVICE: &str = "/dev/null";
+
+/// Why this kernel can't hold the sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shortfall {
+    NoLandlock,
+    /// Of ports.
+    NoNetwork,
+    /// This processor's system calls are not known here.
+    NoFilter,
+}
+
+impl Shortfall {
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Shortfall::NoLandlock => {
+                "this kernel has no Landlock (Linux 5.13 or newer, and not switched off by `lsm=`), or a container forbids it"
+            }
+            Shortfall::NoNetwork => {
+                "this kernel can't hold `network: { ports }` (Linux 6.7 or newer): use \"none\" or \"all\""
+            }
+            Shortfall::NoFilter => "there is no system-call filter for this kind of processor",
+        }
+    }
+}
+
+/// What the guard is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// Every right that is not granted below is refused.
+    pub handled_files: u64,
+    pub handled_network: u64,
+    pub scoped: u64,
+    pub paths: Vec<Grant>,
+    pub ports: Vec<u16>,
+    pub filter: Vec<filter::Instruction>,
+}
+
+/// Rights on a path and all below.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub path: PathBuf,
+    pub rights: u64,
+    /// The option that it comes from, `sandbox.write[0]`.
+    pub option: String,
+}
+
+impl Plan {
+    /// `abi`: the version of Landlock that the kernel speaks, 0 for none.
+    pub(crate) fn new(sandbox: &Sandbox, abi: u32) -> Result<Plan, Shortfall> {
+        if abi == 0 {
+            return Err(Shortfall::NoLandlock);
+        }
+        let known = rights_of(abi);
+        let reads = if sandbox.read.is_some() { READS } else { 0 };
+        let handled_files = (CHANGES | DEVICES | reads) & known;
+        let grant = |option: &str, index: usize, path: &Path, rights: u64| Grant {
+            path: path.to_owned(),
+            rights: rights & handled_files,
+            option: format!("{option}[{index}]"),
+        };
+        let mut paths: Vec<Grant> =
+            vec![grant("the null device", 0, Path::new(NULL_DEVICE), WRITE_FILE | READ_FILE | TRUNCATE)];
+        let writes = sandbox.write.iter().enumerate();
+        paths.extend(writes.map(|(index, path)| grant("sandbox.write", index, path, CHANGES | READS)));
+        let reads = sandbox.read.iter().flatten().enumerate();
+        paths.extend(reads.map(|(index, path)| grant("sandbox.read", index, path, READS)));
+
+        let (handled_network, ports) = match &sandbox.network {
+            Network::All => (0, Vec::new()),
+            Network::None if abi >= 4 => (BIND_AND_CONNECT_TCP, Vec::new()),
+            Network::None => (0, Vec::new()),
+            Network::Ports(_) if abi < 4 => return Err(Shortfall::NoNetwork),
+            Network::Ports(ports) => (CONNECT_TCP, ports.clone()),
+        };
+        let reach = match sandbox.network {
+            Network::All => Reach::All,
+            Network::None => Reach::None,
+            Network::Ports(_) => Reach::Tcp,
+        };
+        let filter = filter::build(reach, abi < 3).ok_or(Shortfall::NoFilter)?;
+        let scoped = if abi >= 6 { SCOPES } else { 0 };
+        Ok(Plan { handled_files, handled_network, scoped, paths, ports, filter })
+    }
+
+    /// Whether reading is held too.
+    pub(crate) fn holds_reads(&self) -> bool {
+        self.handled_files & READS != 0
+    }
+
+    /// The section of the request that `guard/protocol.rs` describes; the paths follow elsewhere.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for number in [self.handled_files, self.handled_network, self.scoped] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        for count in [self.paths.len(), self.ports.len(), self.filter.len(), 0] {
+            bytes.extend_from_slice(&(count as u32).to_le_bytes());
+        }
+        for port in &self.ports {
+            bytes.extend_from_slice(&u64::from(*port).to_le_bytes());
+        }
+        for grant in &self.paths {
+            bytes.extend_from_slice(&grant.rights.to_le_bytes());
+        }
+        for instruction in &self.filter {
+            bytes.extend_from_slice(&instruction.bytes());
+        }
+        bytes
+    }
+}
+
+/// The rights over files that a version of Landlock knows.
+fn rights_of(abi: u32) -> u64 {
+    let mut rights = (MAKE_SYM << 1) - 1;
+    for (since, right) in [(2, REFER), (3, TRUNCATE), (5, IOCTL_DEV)] {
+        if abi >= since {
+            rights |= right;
+        }
+    }
+    rights
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workspace() -> Sandbox {
+        Sandbox { write: vec!["/work".into()], ..Sandbox::default() }
+    }
+
+    #[test]
+    fn what_a_kernel_does_not_know_is_not_asked_of_it() {
+        for (abi, handled) in [(1, 0x1ff2), (2, 0x3ff2), (3, 0x7ff2), (4, 0x7ff2), (5, 0xfff2), (9, 0xfff2)] {
+            let plan = Plan::new(&workspace(), abi).unwrap();
+            assert_eq!(plan.handled_files, handled, "abi {abi}");
+            assert!(plan.paths.iter().all(|grant| grant.rights & !handled == 0), "abi {abi}");
+            assert_eq!(plan.scoped, if abi >= 6 { 3 } else { 0 });
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_can_not_hold_it_is_a_refusal() {
+        assert_eq!(Plan::new(&workspace(), 0), Err(Shortfall::NoLandlock));
+        let ports = Sandbox { network: Network::Ports(vec![443]), ..workspace() };
+        assert_eq!(Plan::new(&ports, 3), Err(Shortfall::NoNetwork));
+        assert!(Plan::new(&ports, 4).is_ok());
+        // The filter alone holds it.
+        assert!(Plan::new(&Sandbox { network: Network::None, ..workspace() }, 1).is_ok());
+    }
+
+    #[test]
+    fn nothing_is_writable_but_the_null_device_and_what_is_listed() {
+        let plan = Plan::new(&Sandbox::default(), 7).unwrap();
+        assert_eq!(
+            plan.paths.iter().map(|grant| grant.path.as_path()).collect::<Vec<_>>(),
+            [Path::new("/dev/null")]
+        );
+        let plan = Plan::new(&workspace(), 7).unwrap();
+        assert_eq!(plan.paths[1].option, "sandbox.write[0]");
+        // Devices are made nowhere.
+        assert_eq!(plan.paths[1].rights & DEVICES, 0);
+    }
+
+    #[test]
+    fn reading_is_free_until_it_is_listed() {
+        assert_eq!(Plan::new(&workspace(), 7).unwrap().handled_files & READS, 0);
+        let listed = Sandbox { read: Some(vec!["/usr".into()]), ..workspace() };
+        let plan = Plan::new(&listed, 7).unwrap();
+        assert_eq!(plan.handled_files & READS, READS);
+        assert_eq!(plan.paths[1].rights & READS, READS, "what may be written may be read");
+        assert_eq!((plan.paths[2].rights, plan.paths[2].option.as_str()), (READS, "sandbox.read[0]"));
+    }
+
+    #[test]
+    fn a_section_is_these_bytes() {
+        let sandbox = Sandbox { network: Network::Ports(vec![443]), ..Sandbox::default() };
+        let plan = Plan::new(&sandbox, 7).unwrap();
+        let bytes = plan.encode();
+        assert_eq!(bytes[..8], 0xfff2u64.to_le_bytes());
+        assert_eq!(bytes[8..24], [2u64.to_le_bytes(), 3u64.to_le_bytes()].concat());
+        assert_eq!(bytes[24..40], [1, 0, 0, 0, 1, 0, 0, 0, plan.filter.len() as u8, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes[40..48], 443u64.to_le_bytes());
+        assert_eq!(bytes.len(), 40 + 8 + 8 + plan.filter.len() * 8);
+    }
+}
