@@ -1,5 +1,6 @@
 // sheepdog run: any program under watch.
 import { parseArguments, parseDuration, UsageError } from './arguments'
+import { sandboxOptions, toSandbox } from './sandbox'
 import { watch } from './watch'
 
 export const summary = 'watch any program: it never hangs, and leaves nothing behind'
@@ -15,6 +16,9 @@ long, or you press Ctrl-C, the program and everything it started is ended.
 Options:
   --idle DURATION      end it after so long without any output (default 120s)
   --timeout DURATION   end it after so long in any case (default 30m)
+  --sandbox            it and all it starts write nowhere but to /dev/null; the kernel holds that
+  --write PATH         ... and below PATH (may be given again); implies --sandbox
+  --network NAME       "none": ... and reach no network; or ports: 443,8080; implies --sandbox
   --json               print JSON: one line for each line of output, and one for the result
   -h, --help           show this
 
@@ -28,13 +32,14 @@ The program's standard input is empty. A second Ctrl-C kills at once.
 Examples:
   sheepdog run -- npm test
   sheepdog run --idle 5m --timeout 2h -- codex exec "fix the build"
+  sheepdog run --write . --network none -- npm test
   sheepdog run --json -- make | jq -r 'select(.type == "line") | .text'
 `
 
 export async function run(args: string[]): Promise<number> {
   const { values, command } = parseArguments(
     args,
-    { idle: { type: 'string' }, timeout: { type: 'string' }, json: { type: 'boolean' } },
+    { idle: { type: 'string' }, timeout: { type: 'string' }, json: { type: 'boolean' }, ...sandboxOptions },
     { commandFollows: true },
   )
   const [program, ...rest] = command ?? []
@@ -43,6 +48,7 @@ export async function run(args: string[]): Promise<number> {
     idleTimeoutMs: values.idle === undefined ? undefined : parseDuration('--idle', values.idle),
     timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
     json: values.json,
+    sandbox: toSandbox(values),
   })
   return status
 }

@@ -1,6 +1,7 @@
 // One program under watch on this terminal or pipe: what `sheepdog run` does once its options are known.
 import type { LineBatch, SheepdogError } from '../lib/index'
 import { spawn } from '../lib/index'
+import type { SandboxOptions } from '../lib/sandbox'
 import { basename } from 'node:path'
 import { onInterrupt } from './interrupt'
 import { LiveLine, liveState } from './live'
@@ -10,6 +11,7 @@ import { describeEnd, describeExit, endRecord, exitStatus, signalStatus, type En
 export interface WatchOptions {
   idleTimeoutMs?: number
   timeoutMs?: number
+  sandbox?: SandboxOptions
   /** JSON lines instead of the program's own. */
   json?: boolean
 }

@@ -69,6 +69,7 @@ export interface ErrorFacts {
   PROCESS_SPAWN_FAILED: { command?: string; cwd?: string } & SystemFault
   PROCESS_ITERATED: None
   CONTAINMENT_UNAVAILABLE: { containment?: string } & SystemFault
+  SANDBOX_UNAVAILABLE: SystemFault
 
   AGENT_FAILED: FailedTurn & { kind: AgentErrorKind }
   AGENT_TRUNCATED: FailedTurn

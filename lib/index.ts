@@ -11,6 +11,7 @@ export {
   type RunOptions,
   type RunResult,
 } from './process'
+export type { SandboxOptions } from './sandbox'
 export * from './copilot'
 export * from './runtime'
 export * from './fleet'

@@ -9,6 +9,7 @@ import { SheepdogError, invalidOption, settle } from './error'
 import { native } from './native'
 import { check, checkOptions } from './option'
 import { BatchIterator, JsonIterator, LineIterator, type Source } from './output'
+import { checkSandbox, type SandboxOptions } from './sandbox'
 
 /** How a program is run and watched. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
 export interface RunOptions {
@@ -43,6 +44,8 @@ export interface RunOptions {
   memoryMaxBytes?: number
   /** Processes of the whole tree; needs a writable cgroup, else CONTAINMENT_UNAVAILABLE. */
   maxProcesses?: number
+  /** What the program and all it starts may do, held by the kernel; or SANDBOX_UNAVAILABLE, and nothing is started. */
+  sandbox?: SandboxOptions
   /** Stops the run when aborted; one that is already aborted starts nothing. */
   signal?: AbortSignal
 }
@@ -115,6 +118,7 @@ const optionChecks = {
   containment: check.oneOf('auto', 'group', 'strict'),
   memoryMaxBytes: check.count,
   maxProcesses: check.count,
+  sandbox: checkSandbox,
   signal: check.signal,
 }
 

@@ -20,4 +20,5 @@ pub mod promise;
 pub mod runtime;
 pub mod runtime_client;
 pub mod runtime_host;
+pub mod sandbox;
 pub mod threads;

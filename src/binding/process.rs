@@ -3,6 +3,7 @@
 use super::delivery::{Delivery, LineSink, Selection, create_text};
 use super::option::{Containment, ContainmentLevel, Millis, StopReason, Strays};
 use super::promise::{Settled, settle};
+use super::sandbox::SandboxSpec;
 use crate::process::{self, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec};
 use napi::bindgen_prelude::{
     Either, Object, PromiseRaw, ToNapiValue, Uint8Array, within_runtime_if_available,
@@ -40,6 +41,7 @@ pub struct RunSpec {
     pub containment: Option<Containment>,
     pub memory_max_bytes: Option<f64>,
     pub max_processes: Option<f64>,
+    pub sandbox: Option<SandboxSpec>,
 }
 
 /// Starts a run; faults come by its promises. A class of its own so that the glue can hold it.
@@ -168,6 +170,7 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
     }
     spec.memory_max_bytes = options.memory_max_bytes.map(|bytes| bytes as u64);
     spec.max_processes = options.max_processes.map(|count| count as u64);
+    spec.sandbox = options.sandbox.map(Into::into);
     spec
 }
 

@@ -1,0 +1,77 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { run, spawn } from '../index.js'
+import { sheepdog } from './cli-command'
+
+const folder = mkdtempSync(join(tmpdir(), 'sheepdog-sandbox-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const sh = (script: string, sandbox: object) => run('sh', ['-c', script], { cwd: folder, sandbox })
+
+describe('sandbox', () => {
+  it('lets nothing be written by default', async () => {
+    const { exitCode, stderr } = await sh('echo x > /dev/null && echo x > nothing', {})
+    expect(exitCode).not.toBe(0)
+    expect(stderr).toContain('nothing')
+    expect(existsSync(join(folder, 'nothing'))).toBe(false)
+  })
+
+  it('holds for what the program leaves behind, sessions of their own included', async () => {
+    await sh('setsid sh -c "echo x > outlived" & wait', {})
+    expect(existsSync(join(folder, 'outlived'))).toBe(false)
+  })
+
+  it('lets be written what it lists, relative to the working directory', async () => {
+    expect((await sh('mkdir made && echo x > made/file && mv made moved', { write: ['.'] })).stderr).toBe('')
+    expect(existsSync(join(folder, 'moved', 'file'))).toBe(true)
+  })
+
+  it.each([
+    ['none', /EACCES/],
+    [{ ports: [1] }, /EACCES/],
+    ['all', /connected/],
+  ])('network %j', async (network, expected) => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => server.once('listening', resolve))
+    const { port } = server.address() as { port: number }
+    const script = `require('net').connect(${port}, '127.0.0.1', () => { console.log('connected'); process.exit() }).on('error', (e) => console.log(e.code))`
+    const { stdout } = await run(process.execPath, ['-e', script], { sandbox: { network } as object })
+    expect(stdout).toMatch(expected)
+    server.close()
+  })
+
+  it.each([
+    [true, 'sandbox: expected an object, got true'],
+    [{ writes: [] }, 'sandbox.writes: no such option; did you mean write?'],
+    [{ write: '/tmp' }, 'sandbox.write: expected an array of strings, got "/tmp"'],
+    [{ write: [''] }, 'sandbox.write[0]: expected a string that is not empty'],
+    [{ network: 'some' }, 'sandbox.network: expected "all", "none" or { ports: [...] }, got "some"'],
+    [
+      { network: { ports: [80, -1] } },
+      'sandbox.network.ports[1]: expected an integer from 0 to 65535, got -1',
+    ],
+    [{ read: ['/no/such'] }, 'sandbox.read[0]: /no/such: No such file or directory'],
+  ])('refuses %j by its path', async (sandbox, message) => {
+    const failure = run('true', [], { sandbox: sandbox as object })
+    await expect(failure).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    await expect(failure).rejects.toThrow(message)
+  })
+
+  it('starts nothing where it can not be held', async () => {
+    const child = spawn('sh', ['-c', 'echo x > started'], { cwd: folder, sandbox: {}, containment: 'group' })
+    await expect(child.result).rejects.toMatchObject({ code: 'SANDBOX_UNAVAILABLE' })
+    expect(existsSync(join(folder, 'started'))).toBe(false)
+  })
+
+  it('is there on the command line', async () => {
+    const inside = ['run', '--write', folder, '--', 'sh', '-c']
+    expect((await sheepdog([...inside, `echo x > ${folder}/by-command`])).status).toBe(0)
+    expect((await sheepdog([...inside, `echo x > ${folder}/../by-command`])).status).not.toBe(0)
+    expect((await sheepdog(['run', '--network', 'https', '--', 'true'])).stderr).toContain(
+      '--network: expected',
+    )
+  })
+})

@@ -1,0 +1,52 @@
+// What a program in a sandbox may do, checked. The kernel's rules are the core's business (src/process/sandbox).
+import { invalidOption } from './error'
+import { check, checkOptions, show } from './option'
+
+/**
+ * What a program and everything it starts may do, held by the kernel (Landlock, and a filter of system calls) until the last
+ * of them has ended. Paths are relative to `cwd`, must exist, and stand for a folder with all below it. Inherited descriptors
+ * are closed, `/dev/null` is writable, no program inside gains rights by being setuid; processes outside the tree can't be
+ * signalled nor reached by abstract sockets (Linux 6.12). docs/sandbox.md says what is not held.
+ */
+export interface SandboxOptions {
+  /** What may be written, made, renamed and removed; default nothing. */
+  write?: string[]
+  /** What may be read and executed; default everything. What may be written may be read. */
+  read?: string[]
+  /** Default "all". "none": no sockets but Unix ones. `ports`: TCP connections go to these ports alone (Linux 6.7); UDP is free. */
+  network?: 'all' | 'none' | { ports: number[] }
+}
+
+const paths: (path: string, value: unknown) => void = (path, value) => {
+  check.strings(path, value)
+  ;(value as string[]).forEach((name, index) => check.name(`${path}[${index}]`, name))
+}
+
+const isPort = (value: unknown) =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 65_535
+
+const expectedNetwork = '"all", "none" or { ports: [...] }'
+
+const network: (path: string, value: unknown) => void = (path, value) => {
+  if (value === 'all' || value === 'none') return
+  if (typeof value !== 'object' || value === null || !('ports' in value))
+    throw invalidOption(path, `expected ${expectedNetwork}, got ${show(value)}`)
+  checkOptions(value, { ports }, path)
+}
+
+const ports: (path: string, value: unknown) => void = (path, value) => {
+  if (!Array.isArray(value))
+    throw invalidOption(path, `expected an array of port numbers, got ${show(value)}`)
+  value.forEach((one, index) => {
+    if (!isPort(one))
+      throw invalidOption(`${path}[${index}]`, `expected an integer from 0 to 65535, got ${show(one)}`)
+  })
+}
+
+const checks = { write: paths, read: paths, network }
+
+/** Checks the option `sandbox`. */
+export function checkSandbox(path: string, value: unknown): void {
+  check.object(path, value)
+  checkOptions(value, checks, path)
+}

@@ -1,0 +1,44 @@
+//! What crosses for a sandbox. Names and order as in lib/sandbox.ts, which has checked the types.
+
+use crate::process::{Network, Sandbox};
+use napi::bindgen_prelude::Either;
+use napi_derive::napi;
+
+/// What a program and all it starts may do; what is absent has the core's default.
+#[napi(object, object_to_js = false)]
+pub struct SandboxSpec {
+    pub write: Option<Vec<String>>,
+    pub read: Option<Vec<String>>,
+    pub network: Option<Either<NetworkName, PortsSpec>>,
+}
+
+/// A network that is there or not.
+#[napi(string_enum)]
+#[derive(Clone, Copy)]
+pub enum NetworkName {
+    #[napi(value = "all")]
+    All,
+    #[napi(value = "none")]
+    None,
+}
+
+/// TCP ports that may be connected to.
+#[napi(object, object_to_js = false)]
+pub struct PortsSpec {
+    pub ports: Vec<u16>,
+}
+
+impl From<SandboxSpec> for Sandbox {
+    fn from(spec: SandboxSpec) -> Sandbox {
+        let paths = |paths: Vec<String>| paths.into_iter().map(Into::into).collect();
+        Sandbox {
+            write: spec.write.map(paths).unwrap_or_default(),
+            read: spec.read.map(paths),
+            network: match spec.network {
+                None | Some(Either::A(NetworkName::All)) => Network::All,
+                Some(Either::A(NetworkName::None)) => Network::None,
+                Some(Either::B(PortsSpec { ports })) => Network::Ports(ports),
+            },
+        }
+    }
+}
