@@ -84,23 +84,23 @@ const NULL_DEVICE: &str = "/dev/null";
 /// Why this kernel can't hold the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortfall {
-    NoLandlock,
+    Landlock,
     /// Of ports.
-    NoNetwork,
+    Network,
     /// This processor's system calls are not known here.
-    NoFilter,
+    Filter,
 }
 
 impl Shortfall {
     pub(crate) fn reason(self) -> &'static str {
         match self {
-            Shortfall::NoLandlock => {
+            Shortfall::Landlock => {
                 "this kernel has no Landlock (Linux 5.13 or newer, and not switched off by `lsm=`), or a container forbids it"
             }
-            Shortfall::NoNetwork => {
+            Shortfall::Network => {
                 "this kernel can't hold `network: { ports }` (Linux 6.7 or newer): use \"none\" or \"all\""
             }
-            Shortfall::NoFilter => "there is no system-call filter for this kind of processor",
+            Shortfall::Filter => "there is no system-call filter for this kind of processor",
         }
     }
 }
@@ -130,7 +130,7 @@ impl Plan {
     /// `abi`: the version of Landlock that the kernel speaks, 0 for none.
     pub(crate) fn new(sandbox: &Sandbox, abi: u32) -> Result<Plan, Shortfall> {
         if abi == 0 {
-            return Err(Shortfall::NoLandlock);
+            return Err(Shortfall::Landlock);
         }
         let known = rights_of(abi);
         let reads = if sandbox.read.is_some() { READS } else { 0 };
@@ -151,7 +151,7 @@ impl Plan {
             Network::All => (0, Vec::new()),
             Network::None if abi >= 4 => (BIND_AND_CONNECT_TCP, Vec::new()),
             Network::None => (0, Vec::new()),
-            Network::Ports(_) if abi < 4 => return Err(Shortfall::NoNetwork),
+            Network::Ports(_) if abi < 4 => return Err(Shortfall::Network),
             Network::Ports(ports) => (CONNECT_TCP, ports.clone()),
         };
         let reach = match sandbox.network {
@@ -159,7 +159,7 @@ impl Plan {
             Network::None => Reach::None,
             Network::Ports(_) => Reach::Tcp,
         };
-        let filter = filter::build(reach, abi < 3).ok_or(Shortfall::NoFilter)?;
+        let filter = filter::build(reach, abi < 3).ok_or(Shortfall::Filter)?;
         let scoped = if abi >= 6 { SCOPES } else { 0 };
         Ok(Plan { handled_files, handled_network, scoped, paths, ports, filter })
     }
@@ -222,9 +222,9 @@ mod tests {
 
     #[test]
     fn a_kernel_that_can_not_hold_it_is_a_refusal() {
-        assert_eq!(Plan::new(&workspace(), 0), Err(Shortfall::NoLandlock));
+        assert_eq!(Plan::new(&workspace(), 0), Err(Shortfall::Landlock));
         let ports = Sandbox { network: Network::Ports(vec![443]), ..workspace() };
-        assert_eq!(Plan::new(&ports, 3), Err(Shortfall::NoNetwork));
+        assert_eq!(Plan::new(&ports, 3), Err(Shortfall::Network));
         assert!(Plan::new(&ports, 4).is_ok());
         // The filter alone holds it.
         assert!(Plan::new(&Sandbox { network: Network::None, ..workspace() }, 1).is_ok());
