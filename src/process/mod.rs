@@ -30,8 +30,8 @@ mod watchdog;
 pub use crate::line::LineTooLong;
 pub use crate::os::TreeUsage;
 pub use handle::{Process, WeakProcess, spawn};
-pub(crate) use sink::Window;
 pub use sandbox::{Network, Sandbox};
+pub(crate) use sink::Window;
 pub use sink::{ChunkReader, Sink};
 pub use spec::{
     Containment, ContainmentLevel, Environment, EnvironmentBase, Input, Outcome, ProcessSpec, RunResult,
