@@ -102,6 +102,7 @@ async fn the_end_of_a_program_is_seen_although_both_guards_were_stopped() {
         cwd: None,
         containment: Containment::Auto,
         limits: Limits::default(),
+        sandbox: None,
     };
     let mut process = started(launch(&spawn, StdinKind::Pipe).unwrap()).await.unwrap();
     let outer = process.lifeline.guard_pid() as i32;
@@ -146,6 +147,7 @@ async fn as_scheduled_host() {
         cwd: None,
         containment: Containment::Auto,
         limits: Limits::default(),
+        sandbox: None,
     };
     let mut process = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap();
     last_event(&mut process).await;
