@@ -426,6 +426,17 @@ fn pure_files_wait_for_nothing() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// A thread that the system refuses is an error of `os::blocking`, and a panic of tokio's own in the middle of an owner.
+#[test]
+fn work_that_blocks_has_one_home() {
+    let astray: Vec<_> = sources()
+        .iter()
+        .filter(|one| one.code.contains("spawn_blocking("))
+        .map(|one| one.path.clone())
+        .collect();
+    assert!(astray.is_empty(), "use os::blocking: {astray:?}");
+}
+
 #[test]
 fn the_reader_of_imports_reads_them() {
     let code = "use crate::{error::Error, process::{Spec, Stream}, retry};\nlet x = crate::http::get();";

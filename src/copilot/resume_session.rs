@@ -141,7 +141,7 @@ impl Connection {
 async fn look(home: Option<PathBuf>, session_id: String) -> Option<Inspection> {
     let home = home?;
     // A log of 100 MB takes its time; the other sessions go on.
-    tokio::task::spawn_blocking(move || event_log::inspect(&home, &session_id)).await.ok()
+    crate::os::blocking(move || event_log::inspect(&home, &session_id)).await.ok()
 }
 
 /// The parameters without the agent, and whether there was one.

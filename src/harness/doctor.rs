@@ -89,7 +89,7 @@ async fn version_of(
     aborted: impl Future<Output = ()>,
 ) -> Result<String, String> {
     let parent = request.variable("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
-    let folder = tokio::task::spawn_blocking(move || RunFolder::create(&parent)).await;
+    let folder = crate::os::blocking(move || RunFolder::create(&parent)).await;
     let folder = folder.map_err(|error| error.to_string())?.map_err(|error| error.message().to_owned())?;
     let mut spec =
         ProcessSpec::new(&program.command, program.arguments.iter().cloned().chain(["--version".to_owned()]));

@@ -42,7 +42,7 @@ impl RunFolder {
 
     pub(crate) async fn remove(self) {
         // Dropping is what removes it.
-        let _ = tokio::task::spawn_blocking(move || drop(self)).await;
+        let _ = crate::os::blocking(move || drop(self)).await;
     }
 }
 

@@ -484,7 +484,7 @@ async fn prepare(
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let done = tokio::task::spawn_blocking(work).await;
+    let done = crate::os::blocking(work).await;
     done.unwrap_or_else(|_| {
         Err(Error::new(ErrorCode::ProcessSpawnFailed, "the addon's threads are shutting down"))
     })

@@ -35,7 +35,7 @@ pub async fn download(http: &HttpClient, wanted: &Downloadable) -> Result<(), St
     }
     let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
     let stopped = stop.0.clone();
-    let unpacked = tokio::task::spawn_blocking(move || {
+    let unpacked = crate::os::blocking(move || {
         let done = unzip(&part.0, &directory, UnzipLimits::default(), &stopped);
         drop(part);
         done

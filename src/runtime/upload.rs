@@ -131,7 +131,7 @@ async fn send(http: &HttpClient, upload: &Upload, file: Arc<File>, len: u64) -> 
 /// The file as it is, if it still is the file that was found.
 async fn open(path: &Path) -> io::Result<(Arc<File>, Stamp)> {
     let path = path.to_owned();
-    let opened = tokio::task::spawn_blocking(move || open_in_place(&path)).await;
+    let opened = crate::os::blocking(move || open_in_place(&path)).await;
     let (file, metadata) = opened.map_err(io::Error::other)??;
     Ok((Arc::new(file), Stamp::of(&metadata)))
 }

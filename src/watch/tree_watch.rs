@@ -133,7 +133,7 @@ async fn lend<T: Send + 'static>(
     mut tree: Tree,
     work: impl FnOnce(&mut Tree) -> T + Send + 'static,
 ) -> (Option<Tree>, Option<T>) {
-    match tokio::task::spawn_blocking(move || {
+    match crate::os::blocking(move || {
         let done = work(&mut tree);
         (tree, done)
     })
