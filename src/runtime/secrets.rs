@@ -3,7 +3,7 @@
 //! The secrets of all requests of a session count for all that comes after. Payload strings are searched; words of the
 //! protocol, and the paths by which files are found, are not.
 
-use super::wire::client_message::{CommandExecution, CommandSpec, Invocation};
+use super::wire::client_message::{CommandExecution, Invocation};
 use crate::redaction::{Redactor, Secret};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -145,6 +145,7 @@ pub fn own_environment(environment: &BTreeMap<String, String>) -> Vec<(String, O
 
 #[cfg(test)]
 mod tests {
+    use super::super::wire::client_message::CommandSpec;
     use super::*;
     use serde_json::json;
 
