@@ -1,5 +1,6 @@
 // What handlers in JavaScript may do to their server: anything, and it serves on.
-import { createServer } from 'node:net'
+import { request } from 'node:http'
+import { createServer, type Socket } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { RuntimeClient, serveRuntime, type AgentHandler } from '../index.js'
@@ -172,4 +173,53 @@ describe('a client', () => {
       message: expect.stringMatching(/^url: .*port/),
     })
   })
+})
+
+it("a client's name for its request begins no line of the log", async () => {
+  const server = await serveRuntime({
+    handler: {
+      run: async ({ logger }: { logger: { log(text: string): void } }) => {
+        logger.log('done')
+        return { type: 'text', text: '' }
+      },
+    } as AgentHandler,
+    port: 0,
+  })
+  cleanup.push(() => server.close())
+  const logged = new Promise<string>((resolve) => {
+    const write = process.stderr.write
+    cleanup.push(() => (process.stderr.write = write))
+    process.stderr.write = ((text: string) => {
+      if (text.includes('done')) resolve(text)
+      return true
+    }) as typeof write
+  })
+  const socket = await new Promise<Socket>((resolve) => {
+    const headers = {
+      connection: 'upgrade',
+      upgrade: 'websocket',
+      'sec-websocket-version': '13',
+      'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+    }
+    request({ port: server.port, host: '127.0.0.1', headers })
+      .on('upgrade', (_, socket) => resolve(socket as Socket))
+      .end()
+  })
+  cleanup.push(() => socket.destroy())
+  const message = JSON.stringify({
+    message_type: 'invocation_message',
+    system_prompt: '',
+    user_prompt: '',
+    model: '',
+    source_id: 'x]\n\u001b[2J[admin',
+  })
+  const length = Buffer.byteLength(message)
+  // One masked text frame, the mask being zero.
+  socket.write(
+    Buffer.concat([
+      Buffer.from([0x81, 0x80 | 126, length >> 8, length & 255, 0, 0, 0, 0]),
+      Buffer.from(message),
+    ]),
+  )
+  expect(await logged).toBe('[x]??[2J[admin] done\n')
 })

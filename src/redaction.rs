@@ -2,9 +2,17 @@
 //!
 //! A [`Redactor`] replaces each secret by [`REDACTED`] in a stream of chunks, as if the whole text had been searched from the
 //! left and at each place the longest secret that begins there were replaced. What might still become a secret is held back:
-//! always the beginning of one, so fewer bytes than the longest secret has.
+//! always the beginning of one, so fewer bytes than the longest secret has. It takes one pass, however many secrets there are.
+//!
+//! A secret is also found as it stands in JSON (a key file's line breaks as `\\n`). Other codings of it pass: base64, URLs,
+//! letters' case, a secret that is cut up.
 
+mod words;
+
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
+use words::Words;
 
 /// What stands where a secret stood.
 pub const REDACTED: &str = "[REDACTED]";
@@ -48,53 +56,46 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Takes secrets out of one stream. Streams that are read side by side (stdout, stderr) need one each: clone it.
+/// Takes secrets out of one stream. Streams that are read side by side (stdout, stderr) need one each: clone it, which is cheap.
 #[derive(Clone)]
 pub struct Redactor {
-    /// Longest first, so that the first match is the longest. Never empty strings.
-    secrets: Vec<Secret>,
-    /// Whether any secret begins with this byte: most bytes are let through by this alone.
-    begins: Box<[bool; 256]>,
+    words: Arc<Words>,
+    /// How many were given.
+    secrets: usize,
     /// The beginning of a secret, at the end of what was pushed.
     held: Vec<u8>,
 }
 
-enum Match {
-    /// So many bytes are a secret.
-    Whole(usize),
-    /// What follows decides.
-    Open,
-    No,
-}
-
 impl Redactor {
-    /// Empty secrets are left out: they are everywhere.
+    /// Empty secrets are left out: they are everywhere. Each is also looked for as it stands in JSON.
     pub fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
-        let mut secrets: Vec<Secret> = secrets.into_iter().filter(|secret| !secret.0.is_empty()).collect();
-        secrets.sort_by(|left, right| right.0.len().cmp(&left.0.len()).then_with(|| left.0.cmp(&right.0)));
-        secrets.dedup();
-        let mut begins = Box::new([false; 256]);
-        for secret in &secrets {
-            begins[usize::from(secret.0.as_bytes()[0])] = true;
+        let secrets: BTreeSet<String> = secrets.into_iter().map(|secret| secret.0).collect();
+        let forms = secrets.iter().flat_map(|secret| {
+            let in_json = [json_form(secret, false), json_form(secret, true)].into_iter().flatten();
+            std::iter::once(secret.clone().into_bytes()).chain(in_json.map(String::into_bytes))
+        });
+        let words = Arc::new(Words::new(forms));
+        Redactor {
+            words,
+            secrets: secrets.iter().filter(|secret| !secret.is_empty()).count(),
+            held: Vec::new(),
         }
-        Redactor { secrets, begins, held: Vec::new() }
     }
 
     /// Whether there is nothing to look for.
     pub fn is_empty(&self) -> bool {
-        self.secrets.is_empty()
+        self.words.is_empty()
     }
 
     /// Takes the next chunk, gives what is safe to pass on.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<u8> {
-        if self.secrets.is_empty() {
+        if self.is_empty() {
             return chunk.to_vec();
         }
         let mut bytes = std::mem::take(&mut self.held);
         bytes.extend_from_slice(chunk);
-        let mut out = Vec::with_capacity(bytes.len());
-        let open = self.scan(&bytes, false, &mut out);
-        self.held = bytes.split_off(open);
+        let (out, decided) = self.replaced(&bytes, false);
+        self.held = bytes.split_off(decided);
         out
     }
 
@@ -107,9 +108,7 @@ impl Redactor {
     /// The end of the stream: gives what was held back. The redactor can be used for another stream then.
     pub fn flush(&mut self) -> Vec<u8> {
         let bytes = std::mem::take(&mut self.held);
-        let mut out = Vec::with_capacity(bytes.len());
-        self.scan(&bytes, true, &mut out);
-        out
+        self.replaced(&bytes, true).0
     }
 
     /// As [`Redactor::flush`] for text.
@@ -119,53 +118,86 @@ impl Redactor {
 
     /// A whole text at once; what a stream holds back stays where it is.
     pub fn redact(&self, text: &str) -> String {
-        let mut out = Vec::with_capacity(text.len());
-        self.scan(text.as_bytes(), true, &mut out);
-        String::from_utf8_lossy(&out).into_owned()
+        if self.is_empty() {
+            return text.to_owned();
+        }
+        String::from_utf8_lossy(&self.replaced(text.as_bytes(), true).0).into_owned()
     }
 
-    /// Appends what is decided of the bytes; returns where the undecided rest begins.
-    fn scan(&self, bytes: &[u8], ended: bool, out: &mut Vec<u8>) -> usize {
-        let mut at = 0;
-        let mut kept = 0;
-        while at < bytes.len() {
-            if !self.begins[usize::from(bytes[at])] {
-                at += 1;
-                continue;
-            }
-            match self.look(&bytes[at..], ended) {
-                Match::Whole(length) => {
-                    out.extend_from_slice(&bytes[kept..at]);
-                    out.extend_from_slice(REDACTED.as_bytes());
-                    at += length;
-                    kept = at;
+    /// Texts that are read one after the other: a secret that is torn over several is taken out of all of them.
+    pub fn redact_pieces(&self, pieces: &[String]) -> Vec<String> {
+        if self.is_empty() {
+            return pieces.to_vec();
+        }
+        let whole = pieces.concat();
+        let found = self.words.find(whole.as_bytes(), true).words;
+        let mut next = found.iter().peekable();
+        let mut begin = 0;
+        let mut redacted = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            let end = begin + piece.len();
+            let mut out = String::with_capacity(piece.len());
+            let mut at = begin;
+            while let Some(word) = next.peek().filter(|word| word.start < end) {
+                // Where it begins it is replaced, further on it is left out.
+                out.push_str(&whole[at.min(word.start)..word.start]);
+                if word.start >= begin {
+                    out.push_str(REDACTED);
                 }
-                Match::Open => break,
-                Match::No => at += 1,
+                at = word.end.min(end);
+                if word.end > end {
+                    break;
+                }
+                next.next();
             }
+            out.push_str(&whole[at..end]);
+            redacted.push(out);
+            begin = end;
         }
-        out.extend_from_slice(&bytes[kept..at]);
-        at
+        redacted
     }
 
-    fn look(&self, bytes: &[u8], ended: bool) -> Match {
-        for secret in &self.secrets {
-            let secret = secret.0.as_bytes();
-            if bytes.starts_with(secret) {
-                return Match::Whole(secret.len());
-            }
-            // A longer secret that may still come wins over a shorter one that is there.
-            if !ended && secret.starts_with(bytes) {
-                return Match::Open;
-            }
+    /// What is decided of the bytes, redacted, and where the undecided rest begins.
+    fn replaced(&self, bytes: &[u8], ended: bool) -> (Vec<u8>, usize) {
+        let found = self.words.find(bytes, ended);
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut kept = 0;
+        for word in found.words {
+            out.extend_from_slice(&bytes[kept..word.start]);
+            out.extend_from_slice(REDACTED.as_bytes());
+            kept = word.end;
         }
-        Match::No
+        out.extend_from_slice(&bytes[kept..found.decided]);
+        (out, found.decided)
     }
+}
+
+/// The text as it stands between quotes in JSON, when that is another text; `ascii`: as those write it who keep to ASCII.
+fn json_form(text: &str, ascii: bool) -> Option<String> {
+    let mut form = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '"' => form.push_str("\\\""),
+            '\\' => form.push_str("\\\\"),
+            '\n' => form.push_str("\\n"),
+            '\r' => form.push_str("\\r"),
+            '\t' => form.push_str("\\t"),
+            '\u{8}' => form.push_str("\\b"),
+            '\u{c}' => form.push_str("\\f"),
+            other if u32::from(other) < 0x20 || (ascii && !other.is_ascii()) => {
+                for unit in other.encode_utf16(&mut [0; 2]) {
+                    form.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            other => form.push(other),
+        }
+    }
+    (form != text).then_some(form)
 }
 
 impl fmt::Debug for Redactor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Redactor").field("secrets", &self.secrets.len()).finish_non_exhaustive()
+        formatter.debug_struct("Redactor").field("secrets", &self.secrets).finish_non_exhaustive()
     }
 }
 
@@ -236,6 +268,43 @@ mod tests {
         assert_eq!(redactor.push_text("progress 1\n"), "progress 1\n");
         assert_eq!(redactor.push_text("sk-s"), "");
         assert_eq!(redactor.push_text("low"), "sk-slow");
+    }
+
+    #[test]
+    fn a_secret_is_found_as_it_stands_in_json() {
+        let secret = "-----BEGIN \"KEY\"-----\na\\b\u{1}é\n";
+        let redactor = redactor(&[secret]);
+        let text = serde_json::to_string(&format!("key: {secret}!")).unwrap();
+        assert_eq!(redactor.redact(&text), "\"key: [REDACTED]!\"");
+        let ascii = text.replace('é', "\\u00e9");
+        assert_eq!(redactor.redact(&ascii), "\"key: [REDACTED]!\"");
+        assert_eq!(redactor.redact(secret), REDACTED);
+    }
+
+    #[test]
+    fn a_secret_that_is_torn_over_texts_is_taken_out_of_all_of_them() {
+        let redactor = redactor(&["hunter2", "abc"]);
+        let pieces = |pieces: &[&str]| {
+            redactor.redact_pieces(&pieces.iter().map(|piece| (*piece).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(pieces(&["it is hun", "ter2, abc", ""]), ["it is [REDACTED]", ", [REDACTED]", ""]);
+        assert_eq!(pieces(&["h", "unte", "r2hunter", "2"]), ["[REDACTED]", "", "[REDACTED]", ""]);
+        assert_eq!(pieces(&["hun", "ter"]), ["hun", "ter"]);
+    }
+
+    #[test]
+    fn many_secrets_and_hard_ones_take_one_pass() {
+        let started = std::time::Instant::now();
+        let mut secrets: Vec<String> = (0..20_000).map(|number| format!("secret-number-{number}")).collect();
+        // Each place of the text is the beginning of this one, and never the whole.
+        secrets.push(format!("{}b", "a".repeat(100_000)));
+        let mut redactor = Redactor::new(secrets.into_iter().map(Secret::from));
+        let text = format!("{} secret-number-77 ", "a".repeat(50_000)).repeat(40);
+        let mut out = redactor.push(text.as_bytes());
+        out.extend(redactor.flush());
+        assert_eq!(String::from_utf8(out).unwrap().matches(REDACTED).count(), 40);
+        // The square of it would be minutes; a second is a hundred times what it takes.
+        assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
     }
 
     #[test]

@@ -64,7 +64,7 @@ export async function invoke(handler: AgentHandler, invocation: NativeInvocation
         env: env ?? undefined,
         outputFormat: outputFormat ?? undefined,
         signal: controller.signal,
-        logger: createLogger(sourceId ?? requestId, (text) => invocation.redact(text)),
+        logger: createLogger(onOneLine(sourceId ?? requestId), (text) => invocation.redact(text)),
       },
       {
         sendAssistantMessage: (textBlocks) =>
@@ -127,6 +127,11 @@ function answer(invocation: NativeInvocation, result: AgentResult): void {
     }
   }
   invocation.fail('the handler returned neither a text nor a structured output', {})
+}
+
+/** A client's own words for its request: no line of the log begins in them. */
+function onOneLine(name: string): string {
+  return name.slice(0, 128).replace(/[\p{Cc}\u2028\u2029]/gu, '?')
 }
 
 function createLogger(name: string, redact: (text: string) => string): RuntimeLogger {

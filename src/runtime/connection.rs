@@ -21,6 +21,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot, watch};
 use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
@@ -51,6 +52,10 @@ enum End {
     Moved,
     /// The client sent more than we take.
     TooLong,
+    /// The client sent what is no frame.
+    WrongFrame,
+    /// The client sent text that is none.
+    NoText,
     /// It sent much, while others do.
     Crowded,
     /// There are too many sessions, of clients that are away included.
@@ -98,7 +103,7 @@ pub async fn serve_connection(
         .max_message_size(Some(MAX_INBOUND_BYTES))
         .max_frame_size(Some(MAX_INBOUND_BYTES));
     let meter = Meter::new(service.intake.clone());
-    let stream = MeteredStream::new(stream, meter.clone());
+    let stream = MeteredStream::new(stream, meter.clone(), &rest);
     let mut socket = WebSocketStream::from_partially_read(stream, rest, Role::Server, Some(config)).await;
     let mut end = converse(&mut socket, &service, &registry, &meter).await;
     if meter.was_refused() {
@@ -166,11 +171,13 @@ async fn converse(socket: &mut Socket, service: &Service, registry: &SessionRegi
             }
             let received = stream.next().await;
             pulse.heard();
-            meter.reset();
             let message = match received {
                 Some(Ok(message)) => message,
                 other => return end_of(&other),
             };
+            if matches!(message, Message::Text(_) | Message::Binary(_)) {
+                meter.reset();
+            }
             let heard = match &message {
                 Message::Text(text) => forward(&session, number, text).await,
                 Message::Binary(bytes) => forward(&session, number, &String::from_utf8_lossy(bytes)).await,
@@ -197,7 +204,7 @@ async fn converse(socket: &mut Socket, service: &Service, registry: &SessionRegi
 
 async fn leave(session: &SessionHandle, number: Option<u64>, end: End) -> End {
     if let Some(socket) = number {
-        let deliberate = matches!(end, End::Closed | End::TooLong);
+        let deliberate = matches!(end, End::Closed | End::TooLong | End::WrongFrame | End::NoText);
         // Fails when the session is over, which is fine.
         let _ = session.events.send(SessionEvent::Closed { socket, deliberate }).await;
     }
@@ -221,7 +228,9 @@ async fn first_frame(
         let text = tokio::select! {
             received = socket.next() => {
                 pulse.heard();
-                meter.reset();
+                if matches!(received, Some(Ok(Message::Text(_) | Message::Binary(_)))) {
+                    meter.reset();
+                }
                 match received {
                     // Not copied: it may be long.
                     Some(Ok(Message::Text(text))) => text,
@@ -346,6 +355,10 @@ async fn reaches(closing: &mut watch::Receiver<Closing>, state: impl Fn(Closing)
 fn end_of(received: &Option<Result<Message, WsError>>) -> End {
     match received {
         Some(Err(WsError::Capacity(_))) => End::TooLong,
+        // The socket is gone, without the words that should have been said first.
+        Some(Err(WsError::Protocol(ProtocolError::ResetWithoutClosingHandshake))) => End::Broken,
+        Some(Err(WsError::Protocol(_))) => End::WrongFrame,
+        Some(Err(WsError::Utf8(_))) => End::NoText,
         _ => End::Broken,
     }
 }
@@ -356,6 +369,8 @@ async fn say_goodbye(socket: &mut Socket, end: End) {
         End::Closed => None,
         End::Said => Some((CloseCode::Normal, "")),
         End::Moved => Some((CloseCode::Restart, "go on with another socket")),
+        End::WrongFrame => Some((CloseCode::Protocol, "this is no WebSocket frame")),
+        End::NoText => Some((CloseCode::Invalid, "a text message is no UTF-8")),
         End::TooLong => Some((CloseCode::Size, "a message is longer than 100 MiB")),
         End::Crowded => Some((CloseCode::Again, "too many large messages at once")),
         End::Full => Some((CloseCode::Again, "there are too many sessions")),

@@ -27,7 +27,9 @@ pub async fn download(http: &HttpClient, wanted: &Downloadable) -> Result<(), St
     let io_failed = |error: std::io::Error| failed(format!("{}: {error}", wanted.working_dir));
     tokio::fs::create_dir_all(&directory).await.map_err(io_failed)?;
     let number = NEXT_PART.fetch_add(1, Ordering::Relaxed);
-    let part = Part(directory.join(format!("{UNFINISHED_PREFIX}{}-{number}", std::process::id())));
+    let unfinished = format!("{UNFINISHED_PREFIX}{}-{number}", std::process::id());
+    let aside = directory.join(format!("{unfinished}.unpacked"));
+    let part = Part(directory.join(unfinished));
     fetch(http, &wanted.download_url, &part.0).await.map_err(failed)?;
     if !name.ends_with(".zip") {
         // A rename replaces a symlink of that name instead of writing through it.
@@ -36,7 +38,7 @@ pub async fn download(http: &HttpClient, wanted: &Downloadable) -> Result<(), St
     let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
     let stopped = stop.0.clone();
     let unpacked = crate::os::blocking(move || {
-        let done = unzip(&part.0, &directory, UnzipLimits::default(), &stopped);
+        let done = unzip(&part.0, &directory, &aside, UnzipLimits::default(), &stopped);
         drop(part);
         done
     });

@@ -133,8 +133,7 @@ impl AgentSender {
 
     /// Sends text to the client; waits while the client is behind. After the request's outcome it does nothing.
     pub async fn assistant(&self, text_blocks: Vec<String>) {
-        let blocks: Vec<String> = text_blocks.iter().map(|block| self.redactor.redact(block)).collect();
-        for body in reply::assistant(&blocks) {
+        for body in reply::assistant(&self.redactor.redact_pieces(&text_blocks)) {
             if !self.outbox.stream(&self.ticket, body).await {
                 return;
             }

@@ -1,8 +1,10 @@
 //! How much of unfinished messages the server holds, over all its sockets: large ones are welcome, many at once are not.
 //!
-//! A socket counts what it reads until a message is whole. What one has beyond [`FREE_BYTES`] is taken from the server's
-//! [`Intake`]; when that is used up, the socket that wants more ends, and the others go on.
+//! A socket counts what it reads of a message until that is whole; pings between its parts change nothing. What one has beyond
+//! [`FREE_BYTES`] is taken from the server's [`Intake`]; when that is used up, the socket that wants more ends, and the others
+//! go on. So it is with what a frame's head announces: memory is made for all of it at once, before it has come.
 
+use super::frame_head::{FrameHeads, Seen};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,18 +17,29 @@ use tokio::net::TcpStream;
 const FREE_BYTES: u64 = 1 << 20;
 /// Of all sockets together, beyond what is free: the longest message, and a few of usual length.
 pub const INTAKE_BYTES: u64 = 128 << 20;
+/// Announced over all sockets, for each byte that may be there: addresses, not memory, but they have an end too.
+const ANNOUNCED_PER_BYTE: u64 = 8;
 
 /// What all sockets of a server share.
 #[derive(Debug)]
 pub struct Intake {
-    left: AtomicU64,
+    read: Budget,
+    announced: Budget,
 }
 
 impl Intake {
     pub fn new(bytes: u64) -> Arc<Intake> {
-        Arc::new(Intake { left: AtomicU64::new(bytes) })
+        let budget = |bytes| Budget { left: AtomicU64::new(bytes) };
+        Arc::new(Intake { read: budget(bytes), announced: budget(bytes.saturating_mul(ANNOUNCED_PER_BYTE)) })
     }
+}
 
+#[derive(Debug)]
+struct Budget {
+    left: AtomicU64,
+}
+
+impl Budget {
     fn take(&self, bytes: u64) -> bool {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
@@ -36,12 +49,37 @@ impl Intake {
     }
 }
 
+/// What one socket has of a budget.
+#[derive(Debug, Default)]
+struct Part {
+    used: AtomicU64,
+    taken: AtomicU64,
+}
+
+impl Part {
+    /// False when the budget has no more.
+    fn add(&self, bytes: u64, from: &Budget) -> bool {
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let more = used.saturating_sub(FREE_BYTES).saturating_sub(self.taken.load(Ordering::Relaxed));
+        let is_there = more == 0 || from.take(more);
+        if is_there {
+            self.taken.fetch_add(more, Ordering::Relaxed);
+        }
+        is_there
+    }
+
+    fn reset(&self, to: &Budget) {
+        self.used.store(0, Ordering::Relaxed);
+        to.give_back(self.taken.swap(0, Ordering::Relaxed));
+    }
+}
+
 /// What one socket has read of a message. Its task alone reads and resets it.
 #[derive(Debug)]
 pub struct Meter {
     intake: Arc<Intake>,
-    read: AtomicU64,
-    taken: AtomicU64,
+    read: Part,
+    announced: Part,
     /// In all, and when it was last asked for.
     total: AtomicU64,
     seen: AtomicU64,
@@ -52,18 +90,18 @@ impl Meter {
     pub fn new(intake: Arc<Intake>) -> Arc<Meter> {
         Arc::new(Meter {
             intake,
-            read: AtomicU64::new(0),
-            taken: AtomicU64::new(0),
+            read: Part::default(),
+            announced: Part::default(),
             total: AtomicU64::new(0),
             seen: AtomicU64::new(0),
             refused: AtomicBool::new(false),
         })
     }
 
-    /// The message is whole.
+    /// A message is whole. Not to be said of a ping: it may stand between the parts of one that is not.
     pub fn reset(&self) {
-        self.read.store(0, Ordering::Relaxed);
-        self.intake.give_back(self.taken.swap(0, Ordering::Relaxed));
+        self.read.reset(&self.intake.read);
+        self.announced.reset(&self.intake.announced);
     }
 
     /// Whether the socket ended because the server holds too much.
@@ -77,18 +115,15 @@ impl Meter {
         total - self.seen.swap(total, Ordering::Relaxed)
     }
 
-    fn count(&self, bytes: u64) -> io::Result<()> {
+    fn count(&self, seen: Seen, bytes: u64) -> io::Result<()> {
         self.total.fetch_add(bytes, Ordering::Relaxed);
-        let read = self.read.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let more = read.saturating_sub(FREE_BYTES).saturating_sub(self.taken.load(Ordering::Relaxed));
-        if more > 0 {
-            if !self.intake.take(more) {
-                self.refused.store(true, Ordering::Relaxed);
-                return Err(io::Error::other("too many large messages at once"));
-            }
-            self.taken.fetch_add(more, Ordering::Relaxed);
+        let has_room = self.announced.add(seen.announced, &self.intake.announced)
+            && self.read.add(seen.data, &self.intake.read);
+        if has_room {
+            return Ok(());
         }
-        Ok(())
+        self.refused.store(true, Ordering::Relaxed);
+        Err(io::Error::other("too many large messages at once"))
     }
 }
 
@@ -102,11 +137,17 @@ impl Drop for Meter {
 pub struct MeteredStream {
     inner: TcpStream,
     meter: Arc<Meter>,
+    heads: FrameHeads,
 }
 
 impl MeteredStream {
-    pub fn new(inner: TcpStream, meter: Arc<Meter>) -> MeteredStream {
-        MeteredStream { inner, meter }
+    /// `already`: what was read from the stream before.
+    pub fn new(inner: TcpStream, meter: Arc<Meter>, already: &[u8]) -> MeteredStream {
+        let mut heads = FrameHeads::default();
+        let seen = heads.see(already);
+        // It is there, whatever it is: no budget is asked. What it announces is asked for.
+        let _ = meter.count(seen, already.len() as u64);
+        MeteredStream { inner, meter, heads }
     }
 }
 
@@ -116,10 +157,15 @@ impl AsyncRead for MeteredStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.meter.was_refused() {
+            return Poll::Ready(Err(io::Error::other("too many large messages at once")));
+        }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(context, buffer);
         if let Poll::Ready(Ok(())) = read {
-            self.meter.count((buffer.filled().len() - before) as u64)?;
+            let new = &buffer.filled()[before..];
+            let seen = self.heads.see(new);
+            self.meter.count(seen, new.len() as u64)?;
         }
         read
     }
@@ -152,21 +198,33 @@ mod tests {
         let intake = Intake::new(10 << 20);
         let (first, second, small) =
             (Meter::new(intake.clone()), Meter::new(intake.clone()), Meter::new(intake.clone()));
+        let count = |meter: &Meter, data: u64| meter.count(Seen { announced: 0, data }, data);
         for _ in 0..9 {
-            first.count(1 << 20).unwrap();
+            count(&first, 1 << 20).unwrap();
         }
-        small.count(FREE_BYTES).unwrap();
-        assert!(second.count(4 << 20).is_err() && second.was_refused());
+        count(&small, FREE_BYTES).unwrap();
+        assert!(count(&second, 4 << 20).is_err() && second.was_refused());
         assert!(!first.was_refused());
         first.reset();
         let third = Meter::new(intake.clone());
-        third.count(11 << 20).unwrap();
-        assert!(first.count(FREE_BYTES + 1).is_err(), "all is taken");
+        count(&third, 11 << 20).unwrap();
+        assert!(count(&first, FREE_BYTES + 1).is_err(), "all is taken");
         drop(third);
         assert_eq!(
-            intake.left.load(Ordering::Relaxed),
+            intake.read.left.load(Ordering::Relaxed),
             10 << 20,
             "a socket that ends gives back what it had"
         );
+    }
+
+    #[test]
+    fn rule_14_what_is_announced_has_an_end_too() {
+        let intake = Intake::new(100 << 20);
+        let announce = |meter: &Meter| meter.count(Seen { announced: 100 << 20, data: 0 }, 14);
+        let meters: Vec<Arc<Meter>> = (0..74).map(|_| Meter::new(intake.clone())).collect();
+        let taken = meters.iter().filter(|meter| announce(meter).is_ok()).count();
+        assert_eq!(taken, 8);
+        meters.iter().for_each(|meter| meter.reset());
+        assert!(announce(&Meter::new(intake)).is_ok());
     }
 }

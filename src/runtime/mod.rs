@@ -15,7 +15,7 @@
 //!
 //! [`wire`] is the home of all words of the protocol, both directions.
 //!
-//! PURE: `artifact`, `data_url`, `end_session`, `request_state`, `secrets`, `sequence`, `speech`, `text_stream`, `upgrade`,
+//! PURE: `artifact`, `data_url`, `end_session`, `frame_head`, `request_state`, `secrets`, `sequence`, `speech`, `text_stream`, `upgrade`,
 //! `client::in_flight`, `client::reconnect`, and all of `wire`.
 //!
 //! Dropping the last handle of a server closes it, that of a client its socket; both are told to when their JavaScript
@@ -29,6 +29,7 @@ pub mod connection;
 pub mod data_url;
 pub mod download;
 pub mod end_session;
+mod frame_head;
 pub mod handler;
 pub mod intake;
 pub mod outbox;

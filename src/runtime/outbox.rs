@@ -375,6 +375,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn rule_14_what_a_peer_was_given_keeps_nobody_from_listening_to_it() {
+        let outbox = Outbox::default();
+        outbox.make_resumable();
+        let socket = outbox.open_socket(0).unwrap();
+        let mut metadata = serde_json::Map::new();
+        metadata.insert("x".into(), "x".repeat(200 << 10).into());
+        let large = reply::error("x", metadata);
+        (0..40).for_each(|_| outbox.push(large.clone()));
+        let listening = tokio::time::timeout(std::time::Duration::from_millis(50), outbox.may_listen()).await;
+        assert!(listening.is_err(), "8 MB wait: it is to read first");
+        while outbox.try_next(socket).is_some() {}
+        assert!(outbox.may_listen().await, "it has them: its acknowledgement is what we wait for");
+        (0..60).for_each(|_| outbox.push(large.clone()));
+        assert!(!outbox.may_listen().await, "20 MB that it does not acknowledge");
+        assert_eq!(outbox.open_socket(0), None);
+        assert!(outbox.open_socket(40).is_some());
+    }
+
+    #[tokio::test]
     async fn rule_2_after_the_outcome_nothing_is_streamed_and_one_terminal_goes_out() {
         let outbox = Outbox::default();
         let ticket = outbox.begin("id".into()).unwrap();

@@ -118,6 +118,7 @@ impl RequestContext {
             let result = self.command(command).await?;
             let failed = result.exit_code != 0;
             results.push(result);
+            reply::bound(&mut results);
             if failed {
                 break;
             }
@@ -145,8 +146,14 @@ impl RequestContext {
     async fn register_roots(&self) -> Result<(), Stop> {
         let Some(watch) = &self.watch else { return Ok(()) };
         for root in &self.new_roots {
-            let added =
-                watch.add_root(root.number, PathBuf::from(&root.directory), root.ignore.clone()).await;
+            let adding = watch.add_root(root.number, PathBuf::from(&root.directory), root.ignore.clone());
+            let mut cancel = self.cancel.clone();
+            // A directory on a file system that hangs holds up nobody but itself.
+            let added = tokio::select! {
+                biased;
+                _ = cancel.cancelled() => return Err(Stop::Cancelled),
+                added = adding => added,
+            };
             added.map_err(|error| Stop::NoRoot {
                 number: root.number,
                 error: format!("artifacts directory {:?}: {error}", root.directory),

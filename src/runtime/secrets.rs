@@ -3,10 +3,10 @@
 //! The secrets of all requests of a session count for all that comes after. Payload strings are searched; words of the
 //! protocol, and the paths by which files are found, are not.
 
-use super::wire::client_message::{CommandExecution, CommandSpec, Invocation};
+use super::wire::client_message::{CommandExecution, Invocation};
 use crate::redaction::{Redactor, Secret};
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Words in a variable's name that make its value a secret without being listed.
 const CREDENTIAL_WORDS: [&str; 13] = [
@@ -27,53 +27,70 @@ const CREDENTIAL_WORDS: [&str; 13] = [
 /// Shorter values ("1", "yes") are everywhere: they are redacted only when they are listed.
 const MIN_GUESSED_BYTES: usize = 5;
 
+/// What the secrets of a session may come to, in bytes. Keys have a few thousand.
+const MAX_SECRETS_BYTES: usize = 1 << 20;
+
 /// Everything that a session knows to be secret.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SessionSecrets {
     values: BTreeSet<String>,
+    redactor: Redactor,
+}
+
+impl Default for SessionSecrets {
+    fn default() -> SessionSecrets {
+        SessionSecrets { values: BTreeSet::new(), redactor: Redactor::new([]) }
+    }
 }
 
 impl SessionSecrets {
-    pub fn learn_invocation(&mut self, invocation: &Invocation) {
-        self.learn_listed(&invocation.secrets);
-        self.learn_environment(invocation.agent_env.iter().flatten(), &invocation.secrets);
-        for command in invocation.pre_commands.iter().chain(&invocation.post_commands) {
-            self.learn_command(command, &invocation.secrets);
-        }
+    /// Learns what a request holds.
+    ///
+    /// # Errors
+    /// When that is more than a session may have: then nothing is learned, and the request is not to be run.
+    pub fn learn_invocation(&mut self, invocation: &Invocation) -> Result<(), String> {
+        let commands = invocation.pre_commands.iter().chain(&invocation.post_commands);
+        let environments = invocation.agent_env.iter().chain(commands.map(|command| &command.env));
+        self.learn(&invocation.secrets, environments)
     }
 
-    pub fn learn_execution(&mut self, execution: &CommandExecution) {
-        self.learn_listed(&execution.secrets);
-        for command in &execution.commands {
-            self.learn_command(command, &execution.secrets);
-        }
+    /// As [`SessionSecrets::learn_invocation`].
+    pub fn learn_execution(&mut self, execution: &CommandExecution) -> Result<(), String> {
+        self.learn(&execution.secrets, execution.commands.iter().map(|command| &command.env))
     }
 
     /// A filter for one stream of text, or for whole texts.
     pub fn redactor(&self) -> Redactor {
-        Redactor::new(self.values.iter().map(|value| Secret::new(value.clone())))
+        self.redactor.clone()
     }
 
-    fn learn_listed(&mut self, listed: &[String]) {
-        self.values.extend(listed.iter().filter(|value| !value.is_empty()).cloned());
-    }
-
-    fn learn_command(&mut self, command: &CommandSpec, listed: &[String]) {
-        self.learn_environment(command.env.iter(), listed);
-    }
-
-    fn learn_environment<'map>(
+    fn learn<'a>(
         &mut self,
-        environment: impl Iterator<Item = (&'map String, &'map String)>,
-        listed: &[String],
-    ) {
-        for (name, value) in environment {
-            if (listed.contains(name) && !value.is_empty())
-                || (names_a_credential(name) && value.len() >= MIN_GUESSED_BYTES)
-            {
-                self.values.insert(value.clone());
-            }
+        listed: &'a [String],
+        environments: impl Iterator<Item = &'a BTreeMap<String, String>>,
+    ) -> Result<(), String> {
+        let names: HashSet<&str> = listed.iter().map(String::as_str).collect();
+        let is_secret = |(name, value): &(&String, &String)| {
+            names.contains(name.as_str()) || (names_a_credential(name) && value.len() >= MIN_GUESSED_BYTES)
+        };
+        let in_environments = environments.flatten().filter(is_secret).map(|(_, value)| value);
+        let new: BTreeSet<&String> = listed
+            .iter()
+            .chain(in_environments)
+            .filter(|value| !value.is_empty() && !self.values.contains(*value))
+            .collect();
+        if new.is_empty() {
+            return Ok(());
         }
+        let bytes: usize = self.values.iter().chain(new.iter().copied()).map(String::len).sum();
+        if bytes > MAX_SECRETS_BYTES {
+            return Err(format!(
+                "secrets_to_redact: a session may have {MAX_SECRETS_BYTES} bytes of secrets, not {bytes}"
+            ));
+        }
+        self.values.extend(new.into_iter().cloned().collect::<Vec<_>>());
+        self.redactor = Redactor::new(self.values.iter().map(|value| Secret::new(value.clone())));
+        Ok(())
     }
 }
 
@@ -89,7 +106,7 @@ pub fn names_a_credential(name: &str) -> bool {
     })
 }
 
-/// A value with the secrets taken out of all its strings; the names of its fields stay.
+/// A value with the secrets taken out of all its strings, the names of fields included.
 pub fn redact_value(redactor: &Redactor, value: Value) -> Value {
     if redactor.is_empty() {
         return value;
@@ -103,7 +120,17 @@ pub fn redact_value(redactor: &Redactor, value: Value) -> Value {
 }
 
 pub fn redact_fields(redactor: &Redactor, fields: Map<String, Value>) -> Map<String, Value> {
-    fields.into_iter().map(|(name, value)| (name, redact_value(redactor, value))).collect()
+    let mut redacted = Map::new();
+    for (name, value) in fields {
+        let mut name = redactor.redact(&name);
+        // Two names may be the same now; no value is lost by it.
+        if redacted.contains_key(&name) {
+            let number = (2..).find(|number| !redacted.contains_key(&format!("{name} {number}")));
+            name = format!("{name} {}", number.unwrap_or(0));
+        }
+        redacted.insert(name, redact_value(redactor, value));
+    }
+    redacted
 }
 
 /// The variable by which a server may be given its token.
@@ -118,6 +145,7 @@ pub fn own_environment(environment: &BTreeMap<String, String>) -> Vec<(String, O
 
 #[cfg(test)]
 mod tests {
+    use super::super::wire::client_message::CommandSpec;
     use super::*;
     use serde_json::json;
 
@@ -144,7 +172,7 @@ mod tests {
     #[test]
     fn rule_11_listed_values_and_credentials_of_all_requests_are_taken_out() {
         let mut secrets = SessionSecrets::default();
-        secrets.learn_invocation(&Invocation {
+        let first = Invocation {
             secrets: vec!["listed".into(), String::new(), "PLAIN_NAME".into()],
             agent_env: Some(BTreeMap::from([
                 ("MY_TOKEN".into(), "by-its-name".into()),
@@ -153,21 +181,60 @@ mod tests {
                 ("API_KEY".into(), "1".into()),
             ])),
             ..Invocation::default()
-        });
-        secrets.learn_execution(&CommandExecution {
+        };
+        secrets.learn_invocation(&first).unwrap();
+        let second = CommandExecution {
             commands: vec![CommandSpec {
                 env: BTreeMap::from([("PASSWORD".into(), "listed-longer".into())]),
                 ..CommandSpec::default()
             }],
             ..CommandExecution::default()
-        });
+        };
+        secrets.learn_execution(&second).unwrap();
         let redacted = redact_value(
             &secrets.redactor(),
-            json!({"listed": ["listed", "by-its-name by-listing-its-name", "in clear 1", 5], "deep": {"x": "listed-longer"}}),
+            json!({"plain": ["listed", "by-its-name by-listing-its-name", "in clear 1", 5], "deep": {"x": "listed-longer"}}),
         );
         assert_eq!(
             redacted,
-            json!({"listed": ["[REDACTED]", "[REDACTED] [REDACTED]", "in clear 1", 5], "deep": {"x": "[REDACTED]"}})
+            json!({"plain": ["[REDACTED]", "[REDACTED] [REDACTED]", "in clear 1", 5], "deep": {"x": "[REDACTED]"}})
         );
+    }
+
+    #[test]
+    fn rule_11_names_of_fields_are_searched_too_and_none_is_lost() {
+        let mut secrets = SessionSecrets::default();
+        let listed = vec!["one".to_owned(), "two".to_owned()];
+        secrets
+            .learn_execution(&CommandExecution { secrets: listed, ..CommandExecution::default() })
+            .unwrap();
+        let redacted =
+            redact_value(&secrets.redactor(), json!({"one": 1, "two": {"key of one": 2}, "three": 3}));
+        assert_eq!(redacted, json!({"[REDACTED]": 1, "[REDACTED] 2": {"key of [REDACTED]": 2}, "three": 3}));
+    }
+
+    #[test]
+    fn rule_14_secrets_without_end_are_refused_and_none_of_them_is_kept() {
+        let mut secrets = SessionSecrets::default();
+        let many = |count: usize| CommandExecution {
+            secrets: (0..count).map(|number| format!("{number:0>100}")).collect(),
+            ..CommandExecution::default()
+        };
+        assert!(secrets.learn_execution(&many(20_000)).unwrap_err().starts_with("secrets_to_redact: "));
+        assert!(secrets.redactor().is_empty());
+        secrets.learn_execution(&many(10_000)).unwrap();
+        secrets.learn_execution(&many(10_000)).unwrap();
+    }
+
+    #[test]
+    fn rule_14_many_variables_and_many_secrets_take_no_time() {
+        let started = std::time::Instant::now();
+        let mut secrets = SessionSecrets::default();
+        let names: Vec<String> = (0..40_000).map(|number| format!("V{number}")).collect();
+        let agent_env = Some(names.iter().map(|name| (name.clone(), format!("value of {name}"))).collect());
+        secrets
+            .learn_invocation(&Invocation { secrets: names, agent_env, ..Invocation::default() })
+            .unwrap();
+        assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
     }
 }

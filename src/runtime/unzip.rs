@@ -1,9 +1,12 @@
 //! Unpacks an archive that a stranger made: nothing leaves the directory, nothing grows without limit.
 //!
-//! Blocking: call it on a blocking thread. What was written before a failure is taken away again.
+//! All of it is unpacked aside first, below the directory, and moved into place when it is known to be good. An archive that is
+//! refused leaves everything as it was: what was there before is there, what was not is not.
+//!
+//! Blocking: call it on a blocking thread.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,34 +29,151 @@ impl Default for UnzipLimits {
     }
 }
 
-/// Unpacks all of the archive below `directory`. Existing files are replaced, existing symlinks never followed.
+/// Unpacks all of the archive below `directory`, by way of `aside`, a directory below it that is not there yet. Existing files
+/// are replaced, existing symlinks never followed.
 ///
 /// # Errors
 /// In words for the client, naming the entry.
-pub fn unzip(archive: &Path, directory: &Path, limits: UnzipLimits, stop: &AtomicBool) -> Result<(), String> {
-    let file = File::open(archive).map_err(|error| format!("the archive can't be read: {error}"))?;
-    let packed = file.metadata().map_err(|error| format!("the archive can't be read: {error}"))?.len();
+pub fn unzip(
+    archive: &Path,
+    directory: &Path,
+    aside: &Path,
+    limits: UnzipLimits,
+    stop: &AtomicBool,
+) -> Result<(), String> {
+    let unreadable = |error: io::Error| format!("the archive can't be read: {error}");
+    let mut file = File::open(archive).map_err(unreadable)?;
+    let packed = file.metadata().map_err(unreadable)?.len();
+    let too_many = |entries: u64| format!("the archive has {entries} entries, more than {}", limits.entries);
+    // Before the archive's index is read, which is as long as its maker likes.
+    let announced = entries_announced(&mut file, packed).map_err(unreadable)?;
+    if announced > limits.entries as u64 {
+        return Err(too_many(announced));
+    }
     let mut zip =
         ZipArchive::new(BufReader::new(file)).map_err(|error| format!("this is no zip archive: {error}"))?;
     if zip.len() > limits.entries {
-        return Err(format!("the archive has {} entries, more than {}", zip.len(), limits.entries));
+        return Err(too_many(zip.len() as u64));
     }
-    let mut unpacking = Unpacking { directory, limits, packed, unpacked: 0, written: Vec::new() };
-    let done = (0..zip.len()).try_for_each(|index| {
+    fs::create_dir(aside).map_err(|error| format!("no room to unpack: {error}"))?;
+    let aside = Aside(aside);
+    let unpacked = aside.0.join("new");
+    fs::create_dir(&unpacked).map_err(|error| format!("no room to unpack: {error}"))?;
+    let mut unpacking = Unpacking { directory: &unpacked, limits, packed, unpacked: 0 };
+    for index in 0..zip.len() {
         if stop.load(Ordering::Relaxed) {
             return Err("cancelled".to_owned());
         }
         let mut entry = zip.by_index(index).map_err(|error| format!("entry {index}: {error}"))?;
         let name = String::from_utf8_lossy(entry.name_raw()).into_owned();
-        unpacking.entry(&name, &mut entry, stop).map_err(|problem| format!("{name:?}: {problem}"))
-    });
-    if done.is_err() {
-        for path in &unpacking.written {
-            // Best effort: the failure that matters is on its way already.
-            let _ = fs::remove_file(path);
+        unpacking.entry(&name, &mut entry, stop).map_err(|problem| format!("{name:?}: {problem}"))?;
+    }
+    let mut placing = Placing { replaced: aside.0.join("old"), done: Vec::new() };
+    fs::create_dir(&placing.replaced).map_err(|error| format!("no room to unpack: {error}"))?;
+    let placed = placing.place(&unpacked, directory);
+    if placed.is_err() {
+        placing.undo();
+    }
+    placed
+}
+
+/// Takes itself away.
+struct Aside<'a>(&'a Path);
+
+impl Drop for Aside<'_> {
+    fn drop(&mut self) {
+        // What can't be taken away stays under a name that nobody looks at.
+        let _ = fs::remove_dir_all(self.0);
+    }
+}
+
+/// How many entries the end of the archive says that there are; 0 when there is no such end.
+fn entries_announced(file: &mut File, bytes: u64) -> io::Result<u64> {
+    // The end, the longest comment, and what stands before the end of an archive with more than 65,535 entries.
+    let tail = bytes.min(22 + 65_535 + 20);
+    file.seek(SeekFrom::Start(bytes - tail))?;
+    let mut end = Vec::new();
+    Read::take(&mut *file, tail).read_to_end(&mut end)?;
+    file.rewind()?;
+    let number = |from: &[u8], at: usize, width: usize| {
+        let digits = from.get(at..at + width)?;
+        Some(digits.iter().rev().fold(0_u64, |number, digit| number << 8 | u64::from(*digit)))
+    };
+    let mut most = 0;
+    // Whichever of them a reader takes for the end: none may announce too many.
+    for at in end.windows(4).enumerate().filter(|(_, sign)| *sign == b"PK\x05\x06").map(|(at, _)| at) {
+        most = most.max(number(&end, at + 10, 2).unwrap_or(0));
+        let locator = at.checked_sub(20).filter(|locator| end[*locator..].starts_with(b"PK\x06\x07"));
+        if let Some(place) = locator.and_then(|locator| number(&end, locator + 8, 8)) {
+            let mut long = [0; 56];
+            file.seek(SeekFrom::Start(place.min(bytes)))?;
+            if file.read_exact(&mut long).is_ok() && long.starts_with(b"PK\x06\x06") {
+                most = most.max(number(&long, 32, 8).unwrap_or(0));
+            }
+            file.rewind()?;
         }
     }
-    done
+    Ok(most)
+}
+
+/// Moves what was unpacked into its place, and remembers how to undo it.
+struct Placing {
+    /// Where files go that are replaced.
+    replaced: PathBuf,
+    done: Vec<Step>,
+}
+
+enum Step {
+    Made(PathBuf),
+    Placed(PathBuf),
+    Replaced { place: PathBuf, by_then: PathBuf },
+}
+
+impl Placing {
+    fn place(&mut self, from: &Path, to: &Path) -> Result<(), String> {
+        let words = |error: io::Error| error.to_string();
+        for entry in fs::read_dir(from).map_err(words)? {
+            let entry = entry.map_err(words)?;
+            let (source, place) = (entry.path(), to.join(entry.file_name()));
+            let named = |problem: &str| format!("{:?}: {problem}", entry.file_name());
+            let existing = fs::symlink_metadata(&place).ok();
+            if entry.file_type().map_err(words)?.is_dir() {
+                match existing {
+                    Some(existing) if existing.is_dir() => {}
+                    Some(_) => return Err(named("something that is no directory is in its way")),
+                    None => {
+                        fs::create_dir(&place).map_err(words)?;
+                        self.done.push(Step::Made(place.clone()));
+                    }
+                }
+                self.place(&source, &place)?;
+                continue;
+            }
+            match existing {
+                Some(existing) if existing.is_dir() => return Err(named("a directory of that name exists")),
+                Some(_) => {
+                    let by_then = self.replaced.join(self.done.len().to_string());
+                    fs::rename(&place, &by_then).map_err(words)?;
+                    self.done.push(Step::Replaced { place: place.clone(), by_then });
+                }
+                None => {}
+            }
+            fs::rename(&source, &place).map_err(words)?;
+            self.done.push(Step::Placed(place));
+        }
+        Ok(())
+    }
+
+    /// Best effort: the failure that matters is on its way already.
+    fn undo(&mut self) {
+        for step in self.done.drain(..).rev() {
+            let _ = match step {
+                Step::Made(place) => fs::remove_dir(place),
+                Step::Placed(place) => fs::remove_file(place),
+                Step::Replaced { place, by_then } => fs::rename(by_then, place),
+            };
+        }
+    }
 }
 
 struct Unpacking<'a> {
@@ -61,7 +181,6 @@ struct Unpacking<'a> {
     limits: UnzipLimits,
     packed: u64,
     unpacked: u64,
-    written: Vec<PathBuf>,
 }
 
 impl Unpacking<'_> {
@@ -84,7 +203,9 @@ impl Unpacking<'_> {
             self.make_directories(parent)?;
         }
         match fs::symlink_metadata(&path) {
-            Ok(existing) if existing.is_dir() => return Err("a directory of that name exists".to_owned()),
+            Ok(earlier) if earlier.is_dir() => {
+                return Err("a directory of that name is in the archive".to_owned());
+            }
             Ok(_) => fs::remove_file(&path).map_err(|error| error.to_string())?,
             Err(_) => {}
         }
@@ -95,7 +216,6 @@ impl Unpacking<'_> {
             .mode(0o600)
             .open(&path)
             .map_err(|error| error.to_string())?;
-        self.written.push(path);
         self.copy(entry, &mut out, stop)?;
         let mode = entry.unix_mode().map_or(0o644, |mode| mode & 0o777);
         out.set_permissions(fs::Permissions::from_mode(mode | 0o600)).map_err(|error| error.to_string())
@@ -177,7 +297,8 @@ mod tests {
 
     fn open(directory: &tempfile::TempDir, limits: UnzipLimits) -> Result<(), String> {
         let path = directory.path();
-        unzip(&path.join("a.zip"), &path.join("out"), limits, &AtomicBool::new(false))
+        let aside = path.join("out/aside");
+        unzip(&path.join("a.zip"), &path.join("out"), &aside, limits, &AtomicBool::new(false))
     }
 
     #[test]
@@ -199,6 +320,41 @@ mod tests {
             assert!(!directory.path().join("evil").exists());
             assert!(!directory.path().join("out/good").exists(), "taken away again");
         }
+    }
+
+    #[test]
+    fn rule_13_an_archive_that_is_refused_leaves_everything_as_it_was() {
+        for evil in ["../evil", "dir"] {
+            let directory = pack(&[("mine.txt", b"theirs"), ("new/deep/file", b"x"), (evil, b"x")]);
+            let out = directory.path().join("out");
+            fs::write(out.join("mine.txt"), "mine").unwrap();
+            fs::create_dir(out.join("dir")).unwrap();
+            open(&directory, UnzipLimits::default()).unwrap_err();
+            assert_eq!(fs::read(out.join("mine.txt")).unwrap(), b"mine");
+            let mut left: Vec<_> =
+                fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            left.sort();
+            assert_eq!(left, ["dir", "mine.txt"], "{evil}");
+        }
+    }
+
+    #[test]
+    fn rule_13_an_index_of_millions_is_refused_before_it_is_read() {
+        let directory = pack(&[("a", b"")]);
+        let path = directory.path().join("a.zip");
+        let mut bytes = fs::read(&path).unwrap();
+        let end = bytes.windows(4).rposition(|sign| sign == b"PK\x05\x06").unwrap();
+        // An archive of the long kind, as far as its end says.
+        let mut long = b"PK\x06\x06".to_vec();
+        long.resize(56, 0);
+        long[32..40].copy_from_slice(&2_000_000_u64.to_le_bytes());
+        let mut locator = b"PK\x06\x07\0\0\0\0".to_vec();
+        locator.extend_from_slice(&(end as u64).to_le_bytes());
+        locator.extend_from_slice(&1_u32.to_le_bytes());
+        long.extend(locator);
+        bytes.splice(end..end, long);
+        fs::write(&path, bytes).unwrap();
+        assert!(open(&directory, UnzipLimits::default()).unwrap_err().contains("2000000 entries"));
     }
 
     #[test]

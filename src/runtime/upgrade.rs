@@ -77,20 +77,22 @@ pub fn answer(head: &[u8], policy: &AccessPolicy) -> Answer {
             "WebSocket version 13 is spoken here.",
         ));
     }
-    let has_origin = request.headers.iter().any(|header| header.name.eq_ignore_ascii_case("origin"));
-    if has_origin
-        && !header("origin")
-            .is_some_and(|origin| policy.allowed_origins.iter().any(|allowed| allowed == origin))
-    {
+    // All of them: of a header that comes twice, nobody knows which one others go by.
+    let mut origins = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("origin"));
+    let is_allowed =
+        |value: &[u8]| policy.allowed_origins.iter().any(|allowed| allowed.as_bytes() == value.trim_ascii());
+    if !origins.all(|origin| is_allowed(origin.value)) {
         return refuse("403 Forbidden", "This origin is not allowed.");
     }
     if let Some(token) = &policy.token {
         let bearer = header("authorization").and_then(bearer_token);
         let in_query = query.split('&').find_map(|pair| pair.strip_prefix("token=")).map(percent_decoded);
         let given = bearer.map(str::to_owned).or(in_query);
+        let was_given = given.is_some();
         if !given.is_some_and(|given| same(given.as_bytes(), token.as_bytes())) {
             let extra = "WWW-Authenticate: Bearer\r\n";
-            return Answer::Refuse(response("401 Unauthorized", "text/plain", extra, "A token is needed."));
+            let words = if was_given { "This token is not the right one." } else { "A token is needed." };
+            return Answer::Refuse(response("401 Unauthorized", "text/plain", extra, words));
         }
     }
     let accept = derive_accept_key(key.as_bytes());
@@ -200,6 +202,8 @@ mod tests {
         for foreign in ["https://evil.example", "null", "", "https://good.example.evil", "http://localhost"] {
             assert_eq!(with(foreign), "403", "{foreign}");
         }
+        let twice = "Origin: https://good.example\r\nOrigin: https://evil.example\r\n";
+        assert_eq!(ask("/", &format!("{UPGRADE}{twice}"), &policy), "403");
     }
 
     #[test]

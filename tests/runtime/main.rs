@@ -9,6 +9,7 @@
 mod agent;
 mod artifacts;
 mod exposure;
+mod hostile;
 mod requests;
 mod resume;
 mod support;

@@ -263,7 +263,12 @@ impl Sink {
                 list.len()
             };
             let mode = path.split('/').nth(1).unwrap_or_default();
+            let redirect = mode.strip_prefix("redirect-").map(|status| {
+                let rest = path.splitn(3, '/').nth(2).unwrap_or_default();
+                format!("{status} Elsewhere\r\nLocation: /home/{rest}")
+            });
             let status = match mode.split_once('-') {
+                _ if redirect.is_some() => redirect.as_deref().unwrap(),
                 Some(("fail", times)) if before <= times.parse().unwrap() => "500 Internal Server Error",
                 _ if mode == "deny" => "403 Forbidden",
                 _ if mode == "later" && before == 1 => "503 Service Unavailable\r\nRetry-After: 1",

@@ -15,7 +15,7 @@ impl Session {
     pub(super) fn new_roots(&mut self, dirs: ArtifactDirs) -> Vec<NewRoot> {
         let mut new_roots = Vec::new();
         for directory in dirs.dirs {
-            if self.roots.contains(&Some(directory.clone())) {
+            if !self.root_names.insert(directory.clone()) {
                 continue;
             }
             new_roots.push(NewRoot {

@@ -24,6 +24,7 @@ use crate::runtime::wire::frame::{Body, ClientFrame, Malformed};
 use crate::runtime::wire::reply;
 use crate::watch::{FoundFile, Sweep, TreeWatch};
 use serde_json::Map;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -123,6 +124,8 @@ pub struct Session {
     running: Option<Running>,
     requests_begun: u64,
     roots: Vec<Option<String>>,
+    /// Those that are watched, by what the client calls them.
+    root_names: HashSet<String>,
     watch: Option<(TreeWatch, mpsc::Receiver<FoundFile>)>,
     artifacts: ArtifactBook,
     /// Found open for writing at the last look.
@@ -164,6 +167,7 @@ impl Session {
             running: None,
             requests_begun: 0,
             roots: Vec::new(),
+            root_names: HashSet::new(),
             watch: None,
             artifacts: ArtifactBook::default(),
             written: Vec::new(),
@@ -290,12 +294,10 @@ impl Session {
         match message {
             Err(malformed) => self.refuse(&malformed.problem, malformed.request_id),
             Ok(ClientMessage::Invocation(mut invocation)) => {
-                self.secrets.learn_invocation(&invocation);
                 let (id, dirs) = (invocation.request_id.clone(), invocation.take_artifacts());
                 self.on_request(id, dirs, RequestKind::Invocation(invocation));
             }
             Ok(ClientMessage::CommandExecution(mut execution)) => {
-                self.secrets.learn_execution(&execution);
                 let (id, dirs) = (execution.request_id.clone(), execution.take_artifacts());
                 self.on_request(id, dirs, RequestKind::CommandExecution(execution));
             }
@@ -345,6 +347,17 @@ impl Session {
             Some(id) => id.as_str().into(),
             None => format!("request-{}", self.requests_begun).into(),
         };
+        if self.running.is_some() {
+            return self.refuse("Received request while another is in flight!", request_id);
+        }
+        // Before anything is run, and only of what is run.
+        let learned = match &kind {
+            RequestKind::Invocation(invocation) => self.secrets.learn_invocation(invocation),
+            RequestKind::CommandExecution(execution) => self.secrets.learn_execution(execution),
+        };
+        if let Err(problem) = learned {
+            return self.refuse(&problem, request_id);
+        }
         let Some(ticket) = self.outbox.begin(id) else {
             return self.refuse("Received request while another is in flight!", request_id);
         };
@@ -380,8 +393,9 @@ impl Session {
     }
 
     fn on_decided(&mut self, decided: Decided) {
-        if let Some(root) = decided.failed_root.and_then(|number| self.roots.get_mut(number)) {
-            *root = None;
+        let failed = decided.failed_root.and_then(|number| self.roots.get_mut(number));
+        if let Some(name) = failed.and_then(Option::take) {
+            self.root_names.remove(&name);
         }
         let is_current =
             self.running.as_ref().is_some_and(|running| running.ticket.number == decided.ticket.number);

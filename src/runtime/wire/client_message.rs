@@ -160,8 +160,10 @@ pub struct UploadDecline {
     pub reason: String,
 }
 
+/// Directories that a request may have watched.
+const MAX_DIRECTORIES: usize = 1000;
 /// Longest id that a peer may give a request or a session.
-const MAX_ID_BYTES: usize = 128;
+pub(super) const MAX_ID_BYTES: usize = 128;
 
 impl ClientMessage {
     /// What is wrong with it beside its form, in words for the client.
@@ -220,9 +222,14 @@ fn bad_id(id: Option<&str>) -> Option<String> {
     is_wrong.then(|| "request_id: expected 1 to 128 bytes".to_owned())
 }
 
-fn bad_directories<'a>(mut directories: impl Iterator<Item = &'a String>) -> Option<String> {
-    let is_wrong = directories.any(|directory| directory.is_empty() || directory.contains('\0'));
-    is_wrong.then(|| "artifacts_dirs: expected paths, got an empty one or one with NUL".to_owned())
+fn bad_directories<'a>(directories: impl Iterator<Item = &'a String> + Clone) -> Option<String> {
+    let is_wrong = |directory: &String| directory.is_empty() || directory.contains('\0');
+    if directories.clone().any(is_wrong) {
+        return Some("artifacts_dirs: expected paths, got an empty one or one with NUL".to_owned());
+    }
+    let count = directories.count();
+    (count > MAX_DIRECTORIES)
+        .then(|| format!("artifacts_dirs: expected at most {MAX_DIRECTORIES}, got {count}"))
 }
 
 fn bad_commands(name: &str, commands: &[CommandSpec]) -> Option<String> {
@@ -306,6 +313,10 @@ mod tests {
             (
                 json!({"message_type": "command_execution_message", "commands": [], "artifacts_dirs": [""]}),
                 "artifacts_dirs",
+            ),
+            (
+                json!({"message_type": "command_execution_message", "commands": [], "artifacts_dirs": vec!["a"; 1001]}),
+                "at most 1000",
             ),
             (
                 json!({"message_type": "command_execution_message", "commands": [], "request_id": ""}),

@@ -1,11 +1,15 @@
 //! PURE: what stands around a message in its frame, at both ends.
 
-use super::client_message::ClientMessage;
+use super::client_message::{ClientMessage, MAX_ID_BYTES};
+use super::fitting::head_and_tail;
 use super::json;
 use super::runtime_message::{RuntimeMessage, ends_a_request};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+/// What is repeated of a frame that is wrong.
+const MAX_PROBLEM_BYTES: usize = 1024;
 
 /// A frame of a client, understood.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,7 +93,9 @@ pub fn parse_client_frame(text: &str) -> Result<Option<ClientFrame>, Malformed> 
     match read {
         Ok(message) => Ok(Some(ClientFrame { message, seq, ack, bytes })),
         Err(problem) => {
-            let (problem, request_id) = (format!("{tag}: {problem}"), string(envelope.request_id));
+            // Both are the peer's own words, of any length.
+            let (problem, _) = head_and_tail(&format!("{tag}: {problem}"), MAX_PROBLEM_BYTES);
+            let request_id = string(envelope.request_id).filter(|id| id.len() <= MAX_ID_BYTES);
             Err(Malformed { problem, request_id, seq, bytes })
         }
     }

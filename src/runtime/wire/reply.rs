@@ -21,6 +21,8 @@ const METADATA_BYTES: usize = 256 << 10;
 const COMMAND_BYTES: usize = 256 << 10;
 /// Commands whose results are told one by one.
 const MAX_RESULT_ITEMS: usize = 4000;
+/// Kept of the results of a request while it runs.
+const MAX_KEPT_BYTES: usize = 16 << 20;
 /// Longest reason why an upload failed, as JSON.
 const REASON_BYTES: usize = 4096;
 
@@ -162,6 +164,19 @@ pub fn end_session_confirm(uploaded: u64, undelivered: &[Undelivered]) -> Body {
     }))
 }
 
+/// Results that fit no frame together lose what their frame would lose anyway, before they fill the memory.
+pub fn bound(results: &mut [CommandResult]) {
+    let kept: usize = results.iter().map(|result| result.command.len() + result.stdout.len()).sum();
+    if kept <= MAX_KEPT_BYTES {
+        return;
+    }
+    let shown = results.len().min(MAX_RESULT_ITEMS);
+    let share = ((MAX_FRAME_BYTES - ENVELOPE_BYTES) / shown).saturating_sub(80);
+    for result in results {
+        *result = cut(result, share);
+    }
+}
+
 fn cut(result: &CommandResult, share: usize) -> CommandResult {
     let (command_share, stdout_share) =
         if share == usize::MAX { (share, share) } else { (share / 4, share - share / 4) };
@@ -247,6 +262,22 @@ mod tests {
         );
         let undelivered = vec![Undelivered { path: huge.clone(), reason: huge.clone() }; 200];
         assert_eq!(read(end_session_confirm(1, &undelivered))["undelivered_count"], 200);
+    }
+
+    #[test]
+    fn rule_14_results_of_many_commands_do_not_fill_the_memory() {
+        let mut results = Vec::new();
+        for number in 0..200 {
+            let (command, stdout) = (number.to_string(), format!("{number} {}", "x".repeat(900_000)));
+            results.push(CommandResult { command, stdout, ..CommandResult::default() });
+            bound(&mut results);
+            assert!(
+                results.iter().map(|result| result.stdout.len()).sum::<usize>() <= MAX_KEPT_BYTES + 1_000_000
+            );
+        }
+        let frame = read(command_results(&results));
+        assert_eq!(frame["results"].as_array().unwrap().len(), 200);
+        assert!(frame["results"][7]["stdout"].as_str().unwrap().starts_with("7 x"));
     }
 
     #[test]

@@ -1,0 +1,173 @@
+//! PURE: where in a text which of many words begin, in time that grows with the text alone, however many words there are and
+//! whatever they are. (Aho and Corasick's automaton, twice: backwards it tells at each place the longest word that begins there;
+//! forwards it tells which words the end of the text may be the beginning of.)
+
+use std::ops::Range;
+
+/// A set of words to look for.
+pub(super) struct Words {
+    backwards: Automaton,
+    forwards: Automaton,
+    longest: usize,
+}
+
+/// What was found in a text.
+pub(super) struct Found {
+    /// From the left, none within another, at each place the longest.
+    pub(super) words: Vec<Range<usize>>,
+    /// From here on what follows the text decides. Its length, when it is the end.
+    pub(super) decided: usize,
+}
+
+impl Words {
+    /// Empty words are nowhere.
+    pub(super) fn new(words: impl IntoIterator<Item = Vec<u8>>) -> Words {
+        let mut words: Vec<Vec<u8>> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        let longest = words.iter().map(Vec::len).max().unwrap_or(0);
+        let forwards = Automaton::new(&mut words);
+        words.iter_mut().for_each(|word| word.reverse());
+        Words { backwards: Automaton::new(&mut words), forwards, longest }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.longest == 0
+    }
+
+    /// `ended`: nothing follows the text.
+    pub(super) fn find(&self, text: &[u8], ended: bool) -> Found {
+        let open = if ended { Vec::new() } else { self.open_at_the_end(text) };
+        // Places and lengths, from the right.
+        let mut begins = Vec::new();
+        let mut state = ROOT;
+        for (at, byte) in text.iter().enumerate().rev() {
+            state = self.backwards.step(state, *byte);
+            match self.backwards.nodes[state as usize].word {
+                0 => {}
+                length => begins.push((at, length as usize)),
+            }
+        }
+        let mut found = Found { words: Vec::new(), decided: text.len() };
+        let mut open = open.into_iter().peekable();
+        let mut at = 0;
+        for (begin, length) in begins.into_iter().rev().chain([(text.len(), 0)]) {
+            // A longer word that may still come goes before a shorter one that is there.
+            while let Some(undecided) = open.next_if(|undecided| *undecided <= begin) {
+                if undecided >= at {
+                    found.decided = undecided;
+                    return found;
+                }
+            }
+            if begin >= at && length > 0 {
+                at = begin + length;
+                found.words.push(begin..at);
+            }
+        }
+        found
+    }
+
+    /// The places from which the text is the beginning of a longer word, from the left.
+    fn open_at_the_end(&self, text: &[u8]) -> Vec<usize> {
+        let tail = text.len().saturating_sub(self.longest.saturating_sub(1));
+        let mut state = ROOT;
+        for byte in &text[tail..] {
+            state = self.forwards.step(state, *byte);
+        }
+        let mut open = Vec::new();
+        while state != ROOT {
+            let node = &self.forwards.nodes[state as usize];
+            if node.children > 0 {
+                open.push(text.len() - node.depth as usize);
+            }
+            state = node.fail;
+        }
+        open
+    }
+}
+
+const ROOT: u32 = 0;
+
+#[derive(Clone, Copy, Default)]
+struct Node {
+    /// The first of the nodes that follow it: they stand side by side, in the order of their bytes.
+    first_child: u32,
+    children: u16,
+    /// By which it is reached.
+    byte: u8,
+    depth: u32,
+    /// The longest beginning of a word that what led here ends with, itself aside.
+    fail: u32,
+    /// The length of the longest word that what led here ends with.
+    word: u32,
+}
+
+struct Automaton {
+    nodes: Vec<Node>,
+    /// Most steps are from the root.
+    from_root: Box<[u32; 256]>,
+}
+
+impl Automaton {
+    fn new(words: &mut Vec<Vec<u8>>) -> Automaton {
+        words.sort();
+        words.dedup();
+        let mut nodes = vec![Node::default()];
+        // The words that pass through each node: side by side, as they are sorted.
+        let mut through = vec![0..words.len()];
+        let mut at = 0;
+        while at < nodes.len() {
+            let depth = nodes[at].depth as usize;
+            let mut range = through[at].clone();
+            if words.get(range.start).is_some_and(|word| word.len() == depth) {
+                // The shortest comes first.
+                nodes[at].word = nodes[at].depth;
+                range.start += 1;
+            }
+            nodes[at].first_child = nodes.len() as u32;
+            while range.start < range.end {
+                let byte = words[range.start][depth];
+                let same = words[range.clone()].partition_point(|word| word[depth] <= byte);
+                nodes.push(Node { byte, depth: depth as u32 + 1, ..Node::default() });
+                through.push(range.start..range.start + same);
+                nodes[at].children += 1;
+                range.start += same;
+            }
+            at += 1;
+        }
+        let mut automaton = Automaton { nodes, from_root: Box::new([ROOT; 256]) };
+        automaton.link();
+        automaton
+    }
+
+    /// Nodes stand in the order of their depth: where a shorter one leads is known before it is asked for.
+    fn link(&mut self) {
+        for at in 0..self.nodes.len() {
+            let parent = self.nodes[at];
+            for child in parent.first_child..parent.first_child + u32::from(parent.children) {
+                let byte = self.nodes[child as usize].byte;
+                let fail = if at == 0 { ROOT } else { self.step(parent.fail, byte) };
+                let word = self.nodes[fail as usize].word;
+                let node = &mut self.nodes[child as usize];
+                node.fail = fail;
+                if node.word == 0 {
+                    node.word = word;
+                }
+                if at == 0 {
+                    self.from_root[usize::from(byte)] = child;
+                }
+            }
+        }
+    }
+
+    fn step(&self, mut state: u32, byte: u8) -> u32 {
+        while state != ROOT {
+            let node = &self.nodes[state as usize];
+            let first = node.first_child as usize;
+            let children = &self.nodes[first..first + usize::from(node.children)];
+            if let Ok(child) = children.binary_search_by_key(&byte, |child| child.byte) {
+                return (first + child) as u32;
+            }
+            state = node.fail;
+        }
+        self.from_root[usize::from(byte)]
+    }
+}
