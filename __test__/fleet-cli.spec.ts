@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { hasServer, newFolder } from './fleet-worker'
+
+const program = join(__dirname, '../cli/sheepdog.js')
+
+describe.runIf(hasServer)('sheepdog work, submit, jobs, fleet', () => {
+  const run = (...args: string[]) => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...args], { encoding: 'utf8' })
+    return { status, stdout, stderr }
+  }
+
+  it('brings a job from its submit to its result, and down again', async () => {
+    const dir = join(newFolder(), 'fleet')
+    const at = ['--dir', dir]
+    const handlers = join(newFolder(), 'handlers.mjs')
+    writeFileSync(
+      handlers,
+      `export default {
+        sum: async (job) => { await job.emit({ type: 'warning', message: 'summing' }); return job.data.a + job.data.b },
+        bad: async () => { throw Object.assign(new Error('no'), { code: 'E_NO' }) },
+      }`,
+    )
+    const up = spawn(process.execPath, [program, 'fleet', 'up', ...at], {
+      stdio: ['ignore', 'inherit', 'pipe'],
+    })
+    expect(`${(await once(up.stderr, 'data'))[0]}`).toContain('is up')
+    const id = run('submit', '--handler', 'sum', '--data', '{"a":1,"b":2}', '--id', 'one', ...at)
+    expect(id).toEqual({ status: 0, stdout: 'one\n', stderr: '' })
+    expect(run('fleet', 'status', ...at).stdout).toMatch(/stuck one: no worker pulls from the queue default/)
+    const worker = spawn(process.execPath, [program, 'work', '--handlers', handlers, ...at], {
+      stdio: ['ignore', 'inherit', 'pipe'],
+    })
+    await once(worker.stderr, 'data')
+    const waited = run('submit', '--handler', 'sum', '--data', '{"a":3,"b":4}', '--wait', ...at)
+    expect(waited).toMatchObject({ status: 0, stdout: '7\n' })
+    expect(waited.stderr).toContain('summing')
+    expect(run('jobs', 'logs', 'one', '-f', ...at).stdout).toContain('summing')
+    expect(JSON.parse(run('jobs', 'show', 'one', ...at).stdout)).toMatchObject({ state: 'done', result: 3 })
+    const bad = run('submit', '--handler', 'bad', '--attempts', '1', '--wait', ...at)
+    expect(bad).toMatchObject({ status: 1, stdout: '' })
+    expect(bad.stderr).toContain('E_NO: no')
+    expect(
+      run('jobs', ...at)
+        .stdout.trim()
+        .split('\n'),
+    ).toHaveLength(3)
+    expect(run('jobs', 'ls', '--state', 'failed', ...at).stdout).toMatch(/failed +bad .*E_NO: no/)
+    expect(run('jobs', 'show', 'nobody', ...at)).toMatchObject({ status: 1 })
+    worker.kill('SIGTERM')
+    expect(await once(worker, 'exit')).toEqual([0, null])
+    expect(run('fleet', 'down', ...at).status).toBe(0)
+    expect(run('fleet', 'down', ...at).status).toBe(1)
+  }, 60_000)
+
+  it('says what is wrong with a command line', () => {
+    for (const [args, message] of [
+      [['submit'], 'a provider and a prompt are needed'],
+      [['submit', 'codex', 'x', '--at', 'soon'], '--at: expected a date'],
+      [['jobs', 'kill'], 'no such verb'],
+      [['jobs', 'show'], 'the id of a job is needed'],
+      [['work', '--concurrency', '0'], '--concurrency: expected'],
+      [['fleet'], 'expected up, status or down'],
+    ] as const) {
+      const { status, stderr } = run(...args)
+      expect([status, stderr]).toEqual([1, expect.stringContaining(message)])
+    }
+  })
+})

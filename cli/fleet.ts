@@ -1,0 +1,101 @@
+// sheepdog fleet: the fleet's own server, and how the fleet is.
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { Fleet } from '../lib/fleet'
+import { parseArguments, UsageError } from './arguments'
+import { fleetOptions, fleetTable, fleetUsage, withFleet } from './fleet_way'
+import { onInterrupt } from './interrupt'
+
+export const summary = 'keep a fleet of this machine up, and look at it'
+
+export const usage = `Usage: sheepdog fleet up | status [--json] | down
+
+up        keeps the server of the fleet in --dir running until it is ended: workers and clients come
+          and go. Without it the server ends with the process that needed it first
+status    queues, workers, the age of the oldest job, and what does not go on and why
+down      ends \`sheepdog fleet up\` of the same --dir
+
+Options:
+  --json               status: as JSON
+${fleetUsage}
+  -h, --help           show this
+`
+
+export async function run(args: string[]): Promise<number> {
+  const { values, positionals } = parseArguments(args, { json: { type: 'boolean' }, ...fleetTable })
+  const [verb, ...rest] = positionals
+  if (rest.length > 0) throw new UsageError(`unexpected ${JSON.stringify(rest[0])}`)
+  const dir = resolve(values.dir ?? '.sheepdog/fleet')
+  if (verb === 'up') return up(values, dir)
+  if (verb === 'status') return withFleet(values, (fleet) => status(fleet, values.json ?? false))
+  if (verb === 'down') return down(dir)
+  throw new UsageError(`expected up, status or down, got ${JSON.stringify(verb ?? '')}`)
+}
+
+const keeperFile = 'keeper.json'
+
+async function up(values: Parameters<typeof fleetOptions>[0], dir: string): Promise<number> {
+  const fleet = await Fleet.connect({ ...fleetOptions(values), dir })
+  const file = join(dir, keeperFile)
+  writeFileSync(file, JSON.stringify({ pid: process.pid }), { mode: 0o600 })
+  const { server, leaseMs } = await fleet.status()
+  process.stderr.write(
+    `sheepdog: the fleet in ${dir} is up (nats-server ${server}, lease ${leaseMs} ms); Ctrl-C ends it\n`,
+  )
+  await new Promise<void>((done) => {
+    const leave = onInterrupt(
+      () => (leave(), done()),
+      () => process.exit(1),
+    )
+    // Nothing else keeps this process.
+    setInterval(() => {}, 2 ** 30)
+  })
+  rmSync(file, { force: true })
+  await fleet.close()
+  process.exit(0)
+}
+
+async function status(fleet: Fleet, json: boolean): Promise<number> {
+  const found = await fleet.status()
+  if (json) {
+    process.stdout.write(`${JSON.stringify(found, null, 2)}\n`)
+    return 0
+  }
+  const lines = [`nats-server ${found.server}, lease ${found.leaseMs} ms`]
+  for (const [name, { queued, running, oldestSubmittedAt }] of Object.entries(found.queues)) {
+    const age =
+      oldestSubmittedAt === undefined
+        ? ''
+        : `, the oldest for ${Math.round((Date.now() - oldestSubmittedAt) / 1000)} s`
+    lines.push(`queue ${name}: ${running} running, ${queued} queued${age}`)
+  }
+  if (Object.keys(found.queues).length === 0) lines.push('no job is queued or running')
+  for (const { name, running, concurrency, queues } of found.workers)
+    lines.push(`worker ${name}: ${running.length} of ${concurrency} on ${queues.join(', ')}`)
+  if (found.workers.length === 0) lines.push('no worker: start one with `sheepdog work`')
+  for (const { id, why } of found.stuck) lines.push(`stuck ${id}: ${why}`)
+  process.stdout.write(`${lines.join('\n')}\n`)
+  return 0
+}
+
+async function down(dir: string): Promise<number> {
+  const pid = keeperOf(dir)
+  if (pid === undefined) throw new Error(`no \`sheepdog fleet up\` keeps ${dir}`)
+  process.kill(pid, 'SIGTERM')
+  for (let looks = 0; keeperOf(dir) !== undefined; looks++) {
+    if (looks === 200) throw new Error(`process ${pid} does not end`)
+    await new Promise((done) => setTimeout(done, 50))
+  }
+  return 0
+}
+
+/** The process that keeps the fleet up, if it still does. */
+function keeperOf(dir: string): number | undefined {
+  try {
+    const { pid } = JSON.parse(readFileSync(join(dir, keeperFile), 'utf8')) as { pid: number }
+    process.kill(pid, 0)
+    return pid
+  } catch {
+    return undefined
+  }
+}

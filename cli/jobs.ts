@@ -1,0 +1,126 @@
+// sheepdog jobs: what a fleet has to do, and what became of it.
+import type { Fleet, Job, JobRecord } from '../lib/fleet'
+import type { AgentEvent } from '../lib/harness'
+import { parseArguments, UsageError } from './arguments'
+import { describeEvent } from './event'
+import { fleetTable, fleetUsage, withFleet } from './fleet_way'
+
+export const summary = 'list, show, follow, cancel and retry the jobs of a fleet'
+
+export const usage = `Usage: sheepdog jobs [ls] [--queue Q] [--state S] [--json]
+       sheepdog jobs show ID
+       sheepdog jobs logs ID [-f]
+       sheepdog jobs cancel ID [--force]
+       sheepdog jobs retry ID
+
+ls        the jobs that the fleet knows, the oldest first
+show      the record of a job, its artifacts included, as JSON
+logs      its events so far; -f: and those to come, until the job is over
+cancel    ends it; --force: without waiting for its worker
+retry     gives a job that did not get done a new budget of attempts
+
+Options:
+  --queue Q            ls: of this queue alone
+  --state S            ls: queued, running, done, failed, cancelled or dead
+  --json               ls: a record a line; logs: an event a line
+  -f, --follow         logs: until the job is over
+  --force              cancel: at once
+${fleetUsage}
+  -h, --help           show this
+`
+
+const table = {
+  queue: { type: 'string' },
+  state: { type: 'string' },
+  json: { type: 'boolean' },
+  follow: { type: 'boolean', short: 'f' },
+  force: { type: 'boolean' },
+  ...fleetTable,
+} as const
+
+export async function run(args: string[]): Promise<number> {
+  const { values, positionals } = parseArguments(args, table)
+  const [verb = 'ls', id, ...rest] = positionals
+  if (rest.length > 0) throw new UsageError(`unexpected ${JSON.stringify(rest[0])}`)
+  if (verb === 'ls') {
+    if (id !== undefined) throw new UsageError(`unexpected ${JSON.stringify(id)}`)
+    return withFleet(values, (fleet) => list(fleet, values))
+  }
+  const act = verbs[verb]
+  if (!act)
+    throw new UsageError(
+      `no such verb: ${JSON.stringify(verb)}; there are ls, ${Object.keys(verbs).join(', ')}`,
+    )
+  if (id === undefined) throw new UsageError(`the id of a job is needed: sheepdog jobs ${verb} ID`)
+  return withFleet(values, async (fleet) => act(await fleet.job(id), values))
+}
+
+interface Values {
+  queue?: string
+  state?: string
+  json?: boolean
+  follow?: boolean
+  force?: boolean
+}
+
+const verbs: Record<string, (job: Job, values: Values) => Promise<number>> = {
+  async show(job) {
+    const shown = { ...(await job.record()), artifacts: await job.artifacts() }
+    process.stdout.write(`${JSON.stringify(shown, null, 2)}\n`)
+    return 0
+  },
+  async logs(job, { follow, json }) {
+    await followJob(job, 'stdout', { json, live: follow ?? false })
+    return 0
+  },
+  async cancel(job, { force }) {
+    const record = await job.cancel({ force })
+    process.stdout.write(`${line(record)}\n`)
+    return record.state === 'cancelled' ? 0 : 1
+  },
+  async retry(job) {
+    await job.retry()
+    return 0
+  },
+}
+
+async function list(fleet: Fleet, { queue, state, json }: Values): Promise<number> {
+  for await (const record of fleet.jobs({ queue, state } as object))
+    process.stdout.write(`${json ? JSON.stringify(record) : line(record)}\n`)
+  return 0
+}
+
+function line(record: JobRecord): string {
+  const { id, state, queue, attempt, provider, handler, error } = record
+  const age = Math.round((Date.now() - record.submittedAt) / 1000)
+  const why = error && state !== 'done' ? `  ${error.code}: ${error.message.split('\n')[0]}` : ''
+  return `${id}  ${state.padEnd(9)}  ${provider ?? handler}  queue ${queue}  attempt ${attempt}  ${age}s old${why}`
+}
+
+/** What is in the log comes within so long. */
+const quietMs = 1000
+
+/** Writes the job's events; without `live` those that there are: until none has come for a second. */
+export async function followJob(
+  job: Job,
+  to: 'stdout' | 'stderr',
+  { json = false, live = true }: { json?: boolean; live?: boolean } = {},
+): Promise<void> {
+  const events = job.events()
+  for (;;) {
+    const next = events.next()
+    // Left behind, it ends with the connection.
+    next.catch(() => {})
+    const step = live ? await next : await Promise.race([next, quiet()])
+    if (!step || step.done) return
+    const event = step.value
+    const text = json
+      ? JSON.stringify(event)
+      : (describeEvent(event as unknown as AgentEvent) ?? JSON.stringify(event))
+    process[to].write(`${text}\n`)
+  }
+}
+
+function quiet(): Promise<undefined> {
+  return new Promise((resolve) => setTimeout(resolve, quietMs, undefined).unref())
+}

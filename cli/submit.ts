@@ -1,0 +1,121 @@
+// sheepdog submit: one job for a fleet.
+import { text as readAll } from 'node:stream/consumers'
+import type { Job, JobOptions } from '../lib/fleet'
+import type { ProviderName } from '../lib/harness'
+import { parseArguments, parseDuration, UsageError } from './arguments'
+import { fleetTable, fleetUsage, withFleet } from './fleet_way'
+import { followJob } from './jobs'
+
+export const summary = 'submit a job to a fleet'
+
+export const usage = `Usage: sheepdog submit PROVIDER "PROMPT" [options]
+       sheepdog submit --handler NAME [--data JSON] [options]
+
+Submits a turn of an agent, or a job of the workers' own code, and prints its id. Once it is printed
+the job will be run. A PROMPT of - is read from stdin.
+
+Options:
+  --queue Q            default "default"
+  --priority N         0 to 9, 9 goes first (default 4)
+  --id ID              the same id again is the same job
+  --key K              jobs of one key run one after another
+  --key-limit N        so many of a key at once (default 1)
+  --at TIME            not before: a date such as 2030-01-31T09:00, or +30m from now
+  --attempts N         default 3
+  --artifact GLOB      keep files that match; may be given more than once
+  --cwd FOLDER         where it works, on the worker's machine
+  --model NAME         the model that the agent is to use
+  --wait               follow it: events on stderr, the result on stdout; exit status 0 if it got done
+${fleetUsage}
+  -h, --help           show this
+`
+
+export async function run(args: string[]): Promise<number> {
+  const { values, positionals, command } = parseArguments(args, {
+    handler: { type: 'string' },
+    data: { type: 'string' },
+    queue: { type: 'string' },
+    priority: { type: 'string' },
+    id: { type: 'string' },
+    key: { type: 'string' },
+    'key-limit': { type: 'string' },
+    at: { type: 'string' },
+    attempts: { type: 'string' },
+    artifact: { type: 'string', multiple: true },
+    cwd: { type: 'string' },
+    model: { type: 'string' },
+    wait: { type: 'boolean' },
+    ...fleetTable,
+  })
+  const [provider, prompt, ...rest] = [...positionals, ...(command ?? [])]
+  if (rest.length > 0)
+    throw new UsageError(`put the prompt in quotes: ${JSON.stringify(rest[0])} was not expected`)
+  if (values.handler === undefined && (provider === undefined || prompt === undefined))
+    throw new UsageError('a provider and a prompt are needed: sheepdog submit PROVIDER "PROMPT"')
+  const what =
+    values.handler === undefined
+      ? {
+          provider: provider as ProviderName,
+          prompt: prompt === '-' ? await readAll(process.stdin) : prompt!,
+          model: values.model,
+        }
+      : { handler: values.handler, data: values.data === undefined ? undefined : parseData(values.data) }
+  const options = {
+    ...what,
+    queue: values.queue,
+    priority: toNumber('--priority', values.priority),
+    id: values.id,
+    key: values.key,
+    keyLimit: toNumber('--key-limit', values['key-limit']),
+    at: values.at === undefined ? undefined : parseTime(values.at),
+    attempts: toNumber('--attempts', values.attempts),
+    artifacts: values.artifact,
+    cwd: values.cwd,
+  } as JobOptions
+  return withFleet(values, async (fleet) => {
+    const job = await fleet.submit(options)
+    if (!values.wait) {
+      process.stdout.write(`${job.id}\n`)
+      return 0
+    }
+    process.stderr.write(`sheepdog: job ${job.id}\n`)
+    await followJob(job, 'stderr')
+    return tellEnd(job)
+  })
+}
+
+async function tellEnd(job: Job): Promise<number> {
+  try {
+    const result: unknown = await job.result
+    const text = (result as { text?: unknown } | null)?.text
+    process.stdout.write(`${typeof text === 'string' ? text : JSON.stringify(result, null, 2)}\n`)
+    return 0
+  } catch (error) {
+    const { code, message } = error as { code?: string; message: string }
+    process.stderr.write(`sheepdog: ${code}: ${message}\n`)
+    return 1
+  }
+}
+
+function toNumber(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  if (!/^\d+$/.test(text)) throw new UsageError(`${option}: expected a number, got ${JSON.stringify(text)}`)
+  return Number(text)
+}
+
+function parseData(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new UsageError(`--data: no JSON: ${(error as Error).message}`)
+  }
+}
+
+function parseTime(text: string): Date {
+  const time = text.startsWith('+')
+    ? new Date(Date.now() + parseDuration('--at', text.slice(1)))
+    : new Date(text)
+  if (Number.isNaN(time.getTime()))
+    throw new UsageError(`--at: expected a date, or +30m and the like, got ${JSON.stringify(text)}`)
+  return time
+}

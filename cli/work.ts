@@ -1,0 +1,79 @@
+// sheepdog work: a worker of a fleet.
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { Fleet, type JobHandler } from '../lib/fleet'
+import { parseArguments, parseDuration, UsageError } from './arguments'
+import { fleetOptions, fleetTable, fleetUsage } from './fleet_way'
+import { onInterrupt } from './interrupt'
+
+export const summary = 'work on the jobs of a fleet'
+
+export const usage = `Usage: sheepdog work [options]
+
+Pulls jobs and runs them here, with the agents of this machine, until it is ended. Ctrl-C or SIGTERM
+drains: nothing new is begun, what runs may end, then others get it. A second one does not wait.
+
+Options:
+  --queue Q            pull from this queue; may be given more than once (default: "default")
+  --concurrency N      jobs at once (default 4)
+  --name NAME          how records name this worker
+  --handlers FILE      an ES module whose default export is a table of handlers: jobs of one's own code
+  --drain DURATION     how long jobs may go on when it is ended (default 60s)
+${fleetUsage}
+  -h, --help           show this
+`
+
+export async function run(args: string[]): Promise<number> {
+  const { values, positionals } = parseArguments(args, {
+    queue: { type: 'string', multiple: true },
+    concurrency: { type: 'string' },
+    name: { type: 'string' },
+    handlers: { type: 'string' },
+    drain: { type: 'string' },
+    ...fleetTable,
+  })
+  if (positionals.length > 0) throw new UsageError(`unexpected ${JSON.stringify(positionals[0])}`)
+  const concurrency = values.concurrency === undefined ? undefined : Number(values.concurrency)
+  if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency >= 1))
+    throw new UsageError(`--concurrency: expected a number >= 1, got ${JSON.stringify(values.concurrency)}`)
+  const handlers = values.handlers === undefined ? undefined : await loadHandlers(values.handlers)
+  const drainTimeoutMs = values.drain === undefined ? undefined : parseDuration('--drain', values.drain)
+  const fleet = await Fleet.connect(fleetOptions(values))
+  const worker = await fleet.work({
+    queues: values.queue,
+    concurrency,
+    name: values.name,
+    handlers,
+    drainTimeoutMs,
+  })
+  process.stderr.write(
+    `sheepdog: ${worker.name} works on ${(values.queue ?? ['default']).join(', ')}; Ctrl-C drains\n`,
+  )
+  const leave = onInterrupt(
+    () => {
+      process.stderr.write('sheepdog: draining\n')
+      void worker.close()
+    },
+    () => process.exit(1),
+  )
+  await worker.closed
+  await fleet.close()
+  leave()
+  // Handlers may have left timers and sockets. The status is set by then.
+  setTimeout(() => process.exit(), 100).unref()
+  return 0
+}
+
+async function loadHandlers(path: string): Promise<Record<string, JobHandler>> {
+  const module = await import(pathToFileURL(resolve(path)).href)
+  // A CommonJS module's exports are its default export.
+  const candidates = [module.default?.default, module.default]
+  const table = candidates.find(
+    (candidate) =>
+      typeof candidate === 'object' &&
+      candidate !== null &&
+      Object.values(candidate).some((one) => typeof one === 'function'),
+  )
+  if (!table) throw new UsageError(`--handlers: the default export of ${path} is no table of functions`)
+  return table
+}
