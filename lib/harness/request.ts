@@ -4,7 +4,7 @@ import { invalidOption } from '../error'
 import { native } from '../native'
 import { check, checkOptions, show, suggestion } from '../option'
 import { absolute, inheritance, processOptionChecks, type RunOptions } from '../process'
-import { schemaOf } from '../schema'
+import { isSchemaLike, schemaOf } from '../schema'
 import type { ConcurrencyLimit } from './limit'
 
 export type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' | 'qwen' | 'pi'
@@ -23,7 +23,7 @@ export interface TurnOptions extends Pick<
   maxBudgetUsd?: number
   /** "auto" (default): tools run without asking; "plan": read only. */
   permission?: 'plan' | 'auto'
-  /** JSON Schema of the answer, or an object with `toJSONSchema()`. */
+  /** JSON Schema of the answer, an object with `toJSONSchema()`, or a library's schema that can say its JSON Schema. */
   schema?: object
   /** Session id of an earlier turn, in the same cwd. */
   resume?: string
@@ -84,7 +84,7 @@ const turnChecks = {
   },
   permission: check.oneOf('plan', 'auto'),
   schema(path: string, value: unknown) {
-    check.object(path, value)
+    if (!isSchemaLike(value)) check.object(path, value)
     schemaText(value as object)
   },
   resume: check.name,
