@@ -112,7 +112,8 @@ impl Automaton {
         words.dedup();
         let mut nodes = vec![Node::default()];
         // The words that pass through each node: side by side, as they are sorted.
-        let mut through = vec![0..words.len()];
+        let mut through = Vec::new();
+        through.push(0..words.len());
         let mut at = 0;
         while at < nodes.len() {
             let depth = nodes[at].depth as usize;

@@ -232,9 +232,7 @@ mod tests {
         let mut secrets = SessionSecrets::default();
         let names: Vec<String> = (0..40_000).map(|number| format!("V{number}")).collect();
         let agent_env = Some(names.iter().map(|name| (name.clone(), format!("value of {name}"))).collect());
-        secrets
-            .learn_invocation(&Invocation { secrets: names, agent_env, ..Invocation::default() })
-            .unwrap();
+        secrets.learn_invocation(&Invocation { secrets: names, agent_env, ..Invocation::default() }).unwrap();
         assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
     }
 }
