@@ -17,7 +17,7 @@ export interface Command {
   run(args: string[]): Promise<number>
 }
 
-const names = ['run', 'agent', 'serve', 'query', 'exec', 'replay', 'doctor']
+const names = ['run', 'agent', 'chat', 'serve', 'query', 'exec', 'replay', 'doctor']
 
 function available(): string[] {
   return names.filter((name) => existsSync(join(__dirname, `${name}.js`)))

@@ -17,16 +17,16 @@ pub(crate) struct Agent {
     modes: [Option<&'static str>; 4],
     /// An environment variable that a level sets: plan, edit, ask, auto.
     variables: Option<(&'static str, [&'static str; 4])>,
+    /// Set unless the caller sets the same name.
+    pub set: &'static [(&'static str, &'static str)],
     /// Arguments that a level adds, to "auto" alone.
     pub auto_args: &'static [&'static str],
     /// A good end always comes with its tokens: one without hides an error.
     pub tells_usage: bool,
-    /// ... if its text begins so.
+    /// ... if a line of its text begins so.
     pub error_prefix: Option<&'static str>,
     /// The tokens of a turn are those of the session so far.
     pub counts_on: bool,
-    /// It heeds `$/cancel_request` for a prompt.
-    pub heeds_cancel_request: bool,
     /// It takes no MCP server over HTTP.
     pub lacks_tools: bool,
 }
@@ -37,7 +37,6 @@ const AGENTS: [Agent; 7] = [
         program: Some("claude-agent-acp"),
         package: "@agentclientprotocol/claude-agent-acp@0.100.0",
         modes: [Some("plan"), Some("acceptEdits"), Some("default"), Some("bypassPermissions")],
-        heeds_cancel_request: true,
         ..PLAIN
     },
     Agent {
@@ -51,7 +50,6 @@ const AGENTS: [Agent; 7] = [
             Some("agent-full-access"),
         ],
         tells_usage: true,
-        heeds_cancel_request: true,
         ..PLAIN
     },
     Agent {
@@ -59,6 +57,8 @@ const AGENTS: [Agent; 7] = [
         args: &["--acp"],
         model_flag: Some("--model"),
         package: "@google/gemini-cli@0.61.0",
+        // It refuses its freer modes in a folder that was not trusted on a terminal before; and its launcher heeds no signal.
+        set: &[("GEMINI_CLI_TRUST_WORKSPACE", "true"), ("GEMINI_CLI_NO_RELAUNCH", "true")],
         modes: [Some("plan"), Some("autoEdit"), Some("default"), Some("yolo")],
         ..PLAIN
     },
@@ -121,11 +121,11 @@ const PLAIN: Agent = Agent {
     package: "",
     modes: [None; 4],
     variables: None,
+    set: &[],
     auto_args: &[],
     tells_usage: false,
     error_prefix: None,
     counts_on: false,
-    heeds_cancel_request: false,
     lacks_tools: false,
 };
 

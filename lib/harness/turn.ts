@@ -1,0 +1,65 @@
+import type { NativeTurn } from '../../native/native'
+import { abortable } from '../abort'
+import { callSite, type CallSite } from '../call-site'
+import { delivery } from '../delivery'
+import { SheepdogError, settle } from '../error'
+import { events, type AgentEvent } from './event'
+import { toResult, type TurnEnd, type TurnResult } from './result'
+
+/**
+ * A turn under way. Iterating it gives its events; a slow reader slows the agent. Events that nobody iterates are dropped. The
+ * iteration just ends with the turn: how the turn went is what `result` says.
+ */
+export class Turn implements AsyncIterable<AgentEvent>, AsyncDisposable {
+  readonly #native: NativeTurn | undefined
+  #iterated = false
+
+  /** As of `Harness.run`. Need not be awaited. */
+  readonly result: Promise<TurnResult>
+
+  /** @internal */
+  constructor(turn: NativeTurn | Error, signal?: AbortSignal) {
+    if (turn instanceof Error) {
+      this.result = Promise.reject(turn)
+    } else {
+      this.#native = turn
+      this.result = abortable(outcome(turn, callSite()), signal, 'AGENT_ABORTED', () => turn.abort())
+    }
+    // Nobody has to await it: an unawaited failure is not the host's end.
+    this.result.catch(() => {})
+  }
+
+  /** Ends the turn; resolves when its tree is gone. After the end nothing happens. */
+  async abort(): Promise<void> {
+    this.#native?.abort()
+    await this.result.catch(() => {})
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent> {
+    if (this.#iterated) {
+      throw new SheepdogError('TURN_ITERATED', 'this turn is being iterated already: one iterator a turn')
+    }
+    this.#iterated = true
+    const turn = this.#native
+    return events({
+      open: () => turn?.events(delivery),
+      close: () => turn?.leave(),
+      end: turn ? this.result.catch(() => {}) : this.result,
+    })
+  }
+
+  /** Aborts the turn if it still runs, and waits until its tree is gone. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.abort()
+  }
+}
+
+async function outcome(turn: NativeTurn, site: CallSite): Promise<TurnResult> {
+  try {
+    return toResult(await settle<TurnEnd>(turn.outcome(), site))
+  } catch (error) {
+    const failed = error as Error & { result?: unknown }
+    if (failed.result !== undefined) failed.result = toResult(failed.result as TurnEnd)
+    throw failed
+  }
+}
