@@ -10,6 +10,7 @@ import {
   type AgentSession,
   type OpenOptions,
   type PermissionRequest,
+  type SessionEvent,
 } from '..'
 import { failure } from './played-agent'
 
@@ -83,7 +84,7 @@ test('events() tells everything, between prompts too, and which turn it belongs 
   await using session = await open({ settleMs: 100 }, 2, 'claude-code')
   const events = session.events()
   expect((await session.prompt('background 20', { background: 'leave' })).text).toBe('started')
-  const seen = []
+  const seen: SessionEvent[] = []
   for await (const event of events) {
     seen.push(event)
     if (event.type === 'turn_end' && event.turn === 2) break
@@ -166,7 +167,8 @@ test('tools of this process are called over loopback, with a bearer that nothing
   expect((await call('long')).called.content[0].text).toHaveLength(1 << 20)
   const told = JSON.parse((await session.prompt('state')).text).servers[0]
   expect(told.headers[0].value).not.toMatch(/Bearer [\w-]{20}/)
-  for (const headers of [{}, { authorization: 'Bearer wrong' }]) {
+  const wrong: Record<string, string>[] = [{}, { authorization: 'Bearer wrong' }]
+  for (const headers of wrong) {
     expect((await fetch(told.url, { method: 'POST', headers, body: '{}' })).status).toBe(401)
   }
   await session.close()

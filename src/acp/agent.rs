@@ -25,6 +25,8 @@ pub(crate) struct Agent {
     pub tells_usage: bool,
     /// ... if a line of its text begins so.
     pub error_prefix: Option<&'static str>,
+    /// What it says of itself as if it were an answer: a text that begins and ends so is none.
+    pub banner: Option<(&'static str, &'static str)>,
     /// The tokens of a turn are those of the session so far.
     pub counts_on: bool,
     /// It takes no MCP server over HTTP.
@@ -108,6 +110,7 @@ const AGENTS: [Agent; 7] = [
         program: Some("pi-acp"),
         package: "pi-acp@0.0.34 @earendil-works/pi-coding-agent@0.87.1",
         modes: [None, None, None, Some("")],
+        banner: Some(("pi v", "---")),
         lacks_tools: true,
         ..PLAIN
     },
@@ -125,6 +128,7 @@ const PLAIN: Agent = Agent {
     auto_args: &[],
     tells_usage: false,
     error_prefix: None,
+    banner: None,
     counts_on: false,
     lacks_tools: false,
 };
@@ -146,6 +150,11 @@ impl Agent {
     /// The command that installs it.
     pub(crate) fn install(&self) -> String {
         format!("npm install -g {}", self.package)
+    }
+
+    /// Whether this text is no answer of its model's.
+    pub(crate) fn is_banner(&self, text: &str) -> bool {
+        self.banner.is_some_and(|(begin, end)| text.starts_with(begin) && text.trim_end().ends_with(end))
     }
 
     /// The mode that holds this level; empty: none is to be set. `None`: this agent can't hold it.
@@ -180,6 +189,13 @@ mod tests {
             assert!(agent.package.contains('@') && !agent.program().is_empty());
             assert!(agent.mode(Level::Auto).is_some(), "{provider:?}");
         }
+    }
+
+    #[test]
+    fn pi_tells_its_version_as_if_it_were_an_answer() {
+        assert!(Agent::of(Provider::Pi).is_banner("pi v0.87.1\n---\n"));
+        assert!(!Agent::of(Provider::Pi).is_banner("pi values"));
+        assert!(!Agent::of(Provider::Gemini).is_banner("pi v0.87.1\n---\n"));
     }
 
     #[test]

@@ -42,6 +42,9 @@ impl Owner {
     fn on_update(&mut self, update: Update, raw: Option<String>) {
         match update {
             Update::State(state) => self.on_state(&state),
+            Update::Text { text, .. } if self.agent.is_banner(&text) => {
+                self.tell(AgentEvent::Noise { line: text })
+            }
             Update::Text { text, message, whole, usage } => {
                 self.acts(!text.is_empty());
                 if let Some(account) = self.account() {
