@@ -9,8 +9,8 @@ import {
   defineTool,
   type AgentSession,
   type OpenOptions,
-  type PermissionRequest,
-  type SessionEvent,
+  type AgentPermissionRequest,
+  type AgentSessionEvent,
 } from '..'
 import { failure } from './played-agent'
 
@@ -84,7 +84,7 @@ test('events() tells everything, between prompts too, and which turn it belongs 
   await using session = await open({ settleMs: 100 }, 2, 'claude-code')
   const events = session.events()
   expect((await session.prompt('background 20', { background: 'leave' })).text).toBe('started')
-  const seen: SessionEvent[] = []
+  const seen: AgentSessionEvent[] = []
   for await (const event of events) {
     seen.push(event)
     if (event.type === 'turn_end' && event.turn === 2) break
@@ -99,7 +99,7 @@ test('events() tells everything, between prompts too, and which turn it belongs 
 })
 
 test('a question goes to the handler with a signal of its own, and its answer counts by kind', async () => {
-  const asked: PermissionRequest[] = []
+  const asked: AgentPermissionRequest[] = []
   await using session = await open({
     onPermission(request) {
       asked.push(request)

@@ -6,7 +6,7 @@ import {
   type AgentSession,
   type Answer,
   type OpenOptions,
-  type PermissionRequest,
+  type AgentPermissionRequest,
   type Policy,
   type ProviderName,
   type SheepdogError,
@@ -237,7 +237,7 @@ class Chat {
   }
 
   /** Asks the person at the terminal. */
-  async #ask({ tool }: PermissionRequest, signal: AbortSignal): Promise<Answer> {
+  async #ask({ tool }: AgentPermissionRequest, signal: AbortSignal): Promise<Answer> {
     this.#output.say('')
     process.stderr.write(`${tool.kind}: ${tool.title}  [y]es, [a]lways, [n]o? `)
     const word = await new Promise<string>((resolve) => {

@@ -2,8 +2,20 @@ export { SheepdogError, type ErrorCode, type SheepdogErrorOf } from './error'
 export type { ErrorFacts } from './error-facts'
 export * from './harness'
 export * from './model'
-export { AgentSession, type SessionEvent, type SessionMode, type SessionOption } from './harness/session'
-export type { Answer, PermissionRequest, Policy, Rule, ToolKind } from './harness/session/permission'
+// Some of these names are the Copilot SDK's already.
+export {
+  AgentSession,
+  type SessionEvent as AgentSessionEvent,
+  type SessionMode as AgentSessionMode,
+  type SessionOption as AgentSessionOption,
+} from './harness/session'
+export type {
+  Answer,
+  PermissionRequest as AgentPermissionRequest,
+  Policy,
+  Rule,
+  ToolKind,
+} from './harness/session/permission'
 export type { McpServer, OpenOptions, PromptOptions } from './harness/session/request'
 export {
   run,
