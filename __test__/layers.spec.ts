@@ -10,8 +10,9 @@ const MAY_USE: Record<string, string[]> = {
   base: [],
   process: ['base'],
   model: ['base'],
-  harness: ['base', 'process'],
   copilot: ['base'],
+  // A session's tools are those of the Copilot client.
+  harness: ['base', 'process', 'copilot'],
   runtime: ['base', 'process', 'harness'],
   index: ['base', 'process', 'model', 'harness', 'copilot', 'runtime'],
   // Over the public API; a command loads the room that it needs.

@@ -20,6 +20,7 @@ export interface Command {
 const names = [
   'run',
   'agent',
+  'chat',
   'serve',
   'query',
   'exec',

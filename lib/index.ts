@@ -3,6 +3,21 @@ export type { ErrorFacts } from './error-facts'
 export type { StandardSchema, StructuredOf } from './schema'
 export * from './harness'
 export * from './model'
+// Some of these names are the Copilot SDK's already.
+export {
+  AgentSession,
+  type SessionEvent as AgentSessionEvent,
+  type SessionMode as AgentSessionMode,
+  type SessionOption as AgentSessionOption,
+} from './harness/session'
+export type {
+  Answer,
+  PermissionRequest as AgentPermissionRequest,
+  Policy,
+  Rule,
+  ToolKind,
+} from './harness/session/permission'
+export type { McpServer, OpenOptions, PromptOptions } from './harness/session/request'
 export {
   run,
   spawn,

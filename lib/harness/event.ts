@@ -1,3 +1,4 @@
+import type { Answer, PermissionRequest } from './session/permission'
 import { JsonIterator, type Source } from '../output'
 import type { AgentErrorKind, AgentUsage } from './result'
 
@@ -19,6 +20,20 @@ export type AgentEvent =
   | { type: 'end'; ok: boolean }
   /** Anything that is not an event of this provider. */
   | { type: 'noise'; line: string }
+  // Of sessions alone:
+  /** A question of the agent's, what it was answered and by whom. */
+  | { type: 'permission'; request: PermissionRequest; answer: Answer; by: 'policy' | 'handler' | 'timeout' }
+  /** The agent's mode, as it is now. */
+  | { type: 'mode'; mode: string }
+  /** What the agent means to do: all of it, as it is now. */
+  | { type: 'plan'; entries: unknown }
+  /** What goes on behind the turns: all of it, as it is now. */
+  | { type: 'background'; items: unknown[] }
+  /** Words of the user, as a resumed agent repeats them. */
+  | { type: 'prompt'; text: string }
+  /** What follows belongs to this turn; `agent` began it by itself. */
+  | { type: 'turn_start'; turn: number; by: 'prompt' | 'agent' }
+  | { type: 'turn_end'; turn: number }
 
 /** @internal */
 export function events(source: Source): AsyncIterableIterator<AgentEvent> {

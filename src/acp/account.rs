@@ -14,6 +14,8 @@ pub(crate) struct Account {
     /// Where the message at hand begins in it.
     message_at: usize,
     message: Option<String>,
+    /// Where the last piece begins.
+    piece_at: usize,
     is_cut: bool,
     in_answer: bool,
     turns: u64,
@@ -44,6 +46,7 @@ impl Account {
             self.append(text);
             return (!told).then(|| AgentEvent::Text { text: text.to_owned(), delta: false });
         }
+        self.piece_at = self.text.len();
         self.append(text);
         Some(AgentEvent::Text { text: text.to_owned(), delta: !whole })
     }
@@ -118,6 +121,10 @@ impl Account {
 
     pub(crate) fn text(&self) -> &str {
         &self.text
+    }
+
+    pub(crate) fn last_piece(&self) -> &str {
+        self.text.get(self.piece_at..).unwrap_or_default()
     }
 
     pub(crate) fn take_text(&mut self) -> String {

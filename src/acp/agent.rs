@@ -17,16 +17,18 @@ pub(crate) struct Agent {
     modes: [Option<&'static str>; 4],
     /// An environment variable that a level sets: plan, edit, ask, auto.
     variables: Option<(&'static str, [&'static str; 4])>,
+    /// Set unless the caller sets the same name.
+    pub set: &'static [(&'static str, &'static str)],
     /// Arguments that a level adds, to "auto" alone.
     pub auto_args: &'static [&'static str],
     /// A good end always comes with its tokens: one without hides an error.
     pub tells_usage: bool,
-    /// ... if its text begins so.
+    /// ... if a line of its text begins so.
     pub error_prefix: Option<&'static str>,
+    /// What it says of itself as if it were an answer: a text that begins and ends so is none.
+    pub banner: Option<(&'static str, &'static str)>,
     /// The tokens of a turn are those of the session so far.
     pub counts_on: bool,
-    /// It heeds `$/cancel_request` for a prompt.
-    pub heeds_cancel_request: bool,
     /// It takes no MCP server over HTTP.
     pub lacks_tools: bool,
 }
@@ -37,7 +39,6 @@ const AGENTS: [Agent; 8] = [
         program: Some("claude-agent-acp"),
         package: "@agentclientprotocol/claude-agent-acp@0.100.0",
         modes: [Some("plan"), Some("acceptEdits"), Some("default"), Some("bypassPermissions")],
-        heeds_cancel_request: true,
         ..PLAIN
     },
     Agent {
@@ -51,7 +52,6 @@ const AGENTS: [Agent; 8] = [
             Some("agent-full-access"),
         ],
         tells_usage: true,
-        heeds_cancel_request: true,
         ..PLAIN
     },
     Agent {
@@ -59,6 +59,8 @@ const AGENTS: [Agent; 8] = [
         args: &["--acp"],
         model_flag: Some("--model"),
         package: "@google/gemini-cli@0.61.0",
+        // It refuses its freer modes in a folder that was not trusted on a terminal before; and its launcher heeds no signal.
+        set: &[("GEMINI_CLI_TRUST_WORKSPACE", "true"), ("GEMINI_CLI_NO_RELAUNCH", "true")],
         modes: [Some("plan"), Some("autoEdit"), Some("default"), Some("yolo")],
         ..PLAIN
     },
@@ -108,6 +110,7 @@ const AGENTS: [Agent; 8] = [
         program: Some("pi-acp"),
         package: "pi-acp@0.0.34 @earendil-works/pi-coding-agent@0.87.1",
         modes: [None, None, None, Some("")],
+        banner: Some(("pi v", "---")),
         lacks_tools: true,
         ..PLAIN
     },
@@ -129,11 +132,12 @@ const PLAIN: Agent = Agent {
     package: "",
     modes: [None; 4],
     variables: None,
+    set: &[],
     auto_args: &[],
     tells_usage: false,
     error_prefix: None,
+    banner: None,
     counts_on: false,
-    heeds_cancel_request: false,
     lacks_tools: false,
 };
 
@@ -154,6 +158,11 @@ impl Agent {
     /// The command that installs it.
     pub(crate) fn install(&self) -> String {
         format!("npm install -g {}", self.package)
+    }
+
+    /// Whether this text is no answer of its model's.
+    pub(crate) fn is_banner(&self, text: &str) -> bool {
+        self.banner.is_some_and(|(begin, end)| text.starts_with(begin) && text.trim_end().ends_with(end))
     }
 
     /// The mode that holds this level; empty: none is to be set. `None`: this agent can't hold it.
@@ -188,6 +197,13 @@ mod tests {
             assert!(agent.package.contains('@') && !agent.program().is_empty());
             assert!(agent.mode(Level::Auto).is_some(), "{provider:?}");
         }
+    }
+
+    #[test]
+    fn pi_tells_its_version_as_if_it_were_an_answer() {
+        assert!(Agent::of(Provider::Pi).is_banner("pi v0.87.1\n---\n"));
+        assert!(!Agent::of(Provider::Pi).is_banner("pi values"));
+        assert!(!Agent::of(Provider::Gemini).is_banner("pi v0.87.1\n---\n"));
     }
 
     #[test]

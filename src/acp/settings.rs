@@ -119,7 +119,7 @@ impl Settings {
             return Some(("session/set_mode", json!({ "sessionId": session, "modeId": mode })));
         }
         let option = self.mode_option()?;
-        Some(set_option(session, &option.id, &json!(mode)))
+        Some(set_option(version, session, &option.id, &json!(mode)))
     }
 
     /// The option that chooses a model, and the choice of that name.
@@ -133,10 +133,13 @@ impl Settings {
 }
 
 /// Method and params of the request that sets an option.
-pub(crate) fn set_option(session: &str, id: &str, value: &Value) -> (&'static str, Value) {
+pub(crate) fn set_option(version: Version, session: &str, id: &str, value: &Value) -> (&'static str, Value) {
     let mut params = json!({ "sessionId": session, "configId": id, "value": value });
+    // Version 1 knows no other type than a choice's when none is named.
     if value.is_boolean() {
         params["type"] = json!("boolean");
+    } else if version == Version::Two {
+        params["type"] = json!("id");
     }
     ("session/set_config_option", params)
 }
@@ -194,7 +197,11 @@ mod tests {
             assert_eq!(settings.mode().as_deref(), Some("build"));
             let (method, params) = settings.set_mode(version, "s", "plan").unwrap();
             assert_eq!(method, "session/set_config_option");
-            assert_eq!(params, json!({"sessionId":"s","configId":"mode","value":"plan"}));
+            let mut wanted = json!({"sessionId":"s","configId":"mode","value":"plan"});
+            if version == Version::Two {
+                wanted["type"] = json!("id");
+            }
+            assert_eq!(params, wanted);
             settings.on_mode("plan");
             assert_eq!(settings.mode().as_deref(), Some("plan"));
         }

@@ -38,6 +38,12 @@ struct Terminal {
 impl ToolBook {
     /// What an update tells. The second is whether it is a call that was not known before.
     pub(crate) fn on_update(&mut self, update: ToolUpdate) -> (Vec<AgentEvent>, bool) {
+        let known = self.tools.iter().position(|tool| tool.known.id == update.id);
+        // An id that is used again, by a call that has yet to end, is another call's.
+        let is_another = update.status.is_some_and(|status| !status.is_end());
+        if let Some(index) = known.filter(|index| is_another && self.tools[*index].has_ended) {
+            self.tools.remove(index);
+        }
         let (index, is_new) = match self.tools.iter().position(|tool| tool.known.id == update.id) {
             Some(index) => (index, false),
             None => (self.add(&update.id), true),
@@ -257,6 +263,8 @@ mod tests {
         );
         assert!(book.on_update(update(done)).0.is_empty(), "an end is told once");
         assert!(!book.has_open());
+        let (again, is_new) = book.on_update(update(json!({"toolCallId":"1","status":"in_progress"})));
+        assert!(is_new && again.len() == 1, "the id is used again");
     }
 
     #[test]

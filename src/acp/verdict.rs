@@ -42,6 +42,8 @@ pub(crate) struct Evidence<'a> {
     pub stop: Option<Stop>,
     /// What the agent said after its last tool call.
     pub text: &'a str,
+    /// The last piece of it that came.
+    pub last_piece: &'a str,
     pub tool_calls: u64,
     pub has_usage: bool,
     /// The name of a tool that is open.
@@ -90,12 +92,13 @@ pub(crate) fn verdict(evidence: &Evidence) -> Option<Error> {
 }
 
 fn good_end(evidence: &Evidence) -> Option<Error> {
-    let Evidence { agent, text, tool_calls, has_usage, .. } = *evidence;
-    let is_error = !has_usage
-        && agent.tells_usage
-        && agent.error_prefix.is_none_or(|prefix| text.trim_start().starts_with(prefix));
-    if is_error && !text.trim().is_empty() {
-        let words = text.trim();
+    let Evidence { agent, text, last_piece, tool_calls, has_usage, .. } = *evidence;
+    // Copilot tells of its tries before, without a line's end between: the error is the last that it says.
+    let error = match agent.error_prefix {
+        None => Some(text.trim()),
+        Some(prefix) => Some(last_piece.trim()).filter(|piece| piece.starts_with(prefix)),
+    };
+    if let Some(words) = error.filter(|words| !words.is_empty() && !has_usage && agent.tells_usage) {
         return Some(failure(kind_of(None, words), words.to_owned()));
     }
     if text.trim().is_empty() && tool_calls == 0 {
@@ -180,6 +183,7 @@ mod tests {
             ending,
             stop: None,
             text,
+            last_piece: text.rsplit('|').next().unwrap(),
             tool_calls,
             has_usage,
             open_tool: None,
@@ -201,6 +205,13 @@ mod tests {
             (Provider::Codex, "done", 0, true, "ok"),
             (Provider::Codex, "unexpected status 500 Internal Server Error", 0, false, "AGENT_FAILED server"),
             (Provider::Copilot, "Error: 401 Unauthorized", 0, false, "AGENT_FAILED auth"),
+            (
+                Provider::Copilot,
+                "Info: Request failed. Retrying...|Error: 500 Internal Server Error",
+                0,
+                false,
+                "AGENT_FAILED server",
+            ),
             (Provider::Copilot, "Error: is the first word", 0, true, "ok"),
             (Provider::Copilot, "All good", 0, false, "ok"),
         ];
@@ -269,6 +280,7 @@ mod tests {
                     ending: &ending,
                     stop: Some(stop),
                     text: "x",
+                    last_piece: "x",
                     tool_calls: 0,
                     has_usage: false,
                     open_tool: None,

@@ -164,6 +164,12 @@ pub struct NativeTurn {
     turn: Result<Turn, Error>,
 }
 
+impl NativeTurn {
+    pub(super) fn of(turn: Result<Turn, Error>) -> Self {
+        NativeTurn { turn }
+    }
+}
+
 #[napi]
 impl NativeTurn {
     /// What the turn came to: `{ text, facts }`, the facts as JSON.
@@ -287,7 +293,7 @@ pub fn schema_problem(schema: String) -> Option<String> {
     compile(&schema).err().map(|error| error.message().to_owned())
 }
 
-fn compile(schema: &str) -> Result<Schema, Error> {
+pub(super) fn compile(schema: &str) -> Result<Schema, Error> {
     let source: Value = serde_json::from_str(schema)
         .map_err(|error| Error::invalid_option("schema", format!("expected a JSON Schema: {error}")))?;
     Schema::compile(source, "schema")

@@ -5,6 +5,7 @@
 //! the core, types of options are checked in lib/, and what
 //! their numbers and names mean stands in [`option`].
 
+pub mod acp;
 pub mod copilot;
 pub mod copilot_log;
 pub mod delivery;

@@ -8,6 +8,7 @@ use super::event_sink::EventSink;
 use crate::redaction::{Redactor, Secret};
 use serde_json::Value;
 use std::future::{pending, poll_fn};
+use std::task::{Context, Poll};
 
 const MAX_KEPT: usize = 1000;
 const MAX_KEPT_BYTES: usize = 4 << 20;
@@ -93,6 +94,14 @@ impl Audience {
     pub(crate) async fn room(&mut self) {
         if let Listener::Sink(sink) = &mut self.listener {
             poll_fn(|context| sink.poll_room(context)).await;
+        }
+    }
+
+    /// As [`Audience::room`], for who waits for several.
+    pub(crate) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match &mut self.listener {
+            Listener::Sink(sink) => sink.poll_room(context),
+            _ => Poll::Ready(()),
         }
     }
 

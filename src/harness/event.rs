@@ -192,6 +192,19 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    pub const ALL: [ErrorKind; 10] = [
+        ErrorKind::Auth,
+        ErrorKind::RateLimit,
+        ErrorKind::Quota,
+        ErrorKind::Overloaded,
+        ErrorKind::ContextLength,
+        ErrorKind::InvalidRequest,
+        ErrorKind::Network,
+        ErrorKind::Server,
+        ErrorKind::Permission,
+        ErrorKind::Unknown,
+    ];
+
     pub fn as_str(self) -> &'static str {
         match self {
             ErrorKind::Auth => "auth",

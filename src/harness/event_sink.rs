@@ -30,7 +30,7 @@ pub struct EventReader {
 }
 
 /// The turn's side of an [`EventReader`].
-pub(super) struct ReaderSink {
+pub(crate) struct ReaderSink {
     shared: Arc<Shared>,
 }
 
@@ -55,7 +55,7 @@ impl Shared {
     }
 }
 
-pub(super) fn event_channel() -> (ReaderSink, EventReader) {
+pub(crate) fn event_channel() -> (ReaderSink, EventReader) {
     let shared = Arc::new(Shared::default());
     (ReaderSink { shared: shared.clone() }, EventReader { shared })
 }

@@ -10,16 +10,16 @@
 //! [`EventSink`]; a slow one slows the agent's pipe. Dropping the last handle of a turn aborts it.
 
 mod attempt;
-mod audience;
+pub(crate) mod audience;
 pub mod clock;
 pub mod digest;
 pub mod doctor;
 mod ear;
 mod escape;
 pub mod event;
-mod event_sink;
+pub(crate) mod event_sink;
 pub mod failure;
-mod folder;
+pub(crate) mod folder;
 mod grammar;
 pub mod install;
 pub mod json;

@@ -71,6 +71,14 @@ pub fn start(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
 }
 
 impl Turn {
+    /// A turn that somebody else runs: its handle, the words that come for it, and where its outcome goes.
+    pub(crate) fn run_elsewhere()
+    -> (Turn, UnboundedReceiver<Command>, watch::Sender<Option<Arc<TurnOutcome>>>) {
+        let (commands, received) = unbounded_channel();
+        let (publish, outcome) = watch::channel(None);
+        (Turn { commands, outcome }, received, publish)
+    }
+
     /// How the turn ended; resolves when its tree is gone. May be awaited many times.
     pub async fn outcome(&self) -> Arc<TurnOutcome> {
         let mut outcome = self.outcome.clone();

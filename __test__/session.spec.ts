@@ -1,0 +1,287 @@
+// Sessions, over the real addon, with the scripted agent (fixtures/acp/agent.mjs). The core's own table is tests/acp.
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import {
+  ConcurrencyLimit,
+  Harness,
+  defineTool,
+  type AgentSession,
+  type OpenOptions,
+  type AgentPermissionRequest,
+  type AgentSessionEvent,
+} from '..'
+import { failure } from './played-agent'
+
+const folder = mkdtempSync(join(tmpdir(), 'session-spec-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const agent = join(__dirname, '..', 'fixtures', 'acp', 'agent.mjs')
+const scripted = (version: 1 | 2, start = '') => [
+  'node',
+  agent,
+  '--version',
+  String(version),
+  '--start',
+  start,
+]
+
+function open(
+  options: OpenOptions = {},
+  version: 1 | 2 = 1,
+  provider: 'gemini' | 'claude-code' | 'pi' = 'gemini',
+) {
+  return new Harness({ provider }).open({ binary: scripted(version), cwd: folder, ...options })
+}
+
+/** Processes of the session that runs in this folder. */
+const alive = () =>
+  readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(agent)
+    } catch {
+      return false
+    }
+  })
+
+test('many prompts go to one process, and their results are those of one-shot turns', async () => {
+  for (const version of [1, 2] as const) {
+    await using session = await open({}, version)
+    expect(session).toMatchObject({
+      sessionId: 'session-1',
+      provider: 'gemini',
+      protocolVersion: version,
+      history: [],
+    })
+    expect(await session.prompt('hello')).toMatchObject({
+      text: 'Hello world',
+      sessionId: 'session-1',
+      usage: { inputTokens: 100, outputTokens: 10, cachedInputTokens: 5 },
+      attempts: 1,
+      provider: 'gemini',
+      warnings: [],
+    })
+    expect(await session.prompt('tool')).toMatchObject({ text: 'It says hi.', toolCalls: 1 })
+  }
+})
+
+test('start() gives the same Turn as a harness: events, result, abort', async () => {
+  await using session = await open()
+  const types: string[] = []
+  const turn = session.start('tool')
+  for await (const event of turn) types.push(event.type)
+  expect(types).toEqual(['session', 'text', 'tool_start', 'tool_end', 'text', 'usage', 'end'])
+  expect((await turn.result).text).toBe('It says hi.')
+  const stalled = session.start('stall')
+  for await (const event of stalled) if (event.type === 'text') break
+  await stalled.abort()
+  expect((await failure(stalled.result)).code).toBe('AGENT_ABORTED')
+  expect((await session.prompt('hello')).text).toBe('Hello world')
+})
+
+test('events() tells everything, between prompts too, and which turn it belongs to', async () => {
+  await using session = await open({ settleMs: 100 }, 2, 'claude-code')
+  const events = session.events()
+  expect((await session.prompt('background 20', { background: 'leave' })).text).toBe('started')
+  const seen: AgentSessionEvent[] = []
+  for await (const event of events) {
+    seen.push(event)
+    if (event.type === 'turn_end' && event.turn === 2) break
+  }
+  expect(seen.filter((event) => event.type === 'text')).toEqual([
+    { type: 'text', text: 'started', delta: true, turn: 1 },
+    { type: 'text', text: 'woken', delta: true, turn: 2 },
+  ])
+  expect(seen.find((event) => event.type === 'turn_start' && event.turn === 2)).toMatchObject({ by: 'agent' })
+  await session.idle()
+  expect((await session.prompt('background 20')).text).toBe('started\n\nwoken')
+})
+
+test('a question goes to the handler with a signal of its own, and its answer counts by kind', async () => {
+  const asked: AgentPermissionRequest[] = []
+  await using session = await open({
+    onPermission(request) {
+      asked.push(request)
+      return asked.length === 1 ? 'allow' : Promise.reject(new Error('I broke'))
+    },
+    policy: { deny: [{ command: 'rm *' }] },
+    allow: ['git *'],
+  })
+  expect((await session.prompt('ask ls')).text).toBe('chosen: once')
+  const refused = await session.prompt('ask ls')
+  expect(refused.text).toBe('chosen: no')
+  expect(refused.warnings[0]).toContain('I broke')
+  expect((await session.prompt('ask rm x')).text).toBe('chosen: no')
+  expect((await session.prompt('ask git log')).text).toBe('chosen: once')
+  expect((await session.prompt('ask git log; rm x')).text).toBe('chosen: no')
+  expect(asked).toHaveLength(2)
+  expect(asked[0]).toMatchObject({
+    tool: { id: 't1', kind: 'execute', title: 'ls', input: { command: 'ls' } },
+    options: [{ kind: 'allow_always' }, { kind: 'allow_once' }, { kind: 'reject_once' }],
+  })
+})
+
+test('a cancel aborts the signal of an open question', async () => {
+  let signal: AbortSignal | undefined
+  let tellAsked = () => {}
+  const asked = new Promise<void>((resolve) => (tellAsked = resolve))
+  await using session = await open({
+    onPermission(_, context) {
+      signal = context.signal
+      tellAsked()
+      return new Promise(() => {})
+    },
+  })
+  const prompt = failure(session.prompt('ask ls'))
+  await asked
+  await session.cancel()
+  expect((await prompt).code).toBe('AGENT_ABORTED')
+  await expect.poll(() => signal?.aborted).toBe(true)
+  expect((await session.prompt('hello')).text).toBe('Hello world')
+})
+
+test('tools of this process are called over loopback, with a bearer that nothing tells', async () => {
+  const calls: unknown[] = []
+  const lookup = defineTool<{ word: string }>('lookup', {
+    description: 'Looks a word up.',
+    parameters: { type: 'object', properties: { word: { type: 'string' } } },
+    handler(args, { toolName, sessionId, signal }) {
+      calls.push([args, toolName, sessionId, signal?.aborted])
+      if (args.word === 'bad') throw new Error('no such word')
+      return args.word === 'long' ? 'x'.repeat(1 << 20) : { found: args.word }
+    },
+  })
+  await using session = await open({ tools: [lookup] })
+  const call = async (word: string) =>
+    JSON.parse((await session.prompt(`call lookup {"word":"${word}"}`)).text)
+  expect(await call('seven')).toEqual({
+    tools: ['lookup'],
+    called: { content: [{ type: 'text', text: '{"found":"seven"}' }], isError: false },
+  })
+  expect(calls).toEqual([[{ word: 'seven' }, 'lookup', 'session-1', false]])
+  expect((await call('bad')).called).toEqual({
+    content: [{ type: 'text', text: 'no such word' }],
+    isError: true,
+  })
+  expect((await call('long')).called.content[0].text).toHaveLength(1 << 20)
+  const told = JSON.parse((await session.prompt('state')).text).servers[0]
+  expect(told.headers[0].value).not.toMatch(/Bearer [\w-]{20}/)
+  const wrong: Record<string, string>[] = [{}, { authorization: 'Bearer wrong' }]
+  for (const headers of wrong) {
+    expect((await fetch(told.url, { method: 'POST', headers, body: '{}' })).status).toBe(401)
+  }
+  await session.close()
+  await expect(fetch(told.url, { method: 'POST' })).rejects.toThrow()
+})
+
+test('modes and options are set by what the agent offers', async () => {
+  await using session = await open({ permission: 'plan' }, 2, 'claude-code')
+  expect(session.modes.find((mode) => mode.isCurrent)?.id).toBe('plan')
+  await session.setMode('default')
+  expect(session.modes.find((mode) => mode.isCurrent)?.id).toBe('default')
+  expect((await failure(session.setMode('godlike'))).message).toMatch(/^mode: /)
+  await session.setOption('model', 'large')
+  expect(session.options.find((option) => option.id === 'model')).toMatchObject({ value: 'large' })
+  expect((await failure(session.setOption('model', 'huge'))).code).toBe('INVALID_OPTION')
+  const working = session.start('steer')
+  await session.steer('use pnpm')
+  expect((await working.result).text).toBe('working, use pnpm')
+  await using plain = await open()
+  expect((await failure(plain.steer('x'))).code).toBe('INVALID_OPTION')
+})
+
+test('structured answers, a re-ask included', async () => {
+  await using session = await open()
+  const schema = { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'] }
+  expect(await session.prompt('fits', { schema })).toMatchObject({ structured: { a: 7 }, attempts: 1 })
+  expect(await session.prompt('schema', { schema })).toMatchObject({ structured: { a: 5 }, attempts: 2 })
+})
+
+test('a failed prompt rejects with its code, kind and what there is of the result', async () => {
+  await using session = await open({ idleTimeoutMs: 200 })
+  expect(await failure(session.prompt('error 401'))).toMatchObject({
+    code: 'AGENT_FAILED',
+    kind: 'auth',
+    result: { text: 'API Error: 500', provider: 'gemini' },
+  })
+  expect(await failure(session.prompt('stall'))).toMatchObject({ code: 'AGENT_IDLE', idleTimeoutMs: 200 })
+  expect(await failure(session.prompt('crash'))).toMatchObject({
+    code: 'AGENT_CRASHED',
+    exitCode: 9,
+    stderr: 'segmentation fault',
+  })
+  expect(await failure(session.prompt('hello'))).toMatchObject({ code: 'SESSION_CLOSED', exitCode: 9 })
+  expect((await failure(session.idle())).code).toBe('SESSION_CLOSED')
+})
+
+test('close leaves nothing alive, also of an agent that does not obey', async () => {
+  const session = await open({ killGraceMs: 200 })
+  const turn = session.start('deaf')
+  for await (const event of turn) if (event.type === 'text') break
+  await Promise.all([session.close(), session.close()])
+  expect((await failure(turn.result)).code).toBe('AGENT_ABORTED')
+  await expect.poll(alive).toEqual([])
+})
+
+test('an aborted signal gives the opening up, and later closes the session', async () => {
+  const early = AbortSignal.abort(new Error('no'))
+  expect((await failure(open({ signal: early }))).code).toBe('AGENT_ABORTED')
+  const late = new AbortController()
+  const opening = failure(open({ signal: late.signal, binary: scripted(1, 'initialize-silent') }))
+  late.abort()
+  expect((await opening).code).toBe('AGENT_ABORTED')
+  const controller = new AbortController()
+  const session = await open({ signal: controller.signal })
+  const stalled = failure(session.prompt('stall'))
+  controller.abort()
+  expect((await stalled).code).toBe('AGENT_ABORTED')
+  await expect.poll(alive).toEqual([])
+})
+
+test('a wrong option names its path, and nothing is thrown at once', async () => {
+  const cases: [object, RegExp][] = [
+    [{ permission: 'yolo' }, /^permission: /],
+    [{ policy: { allow: [{}] } }, /^policy\.allow\[0\]: /],
+    [{ policy: { deny: [{ comand: 'x' }] } }, /^policy\.deny\[0\]\.comand: .*did you mean command/],
+    [{ onPermission: 'yes' }, /^onPermission: /],
+    [{ tools: [{ name: 'x' }] }, /^tools\[0\]\.handler: /],
+    [{ mcpServers: [{ name: 'x' }] }, /^mcpServers\[0\]: /],
+    [{ settleMs: -1 }, /^settleMs: /],
+    [{ nonsense: 1 }, /^nonsense: no such option/],
+  ]
+  for (const [options, message] of cases) {
+    const error = await failure(open(options as OpenOptions))
+    expect([error.code, error.message]).toEqual(['INVALID_OPTION', expect.stringMatching(message)])
+  }
+  expect((await failure(open({}, 1, 'pi'))).message).toMatch(/^permission: /)
+  await using session: AgentSession = await open()
+  for (const [text, options] of [
+    ['', {}],
+    ['hi', { background: 'later' }],
+    ['hi', { idleTimeoutMs: 'x' }],
+  ] as const) {
+    expect((await failure(session.prompt(text, options as never))).code).toBe('INVALID_OPTION')
+  }
+})
+
+test('a session holds its slot until it is closed', async () => {
+  const limit = new ConcurrencyLimit(1)
+  const harness = new Harness({ provider: 'gemini', binary: scripted(1), cwd: folder, limit })
+  const first = await harness.open()
+  const second = harness.open()
+  const order: string[] = []
+  void second.then(() => order.push('second'))
+  await first.prompt('hello')
+  order.push('first closes')
+  await first.close()
+  await (await second).close()
+  expect(order).toEqual(['first closes', 'second'])
+})
+
+test('an agent that is not installed is named with what installs it', async () => {
+  const env = { PATH: '/nonexistent' }
+  const error = await failure(new Harness({ provider: 'codex', cwd: folder }).open({ env }))
+  expect(error.code).toBe('AGENT_NOT_FOUND')
+  expect(error.install).toMatch(/^npm install -g @agentclientprotocol\/codex-acp@/)
+})

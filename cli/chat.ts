@@ -1,0 +1,264 @@
+// sheepdog chat: many prompts to one agent, with live questions.
+import { readFileSync } from 'node:fs'
+import { createInterface, type Interface } from 'node:readline'
+import {
+  Harness,
+  type AgentSession,
+  type Answer,
+  type OpenOptions,
+  type AgentPermissionRequest,
+  type Policy,
+  type ProviderName,
+  type SheepdogError,
+} from '../lib/index'
+import { parseArguments, UsageError } from './arguments'
+import { describeEvent, describeResult } from './event'
+import { Output } from './output'
+
+export const summary = 'a session with a coding agent: many prompts, live questions'
+
+export const usage = `Usage: sheepdog chat PROVIDER [options]
+
+Opens a session with an agent (over the Agent Client Protocol) and sends it each line of stdin as a prompt. On
+a terminal what needs your leave is asked: y allows it, a allows it always, anything else refuses; Ctrl-C cancels
+the turn, and once more, or Ctrl-D, closes the session. In a pipe what is not allowed by --policy or by the
+level is refused.
+
+Lines that begin with a slash are for the session: /mode [ID], /option ID VALUE, /resume ID, /quit.
+
+Options:
+  --permission LEVEL   plan, edit, ask or auto (default: ask on a terminal, edit in a pipe)
+  --policy FILE        JSON: { "allow": [RULE], "deny": [RULE] }, a RULE being { "kind", "name", "command", "path" }
+  --resume ID          go on with an earlier session, in the same folder
+  --model NAME         the model that the agent is to use
+  --cwd FOLDER         where the agent works (default: here)
+  --binary PROGRAM     the program that speaks the protocol
+  --json               print JSON lines: each event, then one line with each result
+  -h, --help           show this
+
+Exit status: 0 if every prompt succeeded, else 1. Nothing that it started is left.
+
+Examples:
+  sheepdog chat claude-code
+  printf 'Run the tests.\\nMend what fails.\\n' | sheepdog chat codex --permission auto
+`
+
+const table = {
+  permission: { type: 'string' },
+  policy: { type: 'string' },
+  resume: { type: 'string' },
+  model: { type: 'string' },
+  cwd: { type: 'string' },
+  binary: { type: 'string', multiple: true },
+  json: { type: 'boolean' },
+} as const
+
+export async function run(args: string[]): Promise<number> {
+  const { values, positionals } = parseArguments(args, table)
+  const [provider, ...rest] = positionals
+  if (!provider) throw new UsageError('a provider is needed: sheepdog chat PROVIDER')
+  if (rest.length > 0)
+    throw new UsageError(`prompts come from stdin: ${JSON.stringify(rest[0])} was not expected`)
+  const isTerminal = process.stdin.isTTY === true && process.stderr.isTTY === true
+  const options: OpenOptions = {
+    permission: values.permission as OpenOptions['permission'],
+    policy: values.policy === undefined ? undefined : readPolicy(values.policy),
+    resume: values.resume,
+    model: values.model,
+    cwd: values.cwd,
+    binary: values.binary,
+  }
+  // In a pipe nobody is there to ask.
+  if (!isTerminal) options.permission ??= 'edit'
+  return new Chat(
+    new Harness({ provider: provider as ProviderName }),
+    options,
+    isTerminal,
+    values.json ?? false,
+  ).run()
+}
+
+function readPolicy(file: string): Policy {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Policy
+  } catch (error) {
+    throw new UsageError(`--policy: ${file}: ${(error as Error).message}`)
+  }
+}
+
+class Chat {
+  readonly #harness: Harness
+  readonly #options: OpenOptions
+  readonly #isTerminal: boolean
+  readonly #json: boolean
+  readonly #output: Output
+  readonly #lines: Interface
+  #session: AgentSession | undefined
+  #isBusy = false
+  #isClosing = false
+  /** Answers the question that is open. */
+  #answer: ((word: string) => void) | undefined
+
+  constructor(harness: Harness, options: OpenOptions, isTerminal: boolean, json: boolean) {
+    this.#harness = harness
+    this.#options = isTerminal
+      ? { ...options, onPermission: (request, { signal }) => this.#ask(request, signal) }
+      : options
+    this.#isTerminal = isTerminal
+    this.#json = json
+    this.#output = new Output(undefined, () => void this.#close())
+    this.#lines = createInterface({
+      input: process.stdin,
+      output: isTerminal ? process.stderr : undefined,
+      prompt: `${harness.provider}> `,
+    })
+  }
+
+  async run(): Promise<number> {
+    let status = 0
+    this.#lines.on('SIGINT', () => this.#onInterrupt())
+    const onSignal = () => this.#onInterrupt()
+    process.on('SIGINT', onSignal).on('SIGTERM', () => void this.#close())
+    try {
+      const queue: string[] = []
+      let wake = () => {}
+      let isOver = false
+      this.#lines.on('line', (line) => {
+        if (this.#answer) return this.#answer(line)
+        queue.push(line)
+        wake()
+      })
+      this.#lines.on('close', () => {
+        isOver = true
+        wake()
+      })
+      await this.#open(this.#options)
+      while (!this.#isClosing) {
+        const line = queue.shift()
+        if (line !== undefined) {
+          if (!(await this.#onLine(line.trim()))) status = 1
+        } else if (isOver) break
+        else {
+          if (this.#isTerminal) this.#lines.prompt()
+          await new Promise<void>((resolve) => (wake = resolve))
+        }
+      }
+    } finally {
+      await this.#close()
+      process.off('SIGINT', onSignal)
+      this.#output.close()
+    }
+    return status
+  }
+
+  async #open(options: OpenOptions): Promise<void> {
+    this.#session = await this.#harness.open(options)
+    const { sessionId, history, protocolVersion } = this.#session
+    const past = history.filter((event) => event.type === 'prompt').length
+    const resumed = past > 0 ? `, ${past} earlier prompts` : ''
+    if (this.#isTerminal) this.#output.say(`session ${sessionId} (protocol ${protocolVersion}${resumed})`)
+  }
+
+  /** Whether it succeeded. */
+  async #onLine(line: string): Promise<boolean> {
+    if (line === '') return true
+    try {
+      return line.startsWith('/') ? await this.#onWord(line.slice(1)) : await this.#prompt(line)
+    } catch (error) {
+      const { code, message } = error as SheepdogError
+      this.#output.say(`sheepdog: ${code}: ${message}`)
+      if (code === 'SESSION_CLOSED') this.#isClosing = true
+      return false
+    }
+  }
+
+  async #onWord(line: string): Promise<boolean> {
+    const session = this.#session!
+    const [word, first, ...rest] = line.split(/\s+/)
+    switch (word) {
+      case 'mode':
+        if (first !== undefined) await session.setMode(first)
+        for (const mode of session.modes)
+          this.#output.say(`${mode.isCurrent ? '*' : ' '} ${mode.id}  ${mode.name}`)
+        return true
+      case 'option':
+        if (first !== undefined) await session.setOption(first, rest.join(' '))
+        for (const option of session.options) this.#output.say(`  ${option.id} = ${option.value}`)
+        return true
+      case 'resume':
+        if (first === undefined) throw new UsageError('/resume needs the id of a session')
+        await session.close()
+        await this.#open({ ...this.#options, resume: first })
+        return true
+      case 'quit':
+        this.#isClosing = true
+        return true
+      default:
+        this.#output.say(`there are /mode [ID], /option ID VALUE, /resume ID, /quit; not /${word}`)
+        return false
+    }
+  }
+
+  async #prompt(text: string): Promise<boolean> {
+    this.#isBusy = true
+    const turn = this.#session!.start(text)
+    let isInText = false
+    try {
+      for await (const event of turn) {
+        if (this.#json) {
+          await this.#output.write('stdout', `${JSON.stringify(event)}\n`)
+        } else if (event.type === 'text') {
+          isInText = !event.text.endsWith('\n')
+          await this.#output.write('stdout', event.text)
+        } else {
+          const line = event.type === 'session' ? undefined : describeEvent(event)
+          if (line === undefined) continue
+          if (isInText) await this.#output.write('stdout', '\n')
+          isInText = false
+          await this.#output.write('stderr', `${line}\n`)
+        }
+      }
+      if (isInText) await this.#output.write('stdout', '\n')
+      const result = await turn.result
+      if (this.#json)
+        await this.#output.write('stdout', `${JSON.stringify({ type: 'result', ok: true, result })}\n`)
+      else this.#output.say(`sheepdog: ${describeResult(result)}`)
+      return true
+    } catch (error) {
+      const { code, message, result } = error as SheepdogError
+      if (!this.#json) throw error
+      const record = { type: 'result', ok: false, error: { code, message }, result }
+      await this.#output.write('stdout', `${JSON.stringify(record)}\n`)
+      if (code === 'AGENT_CRASHED' || code === 'SESSION_CLOSED') this.#isClosing = true
+      return false
+    } finally {
+      this.#isBusy = false
+    }
+  }
+
+  /** Asks the person at the terminal. */
+  async #ask({ tool }: AgentPermissionRequest, signal: AbortSignal): Promise<Answer> {
+    this.#output.say('')
+    process.stderr.write(`${tool.kind}: ${tool.title}  [y]es, [a]lways, [n]o? `)
+    const word = await new Promise<string>((resolve) => {
+      this.#answer = resolve
+      signal.addEventListener('abort', () => resolve('n'), { once: true })
+    })
+    this.#answer = undefined
+    const letter = word.trim().toLowerCase()[0]
+    return letter === 'y' ? 'allow' : letter === 'a' ? 'allow-always' : 'reject'
+  }
+
+  #onInterrupt(): void {
+    if (!this.#isBusy || this.#isClosing) return void this.#close()
+    this.#isBusy = false
+    this.#output.say('cancelling; Ctrl-C again closes the session')
+    void this.#session?.cancel().catch(() => {})
+  }
+
+  async #close(): Promise<void> {
+    this.#isClosing = true
+    this.#lines.close()
+    await this.#session?.close()
+  }
+}

@@ -1,0 +1,371 @@
+import type { NativeSession } from '../../native/native'
+import { abortable } from '../abort'
+import { callSite } from '../call-site'
+import { attach, delivery, detach, release, type Block, type Reader } from '../delivery'
+import { SheepdogError, invalidOption, settle } from '../error'
+import { Turn } from './turn'
+import { events, type AgentEvent } from './event'
+import type { nativeLimit } from './limit'
+import { environmentChanges, schemaText, type HarnessOptions, type ProviderName } from './request'
+import type { TurnResult } from './result'
+import { native } from '../native'
+import { check, show } from '../option'
+import { absolute, inheritance } from '../process'
+import { checkOpenOptions, checkPromptOptions, type OpenOptions, type PromptOptions } from './session/request'
+import type { Answer, PermissionRequest } from './session/permission'
+import { ToolServer } from './session/tool_server'
+
+/** A way to work that the agent offers. */
+export interface SessionMode {
+  id: string
+  name: string
+  description?: string
+  isCurrent: boolean
+}
+
+/** A setting of the session. */
+export interface SessionOption {
+  id: string
+  name: string
+  description?: string
+  /** `mode`, `model`, `thought_level`, ... as the agent says. */
+  category?: string
+  value: string | boolean
+  /** Empty for a boolean. */
+  choices: { value: string; name: string; description?: string }[]
+}
+
+/** What a session tells: an agent's event, and which turn it belongs to. Between turns there is none. */
+export type SessionEvent = AgentEvent & { turn?: number }
+
+const host = new native.SessionHost()
+
+/**
+ * Many prompts to one process of an agent, with live questions and a true idle. Made by `Harness.open`.
+ *
+ * @example
+ * await using session = await new Harness({ provider: 'claude-code' }).open({
+ *   onPermission: ({ tool }) => (tool.kind === 'execute' ? 'reject' : 'allow'),
+ * })
+ * const { text } = await session.prompt('Which tests fail?')
+ */
+export class AgentSession implements AsyncDisposable {
+  readonly #native: NativeSession
+  readonly #asked: Questions
+  readonly #tools: ToolServer | undefined
+  readonly #letGo: () => void
+  #closing: Promise<void> | undefined
+  readonly sessionId: string
+  readonly provider: ProviderName
+  /** Of the protocol. */
+  readonly protocolVersion: 1 | 2
+  /** What a resumed agent repeated. */
+  readonly history: AgentEvent[]
+
+  /** @internal */
+  constructor(
+    session: NativeSession,
+    provider: ProviderName,
+    facts: SessionFacts,
+    options: OpenOptions,
+    tools: ToolServer | undefined,
+  ) {
+    this.#native = session
+    this.provider = provider
+    this.sessionId = facts.sessionId
+    this.protocolVersion = facts.protocolVersion
+    this.history = facts.history
+    this.#tools = tools
+    this.#asked = new Questions(session, facts.channel, options.onPermission, () => void tools?.close())
+    const { signal } = options
+    const onAbort = () => void this.close()
+    signal?.addEventListener('abort', onAbort, { once: true })
+    this.#letGo = () => signal?.removeEventListener('abort', onAbort)
+  }
+
+  /** One prompt, after those that were sent before. Resolves and rejects as `Harness.run` does. */
+  async prompt(text: string, options?: PromptOptions): Promise<TurnResult> {
+    return this.#start(text, options, false).result
+  }
+
+  /** As `prompt`, with the events of the turn. Never throws: errors reject `result`. */
+  start(text: string, options?: PromptOptions): Turn {
+    return this.#start(text, options, true)
+  }
+
+  #start(text: string, options: PromptOptions | undefined, hasListener: boolean): Turn {
+    try {
+      check.string('prompt', text)
+      checkPromptOptions(options)
+      const { schema, background, signal, ...clocks } = options ?? {}
+      if (signal?.aborted) {
+        const message = 'the prompt was not sent: its abort signal was already aborted'
+        throw new SheepdogError('AGENT_ABORTED', message, {}, signal.reason)
+      }
+      const spec = {
+        ...clocks,
+        text,
+        schema: schema && schemaText(schema),
+        waits: background !== 'leave',
+        hasListener,
+      }
+      return new Turn(this.#native.start(spec), signal)
+    } catch (error) {
+      return new Turn(error as Error)
+    }
+  }
+
+  /**
+   * Everything from here on, between prompts too; `turn` says which turn an event belongs to, those that the agent begins by
+   * itself included. A slow reader slows the agent. It ends with the session.
+   */
+  events(): AsyncIterableIterator<SessionEvent> {
+    // From this call on, not from the first step of the iteration.
+    const all = events({
+      open: () => this.#native.events(delivery),
+      close: () => {},
+      end: Promise.resolve(),
+    })
+    return numbered(all)
+  }
+
+  /** Resolves when nothing runs, in front or behind, for `settleMs` where something was seen behind. */
+  async idle(): Promise<void> {
+    await settle(this.#native.idle(), callSite())
+  }
+
+  /** Says something to the agent while it works; INVALID_OPTION where the agent has no way to hear it. */
+  async steer(text: string): Promise<void> {
+    check.string('text', text)
+    await settle(this.#native.steer(text), callSite())
+  }
+
+  get modes(): SessionMode[] {
+    return JSON.parse(this.#native.modes()) as SessionMode[]
+  }
+
+  /** INVALID_OPTION for a mode that the agent does not offer. */
+  async setMode(id: string): Promise<void> {
+    check.string('mode', id)
+    await settle(this.#native.setMode(id), callSite())
+  }
+
+  get options(): SessionOption[] {
+    return JSON.parse(this.#native.options()) as SessionOption[]
+  }
+
+  /** INVALID_OPTION for an option or a choice that the agent does not offer. */
+  async setOption(id: string, value: string | boolean): Promise<void> {
+    check.string('id', id)
+    if (typeof value !== 'string' && typeof value !== 'boolean') {
+      throw invalidOption('value', `expected a string or a boolean, got ${show(value)}`)
+    }
+    await settle(this.#native.setOption(id, JSON.stringify(value)), callSite())
+  }
+
+  /**
+   * Ends the turn under way: its prompt rejects with AGENT_ABORTED. The session lives on when the agent obeyed within
+   * `killGraceMs`; else its tree is killed, and `open` with `resume` goes on.
+   */
+  async cancel(): Promise<void> {
+    await settle(this.#native.cancel(), callSite())
+  }
+
+  /** Ends the session; resolves when nothing of its tree is left. Once or more often. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    this.#letGo()
+    await settle(this.#native.close())
+    this.#asked.close()
+    await this.#tools?.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+}
+
+/** Which turn an event belongs to is told by those around it. */
+async function* numbered(all: AsyncIterable<AgentEvent>): AsyncGenerator<SessionEvent, void, void> {
+  let turn: number | undefined
+  for await (const event of all) {
+    if (event.type === 'turn_start') turn = event.turn
+    yield turn === undefined ? event : Object.assign(event, { turn })
+    if (event.type === 'turn_end') turn = undefined
+  }
+}
+
+interface SessionFacts {
+  sessionId: string
+  protocolVersion: 1 | 2
+  history: AgentEvent[]
+  channel: number
+}
+
+/** @internal */
+export async function openSession(
+  defaults: HarnessOptions,
+  options: OpenOptions | undefined,
+  limits: ReturnType<typeof nativeLimit>[],
+): Promise<AgentSession> {
+  const site = callSite()
+  checkOpenOptions(options)
+  const merged: OpenOptions = { ...openDefaults(defaults), ...given(options) }
+  if (defaults.env && options?.env) merged.env = { ...defaults.env, ...options.env }
+  const { signal } = merged
+  if (signal?.aborted) {
+    const message = 'the session was not opened: its abort signal was already aborted'
+    throw new SheepdogError('AGENT_ABORTED', message, {}, signal.reason)
+  }
+  const tools = merged.tools?.length ? await ToolServer.start(merged.tools) : undefined
+  try {
+    const session = host.prepare(toSpec(defaults.provider, merged, tools), limits)
+    const opening = settle<string>(session.open(delivery), site)
+    const facts = JSON.parse(
+      await abortable(opening, signal, 'AGENT_ABORTED', () => session.abort()),
+    ) as SessionFacts
+    if (tools) tools.sessionId = facts.sessionId
+    return new AgentSession(session, defaults.provider, facts, merged, tools)
+  } catch (error) {
+    await tools?.close()
+    throw error
+  }
+}
+
+/** What a harness's turns and its sessions have in common. */
+function openDefaults(options: HarnessOptions): OpenOptions {
+  const { binary, cwd, env, inheritEnv, killGraceMs, containment, signal, model, systemPrompt, redact } =
+    options
+  const { startTimeoutMs, idleTimeoutMs, toolIdleTimeoutMs, timeoutMs } = options
+  const permission = options.permission as OpenOptions['permission']
+  const shared = {
+    binary,
+    cwd,
+    env,
+    inheritEnv,
+    killGraceMs,
+    containment,
+    signal,
+    model,
+    systemPrompt,
+    redact,
+  }
+  const clocks = { startTimeoutMs, idleTimeoutMs, toolIdleTimeoutMs, timeoutMs }
+  return given({ ...shared, ...clocks, permission })
+}
+
+function given<T extends object>(options: T | undefined): T {
+  return Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as T
+}
+
+function toSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer | undefined) {
+  const {
+    binary,
+    cwd,
+    env = {},
+    inheritEnv = true,
+    policy,
+    allow = [],
+    mcpServers = [],
+    onPermission,
+  } = options
+  const { signal: _, tools: __, onPermission: ___, ...rest } = options
+  const pairs = (record: Record<string, string> = {}) =>
+    Object.entries(record).map(([name, value]) => ({ name, value }))
+  const servers = mcpServers.map((server) => ({
+    name: server.name,
+    ...('url' in server
+      ? { url: server.url, headers: pairs(server.headers), args: [], env: [] }
+      : { command: server.command, args: server.args ?? [], env: pairs(server.env), headers: [] }),
+  }))
+  const asks = onPermission !== undefined || policy !== undefined
+  return {
+    ...rest,
+    provider,
+    binary: typeof binary === 'string' ? [binary] : binary,
+    cwd: absolute(cwd),
+    env: environmentChanges(env),
+    ...inheritance(inheritEnv),
+    permission: options.permission ?? (asks ? ('ask' as const) : undefined),
+    allow: [...(policy?.allow ?? []), ...allow.map((command) => ({ command }))],
+    deny: policy?.deny ?? [],
+    hasHandler: onPermission !== undefined,
+    servers: tools ? [tools.server, ...servers] : servers,
+    redact: tools ? [...(options.redact ?? []), tools.token] : options.redact,
+  }
+}
+
+/** Hands the agent's questions to the handler, each with a signal of its own. */
+class Questions implements Reader {
+  readonly #session: NativeSession
+  readonly #channel: number
+  readonly #handler: OpenOptions['onPermission']
+  readonly #open = new Map<string, AbortController>()
+  readonly #onOver: () => void
+
+  constructor(
+    session: NativeSession,
+    channel: number,
+    handler: OpenOptions['onPermission'],
+    onOver: () => void,
+  ) {
+    this.#session = session
+    this.#channel = channel
+    this.#handler = handler
+    this.#onOver = onOver
+    attach(channel, this)
+  }
+
+  onBlock(block: Block): void {
+    release(this.#channel, block.weight)
+    for (const line of block.text.split('\n')) {
+      const said = JSON.parse(line) as { question?: PermissionRequest; withdrawn?: string }
+      if (said.question) void this.#ask(said.question)
+      if (said.withdrawn !== undefined) this.#withdraw(said.withdrawn)
+    }
+  }
+
+  onEnd(): void {
+    for (const id of [...this.#open.keys()]) this.#withdraw(id)
+    this.#onOver()
+  }
+
+  close(): void {
+    detach(this.#channel)
+    this.onEnd()
+  }
+
+  async #ask(question: PermissionRequest): Promise<void> {
+    const controller = new AbortController()
+    this.#open.set(question.id, controller)
+    try {
+      const answer = await this.#handler?.(question, { signal: controller.signal })
+      const [word, isOption] = toWord(answer)
+      this.#session.answer(question.id, word, isOption)
+    } catch (error) {
+      this.#session.answer(
+        question.id,
+        'reject',
+        false,
+        error instanceof Error ? error.message : String(error),
+      )
+    } finally {
+      this.#open.delete(question.id)
+    }
+  }
+
+  #withdraw(id: string): void {
+    this.#open.get(id)?.abort()
+    this.#open.delete(id)
+  }
+}
+
+function toWord(answer: Answer | undefined): [word: string, isOption: boolean] {
+  if (answer === 'allow' || answer === 'allow-always' || answer === 'reject') return [answer, false]
+  if (typeof answer === 'object' && typeof answer?.optionId === 'string') return [answer.optionId, true]
+  throw new Error(`expected "allow", "allow-always", "reject" or { optionId }, got ${show(answer)}`)
+}

@@ -1,0 +1,78 @@
+import type { NativeTurn } from '../../native/native'
+import { abortable } from '../abort'
+import { at, callSite, type CallSite } from '../call-site'
+import { delivery } from '../delivery'
+import { SheepdogError, settle } from '../error'
+import { conform } from '../schema'
+import { events, type AgentEvent } from './event'
+import { toResult, type TurnEnd, type TurnResult } from './result'
+
+/**
+ * A turn under way. Iterating it gives its events; a slow reader slows the agent. Events that nobody iterates are dropped. The
+ * iteration just ends with the turn: how the turn went is what `result` says.
+ */
+export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, AsyncDisposable {
+  readonly #native: NativeTurn | undefined
+  #iterated = false
+
+  /** As of `Harness.run`. Need not be awaited. */
+  readonly result: Promise<TurnResult<Structured>>
+
+  /** @internal */
+  constructor(turn: NativeTurn | Error, signal?: AbortSignal, schema?: object) {
+    if (turn instanceof Error) {
+      this.result = Promise.reject(turn)
+    } else {
+      this.#native = turn
+      const ended = outcome(turn, callSite(), schema) as Promise<TurnResult<Structured>>
+      this.result = abortable(ended, signal, 'AGENT_ABORTED', () => turn.abort())
+    }
+    // Nobody has to await it: an unawaited failure is not the host's end.
+    this.result.catch(() => {})
+  }
+
+  /** Ends the turn; resolves when its tree is gone. After the end nothing happens. */
+  async abort(): Promise<void> {
+    this.#native?.abort()
+    await this.result.catch(() => {})
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent> {
+    if (this.#iterated) {
+      throw new SheepdogError('TURN_ITERATED', 'this turn is being iterated already: one iterator a turn')
+    }
+    this.#iterated = true
+    const turn = this.#native
+    return events({
+      open: () => turn?.events(delivery),
+      close: () => turn?.leave(),
+      end: turn ? this.result.catch(() => {}) : this.result,
+    })
+  }
+
+  /** Aborts the turn if it still runs, and waits until its tree is gone. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.abort()
+  }
+}
+
+async function outcome(turn: NativeTurn, site: CallSite, schema: object | undefined): Promise<TurnResult> {
+  try {
+    const result = toResult(await settle<TurnEnd>(turn.outcome(), site))
+    return await conforming(result, schema)
+  } catch (error) {
+    const failed = at(error, site) as Error & { result?: TurnEnd | TurnResult }
+    if (failed.result && 'facts' in failed.result) failed.result = toResult(failed.result)
+    throw failed
+  }
+}
+
+/** What a library's schema makes of the answer; the core has checked the JSON Schema that the library said. */
+async function conforming(result: TurnResult, schema: object | undefined): Promise<TurnResult> {
+  if (result.structured === undefined) return result
+  const conformed = await conform(schema, result.structured)
+  if ('value' in conformed) return { ...result, structured: conformed.value }
+  const { problems } = conformed
+  const message = `the answer fits the JSON Schema, but not the schema that it was made of: ${problems[0]}`
+  throw new SheepdogError('AGENT_SCHEMA_MISMATCH', message, { result, problems })
+}

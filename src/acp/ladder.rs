@@ -1,0 +1,190 @@
+//! How a turn, and a session, is ended: asked first, then by force; and what everybody is told then.
+
+use super::active::Active;
+use super::agent::Agent;
+use super::connection::Exit;
+use super::owner::{Over, Owner};
+use super::session::{Reply, Shown, closed};
+use super::turn_state::Ending;
+use super::verdict::{Evidence, Stop, verdict};
+use super::wishes::{Pending, refuse};
+use crate::error::{Error, ErrorCode};
+use crate::harness::clock::{Due, Sample};
+use serde_json::json;
+use std::ops::ControlFlow;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Instant;
+
+impl Owner {
+    /// The turn under way is to end: the agent is asked to, and killed if it does not.
+    pub(super) fn stop(&mut self, stop: Stop) {
+        let now = Instant::now();
+        let Some(active) = &mut self.active else { return };
+        if active.stop.is_some() {
+            return;
+        }
+        active.stop = Some(stop);
+        active.state.on_cancel();
+        active.kill_at = now.checked_add(self.request.kill_grace);
+        // It has ended, and what goes on behind it is not waited for any more.
+        let is_over = active.state.has_ended() && !active.state.is_running();
+        if !is_over {
+            self.notify_cancel();
+        }
+    }
+
+    pub(super) fn notify_cancel(&mut self) {
+        self.connection.client.notify("session/cancel", &json!({ "sessionId": self.session }).to_string());
+        // Gemini waits for the answers before it ends its turn.
+        self.withdraw_all();
+    }
+
+    pub(super) fn tell_cancelled(&mut self) {
+        for reply in self.cancel_waiters.drain(..) {
+            let _ = reply.send(Ok(()));
+        }
+    }
+
+    pub(super) async fn on_clock(&mut self) -> ControlFlow<Over> {
+        let now = Instant::now();
+        self.reject_overdue(now);
+        let Some(active) = &mut self.active else { return ControlFlow::Continue(()) };
+        if active.kill_at.is_some_and(|at| at <= now) {
+            self.connection.kill();
+            return ControlFlow::Break(Over::Gone(self.connection.exit().await));
+        }
+        if active.stop.is_some() {
+            return ControlFlow::Continue(());
+        }
+        let is_waiting = active.state.has_ended() && !active.state.is_running();
+        match active.clock.due(now, 0, 0) {
+            Due::Sample => {
+                let usage = self.connection.process.tree_usage().await;
+                let sample = Sample { at: Instant::now(), cpu: usage.cpu, io_bytes: usage.io_bytes };
+                active.clock.on_sample(sample);
+            }
+            Due::Idle { limit } if is_waiting => {
+                let message = format!(
+                    "what the agent left behind its turn was silent for {} s (toolIdleTimeoutMs): it was not waited for any longer",
+                    limit.as_secs_f64()
+                );
+                active.account.warn(message);
+                active.state.stop_waiting();
+            }
+            Due::Idle { limit } => {
+                let in_tool = active.clock.in_tool();
+                self.stop(Stop::Idle { limit, in_tool });
+            }
+            Due::TimedOut { limit } => self.stop(Stop::TimedOut { limit }),
+            Due::Nothing | Due::Extend { .. } | Due::Lingers | Due::NoProgress => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let turn = self.active.as_ref().and_then(|active| match active.stop {
+            Some(_) => active.kill_at,
+            None => [active.clock.deadline(now), active.state.deadline()].into_iter().flatten().min(),
+        });
+        let question = self.questions.iter().filter_map(|question| question.reject_at).min();
+        let waits = self.own_turn.is_some() || (self.seen_behind && !self.idle_waiters.is_empty());
+        let settled = waits.then(|| self.acted.checked_add(self.request.settle)).flatten();
+        [turn, question, settled.map(|at| at.max(now))].into_iter().flatten().min()
+    }
+
+    pub(super) async fn end(&mut self, over: Over) {
+        for question in std::mem::take(&mut self.questions) {
+            self.forget(question);
+        }
+        let (exit, is_closed) = match over {
+            Over::Closed => (self.connection.close().await, true),
+            Over::Gone(exit) => (exit, false),
+        };
+        let gone = if is_closed { closed() } else { exit.tell(lost(self.agent, &exit)) };
+        self.lock().gone = Some(gone.clone());
+        for event in self.book.close_all() {
+            self.tell(event);
+        }
+        if let Some(active) = &self.active {
+            let error = match active.stop {
+                _ if is_closed => verdict_of(self.agent, active, Stop::Closed),
+                Some(stop) => exit.tell(disobeyed(verdict_of(self.agent, active, stop))),
+                None => exit.tell(crashed(self.agent, &exit)),
+            };
+            self.finish(None, Some(error), Instant::now());
+        }
+        self.end_own_turn();
+        self.flush();
+        for prompt in self.queue.drain(..) {
+            refuse(*prompt, gone.clone());
+        }
+        let mut replies: Vec<Reply<()>> = self.idle_waiters.drain(..).collect();
+        replies.extend(self.pending.drain().map(|(_, pending)| match pending {
+            Pending::Mode { reply, .. } | Pending::Option { reply, .. } | Pending::Steer { reply } => reply,
+        }));
+        for reply in replies {
+            let _ = reply.send(Err(gone.clone()));
+        }
+        self.tell_cancelled();
+        for mut audience in self.listeners.drain(..) {
+            audience.end();
+        }
+        if let Some(folder) = self.folder.take() {
+            folder.remove().await;
+        }
+    }
+
+    pub(super) fn gone(&self) -> Error {
+        self.lock().gone.clone().unwrap_or_else(closed)
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn show(&self) {
+        let mut shown = self.lock();
+        shown.modes = self.settings.modes();
+        shown.options = self.settings.options.clone();
+    }
+}
+
+fn verdict_of(agent: &Agent, active: &Active, stop: Stop) -> Error {
+    let evidence = Evidence {
+        agent,
+        ending: &Ending::Silent,
+        stop: Some(stop),
+        text: active.account.text(),
+        last_piece: active.account.last_piece(),
+        tool_calls: active.account.tool_calls(),
+        has_usage: active.account.usage().is_some(),
+        open_tool: None,
+    };
+    verdict(&evidence).unwrap_or_else(closed)
+}
+
+/// The agent was killed for not obeying.
+fn disobeyed(error: Error) -> Error {
+    let message = format!(
+        "{}; it did not end its turn when asked, so its tree was killed: `open` with `resume` to go on",
+        error.message()
+    );
+    let mut told = Error::new(error.code(), message);
+    for (name, value) in error.facts() {
+        told = told.with(name, value.clone());
+    }
+    told
+}
+
+fn crashed(agent: &Agent, exit: &Exit) -> Error {
+    let tail = exit.last_line().map(|line| format!(": {line}")).unwrap_or_default();
+    let message = format!("{} {} in its turn{tail}", agent.name(), exit.words());
+    Error::new(ErrorCode::AgentCrashed, message)
+}
+
+fn lost(agent: &Agent, exit: &Exit) -> Error {
+    let message =
+        format!("the session is closed: {} {}; `open` with `resume` to go on", agent.name(), exit.words());
+    Error::new(ErrorCode::SessionClosed, message)
+}

@@ -1,0 +1,259 @@
+//! The owner task of a session: all its state, one `select!`, and who listens. What its users say is in `wishes`, what the agent
+//! says in `hearing`, its questions in `asking`; turns begin and end in `turns`, and by force in `ladder`.
+
+use super::account::SessionUsage;
+use super::active::Active;
+use super::agent::Agent;
+use super::asking::OpenQuestion;
+use super::connection::{Connection, Exit, Letter, Said};
+use super::hearing::OwnTurn;
+use super::opening::Opened;
+use super::request::OpenRequest;
+use super::session::{Command, HostRequest, Prompt, Reply, Shown};
+use super::settings::Settings;
+use super::tool_book::ToolBook;
+use super::turn_state::Version;
+use super::wishes::{Pending, answer_closed, refuse};
+use crate::harness::AgentEvent;
+use crate::harness::audience::Audience;
+use crate::harness::folder::RunFolder;
+use crate::harness::scheduler::Slot;
+use serde_json::Value;
+use std::collections::{HashMap, VecDeque};
+use std::future::{pending, poll_fn};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+
+/// Messages that are looked at before their events are told.
+const TOGETHER: usize = 256;
+
+/// Why the session is over.
+pub(super) enum Over {
+    /// Somebody asked for it, or nobody holds it any more.
+    Closed,
+    /// The process is gone, or was killed for not obeying.
+    Gone(Exit),
+}
+
+pub(crate) struct Owner {
+    pub(super) request: OpenRequest,
+    pub(super) agent: &'static Agent,
+    pub(super) connection: Connection,
+    pub(super) session: String,
+    pub(super) version: Version,
+    pub(super) cwd: std::path::PathBuf,
+    pub(super) host: UnboundedSender<HostRequest>,
+    pub(super) settings: Settings,
+    pub(super) book: ToolBook,
+    pub(super) usage: SessionUsage,
+    /// What goes on behind the turns, as the agent tells.
+    pub(super) background: Vec<Value>,
+    pub(super) active: Option<Active>,
+    /// A turn that the agent began by itself.
+    pub(super) own_turn: Option<OwnTurn>,
+    pub(super) questions: Vec<OpenQuestion>,
+    /// Of the last thing that the agent did.
+    pub(super) acted: Instant,
+    /// Something was seen to go on behind a turn; it settles before the session is idle.
+    pub(super) seen_behind: bool,
+    pub(super) shown: Arc<Mutex<Shown>>,
+    pub(super) inbox: Option<super::connection::Inbox>,
+    pub(super) folder: Option<RunFolder>,
+    pub(super) can_steer: bool,
+    pub(super) preamble: Option<String>,
+    pub(super) warnings: Vec<String>,
+    pub(super) queue: VecDeque<Box<Prompt>>,
+    pub(super) turns: u32,
+    pub(super) tags: u64,
+    pub(super) pending: HashMap<u64, Pending>,
+    pub(super) listeners: Vec<Audience>,
+    /// Told when the batch is done: to the turn under way, and to all.
+    pub(super) for_turn: Vec<AgentEvent>,
+    pub(super) for_all: Vec<AgentEvent>,
+    pub(super) idle_waiters: Vec<Reply<()>>,
+    pub(super) cancel_waiters: Vec<Reply<()>>,
+    pub(super) _slot: Slot,
+}
+
+impl Owner {
+    pub(crate) fn new(
+        request: OpenRequest,
+        opened: Opened,
+        host: UnboundedSender<HostRequest>,
+        shown: Arc<Mutex<Shown>>,
+        slot: Slot,
+    ) -> Self {
+        let owner = Owner {
+            request,
+            agent: opened.agent,
+            connection: opened.connection,
+            session: opened.session,
+            version: opened.version,
+            cwd: opened.cwd,
+            host,
+            settings: opened.settings,
+            book: ToolBook::default(),
+            usage: SessionUsage::default(),
+            background: Vec::new(),
+            active: None,
+            own_turn: None,
+            questions: Vec::new(),
+            acted: Instant::now(),
+            seen_behind: false,
+            shown,
+            inbox: Some(opened.inbox),
+            folder: Some(opened.folder),
+            can_steer: opened.can_steer,
+            preamble: opened.preamble,
+            warnings: opened.warnings,
+            queue: VecDeque::new(),
+            turns: 0,
+            tags: 0,
+            pending: HashMap::new(),
+            listeners: Vec::new(),
+            for_turn: Vec::new(),
+            for_all: Vec::new(),
+            idle_waiters: Vec::new(),
+            cancel_waiters: Vec::new(),
+            _slot: slot,
+        };
+        owner.show();
+        owner
+    }
+
+    pub(crate) async fn run(mut self, mut commands: UnboundedReceiver<Command>) {
+        let Some(mut inbox) = self.inbox.take() else { return };
+        let mut closers = Vec::new();
+        let over = loop {
+            self.flush();
+            let is_held = self.is_full();
+            if let Some(active) = &mut self.active {
+                active.clock.on_held(is_held || !self.questions.is_empty(), Instant::now());
+            }
+            let deadline = self.deadline();
+            let flow = tokio::select! {
+                biased;
+                command = commands.recv() => match command {
+                    Some(Command::Close { reply }) => {
+                        closers.push(reply);
+                        ControlFlow::Break(Over::Closed)
+                    }
+                    Some(command) => self.on_command(command),
+                    None => ControlFlow::Break(Over::Closed),
+                },
+                letter = inbox.recv(), if !is_held => self.on_letters(letter, &mut inbox).await,
+                () = self.room(), if is_held => ControlFlow::Continue(()),
+                () = sleep_until(deadline) => self.on_clock().await,
+            };
+            let flow = if flow.is_continue() { self.advance() } else { flow };
+            if let ControlFlow::Break(over) = flow {
+                break over;
+            }
+        };
+        self.end(over).await;
+        // What was said before the end was known is answered with it.
+        commands.close();
+        while let Some(command) = commands.recv().await {
+            match command {
+                Command::Close { reply } => closers.push(reply),
+                Command::Prompt(prompt) => refuse(*prompt, self.gone()),
+                other => answer_closed(other, self.gone()),
+            }
+        }
+        for reply in closers {
+            let _ = reply.send(Ok(()));
+        }
+    }
+
+    // What comes.
+
+    pub(super) async fn on_letters(
+        &mut self,
+        first: Option<Letter>,
+        inbox: &mut super::connection::Inbox,
+    ) -> ControlFlow<Over> {
+        let mut next = first;
+        for _ in 0..TOGETHER {
+            let Some(letter) = next else { break };
+            match letter.said {
+                Said::Ended => return ControlFlow::Break(Over::Gone(self.connection.ended().await)),
+                Said::Answered { tag, answer } => self.on_answered(tag, answer),
+                said => self.on_said(said),
+            }
+            // An end of turn is looked at before what comes after it.
+            if let ControlFlow::Break(over) = self.advance() {
+                return ControlFlow::Break(over);
+            }
+            next = inbox.try_recv().ok();
+        }
+        ControlFlow::Continue(())
+    }
+
+    // Who listens.
+
+    /// To the turn under way if it is its own, and to all.
+    pub(super) fn tell(&mut self, event: AgentEvent) {
+        if self.active.is_some() && self.own_turn.is_none() {
+            self.for_turn.push(event.clone());
+        }
+        self.for_all.push(event);
+    }
+
+    /// To all, and not to the turn under way.
+    pub(super) fn tell_all(&mut self, event: AgentEvent) {
+        self.for_all.push(event);
+    }
+
+    pub(super) fn next_turn(&mut self) -> u32 {
+        self.turns += 1;
+        self.turns
+    }
+
+    pub(super) fn flush(&mut self) {
+        let for_turn = std::mem::take(&mut self.for_turn);
+        if let Some(active) = &self.active {
+            active.driver.ears().audience.tell(for_turn);
+        }
+        let for_all = std::mem::take(&mut self.for_all);
+        if for_all.is_empty() {
+            return;
+        }
+        for audience in &mut self.listeners {
+            audience.tell(for_all.clone());
+        }
+    }
+
+    pub(super) fn is_full(&mut self) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        self.poll_room(&mut context).is_pending()
+    }
+
+    pub(super) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut room = Poll::Ready(());
+        if let Some(active) = &self.active
+            && active.driver.ears().audience.poll_room(context).is_pending()
+        {
+            room = Poll::Pending;
+        }
+        for audience in &mut self.listeners {
+            if audience.poll_room(context).is_pending() {
+                room = Poll::Pending;
+            }
+        }
+        room
+    }
+
+    pub(super) async fn room(&mut self) {
+        poll_fn(|context| self.poll_room(context)).await;
+    }
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,183 @@
+//! A turn of a session, from its prompt to what it came to.
+
+use super::active::{Active, Next, Session};
+use super::owner::{Over, Owner};
+use super::session::{Driver, Prompt};
+use super::turn_state::{Ending, Version};
+use super::wishes::refuse;
+use crate::error::{Error, ErrorCode};
+use crate::harness::clock::Limits;
+use crate::harness::replay::TurnResult;
+use crate::harness::{AgentEvent, ErrorKind, TurnOutcome};
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+impl Owner {
+    /// What follows from what is known now.
+    pub(super) fn advance(&mut self) -> ControlFlow<Over> {
+        let now = Instant::now();
+        loop {
+            let behind = self.is_behind();
+            let Some(active) = &mut self.active else { break };
+            let Some(ending) = active.state.due(now, behind).cloned() else { break };
+            self.on_end(&ending, now);
+        }
+        if self.active.is_none()
+            && let Some(prompt) = self.queue.pop_front()
+        {
+            self.begin(*prompt);
+        }
+        self.settle_own_turn(now);
+        if self.active.is_none() && self.own_turn.is_none() {
+            self.tell_cancelled();
+        }
+        if self.is_idle(now) {
+            self.seen_behind = false;
+            for reply in self.idle_waiters.drain(..) {
+                let _ = reply.send(Ok(()));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Whether something goes on that no turn of ours waits for.
+    pub(super) fn is_behind(&self) -> bool {
+        !self.background.is_empty() || self.book.has_open()
+    }
+
+    pub(super) fn is_idle(&self, now: Instant) -> bool {
+        let is_quiet = self.active.is_none()
+            && self.queue.is_empty()
+            && self.own_turn.is_none()
+            && self.questions.is_empty()
+            && !self.is_behind();
+        is_quiet && (!self.seen_behind || now.saturating_duration_since(self.acted) >= self.request.settle)
+    }
+
+    pub(super) fn begin(&mut self, prompt: Prompt) {
+        let limits = prompt.request.limits(&self.request.limits);
+        if let Err(error) = prompt.request.check().and_then(|()| not_too_late(self.agent.name(), &limits)) {
+            return refuse(prompt, error);
+        }
+        if self.version == Version::One {
+            self.end_own_turn();
+        }
+        self.turns += 1;
+        let (turn, tag) = (self.turns, self.next_tag());
+        let session =
+            Session { limits: &self.request.limits, version: self.version, settle: self.request.settle };
+        let mut active = Active::new(prompt, turn, tag, Instant::now(), session);
+        for warning in std::mem::take(&mut self.warnings) {
+            active.account.warn(warning);
+        }
+        let mut text = active.text();
+        if let Some(preamble) = self.preamble.take() {
+            text = format!("{preamble}\n\n---\n\n{text}");
+        }
+        self.active = Some(active);
+        self.for_all.push(AgentEvent::TurnStart { turn, by: "prompt" });
+        self.for_turn.push(AgentEvent::Session { session_id: self.session.clone() });
+        self.send_prompt(&text, tag);
+    }
+
+    pub(super) fn send_prompt(&mut self, text: &str, tag: u64) {
+        let params = json!({ "sessionId": self.session, "prompt": [{ "type": "text", "text": text }] });
+        // The turn's own clocks bound it.
+        self.connection.send("session/prompt", &params, None, tag);
+    }
+
+    /// The turn under way has ended by the agent's word.
+    pub(super) fn on_end(&mut self, ending: &Ending, now: Instant) {
+        for event in self.book.close_refused() {
+            self.tell(event);
+        }
+        let open_tool = self.book.open().next().map(str::to_owned);
+        let tag = self.next_tag();
+        let Some(active) = &mut self.active else { return };
+        match active.next(self.agent, ending, open_tool.as_deref()) {
+            Next::Reask(text) => {
+                let session = Session {
+                    limits: &self.request.limits,
+                    version: self.version,
+                    settle: self.request.settle,
+                };
+                active.ask_again(tag, session);
+                let message = "the answer does not fit the schema: it is asked for once more".to_owned();
+                self.tell(AgentEvent::Retry { message });
+                self.send_prompt(&text, tag);
+            }
+            Next::Done { structured } => {
+                let left: Vec<String> = self.book.open().map(str::to_owned).collect();
+                if let Some(active) =
+                    self.active.as_mut().filter(|_| !left.is_empty() || !self.background.is_empty())
+                {
+                    active.account.warn(left_behind(&left, self.background.len()));
+                }
+                self.finish(structured, None, now);
+            }
+            Next::Failed(error) => {
+                if self.active.as_ref().is_some_and(|active| active.stop.is_some()) {
+                    for event in self.book.close_all() {
+                        self.tell(event);
+                    }
+                }
+                self.finish(None, Some(error), now);
+            }
+        }
+    }
+
+    /// The turn under way is over.
+    pub(super) fn finish(&mut self, structured: Option<Value>, error: Option<Error>, now: Instant) {
+        if let Some(error) = error.as_ref().filter(|error| error.code() == ErrorCode::AgentFailed) {
+            let kind = error.facts().get("kind").and_then(Value::as_str).unwrap_or_default();
+            let kind = ErrorKind::ALL.into_iter().find(|known| known.as_str() == kind);
+            self.tell(AgentEvent::Error {
+                kind: kind.unwrap_or(ErrorKind::Unknown),
+                message: error.message().to_owned(),
+            });
+        }
+        self.tell(AgentEvent::End { ok: error.is_none() });
+        if let Some(active) = &self.active {
+            self.for_all.push(AgentEvent::TurnEnd { turn: active.turn });
+        }
+        self.flush();
+        let Some(mut active) = self.active.take() else { return };
+        let result: TurnResult = active.result(self.agent, &self.session, structured, now);
+        let error = error.map(|error| self.without_secrets(&active.driver, error));
+        active.driver.finish(TurnOutcome { result: Some(result), error });
+    }
+
+    pub(super) fn without_secrets(&self, driver: &Driver, error: Error) -> Error {
+        if self.request.redact.is_empty() {
+            return error;
+        }
+        let ears = driver.ears();
+        let mut clean = Error::new(error.code(), ears.audience.redact(error.message()));
+        for (name, value) in error.facts() {
+            let mut value = value.clone();
+            ears.audience.redact_value(&mut value);
+            clean = clean.with(name, value);
+        }
+        clean
+    }
+}
+
+/// A deadline that has passed: the prompt is not sent.
+fn not_too_late(name: &str, limits: &Limits) -> Result<(), Error> {
+    let has_passed = |limit: Option<Duration>| limit == Some(Duration::ZERO);
+    let late = |code, option: &str| {
+        Err(Error::new(code, format!("{name} was not prompted: {option} is a deadline that has passed")))
+    };
+    match limits {
+        _ if has_passed(limits.total) => late(ErrorCode::AgentTimedOut, "timeoutMs"),
+        _ if has_passed(limits.idle) => late(ErrorCode::AgentIdle, "idleTimeoutMs"),
+        _ if has_passed(limits.tool_idle) => late(ErrorCode::AgentIdle, "toolIdleTimeoutMs"),
+        _ => Ok(()),
+    }
+}
+
+fn left_behind(tools: &[String], items: usize) -> String {
+    let names = if tools.is_empty() { format!("{items} in the background") } else { tools.join(", ") };
+    format!("the agent left something running behind its end of turn: {names}")
+}

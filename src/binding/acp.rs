@@ -1,0 +1,390 @@
+//! What crosses for sessions. Names and order as in lib/harness/session.ts.
+
+use super::delivery::{Delivery, EventLines};
+use super::guests::{Guest, Guests};
+use super::harness::{NativeConcurrencyLimit, NativeTurn, compile};
+use super::option::{Containment, Level, Millis};
+use super::process::{VariableChange, environment};
+use super::promise::{Settled, settle};
+use crate::acp::{
+    self, Answer, HostRequest, McpServer, OpenRequest, Policy, PromptRequest, Rule, Session, WeakSession,
+};
+use crate::error::{Error, ErrorCode};
+use crate::harness::Provider;
+use crate::model::AbortSwitch;
+use crate::process::Stream;
+use napi::Env;
+use napi::bindgen_prelude::{PromiseRaw, within_runtime_if_available};
+use napi_derive::napi;
+use serde_json::{Value, json};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::mpsc::unbounded_channel;
+
+/// Checked options of a session; what is absent has the core's default.
+#[napi(object, object_to_js = false)]
+pub struct OpenSpec {
+    pub provider: String,
+    pub binary: Option<Vec<String>>,
+    pub cwd: Option<String>,
+    pub env: Vec<VariableChange>,
+    /// Inherit these names alone.
+    pub inherit_only: Option<Vec<String>>,
+    /// A worker thread's own environment, instead of the process's.
+    pub inherited: Option<Vec<VariableChange>>,
+    pub kill_grace_ms: Option<Millis>,
+    pub containment: Option<Containment>,
+    pub model: Option<String>,
+    pub system_prompt: Option<String>,
+    pub permission: Option<Level>,
+    pub allow: Vec<RuleSpec>,
+    pub deny: Vec<RuleSpec>,
+    /// Whether the host answers what the rules leave open.
+    pub has_handler: bool,
+    pub permission_timeout_ms: Option<Millis>,
+    pub servers: Vec<McpServerSpec>,
+    pub resume: Option<String>,
+    pub start_timeout_ms: Option<Millis>,
+    pub idle_timeout_ms: Option<Millis>,
+    pub tool_idle_timeout_ms: Option<Millis>,
+    pub timeout_ms: Option<Millis>,
+    pub settle_ms: Option<Millis>,
+    pub redact: Option<Vec<String>>,
+}
+
+#[napi(object, object_to_js = false)]
+pub struct RuleSpec {
+    pub kind: Option<String>,
+    pub name: Option<String>,
+    pub command: Option<String>,
+    pub path: Option<String>,
+}
+
+/// With `url`: over HTTP; else a program.
+#[napi(object, object_to_js = false)]
+pub struct McpServerSpec {
+    pub name: String,
+    pub url: Option<String>,
+    pub headers: Vec<PairSpec>,
+    pub command: Option<String>,
+    pub args: Vec<String>,
+    pub env: Vec<PairSpec>,
+}
+
+#[napi(object, object_to_js = false)]
+pub struct PairSpec {
+    pub name: String,
+    pub value: String,
+}
+
+/// Checked options of a prompt.
+#[napi(object, object_to_js = false)]
+pub struct PromptSpec {
+    pub text: String,
+    /// A JSON Schema, as JSON.
+    pub schema: Option<String>,
+    pub idle_timeout_ms: Option<Millis>,
+    pub tool_idle_timeout_ms: Option<Millis>,
+    pub timeout_ms: Option<Millis>,
+    /// Whether what goes on behind the turn is waited for.
+    pub waits: bool,
+    pub has_listener: bool,
+}
+
+/// One a JavaScript environment: its sessions end with it.
+#[napi]
+pub struct SessionHost {
+    sessions: Guests<WeakSession>,
+}
+
+#[napi]
+impl SessionHost {
+    #[napi(constructor)]
+    pub fn new(env: Env) -> napi::Result<Self> {
+        Ok(SessionHost { sessions: Guests::of(&env)? })
+    }
+
+    /// A session that is not open yet.
+    #[napi]
+    pub fn prepare(&self, spec: OpenSpec, limits: Vec<&NativeConcurrencyLimit>) -> NativeSession {
+        let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
+        NativeSession {
+            begin: Mutex::new(Some((to_request(spec), limits))),
+            session: Arc::default(),
+            switch: Arc::default(),
+            sessions: self.sessions.clone(),
+        }
+    }
+}
+
+impl Guest for WeakSession {
+    fn end(&self) {
+        self.close();
+    }
+
+    fn is_over(&self) -> bool {
+        WeakSession::is_over(self)
+    }
+}
+
+type Begin = (Result<OpenRequest, Error>, Vec<crate::harness::ConcurrencyLimit>);
+
+/// A session.
+#[napi]
+pub struct NativeSession {
+    begin: Mutex<Option<Begin>>,
+    session: Arc<Mutex<Option<Session>>>,
+    switch: Arc<AbortSwitch>,
+    sessions: Guests<WeakSession>,
+}
+
+#[napi]
+impl NativeSession {
+    /// Opens it: `{ sessionId, protocolVersion, history, channel }` as JSON. The channel gets the questions, one JSON a line: `{ question }` or `{ withdrawn }`.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
+    pub fn open<'env>(
+        &self,
+        env: &'env Env,
+        delivery: &Delivery,
+    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+        let begin = self.begin.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (place, switch, sessions) = (self.session.clone(), self.switch.clone(), self.sessions.clone());
+        let mut channel = delivery.multiplexer.open();
+        let number = channel.id();
+        settle(env, async move {
+            let opened = async {
+                let (request, limits) = begin.ok_or_else(closed)?;
+                let request = request?;
+                let (host, mut asked) = unbounded_channel();
+                let session = acp::open(request, limits, host, switch.aborted()).await?;
+                sessions.welcome(session.downgrade());
+                tokio::spawn(async move {
+                    while let Some(asked) = asked.recv().await {
+                        poll_fn(|context| channel.poll_room(context)).await;
+                        let line = match asked {
+                            HostRequest::Question(question) => json!({ "question": question }),
+                            HostRequest::Withdrawn { id } => json!({ "withdrawn": id }),
+                        };
+                        let text = line.to_string();
+                        let weight = text.len();
+                        channel.send(Stream::Stdout, text.into(), weight);
+                    }
+                    channel.end();
+                });
+                let facts = json!({
+                    "sessionId": session.id(),
+                    "protocolVersion": session.version().number(),
+                    "history": session.history(),
+                    "channel": number,
+                });
+                *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+                Ok(facts.to_string())
+            };
+            opened.await.into()
+        })
+    }
+
+    /// Gives the opening up.
+    #[napi]
+    pub fn abort(&self) {
+        self.switch.abort();
+    }
+
+    /// Sends a prompt; faults come by its promise.
+    #[napi]
+    pub fn start(&self, spec: PromptSpec) -> NativeTurn {
+        let started = self.opened().and_then(|session| {
+            let request = to_prompt(spec)?;
+            Ok(within_runtime_if_available(|| session.start(request)))
+        });
+        NativeTurn::of(started)
+    }
+
+    /// All events from here on, one JSON a line; returns the channel's number.
+    #[napi]
+    pub fn events(&self, delivery: &Delivery) -> u32 {
+        let channel = delivery.multiplexer.open();
+        let id = channel.id();
+        if let Ok(session) = self.opened() {
+            session.listen(Box::new(EventLines::new(channel)));
+        }
+        id
+    }
+
+    /// `answer`: `allow`, `allow-always`, `reject`, or with `isOption` the id of an option. `problem`: the handler failed.
+    #[napi]
+    pub fn answer(&self, id: String, answer: String, is_option: bool, problem: Option<String>) {
+        let Ok(session) = self.opened() else { return };
+        let answer = match (problem, is_option, answer.as_str()) {
+            (Some(problem), _, _) => Err(problem),
+            (None, true, _) => Ok(Answer::Option(answer)),
+            (None, false, "allow") => Ok(Answer::Allow),
+            (None, false, "allow-always") => Ok(Answer::AllowAlways),
+            (None, false, _) => Ok(Answer::Reject),
+        };
+        session.answer(&id, answer);
+    }
+
+    /// The modes, as JSON.
+    #[napi]
+    pub fn modes(&self) -> String {
+        self.opened().map_or_else(|_| "[]".to_owned(), |session| json!(session.modes()).to_string())
+    }
+
+    /// The options, as JSON.
+    #[napi]
+    pub fn options(&self) -> String {
+        self.opened().map_or_else(|_| "[]".to_owned(), |session| json!(session.options()).to_string())
+    }
+
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
+    pub fn set_mode<'env>(
+        &self,
+        env: &'env Env,
+        mode: String,
+    ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+        let session = self.opened();
+        settle(env, async move { word(session, async |session| session.set_mode(mode).await).await })
+    }
+
+    /// `value` as JSON.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
+    pub fn set_option<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        value: String,
+    ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+        let session = self.opened();
+        let value: Value = serde_json::from_str(&value).unwrap_or_default();
+        settle(env, async move { word(session, async |session| session.set_option(id, value).await).await })
+    }
+
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
+    pub fn steer<'env>(&self, env: &'env Env, text: String) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+        let session = self.opened();
+        settle(env, async move { word(session, async |session| session.steer(text).await).await })
+    }
+
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
+    pub fn cancel<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+        let session = self.opened();
+        settle(env, async move { word(session, async |session| session.cancel().await).await })
+    }
+
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
+    pub fn idle<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+        let session = self.opened();
+        settle(env, async move { word(session, async |session| session.idle().await).await })
+    }
+
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
+    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+        self.switch.abort();
+        let session = self.opened();
+        settle(env, async move {
+            if let Ok(session) = session {
+                session.close().await;
+            }
+            Settled::Value(())
+        })
+    }
+
+    fn opened(&self) -> Result<Session, Error> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(closed)
+    }
+}
+
+impl Drop for NativeSession {
+    fn drop(&mut self) {
+        self.switch.abort();
+    }
+}
+
+async fn word(
+    session: Result<Session, Error>,
+    say: impl AsyncFnOnce(&Session) -> Result<(), Error>,
+) -> Settled<()> {
+    match session {
+        Ok(session) => say(&session).await.into(),
+        Err(error) => Settled::Failed { error, partial: None },
+    }
+}
+
+fn closed() -> Error {
+    Error::new(ErrorCode::SessionClosed, "the session is not open")
+}
+
+fn to_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
+    let mut request = OpenRequest::new(Provider::parse(&spec.provider)?);
+    request.binary = spec.binary;
+    request.cwd = spec.cwd.map(Into::into);
+    request.environment = environment(spec.env, spec.inherited, spec.inherit_only.as_deref());
+    if let Some(grace) = spec.kill_grace_ms {
+        request.kill_grace = grace.duration();
+    }
+    if let Some(containment) = spec.containment {
+        request.containment = containment.into();
+    }
+    request.model = spec.model;
+    request.system_prompt = spec.system_prompt;
+    if let Some(level) = spec.permission {
+        request.level = level.into();
+    }
+    request.policy = Policy {
+        allow: spec.allow.into_iter().map(Into::into).collect(),
+        deny: spec.deny.into_iter().map(Into::into).collect(),
+    };
+    request.has_handler = spec.has_handler;
+    if let Some(timeout) = spec.permission_timeout_ms {
+        request.permission_timeout = timeout.limit();
+    }
+    request.servers = spec.servers.into_iter().map(to_server).collect();
+    request.resume = spec.resume;
+    let clocks = [
+        (spec.start_timeout_ms, &mut request.limits.start),
+        (spec.idle_timeout_ms, &mut request.limits.idle),
+        (spec.tool_idle_timeout_ms, &mut request.limits.tool_idle),
+        (spec.timeout_ms, &mut request.limits.total),
+    ];
+    for (timeout, clock) in clocks {
+        if let Some(timeout) = timeout {
+            *clock = timeout.limit();
+        }
+    }
+    if let Some(settle) = spec.settle_ms {
+        request.settle = settle.duration();
+    }
+    request.redact = spec.redact.unwrap_or_default();
+    Ok(request)
+}
+
+impl From<RuleSpec> for Rule {
+    fn from(rule: RuleSpec) -> Self {
+        Rule { kind: rule.kind, name: rule.name, command: rule.command, path: rule.path }
+    }
+}
+
+fn to_server(server: McpServerSpec) -> McpServer {
+    let pairs = |pairs: Vec<PairSpec>| pairs.into_iter().map(|pair| (pair.name, pair.value)).collect();
+    match server.url {
+        Some(url) => McpServer::Http { name: server.name, url, headers: pairs(server.headers) },
+        None => McpServer::Program {
+            name: server.name,
+            command: server.command.unwrap_or_default(),
+            args: server.args,
+            env: pairs(server.env),
+        },
+    }
+}
+
+fn to_prompt(spec: PromptSpec) -> Result<PromptRequest, Error> {
+    let mut request = PromptRequest::new(spec.text);
+    request.schema = spec.schema.map(|schema| compile(&schema)).transpose()?.map(Arc::new);
+    request.idle = spec.idle_timeout_ms.map(Millis::limit);
+    request.tool_idle = spec.tool_idle_timeout_ms.map(Millis::limit);
+    request.total = spec.timeout_ms.map(Millis::limit);
+    request.waits = spec.waits;
+    request.has_listener = spec.has_listener;
+    Ok(request)
+}
