@@ -33,7 +33,8 @@ function layerOf(error: unknown): ErrorLayerSpec {
   // Clients' classes tell more than the name that they all inherit.
   words.push(read(read(error, 'constructor'), 'name'))
   const numbers = ['status', 'statusCode', 'status_code', 'code'].map((field) => toStatus(read(error, field)))
-  const headers = read(error, 'headers')
+  // The AI SDK's errors have them by another name.
+  const headers = read(error, 'headers') ?? read(error, 'responseHeaders')
   return {
     codes: words.filter((word): word is string => typeof word === 'string'),
     status:

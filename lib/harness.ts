@@ -1,6 +1,6 @@
 import type { NativeTurn } from '../native/native'
 import { abortable } from './abort'
-import { callSite, type CallSite } from './call-site'
+import { at, callSite, type CallSite } from './call-site'
 import { delivery } from './delivery'
 import { SheepdogError, invalidOption, settle } from './error'
 import { events, type AgentEvent } from './harness/event'
@@ -18,6 +18,7 @@ import {
 import { toResult, type TurnEnd, type TurnResult } from './harness/result'
 import { native } from './native'
 import { check, show } from './option'
+import { conform, type StructuredOf } from './schema'
 
 export type { AgentEvent } from './harness/event'
 export type { HarnessOptions, ProviderName, TurnOptions } from './harness/request'
@@ -56,11 +57,21 @@ export class Harness {
    * One turn. Resolves only when the turn succeeded; otherwise rejects with `code` (AGENT_FAILED with `kind`, AGENT_IDLE, ...)
    * with what there is of the `result`, and with the last `events` (at most 200, of 256 KiB together) and the end of `stderr`.
    */
+  async run<Schema extends object>(
+    prompt: string,
+    options: TurnOptions & { schema: Schema },
+  ): Promise<TurnResult<StructuredOf<Schema>>>
+  async run(prompt: string, options?: TurnOptions): Promise<TurnResult>
   async run(prompt: string, options?: TurnOptions): Promise<TurnResult> {
     return this.#start(prompt, options, false).result
   }
 
   /** Starts a turn. Never throws: errors reject `result`. */
+  start<Schema extends object>(
+    prompt: string,
+    options: TurnOptions & { schema: Schema },
+  ): Turn<StructuredOf<Schema>>
+  start(prompt: string, options?: TurnOptions): Turn
   start(prompt: string, options?: TurnOptions): Turn {
     return this.#start(prompt, options, true)
   }
@@ -73,7 +84,7 @@ export class Harness {
       const { signal } = merged
       const spec = toSpec(prompt, merged, hasListener)
       if (signal?.aborted) throw notStarted(this.provider, signal)
-      return new Turn(host.start(spec, this.#limits), signal)
+      return new Turn(host.start(spec, this.#limits), signal, merged.schema)
     } catch (error) {
       return new Turn(error as Error)
     }
@@ -84,20 +95,21 @@ export class Harness {
  * A turn under way. Iterating it gives its events; a slow reader slows the agent. Events that nobody iterates are dropped. The
  * iteration just ends with the turn: how the turn went is what `result` says.
  */
-export class Turn implements AsyncIterable<AgentEvent>, AsyncDisposable {
+export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, AsyncDisposable {
   readonly #native: NativeTurn | undefined
   #iterated = false
 
   /** As of `Harness.run`. Need not be awaited. */
-  readonly result: Promise<TurnResult>
+  readonly result: Promise<TurnResult<Structured>>
 
   /** @internal */
-  constructor(turn: NativeTurn | Error, signal?: AbortSignal) {
+  constructor(turn: NativeTurn | Error, signal?: AbortSignal, schema?: object) {
     if (turn instanceof Error) {
       this.result = Promise.reject(turn)
     } else {
       this.#native = turn
-      this.result = abortable(outcome(turn, callSite()), signal, 'AGENT_ABORTED', () => turn.abort())
+      const ended = outcome(turn, callSite(), schema) as Promise<TurnResult<Structured>>
+      this.result = abortable(ended, signal, 'AGENT_ABORTED', () => turn.abort())
     }
     // Nobody has to await it: an unawaited failure is not the host's end.
     this.result.catch(() => {})
@@ -128,14 +140,25 @@ export class Turn implements AsyncIterable<AgentEvent>, AsyncDisposable {
   }
 }
 
-async function outcome(turn: NativeTurn, site: CallSite): Promise<TurnResult> {
+async function outcome(turn: NativeTurn, site: CallSite, schema: object | undefined): Promise<TurnResult> {
   try {
-    return toResult(await settle<TurnEnd>(turn.outcome(), site))
+    const result = toResult(await settle<TurnEnd>(turn.outcome(), site))
+    return await conforming(result, schema)
   } catch (error) {
-    const failed = error as Error & { result?: unknown }
-    if (failed.result !== undefined) failed.result = toResult(failed.result as TurnEnd)
+    const failed = at(error, site) as Error & { result?: TurnEnd | TurnResult }
+    if (failed.result && 'facts' in failed.result) failed.result = toResult(failed.result)
     throw failed
   }
+}
+
+/** What a library's schema makes of the answer; the core has checked the JSON Schema that the library said. */
+async function conforming(result: TurnResult, schema: object | undefined): Promise<TurnResult> {
+  if (result.structured === undefined) return result
+  const conformed = await conform(schema, result.structured)
+  if ('value' in conformed) return { ...result, structured: conformed.value }
+  const { problems } = conformed
+  const message = `the answer fits the JSON Schema, but not the schema that it was made of: ${problems[0]}`
+  throw new SheepdogError('AGENT_SCHEMA_MISMATCH', message, { result, problems })
 }
 
 function notStarted(provider: ProviderName, signal: AbortSignal): SheepdogError {

@@ -1,5 +1,6 @@
 export { SheepdogError, type ErrorCode, type SheepdogErrorOf } from './error'
 export type { ErrorFacts } from './error-facts'
+export type { StandardSchema, StructuredOf } from './schema'
 export * from './harness'
 export * from './model'
 export {

@@ -1,12 +1,12 @@
-import type { CompletionSpec, RetrySpec } from '../native/native'
+import type { CompletionSpec, ModelCall, RetrySpec, TextPiece } from '../native/native'
 import { abortable, onAbort, orAborted } from './abort'
-import { callSite } from './call-site'
+import { callSite, placedAt } from './call-site'
 import { SheepdogError, invalidOption, settle } from './error'
 import { layersOf } from './error-layer'
 import type { AgentErrorKind } from './harness/result'
 import { native } from './native'
 import { check, checkOptions, show } from './option'
-import { schemaOf } from './schema'
+import { conform, isSchemaLike, schemaOf, type StructuredOf } from './schema'
 import type { TokenUsage } from './usage'
 
 export type { TokenUsage } from './usage'
@@ -50,7 +50,23 @@ export interface CompleteOptions {
   model: string
   messages: readonly ChatMessage[]
   tools?: readonly ChatTool[]
-  /** The answer must be JSON that fits this JSON Schema (or an object with `toJSONSchema()`): it comes as `structured`. */
+  /** "auto", "none", "required", or a tool by name in that API's shape. */
+  toolChoice?: 'auto' | 'none' | 'required' | object
+  temperature?: number
+  /** Of the answer, sent as `max_tokens`; a server that wants another name gets it by `extraBody`. */
+  maxTokens?: number
+  seed?: number
+  /** Further fields of the request's body; they win over the call's own, save `messages` and `stream`. */
+  extraBody?: object
+  /**
+   * Is given the answer's text as it comes. An attempt that fails in the middle is made again, and its text begins anew:
+   * `attempt` tells which one it is, from 1. What it throws ends the call and is the call's error.
+   */
+  onText?(delta: string, attempt: number): void
+  /**
+   * The answer must be JSON that fits this JSON Schema, or that of an object with `toJSONSchema()` or of a library's schema
+   * that can say it: it comes as `structured`.
+   */
   schema?: object
   /** One attempt, from the connection to the end of the answer; default 120_000. */
   timeoutMs?: number
@@ -64,10 +80,10 @@ export interface CompleteOptions {
 }
 
 /** What the model answered. */
-export interface Completion {
+export interface Completion<Structured = unknown> {
   text: string
   /** What `schema` asked for, checked; absent when the model called tools instead. */
-  structured?: unknown
+  structured?: Structured
   /** Arguments are parsed; those that are no JSON stay the text that they are. */
   toolCalls: { id: string; name: string; arguments: unknown }[]
   /** Absent when the server does not tell. `cachedInputTokens` are part of `inputTokens`. */
@@ -102,13 +118,31 @@ export interface RetryPolicy extends RetryOptions {
 
 const retryChecks = { attempts: check.count, baseDelayMs: check.duration, maxDelayMs: check.duration }
 
+const finite = (path: string, value: unknown): void => {
+  if (!Number.isFinite(value)) throw invalidOption(path, `expected a number, got ${show(value)}`)
+}
+
 const completeChecks = {
   baseUrl: check.name,
   apiKey: check.string,
   model: check.name,
   messages: objects('message'),
   tools: objects('tool'),
-  schema: check.object,
+  toolChoice: check.anyOf(
+    '"auto", "none", "required" or an object',
+    check.oneOf('auto', 'none', 'required'),
+    check.object,
+  ),
+  temperature: finite,
+  maxTokens: check.count,
+  seed(path: string, value: unknown) {
+    if (!Number.isSafeInteger(value)) throw invalidOption(path, `expected an integer, got ${show(value)}`)
+  },
+  extraBody: check.object,
+  onText: check.function,
+  schema(path: string, value: unknown) {
+    if (!isSchemaLike(value)) check.object(path, value)
+  },
   timeoutMs: check.timeout,
   idleTimeoutMs: check.timeout,
   retry: (path: string, value: unknown) => checkOptions(value, retryChecks, path),
@@ -123,13 +157,52 @@ const completeChecks = {
  * Rejects with MODEL_TIMED_OUT, MODEL_ABORTED, MODEL_FAILED (+ `kind`, `status`), MODEL_BAD_RESPONSE (+ `problems` when the
  * answer does not fit the schema) or MODEL_UNREACHABLE, all with `attempts`, or with INVALID_OPTION before any request.
  */
+export async function complete<Schema extends object>(
+  options: CompleteOptions & { schema: Schema },
+): Promise<Completion<StructuredOf<Schema>>>
+export async function complete(options: CompleteOptions): Promise<Completion>
 export async function complete(options: CompleteOptions): Promise<Completion> {
   const spec = toSpec(options)
   const { signal } = options
   if (signal?.aborted) throw aborted(0, signal)
   const call = new native.ModelCall()
-  const completion = settle<string>(call.complete(spec), callSite())
-  return JSON.parse(await abortable(completion, signal, 'MODEL_ABORTED', () => call.abort()))
+  const site = callSite()
+  const answer = settle<string>(call.complete(spec), site)
+  const told = options.onText && tell(call, options.onText)
+  told?.catch(() => {})
+  const text = await abortable(answer, signal, 'MODEL_ABORTED', () => call.abort()).catch(async (error) => {
+    // The caller's own error comes first: it is why the call ended.
+    await told
+    throw error
+  })
+  await told
+  const completion: Completion = JSON.parse(text)
+  return placedAt(conforming(completion, options.schema), site)
+}
+
+/** Gives the pieces of the answer to the caller until there are no more; the call ends when the caller throws. */
+async function tell(call: ModelCall, onText: NonNullable<CompleteOptions['onText']>): Promise<void> {
+  try {
+    for (;;) {
+      const pieces = await settle<TextPiece[] | null>(call.nextText())
+      if (!pieces) return
+      for (const { text, attempt } of pieces) onText(text, attempt)
+    }
+  } catch (error) {
+    call.abort()
+    throw error
+  }
+}
+
+/** What a library's schema makes of the answer; the core has checked the JSON Schema that the library said. */
+async function conforming(completion: Completion, schema: object | undefined): Promise<Completion> {
+  if (completion.structured === undefined) return completion
+  const conformed = await conform(schema, completion.structured)
+  if ('value' in conformed) return { ...completion, structured: conformed.value }
+  const { problems } = conformed
+  const message = `the answer fits the JSON Schema, but not the schema that it was made of: ${problems[0]}`
+  const { attempts, text } = completion
+  throw new SheepdogError('MODEL_BAD_RESPONSE', message, { attempts, kind: 'server', problems, text })
 }
 
 /**
@@ -174,7 +247,8 @@ export function classify(error: unknown): ErrorClassification {
 function toSpec(options: CompleteOptions): CompletionSpec {
   if (options === undefined) throw invalidOption('options', 'expected an object, got undefined')
   checkOptions(options, completeChecks)
-  const { baseUrl, apiKey, model, messages, tools, schema, timeoutMs, idleTimeoutMs, headers = {} } = options
+  const { baseUrl, apiKey, model, messages, tools, toolChoice, extraBody, schema, headers = {} } = options
+  const { temperature, maxTokens, seed, timeoutMs, idleTimeoutMs } = options
   check.name('baseUrl', baseUrl)
   check.name('model', model)
   completeChecks.messages('messages', messages)
@@ -185,6 +259,11 @@ function toSpec(options: CompleteOptions): CompletionSpec {
     model,
     messages: toJson('messages', messages),
     tools: tools && toJson('tools', tools),
+    toolChoice: toolChoice && toJson('toolChoice', toolChoice),
+    temperature,
+    maxTokens,
+    seed,
+    extraBody: extraBody && toJson('extraBody', extraBody),
     schema: schema && toJson('schema', schemaOf(schema)),
     timeoutMs,
     idleTimeoutMs,
@@ -194,6 +273,7 @@ function toSpec(options: CompleteOptions): CompletionSpec {
       check.string(`headers.${name}`, value)
       return [{ name, value }]
     }),
+    hasListener: options.onText !== undefined,
   }
 }
 

@@ -1,34 +1,155 @@
-// Schemas as users hand them over.
+// Schemas as users hand them over: JSON Schemas, and the objects of validating libraries.
 import { invalidOption } from './error'
 import { show } from './option'
 
-/**
- * The JSON Schema that an option stands for: itself, or what its `toJSONSchema()` makes of it. INVALID_OPTION for what is
- * neither, such as the object of a validating library, which written as JSON would be a schema that anything fits.
- */
-export function schemaOf(schema: object): object {
-  const { toJSONSchema } = schema as { toJSONSchema?: unknown }
-  if (typeof toJSONSchema !== 'function')
-    return plain(schema, 'convert it first, for example by z.toJSONSchema()')
-  let made: unknown
-  try {
-    made = toJSONSchema.call(schema)
-  } catch (error) {
-    throw Object.assign(invalidOption('schema', `its toJSONSchema() failed: ${(error as Error)?.message}`), {
-      cause: error,
-    })
+/** A library's schema (zod, arktype, valibot by `toStandardJsonSchema`): https://standardschema.dev. */
+export interface StandardSchema<Output = unknown> {
+  readonly '~standard': {
+    readonly vendor: string
+    readonly types?: { readonly output: Output } | undefined
   }
-  if (typeof made !== 'object' || made === null || Array.isArray(made)) {
-    throw invalidOption('schema', `its toJSONSchema() gave ${show(made)}, expected an object`)
-  }
-  return plain(made, 'toJSONSchema() has to return a JSON Schema')
 }
 
-function plain(schema: object, advice: string): object {
+/** What an answer that fits this schema is: known of a library's schema, `unknown` of a plain JSON Schema. */
+export type StructuredOf<Schema> = Schema extends {
+  readonly '~standard': { readonly types?: infer Types }
+}
+  ? NonNullable<Types> extends { readonly output: infer Output }
+    ? Output
+    : unknown
+  : unknown
+
+interface Standard {
+  vendor?: unknown
+  validate?(value: unknown): unknown
+  jsonSchema?: { input?(options: { target: string }): unknown }
+}
+
+/** What the core can read, best first. */
+const targets = ['draft-2020-12', 'draft-07']
+
+/** An object, or the function that some libraries' schemas are. */
+export function isSchemaLike(value: unknown): value is object {
+  return (
+    (typeof value === 'object' && value !== null && !Array.isArray(value)) ||
+    (typeof value === 'function' && standardOf(value) !== undefined)
+  )
+}
+
+/**
+ * The JSON Schema that an option stands for: itself, or what the library that made it says that an input has to be.
+ * INVALID_OPTION for what is neither, and for a library's object that can't say: written as JSON, anything would fit it.
+ */
+export function schemaOf(schema: object): object {
+  if (isPlain(schema)) return schema
+  const standard = standardOf(schema)
+  const { toJSONSchema } = schema as { toJSONSchema?: unknown }
+  if (typeof standard?.jsonSchema?.input === 'function') return fromStandard(standard)
+  if (typeof toJSONSchema === 'function') {
+    return made('its toJSONSchema()', () => toJSONSchema.call(schema))
+  }
+  throw invalidOption('schema', `expected a JSON Schema, got ${origin(schema, standard)}`)
+}
+
+/** The value as the library's schema makes it (defaults, transformations, refinements), or what is wrong with it. */
+export async function conform(
+  schema: object | undefined,
+  value: unknown,
+): Promise<{ value: unknown } | { problems: string[] }> {
+  if (!schema || isPlain(schema)) return { value }
+  const standard = standardOf(schema)
+  if (typeof standard?.validate !== 'function') return { value }
+  const checked = (await standard.validate(value)) as { value?: unknown; issues?: readonly Issue[] }
+  return checked.issues ? { problems: checked.issues.map(told) } : { value: checked.value }
+}
+
+interface Issue {
+  message: string
+  path?: readonly (PropertyKey | { key: PropertyKey })[]
+}
+
+/** As the core says it: "/tags/0: ...". */
+function told({ path = [], message }: Issue): string {
+  const keys = path.map((part) => String(typeof part === 'object' ? part.key : part))
+  return `/${keys.join('/')}: ${message}`
+}
+
+function standardOf(schema: object): Standard | undefined {
+  const standard = (schema as { '~standard'?: unknown })['~standard']
+  return typeof standard === 'object' && standard !== null ? standard : undefined
+}
+
+/** JSON's own kind of object. What z.toJSONSchema() makes is one, its `~standard` is hidden. */
+function isPlain(schema: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(schema)
   const isLive =
-    '~standard' in schema ||
-    typeof (schema as { then?: unknown }).then === 'function' ||
+    Object.keys(schema).includes('~standard') ||
     Object.values(schema).some((value) => typeof value === 'function')
-  if (isLive) throw invalidOption('schema', `expected a JSON Schema, got an object with methods: ${advice}`)
+  return typeof schema === 'object' && (prototype === Object.prototype || prototype === null) && !isLive
+}
+
+function fromStandard({ vendor, jsonSchema }: Standard): object {
+  let failure: unknown
+  for (const target of targets) {
+    try {
+      const schema = made("its library's jsonSchema.input()", () => jsonSchema!.input!({ target }))
+      return vendor === 'zod' ? closed(schema) : schema
+    } catch (error) {
+      failure ??= error
+    }
+  }
+  throw failure
+}
+
+function made(what: string, make: () => unknown): object {
+  let schema: unknown
+  try {
+    schema = make()
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error)
+    throw Object.assign(invalidOption('schema', `${what} failed: ${problem}`), { cause: error })
+  }
+  if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) {
+    throw invalidOption('schema', `${what} gave ${show(schema)}, expected an object`)
+  }
+  if (!isPlain(schema)) {
+    throw invalidOption('schema', `expected a JSON Schema, ${what} gave an object with methods`)
+  }
   return schema
+}
+
+/**
+ * zod drops what an object does not name, and so says nothing of it: told that there is nothing else, models keep to it, and
+ * servers can hold them to it. Not within `allOf`, whose parts would then exclude each other.
+ */
+function closed(schema: object): object {
+  const text = JSON.stringify(schema)
+  if (text.includes('"allOf"')) return schema
+  return JSON.parse(text, (_, part: unknown) => {
+    const isOpen = (value: unknown): value is object =>
+      typeof value === 'object' &&
+      value !== null &&
+      (value as { type?: unknown }).type === 'object' &&
+      typeof (value as { properties?: unknown }).properties === 'object' &&
+      !('additionalProperties' in value)
+    return isOpen(part) ? { ...part, additionalProperties: false } : part
+  }) as object
+}
+
+/** What it is instead, and the one call that converts it. */
+function origin(schema: object, standard: Standard | undefined): string {
+  if ('_zod' in schema) return 'a schema of a zod before 4.2: give z.toJSONSchema(schema)'
+  if (standard?.vendor === 'zod') {
+    return (
+      'a schema of zod 3, which makes no JSON Schema: give zodToJsonSchema(schema) of the package zod-to-json-schema, ' +
+      'or take zod 4.2 or newer'
+    )
+  }
+  if (standard?.vendor === 'valibot') {
+    return 'a schema of valibot: give toStandardJsonSchema(schema) of the package @valibot/to-json-schema'
+  }
+  if (typeof standard?.vendor === 'string') {
+    return `a schema of ${standard.vendor} that can't say its JSON Schema: give what its library converts it to`
+  }
+  return 'an object with methods: convert it first, for example by z.toJSONSchema()'
 }

@@ -107,7 +107,9 @@ pub fn classify(evidence: &Evidence<'_>) -> Verdict {
     let (kind, retryable) = match (status, coded) {
         (Some(status), coded) => {
             let (kind, retryable) = of_status(status);
-            (exact_kind(status, coded.map(|(kind, _)| kind), evidence.message).unwrap_or(kind), retryable)
+            let kind = exact_kind(status, coded.map(|(kind, _)| kind), evidence.message).unwrap_or(kind);
+            // No allowance comes back by asking again, whatever the number says.
+            (kind, retryable && kind != FailureKind::Quota)
         }
         (None, Some(decided)) => decided,
         (None, None) => {
@@ -136,7 +138,7 @@ pub fn of_status(status: u16) -> (FailureKind, bool) {
     }
 }
 
-/// Statuses that stand for several kinds. The number still decides whether to try again.
+/// Statuses that stand for several kinds. The number still decides whether to try again, save for a used-up quota.
 fn exact_kind(status: u16, coded: Option<FailureKind>, message: &str) -> Option<FailureKind> {
     use FailureKind::*;
     match status {

@@ -4,7 +4,7 @@ import { invalidOption } from '../error'
 import { native } from '../native'
 import { check, checkOptions, show, suggestion } from '../option'
 import { absolute, inheritance, processOptionChecks, type RunOptions } from '../process'
-import { schemaOf } from '../schema'
+import { isSchemaLike, schemaOf } from '../schema'
 import type { ConcurrencyLimit } from './limit'
 
 export type { ProviderName } from '../../native/native'
@@ -25,7 +25,7 @@ export interface TurnOptions extends Pick<
   permission?: 'plan' | 'auto'
   /** What the agent left running behind its end of turn: "wait" (default) for it, within the clocks; "leave": `warnings` name it. */
   background?: 'wait' | 'leave'
-  /** JSON Schema of the answer, or an object with `toJSONSchema()`. */
+  /** JSON Schema of the answer, an object with `toJSONSchema()`, or a library's schema that can say its JSON Schema. */
   schema?: object
   /** Session id of an earlier turn, in the same cwd. */
   resume?: string
@@ -87,7 +87,7 @@ const turnChecks = {
   permission: check.oneOf('plan', 'auto'),
   background: check.oneOf('wait', 'leave'),
   schema(path: string, value: unknown) {
-    check.object(path, value)
+    if (!isSchemaLike(value)) check.object(path, value)
     schemaText(value as object)
   },
   resume: check.name,

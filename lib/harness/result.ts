@@ -34,11 +34,11 @@ export function toResult({ text, facts }: TurnEnd): TurnResult {
 }
 
 /** What a turn came to; as `result` of an error it is partial. */
-export interface TurnResult {
+export interface TurnResult<Structured = unknown> {
   /** The agent's final answer, whole. */
   text: string
-  /** The answer as a value that is valid against `schema`. */
-  structured?: unknown
+  /** The answer as a value that is valid against `schema`; a library's schema has made it what it makes of it. */
+  structured?: Structured
   /** For `resume`. */
   sessionId?: string
   /** Of this turn alone, all attempts summed. */

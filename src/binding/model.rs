@@ -5,14 +5,17 @@ use super::option::{Millis, millis};
 use super::promise::{Settled, settle};
 use crate::error::Error;
 use crate::http::HttpClient;
-use crate::model::{self, AbortSwitch, Completion, CompletionRequest, ErrorLayer, Schema};
+use crate::model::{self, AbortSwitch, Completion, CompletionRequest, ErrorLayer, Schema, TextListener};
 use crate::redaction::Secret;
 use crate::retry::{RetryPolicy, random_fraction};
 use napi::Env;
 use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use std::time::SystemTime;
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// Checked options of a call; what is absent has the core's default. JSON crosses as text.
 #[napi(object, object_to_js = false)]
@@ -22,11 +25,25 @@ pub struct CompletionSpec {
     pub model: String,
     pub messages: String,
     pub tools: Option<String>,
+    pub tool_choice: Option<String>,
+    pub temperature: Option<f64>,
+    pub max_tokens: Option<f64>,
+    pub seed: Option<f64>,
+    pub extra_body: Option<String>,
     pub schema: Option<String>,
     pub timeout_ms: Option<Millis>,
     pub idle_timeout_ms: Option<Millis>,
     pub retry: RetrySpec,
     pub headers: Vec<HeaderSpec>,
+    /// Whether the text is asked for as it comes, by [`ModelCall::next_text`].
+    pub has_listener: bool,
+}
+
+/// A piece of the answer. The text of a later attempt begins anew.
+#[napi(object, object_from_js = false)]
+pub struct TextPiece {
+    pub text: String,
+    pub attempt: u32,
 }
 
 #[napi(object, object_to_js = false)]
@@ -70,6 +87,7 @@ pub struct ErrorClass {
 #[derive(Default)]
 pub struct ModelCall {
     switch: AbortSwitch,
+    pieces: Arc<Mutex<Option<UnboundedReceiver<TextPiece>>>>,
 }
 
 /// With its JavaScript environment, such as a worker thread that is terminated, the call ends too.
@@ -94,7 +112,37 @@ impl ModelCall {
         spec: CompletionSpec,
     ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
         let aborted = self.switch.aborted();
-        settle(env, async move { complete(model::shared_client(), spec, aborted).await.into() })
+        let mut listener = None;
+        if spec.has_listener {
+            // Unbounded: an answer is, and what one call of the reader takes is all that there is.
+            let (told, pieces) = unbounded_channel();
+            listener = Some(TextListener::new(move |attempt, text| {
+                // Fails when the call is gone, and nobody listens.
+                let _ = told.send(TextPiece { text: text.to_owned(), attempt });
+            }));
+            if let Ok(mut slot) = self.pieces.try_lock() {
+                *slot = Some(pieces);
+            }
+        }
+        settle(env, async move { complete(model::shared_client(), spec, listener, aborted).await.into() })
+    }
+
+    /// What came since the last call, in order; null when nothing more will come.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<TextPiece[] | null>>")]
+    pub fn next_text<'env>(
+        &self,
+        env: &'env Env,
+    ) -> napi::Result<PromiseRaw<'env, Settled<Option<Vec<TextPiece>>>>> {
+        let pieces = self.pieces.clone();
+        settle(env, async move {
+            let mut pieces = pieces.lock().await;
+            let mut taken = Vec::new();
+            let count = match pieces.as_mut() {
+                Some(pieces) => pieces.recv_many(&mut taken, usize::MAX).await,
+                None => 0,
+            };
+            Settled::Value((count > 0).then_some(taken))
+        })
     }
 
     #[napi]
@@ -106,9 +154,12 @@ impl ModelCall {
 async fn complete(
     client: &HttpClient,
     spec: CompletionSpec,
+    listener: Option<TextListener>,
     abort: impl Future<Output = ()>,
 ) -> Result<String, Error> {
-    let completion = model::complete(client, to_request(spec)?, abort).await?;
+    let mut request = to_request(spec)?;
+    request.listener = listener;
+    let completion = model::complete(client, request, abort).await?;
     Ok(to_json(completion).to_string())
 }
 
@@ -150,6 +201,13 @@ fn to_request(spec: CompletionSpec) -> Result<CompletionRequest, Error> {
     let mut request = CompletionRequest::new(spec.base_url, spec.model, parse("messages", &spec.messages)?);
     request.api_key = spec.api_key.map(Secret::from);
     request.tools = spec.tools.map(|tools| parse("tools", &tools)).transpose()?;
+    request.tool_choice = spec.tool_choice.map(|choice| parse("toolChoice", &choice)).transpose()?;
+    request.temperature = spec.temperature;
+    request.max_tokens = spec.max_tokens.map(|tokens| tokens as u64);
+    request.seed = spec.seed.map(|seed| seed as i64);
+    if let Some(Value::Object(fields)) = spec.extra_body.map(|body| parse("extraBody", &body)).transpose()? {
+        request.extra_body = fields;
+    }
     request.schema =
         spec.schema.map(|schema| Schema::compile(parse("schema", &schema)?, "schema")).transpose()?;
     if let Some(timeout) = spec.timeout_ms {

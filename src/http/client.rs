@@ -5,7 +5,7 @@ use super::request::{Body, FileBody, Request, file_stream, from_beginning};
 use super::response::Response;
 use super::{proxy, trust};
 use futures_util::StreamExt;
-use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect;
 use std::future::Future;
 use std::io;
@@ -65,20 +65,27 @@ impl HttpClient {
         self.send(Request { headers, body, ..Request::new("PUT", url) }).await
     }
 
-    /// Sends and resolves with the head of the response, whatever its status.
-    pub async fn send(&self, request: Request) -> Result<Response, HttpError> {
+    /// Sends and resolves with the head of the response, whatever its status. A redirect to another origin is followed
+    /// without the headers that the new one has no claim to.
+    pub async fn send(&self, mut request: Request) -> Result<Response, HttpError> {
+        for _ in 0..=self.options.max_redirects {
+            let response = self.send_within_origin(request.clone()).await?;
+            match redirected(&request, &response)? {
+                Some(next) => request = next,
+                None => return Ok(response),
+            }
+        }
+        Err(too_many(self.options.max_redirects))
+    }
+
+    async fn send_within_origin(&self, request: Request) -> Result<Response, HttpError> {
         let pool = self.pool()?;
-        let headers = header_map(&request.headers)?;
+        let mut headers = header_map(&request.headers)?;
+        // Nothing is asked for in pieces that have to be unpacked; what comes so all the same is unpacked.
+        headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         let method = reqwest::Method::from_bytes(request.method.as_bytes())
             .map_err(|error| HttpError::InvalidRequest { problem: error.to_string() })?;
-        // Parsed here: reqwest would tell a wrong URL's text, query and all.
-        let url = reqwest::Url::parse(&request.url)
-            .map_err(|error| HttpError::InvalidRequest { problem: format!("the URL is wrong: {error}") })?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(HttpError::InvalidRequest {
-                problem: format!("no http or https URL: {}", url.scheme()),
-            });
-        }
+        let url = parse_url(&request.url)?;
         let (taken, progress) = watch::channel(0);
         let file_failure: Arc<Mutex<Option<HttpError>>> = Arc::default();
         let mut builder = pool.request(method, url).headers(headers);
@@ -144,10 +151,41 @@ fn redirects(max: Option<usize>) -> redirect::Policy {
             attempt.error(format!("more than {max} redirects"))
         } else if secure_before && attempt.url().scheme() != "https" {
             attempt.error("the server redirects from https to http")
+        } else if attempt.previous().last().is_some_and(|from| from.origin() != attempt.url().origin()) {
+            // reqwest would take every header along but the few that it knows to be secret.
+            attempt.stop()
         } else {
             attempt.follow()
         }
     })
+}
+
+fn too_many(max: usize) -> HttpError {
+    HttpError::Redirect { problem: format!("more than {max} redirects") }
+}
+
+/// The request at the other origin that the response leads to.
+fn redirected(request: &Request, response: &Response) -> Result<Option<Request>, HttpError> {
+    /// Of the message itself; any other may be a key.
+    const TAKEN_ALONG: [&str; 6] =
+        ["accept", "accept-encoding", "content-type", "content-length", "range", "user-agent"];
+    let (Some(place), 301 | 302 | 303 | 307 | 308) = (response.header("location"), response.status()) else {
+        return Ok(None);
+    };
+    let problem = |problem: &str| HttpError::Redirect { problem: problem.to_owned() };
+    let url = response.url().join(place).map_err(|_| problem("the server names no place to go"))?;
+    if response.url().scheme() == "https" && url.scheme() != "https" {
+        return Err(problem("the server redirects from https to http"));
+    }
+    let mut next = Request { url: url.to_string(), ..request.clone() };
+    next.headers.retain(|(name, _)| TAKEN_ALONG.iter().any(|taken| name.eq_ignore_ascii_case(taken)));
+    let keeps_method = matches!(response.status(), 307 | 308) || ["GET", "HEAD"].contains(&request.method);
+    if !keeps_method && (response.status() == 303 || request.method == "POST") {
+        next.method = "GET";
+        next.body = Body::Empty;
+        next.headers.retain(|(name, _)| !name.to_ascii_lowercase().starts_with("content-"));
+    }
+    Ok(Some(next))
 }
 
 /// Whether a request can be made to this URL; [`HttpError::InvalidRequest`] if not.

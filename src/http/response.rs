@@ -1,7 +1,7 @@
 //! A response: its head is there, its body comes as it is pulled.
 
 use super::failure::{HttpError, Waiting};
-use super::retry_after::parse_retry_after;
+use super::retry_after::{parse_retry_after, parse_retry_after_ms};
 use bytes::Bytes;
 use std::time::{Duration, SystemTime};
 
@@ -20,6 +20,11 @@ pub struct Response {
 impl Response {
     pub(super) fn new(inner: reqwest::Response, idle_timeout: Option<Duration>) -> Self {
         Response { inner, idle_timeout }
+    }
+
+    /// Where the response came from, within-origin redirects followed.
+    pub(super) fn url(&self) -> &reqwest::Url {
+        self.inner.url()
     }
 
     pub fn status(&self) -> u16 {
@@ -54,9 +59,11 @@ impl Response {
         self.inner.content_length()
     }
 
-    /// Retry-After, in seconds or as a date.
+    /// Retry-After-Ms, which is more exact, else Retry-After, in seconds or as a date.
     pub fn retry_after(&self) -> Option<Duration> {
-        parse_retry_after(self.header("retry-after")?, SystemTime::now())
+        self.header("retry-after-ms")
+            .and_then(parse_retry_after_ms)
+            .or_else(|| parse_retry_after(self.header("retry-after")?, SystemTime::now()))
     }
 
     /// The next bytes as they come; `None` at the end. A body that ends early is [`HttpError::Reset`].

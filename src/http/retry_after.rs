@@ -7,14 +7,26 @@ const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Seconds (also with a fraction, which some servers send) or an HTTP date; a date that is past means now.
 pub fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
-    let value = value.trim();
-    // The first character keeps out what else f64 can read: signs, inf, NaN.
-    let seconds = value.starts_with(|first: char| first.is_ascii_digit()).then(|| value.parse::<f64>());
-    if let Some(Ok(seconds)) = seconds {
-        return Some(Duration::try_from_secs_f64(seconds).map_or(LONGEST, |wait| wait.min(LONGEST)));
+    if let Some(seconds) = number(value) {
+        return Some(bounded(seconds));
     }
-    let date = httpdate::parse_http_date(value).ok()?;
+    let date = httpdate::parse_http_date(value.trim()).ok()?;
     Some(date.duration_since(now).unwrap_or(Duration::ZERO).min(LONGEST))
+}
+
+/// Milliseconds, as some servers send beside Retry-After.
+pub(super) fn parse_retry_after_ms(value: &str) -> Option<Duration> {
+    number(value).map(|millis| bounded(millis / 1e3))
+}
+
+/// The first character keeps out what else f64 can read: signs, inf, NaN.
+fn number(value: &str) -> Option<f64> {
+    let value = value.trim();
+    value.starts_with(|first: char| first.is_ascii_digit()).then(|| value.parse().ok()).flatten()
+}
+
+fn bounded(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).map_or(LONGEST, |wait| wait.min(LONGEST))
 }
 
 #[cfg(test)]

@@ -70,6 +70,11 @@ impl BodyReader {
         Ok(self.progress())
     }
 
+    /// The text of the answer so far; a body in one piece has it at its end only.
+    pub(crate) fn text(&self) -> &str {
+        self.assembly.text()
+    }
+
     /// The end of the body.
     pub(crate) fn finish(mut self) -> Result<Completion, Malformed> {
         match std::mem::replace(&mut self.form, Form::Unknown) {

@@ -1,15 +1,16 @@
 //! The call itself: attempts one after another, each with its clocks, until one succeeds or none is left.
 
 use super::body::{BodyReader, Progress};
-use super::completion::Completion;
+use super::completion::{Completion, Usage};
 use super::failure::{Failure, aborted, passed};
-use super::request::CompletionRequest;
+use super::request::{CompletionRequest, correction};
 use super::schema::{Reading, Schema};
 use crate::error::Error;
 use crate::http::{Body, HttpClient, HttpOptions, Request, Response, check_url};
 use crate::redaction::Redactor;
 use crate::retry::random_fraction;
 use bytes::Bytes;
+use serde_json::Value;
 use std::future::Future;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -37,7 +38,6 @@ pub async fn complete(
     check_url(&request.base_url).map_err(|error| Error::invalid_option("baseUrl", error))?;
     let http = Request {
         headers: request.all_headers()?,
-        body: Body::Bytes(Bytes::from(request.body().to_string())),
         // The attempt's own clock runs.
         response_timeout: None,
         idle_timeout: request.idle_timeout,
@@ -56,18 +56,29 @@ pub async fn complete(
         () = std::future::ready(()) => {}
     }
     let mut attempts = 0;
+    let mut usage = None;
+    let mut asked = body(&request, &[]);
     loop {
         attempts += 1;
+        let http = Request { body: Body::Bytes(asked.clone()), ..http.clone() };
         let pool = if attempts == 1 { client.clone() } else { client.fresh() };
         let deadline = request.timeout.map(|limit| (Instant::now() + limit, limit));
         let failure = tokio::select! {
             biased;
             () = &mut abort => return Err(aborted(attempts)),
-            ended = attempt(&pool, http.clone(), deadline, request.schema.as_ref()) => match ended {
-                Ok(completion) => return Ok(Completion { attempts, ..completion }),
+            ended = attempt(&pool, http, deadline, &request, attempts) => match ended {
+                Ok(completion) => {
+                    let usage = Usage::sum(usage, completion.usage);
+                    return Ok(Completion { attempts, usage, ..completion });
+                }
                 Err(failure) => failure,
             },
         };
+        if let Failure::Misfit { problems, text, usage: used, .. } = &failure {
+            usage = Usage::sum(usage, *used);
+            // Of several answers the last is the one to mend.
+            asked = body(&request, &correction(text, problems));
+        }
         let (_, verdict) = failure.verdict();
         if verdict.status.is_none() {
             // No answer came over the connection: whoever calls next shall not inherit what may be dead.
@@ -85,16 +96,21 @@ pub async fn complete(
     }
 }
 
+fn body(request: &CompletionRequest, correction: &[Value]) -> Bytes {
+    Bytes::from(request.body(correction).to_string())
+}
+
 /// When an attempt must be over, and how long that was from its start.
 type Deadline = Option<(Instant, Duration)>;
 
 async fn attempt(
     client: &HttpClient,
-    request: Request,
+    http: Request,
     deadline: Deadline,
-    schema: Option<&Schema>,
+    request: &CompletionRequest,
+    number: u32,
 ) -> Result<Completion, Failure> {
-    let ask = async { client.send(request).await?.success().await };
+    let ask = async { client.send(http).await?.success().await };
     let mut response = match deadline {
         None => ask.await?,
         Some((at, limit)) => {
@@ -102,16 +118,29 @@ async fn attempt(
         }
     };
     let mut reader = BodyReader::new();
-    read(&mut response, &mut reader, deadline).await?;
+    let mut told = 0;
+    let mut tell = |text: &str| {
+        if let (Some(listener), true) = (&request.listener, text.len() > told) {
+            listener.tell(number, &text[told..]);
+            told = text.len();
+        }
+    };
+    read(&mut response, &mut reader, deadline, &mut tell).await?;
     let completion = reader.finish()?;
-    match schema {
+    tell(&completion.text);
+    match request.schema.as_ref() {
         // A model that calls tools answers later.
         Some(schema) if completion.tool_calls.is_empty() => fit(completion, schema),
         _ => Ok(completion),
     }
 }
 
-async fn read(response: &mut Response, reader: &mut BodyReader, deadline: Deadline) -> Result<(), Failure> {
+async fn read(
+    response: &mut Response,
+    reader: &mut BodyReader,
+    deadline: Deadline,
+    tell: &mut impl FnMut(&str),
+) -> Result<(), Failure> {
     let mut progress = Progress::Open;
     loop {
         let grace = match progress {
@@ -128,7 +157,11 @@ async fn read(response: &mut Response, reader: &mut BodyReader, deadline: Deadli
             Some(until) => tokio::time::timeout_at(until, response.chunk()).await.ok(),
         };
         progress = match (chunk, deadline) {
-            (Some(Ok(Some(bytes))), _) => reader.push(&bytes)?,
+            (Some(Ok(Some(bytes))), _) => {
+                let progress = reader.push(&bytes)?;
+                tell(reader.text());
+                progress
+            }
             (Some(Ok(None)), _) => return Ok(()),
             // The answer is whole: nothing that happens to the connection can spoil it.
             _ if progress != Progress::Open => return Ok(()),
@@ -148,6 +181,7 @@ fn fit(completion: Completion, schema: &Schema) -> Result<Completion, Failure> {
             problems: reading.problems(),
             cut: completion.finish_reason == "length",
             text: completion.text,
+            usage: completion.usage,
         }),
     }
 }

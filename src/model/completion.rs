@@ -10,6 +10,7 @@ pub struct Completion {
     /// What a schema asked for.
     pub structured: Option<Value>,
     pub tool_calls: Vec<ToolCall>,
+    /// Of all attempts whose server told.
     pub usage: Option<Usage>,
     /// The server's word: `stop`, `length`, `tool_calls`, ...
     pub finish_reason: String,
@@ -31,6 +32,18 @@ pub struct Usage {
     pub output_tokens: u64,
     /// Of the input tokens, those that came from a cache.
     pub cached_input_tokens: u64,
+}
+
+impl Usage {
+    /// Both together, of what is known of them.
+    pub(super) fn sum(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
+        let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
+        Some(Usage {
+            input_tokens: one.input_tokens + other.input_tokens,
+            output_tokens: one.output_tokens + other.output_tokens,
+            cached_input_tokens: one.cached_input_tokens + other.cached_input_tokens,
+        })
+    }
 }
 
 /// An error that the server put where an answer should be.
@@ -88,6 +101,11 @@ impl Assembly {
         }
         self.finish_reason.get_or_insert_with(|| "stop".to_owned());
         Ok(())
+    }
+
+    /// The text so far.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     /// Whether the server said why the answer ended.

@@ -1,6 +1,6 @@
 //! Why an attempt failed, whether it is worth another, and the error that a user sees in the end. PURE.
 
-use super::completion::{Malformed, ServerError};
+use super::completion::{Malformed, ServerError, Usage};
 use crate::error::{Error, ErrorCode};
 use crate::http::{HttpError, Waiting};
 use crate::redaction::Redactor;
@@ -22,6 +22,7 @@ pub enum Failure {
         problems: Vec<String>,
         text: String,
         cut: bool,
+        usage: Option<Usage>,
     },
 }
 

@@ -28,5 +28,5 @@ pub use completion::{Completion, Malformed, ServerError, ToolCall, Usage};
 pub use described::{ErrorLayer, classify_described};
 pub use failure::{Failure, aborted};
 pub use json::parse_json;
-pub use request::{CompletionRequest, retry_policy};
+pub use request::{CompletionRequest, TextListener, retry_policy};
 pub use schema::{Problem, Reading, Schema};

@@ -5,6 +5,8 @@ use crate::error::Error;
 use crate::redaction::Secret;
 use crate::retry::RetryPolicy;
 use serde_json::{Map, Value, json};
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One completion to ask for. [`CompletionRequest::new`] has the defaults that API users get.
@@ -18,6 +20,13 @@ pub struct CompletionRequest {
     pub messages: Value,
     /// As the API has them.
     pub tools: Option<Value>,
+    /// As the API has it.
+    pub tool_choice: Option<Value>,
+    pub temperature: Option<f64>,
+    pub max_tokens: Option<u64>,
+    pub seed: Option<i64>,
+    /// Further fields of the body; they win over those that the call makes itself, save `messages` and `stream`.
+    pub extra_body: Map<String, Value>,
     /// The answer must be JSON that fits.
     pub schema: Option<Schema>,
     /// For one attempt, from the connection to the end of the answer. `None`: off.
@@ -27,6 +36,28 @@ pub struct CompletionRequest {
     pub retry: RetryPolicy,
     /// Further headers; they win over those that the call makes itself.
     pub headers: Vec<(String, String)>,
+    pub listener: Option<TextListener>,
+}
+
+/// Is given the text of the answer as it comes, with the number of the attempt that it belongs to, from 1: a later attempt
+/// begins anew.
+#[derive(Clone)]
+pub struct TextListener(Arc<dyn Fn(u32, &str) + Send + Sync>);
+
+impl TextListener {
+    pub fn new(listener: impl Fn(u32, &str) + Send + Sync + 'static) -> Self {
+        TextListener(Arc::new(listener))
+    }
+
+    pub(super) fn tell(&self, attempt: u32, text: &str) {
+        (self.0)(attempt, text);
+    }
+}
+
+impl fmt::Debug for TextListener {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("TextListener")
+    }
 }
 
 impl CompletionRequest {
@@ -43,11 +74,17 @@ impl CompletionRequest {
             model: model.into(),
             messages,
             tools: None,
+            tool_choice: None,
+            temperature: None,
+            max_tokens: None,
+            seed: None,
+            extra_body: Map::new(),
             schema: None,
             timeout: Some(Self::TIMEOUT),
             idle_timeout: Some(Self::IDLE_TIMEOUT),
             retry: retry_policy(None, None),
             headers: Vec::new(),
+            listener: None,
         }
     }
 
@@ -80,19 +117,34 @@ impl CompletionRequest {
         format!("{scheme}://{host}")
     }
 
-    pub fn body(&self) -> Value {
+    /// The body of the request; `correction`: messages behind the caller's own, about an answer that did not fit.
+    pub fn body(&self, correction: &[Value]) -> Value {
         let mut body = Map::new();
         body.insert("model".to_owned(), self.model.clone().into());
-        body.insert("messages".to_owned(), self.messages.clone());
+        body.insert("messages".to_owned(), self.messages_with(correction));
         // An empty list is refused by servers, and means the same.
         if let Some(tools) =
             self.tools.as_ref().filter(|tools| tools.as_array().is_none_or(|list| !list.is_empty()))
         {
             body.insert("tools".to_owned(), tools.clone());
         }
+        let settings = [
+            ("tool_choice", self.tool_choice.clone()),
+            ("temperature", self.temperature.map(Value::from)),
+            ("max_tokens", self.max_tokens.map(Value::from)),
+            ("seed", self.seed.map(Value::from)),
+        ];
+        for (name, value) in settings {
+            if let Some(value) = value {
+                body.insert(name.to_owned(), value);
+            }
+        }
         if let Some(schema) = &self.schema {
-            let format =
-                json!({ "name": schema_name(schema.source()), "strict": true, "schema": schema.source() });
+            let format = json!({
+                "name": schema_name(schema.source()),
+                "strict": can_be_strict(schema.source()),
+                "schema": schema.source(),
+            });
             body.insert(
                 "response_format".to_owned(),
                 json!({ "type": "json_schema", "json_schema": format }),
@@ -100,7 +152,20 @@ impl CompletionRequest {
         }
         body.insert("stream".to_owned(), true.into());
         body.insert("stream_options".to_owned(), json!({ "include_usage": true }));
+        for (name, value) in &self.extra_body {
+            if !["messages", "stream"].contains(&name.as_str()) {
+                body.insert(name.clone(), value.clone());
+            }
+        }
         Value::Object(body)
+    }
+
+    fn messages_with(&self, correction: &[Value]) -> Value {
+        let mut messages = self.messages.clone();
+        if let Some(list) = messages.as_array_mut() {
+            list.extend_from_slice(correction);
+        }
+        messages
     }
 
     /// The headers of the request. `INVALID_OPTION` for what can't stand in a header, without telling its value.
@@ -158,6 +223,61 @@ fn check_value(path: &str, value: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// What the model is told about an answer that does not fit: its own words, and what is wrong with them.
+pub(super) fn correction(text: &str, problems: &[String]) -> Vec<Value> {
+    let list: String = problems.iter().map(|problem| format!("- {problem}\n")).collect();
+    let told = format!(
+        "Your answer does not fit the JSON Schema that was asked for:\n{list}Answer again, with nothing but JSON that fits it."
+    );
+    vec![json!({ "role": "assistant", "content": text }), json!({ "role": "user", "content": told })]
+}
+
+/// Whether a server may be asked to hold the answer to the schema: every object closed, every property required, and none of
+/// the words that strict servers refuse.
+pub(super) fn can_be_strict(schema: &Value) -> bool {
+    schema["type"] == "object" && is_strict(schema)
+}
+
+fn is_strict(schema: &Value) -> bool {
+    const REFUSED: [&str; 12] = [
+        "allOf",
+        "oneOf",
+        "not",
+        "if",
+        "then",
+        "else",
+        "dependentRequired",
+        "dependentSchemas",
+        "patternProperties",
+        "propertyNames",
+        "unevaluatedProperties",
+        "prefixItems",
+    ];
+    let Some(fields) = schema.as_object() else { return false };
+    let says = ["type", "$ref", "anyOf", "enum", "const"].iter().any(|word| fields.contains_key(*word));
+    if !says || REFUSED.iter().any(|word| fields.contains_key(*word)) {
+        return false;
+    }
+    let is_object = match &schema["type"] {
+        Value::Array(types) => types.iter().any(|name| name == "object"),
+        name => name == "object",
+    } || fields.contains_key("properties");
+    if is_object {
+        let required: Vec<&str> =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let names = schema["properties"].as_object();
+        let all_required =
+            names.is_none_or(|names| names.keys().all(|name| required.contains(&name.as_str())));
+        if schema["additionalProperties"] != false || !all_required {
+            return false;
+        }
+    }
+    let tables = ["properties", "$defs", "definitions"].into_iter().filter_map(|name| schema[name].as_object());
+    let lists = schema["anyOf"].as_array().into_iter().flatten();
+    let items = fields.get("items").into_iter();
+    tables.flat_map(Map::values).chain(lists).chain(items).all(is_strict)
+}
+
 /// The API wants a name of letters, digits, `_` and `-`, 64 at most.
 fn schema_name(schema: &Value) -> String {
     let title = schema.get("title").and_then(Value::as_str).unwrap_or_default();
@@ -211,7 +331,7 @@ mod tests {
 
     #[test]
     fn asks_for_a_stream_with_usage_and_leaves_out_what_is_not_given() {
-        let body = request("http://h").body();
+        let body = request("http://h").body(&[]);
         let names: Vec<&String> = body.as_object().unwrap().keys().collect();
         assert_eq!(names, ["model", "messages", "stream", "stream_options"]);
         let mut empty = request("http://h");
@@ -220,16 +340,44 @@ mod tests {
     }
 
     #[test]
-    fn sends_the_schema_strictly_under_its_title() {
+    fn sends_the_schema_under_its_title() {
         let mut request = request("http://h");
         request.schema =
             Some(Schema::compile(json!({ "title": "A b!", "type": "object" }), "schema").unwrap());
-        let format = request.body()["response_format"].clone();
+        let format = request.body(&[])["response_format"].clone();
         assert_eq!(
             format["json_schema"],
-            json!({ "name": "A_b_", "strict": true, "schema": { "title": "A b!", "type": "object" } })
+            json!({ "name": "A_b_", "strict": false, "schema": { "title": "A b!", "type": "object" } })
         );
         assert_eq!(schema_name(&json!({})), "answer");
+    }
+
+    #[test]
+    fn is_strict_only_where_the_schema_can_be() {
+        let closed = |properties: Value, required: Value| json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
+        let leaf = json!({ "type": "string" });
+        for schema in [
+            closed(json!({ "a": leaf }), json!(["a"])),
+            closed(json!({ "a": { "type": ["string", "null"] } }), json!(["a"])),
+            closed(json!({ "a": { "type": "array", "items": closed(json!({}), json!([])) } }), json!(["a"])),
+            closed(json!({ "a": { "anyOf": [leaf, { "enum": [1] }] } }), json!(["a"])),
+        ] {
+            assert!(can_be_strict(&schema), "{schema}");
+        }
+        for schema in [
+            json!({}),
+            leaf.clone(),
+            json!({ "type": "object" }),
+            json!({ "type": "object", "properties": { "a": leaf }, "required": ["a"] }),
+            closed(json!({ "a": leaf }), json!([])),
+            closed(json!({ "a": {} }), json!(["a"])),
+            closed(json!({ "a": true }), json!(["a"])),
+            closed(json!({ "a": { "type": "object", "additionalProperties": leaf } }), json!(["a"])),
+            closed(json!({ "a": { "oneOf": [leaf] } }), json!(["a"])),
+            closed(json!({ "a": { "type": "array", "items": { "type": "object" } } }), json!(["a"])),
+        ] {
+            assert!(!can_be_strict(&schema), "{schema}");
+        }
     }
 
     #[test]

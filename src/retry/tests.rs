@@ -37,7 +37,7 @@ fn a_code_names_the_kind_where_a_status_stands_for_several() {
     );
     assert_eq!(with(Some(400), &[], "Your credit balance is too low"), (Quota, false));
     assert_eq!(with(Some(400), &[], "rate limit"), (InvalidRequest, false));
-    assert_eq!(with(Some(429), &["insufficient_quota"], ""), (Quota, true));
+    assert_eq!(with(Some(429), &["insufficient_quota"], ""), (Quota, false));
     assert_eq!(with(Some(429), &[], "you exceeded your current quota"), (RateLimit, true));
 }
 

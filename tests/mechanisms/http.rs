@@ -278,7 +278,9 @@ async fn refuses_what_can_not_be_sent_without_telling_secrets() {
 async fn follows_redirects_but_not_for_ever_and_not_with_the_key() {
     let other = serve(|mut socket, _| async move {
         let (head, _) = read_head(&mut socket).await.unwrap();
-        assert!(!head.to_ascii_lowercase().contains("authorization"), "{head}");
+        let head = head.to_ascii_lowercase();
+        assert!(!head.contains("hunter2"), "{head}");
+        assert!(head.contains("accept: text/plain"), "{head}");
         socket.write_all(OK).await.unwrap();
     })
     .await;
@@ -295,8 +297,40 @@ async fn follows_redirects_but_not_for_ever_and_not_with_the_key() {
         }
     })
     .await;
-    let headers = vec![("authorization".to_owned(), "Bearer hunter2".to_owned())];
+    // The last is a name that no library knows to be secret.
+    let headers = [
+        ("authorization", "Bearer hunter2"),
+        ("api-key", "hunter2"),
+        ("x-tenant", "hunter2"),
+        ("accept", "text/plain"),
+    ];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     assert_eq!(client().get(&format!("{url}/away"), headers).await.unwrap().status(), 200);
     let error = client().get(&format!("{url}/again"), vec![]).await.unwrap_err();
     assert!(matches!(error, HttpError::Redirect { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn unpacks_what_was_not_asked_for_packed() {
+    const GZIP: &[u8] = &[
+        31, 139, 8, 0, 0, 0, 0, 0, 2, 255, 203, 72, 205, 201, 201, 215, 81, 40, 72, 76, 206, 78, 77, 1, 0, 235,
+        161, 234, 8, 13, 0, 0, 0,
+    ];
+    const BROTLI: &[u8] =
+        &[27, 12, 0, 248, 165, 200, 202, 82, 144, 65, 36, 169, 86, 46, 170, 83, 114];
+    for (encoding, body) in [("gzip", GZIP), ("br", BROTLI)] {
+        let url = serve(move |mut socket, _| async move {
+            let (head, _) = read_head(&mut socket).await.unwrap();
+            assert!(head.to_ascii_lowercase().contains("accept-encoding: identity"), "{head}");
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-encoding: {encoding}\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
+            socket.write_all(head.as_bytes()).await.unwrap();
+            socket.write_all(body).await.unwrap();
+        })
+        .await;
+        let mut response = client().get(&url, vec![]).await.unwrap();
+        assert_eq!(response.bytes(100).await.unwrap(), b"hello, packed", "{encoding}");
+    }
 }

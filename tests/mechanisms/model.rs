@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use sheepdog::error::Error;
 use sheepdog::http::{HttpClient, HttpOptions};
-use sheepdog::model::{AbortSwitch, Completion, CompletionRequest, Schema, complete};
+use sheepdog::model::{AbortSwitch, Completion, CompletionRequest, Schema, TextListener, complete};
 use sheepdog::redaction::Secret;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
@@ -272,13 +272,19 @@ async fn each_further_attempt_has_a_connection_of_its_own() {
 
 #[tokio::test]
 async fn a_wait_that_the_server_asks_for_is_kept_up_to_the_bound() {
-    for (header, at_least) in [("1", 1000), ("9999", 1200), ("soon", 0), ("-3", 0)] {
-        let limited = answer(429, &format!("retry-after: {header}\r\n"), "{}");
+    for (header, at_least) in [
+        ("retry-after: 1", 1000),
+        ("retry-after: 9999", 1200),
+        ("retry-after: soon", 0),
+        ("retry-after: -3", 0),
+        ("retry-after: 9999\r\nretry-after-ms: 350", 350),
+    ] {
+        let limited = answer(429, &format!("{header}\r\n"), "{}");
         let server = Server::that(vec![limited, fine()]).await;
         let started = std::time::Instant::now();
         server.ask(|request| request.retry.max_delay = Duration::from_millis(1200)).await.unwrap();
         assert!(started.elapsed() >= Duration::from_millis(at_least), "{header}");
-        assert!(at_least > 0 || started.elapsed() < Duration::from_millis(900), "{header}");
+        assert!(at_least > 350 || started.elapsed() < Duration::from_millis(900), "{header}");
     }
 }
 
@@ -341,8 +347,20 @@ async fn an_answer_has_to_fit_its_schema() {
         request.schema = Some(Schema::compile(schema.clone(), "schema").unwrap());
     };
     let text = |text: &str| answer(200, "", &said(text, json!("stop")));
-    let server = Server::that(vec![text("no idea"), text("```json\n{\"a\": 1,}\n```")]).await;
+    let used = format!("data: {}\n\n", json!({ "choices": [], "usage": { "prompt_tokens": 5, "completion_tokens": 2 } }));
+    let text_with_usage = |answered: &str| answer(200, "", &format!("{}{used}", said(answered, json!("stop"))));
+    let server =
+        Server::that(vec![text_with_usage("{\"a\":\"x\"}"), text_with_usage("```json\n{\"a\": 1,}\n```")]).await;
     let completion = server.ask(with).await.unwrap();
+    let usage = completion.usage.unwrap();
+    assert_eq!((usage.input_tokens, usage.output_tokens), (10, 4), "of both attempts");
+    {
+        let heard = server.heard.lock().unwrap();
+        let messages = |attempt: usize| heard[attempt].1["messages"].as_array().unwrap().clone();
+        assert_eq!(messages(0).len(), 1);
+        assert_eq!(messages(1)[1], json!({ "role": "assistant", "content": "{\"a\":\"x\"}" }));
+        assert!(messages(1)[2]["content"].as_str().unwrap().contains("- /a: "), "what was wrong is told");
+    }
     assert_eq!((completion.structured, completion.attempts), (Some(json!({ "a": 1 })), 2));
     assert_eq!(server.heard.lock().unwrap()[0].1["response_format"]["json_schema"]["schema"], schema);
     let error = Server::that(vec![text("{\"a\":\"x\"}")]).await.ask(with).await.unwrap_err();
@@ -351,4 +369,54 @@ async fn an_answer_has_to_fit_its_schema() {
     let cut = Server::that(vec![answer(200, "", &said("{\"a\":", json!("length")))]).await;
     assert!(cut.ask(with).await.is_err());
     assert_eq!(cut.calls(), 1, "it would break off again");
+}
+
+#[tokio::test]
+async fn the_text_is_told_as_it_comes_with_its_attempt() {
+    let broken = said("hel", Value::Null);
+    let pieces = [said("hé", Value::Null), said("llo", json!("stop"))].concat();
+    let server = Server::that(vec![answer(200, "", &broken), answer(200, "", &pieces)]).await;
+    let heard: Arc<Mutex<Vec<(u32, String)>>> = Arc::default();
+    let told = heard.clone();
+    let completion = server
+        .ask(|request| {
+            request.listener =
+                Some(TextListener::new(move |attempt, text| told.lock().unwrap().push((attempt, text.to_owned()))));
+        })
+        .await
+        .unwrap();
+    assert_eq!(completion.text, "héllo");
+    let heard = heard.lock().unwrap();
+    let of = |attempt| {
+        heard.iter().filter(|(number, _)| *number == attempt).map(|(_, text)| text.as_str()).collect::<String>()
+    };
+    assert_eq!((of(1), of(2)), ("hel".to_owned(), "héllo".to_owned()));
+}
+
+#[tokio::test]
+async fn settings_and_further_fields_stand_in_the_body() {
+    let server = Server::that(vec![fine()]).await;
+    server
+        .ask(|request| {
+            request.temperature = Some(0.5);
+            request.max_tokens = Some(9);
+            request.seed = Some(-3);
+            request.tool_choice = Some(json!("none"));
+            let extra = json!({ "top_p": 0.1, "seed": 4, "stream": false, "messages": [] });
+            request.extra_body = extra.as_object().cloned().unwrap();
+        })
+        .await
+        .unwrap();
+    let body = server.heard.lock().unwrap()[0].1.clone();
+    for (field, value) in [
+        ("temperature", json!(0.5)),
+        ("max_tokens", json!(9)),
+        ("tool_choice", json!("none")),
+        ("top_p", json!(0.1)),
+        ("seed", json!(4)),
+        ("stream", json!(true)),
+    ] {
+        assert_eq!(body[field], value, "{field}");
+    }
+    assert_eq!(body["messages"].as_array().unwrap().len(), 1);
 }

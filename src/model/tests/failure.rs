@@ -18,7 +18,7 @@ fn told(message: &str) -> Failure {
 fn one_row_per_failure() {
     let after = Duration::from_secs(1);
     let http = |error| Failure::Http(error);
-    let misfit = |cut| Failure::Misfit { problems: vec!["/: no".into()], text: "x".into(), cut };
+    let misfit = |cut| Failure::Misfit { problems: vec!["/: no".into()], text: "x".into(), cut, usage: None };
     for (failure, expected) in [
         (Failure::TimedOut { after }, ("MODEL_TIMED_OUT", "timeout", true)),
         (
@@ -61,6 +61,6 @@ fn an_error_carries_its_facts_and_no_secret() {
     assert_eq!(error.facts()["attempts"], 1);
     assert_eq!(error.facts()["retryAfterMs"], 2000);
     let misfit =
-        Failure::Misfit { problems: vec!["/: sk-hunter2".into()], text: "sk-hunter2".into(), cut: false };
+        Failure::Misfit { problems: vec!["/: sk-hunter2".into()], text: "sk-hunter2".into(), cut: false, usage: None };
     assert!(!format!("{:?}", misfit.into_error("http://h", 3, &redactor)).contains("hunter2"));
 }
