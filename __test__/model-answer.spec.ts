@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { complete } from '..'
+import { complete, type CompleteOptions } from '..'
 import { failure, messages, scripted } from './scripted-model'
 
 describe('an answer', () => {
@@ -107,7 +107,7 @@ describe('a schema', () => {
     expect(await call).toMatchObject({ structured: { name: 'a', count: 2 }, text: '{"name":"a","count":2}' })
     expect(requests()[0]!.body.response_format).toEqual({
       type: 'json_schema',
-      json_schema: { name: 'answer', strict: true, schema },
+      json_schema: { name: 'answer', strict: false, schema },
     })
   })
 
@@ -148,4 +148,36 @@ it('runs many calls at once', async () => {
   const calls = Array.from({ length: 50 }, (_, index) => scripted(`status=503;;text=answer ${index}`).call)
   const answers = await Promise.all(calls)
   expect(answers.map((answer) => answer.text)).toEqual(answers.map((_, index) => `answer ${index}`))
+})
+
+describe('the text as it comes', () => {
+  it('is told in order, and is whole when the call resolves', async () => {
+    const told: [string, number][] = []
+    const onText = (delta: string, attempt: number) => void told.push([delta, attempt])
+    const { text } = await scripted('text=Hello, stranger', { onText }).call
+    expect(told.map(([delta]) => delta).join('')).toBe(text)
+    expect(new Set(told.map(([, attempt]) => attempt))).toEqual(new Set([1]))
+  })
+
+  it('ends the call with what its listener throws', async () => {
+    const mine = new Error('enough')
+    const onText = () => {
+      throw mine
+    }
+    await expect(scripted('text=Hello', { onText }).call).rejects.toBe(mine)
+  })
+
+  it('refuses a wrong setting by its path', async () => {
+    for (const [options, path] of [
+      [{ temperature: NaN }, 'temperature: '],
+      [{ maxTokens: 0 }, 'maxTokens: '],
+      [{ seed: 1.5 }, 'seed: '],
+      [{ toolChoice: 'maybe' }, 'toolChoice: '],
+      [{ extraBody: [] }, 'extraBody: '],
+      [{ onText: true }, 'onText: '],
+    ] as [Partial<CompleteOptions>, string][]) {
+      const error = await failure(scripted('text=x', options).call)
+      expect(error).toMatchObject({ code: 'INVALID_OPTION', message: expect.stringContaining(path) })
+    }
+  })
 })

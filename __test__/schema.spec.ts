@@ -68,8 +68,8 @@ describe("what a library's schema makes of an answer", () => {
     const result = await played([session, said('{"name":"abc"}'), done]).run('hi', { schema })
     const structured: { name: number; count: number; even?: number } | undefined = result.structured
     expect(structured).toEqual({ name: 3, count: 7 })
-    const completion = await scripted('json={"name":"abc"}').call.then(() =>
-      scripted('json={"name":"abc"}', { schema }).call,
+    const completion = await scripted('json={"name":"abc"}').call.then(
+      () => scripted('json={"name":"abc"}', { schema }).call,
     )
     expect(completion.structured).toEqual({ name: 3, count: 7 })
   })

@@ -313,11 +313,10 @@ async fn follows_redirects_but_not_for_ever_and_not_with_the_key() {
 #[tokio::test]
 async fn unpacks_what_was_not_asked_for_packed() {
     const GZIP: &[u8] = &[
-        31, 139, 8, 0, 0, 0, 0, 0, 2, 255, 203, 72, 205, 201, 201, 215, 81, 40, 72, 76, 206, 78, 77, 1, 0, 235,
-        161, 234, 8, 13, 0, 0, 0,
+        31, 139, 8, 0, 0, 0, 0, 0, 2, 255, 203, 72, 205, 201, 201, 215, 81, 40, 72, 76, 206, 78, 77, 1, 0,
+        235, 161, 234, 8, 13, 0, 0, 0,
     ];
-    const BROTLI: &[u8] =
-        &[27, 12, 0, 248, 165, 200, 202, 82, 144, 65, 36, 169, 86, 46, 170, 83, 114];
+    const BROTLI: &[u8] = &[27, 12, 0, 248, 165, 200, 202, 82, 144, 65, 36, 169, 86, 46, 170, 83, 114];
     for (encoding, body) in [("gzip", GZIP), ("br", BROTLI)] {
         let url = serve(move |mut socket, _| async move {
             let (head, _) = read_head(&mut socket).await.unwrap();

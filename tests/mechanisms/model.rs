@@ -347,10 +347,15 @@ async fn an_answer_has_to_fit_its_schema() {
         request.schema = Some(Schema::compile(schema.clone(), "schema").unwrap());
     };
     let text = |text: &str| answer(200, "", &said(text, json!("stop")));
-    let used = format!("data: {}\n\n", json!({ "choices": [], "usage": { "prompt_tokens": 5, "completion_tokens": 2 } }));
-    let text_with_usage = |answered: &str| answer(200, "", &format!("{}{used}", said(answered, json!("stop"))));
+    let used = format!(
+        "data: {}\n\n",
+        json!({ "choices": [], "usage": { "prompt_tokens": 5, "completion_tokens": 2 } })
+    );
+    let text_with_usage =
+        |answered: &str| answer(200, "", &format!("{}{used}", said(answered, json!("stop"))));
     let server =
-        Server::that(vec![text_with_usage("{\"a\":\"x\"}"), text_with_usage("```json\n{\"a\": 1,}\n```")]).await;
+        Server::that(vec![text_with_usage("{\"a\":\"x\"}"), text_with_usage("```json\n{\"a\": 1,}\n```")])
+            .await;
     let completion = server.ask(with).await.unwrap();
     let usage = completion.usage.unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens), (10, 4), "of both attempts");
@@ -380,15 +385,20 @@ async fn the_text_is_told_as_it_comes_with_its_attempt() {
     let told = heard.clone();
     let completion = server
         .ask(|request| {
-            request.listener =
-                Some(TextListener::new(move |attempt, text| told.lock().unwrap().push((attempt, text.to_owned()))));
+            request.listener = Some(TextListener::new(move |attempt, text| {
+                told.lock().unwrap().push((attempt, text.to_owned()))
+            }));
         })
         .await
         .unwrap();
     assert_eq!(completion.text, "héllo");
     let heard = heard.lock().unwrap();
     let of = |attempt| {
-        heard.iter().filter(|(number, _)| *number == attempt).map(|(_, text)| text.as_str()).collect::<String>()
+        heard
+            .iter()
+            .filter(|(number, _)| *number == attempt)
+            .map(|(_, text)| text.as_str())
+            .collect::<String>()
     };
     assert_eq!((of(1), of(2)), ("hel".to_owned(), "héllo".to_owned()));
 }

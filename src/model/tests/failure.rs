@@ -60,7 +60,11 @@ fn an_error_carries_its_facts_and_no_secret() {
     assert_eq!(error.facts()["status"], 401);
     assert_eq!(error.facts()["attempts"], 1);
     assert_eq!(error.facts()["retryAfterMs"], 2000);
-    let misfit =
-        Failure::Misfit { problems: vec!["/: sk-hunter2".into()], text: "sk-hunter2".into(), cut: false, usage: None };
+    let misfit = Failure::Misfit {
+        problems: vec!["/: sk-hunter2".into()],
+        text: "sk-hunter2".into(),
+        cut: false,
+        usage: None,
+    };
     assert!(!format!("{:?}", misfit.into_error("http://h", 3, &redactor)).contains("hunter2"));
 }
