@@ -42,7 +42,9 @@ pub struct CompletionRequest {
 /// Is given the text of the answer as it comes, with the number of the attempt that it belongs to, from 1: a later attempt
 /// begins anew.
 #[derive(Clone)]
-pub struct TextListener(Arc<dyn Fn(u32, &str) + Send + Sync>);
+pub struct TextListener(Arc<Listen>);
+
+type Listen = dyn Fn(u32, &str) + Send + Sync;
 
 impl TextListener {
     pub fn new(listener: impl Fn(u32, &str) + Send + Sync + 'static) -> Self {
