@@ -1,16 +1,78 @@
+import { execFileSync } from 'node:child_process'
 import { createRequire } from 'node:module'
-import { describe, expect, it } from 'vitest'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import * as imported from '../index.js'
+
+const root = join(__dirname, '..')
+const required = createRequire(import.meta.url)('../index.js') as Record<string, unknown>
+const names = Object.keys(required).sort()
+
+function temporary(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'sheepdog-exports-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
 
 describe('the package', () => {
   it('exports the same names to import and to require', () => {
-    const required = createRequire(import.meta.url)('../index.js')
-    const names = Object.keys(required).sort()
     expect(names).toEqual(
       Object.keys(imported)
         .filter((name) => name !== 'default' && name !== 'module.exports')
         .sort(),
     )
     expect(names).toEqual(expect.arrayContaining(['run', 'spawn', 'RunningProcess', 'SheepdogError']))
+  })
+
+  it('is one for import and require, by its name', () => {
+    execFileSync(process.execPath, [join(root, 'scripts/esm.mjs'), '--write'])
+    const script = `
+      import { createRequire } from 'node:module'
+      import sheepdog, * as all from 'sheepdog'
+      const required = createRequire(import.meta.url)('sheepdog')
+      console.log(JSON.stringify([sheepdog === required, Object.keys(all).filter((name) => name !== 'default').sort()]))`
+    const args = ['--input-type=module', '-e', script]
+    const [isOne, all] = JSON.parse(execFileSync(process.execPath, args, { cwd: root, encoding: 'utf8' }))
+    expect(isOne).toBe(true)
+    expect(all).toEqual(names)
+  })
+
+  it('promises no value in its types that is not there', () => {
+    const types = readFileSync(join(root, 'index.d.ts'), 'utf8')
+    const [, block = ''] = /^export \{([^}]*)\}/m.exec(types) ?? []
+    const promised = block.split(',').map((name) => name.trim().replace(/.* as /, ''))
+    expect(promised.filter((name) => name && !name.startsWith('type ')).sort()).toEqual(names)
+    expect(types).not.toContain('RunOptions$1')
+  })
+})
+
+describe('without its addon', () => {
+  it('the package names that of the platform, and what to do', () => {
+    const folder = temporary()
+    for (const part of ['index.js', 'package.json', 'dist'])
+      cpSync(join(root, part), join(folder, part), { recursive: true })
+    mkdirSync(join(folder, 'native'))
+    cpSync(join(root, 'native/native.js'), join(folder, 'native/native.js'))
+    const script = `try { require('./index.js') } catch (error) { console.log(error.code, error.message) }`
+    const told = execFileSync(process.execPath, ['-e', script], { cwd: folder, encoding: 'utf8' })
+    expect(told).toMatch(
+      /^ADDON_MISSING the addon for this platform did not load\. It is the package sheepdog-\w+-\w+/,
+    )
+    expect(told).toContain('npm install sheepdog-')
+  })
+
+  it('a bundle says what to set', () => {
+    const folder = temporary()
+    mkdirSync(join(folder, 'a/b'), { recursive: true })
+    cpSync(join(root, 'dist/lib/native.js'), join(folder, 'a/b/native.js'))
+    writeFileSync(
+      join(folder, 'a/b/run.js'),
+      `try { require('./native.js') } catch (error) { console.log(error.message) }`,
+    )
+    const told = execFileSync(process.execPath, [join(folder, 'a/b/run.js')], { encoding: 'utf8' })
+    expect(told).toContain('sheepdog was bundled')
+    expect(told).toContain('--external:sheepdog')
   })
 })

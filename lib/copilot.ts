@@ -108,13 +108,136 @@ export type {
 } from './copilot/installation'
 export type { ResponseSchema } from './copilot/structured_output'
 export { SYSTEM_MESSAGE_SECTIONS } from './copilot/system_message'
-export type * from './copilot/system_message'
-export type * from './copilot/question'
-export type * from './copilot/hook'
-export type * from './copilot/model'
-export type * from './copilot/message'
-export type * from './copilot/session_config'
-export type * from './copilot/session_metadata'
+export type {
+  SectionOverride,
+  SectionOverrideAction,
+  SectionTransformFn,
+  SectionTransforms,
+  SystemMessageAppendConfig,
+  SystemMessageConfig,
+  SystemMessageCustomizeConfig,
+  SystemMessageReplaceConfig,
+  SystemMessageSection,
+} from './copilot/system_message'
+export type {
+  AutoModeSwitchHandler,
+  AutoModeSwitchRequest,
+  AutoModeSwitchResponse,
+  ElicitationContext,
+  ElicitationFieldValue,
+  ElicitationHandler,
+  ElicitationParams,
+  ElicitationResult,
+  ElicitationSchema,
+  ElicitationSchemaField,
+  ExitPlanModeHandler,
+  ExitPlanModeRequest,
+  ExitPlanModeResult,
+  McpAuthHandler,
+  McpAuthRequest,
+  McpAuthResult,
+  McpAuthToken,
+  SessionUiApi,
+  UiInputOptions,
+  UserInputHandler,
+  UserInputRequest,
+  UserInputResponse,
+} from './copilot/question'
+export type {
+  AgentStopHandler,
+  AgentStopHookInput,
+  AgentStopHookOutput,
+  BaseHookInput,
+  ErrorOccurredHandler,
+  ErrorOccurredHookInput,
+  ErrorOccurredHookOutput,
+  PostToolUseFailureHandler,
+  PostToolUseFailureHookInput,
+  PostToolUseFailureHookOutput,
+  PostToolUseHandler,
+  PostToolUseHookInput,
+  PostToolUseHookOutput,
+  PreMcpToolCallHandler,
+  PreMcpToolCallHookInput,
+  PreMcpToolCallHookOutput,
+  PreToolUseHandler,
+  PreToolUseHookInput,
+  PreToolUseHookOutput,
+  SessionEndHandler,
+  SessionEndHookInput,
+  SessionEndHookOutput,
+  SessionHooks,
+  SessionStartHandler,
+  SessionStartHookInput,
+  SessionStartHookOutput,
+  UserPromptSubmittedHandler,
+  UserPromptSubmittedHookInput,
+  UserPromptSubmittedHookOutput,
+  UserPromptTransformedHandler,
+  UserPromptTransformedHookInput,
+  UserPromptTransformedHookOutput,
+} from './copilot/hook'
+export type {
+  BearerTokenProvider,
+  CapiSessionOptions,
+  ContextTier,
+  ModelBilling,
+  ModelCapabilities,
+  ModelCapabilitiesOverride,
+  ModelInfo,
+  ModelPolicy,
+  NamedProviderConfig,
+  ProviderConfig,
+  ProviderModelConfig,
+  ProviderTokenArgs,
+  ReasoningEffort,
+} from './copilot/model'
+export type {
+  MessageAttachment,
+  MessageOptions,
+  MessageSource,
+  SendAndWaitOptions,
+  TraceContext,
+  TraceContextProvider,
+} from './copilot/message'
+export type {
+  AskUserVariant,
+  CanvasProviderIdentity,
+  CloudSessionOptions,
+  CloudSessionRepository,
+  CommandContext,
+  CommandDefinition,
+  CommandHandler,
+  CopilotExpAssignmentResponse,
+  CustomAgentConfig,
+  DefaultAgentConfig,
+  ExpConfigEntry,
+  ExpFlagValue,
+  ExtensionInfo,
+  GitHubMcpToolConfig,
+  GitHubTokenProvider,
+  GitHubTokenProviderArgs,
+  GitHubTokenProviderResult,
+  InfiniteSessionConfig,
+  LargeToolOutputConfig,
+  MCPHTTPServerConfig,
+  MCPServerConfig,
+  MCPStdioServerConfig,
+  ManagedSettings,
+  ManagedSettingsPermissions,
+  MemoryConfiguration,
+  ResumeSessionConfig,
+  SessionConfig,
+  SessionConfigBase,
+} from './copilot/session_config'
+export type {
+  ForegroundSessionInfo,
+  GetAuthStatusResponse,
+  GetStatusResponse,
+  SessionContext,
+  SessionListFilter,
+  SessionMetadata,
+} from './copilot/session_metadata'
 export type { JsonValue } from './copilot/json'
 export type {
   AssistantMessageEvent,
@@ -133,9 +256,6 @@ export type {
   TypedSessionEventHandler,
   TypedSessionLifecycleHandler,
 } from './copilot/event'
-export type { AutoModeSwitchResponse } from './copilot/question'
-export type { ContextTier } from './copilot/model'
-export type { GitHubMcpToolConfig } from './copilot/session_config'
 // Every event, and of the types of RPC those that programs name.
 export type * from './copilot/generated_events'
 export type {

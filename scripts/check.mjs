@@ -1,5 +1,6 @@
 // `npm run check`: formatting, lints, types, and that index.d.ts says what lib/ and the addon say. Nothing is changed.
 import { checkCrates } from './deny.mjs'
+import { checkPackage } from './package.mjs'
 import { bin, fail, prepare, step } from './setup.mjs'
 
 prepare({ addon: 'any' })
@@ -9,6 +10,7 @@ step('lints of TypeScript', bin('oxlint'), ['--type-aware', '--quiet', '.'])
 step('clippy', 'cargo', ['clippy', '--quiet', '--all-targets', '--', '-D', 'warnings'])
 step('types of tests and examples', bin('tsc'), ['-p', 'tsconfig.check.json'])
 checkCrates()
+checkPackage()
 const { findNewTypes } = await import('./types.mjs')
 if ((await findNewTypes()) !== undefined) {
   fail('index.d.ts is not up to date: run `npm run build` and commit it')

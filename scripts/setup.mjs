@@ -50,4 +50,5 @@ export function prepare({ addon = 'release' } = {}) {
   installPackages()
   buildAddon(addon)
   step('compiling lib/ and cli/', bin('tsc'), ['-p', 'tsconfig.json'])
+  step('writing index.mjs', process.execPath, [join(root, 'scripts', 'esm.mjs'), '--write'])
 }

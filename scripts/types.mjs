@@ -31,7 +31,25 @@ export async function renderTypes() {
   const { output } = await bundle.generate({ format: 'es' })
   await bundle.close()
   const config = await prettier.resolveConfig(target)
-  return prettier.format(banner + output[0].code, { ...config, parser: 'typescript' })
+  return prettier.format(banner + underTheirNames(output[0].code), { ...config, parser: 'typescript' })
+}
+
+/** The roll-up gives a name that stands twice to whichever came first: what is exported gets it here, and not `RunOptions$1`. */
+function underTheirNames(code) {
+  const last = code.lastIndexOf('\nexport {')
+  const renamed = [...code.slice(last).matchAll(/\b(\w+\$\d+) as (\w+)\b/g)]
+  const swaps = new Map(
+    renamed.flatMap(([, own, name]) => [
+      [own, name],
+      [name, `${name}$inner`],
+    ]),
+  )
+  // In no text, at no member of anything, and not what a namespace calls it.
+  const word = /(?<![\w$.'"`/]|\bas )[A-Za-z_]\w*(?:\$\d+)?(?![\w$'"`]|\??:\s)/g
+  return (code.slice(0, last) + code.slice(last).replace(/(\w+\$\d+) as \w+/g, '$1')).replace(
+    word,
+    (found) => swaps.get(found) ?? found,
+  )
 }
 
 /**

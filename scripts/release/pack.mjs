@@ -1,0 +1,43 @@
+// `npm run release:pack [FOLDER]`: the tarballs that are published, the main package naming those of the platforms.
+// A platform whose addon was not built (npm/<platform>/*.node) is told, and packed by nobody.
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { writeEsm } from '../esm.mjs'
+import { fail, root, step } from '../step.mjs'
+
+const folder = resolve(process.argv[2] ?? join(root, 'target', 'packages'))
+const staged = join(folder, 'sheepdog')
+rmSync(folder, { recursive: true, force: true })
+mkdirSync(staged, { recursive: true })
+
+const main = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const optionalDependencies = {}
+for (const platform of readdirSync(join(root, 'npm'))) {
+  const source = join(root, 'npm', platform)
+  const own = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8'))
+  // One version for all: an addon of another does not fit the glue.
+  optionalDependencies[own.name] = main.version
+  if (!existsSync(join(source, own.main))) {
+    console.warn(`no addon in npm/${platform}: its package is not packed`)
+    continue
+  }
+  const target = join(folder, own.name)
+  cpSync(source, target, { recursive: true })
+  const { homepage, bugs, repository } = main
+  const full = { ...own, version: main.version, homepage, bugs, repository }
+  writeFileSync(join(target, 'package.json'), `${JSON.stringify(full, null, 2)}\n`)
+  cpSync(join(root, 'LICENSE'), join(target, 'LICENSE'))
+  step(`packing ${own.name}`, 'npm', ['pack', '--silent', '--pack-destination', folder], { cwd: target })
+}
+
+writeEsm()
+for (const file of ['README.md', 'LICENSE', ...main.files.filter((file) => !file.includes('*'))]) {
+  if (!existsSync(join(root, file))) fail(`${file} is missing: run \`npm run build\` first`)
+  cpSync(join(root, file), join(staged, file), { recursive: true })
+}
+cpSync(join(root, 'native/native.js'), join(staged, 'native/native.js'))
+const { devDependencies: _, scripts: __, ...published } = main
+const text = `${JSON.stringify({ ...published, optionalDependencies }, null, 2)}\n`
+writeFileSync(join(staged, 'package.json'), text)
+step('packing sheepdog', 'npm', ['pack', '--silent', '--pack-destination', folder], { cwd: staged })
+console.log(`packed into ${folder}`)
