@@ -43,6 +43,12 @@ export const check = {
     'an integer >= 1',
     (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= 1,
   ),
+  /** An integer from 1 to this. */
+  countUpTo: (most: number): Check =>
+    expected(
+      `an integer from 1 to ${most}`,
+      (value) => Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= most,
+    ),
   signal: expected(
     'an AbortSignal',
     (value) =>

@@ -91,6 +91,9 @@ export interface LineBatch {
   lines: string[]
 }
 
+/** A string of JavaScript holds no more, and a little room is left (src/binding/process.rs). */
+const MAX_TEXT_BYTES = 511 * 2 ** 20
+
 const optionChecks = {
   cwd: check.name,
   env: check.record,
@@ -109,8 +112,15 @@ const optionChecks = {
   timeoutMs: check.timeout,
   killGraceMs: check.duration,
   drainMs: check.duration,
-  maxOutputBytes: check.count,
-  maxLineBytes: check.count,
+  maxOutputBytes: check.countUpTo(MAX_TEXT_BYTES),
+  maxLineBytes: check.countUpTo(MAX_TEXT_BYTES),
+  /** Of other libraries: what there is in their place. */
+  shell(path: string) {
+    throw invalidOption(
+      path,
+      "no such option: to have a shell read the command, run it as run('sh', ['-c', command])",
+    )
+  },
   strays: check.oneOf('kill', 'keep'),
   containment: check.oneOf('auto', 'group', 'strict'),
   memoryMaxBytes: check.count,
@@ -220,8 +230,18 @@ function idleTimeoutFromEnvironment(): number | undefined {
     // Number('') is 0, which would mean off: an empty value counts as absent.
     // In the environment, where nobody subtracts, less than 0 is off as 0 is.
     if (text && !Number.isNaN(Number(text))) return Math.max(Number(text), 0) * 1000
+    if (text) warnOnce(`${name}=${text} is no number of seconds: it counts as absent`)
   }
   return undefined
+}
+
+const warnings = new Set<string>()
+
+/** Nobody asked, so nobody can be told by an error. */
+function warnOnce(message: string): void {
+  if (warnings.has(message)) return
+  warnings.add(message)
+  process.emitWarning(message, 'SheepdogWarning')
 }
 
 /** A program under watch. Async iterable: the same as `lines()`. */

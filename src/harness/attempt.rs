@@ -58,10 +58,13 @@ pub(crate) fn program_of(request: &TurnRequest) -> Result<Program, Error> {
 
 fn not_found(request: &TurnRequest, command: &str) -> Error {
     let install = request.provider.descriptor().install;
-    let message = format!(
-        "{} was not found: {command} is no program on PATH. Install it with: {install}",
-        request.provider.as_str()
-    );
+    let provider = request.provider.as_str();
+    let message = match &request.binary {
+        Some(_) => format!("{provider} was not found: there is no program at `binary`, {command}"),
+        None => format!(
+            "{provider} was not found: {command} is no program on PATH. Install it with: {install}"
+        ),
+    };
     Error::new(ErrorCode::AgentNotFound, message).with("install", install).with("command", command)
 }
 

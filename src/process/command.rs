@@ -187,9 +187,18 @@ fn cwd_missing(cwd: &Path) -> Error {
 }
 
 fn not_found(command: &str) -> Error {
+    // A command line in one string: no shell reads it.
+    let mut words = command.split_whitespace();
+    let hint = match (words.next(), words.next()) {
+        (Some(program), Some(_)) if !command.contains('/') => {
+            let arguments: Vec<&str> = command.split_whitespace().skip(1).collect();
+            format!("; arguments are an array of their own: run({program:?}, {arguments:?})")
+        }
+        _ => String::new(),
+    };
     Error::new(
         ErrorCode::ProcessNotFound,
-        format!("{command}: no such program, neither as a path nor on the PATH that it would be given"),
+        format!("{command}: no such program, neither as a path nor on the PATH that it would be given{hint}"),
     )
     .with("command", command)
 }
