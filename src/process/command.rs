@@ -190,7 +190,7 @@ fn not_found(command: &str) -> Error {
     // A command line in one string: no shell reads it.
     let mut words = command.split_whitespace();
     let hint = match (words.next(), words.next()) {
-        (Some(program), Some(_)) if !command.contains('/') => {
+        (Some(program), Some(_)) if !program.contains('/') => {
             let arguments: Vec<&str> = command.split_whitespace().skip(1).collect();
             format!("; arguments are an array of their own: run({program:?}, {arguments:?})")
         }
