@@ -68,14 +68,17 @@ impl HttpClient {
     /// Sends and resolves with the head of the response, whatever its status. A redirect to another origin is followed
     /// without the headers that the new one has no claim to.
     pub async fn send(&self, mut request: Request) -> Result<Response, HttpError> {
-        for _ in 0..=self.options.max_redirects {
+        let Some(max_redirects) = self.options.max_redirects else {
+            return self.send_within_origin(request).await;
+        };
+        for _ in 0..=max_redirects {
             let response = self.send_within_origin(request.clone()).await?;
             match redirected(&request, &response)? {
                 Some(next) => request = next,
                 None => return Ok(response),
             }
         }
-        Err(too_many(self.options.max_redirects))
+        Err(too_many(max_redirects))
     }
 
     async fn send_within_origin(&self, request: Request) -> Result<Response, HttpError> {
@@ -169,15 +172,10 @@ fn redirected(request: &Request, response: &Response) -> Result<Option<Request>,
     /// Of the message itself; any other may be a key.
     const TAKEN_ALONG: [&str; 6] =
         ["accept", "accept-encoding", "content-type", "content-length", "range", "user-agent"];
-    let (Some(place), 301 | 302 | 303 | 307 | 308) = (response.header("location"), response.status()) else {
+    let (Some(target), 301 | 302 | 303 | 307 | 308) = (response.redirect_target(), response.status()) else {
         return Ok(None);
     };
-    let problem = |problem: &str| HttpError::Redirect { problem: problem.to_owned() };
-    let url = response.url().join(place).map_err(|_| problem("the server names no place to go"))?;
-    if response.url().scheme() == "https" && url.scheme() != "https" {
-        return Err(problem("the server redirects from https to http"));
-    }
-    let mut next = Request { url: url.to_string(), ..request.clone() };
+    let mut next = Request { url: target?, ..request.clone() };
     next.headers.retain(|(name, _)| TAKEN_ALONG.iter().any(|taken| name.eq_ignore_ascii_case(taken)));
     let keeps_method = matches!(response.status(), 307 | 308) || ["GET", "HEAD"].contains(&request.method);
     if !keeps_method && (response.status() == 303 || request.method == "POST") {

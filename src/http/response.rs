@@ -22,11 +22,6 @@ impl Response {
         Response { inner, idle_timeout }
     }
 
-    /// Where the response came from, within-origin redirects followed.
-    pub(super) fn url(&self) -> &reqwest::Url {
-        self.inner.url()
-    }
-
     pub fn status(&self) -> u16 {
         self.inner.status().as_u16()
     }
