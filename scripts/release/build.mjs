@@ -32,9 +32,9 @@ const env = {
 const cargo = isLinux
   ? ['zigbuild', '--target', isGnu ? `${target}.${GLIBC}` : target]
   : ['build', '--target', target]
-step(`building the addon for ${name}`, 'cargo', [...cargo, '--profile', 'publish', '--lib'], { env })
+step(`building the addon for ${name}`, 'cargo', [...cargo, '--profile', 'distribution', '--lib'], { env })
 
-const library = join(root, 'target', target, 'publish', isLinux ? 'libsheepdog.so' : 'libsheepdog.dylib')
+const library = join(root, 'target', target, 'distribution', isLinux ? 'libsheepdog.so' : 'libsheepdog.dylib')
 const addon = join(root, 'npm', name, `sheepdog.${name}.node`)
 mkdirSync(join(root, 'npm', name), { recursive: true })
 copyFileSync(library, addon)

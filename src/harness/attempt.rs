@@ -61,9 +61,9 @@ fn not_found(request: &TurnRequest, command: &str) -> Error {
     let provider = request.provider.as_str();
     let message = match &request.binary {
         Some(_) => format!("{provider} was not found: there is no program at `binary`, {command}"),
-        None => format!(
-            "{provider} was not found: {command} is no program on PATH. Install it with: {install}"
-        ),
+        None => {
+            format!("{provider} was not found: {command} is no program on PATH. Install it with: {install}")
+        }
     };
     Error::new(ErrorCode::AgentNotFound, message).with("install", install).with("command", command)
 }
