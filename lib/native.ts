@@ -3,6 +3,11 @@ import type * as Native from '../native/native'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
+const bundled =
+  'sheepdog was bundled, and its native addon is not where the bundle is: leave the package out of the bundle ' +
+  '(esbuild: --external:sheepdog, webpack: externals: { sheepdog: "commonjs sheepdog" }, vite: ssr.external: ["sheepdog"]) ' +
+  'and ship it in node_modules'
+
 export const native: typeof Native = load()
 
 const problem = native.loadingProblem()
@@ -23,11 +28,6 @@ function load(): typeof Native {
     )
   }
 }
-
-const bundled =
-  'sheepdog was bundled, and its native addon is not where the bundle is: leave the package out of the bundle ' +
-  '(esbuild: --external:sheepdog, webpack: externals: { sheepdog: "commonjs sheepdog" }, vite: ssr.external: ["sheepdog"]) ' +
-  'and ship it in node_modules'
 
 function notLoaded(message: string, cause: unknown): Error {
   return Object.assign(new Error(message, { cause }), { code: 'ADDON_MISSING' })
