@@ -13219,8 +13219,6 @@ declare function defineWorkflow<
   TArgs extends JsonValue = JsonValue,
   TResult extends JsonValue | void = JsonValue | void,
 >(definition: WorkflowDefinition<TArgs, TResult>): WorkflowHandle<TArgs, TResult>
-/** An older runtime has its own words for the same faults. */
-declare function workflowResumeError(code: unknown, message: string): Error | undefined
 
 /** What the host behind the runtime can do. */
 interface SessionCapabilities {
@@ -14001,7 +13999,6 @@ export {
   serveRuntime,
   spawn,
   withRetry,
-  workflowResumeError,
 }
 export type {
   AbortData,
