@@ -3,7 +3,7 @@
 type CallSite = Error
 
 /** How a program is run and watched. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
-interface RunOptions$1 {
+interface RunOptions {
   /** Working directory; default the host's own. */
   cwd?: string
   /** Merged over the inherited environment; `undefined` removes a name. */
@@ -87,9 +87,9 @@ interface LineBatch {
  * Runs a program to its end. Resolves for any exit status; rejects when it could not run or was stopped, with `code` and,
  * where it ran, `result`.
  */
-declare function run(command: string, args?: string[], options?: RunOptions$1): Promise<RunResult>
+declare function run(command: string, args?: string[], options?: RunOptions): Promise<RunResult>
 /** Starts a program. Never throws: errors reject `started` and `result`. */
-declare function spawn(command: string, args?: string[], options?: RunOptions$1): RunningProcess
+declare function spawn(command: string, args?: string[], options?: RunOptions): RunningProcess
 interface Started {
   process?: NativeProcess
   result: Promise<RunResult>
@@ -145,7 +145,7 @@ declare class ConcurrencyLimit {
 
 /** How a turn is run. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
 interface TurnOptions extends Pick<
-  RunOptions$1,
+  RunOptions,
   'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'signal'
 > {
   model?: string
@@ -159,7 +159,7 @@ interface TurnOptions extends Pick<
   permission?: 'plan' | 'auto'
   /** What the agent left running behind its end of turn: "wait" (default) for it, within the clocks; "leave": `warnings` name it. */
   background?: 'wait' | 'leave'
-  /** JSON Schema of the answer, or an object with `toJSONSchema()`. */
+  /** JSON Schema of the answer, an object with `toJSONSchema()`, or a library's schema that can say its JSON Schema. */
   schema?: object
   /** Session id of an earlier turn, in the same cwd. */
   resume?: string
@@ -218,11 +218,11 @@ interface TurnEnd {
   facts: string
 }
 /** What a turn came to; as `result` of an error it is partial. */
-interface TurnResult {
+interface TurnResult<Structured = unknown> {
   /** The agent's final answer, whole. */
   text: string
-  /** The answer as a value that is valid against `schema`. */
-  structured?: unknown
+  /** The answer as a value that is valid against `schema`; a library's schema has made it what it makes of it. */
+  structured?: Structured
   /** For `resume`. */
   sessionId?: string
   /** Of this turn alone, all attempts summed. */
@@ -343,6 +343,8 @@ declare class ModelCall {
   constructor()
   /** The completion as JSON. */
   complete(spec: CompletionSpec): Promise<Settled<string>>
+  /** What came since the last call, in order; null when nothing more will come. */
+  nextText(): Promise<Settled<TextPiece[] | null>>
   abort(): void
 }
 
@@ -511,11 +513,18 @@ interface CompletionSpec {
   model: string
   messages: string
   tools?: string
+  toolChoice?: string
+  temperature?: number
+  maxTokens?: number
+  seed?: number
+  extraBody?: string
   schema?: string
   timeoutMs?: Millis
   idleTimeoutMs?: Millis
   retry: RetrySpec
   headers: Array<HeaderSpec>
+  /** Whether the text is asked for as it comes, by [`ModelCall::next_text`]. */
+  hasListener: boolean
 }
 
 type Containment = 'auto' | 'group' | 'strict'
@@ -941,6 +950,12 @@ type StopReason = 'aborted' | 'killed'
 
 type Strays = 'kill' | 'keep'
 
+/** A piece of the answer. The text of a later attempt begins anew. */
+interface TextPiece {
+  text: string
+  attempt: number
+}
+
 /** How the Copilot CLI is reached. */
 type Transport = 'stdio' | 'tcp' | 'address'
 
@@ -1086,6 +1101,7 @@ type Native_RuntimeUploadRequest = RuntimeUploadRequest
 type Native_ServeSpec = ServeSpec
 type Native_StopReason = StopReason
 type Native_Strays = Strays
+type Native_TextPiece = TextPiece
 type Native_Transport = Transport
 type Native_TurnRetrySpec = TurnRetrySpec
 type Native_TurnSpec = TurnSpec
@@ -1184,6 +1200,7 @@ declare namespace Native {
     Native_ServeSpec as ServeSpec,
     Native_StopReason as StopReason,
     Native_Strays as Strays,
+    Native_TextPiece as TextPiece,
     Native_Transport as Transport,
     Native_TurnRetrySpec as TurnRetrySpec,
     Native_TurnSpec as TurnSpec,
@@ -1254,6 +1271,30 @@ type AgentEvent =
       line: string
     }
 
+/** A library's schema (zod, arktype, valibot by `toStandardJsonSchema`): https://standardschema.dev. */
+interface StandardSchema<Output = unknown> {
+  readonly '~standard': {
+    readonly vendor: string
+    readonly types?:
+      | {
+          readonly output: Output
+        }
+      | undefined
+  }
+}
+/** What an answer that fits this schema is: known of a library's schema, `unknown` of a plain JSON Schema. */
+type StructuredOf<Schema> = Schema extends {
+  readonly '~standard': {
+    readonly types?: infer Types
+  }
+}
+  ? NonNullable<Types> extends {
+      readonly output: infer Output
+    }
+    ? Output
+    : unknown
+  : unknown
+
 /** A message in the shape of OpenAI's chat completions. */
 interface ChatMessage {
   role: 'system' | 'developer' | 'user' | 'assistant' | 'tool' | (string & {})
@@ -1295,7 +1336,23 @@ interface CompleteOptions {
   model: string
   messages: readonly ChatMessage[]
   tools?: readonly ChatTool[]
-  /** The answer must be JSON that fits this JSON Schema (or an object with `toJSONSchema()`): it comes as `structured`. */
+  /** "auto", "none", "required", or a tool by name in that API's shape. */
+  toolChoice?: 'auto' | 'none' | 'required' | object
+  temperature?: number
+  /** Of the answer, sent as `max_tokens`; a server that wants another name gets it by `extraBody`. */
+  maxTokens?: number
+  seed?: number
+  /** Further fields of the request's body; they win over the call's own, save `messages` and `stream`. */
+  extraBody?: object
+  /**
+   * Is given the answer's text as it comes. An attempt that fails in the middle is made again, and its text begins anew:
+   * `attempt` tells which one it is, from 1. What it throws ends the call and is the call's error.
+   */
+  onText?(delta: string, attempt: number): void
+  /**
+   * The answer must be JSON that fits this JSON Schema, or that of an object with `toJSONSchema()` or of a library's schema
+   * that can say it: it comes as `structured`.
+   */
   schema?: object
   /** One attempt, from the connection to the end of the answer; default 120_000. */
   timeoutMs?: number
@@ -1308,10 +1365,10 @@ interface CompleteOptions {
   signal?: AbortSignal
 }
 /** What the model answered. */
-interface Completion {
+interface Completion<Structured = unknown> {
   text: string
   /** What `schema` asked for, checked; absent when the model called tools instead. */
-  structured?: unknown
+  structured?: Structured
   /** Arguments are parsed; those that are no JSON stay the text that they are. */
   toolCalls: {
     id: string
@@ -1351,6 +1408,11 @@ interface RetryPolicy extends RetryOptions {
  * Rejects with MODEL_TIMED_OUT, MODEL_ABORTED, MODEL_FAILED (+ `kind`, `status`), MODEL_BAD_RESPONSE (+ `problems` when the
  * answer does not fit the schema) or MODEL_UNREACHABLE, all with `attempts`, or with INVALID_OPTION before any request.
  */
+declare function complete<Schema extends object>(
+  options: CompleteOptions & {
+    schema: Schema
+  },
+): Promise<Completion<StructuredOf<Schema>>>
 declare function complete(options: CompleteOptions): Promise<Completion>
 /**
  * Runs an operation until it succeeds, fails for good, or has failed `attempts` times; then rejects with its last error, as
@@ -1607,7 +1669,7 @@ interface SheepdogErrorConstructor {
 type SheepdogError = SheepdogErrorOf<ErrorCode>
 declare const SheepdogError: SheepdogErrorConstructor
 
-type DoctorOptions = Pick<RunOptions$1, 'env' | 'inheritEnv' | 'signal'>
+type DoctorOptions = Pick<RunOptions, 'env' | 'inheritEnv' | 'signal'>
 /** What was found of one agent. */
 interface Finding {
   provider: ProviderName
@@ -1665,20 +1727,32 @@ declare class Harness {
    * One turn. Resolves only when the turn succeeded; otherwise rejects with `code` (AGENT_FAILED with `kind`, AGENT_IDLE, ...)
    * with what there is of the `result`, and with the last `events` (at most 200, of 256 KiB together) and the end of `stderr`.
    */
+  run<Schema extends object>(
+    prompt: string,
+    options: TurnOptions & {
+      schema: Schema
+    },
+  ): Promise<TurnResult<StructuredOf<Schema>>>
   run(prompt: string, options?: TurnOptions): Promise<TurnResult>
   /** Starts a turn. Never throws: errors reject `result`. */
+  start<Schema extends object>(
+    prompt: string,
+    options: TurnOptions & {
+      schema: Schema
+    },
+  ): Turn<StructuredOf<Schema>>
   start(prompt: string, options?: TurnOptions): Turn
 }
 /**
  * A turn under way. Iterating it gives its events; a slow reader slows the agent. Events that nobody iterates are dropped. The
  * iteration just ends with the turn: how the turn went is what `result` says.
  */
-declare class Turn implements AsyncIterable<AgentEvent>, AsyncDisposable {
+declare class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, AsyncDisposable {
   #private
   /** As of `Harness.run`. Need not be awaited. */
-  readonly result: Promise<TurnResult>
+  readonly result: Promise<TurnResult<Structured>>
   /** @internal */
-  constructor(turn: NativeTurn | Error, signal?: AbortSignal)
+  constructor(turn: NativeTurn | Error, signal?: AbortSignal, schema?: object)
   /** Ends the turn; resolves when its tree is gone. After the end nothing happens. */
   abort(): Promise<void>
   [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent>
@@ -4093,7 +4167,7 @@ type PermissionPromptRequestWrite = {
   managedApprovalRequired?: boolean
 }
 type PermissionRecommendation = 'approve'
-type PermissionRequest$1 = (
+type PermissionRequest = (
   | PermissionRequestShell
   | PermissionRequestWrite
   | PermissionRequestRead
@@ -4119,7 +4193,7 @@ type PermissionRequestCustomTool = {
 }
 type PermissionRequestedData = {
   requestId: string
-  permissionRequest: PermissionRequest$1
+  permissionRequest: PermissionRequest
   promptRequest?: PermissionPromptRequest
   agentMode?: SessionMode
   riskAssessment?: JsonValue
@@ -4618,7 +4692,7 @@ type ScheduleRearmedEvent = {
   type: 'session.schedule_rearmed'
   data: ScheduleRearmedData
 }
-type SessionEvent$1 =
+type SessionEvent =
   | StartEvent
   | ResumeEvent
   | RemoteSteerableChangedEvent
@@ -6673,7 +6747,7 @@ type EventsAgentScope = 'primary' | 'all'
 type EventsCursorStatus = 'ok' | 'expired'
 type EventsReadDirection = 'forward' | 'backward'
 type EventsReadResult = {
-  events: SessionEvent$1[]
+  events: SessionEvent[]
   cursor: string
   hasMore: boolean
   cursorStatus: EventsCursorStatus
@@ -9054,7 +9128,7 @@ type ResponseFormat = {
   jsonSchema: JsonSchemaResponseFormat
   type: 'json_schema'
 }
-type RunOptions = {
+type RunOptions$inner = {
   limits?: FactoryRunLimits
   notifyOnComplete?: boolean
   logPhaseNames?: boolean
@@ -10888,7 +10962,7 @@ type SessionRpc = {
     }
   }
   factory: {
-    run(params: { name: string; args: JsonValue; options?: RunOptions }): Promise<FactoryRunResult>
+    run(params: { name: string; args: JsonValue; options?: RunOptions$inner }): Promise<FactoryRunResult>
     resume(params: {
       runId: string
       limits?: FactoryRunLimits
@@ -11579,8 +11653,6 @@ interface TraceContext {
   tracestate?: string
 }
 type TraceContextProvider = () => TraceContext | Promise<TraceContext>
-/** The caller's trace; a provider that throws has none. */
-declare function traceOf(provider: TraceContextProvider | undefined): Promise<TraceContext>
 
 type ReasoningEffort = 'low' | 'medium' | 'high' | 'xhigh' | 'max'
 type ContextTier = 'default' | 'long_context'
@@ -11669,17 +11741,6 @@ interface ProviderModelConfig {
 interface CapiSessionOptions {
   autoTier?: AutoTier
   enableWebSocketResponses?: boolean
-}
-/** Fills in what older runtimes leave out. */
-declare function completeModel(model: ModelInfo): ModelInfo
-/** Providers for the wire, and the functions that stay here, by the provider's name. */
-declare function splitProviders(
-  provider: ProviderConfig | undefined,
-  providers: NamedProviderConfig[] | undefined,
-): {
-  provider: unknown
-  providers: unknown[] | undefined
-  tokens: Map<string, BearerTokenProvider>
 }
 
 /** An extension's entry point that the runtime found. */
@@ -12073,16 +12134,16 @@ declare class Link {
 type ConnectionState = 'disconnected' | 'connecting' | 'connected' | 'error'
 
 /** Any event of a session. Types that the schemas do not know arrive too: see `CopilotSession.on`. */
-type SessionEvent = SessionEvent$1
-type SessionEventType = SessionEvent['type']
+type SessionEvent$inner = SessionEvent
+type SessionEventType = SessionEvent$inner['type']
 type SessionEventPayload<T extends SessionEventType> = Extract<
-  SessionEvent,
+  SessionEvent$inner,
   {
     type: T
   }
 >
 type TypedSessionEventHandler<T extends SessionEventType> = (event: SessionEventPayload<T>) => void
-type SessionEventHandler = (event: SessionEvent) => void
+type SessionEventHandler = (event: SessionEvent$inner) => void
 type AssistantMessageEvent = SessionEventPayload<'assistant.message'>
 
 type SessionLifecycleEventType =
@@ -12255,7 +12316,7 @@ interface FactoryHandle<
     readonly result: TResult
   }
 }
-/** Options of `session.factory.run`; the SDK calls them RunOptions, a name that `run` has here. */
+/** Options of `session.factory.run`; the SDK calls them RunOptions$inner, a name that `run` has here. */
 interface FactoryRunOptions<TArgs extends JsonValue = JsonValue> {
   args?: TArgs
   limits?: FactoryLimitOverrides
@@ -12486,10 +12547,6 @@ type McpAuthHandler = (
   },
 ) =>
   McpAuthResult | McpAuthToken | null | undefined | Promise<McpAuthResult | McpAuthToken | null | undefined>
-/** Form for a yes or no. */
-declare const confirmSchema: ElicitationSchema
-declare function selectSchema(options: string[]): ElicitationSchema
-declare function inputSchema(options?: UiInputOptions): ElicitationSchema
 
 interface CanvasAction {
   name: string
@@ -12763,15 +12820,8 @@ interface SessionHooks {
   onErrorOccurred?: ErrorOccurredHandler
   onAgentStop?: AgentStopHandler
 }
-/** The hook's output for `hooks.invoke`. */
-declare function invokeHook(
-  hooks: SessionHooks | undefined,
-  type: string,
-  input: unknown,
-  sessionId: string,
-): Promise<unknown>
 
-type PermissionRequest = PermissionRequest$1 & {
+type PermissionRequest$inner = PermissionRequest & {
   readonly managedApprovalRequired?: boolean
 }
 /** "no-result": the question stays open, for another client to answer. */
@@ -12788,7 +12838,7 @@ interface AttributedPermissionResult {
 }
 /** A handler that throws counts as a user who is not there. */
 type PermissionHandler = (
-  request: PermissionRequest,
+  request: PermissionRequest$inner,
   invocation: {
     sessionId: string
     managedSettingsEnabled?: boolean
@@ -12854,29 +12904,6 @@ interface SystemMessageCustomizeConfig {
 type SystemMessageConfig =
   SystemMessageAppendConfig | SystemMessageReplaceConfig | SystemMessageCustomizeConfig
 type SectionTransforms = Map<string, SectionTransformFn>
-/** What goes over the wire, and the functions that stay here. */
-declare function splitSystemMessage(message: SystemMessageConfig | undefined): {
-  wire: unknown
-  transforms: SectionTransforms
-}
-/** An empty-mode session hears nothing of its surroundings unless its program says so. */
-declare function forEmptyMode(message: SystemMessageConfig | undefined): SystemMessageConfig
-declare function transformSections(
-  transforms: SectionTransforms,
-  sections: Record<
-    string,
-    {
-      content: string
-    }
-  >,
-): Promise<{
-  sections: Record<
-    string,
-    {
-      content: string
-    }
-  >
-}>
 
 interface CommandContext {
   sessionId: string
@@ -13098,20 +13125,6 @@ interface ResumeSessionConfig extends SessionConfigBase {
   continuePendingWork?: boolean
   openCanvases?: OpenCanvasInstance[]
 }
-type AnyConfig = SessionConfig & ResumeSessionConfig
-/** The configuration with the defaults of the client's mode. */
-declare function withModeDefaults<T extends SessionConfigBase>(config: T, isEmptyMode: boolean): T
-/** Parameters of `session.create` and `session.resume`; what both take means the same. */
-declare function toWireConfig(config: AnyConfig): Record<string, unknown>
-/** What only `session.create` takes. */
-declare function toWireCreate(config: SessionConfig): Record<string, unknown>
-/** What only `session.resume` takes. */
-declare function toWireResume(config: ResumeSessionConfig): Record<string, unknown>
-/** Options that go over after the session is open (`session.options.update`); undefined when there are none. */
-declare function toWireOptions(
-  config: SessionConfigBase,
-  isEmptyMode: boolean,
-): Record<string, unknown> | undefined
 
 interface Data {
   requestId: string
@@ -13206,8 +13219,6 @@ declare function defineWorkflow<
   TArgs extends JsonValue = JsonValue,
   TResult extends JsonValue | void = JsonValue | void,
 >(definition: WorkflowDefinition<TArgs, TResult>): WorkflowHandle<TArgs, TResult>
-/** An older runtime has its own words for the same faults. */
-declare function workflowResumeError(code: unknown, message: string): Error | undefined
 
 /** What the host behind the runtime can do. */
 interface SessionCapabilities {
@@ -13282,7 +13293,7 @@ declare class CopilotSession {
   ): () => void
   on(handler: SessionEventHandler): () => void
   /** The session's history. */
-  getEvents(): Promise<SessionEvent[]>
+  getEvents(): Promise<SessionEvent$inner[]>
   /** Stops the turn that runs; a `sendAndWait` that waits for it ends with SESSION_ABORTED. */
   abort(): Promise<void>
   setModel(
@@ -13376,20 +13387,6 @@ interface ForegroundSessionInfo {
   sessionId?: string
   workspacePath?: string
 }
-interface WireMetadata {
-  sessionId: string
-  startTime: string
-  modifiedTime: string
-  summary?: string
-  isRemote: boolean
-  context?: {
-    cwd: string
-    gitRoot?: string
-    repository?: string
-    branch?: string
-  }
-}
-declare function toSessionMetadata(wire: WireMetadata): SessionMetadata
 
 /**
  * Talks to the runtime of the Copilot CLI. Nothing is started before `start()` or the first session; `stop()` (or
@@ -13987,8 +13984,6 @@ export {
   classify,
   classifyResumeError,
   complete,
-  completeModel,
-  confirmSchema,
   convertMcpCallToolResult,
   createAttributedPermissionResult,
   createCanvas,
@@ -13997,28 +13992,13 @@ export {
   defineTool,
   defineWorkflow,
   doctor,
-  forEmptyMode,
-  inputSchema,
-  invokeHook,
   isFactoryRunTerminal,
   isWorkflowRunTerminal,
   replay,
   run,
-  selectSchema,
   serveRuntime,
   spawn,
-  splitProviders,
-  splitSystemMessage,
-  toSessionMetadata,
-  toWireConfig,
-  toWireCreate,
-  toWireOptions,
-  toWireResume,
-  traceOf,
-  transformSections,
-  withModeDefaults,
   withRetry,
-  workflowResumeError,
 }
 export type {
   AbortData,
@@ -14267,7 +14247,6 @@ export type {
   ExitPlanModeResult,
   ExpConfigEntry,
   ExpFlagValue,
-  ExtensionContextAttachment,
   ExtensionInfo,
   ExtensionLaunchProfile,
   ExtensionLaunchProvider,
@@ -14541,7 +14520,7 @@ export type {
   PermissionPromptRequestUrl,
   PermissionPromptRequestWrite,
   PermissionRecommendation,
-  PermissionRequest$1 as PermissionRequest,
+  PermissionRequest,
   PermissionRequestCustomTool,
   PermissionRequestExtensionEnvAccess,
   PermissionRequestExtensionManagement,
@@ -14614,7 +14593,7 @@ export type {
   ResumeSessionConfig,
   RetryOptions,
   RetryPolicy,
-  RunOptions$1 as RunOptions,
+  RunOptions,
   RunResult,
   RuntimeCommand,
   RuntimeExit,
@@ -14664,7 +14643,7 @@ export type {
   SessionEndHookInput,
   SessionEndHookOutput,
   SessionEndResult,
-  SessionEvent$1 as SessionEvent,
+  SessionEvent,
   SessionEventHandler,
   SessionEventPayload,
   SessionEventType,
@@ -14732,9 +14711,11 @@ export type {
   SkillsLoadedSkill,
   SnapshotRewindData,
   SnapshotRewindEvent,
+  StandardSchema,
   StartData,
   StartEvent,
   StdioRuntimeConnection,
+  StructuredOf,
   SubagentCompletedData,
   SubagentCompletedEvent,
   SubagentConfiguredData,

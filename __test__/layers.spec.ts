@@ -14,9 +14,10 @@ const MAY_USE: Record<string, string[]> = {
   // A session's tools are those of the Copilot client.
   harness: ['base', 'process', 'copilot'],
   runtime: ['base', 'process', 'harness'],
-  index: ['base', 'process', 'model', 'harness', 'copilot', 'runtime'],
+  fleet: ['base', 'process', 'harness'],
+  index: ['base', 'process', 'model', 'harness', 'copilot', 'runtime', 'fleet'],
   // Over the public API; a command loads the room that it needs.
-  cli: ['index', 'process', 'harness', 'runtime', 'base'],
+  cli: ['index', 'process', 'harness', 'runtime', 'fleet', 'base'],
 }
 
 /** What else a room may name in types alone. */

@@ -94,7 +94,33 @@ export {
   type SessionFactoryApi,
 } from './copilot/factory'
 export { WorkflowResumeError, defineWorkflow, isWorkflowRunTerminal } from './copilot/workflow'
-export type * from './copilot/workflow'
+export type {
+  SessionWorkflowApi,
+  WorkflowAgentOptions,
+  WorkflowAgentSummary,
+  WorkflowContext,
+  WorkflowDefinition,
+  WorkflowHandle,
+  WorkflowJsonSchema,
+  WorkflowLimitOverrides,
+  WorkflowLimits,
+  WorkflowListRunsOptions,
+  WorkflowMeta,
+  WorkflowPhaseObservation,
+  WorkflowPhaseStatus,
+  WorkflowPipelineStage,
+  WorkflowProgressLine,
+  WorkflowProgressPage,
+  WorkflowResumeErrorCode,
+  WorkflowResumeOptions,
+  WorkflowRunDetail,
+  WorkflowRunOptions,
+  WorkflowRunResult,
+  WorkflowRunStatus,
+  WorkflowRunSummary,
+  WorkflowRunsPage,
+  WorkflowStepOptions,
+} from './copilot/workflow'
 export type {
   ExtensionLaunchProfile,
   ExtensionLaunchProvider,
