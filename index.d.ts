@@ -2,6 +2,26 @@
 /** A place in the program; its text is made when it is asked for, which only an error does. */
 type CallSite = Error
 
+/**
+ * What a program and everything it starts may do, held by the kernel (Landlock, and a filter of system calls) until the last
+ * of them has ended. Paths are relative to `cwd`, must exist, and stand for a folder with all below it. Inherited descriptors
+ * are closed, `/dev/null` is writable, no program inside gains rights by being setuid; processes outside the tree can't be
+ * signalled nor reached by abstract sockets (Linux 6.12). docs/sandbox.md says what is not held.
+ */
+interface SandboxOptions {
+  /** What may be written, made, renamed and removed; default nothing. */
+  write?: string[]
+  /** What may be read and executed; default everything. What may be written may be read. */
+  read?: string[]
+  /** Default "all". "none": no sockets but Unix ones. `ports`: TCP connections go to these ports alone (Linux 6.7); UDP is free. */
+  network?:
+    | 'all'
+    | 'none'
+    | {
+        ports: number[]
+      }
+}
+
 /** How a program is run and watched. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
 interface RunOptions {
   /** Working directory; default the host's own. */
@@ -35,6 +55,8 @@ interface RunOptions {
   memoryMaxBytes?: number
   /** Processes of the whole tree; needs a writable cgroup, else CONTAINMENT_UNAVAILABLE. */
   maxProcesses?: number
+  /** What the program and all it starts may do, held by the kernel; or SANDBOX_UNAVAILABLE, and nothing is started. */
+  sandbox?: SandboxOptions
   /** Stops the run when aborted; one that is already aborted starts nothing. */
   signal?: AbortSignal
 }
@@ -472,6 +494,31 @@ declare class NativeRuntimeServer$1 {
   closed(): Promise<Settled<void>>
 }
 
+/** A session. */
+declare class NativeSession {
+  /** Opens it: `{ sessionId, protocolVersion, history, channel }` as JSON. The channel gets the questions, one JSON a line: `{ question }` or `{ withdrawn }`. */
+  open(delivery: Delivery): Promise<Settled<string>>
+  /** Gives the opening up. */
+  abort(): void
+  /** Sends a prompt; faults come by its promise. */
+  start(spec: PromptSpec): NativeTurn
+  /** All events from here on, one JSON a line; returns the channel's number. */
+  events(delivery: Delivery): number
+  /** `answer`: `allow`, `allow-always`, `reject`, or with `isOption` the id of an option. `problem`: the handler failed. */
+  answer(id: string, answer: string, isOption: boolean, problem?: string | undefined | null): void
+  /** The modes, as JSON. */
+  modes(): string
+  /** The options, as JSON. */
+  options(): string
+  setMode(mode: string): Promise<Settled<void>>
+  /** `value` as JSON. */
+  setOption(id: string, value: string): Promise<Settled<void>>
+  steer(text: string): Promise<Settled<void>>
+  cancel(): Promise<Settled<void>>
+  idle(): Promise<Settled<void>>
+  close(): Promise<Settled<void>>
+}
+
 /** A turn under way. */
 declare class NativeTurn {
   /** What the turn came to: `{ text, facts }`, the facts as JSON. */
@@ -493,6 +540,13 @@ declare class NativeWorker {
 /** One a JavaScript environment. */
 declare class RuntimeHost {
   constructor()
+}
+
+/** One a JavaScript environment: its sessions end with it. */
+declare class SessionHost {
+  constructor()
+  /** A session that is not open yet. */
+  prepare(spec: OpenSpec, limits: Array<NativeConcurrencyLimit>): NativeSession
 }
 
 type Background = 'wait' | 'leave'
@@ -642,6 +696,7 @@ type ErrorCode$1 =
   | 'PROCESS_SPAWN_FAILED'
   | 'PROCESS_ITERATED'
   | 'CONTAINMENT_UNAVAILABLE'
+  | 'SANDBOX_UNAVAILABLE'
   | 'AGENT_FAILED'
   | 'AGENT_TRUNCATED'
   | 'AGENT_CRASHED'
@@ -764,15 +819,83 @@ interface HeaderSpec {
 /** Reads a session's log. */
 declare function inspectCopilotSession(home: string, sessionId: string): Promise<Settled<CopilotInspection>>
 
+type Level = 'plan' | 'edit' | 'ask' | 'auto'
+
 /** Why the addon can't be used; lib/native.ts throws it. */
 declare function loadingProblem(): string | null
 
 type LogState = 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
 
+/** With `url`: over HTTP; else a program. */
+interface McpServerSpec {
+  name: string
+  url?: string
+  headers: Array<PairSpec>
+  command?: string
+  args: Array<string>
+  env: Array<PairSpec>
+}
+
 /** A number of milliseconds, as JavaScript has it. */
 type Millis = number
 
+/** A network that is there or not. */
+type NetworkName = 'all' | 'none'
+
+/** Checked options of a session; what is absent has the core's default. */
+interface OpenSpec {
+  provider: string
+  binary?: Array<string>
+  cwd?: string
+  env: Array<VariableChange>
+  /** Inherit these names alone. */
+  inheritOnly?: Array<string>
+  /** A worker thread's own environment, instead of the process's. */
+  inherited?: Array<VariableChange>
+  killGraceMs?: Millis
+  containment?: Containment
+  model?: string
+  systemPrompt?: string
+  permission?: Level
+  allow: Array<RuleSpec>
+  deny: Array<RuleSpec>
+  /** Whether the host answers what the rules leave open. */
+  hasHandler: boolean
+  permissionTimeoutMs?: Millis
+  servers: Array<McpServerSpec>
+  resume?: string
+  startTimeoutMs?: Millis
+  idleTimeoutMs?: Millis
+  toolIdleTimeoutMs?: Millis
+  timeoutMs?: Millis
+  settleMs?: Millis
+  redact?: Array<string>
+}
+
+interface PairSpec {
+  name: string
+  value: string
+}
+
 type Permission = 'auto' | 'plan'
+
+/** TCP ports that may be connected to. */
+interface PortsSpec {
+  ports: Array<number>
+}
+
+/** Checked options of a prompt. */
+interface PromptSpec {
+  text: string
+  /** A JSON Schema, as JSON. */
+  schema?: string
+  idleTimeoutMs?: Millis
+  toolIdleTimeoutMs?: Millis
+  timeoutMs?: Millis
+  /** Whether what goes on behind the turn is waited for. */
+  waits: boolean
+  hasListener: boolean
+}
 
 /** An agent that the harness can run. */
 type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' | 'qwen' | 'pi' | 'kimi'
@@ -809,6 +932,13 @@ interface RetrySpec {
   inheritedRetries?: string
 }
 
+interface RuleSpec {
+  kind?: string
+  name?: string
+  command?: string
+  path?: string
+}
+
 /** Checked options of a run; what is absent has the core's default. */
 interface RunSpec {
   command: string
@@ -830,6 +960,7 @@ interface RunSpec {
   containment?: Containment
   memoryMaxBytes?: number
   maxProcesses?: number
+  sandbox?: SandboxSpec
 }
 
 /** How one command ended. */
@@ -916,6 +1047,13 @@ declare function salvageCopilotSession(
   sessionId: string,
   newId: string,
 ): Promise<Settled<CopilotSalvage>>
+
+/** What a program and all it starts may do; what is absent has the core's default. */
+interface SandboxSpec {
+  write?: Array<string>
+  read?: Array<string>
+  network?: NetworkName | PortsSpec
+}
 
 /** Why this is no JSON Schema, if it is none. */
 declare function schemaProblem(schema: string): string | null
@@ -1057,7 +1195,9 @@ declare const Native_FleetHost: typeof FleetHost
 type Native_FleetSpec = FleetSpec
 type Native_FollowedEvents = FollowedEvents
 type Native_HeaderSpec = HeaderSpec
+type Native_Level = Level
 type Native_LogState = LogState
+type Native_McpServerSpec = McpServerSpec
 type Native_Millis = Millis
 type Native_ModelCall = ModelCall
 declare const Native_ModelCall: typeof ModelCall
@@ -1079,13 +1219,21 @@ type Native_NativeProcess = NativeProcess
 declare const Native_NativeProcess: typeof NativeProcess
 type Native_NativeRuntimeClient = NativeRuntimeClient
 declare const Native_NativeRuntimeClient: typeof NativeRuntimeClient
+type Native_NativeSession = NativeSession
+declare const Native_NativeSession: typeof NativeSession
 type Native_NativeTurn = NativeTurn
 declare const Native_NativeTurn: typeof NativeTurn
 type Native_NativeWorker = NativeWorker
 declare const Native_NativeWorker: typeof NativeWorker
+type Native_NetworkName = NetworkName
+type Native_OpenSpec = OpenSpec
+type Native_PairSpec = PairSpec
 type Native_Permission = Permission
+type Native_PortsSpec = PortsSpec
+type Native_PromptSpec = PromptSpec
 type Native_ProviderName = ProviderName
 type Native_RetrySpec = RetrySpec
+type Native_RuleSpec = RuleSpec
 type Native_RunSpec = RunSpec
 type Native_RuntimeCommandResult = RuntimeCommandResult
 type Native_RuntimeCommandSpec = RuntimeCommandSpec
@@ -1098,7 +1246,10 @@ type Native_RuntimePrompt = RuntimePrompt
 type Native_RuntimeRequest = RuntimeRequest
 type Native_RuntimeUpload = RuntimeUpload
 type Native_RuntimeUploadRequest = RuntimeUploadRequest
+type Native_SandboxSpec = SandboxSpec
 type Native_ServeSpec = ServeSpec
+type Native_SessionHost = SessionHost
+declare const Native_SessionHost: typeof SessionHost
 type Native_StopReason = StopReason
 type Native_Strays = Strays
 type Native_TextPiece = TextPiece
@@ -1140,9 +1291,11 @@ declare namespace Native {
     Native_NativeProcess as NativeProcess,
     Native_NativeRuntimeClient as NativeRuntimeClient,
     NativeRuntimeServer$1 as NativeRuntimeServer,
+    Native_NativeSession as NativeSession,
     Native_NativeTurn as NativeTurn,
     Native_NativeWorker as NativeWorker,
     Native_RuntimeHost as RuntimeHost,
+    Native_SessionHost as SessionHost,
     Native___napiBindingTarget as __napiBindingTarget,
     Native_classifyCopilotResume as classifyCopilotResume,
     Native_classifyError as classifyError,
@@ -1182,11 +1335,19 @@ declare namespace Native {
     Native_FleetSpec as FleetSpec,
     Native_FollowedEvents as FollowedEvents,
     Native_HeaderSpec as HeaderSpec,
+    Native_Level as Level,
     Native_LogState as LogState,
+    Native_McpServerSpec as McpServerSpec,
     Native_Millis as Millis,
+    Native_NetworkName as NetworkName,
+    Native_OpenSpec as OpenSpec,
+    Native_PairSpec as PairSpec,
     Native_Permission as Permission,
+    Native_PortsSpec as PortsSpec,
+    Native_PromptSpec as PromptSpec,
     Native_ProviderName as ProviderName,
     Native_RetrySpec as RetrySpec,
+    Native_RuleSpec as RuleSpec,
     Native_RunSpec as RunSpec,
     Native_RuntimeCommandResult as RuntimeCommandResult,
     Native_RuntimeCommandSpec as RuntimeCommandSpec,
@@ -1197,6 +1358,7 @@ declare namespace Native {
     Native_RuntimeRequest as RuntimeRequest,
     Native_RuntimeUpload as RuntimeUpload,
     Native_RuntimeUploadRequest as RuntimeUploadRequest,
+    Native_SandboxSpec as SandboxSpec,
     Native_ServeSpec as ServeSpec,
     Native_StopReason as StopReason,
     Native_Strays as Strays,
@@ -1209,6 +1371,53 @@ declare namespace Native {
     Native_Verdict as Verdict,
     Native_WorkSpec as WorkSpec,
   }
+}
+
+/** What a tool does, as the agent classifies it. */
+type ToolKind =
+  'read' | 'edit' | 'delete' | 'move' | 'search' | 'execute' | 'think' | 'fetch' | 'switch_mode' | 'other'
+/** What the agent wants to do. */
+interface AgentPermissionRequest {
+  id: string
+  tool: {
+    id: string
+    name?: string
+    kind: ToolKind
+    title: string
+    input?: unknown
+    locations?: {
+      path: string
+      line?: number
+    }[]
+  }
+  options: {
+    id: string
+    kind: 'allow_once' | 'allow_always' | 'reject_once' | 'reject_always'
+    name: string
+  }[]
+}
+/** What is answered; an option's id where the agent offers more than these. */
+type Answer =
+  | 'allow'
+  | 'allow-always'
+  | 'reject'
+  | {
+      optionId: string
+    }
+/** What is meant by a rule: all that it names has to hold. */
+interface Rule {
+  kind?: ToolKind
+  /** Of the tool; a glob. */
+  name?: string
+  /** A glob. A star never reaches across `;`, `&&`, `|`, backquotes or `$(`; a denied one is looked for in every part. */
+  command?: string
+  /** A glob below the session's folder: `*` stays in a folder, `**` does not. */
+  path?: string
+}
+/** What is decided without asking: deny first. */
+interface Policy {
+  allow?: Rule[]
+  deny?: Rule[]
 }
 
 /** What an agent did or said, in one language for all of them. */
@@ -1269,6 +1478,43 @@ type AgentEvent =
   | {
       type: 'noise'
       line: string
+    }
+  /** A question of the agent's, what it was answered and by whom. */
+  | {
+      type: 'permission'
+      request: AgentPermissionRequest
+      answer: Answer
+      by: 'policy' | 'handler' | 'timeout'
+    }
+  /** The agent's mode, as it is now. */
+  | {
+      type: 'mode'
+      mode: string
+    }
+  /** What the agent means to do: all of it, as it is now. */
+  | {
+      type: 'plan'
+      entries: unknown
+    }
+  /** What goes on behind the turns: all of it, as it is now. */
+  | {
+      type: 'background'
+      items: unknown[]
+    }
+  /** Words of the user, as a resumed agent repeats them. */
+  | {
+      type: 'prompt'
+      text: string
+    }
+  /** What follows belongs to this turn; `agent` began it by itself. */
+  | {
+      type: 'turn_start'
+      turn: number
+      by: 'prompt' | 'agent'
+    }
+  | {
+      type: 'turn_end'
+      turn: number
     }
 
 /** A library's schema (zod, arktype, valibot by `toStandardJsonSchema`): https://standardschema.dev. */
@@ -1499,6 +1745,7 @@ interface ErrorFacts {
   CONTAINMENT_UNAVAILABLE: {
     containment?: string
   } & SystemFault
+  SANDBOX_UNAVAILABLE: SystemFault
   AGENT_FAILED: FailedTurn & {
     kind: AgentErrorKind
   }
@@ -1669,80 +1916,6 @@ interface SheepdogErrorConstructor {
 type SheepdogError = SheepdogErrorOf<ErrorCode>
 declare const SheepdogError: SheepdogErrorConstructor
 
-type DoctorOptions = Pick<RunOptions, 'env' | 'inheritEnv' | 'signal'>
-/** What was found of one agent. */
-interface Finding {
-  provider: ProviderName
-  found: boolean
-  /** The program on PATH. */
-  path?: string
-  version?: string
-  /** Why it can't be used, if so. */
-  problem?: string
-  /** The command that installs it. */
-  install: string
-}
-/**
- * Which agents are installed, and whether they start: each that is found is asked for its version. An abort ends what was
- * started, then rejects with AGENT_ABORTED.
- */
-declare function doctor(options?: DoctorOptions): Promise<Finding[]>
-
-/** A recorded run. */
-interface Recorded {
-  stdout: string | Uint8Array
-  stderr?: string
-  /** With `signal` left out too, the end is unknown and the agent's own end of turn alone decides. */
-  exitCode?: number | null
-  signal?: string | null
-}
-/** What a recording says. */
-interface Replay {
-  ok: boolean
-  events: AgentEvent[]
-  /** Partial when not ok. */
-  result: TurnResult
-  error?: {
-    code: string
-    kind?: AgentErrorKind
-    message: string
-  }
-}
-/** Events and verdict of a recorded run. Never throws for what is recorded; INVALID_OPTION for what is no recording. */
-declare function replay(provider: ProviderName, recorded: Recorded): Replay
-
-/**
- * A coding-agent CLI as a function.
- *
- * @example
- * const codex = new Harness({ provider: 'codex', cwd: '/work' })
- * const { text } = await codex.run('Which tests fail, and why?')
- */
-declare class Harness {
-  #private
-  /** Throws INVALID_OPTION for a wrong option, an unknown provider included. */
-  constructor(options: HarnessOptions)
-  get provider(): ProviderName
-  /**
-   * One turn. Resolves only when the turn succeeded; otherwise rejects with `code` (AGENT_FAILED with `kind`, AGENT_IDLE, ...)
-   * with what there is of the `result`, and with the last `events` (at most 200, of 256 KiB together) and the end of `stderr`.
-   */
-  run<Schema extends object>(
-    prompt: string,
-    options: TurnOptions & {
-      schema: Schema
-    },
-  ): Promise<TurnResult<StructuredOf<Schema>>>
-  run(prompt: string, options?: TurnOptions): Promise<TurnResult>
-  /** Starts a turn. Never throws: errors reject `result`. */
-  start<Schema extends object>(
-    prompt: string,
-    options: TurnOptions & {
-      schema: Schema
-    },
-  ): Turn<StructuredOf<Schema>>
-  start(prompt: string, options?: TurnOptions): Turn
-}
 /**
  * A turn under way. Iterating it gives its events; a slow reader slows the agent. Events that nobody iterates are dropped. The
  * iteration just ends with the turn: how the turn went is what `result` says.
@@ -7854,7 +8027,7 @@ type McpSamplingExecutionResult = {
   error?: string
 }
 type McpSerializableServerConfig = McpServerConfigStdio | McpServerConfigHttp
-type McpServer = {
+type McpServer$1 = {
   name: string
   status: McpServerStatus
   source?: McpServerSource
@@ -7951,7 +8124,7 @@ type McpServerFailureInfo = {
   timestamp: number
 }
 type McpServerList = {
-  servers: McpServer[]
+  servers: McpServer$1[]
   host?: McpHostState
 }
 type McpServerNeedsAuthInfo = {
@@ -11581,6 +11754,364 @@ type SessionRpc = {
   }
 }
 
+type ToolResultType = 'success' | 'failure' | 'rejected' | 'denied' | 'timeout'
+interface ToolBinaryResult {
+  /** Base64. */
+  data: string
+  mimeType: string
+  type: 'image' | 'resource'
+  description?: string
+}
+type ToolTelemetry = Record<string, Record<string, JsonValue> | undefined>
+/** A tool's result in full; anything else that a handler returns is turned into text. */
+interface ToolResultObject {
+  textResultForLlm: string
+  binaryResultsForLlm?: ToolBinaryResult[]
+  resultType: ToolResultType
+  error?: string
+  sessionLog?: string
+  toolTelemetry?: ToolTelemetry
+  toolReferences?: string[]
+}
+type ToolResult = string | ToolResultObject
+/** What a handler is told beside its arguments. */
+interface ToolInvocation {
+  sessionId: string
+  toolCallId: string
+  toolName: string
+  arguments: unknown
+  /** For the tool-search tool: what there is to find. */
+  availableTools?: CurrentToolMetadata[]
+  traceparent?: string
+  tracestate?: string
+  /** Aborted when the call is over elsewhere, or the session is. */
+  signal?: AbortSignal
+}
+type ToolHandler<TArgs = unknown> = (args: TArgs, invocation: ToolInvocation) => Promise<unknown> | unknown
+/** A schema library's object that knows its JSON Schema (zod 4). */
+interface ZodSchema<T = unknown> {
+  _output: T
+  toJSONSchema(): Record<string, unknown>
+}
+interface Tool<TArgs = unknown> {
+  name: string
+  description?: string
+  parameters?: ZodSchema<TArgs> | Record<string, unknown>
+  /** Without one, the calls are only announced as events, for the program to answer by RPC. */
+  handler?: ToolHandler<TArgs>
+  overridesBuiltInTool?: boolean
+  skipPermission?: boolean
+  defer?: 'auto' | 'never'
+  metadata?: Record<string, unknown>
+  isTerminal?: boolean
+}
+interface ToolSearchConfig {
+  enabled?: boolean
+  deferThreshold?: number
+}
+/** A tool, its arguments typed by its schema. */
+declare function defineTool<T = unknown>(name: string, config: Omit<Tool<T>, 'name'>): Tool<T>
+type McpContent =
+  | {
+      type: 'text'
+      text: string
+    }
+  | {
+      type: 'image'
+      data: string
+      mimeType: string
+    }
+  | {
+      type: 'resource'
+      resource: {
+        uri: string
+        mimeType?: string
+        text?: string
+        blob?: string
+      }
+    }
+/** An MCP server's tool result as one of the agent's. */
+declare function convertMcpCallToolResult(callResult: {
+  content: McpContent[]
+  isError?: boolean
+}): ToolResultObject
+/** A choice of tools by their source; every method returns the set itself. */
+declare class ToolSet {
+  #private
+  addBuiltIn(names: string | readonly string[]): this
+  addCustom(name: string): this
+  addMcp(toolName: string): this
+  toArray(): string[]
+}
+/** Sets of the runtime's own tools. */
+declare const BuiltInTools: {
+  /** Those that stay within their session: no host files, no network, no other session. */
+  Isolated: readonly [
+    'ask_user',
+    'task_complete',
+    'exit_plan_mode',
+    'task',
+    'read_agent',
+    'write_agent',
+    'list_agents',
+    'send_inbox',
+    'context_board',
+    'skill',
+  ]
+}
+
+/** A server of tools that the agent is given. */
+type McpServer =
+  | {
+      name: string
+      url: string
+      headers?: Record<string, string>
+    }
+  | {
+      name: string
+      command: string
+      args?: string[]
+      env?: Record<string, string>
+    }
+/** How a session is opened; what a harness has is the default. */
+interface OpenOptions extends Pick<
+  TurnOptions,
+  | 'cwd'
+  | 'env'
+  | 'inheritEnv'
+  | 'containment'
+  | 'killGraceMs'
+  | 'redact'
+  | 'signal'
+  | 'model'
+  | 'systemPrompt'
+  | 'resume'
+  | 'startTimeoutMs'
+  | 'idleTimeoutMs'
+  | 'toolIdleTimeoutMs'
+  | 'timeoutMs'
+> {
+  /**
+   * "ask": what the policy leaves open goes to `onPermission`; the default where one of the two is given, else "edit". The level
+   * is the agent's own mode; one that it can't hold is INVALID_OPTION.
+   */
+  permission?: 'plan' | 'edit' | 'auto' | 'ask'
+  /** Commands that may run unasked, as globs. */
+  allow?: string[]
+  policy?: Policy
+  /** Answers what the policy leaves open; one that throws refuses the tool. The signal is aborted when no answer is needed any more. */
+  onPermission?(
+    request: AgentPermissionRequest,
+    context: {
+      signal: AbortSignal
+    },
+  ): Answer | Promise<Answer>
+  /** For an answer; then the tool is refused. Default 300 s. */
+  permissionTimeoutMs?: number
+  /** Run in this process, by `defineTool`. */
+  tools?: Tool<any>[]
+  mcpServers?: McpServer[]
+  /** For how long nothing may go on behind a turn before it is over; default 500. */
+  settleMs?: number
+  /** The program that speaks the protocol, with leading arguments. */
+  binary?: HarnessOptions['binary']
+}
+/** How a prompt is run; the clocks' defaults are the session's. */
+interface PromptOptions extends Pick<
+  TurnOptions,
+  'schema' | 'timeoutMs' | 'idleTimeoutMs' | 'toolIdleTimeoutMs' | 'signal'
+> {
+  /** "wait" (default): until what the agent left behind its end of turn is done; "leave": it is named in `warnings`. */
+  background?: 'wait' | 'leave'
+}
+
+declare class ToolServer {
+  #private
+  readonly token: string
+  sessionId: string
+  static start(tools: Tool[]): Promise<ToolServer>
+  private constructor()
+  /** As the agent is told of it. */
+  get server(): {
+    name: string
+    url: string
+    headers: {
+      name: string
+      value: string
+    }[]
+    args: never[]
+    env: never[]
+  }
+  /** Calls that run are told by their signals. */
+  close(): Promise<void>
+}
+
+/** A way to work that the agent offers. */
+interface SessionMode$inner {
+  id: string
+  name: string
+  description?: string
+  isCurrent: boolean
+}
+/** A setting of the session. */
+interface SessionOption {
+  id: string
+  name: string
+  description?: string
+  /** `mode`, `model`, `thought_level`, ... as the agent says. */
+  category?: string
+  value: string | boolean
+  /** Empty for a boolean. */
+  choices: {
+    value: string
+    name: string
+    description?: string
+  }[]
+}
+/** What a session tells: an agent's event, and which turn it belongs to. Between turns there is none. */
+type AgentSessionEvent = AgentEvent & {
+  turn?: number
+}
+/**
+ * Many prompts to one process of an agent, with live questions and a true idle. Made by `Harness.open`.
+ *
+ * @example
+ * await using session = await new Harness({ provider: 'claude-code' }).open({
+ *   onPermission: ({ tool }) => (tool.kind === 'execute' ? 'reject' : 'allow'),
+ * })
+ * const { text } = await session.prompt('Which tests fail?')
+ */
+declare class AgentSession implements AsyncDisposable {
+  #private
+  readonly sessionId: string
+  readonly provider: ProviderName
+  /** Of the protocol. */
+  readonly protocolVersion: 1 | 2
+  /** What a resumed agent repeated. */
+  readonly history: AgentEvent[]
+  /** @internal */
+  constructor(
+    session: NativeSession,
+    provider: ProviderName,
+    facts: SessionFacts,
+    options: OpenOptions,
+    tools: ToolServer | undefined,
+  )
+  /** One prompt, after those that were sent before. Resolves and rejects as `Harness.run` does. */
+  prompt(text: string, options?: PromptOptions): Promise<TurnResult>
+  /** As `prompt`, with the events of the turn. Never throws: errors reject `result`. */
+  start(text: string, options?: PromptOptions): Turn
+  /**
+   * Everything from here on, between prompts too; `turn` says which turn an event belongs to, those that the agent begins by
+   * itself included. A slow reader slows the agent. It ends with the session.
+   */
+  events(): AsyncIterableIterator<AgentSessionEvent>
+  /** Resolves when nothing runs, in front or behind, for `settleMs` where something was seen behind. */
+  idle(): Promise<void>
+  /** Says something to the agent while it works; INVALID_OPTION where the agent has no way to hear it. */
+  steer(text: string): Promise<void>
+  get modes(): SessionMode$inner[]
+  /** INVALID_OPTION for a mode that the agent does not offer. */
+  setMode(id: string): Promise<void>
+  get options(): SessionOption[]
+  /** INVALID_OPTION for an option or a choice that the agent does not offer. */
+  setOption(id: string, value: string | boolean): Promise<void>
+  /**
+   * Ends the turn under way: its prompt rejects with AGENT_ABORTED. The session lives on when the agent obeyed within
+   * `killGraceMs`; else its tree is killed, and `open` with `resume` goes on.
+   */
+  cancel(): Promise<void>
+  /** Ends the session; resolves when nothing of its tree is left. Once or more often. */
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+interface SessionFacts {
+  sessionId: string
+  protocolVersion: 1 | 2
+  history: AgentEvent[]
+  channel: number
+}
+
+type DoctorOptions = Pick<RunOptions, 'env' | 'inheritEnv' | 'signal'>
+/** What was found of one agent. */
+interface Finding {
+  provider: ProviderName
+  found: boolean
+  /** The program on PATH. */
+  path?: string
+  version?: string
+  /** Why it can't be used, if so. */
+  problem?: string
+  /** The command that installs it. */
+  install: string
+}
+/**
+ * Which agents are installed, and whether they start: each that is found is asked for its version. An abort ends what was
+ * started, then rejects with AGENT_ABORTED.
+ */
+declare function doctor(options?: DoctorOptions): Promise<Finding[]>
+
+/** A recorded run. */
+interface Recorded {
+  stdout: string | Uint8Array
+  stderr?: string
+  /** With `signal` left out too, the end is unknown and the agent's own end of turn alone decides. */
+  exitCode?: number | null
+  signal?: string | null
+}
+/** What a recording says. */
+interface Replay {
+  ok: boolean
+  events: AgentEvent[]
+  /** Partial when not ok. */
+  result: TurnResult
+  error?: {
+    code: string
+    kind?: AgentErrorKind
+    message: string
+  }
+}
+/** Events and verdict of a recorded run. Never throws for what is recorded; INVALID_OPTION for what is no recording. */
+declare function replay(provider: ProviderName, recorded: Recorded): Replay
+
+/**
+ * A coding-agent CLI as a function.
+ *
+ * @example
+ * const codex = new Harness({ provider: 'codex', cwd: '/work' })
+ * const { text } = await codex.run('Which tests fail, and why?')
+ */
+declare class Harness {
+  #private
+  /** Throws INVALID_OPTION for a wrong option, an unknown provider included. */
+  constructor(options: HarnessOptions)
+  get provider(): ProviderName
+  /**
+   * One turn. Resolves only when the turn succeeded; otherwise rejects with `code` (AGENT_FAILED with `kind`, AGENT_IDLE, ...)
+   * with what there is of the `result`, and with the last `events` (at most 200, of 256 KiB together) and the end of `stderr`.
+   */
+  run<Schema extends object>(
+    prompt: string,
+    options: TurnOptions & {
+      schema: Schema
+    },
+  ): Promise<TurnResult<StructuredOf<Schema>>>
+  run(prompt: string, options?: TurnOptions): Promise<TurnResult>
+  /** Starts a turn. Never throws: errors reject `result`. */
+  start<Schema extends object>(
+    prompt: string,
+    options: TurnOptions & {
+      schema: Schema
+    },
+  ): Turn<StructuredOf<Schema>>
+  start(prompt: string, options?: TurnOptions): Turn
+  /**
+   * Opens a session: many prompts to one process, with live questions. Rejects with AGENT_NOT_FOUND (with what to install),
+   * AGENT_IDLE (no handshake within `startTimeoutMs`), AGENT_RESUME_FAILED, ... It holds a slot until it is closed.
+   */
+  open(options?: OpenOptions): Promise<AgentSession>
+}
+
 /** Who a message is from. */
 type MessageSource = 'user' | 'system' | `agent-${string}`
 interface Position {
@@ -12588,112 +13119,6 @@ declare class Canvas {
   act(request: CanvasProviderInvokeActionRequest): Promise<unknown>
 }
 declare function createCanvas(options: CanvasOptions): Canvas
-
-type ToolResultType = 'success' | 'failure' | 'rejected' | 'denied' | 'timeout'
-interface ToolBinaryResult {
-  /** Base64. */
-  data: string
-  mimeType: string
-  type: 'image' | 'resource'
-  description?: string
-}
-type ToolTelemetry = Record<string, Record<string, JsonValue> | undefined>
-/** A tool's result in full; anything else that a handler returns is turned into text. */
-interface ToolResultObject {
-  textResultForLlm: string
-  binaryResultsForLlm?: ToolBinaryResult[]
-  resultType: ToolResultType
-  error?: string
-  sessionLog?: string
-  toolTelemetry?: ToolTelemetry
-  toolReferences?: string[]
-}
-type ToolResult = string | ToolResultObject
-/** What a handler is told beside its arguments. */
-interface ToolInvocation {
-  sessionId: string
-  toolCallId: string
-  toolName: string
-  arguments: unknown
-  /** For the tool-search tool: what there is to find. */
-  availableTools?: CurrentToolMetadata[]
-  traceparent?: string
-  tracestate?: string
-  /** Aborted when the call is over elsewhere, or the session is. */
-  signal?: AbortSignal
-}
-type ToolHandler<TArgs = unknown> = (args: TArgs, invocation: ToolInvocation) => Promise<unknown> | unknown
-/** A schema library's object that knows its JSON Schema (zod 4). */
-interface ZodSchema<T = unknown> {
-  _output: T
-  toJSONSchema(): Record<string, unknown>
-}
-interface Tool<TArgs = unknown> {
-  name: string
-  description?: string
-  parameters?: ZodSchema<TArgs> | Record<string, unknown>
-  /** Without one, the calls are only announced as events, for the program to answer by RPC. */
-  handler?: ToolHandler<TArgs>
-  overridesBuiltInTool?: boolean
-  skipPermission?: boolean
-  defer?: 'auto' | 'never'
-  metadata?: Record<string, unknown>
-  isTerminal?: boolean
-}
-interface ToolSearchConfig {
-  enabled?: boolean
-  deferThreshold?: number
-}
-/** A tool, its arguments typed by its schema. */
-declare function defineTool<T = unknown>(name: string, config: Omit<Tool<T>, 'name'>): Tool<T>
-type McpContent =
-  | {
-      type: 'text'
-      text: string
-    }
-  | {
-      type: 'image'
-      data: string
-      mimeType: string
-    }
-  | {
-      type: 'resource'
-      resource: {
-        uri: string
-        mimeType?: string
-        text?: string
-        blob?: string
-      }
-    }
-/** An MCP server's tool result as one of the agent's. */
-declare function convertMcpCallToolResult(callResult: {
-  content: McpContent[]
-  isError?: boolean
-}): ToolResultObject
-/** A choice of tools by their source; every method returns the set itself. */
-declare class ToolSet {
-  #private
-  addBuiltIn(names: string | readonly string[]): this
-  addCustom(name: string): this
-  addMcp(toolName: string): this
-  toArray(): string[]
-}
-/** Sets of the runtime's own tools. */
-declare const BuiltInTools: {
-  /** Those that stay within their session: no host files, no network, no other session. */
-  Isolated: readonly [
-    'ask_user',
-    'task_complete',
-    'exit_plan_mode',
-    'task',
-    'read_agent',
-    'write_agent',
-    'list_agents',
-    'send_inbox',
-    'context_board',
-    'skill',
-  ]
-}
 
 interface BaseHookInput {
   sessionId: string
@@ -13954,6 +14379,7 @@ declare class Fleet implements AsyncDisposable {
 }
 
 export {
+  AgentSession,
   BuiltInTools,
   Canvas,
   CanvasError,
@@ -14013,12 +14439,17 @@ export type {
   AgentInterruptedEvent,
   AgentInvocation,
   AgentModelPolicy,
+  AgentPermissionRequest,
   AgentResult,
   AgentSender,
+  AgentSessionEvent,
+  SessionMode$inner as AgentSessionMode,
+  SessionOption as AgentSessionOption,
   AgentStopHandler,
   AgentStopHookInput,
   AgentStopHookOutput,
   AgentUsage,
+  Answer,
   ArtifactUpload,
   AskUserVariant,
   AssistantFusionPhaseActivityEvent,
@@ -14416,6 +14847,7 @@ export type {
   McpOauthWWWAuthenticateParams,
   McpPromptsListChangedEvent,
   McpResourcesListChangedEvent,
+  McpServer,
   McpServerMetadata,
   McpServerNeedsReconnectData,
   McpServerNeedsReconnectEvent,
@@ -14470,6 +14902,7 @@ export type {
   OmittedBinaryResult,
   OmittedBinaryType,
   OpenCanvasInstance,
+  OpenOptions,
   OutputLine,
   PendingMessagesModifiedData,
   PendingMessagesModifiedEvent,
@@ -14553,6 +14986,7 @@ export type {
   PlanChangedData,
   PlanChangedEvent,
   PlanChangedOperation,
+  Policy,
   PostToolUseFailureHandler,
   PostToolUseFailureHookInput,
   PostToolUseFailureHookOutput,
@@ -14567,6 +15001,7 @@ export type {
   PreToolUseHookOutput,
   PromptCacheBreakData,
   PromptCacheBreakEvent,
+  PromptOptions,
   ProviderConfig,
   ProviderModelConfig,
   ProviderName,
@@ -14593,6 +15028,7 @@ export type {
   ResumeSessionConfig,
   RetryOptions,
   RetryPolicy,
+  Rule,
   RunOptions,
   RunResult,
   RuntimeCommand,
@@ -14614,6 +15050,7 @@ export type {
   SandboxDenialConfidence,
   SandboxEnforcementPoint,
   SandboxFilesystemPolicyDetails,
+  SandboxOptions,
   SandboxOutcome,
   SandboxPlatform,
   SandboxPolicySource,
@@ -14807,6 +15244,7 @@ export type {
   ToolExecutionStartToolDescriptionMetaUIVisibility,
   ToolHandler,
   ToolInvocation,
+  ToolKind,
   ToolResult,
   ToolResultObject,
   ToolResultType,
