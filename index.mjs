@@ -8,6 +8,7 @@ const here = import.meta.url ?? pathToFileURL(__filename).href
 const sheepdog = load()
 
 export const {
+  AgentSession,
   BuiltInTools,
   Canvas,
   CanvasError,

@@ -45,6 +45,7 @@ it('methods can be listed, assigned and spied upon', async () => {
 
 it('a tree is no promise', async () => {
   const { client, session } = await open()
+  // oxlint-disable-next-line typescript/await-thenable -- that it is none is what is tested
   expect(await session.rpc).toBe(session.rpc)
   expect((client.rpc as any).models.then).toBeUndefined()
 })

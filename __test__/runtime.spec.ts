@@ -235,6 +235,7 @@ describe('serveRuntime and RuntimeClient', () => {
     const client = await RuntimeClient.connect(server.url)
     cleanup.push(() => client.close())
     const waiting = client.query('wait', query)
+    // oxlint-disable-next-line vitest/valid-expect -- awaited below, after the close that it waits for
     const refused = expect(waiting).rejects.toMatchObject({ code: /RUNTIME_/ })
     await server.close()
     await refused

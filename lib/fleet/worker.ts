@@ -11,6 +11,7 @@ export interface JobContext {
   readonly attempt: number
   readonly prompt: string
   /** What was submitted as `data`. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- it is JSON of the submitter's, whose type the worker alone knows
   readonly data: any
   /** Where the job works; paths of artifacts are relative to it. */
   readonly cwd: string

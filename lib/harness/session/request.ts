@@ -43,6 +43,7 @@ export interface OpenOptions extends Pick<
   /** For an answer; then the tool is refused. Default 300 s. */
   permissionTimeoutMs?: number
   /** Run in this process, by `defineTool`. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- a list of tools with arguments of many types
   tools?: Tool<any>[]
   mcpServers?: McpServer[]
   /** For how long nothing may go on behind a turn before it is over; default 500. */
