@@ -136,7 +136,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("zip", &["runtime"]),
     ("ignore", &["watch"]),
     ("inotify", &["watch"]),
-    ("libc", &["process", "watch"]),
+    ("libc", &["os", "process", "watch"]),
     ("httparse", &["runtime"]),
     ("async_nats", &["fleet"]),
 ];

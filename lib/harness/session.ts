@@ -109,7 +109,7 @@ export class AgentSession implements AsyncDisposable {
         waits: background !== 'leave',
         hasListener,
       }
-      return new Turn(this.#native.start(spec), signal)
+      return new Turn(this.#native.start(spec), signal, schema)
     } catch (error) {
       return new Turn(error as Error)
     }

@@ -17,6 +17,7 @@ use crate::harness::folder::RunFolder;
 use crate::harness::install::{Program, find, locate};
 use crate::harness::launch::{Launch, Wanted, path_text};
 use crate::jsonrpc::Refusal;
+use crate::os::blocking;
 use crate::process::{Environment, ProcessSpec};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -72,7 +73,7 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
     };
     let program = program_of(agent, request, &cwd)?;
     let parent = request.variable("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
-    let folder = tokio::task::spawn_blocking(move || RunFolder::create(&parent))
+    let folder = blocking(move || RunFolder::create(&parent))
         .await
         .map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))??;
     let spec = spec_of(agent, request, &program, &cwd, folder.path());
