@@ -83,8 +83,11 @@ impl Verdict {
     }
 
     fn fault(code: ErrorCode, kind: Option<ErrorKind>, message: impl Into<String>) -> Self {
-        // A line may be of 64 MiB, and so what an agent says in it.
-        let message = clip(&message.into()).into_owned();
+        // A line may be of 64 MiB, and so what an agent says in it; or it says nothing, and a fault has a reason all the same.
+        let said = message.into();
+        let is_silent = said.trim().is_empty();
+        let message =
+            clip(if is_silent { "the agent failed, and gave no reason" } else { &said }).into_owned();
         Verdict { recovered: false, fault: Some(Fault { code, kind, message, is_misshapen: false }) }
     }
 
