@@ -53,7 +53,7 @@ function runOne(title, command, args, isShown) {
 }
 
 /** Packages whose program has another name than they. */
-const homes = { tsc: 'typescript', napi: '@napi-rs/cli' }
+const homes = { tsc: 'typescript', napi: '@napi-rs/cli', attw: '@arethetypeswrong/cli' }
 
 /**
  * The program of a package. Not the link in node_modules/.bin: two packages bring a `tsc` (types.mjs needs the last TypeScript
