@@ -32,6 +32,8 @@ pub fn run(header: &Header, watch: Watch, cgroup: &mut Cgroup) -> ! {
     syscall::own_group();
     outer::become_subreaper();
     wake_when_the_parent_dies();
+    // The outer guard may have died before somebody stopped this one: then the host's end is the last that happens.
+    syscall::wake_by(LIFELINE);
     syscall::ask_for_short_turns();
     let in_namespace = header.flags & FLAG_PID_NAMESPACE != 0;
     let mut host_view = -1;

@@ -228,6 +228,19 @@ pub fn close_on_exec(descriptor: isize) {
 type Scheduling = [u64; 6];
 const SCHEDULING_BYTES: usize = size_of::<Scheduling>();
 
+/// From now on whatever happens at the socket's other end, its end included, wakes this process if somebody has stopped it.
+pub fn wake_by(socket: isize) {
+    const F_GETFL: usize = 3;
+    const F_SETFL: usize = 4;
+    const F_SETOWN: usize = 8;
+    const F_SETSIG: usize = 10;
+    const O_ASYNC: usize = 0o20000;
+    let control = |command, value| plain(number::FCNTL, socket as usize, command, value, 0);
+    control(F_SETOWN, getpid() as usize);
+    control(F_SETSIG, SIGCONT);
+    control(F_SETFL, control(F_GETFL, 0) as usize | O_ASYNC);
+}
+
 /// Asks for short turns: who needs the processor for microseconds then gets it sooner when others want it too. Linux before
 /// 6.12 takes no notice. Niceness and class stay what they are, and a class other than the normal one is not touched at all.
 pub fn ask_for_short_turns() {

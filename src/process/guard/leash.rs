@@ -1,5 +1,5 @@
-//! The outer guard as the host's child: a pidfd to wait with, the promise that no zombie stays, and that it is woken when somebody
-//! stops it.
+//! The outer guard as the host's child: a pidfd to wait with, the promise that no zombie stays, and a way to wake it when somebody
+//! has stopped it.
 
 use crate::os::pidfd;
 use nix::errno::Errno;
@@ -9,27 +9,17 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::task::JoinHandle;
 
 /// Guards whose run was dropped where nobody could wait for them any more. Each later launch looks after them.
 static UNATTENDED: Mutex<Vec<Arc<Guard>>> = Mutex::new(Vec::new());
 
-/// The guards that run, and the task that looks after them.
-static AWAKE: Mutex<Awake> = Mutex::new(Awake { guards: Vec::new(), task: None });
-/// A guard that was stopped is woken within this. SIGCHLD, which would tell at once, is libuv's.
-const WAKE_INTERVAL: Duration = Duration::from_millis(500);
 /// A traced zombie's pidfd says that it has ended, and nobody but its tracer may take it: asked ever more seldom.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-
-struct Awake {
-    guards: Vec<Weak<Guard>>,
-    task: Option<JoinHandle<()>>,
-}
 
 /// A child that nobody else waits for.
 #[derive(Debug)]
@@ -95,36 +85,6 @@ impl Guard {
     }
 }
 
-fn awake() -> MutexGuard<'static, Awake> {
-    AWAKE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Keeps a guard awake for as long as it has a leash.
-fn keep_awake(guard: &Arc<Guard>) {
-    let mut awake = awake();
-    awake.guards.push(Arc::downgrade(guard));
-    if awake.task.as_ref().is_none_or(JoinHandle::is_finished) {
-        awake.task = tokio::runtime::Handle::try_current().ok().map(|runtime| runtime.spawn(wake_all()));
-    }
-}
-
-async fn wake_all() {
-    loop {
-        tokio::time::sleep(WAKE_INTERVAL).await;
-        let mut awake = awake();
-        awake.guards.retain(|guard| {
-            guard.upgrade().is_some_and(|guard| {
-                guard.wake_if_stopped();
-                true
-            })
-        });
-        if awake.guards.is_empty() {
-            awake.task = None;
-            return;
-        }
-    }
-}
-
 /// A child of the host, waited for by pidfd and by nobody else.
 #[derive(Debug)]
 pub(super) struct Leash {
@@ -137,7 +97,6 @@ impl Leash {
     /// Of a child that has not been waited for.
     pub(super) fn new(pid: i32) -> Result<Leash, Errno> {
         let guard = Arc::new(Guard { pid, pidfd: pidfd::open(pid)?, inner: AtomicI32::new(0) });
-        keep_awake(&guard);
         Ok(Leash { pid, guard: Some(guard) })
     }
 
@@ -156,6 +115,13 @@ impl Leash {
         self.signal(libc::SIGCONT);
         if let Some(guard) = &self.guard {
             guard.wake_inner();
+        }
+    }
+
+    /// Wakes the guard that somebody has stopped; the other one, when it has ended.
+    pub(super) fn wake_if_stopped(&self) {
+        if let Some(guard) = &self.guard {
+            guard.wake_if_stopped();
         }
     }
 

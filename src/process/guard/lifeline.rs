@@ -10,14 +10,17 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::pin::Pin;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, Sleep, sleep, timeout};
 
 /// The guards end a tree within milliseconds, and give up on what can't be killed after a second without any movement. If
 /// they are silent for longer after a kill (they tell each second that it takes long), somebody holds them still.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// A guard that was stopped is woken within this. SIGCHLD, which would tell at once, is libuv's.
+const WAKE_INTERVAL: Duration = Duration::from_millis(500);
 /// For the outer guard to end once the tree is gone.
 const EXIT_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -58,6 +61,9 @@ pub(crate) struct Lifeline {
     /// When `kill` was called, or the guards were last pressed.
     killed_at: Option<Instant>,
     pressed: bool,
+    /// When the guards are looked at next: whoever may signal them may have stopped them. It lives as long as the lifeline, since
+    /// who waits for a report may be dropped half way as often as the program prints.
+    look: Pin<Box<Sleep>>,
     /// The last event, while the outer guard's end is waited for, and after.
     end: Option<GuardEvent>,
 }
@@ -80,6 +86,7 @@ impl Lifeline {
             reports: Reports::default(),
             killed_at: None,
             pressed: false,
+            look: Box::pin(sleep(WAKE_INTERVAL)),
             end: None,
         };
         let report = tokio::select! {
@@ -237,7 +244,15 @@ impl Lifeline {
                 Err(_garbled) => return None,
             }
             let mut bytes = [0; 256];
-            let mut ready = self.socket.readable().await.ok()?;
+            let ready = tokio::select! {
+                ready = self.socket.readable() => ready,
+                () = &mut self.look => {
+                    self.guard.wake_if_stopped();
+                    self.look.as_mut().reset(Instant::now() + WAKE_INTERVAL);
+                    continue;
+                }
+            };
+            let mut ready = ready.ok()?;
             match ready.try_io(|socket| socket.get_ref().read(&mut bytes)) {
                 Ok(Ok(0)) => return None,
                 Ok(Ok(length)) => self.reports.push(&bytes[..length]),

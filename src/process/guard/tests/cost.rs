@@ -7,7 +7,6 @@ use crate::process::Containment;
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
 use std::ffi::{CStr, OsStr};
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn median(mut values: Vec<Duration>) -> Duration {
@@ -26,15 +25,7 @@ fn bare() {
 
 async fn guarded(containment: Containment) {
     let arguments = [OsStr::new("true")];
-    let spawn = GuardedSpawn {
-        program: Path::new("/bin/true"),
-        arguments: &arguments,
-        environment: &[],
-        cwd: None,
-        containment,
-        limits: Limits::default(),
-        sandbox: None,
-    };
+    let spawn = GuardedSpawn { containment, ..spawn_of("/bin/true", &arguments) };
     let mut process = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap();
     last_event(&mut process).await;
 }

@@ -11,7 +11,6 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -95,23 +94,14 @@ fn disabled_guards_hold_their_tree_when_the_host_is_killed() {
 #[tokio::test]
 async fn the_end_of_a_program_is_seen_although_both_guards_were_stopped() {
     let arguments = [OsStr::new("sh"), OsStr::new("-c"), OsStr::new("echo up; read line; exit 7")];
-    let spawn = GuardedSpawn {
-        program: Path::new("/bin/sh"),
-        arguments: &arguments,
-        environment: &[],
-        cwd: None,
-        containment: Containment::Auto,
-        limits: Limits::default(),
-        sandbox: None,
-    };
+    let spawn = spawn_of("/bin/sh", &arguments);
     let mut process = started(launch(&spawn, StdinKind::Pipe).unwrap()).await.unwrap();
     let outer = process.lifeline.guard_pid() as i32;
     let inner = children(outer)[0];
     Attack::Stop.on(outer);
     Attack::Stop.on(inner);
     process.stdin = None;
-    // Bounded by how busy the machine is with the other tests; without the wake-up it would be for ever.
-    let exited = tokio::time::timeout(Duration::from_secs(30), process.lifeline.next()).await;
+    let exited = tokio::time::timeout(Duration::from_secs(5), process.lifeline.next()).await;
     let Ok(GuardEvent::Exited(exit)) = exited else { panic!("{exited:?}") };
     assert_eq!(exit.status, 7 << 8);
     last_event(&mut process).await;
@@ -141,15 +131,7 @@ async fn as_scheduled_host() {
     // The fields of niceness and class.
     let script = "cut -d ' ' -f 19,41 /proc/self/stat; umask; ulimit -n";
     let arguments = [OsStr::new("sh"), OsStr::new("-c"), OsStr::new(script)];
-    let spawn = GuardedSpawn {
-        program: Path::new("/bin/sh"),
-        arguments: &arguments,
-        environment: &[],
-        cwd: None,
-        containment: Containment::Auto,
-        limits: Limits::default(),
-        sandbox: None,
-    };
+    let spawn = spawn_of("/bin/sh", &arguments);
     let mut process = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap();
     last_event(&mut process).await;
     let mut text = String::new();

@@ -4,7 +4,6 @@
 use super::strict::is_allowed;
 use super::survival::last_event;
 use super::*;
-use crate::process::Containment;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
@@ -15,15 +14,7 @@ use std::process::Command;
 #[ignore = "run by another test, in a process of its own"]
 async fn as_restricted_host() {
     let arguments = [OsStr::new("sleep"), OsStr::new("60")];
-    let spawn = GuardedSpawn {
-        program: Path::new("/bin/sleep"),
-        arguments: &arguments,
-        environment: &[],
-        cwd: None,
-        containment: Containment::Auto,
-        limits: Limits::default(),
-        sandbox: None,
-    };
+    let spawn = spawn_of("/bin/sleep", &arguments);
     let started = match launch(&spawn, StdinKind::Null) {
         Ok(launch) => started(launch).await,
         Err(failure) => Err(failure),

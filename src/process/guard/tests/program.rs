@@ -1,7 +1,6 @@
 //! The guard with real processes.
 
 use super::*;
-use crate::process::Containment;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
@@ -19,21 +18,9 @@ fn strings<'a>(arguments: &[&'a str]) -> Vec<&'a OsStr> {
     arguments.iter().copied().map(OsStr::new).collect()
 }
 
-fn spec<'a>(program: &'a str, arguments: &'a [&'a OsStr]) -> GuardedSpawn<'a> {
-    GuardedSpawn {
-        program: Path::new(program),
-        arguments,
-        environment: &[],
-        cwd: None,
-        containment: Containment::Auto,
-        limits: Limits::default(),
-        sandbox: None,
-    }
-}
-
 async fn start_sh(script: &str) -> GuardedProcess {
     let arguments = strings(&["sh", "-c", script]);
-    started(launch(&spec("/bin/sh", &arguments), StdinKind::Null).unwrap()).await.unwrap()
+    started(launch(&spawn_of("/bin/sh", &arguments), StdinKind::Null).unwrap()).await.unwrap()
 }
 
 async fn failure_of(spawn: &GuardedSpawn<'_>) -> (GuardStage, Errno) {
@@ -115,8 +102,11 @@ async fn passes_arguments_environment_and_folder_on() {
     ]);
     let environment =
         [(OsStr::new("A"), OsStr::new("b=c\nd")), (OsStr::new("PATH"), OsStr::new("/bin:/usr/bin"))];
-    let spawn =
-        GuardedSpawn { environment: &environment, cwd: Some(&folder_path), ..spec("/bin/sh", &arguments) };
+    let spawn = GuardedSpawn {
+        environment: &environment,
+        cwd: Some(&folder_path),
+        ..spawn_of("/bin/sh", &arguments)
+    };
     let mut process = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap();
     end(&mut process).await;
     let text = output(process);
@@ -131,7 +121,8 @@ async fn a_request_larger_than_the_sockets_buffer_arrives_whole() {
     let long = "x".repeat(100_000);
     let mut arguments = strings(&["sh", "-c", "for a; do echo ${#a}; done", "sh"]);
     arguments.extend(std::iter::repeat_n(OsStr::new(long.as_str()), 15));
-    let mut process = started(launch(&spec("/bin/sh", &arguments), StdinKind::Null).unwrap()).await.unwrap();
+    let mut process =
+        started(launch(&spawn_of("/bin/sh", &arguments), StdinKind::Null).unwrap()).await.unwrap();
     end(&mut process).await;
     assert_eq!(output(process), "100000\n".repeat(15));
 }
@@ -139,11 +130,13 @@ async fn a_request_larger_than_the_sockets_buffer_arrives_whole() {
 #[tokio::test]
 async fn stdin_is_a_pipe_or_at_its_end() {
     let arguments = strings(&["cat"]);
-    let mut process = started(launch(&spec("/bin/cat", &arguments), StdinKind::Pipe).unwrap()).await.unwrap();
+    let mut process =
+        started(launch(&spawn_of("/bin/cat", &arguments), StdinKind::Pipe).unwrap()).await.unwrap();
     File::from(process.stdin.take().unwrap()).write_all(b"through").unwrap();
     end(&mut process).await;
     assert_eq!(output(process), "through");
-    let mut process = started(launch(&spec("/bin/cat", &arguments), StdinKind::Null).unwrap()).await.unwrap();
+    let mut process =
+        started(launch(&spawn_of("/bin/cat", &arguments), StdinKind::Null).unwrap()).await.unwrap();
     end(&mut process).await;
     assert_eq!(output(process), "");
 }
@@ -155,21 +148,21 @@ async fn says_at_which_step_a_program_could_not_be_started() {
     fs::write(&plain_file, "").unwrap();
     let missing_folder = folder.path().join("missing");
     let arguments = strings(&["x"]);
-    let true_program = spec("/bin/true", &arguments);
+    let true_program = spawn_of("/bin/true", &arguments);
 
-    assert_eq!(failure_of(&spec("/nowhere/x", &arguments)).await, (GuardStage::Exec, Errno::ENOENT));
-    assert_eq!(failure_of(&spec("/tmp", &arguments)).await, (GuardStage::Exec, Errno::EACCES));
+    assert_eq!(failure_of(&spawn_of("/nowhere/x", &arguments)).await, (GuardStage::Exec, Errno::ENOENT));
+    assert_eq!(failure_of(&spawn_of("/tmp", &arguments)).await, (GuardStage::Exec, Errno::EACCES));
     let file = plain_file.to_str().unwrap();
-    assert_eq!(failure_of(&spec(file, &arguments)).await, (GuardStage::Exec, Errno::EACCES));
+    assert_eq!(failure_of(&spawn_of(file, &arguments)).await, (GuardStage::Exec, Errno::EACCES));
     let spawn = GuardedSpawn { cwd: Some(&missing_folder), ..true_program };
     assert_eq!(failure_of(&spawn).await, (GuardStage::Chdir, Errno::ENOENT));
     let spawn = GuardedSpawn { cwd: Some(&plain_file), ..true_program };
     assert_eq!(failure_of(&spawn).await, (GuardStage::Chdir, Errno::ENOTDIR));
     let huge = "x".repeat(200_000);
     let arguments = strings(&["true", &huge]);
-    assert_eq!(failure_of(&spec("/bin/true", &arguments)).await, (GuardStage::Exec, Errno::E2BIG));
+    assert_eq!(failure_of(&spawn_of("/bin/true", &arguments)).await, (GuardStage::Exec, Errno::E2BIG));
     let arguments = strings(&["a\0b"]);
-    let failure = launch(&spec("/bin/true", &arguments), StdinKind::Null).unwrap_err();
+    let failure = launch(&spawn_of("/bin/true", &arguments), StdinKind::Null).unwrap_err();
     assert_eq!(failure.stage, GuardStage::Nul);
 }
 
@@ -181,7 +174,7 @@ async fn a_script_that_names_no_interpreter_is_run_by_the_shell() {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
     let arguments = strings(&["script", "one"]);
     let path = script.to_str().unwrap();
-    let mut process = started(launch(&spec(path, &arguments), StdinKind::Null).unwrap()).await.unwrap();
+    let mut process = started(launch(&spawn_of(path, &arguments), StdinKind::Null).unwrap()).await.unwrap();
     end(&mut process).await;
     assert_eq!(output(process), format!("{path} one\n"));
 }
@@ -262,7 +255,7 @@ async fn strays_are_killed_and_counted_when_the_program_ends() {
 #[tokio::test]
 async fn strays_live_on_when_they_are_released() {
     let arguments = strings(&["sh", "-c", "setsid sleep 60 & echo $!"]);
-    let spawn = spec("/bin/sh", &arguments);
+    let spawn = spawn_of("/bin/sh", &arguments);
     let mut process = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap();
     let stray = read_pids(&process, 1)[0];
     let exited = process.lifeline.next().await;
@@ -278,7 +271,7 @@ async fn strays_live_on_when_they_are_released() {
 #[tokio::test]
 async fn strays_die_when_the_run_is_stopped() {
     let arguments = strings(&["sh", "-c", "setsid sh -c 'echo $$; exec sleep 60' & exec sleep 60"]);
-    let spawn = spec("/bin/sh", &arguments);
+    let spawn = spawn_of("/bin/sh", &arguments);
     let mut process = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap();
     let stray = read_pids(&process, 1)[0];
     process.lifeline.terminate();

@@ -16,13 +16,9 @@ fn sh(script: &str) -> Result<Launch, GuardFailure> {
     let arguments = [OsStr::new("sh"), OsStr::new("-c"), OsStr::new(script)];
     let environment = [(OsStr::new("PATH"), OsStr::new("/usr/bin:/bin"))];
     let spawn = GuardedSpawn {
-        program: Path::new("/bin/sh"),
-        arguments: &arguments,
         environment: &environment,
-        cwd: None,
         containment: Containment::Strict,
-        limits: Limits::default(),
-        sandbox: None,
+        ..spawn_of("/bin/sh", &arguments)
     };
     launch(&spawn, StdinKind::Null)
 }
@@ -115,15 +111,8 @@ async fn a_program_that_is_not_there_is_reported_from_inside_a_namespace() {
     if !is_allowed() {
         return;
     }
-    let spawn = GuardedSpawn {
-        program: Path::new("/nowhere/x"),
-        arguments: &[OsStr::new("x")],
-        environment: &[],
-        cwd: None,
-        containment: Containment::Strict,
-        limits: Limits::default(),
-        sandbox: None,
-    };
+    let arguments = [OsStr::new("x")];
+    let spawn = GuardedSpawn { containment: Containment::Strict, ..spawn_of("/nowhere/x", &arguments) };
     let failure = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap_err();
     assert_eq!(failure, GuardFailure { stage: GuardStage::Exec, errno: Errno::ENOENT as i32 });
 }

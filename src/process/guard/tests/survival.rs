@@ -129,15 +129,7 @@ pub(super) async fn grow(behaviour: &str, containment: Containment) -> Tree {
 async fn grow_by(behaviour: &str, containment: Containment, scan_proc: bool) -> Tree {
     let token = token(behaviour);
     let arguments = [OsStr::new("survivors"), OsStr::new(behaviour), OsStr::new(&token)];
-    let spawn = GuardedSpawn {
-        program: behaviour_program(),
-        arguments: &arguments,
-        environment: &[],
-        cwd: None,
-        containment,
-        limits: Limits::default(),
-        sandbox: None,
-    };
+    let spawn = GuardedSpawn { containment, ..spawn_of(behaviour_program(), &arguments) };
     let process = started(launch_by(&spawn, StdinKind::Null, scan_proc).unwrap()).await.unwrap();
     let outer = process.lifeline.guard_pid() as i32;
     let children = fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).unwrap();
