@@ -6,7 +6,7 @@ import { layersOf } from './error-layer'
 import type { AgentErrorKind } from './harness/result'
 import { native } from './native'
 import { check, checkOptions, show } from './option'
-import { conform, isSchemaLike, schemaOf, type StructuredOf } from './schema'
+import { conforming, isSchemaLike, schemaOf, type StructuredOf } from './schema'
 import type { TokenUsage } from './usage'
 
 export type { TokenUsage } from './usage'
@@ -177,7 +177,12 @@ export async function complete(options: CompleteOptions): Promise<Completion> {
   })
   await told
   const completion: Completion = JSON.parse(text)
-  return placedAt(conforming(completion, options.schema), site)
+  const { attempts, text: said } = completion
+  const conformed = conforming(completion, options.schema, (message, problems) => {
+    const facts = { attempts, kind: 'server', problems, text: said } as const
+    return new SheepdogError('MODEL_BAD_RESPONSE', message, facts)
+  })
+  return placedAt(conformed, site)
 }
 
 /** Gives the pieces of the answer to the caller until there are no more; the call ends when the caller throws. */
@@ -192,17 +197,6 @@ async function tell(call: ModelCall, onText: NonNullable<CompleteOptions['onText
     call.abort()
     throw error
   }
-}
-
-/** What a library's schema makes of the answer; the core has checked the JSON Schema that the library said. */
-async function conforming(completion: Completion, schema: object | undefined): Promise<Completion> {
-  if (completion.structured === undefined) return completion
-  const conformed = await conform(schema, completion.structured)
-  if ('value' in conformed) return { ...completion, structured: conformed.value }
-  const { problems } = conformed
-  const message = `the answer fits the JSON Schema, but not the schema that it was made of: ${problems[0]}`
-  const { attempts, text } = completion
-  throw new SheepdogError('MODEL_BAD_RESPONSE', message, { attempts, kind: 'server', problems, text })
 }
 
 /**

@@ -51,8 +51,27 @@ export function schemaOf(schema: object): object {
   throw invalidOption('schema', `expected a JSON Schema, got ${origin(schema, standard)}`)
 }
 
+/**
+ * An answer whose `structured` is what the library's schema makes of it; the core has checked the JSON Schema that the library
+ * said. `refuse` makes the error of one that does not fit.
+ */
+export async function conforming<Answer extends { structured?: unknown }>(
+  answer: Answer,
+  schema: object | undefined,
+  refuse: (message: string, problems: string[]) => Error,
+): Promise<Answer> {
+  if (answer.structured === undefined) return answer
+  const conformed = await conform(schema, answer.structured)
+  if ('value' in conformed) return { ...answer, structured: conformed.value }
+  const { problems } = conformed
+  throw refuse(
+    `the answer fits the JSON Schema, but not the schema that it was made of: ${problems[0]}`,
+    problems,
+  )
+}
+
 /** The value as the library's schema makes it (defaults, transformations, refinements), or what is wrong with it. */
-export async function conform(
+async function conform(
   schema: object | undefined,
   value: unknown,
 ): Promise<{ value: unknown } | { problems: string[] }> {

@@ -65,7 +65,8 @@ const retryChecks = {
 
 const { cwd, inheritEnv, killGraceMs, containment, signal } = processOptionChecks
 
-const turnChecks = {
+/** The checks of the options that turns and sessions share. */
+export const agentChecks = {
   cwd,
   env(path: string, value: unknown) {
     processOptionChecks.env(path, value)
@@ -77,6 +78,16 @@ const turnChecks = {
   signal,
   model: check.name,
   systemPrompt: check.string,
+  resume: check.name,
+  redact: check.strings,
+  startTimeoutMs: check.timeout,
+  idleTimeoutMs: check.timeout,
+  toolIdleTimeoutMs: check.timeout,
+  timeoutMs: check.timeout,
+}
+
+const turnChecks = {
+  ...agentChecks,
   tools: check.strings,
   maxTurns: check.count,
   maxBudgetUsd(path: string, value: unknown) {
@@ -90,14 +101,8 @@ const turnChecks = {
     if (!isSchemaLike(value)) check.object(path, value)
     schemaText(value as object)
   },
-  resume: check.name,
-  startTimeoutMs: check.timeout,
-  idleTimeoutMs: check.timeout,
-  toolIdleTimeoutMs: check.timeout,
-  timeoutMs: check.timeout,
   retry: (path: string, value: unknown) => checkOptions(value, retryChecks, path),
   extraArgs: check.strings,
-  redact: check.strings,
 }
 
 const harnessChecks = {

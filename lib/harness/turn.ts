@@ -3,7 +3,7 @@ import { abortable } from '../abort'
 import { at, callSite, type CallSite } from '../call-site'
 import { delivery } from '../delivery'
 import { SheepdogError, settle } from '../error'
-import { conform } from '../schema'
+import { conforming } from '../schema'
 import { events, type AgentEvent } from './event'
 import { toResult, type TurnEnd, type TurnResult } from './result'
 
@@ -59,20 +59,14 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
 async function outcome(turn: NativeTurn, site: CallSite, schema: object | undefined): Promise<TurnResult> {
   try {
     const result = toResult(await settle<TurnEnd>(turn.outcome(), site))
-    return await conforming(result, schema)
+    return await conforming(
+      result,
+      schema,
+      (message, problems) => new SheepdogError('AGENT_SCHEMA_MISMATCH', message, { result, problems }),
+    )
   } catch (error) {
     const failed = at(error, site) as Error & { result?: TurnEnd | TurnResult }
     if (failed.result && 'facts' in failed.result) failed.result = toResult(failed.result)
     throw failed
   }
-}
-
-/** What a library's schema makes of the answer; the core has checked the JSON Schema that the library said. */
-async function conforming(result: TurnResult, schema: object | undefined): Promise<TurnResult> {
-  if (result.structured === undefined) return result
-  const conformed = await conform(schema, result.structured)
-  if ('value' in conformed) return { ...result, structured: conformed.value }
-  const { problems } = conformed
-  const message = `the answer fits the JSON Schema, but not the schema that it was made of: ${problems[0]}`
-  throw new SheepdogError('AGENT_SCHEMA_MISMATCH', message, { result, problems })
 }

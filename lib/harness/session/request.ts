@@ -2,9 +2,8 @@
 import type { Tool } from '../../copilot/tool'
 import { invalidOption } from '../../error'
 import type { HarnessOptions, TurnOptions } from '../request'
-import { environmentChanges, schemaText } from '../request'
+import { agentChecks, schemaText } from '../request'
 import { check, checkOptions, show } from '../../option'
-import { processOptionChecks } from '../../process'
 import type { Answer, PermissionRequest, Policy } from './permission'
 
 /** A server of tools that the agent is given. */
@@ -61,8 +60,6 @@ export interface PromptOptions extends Pick<
   background?: 'wait' | 'leave'
 }
 
-const { cwd, inheritEnv, killGraceMs, containment, signal } = processOptionChecks
-
 function array(path: string, value: unknown): unknown[] {
   if (!Array.isArray(value)) throw invalidOption(path, `expected an array, got ${show(value)}`)
   return value
@@ -95,28 +92,8 @@ const serverChecks = {
   env: pairs,
 }
 
-const clockChecks = {
-  idleTimeoutMs: check.timeout,
-  toolIdleTimeoutMs: check.timeout,
-  timeoutMs: check.timeout,
-}
-
 const openChecks = {
-  cwd,
-  env(path: string, value: unknown) {
-    processOptionChecks.env(path, value)
-    environmentChanges(value as Record<string, string | undefined>)
-  },
-  inheritEnv,
-  killGraceMs,
-  containment,
-  signal,
-  model: check.name,
-  systemPrompt: check.string,
-  resume: check.name,
-  redact: check.strings,
-  startTimeoutMs: check.timeout,
-  ...clockChecks,
+  ...agentChecks,
   permission: check.oneOf('plan', 'edit', 'auto', 'ask'),
   allow: check.strings,
   policy: (path: string, value: unknown) => checkOptions(value, { allow: rules, deny: rules }, path),
@@ -153,8 +130,12 @@ const openChecks = {
   },
 }
 
+const { idleTimeoutMs, toolIdleTimeoutMs, timeoutMs, signal } = agentChecks
+
 const promptChecks = {
-  ...clockChecks,
+  idleTimeoutMs,
+  toolIdleTimeoutMs,
+  timeoutMs,
   signal,
   schema(path: string, value: unknown) {
     check.object(path, value)
