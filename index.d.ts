@@ -683,6 +683,7 @@ interface ErrorClass {
 
 type ErrorCode$1 =
   | 'INVALID_OPTION'
+  | 'ADDON_PANICKED'
   | 'PROCESS_NOT_FOUND'
   | 'PROCESS_CWD_MISSING'
   | 'PROCESS_NOT_EXECUTABLE'
@@ -1708,6 +1709,7 @@ interface FailedCall {
 /** The fields of an error, by its code. */
 interface ErrorFacts {
   INVALID_OPTION: None
+  ADDON_PANICKED: None
   PROCESS_NOT_FOUND: {
     command: string
     install?: string
