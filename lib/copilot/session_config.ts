@@ -4,6 +4,7 @@ import { show } from '../option'
 import type { Canvas } from './canvas'
 import type { SessionEventHandler } from './event'
 import type {
+  DiagnosticsConfiguration,
   GitHubTokenAcquireRequest,
   GitHubTokenAcquireResult,
   OpenCanvasInstance,
@@ -158,7 +159,7 @@ export interface SessionConfigBase {
   contextTier?: ContextTier
   modelCapabilities?: ModelCapabilitiesOverride
   /** Which diagnostics of its MCP servers the session keeps; runtimes since 1.0.89. */
-  diagnostics?: { sources: { mcp?: { level: string } } }
+  diagnostics?: DiagnosticsConfiguration
   largeOutput?: LargeToolOutputConfig
   configDirectory?: string
   enableConfigDiscovery?: boolean
