@@ -312,7 +312,6 @@ const asTheyAre = [
   'enableManagedSettings',
   'managedSettings',
   'diagnostics',
-  'refreshCustomInstructions',
 ] as const satisfies (keyof AnyConfig)[]
 
 /** A session of an empty-mode client has nothing that it was not given. */
@@ -395,7 +394,8 @@ export function toWireConfig(config: AnyConfig): Record<string, unknown> {
 
 /** What only `session.create` takes. */
 export function toWireCreate(config: SessionConfig): Record<string, unknown> {
-  return { requestPermission: !!config.onPermissionRequest, cloud: config.cloud }
+  const { onPermissionRequest, cloud, refreshCustomInstructions } = config
+  return { requestPermission: !!onPermissionRequest, cloud, refreshCustomInstructions }
 }
 
 /** What only `session.resume` takes. */
