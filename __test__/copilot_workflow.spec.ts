@@ -64,6 +64,16 @@ describe('workflows', () => {
     },
   )
 
+  it('what a runtime knows and does not offer is told in its own words', async () => {
+    const { client } = scripted(['--runs', 'factory', '--no-runs'])
+    const session = await client.createSession()
+    for (const word of ['workflow', 'factory'] as const)
+      expect(await rejection(session[word].listRuns())).toMatchObject({
+        rpcCode: -32601,
+        message: 'There is no factory for this session',
+      })
+  })
+
   it('a runtime that knows neither says so', async () => {
     const { client } = scripted()
     const session = await client.createSession()

@@ -15,6 +15,12 @@ import type { CopilotSession } from './session'
 /** A run's state changes are announced; one that is missed is found by looking. */
 const LOOK_EVERY_MS = 5000
 
+/** Not only by the code: a runtime has it too for what it knows and does not offer to this session. */
+function isUnknown(error: unknown): boolean {
+  const { code, rpcCode, message } = error as SheepdogErrorOf<'RPC_ERROR'>
+  return code === 'RPC_ERROR' && rpcCode === -32601 && message.startsWith('Unhandled method')
+}
+
 /**
  * An answer by the word that was asked by: the runtime's other word stands in the name of one field, and in the type of a
  * failure. What a run gave is left as it is.
@@ -47,16 +53,15 @@ export function runApi(
     try {
       return inWord(own, await request(methodsOf(name)))
     } catch (error) {
-      const { code, rpcCode } = error as SheepdogErrorOf<'RPC_ERROR'>
-      if (name !== own || code !== 'RPC_ERROR' || rpcCode !== -32601) throw error
+      if (name !== own || !isUnknown(error)) throw error
       try {
         const answer = await request(methodsOf(other))
         name = other
         return inWord(own, answer)
       } catch (second) {
-        const unknown = (second as SheepdogErrorOf<'RPC_ERROR'>).rpcCode === -32601
-        if (!unknown) name = other
-        throw unknown ? error : second
+        if (isUnknown(second)) throw error
+        name = other
+        throw second
       }
     }
   }
