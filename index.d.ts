@@ -1916,6 +1916,30 @@ interface SheepdogErrorConstructor {
 type SheepdogError = SheepdogErrorOf<ErrorCode>
 declare const SheepdogError: SheepdogErrorConstructor
 
+interface TurnFacts {
+  provider: ProviderName
+  prompt: string
+  model?: string
+  cwd?: string
+  /** The session that it goes on with. */
+  resume?: string
+  /** The watched session that it belongs to. */
+  session?: number
+}
+declare class TurnWatch {
+  #private
+  readonly hasReader: boolean
+  /** `hasReader`: its events may be iterated. */
+  static start(facts: TurnFacts, hasReader: boolean): TurnWatch | undefined
+  private constructor()
+  /** Whether the turn's events are worth bringing to JavaScript although nobody iterates them. */
+  get wantsEvents(): boolean
+  /** What the agent's environment has besides. */
+  get environment(): Record<string, string>
+  onEvent(event: AgentEvent): void
+  end(result: TurnResult | undefined, error: Error | undefined): void
+}
+
 /**
  * A turn under way. Iterating it gives its events; a slow reader slows the agent. Events that nobody iterates are dropped. The
  * iteration just ends with the turn: how the turn went is what `result` says.
@@ -1925,12 +1949,32 @@ declare class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, A
   /** As of `Harness.run`. Need not be awaited. */
   readonly result: Promise<TurnResult<Structured>>
   /** @internal */
-  constructor(turn: NativeTurn | Error, signal?: AbortSignal, schema?: object)
+  constructor(turn: NativeTurn | Error, signal?: AbortSignal, schema?: object, watch?: TurnWatch)
   /** Ends the turn; resolves when its tree is gone. After the end nothing happens. */
   abort(): Promise<void>
   [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent>
   /** Aborts the turn if it still runs, and waits until its tree is gone. */
   [Symbol.asyncDispose](): Promise<void>
+}
+
+declare class SessionWatch {
+  #private
+  readonly id: number
+  /** There is one only where somebody looks when the session begins. */
+  static start(
+    provider: ProviderName,
+    {
+      cwd,
+      resume,
+    }: {
+      cwd?: string
+      resume?: string
+    },
+  ): SessionWatch | undefined
+  private constructor()
+  onOpen(sessionId: string): void
+  /** Once: a session that is lost is closed as well. */
+  end(error?: Error): void
 }
 
 /** What JSON can say. */
@@ -11996,6 +12040,7 @@ declare class AgentSession implements AsyncDisposable {
     facts: SessionFacts,
     options: OpenOptions,
     tools: ToolServer | undefined,
+    watch: SessionWatch | undefined,
   )
   /** One prompt, after those that were sent before. Resolves and rejects as `Harness.run` does. */
   prompt(text: string, options?: PromptOptions): Promise<TurnResult>
@@ -12111,6 +12156,93 @@ declare class Harness {
    */
   open(options?: OpenOptions): Promise<AgentSession>
 }
+
+/** Of the channel `sheepdog:run`: a program of `run` or `spawn`. */
+type RunMessage =
+  | {
+      phase: 'start'
+      id: number
+      command: string
+      args: string[]
+      cwd?: string | URL
+    }
+  | {
+      phase: 'end'
+      id: number
+      command: string
+      durationMs: number
+      result?: RunResult
+      error?: Error
+    }
+/** Of the channel `sheepdog:turn`: a turn of a harness, or a prompt of a session. */
+type TurnMessage =
+  | {
+      phase: 'start'
+      id: number
+      provider: ProviderName
+      prompt: string
+      model?: string
+      cwd?: string
+      resume?: string
+      /** The `id` of the session that it belongs to. */
+      session?: number
+    }
+  | {
+      phase: 'end'
+      id: number
+      provider: ProviderName
+      durationMs: number
+      result?: TurnResult
+      /** Why it failed; what there is of the result then is in `error.result`. */
+      error?: Error
+    }
+/** Of the channel `sheepdog:tool`: a tool that an agent called. */
+type ToolMessage =
+  | {
+      phase: 'start'
+      id: number
+      turn: number
+      toolCallId: string
+      name: string
+      input: unknown
+    }
+  | {
+      phase: 'end'
+      id: number
+      turn: number
+      toolCallId: string
+      name: string
+      durationMs: number
+      output?: string
+      exitCode?: number
+      isError: boolean
+      /** The turn ended before the tool did. */
+      isCut: boolean
+    }
+/** Of the channel `sheepdog:session`: a session of `Harness.open`. */
+type SessionMessage =
+  | {
+      phase: 'start'
+      id: number
+      provider: ProviderName
+      cwd?: string
+      resume?: string
+    }
+  | {
+      phase: 'open'
+      id: number
+      provider: ProviderName
+      sessionId: string
+      durationMs: number
+    }
+  | {
+      phase: 'end'
+      id: number
+      provider: ProviderName
+      sessionId?: string
+      durationMs: number
+      error?: Error
+    }
 
 /** Who a message is from. */
 type MessageSource = 'user' | 'system' | `agent-${string}`
@@ -15029,6 +15161,7 @@ export type {
   RetryOptions,
   RetryPolicy,
   Rule,
+  RunMessage,
   RunOptions,
   RunResult,
   RuntimeCommand,
@@ -15112,6 +15245,7 @@ export type {
   SessionLimitsExhaustedResponseAction,
   SessionListFilter,
   SessionLogState,
+  SessionMessage,
   SessionMetadata,
   SessionMode,
   SessionRpc,
@@ -15245,6 +15379,7 @@ export type {
   ToolHandler,
   ToolInvocation,
   ToolKind,
+  ToolMessage,
   ToolResult,
   ToolResultObject,
   ToolResultType,
@@ -15260,6 +15395,7 @@ export type {
   TraceContextProvider,
   TruncationData,
   TruncationEvent,
+  TurnMessage,
   TurnOptions,
   TurnResult,
   TypedSessionEventHandler,

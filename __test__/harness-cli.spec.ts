@@ -104,7 +104,7 @@ describe('sheepdog agent', () => {
   })
 
   it('dies of Ctrl-C, as others do', async () => {
-    const bin = codexOf([session, { sleep: 60_000 }])
+    const bin = codexOf([session, { hang: true }])
     const PATH = [bin, dirname(process.execPath), '/usr/bin', '/bin'].join(':')
     const child = spawn(process.execPath, [join(root, 'cli/sheepdog.js'), 'agent', 'codex', 'hi'], {
       cwd: folder,
