@@ -6,7 +6,8 @@
 //! | [`wait_for_exit`] | a pidfd, else a thread in waitid(2) | a thread in waitid(2) |
 //! | [`kill_process`] | a pidfd, so that a recycled pid is never hit | nothing: without a table nobody is known by pid |
 //! | [`signal_group`], [`group_exists`] | killpg(2) | killpg(2) |
-//! | [`Pipe`] | wide where the system allows it | as it is |
+//! | [`Pipe`], [`PipeWriter`] | wide where the system allows it | as it is |
+//! | [`Terminal`] | posix_openpt(3) | the same |
 //!
 //! And what every system can refuse or take away: [`blocking`] is the one home of work that blocks (a thread that can't be had is
 //! an error, never a panic), [`Awake`] the clock that rests while this process is stopped.
@@ -19,14 +20,17 @@ mod group;
 pub(crate) mod pidfd;
 mod pipe;
 mod process_table;
+mod terminal;
 
 pub(crate) use awake::Awake;
 pub(crate) use blocking::blocking;
 pub(crate) use exit::wait_for_exit;
 pub(crate) use group::{group_exists, signal_group};
-pub(crate) use pipe::Pipe;
+pub(crate) use pipe::{Pipe, PipeWriter};
 pub use process_table::TreeUsage;
 pub(crate) use process_table::{
     ProcessEntry, ProcessIdentity, ProcessTable, kill_process, start_time, ticks_now, variables_of,
     walk_descendants,
 };
+pub(crate) use terminal::Terminal;
+pub use terminal::TerminalSize;
