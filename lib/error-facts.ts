@@ -67,6 +67,9 @@ export interface ErrorFacts {
   PROCESS_KILLED: Stopped
   PROCESS_LINE_TOO_LONG: { maxLineBytes?: number; stream: 'stdout' | 'stderr' } & Stopped
   PROCESS_LOST: Stopped
+  /** The cause is what the source failed with. */
+  PROCESS_INPUT_FAILED: { file?: string; errno?: number } & Stopped
+  PROCESS_STDIN_CLOSED: None
   PROCESS_SPAWN_FAILED: { command?: string; cwd?: string } & SystemFault
   PROCESS_ITERATED: None
   CONTAINMENT_UNAVAILABLE: { containment?: string } & SystemFault
