@@ -1138,7 +1138,7 @@ declare class NativeFleet {
   resultObject(name: string): Promise<Settled<string>>
   cancel(id: string, isForced: boolean): Promise<Settled<string>>
   retry(id: string): Promise<Settled<void>>
-  follow(id: string, from?: string | undefined | null): Promise<Settled<NativeFollow>>
+  follow(id: string, from: string | undefined | null, live: boolean): Promise<Settled<NativeFollow>>
   download(id: string, path: string, to: string): Promise<Settled<void>>
   /** `onJob` is called for each job and answers by the job's own methods. */
   work(
@@ -5231,8 +5231,11 @@ declare class Job {
    * with, as `Harness.run` would, or with JOB_CANCELLED, JOB_DEAD (its workers were lost too often). Need not be awaited.
    */
   get result(): Promise<TurnResult>
-  /** Its events over all attempts, kept ones first, then live; ends with the job. Any number of readers. */
-  events(options?: { from?: string }): AsyncGenerator<JobEvent, void, undefined>
+  /**
+   * Its events over all attempts, kept ones first, then live; ends with the job. Any number of readers. With `live: false` it
+   * ends with what there is now.
+   */
+  events(options?: { from?: string; live?: boolean }): AsyncGenerator<JobEvent, void, undefined>
   /**
    * Cancels it: one that waits never runs, of one that runs the tree is killed. Resolves with the record once it is over; a
    * job that is over stays as it is. Force: cancelled at once, its worker is told that what it does no longer counts.
