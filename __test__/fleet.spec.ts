@@ -1,7 +1,7 @@
 import { statSync, readFileSync, writeFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { Fleet, SheepdogError, type JobContext, type JobHandler } from '..'
+import { Fleet, type JobEvent, SheepdogError, type JobContext, type JobHandler } from '..'
 import { hasServer, newFolder, newQueue, wait } from './fleet-worker'
 import { failure } from './played-agent'
 
@@ -63,13 +63,13 @@ describe.runIf(hasServer)('a fleet', () => {
     })
     const job = await fleet.submit({ handler: 'hold', queue })
     const told = async () => {
-      const steps = []
+      const steps: JobEvent[] = []
       for await (const event of job.events({ live: false })) if (event.type === 'step') steps.push(event)
       return steps
     }
     await vi.waitFor(async () => expect(await told()).toHaveLength(3), { timeout: 10_000 })
     const { cursor } = (await told())[1]!
-    const rest = []
+    const rest: JobEvent[] = []
     for await (const event of job.events({ live: false, from: cursor })) rest.push(event)
     expect(rest).toMatchObject([{ type: 'step', n: 3 }])
     go()
