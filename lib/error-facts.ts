@@ -4,7 +4,7 @@ import type { ErrorCode } from '../native/native'
 import type { AgentEvent } from './harness/event'
 import type { AgentErrorKind, TurnResult } from './harness/result'
 import type { ModelErrorKind } from './model'
-import type { RunResult } from './process'
+import type { RunResult } from './process/result'
 
 /** No field beside the code and the message. */
 type None = unknown
@@ -66,6 +66,9 @@ export interface ErrorFacts {
   PROCESS_KILLED: Stopped
   PROCESS_LINE_TOO_LONG: { maxLineBytes?: number; stream: 'stdout' | 'stderr' } & Stopped
   PROCESS_LOST: Stopped
+  /** The cause is what the source failed with. */
+  PROCESS_INPUT_FAILED: { file?: string; errno?: number } & Stopped
+  PROCESS_STDIN_CLOSED: None
   PROCESS_SPAWN_FAILED: { command?: string; cwd?: string } & SystemFault
   PROCESS_ITERATED: None
   CONTAINMENT_UNAVAILABLE: { containment?: string } & SystemFault
