@@ -6,7 +6,7 @@ import { check, checkOptions, show, suggestion } from '../option'
 import { absolute, inheritance, processOptionChecks, type RunOptions } from '../process'
 import { isSchemaLike, schemaOf } from '../schema'
 import { budgetChecks, checkBudget, type Budget, type Prices } from './budget'
-import type { ConcurrencyLimit } from './limit'
+import type { ConcurrencyLimit } from '../limit'
 
 export type { ProviderName } from '../../native/native'
 
