@@ -27,8 +27,8 @@ fn moments_are_read_in_the_words_of_each_cli() {
         ),
         ("You've hit your weekly limit \u{b7} resets Oct 9, 10:30am (UTC)", "2027-10-09T10:30:00Z"),
         ("Claude usage limit reached. Your limit will reset at 1pm (Etc/GMT+5).", "2026-11-22T18:00:00Z"),
-        ("Claude AI usage limit reached|1795372200", "2026-11-22T14:30:00Z"),
-        ("Claude AI usage limit reached|1795372200000", "2026-11-22T14:30:00Z"),
+        ("Claude AI usage limit reached|1795357800", "2026-11-22T14:30:00Z"),
+        ("Claude AI usage limit reached|1795357800000", "2026-11-22T14:30:00Z"),
         // codex.
         (
             "You've hit your usage limit. Upgrade to Pro (https://openai.com/chatgpt/pricing) or try again in 5 days 22 hours 11\nminutes.",
@@ -38,7 +38,7 @@ fn moments_are_read_in_the_words_of_each_cli() {
         ("You've hit your usage limit ... or try again at Nov 29th, 2026 12:55 AM.", "2026-11-28T23:55:00Z"),
         ("You've hit your usage limit... or try again at Aug 20, 2027, 7:38 AM", "2027-08-20T05:38:00Z"),
         (
-            r#"Codex error: {"type":"error","error":{"type":"usage_limit_reached","resets_at":1795372200,"resets_in_seconds":13872}}"#,
+            r#"Codex error: {"type":"error","error":{"type":"usage_limit_reached","resets_at":1795357800,"resets_in_seconds":13872}}"#,
             "2026-11-22T14:30:00Z",
         ),
         (r#"{\"error\":{\"resets_in_seconds\":90}}"#, "2026-11-22T14:01:30Z"),
@@ -56,7 +56,7 @@ fn moments_are_read_in_the_words_of_each_cli() {
         ("retry-after: 20", "2026-11-22T14:00:20Z"),
         ("retry-after-ms: 1500", "2026-11-22T14:00:01.5Z"),
         ("anthropic-ratelimit-requests-reset: 2026-11-22T15:00:00Z", "2026-11-22T15:00:00Z"),
-        ("anthropic-ratelimit-unified-reset: 1795372200", "2026-11-22T14:30:00Z"),
+        ("anthropic-ratelimit-unified-reset: 1795357800", "2026-11-22T14:30:00Z"),
         ("your premium requests reset on Dec 1", "2026-11-30T23:00:00Z"),
         ("resets Mon 9:00am", "2026-11-23T08:00:00Z"),
         ("resets Sun, 9:00am (UTC)", "2026-11-29T09:00:00Z"),
@@ -151,7 +151,7 @@ fn nothing_that_can_be_said_makes_it_panic() {
         "\u{202f}",
         "in",
         "h",
-        "1795372200",
+        "1795357800",
         "|",
         ".",
     ];
