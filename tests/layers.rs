@@ -97,6 +97,27 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "fleet",
         ],
     ),
+    (
+        "fuzz",
+        &[
+            "error",
+            "line",
+            "redaction",
+            "retry",
+            "os",
+            "process",
+            "jsonrpc",
+            "http",
+            "watch",
+            "model",
+            "harness",
+            "acp",
+            "copilot",
+            "runtime",
+            "fleet",
+            "binding",
+        ],
+    ),
 ];
 
 /// Where an outside crate is at home. A crate that is not listed here has no home yet: list it.
