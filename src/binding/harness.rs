@@ -10,9 +10,7 @@ use crate::error::Error;
 use crate::harness::replay::TurnResult;
 use crate::harness::spending::{Caps, Prices};
 use crate::harness::verdict::Ending;
-use crate::harness::{
-    self, Budget, Provider, Recording, Turn, TurnOutcome, TurnRequest, WeakTurn,
-};
+use crate::harness::{self, Budget, Provider, Recording, Turn, TurnOutcome, TurnRequest, WeakTurn};
 use crate::harness::{doctor, each_provider};
 use crate::model::{AbortSwitch, Schema};
 use napi::bindgen_prelude::{
