@@ -15,6 +15,7 @@ import { describeEvent, describeResult, showCost } from './event'
 import { onInterrupt } from './interrupt'
 import { LiveLine, liveState } from './live'
 import { Output } from './output'
+import { levelOptions, levelUsage, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'one turn of a coding agent, with its events as they come'
 
@@ -29,7 +30,8 @@ Options:
   --schema FILE        JSON Schema of the answer: the answer is printed as JSON that fits it
   --resume ID          go on with the session of an earlier turn, in the same folder
   --model NAME         the model that the agent is to use
-  --plan               read only: the agent may look, but not change anything
+${levelUsage}
+  --plan               the same as --permission plan
   --cwd FOLDER         where the agent works (default: here)
   --idle DURATION      end it after so long without output (default 300s, 900s while a tool runs)
   --timeout DURATION   end an attempt after so long in any case (default 30m)
@@ -40,6 +42,7 @@ Exit status: 0 if the turn succeeded, else 1. Ctrl-C aborts the turn; nothing it
 
 Examples:
   sheepdog agent codex "Which tests fail, and why?"
+  sheepdog agent claude-code "Make the tests pass" --allow "npm test"
   sheepdog agent claude-code "List the open questions" --schema questions.schema.json
 `
 
@@ -48,6 +51,7 @@ const table = {
   resume: { type: 'string' },
   model: { type: 'string' },
   plan: { type: 'boolean' },
+  ...levelOptions,
   cwd: { type: 'string' },
   idle: { type: 'string' },
   timeout: { type: 'string' },
@@ -55,7 +59,7 @@ const table = {
 } as const
 
 export async function run(args: string[]): Promise<number> {
-  const { values, positionals, command } = parseArguments(args, table)
+  const { values, positionals, command } = parseArguments(withoutWorkspace(args), table)
   const words = [...positionals, ...(command ?? [])]
   const [provider, prompt, ...rest] = words
   if (!provider || prompt === undefined)
@@ -66,7 +70,9 @@ export async function run(args: string[]): Promise<number> {
     resume: values.resume,
     model: values.model,
     cwd: values.cwd,
-    permission: values.plan ? 'plan' : undefined,
+    permission: levelOf(values),
+    allow: values.allow,
+    sandbox: toAgentSandbox(values),
     schema: values.schema === undefined ? undefined : readSchema(values.schema),
     timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
   }
@@ -83,6 +89,12 @@ export async function run(args: string[]): Promise<number> {
     options,
     values.json ?? false,
   )
+}
+
+function levelOf(values: { plan?: boolean; permission?: string }): TurnOptions['permission'] {
+  if (values.plan && values.permission !== undefined && values.permission !== 'plan')
+    throw new UsageError(`--plan and --permission ${values.permission} contradict each other`)
+  return (values.plan ? 'plan' : values.permission) as TurnOptions['permission']
 }
 
 function readSchema(file: string): object {

@@ -14,6 +14,7 @@ import {
 import { parseArguments, UsageError } from './arguments'
 import { describeEvent, describeResult } from './event'
 import { Output } from './output'
+import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'a session with a coding agent: many prompts, live questions'
 
@@ -28,6 +29,10 @@ Lines that begin with a slash are for the session: /mode [ID], /option ID VALUE,
 
 Options:
   --permission LEVEL   plan, edit, ask or auto (default: ask on a terminal, edit in a pipe)
+  --allow GLOB         a command that it may run unasked, such as "npm test" (may be given again)
+  --sandbox            the kernel keeps its writes in its folder and where its CLI keeps its state
+  --write PATH         ... and below PATH (may be given again); implies --sandbox
+  --network NAME       "none", or ports: 443,8080; implies --sandbox
   --policy FILE        JSON: { "allow": [RULE], "deny": [RULE] }, a RULE being { "kind", "name", "command", "path" }
   --resume ID          go on with an earlier session, in the same folder
   --model NAME         the model that the agent is to use
@@ -44,7 +49,7 @@ Examples:
 `
 
 const table = {
-  permission: { type: 'string' },
+  ...levelOptions,
   policy: { type: 'string' },
   resume: { type: 'string' },
   model: { type: 'string' },
@@ -54,7 +59,7 @@ const table = {
 } as const
 
 export async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parseArguments(args, table)
+  const { values, positionals } = parseArguments(withoutWorkspace(args), table)
   const [provider, ...rest] = positionals
   if (!provider) throw new UsageError('a provider is needed: sheepdog chat PROVIDER')
   if (rest.length > 0)
@@ -62,6 +67,8 @@ export async function run(args: string[]): Promise<number> {
   const isTerminal = process.stdin.isTTY === true && process.stderr.isTTY === true
   const options: OpenOptions = {
     permission: values.permission as OpenOptions['permission'],
+    allow: values.allow,
+    sandbox: toAgentSandbox(values),
     policy: values.policy === undefined ? undefined : readPolicy(values.policy),
     resume: values.resume,
     model: values.model,

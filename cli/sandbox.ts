@@ -8,6 +8,39 @@ export const sandboxOptions = {
   network: { type: 'string' },
 } as const
 
+/** The same for an agent, whose sandbox is its workspace at least; `undefined`: none is asked for. */
+export function toAgentSandbox(values: {
+  sandbox?: boolean
+  write?: string[]
+  network?: string
+}): 'workspace' | SandboxOptions | undefined {
+  const sandbox = toSandbox(values)
+  if (!sandbox) return undefined
+  if (values.write === undefined && values.network === undefined) return 'workspace'
+  return { ...sandbox, write: ['.', ...(sandbox.write ?? [])] }
+}
+
+/** `--sandbox workspace` says no more than `--sandbox`: the word is taken away, so that it is no part of a prompt. */
+export function withoutWorkspace(args: string[]): string[] {
+  const isWord = (word: string, index: number) => word === 'workspace' && args[index - 1] === '--sandbox'
+  return args
+    .filter((word, index) => !isWord(word, index))
+    .map((word) => (word === '--sandbox=workspace' ? '--sandbox' : word))
+}
+
+/** How an agent is held, on its command's help. */
+export const levelUsage = `  --permission LEVEL   what it may do unasked: plan (read), edit (also write in its folder), auto (everything)
+  --allow GLOB         a command that it may run at edit, such as "npm test" (may be given again)
+  --sandbox            the kernel keeps its writes in its folder and where its CLI keeps its state
+  --write PATH         ... and below PATH (may be given again); implies --sandbox
+  --network NAME       "none", or ports: 443,8080; implies --sandbox`
+
+export const levelOptions = {
+  permission: { type: 'string' },
+  allow: { type: 'string', multiple: true },
+  ...sandboxOptions,
+} as const
+
 /** `undefined`: none is asked for. */
 export function toSandbox(values: {
   sandbox?: boolean

@@ -3,11 +3,12 @@ import { pathToFileURL } from 'node:url'
 import { resolve } from 'node:path'
 import { inspect } from 'node:util'
 import type { SheepdogError } from '../lib/error'
-import type { ProviderName } from '../lib/harness'
+import type { HarnessOptions, ProviderName } from '../lib/harness'
 import { providerNames } from '../lib/harness/provider'
 import { serveRuntime, type AgentHandler } from '../lib/runtime'
 import { parseArguments, UsageError } from './arguments'
 import { onInterrupt } from './interrupt'
+import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'serve an agent, and commands, behind a WebSocket'
 
@@ -20,6 +21,9 @@ Options:
   --handler FILE     a module whose default export has a method run(invocation, sender), or with
                      such an export named "handler"
   --agent PROVIDER   a coding agent of this machine, as of sheepdog agent
+  --permission LEVEL what that agent may do unasked: plan, edit (default) or auto
+  --allow GLOB       a command that it may run at edit (may be given again)
+  --sandbox          the kernel keeps its writes in its folder; --write PATH and --network NAME as there
   --port N           default 8080; 0: any
   --host H           default 127.0.0.1; an address that others can reach needs --token
   --token T          clients have to send it (default: the variable SHEEPDOG_RUNTIME_TOKEN)
@@ -31,13 +35,14 @@ at once when nothing runs, else when uploads are through, within 10 s.
 `
 
 export async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parseArguments(args, {
+  const { values, positionals } = parseArguments(withoutWorkspace(args), {
     handler: { type: 'string' },
     agent: { type: 'string' },
     port: { type: 'string' },
     host: { type: 'string' },
     token: { type: 'string' },
     'allow-origin': { type: 'string', multiple: true },
+    ...levelOptions,
   })
   if (positionals.length > 0) throw new UsageError(`unexpected ${JSON.stringify(positionals[0])}`)
   const port = values.port === undefined ? undefined : Number(values.port)
@@ -52,6 +57,7 @@ export async function run(args: string[]): Promise<number> {
   const server = await serveRuntime({
     handler: values.handler === undefined ? undefined : await loadHandler(values.handler),
     provider,
+    harness: provider && toHarness(values),
     port,
     host: values.host,
     token,
@@ -77,6 +83,11 @@ export async function run(args: string[]): Promise<number> {
   // Nor do its timers and sockets keep a closed server alive. The status is set by then.
   setTimeout(() => process.exit(), 100).unref()
   return 0
+}
+
+function toHarness(values: Parameters<typeof toAgentSandbox>[0] & { permission?: string; allow?: string[] }) {
+  const permission = values.permission as HarnessOptions['permission']
+  return { permission, allow: values.allow, sandbox: toAgentSandbox(values) }
 }
 
 /** The agent's name here; some know it by a shorter one. */

@@ -11,6 +11,7 @@ import type { TurnResult } from './result'
 import { native } from '../native'
 import { check, show } from '../option'
 import { absolute, inheritance } from '../process'
+import { agentSandbox } from '../sandbox'
 import { checkOpenOptions, checkPromptOptions, type OpenOptions, type PromptOptions } from './session/request'
 import type { Answer, PermissionRequest } from './session/permission'
 import { ToolServer } from './session/tool_server'
@@ -241,7 +242,7 @@ function openDefaults(options: HarnessOptions): OpenOptions {
   const { binary, cwd, env, inheritEnv, killGraceMs, containment, signal, model, systemPrompt, redact } =
     options
   const { startTimeoutMs, idleTimeoutMs, toolIdleTimeoutMs, timeoutMs } = options
-  const permission = options.permission as OpenOptions['permission']
+  const { permission, allow, sandbox } = options
   const shared = {
     binary,
     cwd,
@@ -255,7 +256,7 @@ function openDefaults(options: HarnessOptions): OpenOptions {
     redact,
   }
   const clocks = { startTimeoutMs, idleTimeoutMs, toolIdleTimeoutMs, timeoutMs }
-  return given({ ...shared, ...clocks, permission })
+  return given({ ...shared, ...clocks, permission, allow, sandbox })
 }
 
 function given<T extends object>(options: T | undefined): T {
@@ -272,6 +273,7 @@ function toSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer 
     allow = [],
     mcpServers = [],
     onPermission,
+    sandbox,
   } = options
   const { signal: _, tools: __, onPermission: ___, ...rest } = options
   const pairs = (record: Record<string, string> = {}) =>
@@ -288,6 +290,7 @@ function toSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer 
     provider,
     binary: typeof binary === 'string' ? [binary] : binary,
     cwd: absolute(cwd),
+    sandbox: agentSandbox(sandbox),
     env: environmentChanges(env),
     ...inheritance(inheritEnv),
     permission: options.permission ?? (asks ? ('ask' as const) : undefined),

@@ -10,6 +10,7 @@
 //! is decided in `next`. Its events go to an `audience`, and through it to an
 //! [`EventSink`]; a slow one slows the agent's pipe. Dropping the last handle of a turn aborts it.
 
+pub(crate) mod allow;
 mod answer;
 mod attempt;
 pub(crate) mod audience;
@@ -30,6 +31,7 @@ pub mod install;
 pub mod json;
 pub mod launch;
 mod ledger;
+pub mod level;
 mod next;
 pub mod package;
 mod preparation;
@@ -45,10 +47,12 @@ pub mod transcript;
 pub mod turn;
 mod turn_owner;
 pub mod verdict;
+pub(crate) mod workspace;
 
 pub use digest::Digest;
 pub use event::{AgentEvent, ErrorKind, Usage};
 pub use event_sink::{EventReader, EventSink};
+pub use level::Level;
 pub use provider::Provider;
 pub(crate) use provider::each_provider;
 pub use replay::{Recording, Replay, replay};
@@ -57,3 +61,4 @@ pub use scheduler::ConcurrencyLimit;
 pub use transcript::Transcript;
 pub use turn::{Turn, TurnOutcome, WeakTurn};
 pub use turn_owner::start;
+pub use workspace::AgentSandbox;

@@ -1,8 +1,9 @@
 //! A turn as it is asked for, and the checks that need no process.
 
 use super::clock::Limits;
-use super::launch::Permission;
+use super::level::{Level, check_switches};
 use super::provider::Provider;
+use super::workspace::AgentSandbox;
 use crate::error::Error;
 use crate::model::Schema;
 use crate::process::{Containment, Environment, EnvironmentBase, ProcessSpec};
@@ -37,7 +38,11 @@ pub struct TurnRequest {
     pub tools: Option<Vec<String>>,
     pub max_turns: Option<u64>,
     pub max_budget_usd: Option<f64>,
-    pub permission: Permission,
+    pub permission: Level,
+    /// Globs of commands that "edit" may run.
+    pub allow: Vec<String>,
+    /// What the kernel holds it in.
+    pub sandbox: Option<AgentSandbox>,
     pub background: Background,
     pub schema: Option<Arc<Schema>>,
     pub resume: Option<String>,
@@ -69,7 +74,9 @@ impl TurnRequest {
             tools: None,
             max_turns: None,
             max_budget_usd: None,
-            permission: Permission::Auto,
+            permission: Level::Edit,
+            allow: Vec::new(),
+            sandbox: None,
             background: Background::Wait,
             schema: None,
             resume: None,
@@ -118,13 +125,23 @@ impl TurnRequest {
                 "is longer than 100000 bytes, which no program can be given",
             ));
         }
+        self.check_level()?;
         self.check_cwd()
+    }
+
+    /// Nothing raises the level behind its user's back.
+    fn check_level(&self) -> Result<(), Error> {
+        if self.permission == Level::Ask {
+            let problem = "\"ask\" is for sessions, where somebody can be asked: expected \"plan\", \"edit\" or \"auto\"";
+            return Err(Error::invalid_option("permission", problem));
+        }
+        super::allow::check(&self.allow, self.permission)?;
+        check_switches(self.provider, self.permission, &self.environment.changes)
     }
 
     /// An agent that may write is no use where it can't. What is not there at all is told by the start itself.
     fn check_cwd(&self) -> Result<(), Error> {
-        let Some(cwd) = self.cwd.as_ref().filter(|cwd| self.permission == Permission::Auto && cwd.is_dir())
-        else {
+        let Some(cwd) = self.cwd.as_ref().filter(|cwd| self.permission != Level::Plan && cwd.is_dir()) else {
             return Ok(());
         };
         if can_write(cwd) {
