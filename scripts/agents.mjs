@@ -7,11 +7,13 @@ import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { agents } from '../fixtures/agents.mjs'
-import { bench, cases } from '../fixtures/agent-cases.mjs'
+import { bench, cases as turnCases } from '../fixtures/agent-cases.mjs'
+import { levelCases } from '../fixtures/level-cases.mjs'
 import { startModelServer } from '../fixtures/model-server.mjs'
 import { fail, prepare, root } from './setup.mjs'
 
 const CASE_MS = 180_000
+const cases = { ...turnCases, ...levelCases }
 
 const folder = process.env.SHEEPDOG_AGENTS || join(homedir(), '.cache', 'sheepdog-agents')
 const wanted = process.argv.slice(2).filter((word) => word in agents)

@@ -339,4 +339,19 @@ mod tests {
             resume.is_some_and(|failure| failure.is_resume && failure.message == "Error: Session not found")
         );
     }
+
+    #[test]
+    fn a_refusal_is_told_in_the_tools_words() {
+        assert_eq!(
+            WORDS.refusal(Some("Bash"), "\nDenied by rule 7.\nmore").as_deref(),
+            Some("Bash was refused: Denied by rule 7.")
+        );
+        let told = WORDS.refusal(None, "sh: 1: x: Permission denied");
+        assert_eq!(told.as_deref(), Some("a tool was refused: sh: 1: x: Permission denied"));
+        assert_eq!(WORDS.refusal(Some("Bash"), "exit 3"), None);
+        let long = format!("by rule {}", "é".repeat(5000));
+        assert!(WORDS.refusal(None, &long).unwrap().len() < 400);
+        let stderr = "banner\n\u{1b}[31mERROR\u{1b}[0m router: error=rm is rejected\nbye";
+        assert_eq!(WORDS.refusals_in(stderr), ["a tool was refused: ERROR router: error=rm is rejected"]);
+    }
 }

@@ -79,6 +79,10 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args(["--output-format", "stream-json"]);
     hold(wanted, &mut launch)?;
+    if wanted.is_sandboxed {
+        // In a sandbox there are no terminals to be had for its shell.
+        launch.set("GEMINI_PTY_INFO", "child_process");
+    }
     if let Some(model) = &wanted.model {
         launch.args(["--model", model]);
     }
