@@ -177,8 +177,19 @@ interface TurnOptions extends Pick<
   tools?: string[]
   maxTurns?: number
   maxBudgetUsd?: number
-  /** "auto" (default): tools run without asking; "plan": read only. */
-  permission?: 'plan' | 'auto'
+  /**
+   * What it may do unasked. "plan": read. "edit" (default): also write in its working directory, and run the commands of `allow`.
+   * "auto": everything. Held by the CLI's own means (docs/agents.md); a level that it can't hold is INVALID_OPTION.
+   */
+  permission?: 'plan' | 'edit' | 'auto'
+  /** Commands that "edit" may run, as globs: "npm test", "git *". A CLI that can't be told so: INVALID_OPTION. */
+  allow?: string[]
+  /**
+   * Held by the kernel for the CLI and all that it starts, or SANDBOX_UNAVAILABLE. "workspace": it writes in its working directory
+   * alone (at "plan" not even there); or what is listed instead. A temporary folder of the run's own, and where the CLI keeps its
+   * state, may always be written.
+   */
+  sandbox?: 'workspace' | SandboxOptions
   /** What the agent left running behind its end of turn: "wait" (default) for it, within the clocks; "leave": `warnings` name it. */
   background?: 'wait' | 'leave'
   /** JSON Schema of the answer, an object with `toJSONSchema()`, or a library's schema that can say its JSON Schema. */
@@ -549,6 +560,11 @@ declare class SessionHost {
   prepare(spec: OpenSpec, limits: Array<NativeConcurrencyLimit>): NativeSession
 }
 
+/** What an agent is held in: its workspace without `custom`. */
+interface AgentSandboxSpec {
+  custom?: SandboxSpec
+}
+
 type Background = 'wait' | 'leave'
 
 /** What a failed resume means. */
@@ -857,6 +873,7 @@ interface OpenSpec {
   model?: string
   systemPrompt?: string
   permission?: Level
+  sandbox?: AgentSandboxSpec
   allow: Array<RuleSpec>
   deny: Array<RuleSpec>
   /** Whether the host answers what the rules leave open. */
@@ -876,8 +893,6 @@ interface PairSpec {
   name: string
   value: string
 }
-
-type Permission = 'auto' | 'plan'
 
 /** TCP ports that may be connected to. */
 interface PortsSpec {
@@ -1122,7 +1137,9 @@ interface TurnSpec {
   tools?: Array<string>
   maxTurns?: number
   maxBudgetUsd?: number
-  permission?: Permission
+  permission?: Level
+  allow?: Array<string>
+  sandbox?: AgentSandboxSpec
   background?: Background
   /** A JSON Schema, as JSON. */
   schema?: string
@@ -1167,6 +1184,7 @@ type Native_AgentExamination = AgentExamination
 declare const Native_AgentExamination: typeof AgentExamination
 type Native_AgentHost = AgentHost
 declare const Native_AgentHost: typeof AgentHost
+type Native_AgentSandboxSpec = AgentSandboxSpec
 type Native_Background = Background
 type Native_CompletionSpec = CompletionSpec
 type Native_Containment = Containment
@@ -1228,7 +1246,6 @@ declare const Native_NativeWorker: typeof NativeWorker
 type Native_NetworkName = NetworkName
 type Native_OpenSpec = OpenSpec
 type Native_PairSpec = PairSpec
-type Native_Permission = Permission
 type Native_PortsSpec = PortsSpec
 type Native_PromptSpec = PromptSpec
 type Native_ProviderName = ProviderName
@@ -1312,6 +1329,7 @@ declare namespace Native {
     Native_spawnProcess as spawnProcess,
   }
   export type {
+    Native_AgentSandboxSpec as AgentSandboxSpec,
     Native_Background as Background,
     Native_CompletionSpec as CompletionSpec,
     Native_Containment as Containment,
@@ -1342,7 +1360,6 @@ declare namespace Native {
     Native_NetworkName as NetworkName,
     Native_OpenSpec as OpenSpec,
     Native_PairSpec as PairSpec,
-    Native_Permission as Permission,
     Native_PortsSpec as PortsSpec,
     Native_PromptSpec as PromptSpec,
     Native_ProviderName as ProviderName,
@@ -11890,9 +11907,10 @@ interface OpenOptions extends Pick<
   | 'idleTimeoutMs'
   | 'toolIdleTimeoutMs'
   | 'timeoutMs'
+  | 'sandbox'
 > {
   /**
-   * "ask": what the policy leaves open goes to `onPermission`; the default where one of the two is given, else "edit". The level
+   * "plan": read; "edit": also write below `cwd`, and run the commands of `allow`; "auto": everything. "ask": what the policy leaves open goes to `onPermission`; the default where one of the two is given, else "edit". The level
    * is the agent's own mode; one that it can't hold is INVALID_OPTION.
    */
   permission?: 'plan' | 'edit' | 'auto' | 'ask'

@@ -27,12 +27,14 @@ describe('permission', () => {
     const harness = { binary: ['node', player, JSON.stringify(told)], cwd: folder }
     await using server = await serveRuntime({ provider: 'codex', harness, port: 0 })
     await using client = await RuntimeClient.connect(server.url)
-    const { data } = await client.query('hi', {})
+    const { data } = await client.query('hi', { systemPrompt: '', model: '' })
     expect(JSON.stringify(data)).toContain('workspace-write')
     const copilot = { ...harness, binary: ['node', player, '[]'] }
     await using guarded = await serveRuntime({ provider: 'copilot', harness: copilot, port: 0 })
     await using other = await RuntimeClient.connect(guarded.url)
-    const error = await failure(other.query('hi', { agentEnv: { COPILOT_ALLOW_ALL: 'true' } }))
+    const error = await failure(
+      other.query('hi', { systemPrompt: '', model: '', agentEnv: { COPILOT_ALLOW_ALL: 'true' } }),
+    )
     expect(error.message).toContain('env["COPILOT_ALLOW_ALL"]')
   })
 
@@ -115,25 +117,22 @@ describe('the sandbox of an agent', () => {
     string,
   ]
   for (const made of [home, work, outside]) mkdirSync(made)
-  const tries = `for at in ${work} ${outside} ${home} ${home}/.codex "$TMPDIR"; do echo x > "$at/file" 2>/dev/null && echo "$at"; done`
+  const tried = [work, outside, home, join(home, '.codex')]
   /** Where the agent could write. */
   async function written(options: TurnOptions): Promise<string[]> {
-    for (const folder of [work, outside, home, join(home, '.codex')])
-      rmSync(join(folder, 'file'), { force: true })
-    const plan = JSON.stringify([session, done])
-    const script = `{ ${tries}; } > ${work}/../tried 2>/dev/null || { ${tries}; } >&2; exec node ${player} '${plan}'`
+    for (const folder of tried) rmSync(join(folder, 'file'), { force: true })
+    const tries = `for at in ${tried.join(' ')} "$TMPDIR"; do echo x > "$at/file" && echo "could $at" >&2; done`
+    const script = `${tries}; exec node ${player} '${JSON.stringify([session, done])}'`
     const harness = new Harness({
       provider: 'codex',
-      binary: ['sh', '-c', script, 'sh'],
+      binary: ['sh', '-c', script],
       cwd: work,
       env: { HOME: home },
     })
-    const result = await harness.run('hi', options)
-    const lines = result.process!.stderr || readFileSync(join(place, 'tried'), 'utf8')
-    return lines
-      .trim()
-      .split('\n')
-      .map((line) => line.replace(place, '').replace(/.*\/sheepdog-.*/, 'own'))
+    const { stderr } = (await harness.run('hi', options)).process!
+    return [...stderr.matchAll(/^could (.*)$/gm)].map(([, at]) =>
+      at!.replace(place, '').replace(/.*\/sheepdog-.*/, 'own'),
+    )
   }
 
   it("holds it in its folder, its CLI's state, which is made, and a folder of its own", async () => {

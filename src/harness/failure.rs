@@ -38,7 +38,7 @@ pub struct Words {
     pub misshapen: &'static [&'static str],
     /// What the output of a tool says that was not let, besides what the system says to every program.
     pub refused: &'static [&'static str],
-    /// What a line of stderr says of a tool that was not let, where stdout is silent about it.
+    /// What stands on stderr before the words about a tool that was not let, where stdout is silent about it.
     pub refused_aside: &'static [&'static str],
     /// What an exit code means where its lines left it open.
     pub exit_code: fn(i32) -> Option<(ErrorKind, &'static str)>,
@@ -79,12 +79,14 @@ impl Words {
             return Vec::new();
         }
         let plain = without_colors(stderr);
-        let is_refusal = |line: &&str| self.refused_aside.iter().any(|sign| line.contains(sign));
+        let told = |line: &str| {
+            self.refused_aside.iter().find_map(|sign| Some(line.split_once(sign)?.1.trim().to_owned()))
+        };
         plain
             .lines()
-            .filter(is_refusal)
+            .filter_map(told)
             .take(10)
-            .map(|line| format!("a tool was refused: {}", clip_to(line.trim(), LINE_BYTES)))
+            .map(|words| format!("a tool was refused: {}", clip_to(&words, LINE_BYTES)))
             .collect()
     }
 
@@ -352,6 +354,6 @@ mod tests {
         let long = format!("by rule {}", "é".repeat(5000));
         assert!(WORDS.refusal(None, &long).unwrap().len() < 400);
         let stderr = "banner\n\u{1b}[31mERROR\u{1b}[0m router: error=rm is rejected\nbye";
-        assert_eq!(WORDS.refusals_in(stderr), ["a tool was refused: ERROR router: error=rm is rejected"]);
+        assert_eq!(WORDS.refusals_in(stderr), ["a tool was refused: rm is rejected"]);
     }
 }

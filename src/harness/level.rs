@@ -171,18 +171,26 @@ mod tests {
     fn what_opencodes_user_has_in_its_variable_is_kept() {
         let with = |text: &str| {
             let variables = vec![("OPENCODE_CONFIG_CONTENT", text.to_owned())];
-            held(Provider::Opencode, &Wanted { variables, ..Wanted::default() })
+            held(Provider::Opencode, &Wanted { variables, folder: "/tmp/run-7".into(), ..Wanted::default() })
         };
         let launch = with(r#"{"model":"m","agent":{"sheepdog":{"permission":"allow"},"other":{}}}"#).unwrap();
         let content: serde_json::Value = serde_json::from_str(&launch.held[0].1).unwrap();
         assert_eq!(content["model"], "m");
         assert!(content["agent"]["other"].is_object());
-        assert_eq!(content["agent"]["sheepdog"]["permission"]["*"], "deny");
+        assert_eq!(content["agent"]["run-7"]["permission"]["*"], "deny");
         assert_eq!(
-            content["agent"]["sheepdog"]["permission"]["bash"],
+            content["agent"]["run-7"]["permission"]["bash"],
             serde_json::json!({"*":"deny","*>*":"deny"})
         );
-        for text in ["[]", "{", "// a comment\n{}"] {
+        // The last rule counts: their order is what holds it.
+        let allow = vec!["git *".to_owned()];
+        let launch = held(Provider::Opencode, &Wanted { allow, ..Wanted::default() }).unwrap();
+        assert!(
+            launch.held[0].1.contains(r#""bash":{"*":"deny","git *":"allow","*>*":"deny"}"#),
+            "{:?}",
+            launch.held
+        );
+        for text in ["[]", "{", r#"{"agent":"x"}"#, "// a comment\n{}"] {
             let error = with(text).err().unwrap();
             assert!(error.message().starts_with("env[\"OPENCODE_CONFIG_CONTENT\"]: "), "{}", error.message());
         }

@@ -46,7 +46,7 @@ pub(super) const WORDS: Words = Words {
     unknown_session: &["no rollout found for thread", "thread/resume failed"],
     misshapen: &[],
     refused: &["patch rejected", "rejected by user approval settings"],
-    refused_aside: &["codex_sandboxing::violation", "codex_core::tools::router: error="],
+    refused_aside: &["codex_sandboxing::violation: ", "codex_core::tools::router: error="],
     exit_code: no_exit_code,
 };
 

@@ -208,11 +208,10 @@ const MODES: [Option<Mode>; 4] = {
     ]
 };
 
-/// The agent that a turn below "auto" runs: its own rules come after all of its user's, and the last rule counts.
-const AGENT: &str = "sheepdog";
 const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
 
-/// By an agent of our own, in the configuration that the CLI reads last; what its user has there is kept.
+/// By an agent of our own, in the configuration that the CLI reads last; what its user has there is kept. Its rules come after all
+/// others, and the last rule counts. Its name is the run's: rules for it can't stand in a configuration before.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     if wanted.permission == Level::Auto {
         // What would ask is refused in a run without a terminal.
@@ -231,21 +230,22 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
         commands["*>*"] = "deny".into();
         rules["bash"] = commands;
     }
-    let given = wanted.variables.iter().find(|(name, _)| *name == CONTENT);
-    let mut content = match given {
-        Some((_, text)) => serde_json::from_str(text).ok().filter(Value::is_object).ok_or_else(|| {
-            Error::invalid_option(
-                &format!("env[{CONTENT:?}]"),
-                format!(
-                    "has to be a JSON object without comments: the rules of {:?} are put into it",
-                    wanted.permission.as_str()
-                ),
-            )
-        })?,
-        None => json!({}),
+    let given = wanted.variables.iter().find(|(name, _)| *name == CONTENT).map(|(_, text)| text.as_str());
+    let mut content = serde_json::from_str(given.unwrap_or("{}")).unwrap_or_default();
+    let agents = match &mut content {
+        Value::Object(fields) => fields.entry("agent").or_insert_with(|| json!({})).as_object_mut(),
+        _ => None,
     };
-    content["agent"][AGENT] = json!({ "mode": "primary", "permission": rules });
-    launch.args(["--agent", AGENT]);
+    let Some(agents) = agents else {
+        let problem = format!(
+            "has to be a configuration in JSON, without comments: the rules of {:?} are put into it",
+            wanted.permission.as_str()
+        );
+        return Err(Error::invalid_option(&format!("env[{CONTENT:?}]"), problem));
+    };
+    let agent = wanted.folder.file_name().map_or("sheepdog".into(), |name| name.to_string_lossy());
+    agents.insert(agent.to_string(), json!({ "mode": "primary", "permission": rules }));
+    launch.args(["--agent", &agent]);
     launch.hold(CONTENT, &content.to_string());
     Ok(())
 }
