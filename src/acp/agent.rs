@@ -118,8 +118,8 @@ impl Agent {
     }
 
     /// How it is held to this level; `None`: it can't be.
-    pub(crate) fn mode(&self, level: Level) -> Option<&'static Mode> {
-        mode_of(&self.provider.descriptor().modes, level)
+    pub(crate) fn mode(&self, level: Level, is_sandboxed: bool) -> Option<&'static Mode> {
+        mode_of(self.provider, level, is_sandboxed)
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
             let agent = Agent::of(provider);
             assert_eq!(agent.provider, provider);
             assert!(agent.package.contains('@') && !agent.program().is_empty());
-            assert!(agent.mode(Level::Auto).is_some(), "{provider:?}");
+            assert!(agent.mode(Level::Auto, false).is_some(), "{provider:?}");
         }
     }
 
@@ -147,6 +147,15 @@ mod tests {
     #[test]
     fn pi_never_asks_and_so_holds_one_level() {
         let pi = Agent::of(Provider::Pi);
-        assert!([Level::Plan, Level::Edit, Level::Ask].iter().all(|level| pi.mode(*level).is_none()));
+        assert!([Level::Plan, Level::Edit, Level::Ask].iter().all(|level| pi.mode(*level, false).is_none()));
+    }
+
+    #[test]
+    fn codex_can_not_ask_from_within_a_sandbox() {
+        let codex = Agent::of(Provider::Codex);
+        let id = |level, is_sandboxed| codex.mode(level, is_sandboxed).map(|mode| mode.id);
+        assert_eq!(id(Level::Edit, false), Some("workspace-write"));
+        assert_eq!(id(Level::Edit, true), Some("agent-full-access"), "its own sandbox fails inside of ours");
+        assert_eq!(id(Level::Ask, true), None);
     }
 }

@@ -45,13 +45,14 @@ pub(crate) struct Opened {
 /// Opens a session, until `given_up` resolves. Call it within tokio.
 pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = ()>) -> Result<Opened, Error> {
     let agent = Agent::of(request.provider);
-    let Some(mode) = agent.mode(request.level) else {
+    let Some(mode) = agent.mode(request.level, request.sandbox.is_some()) else {
         let level = request.level.as_str();
         return Err(Error::invalid_option(
             "permission",
             format!(
-                "{} can't be held to {level:?} over this protocol: it never asks. Ask for \"auto\" by name",
-                agent.name()
+                "{} can't be held to {level:?} over this protocol{}: it never asks. Ask for another level by name",
+                agent.name(),
+                if request.sandbox.is_some() { " in a sandbox" } else { "" }
             ),
         ));
     };
@@ -85,7 +86,7 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
             return Err(not_started(agent, error));
         }
     };
-    let mut hall = Hall { agent, request, connection, inbox, heard: Vec::new(), has_ended: false };
+    let mut hall = Hall { agent, mode, request, connection, inbox, heard: Vec::new(), has_ended: false };
     let shaken = tokio::select! {
         shaken = hall.shake_hands(&cwd) => shaken,
         () = given_up => Err(Fault::Other(super::session::given_up())),
@@ -229,6 +230,7 @@ struct Shaken {
 /// Where hands are shaken: what the agent says meanwhile is kept.
 struct Hall<'a> {
     agent: &'static Agent,
+    mode: &'static Mode,
     request: &'a OpenRequest,
     connection: Connection,
     inbox: Inbox,
@@ -319,7 +321,7 @@ impl Hall<'_> {
         session: &str,
         settings: &mut Settings,
     ) -> Result<(), Fault> {
-        let mode = self.agent.mode(self.request.level).map_or("", |mode| mode.id);
+        let mode = self.mode.id;
         if mode.is_empty() || settings.mode().as_deref() == Some(mode) {
             return Ok(());
         }

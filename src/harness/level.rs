@@ -55,8 +55,14 @@ pub type Modes = [Option<Mode>; 4];
 /// A CLI that asks nobody: everything, or nothing.
 pub(crate) const AUTO_ALONE: Modes = [None, None, None, Mode::named("")];
 
-pub(crate) fn mode_of(modes: &'static Modes, level: Level) -> Option<&'static Mode> {
-    modes[level as usize].as_ref()
+/// How a session with this agent is held to a level.
+pub(crate) fn mode_of(provider: Provider, level: Level, is_sandboxed: bool) -> Option<&'static Mode> {
+    let known = provider.descriptor();
+    match (&known.mode_in_sandbox, level) {
+        (Some(mode), Level::Plan | Level::Edit) if is_sandboxed => Some(mode),
+        (Some(_), Level::Ask) if is_sandboxed => None,
+        _ => known.modes[level as usize].as_ref(),
+    }
 }
 
 /// `INVALID_OPTION` for a variable, of the caller's own, that would let the agent do more than its level says.

@@ -21,10 +21,12 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     hold,
     modes: [
         Mode::named("plan"),
-        Mode::named("acceptEdits"),
+        // Its "acceptEdits" also runs what it takes for harmless in its folder.
+        Mode::named("default"),
         Mode::named("default"),
         Mode::named("bypassPermissions"),
     ],
+    mode_in_sandbox: None,
     switches: &["CLAUDE_CODE_SANDBOXED", "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS"],
     reads: &[],
     state: &[

@@ -28,6 +28,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         Mode::named("workspace-write"),
         Mode::named("agent-full-access"),
     ],
+    mode_in_sandbox: Mode::named("agent-full-access"),
     switches: &[],
     reads: &[],
     state: &["$CODEX_HOME|~/.codex"],

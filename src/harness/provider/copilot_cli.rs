@@ -23,6 +23,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: MODES,
+    mode_in_sandbox: None,
     switches: &["COPILOT_ALLOW_ALL"],
     reads: &[],
     state: &["$COPILOT_HOME|~/.copilot", "$XDG_CACHE_HOME/copilot|~/.cache/copilot"],

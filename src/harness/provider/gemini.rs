@@ -20,6 +20,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: [Mode::named("plan"), Mode::named("autoEdit"), Mode::named("default"), Mode::named("yolo")],
+    mode_in_sandbox: None,
     switches: &[],
     reads: &[],
     state: &["$GEMINI_CLI_HOME/.gemini|~/.gemini"],

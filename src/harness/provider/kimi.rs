@@ -20,6 +20,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: AUTO_ALONE,
+    mode_in_sandbox: None,
     switches: &[],
     reads: &[],
     state: &["$KIMI_CODE_HOME|~/.kimi-code"],

@@ -23,7 +23,7 @@ use super::event::Usage;
 use super::failure::Words;
 use super::json::Line;
 use super::launch::{Launch, Wanted};
-use super::level::Modes;
+use super::level::{Mode, Modes};
 use super::package::Program;
 use crate::error::Error;
 use serde_json::Value;
@@ -88,6 +88,8 @@ pub struct Descriptor {
     pub hold: fn(&Wanted, &mut Launch) -> Result<(), Error>,
     /// The same for a session over the Agent Client Protocol.
     pub modes: Modes,
+    /// The mode of "plan" and "edit" in our sandbox, where its own means fail in there and ours hold instead.
+    pub mode_in_sandbox: Option<Mode>,
     /// Variables that would let it do more than a level below "auto" says.
     pub switches: &'static [&'static str],
     /// Variables that the launch looks at.

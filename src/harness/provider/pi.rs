@@ -21,6 +21,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: AUTO_ALONE,
+    mode_in_sandbox: None,
     switches: &[],
     reads: &[],
     state: &["$PI_CODING_AGENT_DIR|~/.pi"],
