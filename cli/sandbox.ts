@@ -1,12 +1,27 @@
 // The options of a sandbox on a command line.
 import type { SandboxOptions } from '../lib/sandbox'
 import { UsageError } from './arguments'
+import type { OptionTable } from './command'
 
 export const sandboxOptions = {
-  sandbox: { type: 'boolean' },
-  write: { type: 'string', multiple: true },
-  network: { type: 'string' },
-} as const
+  sandbox: {
+    type: 'boolean',
+    help: 'it and all it starts write nowhere but to /dev/null; the kernel holds that',
+  },
+  write: {
+    type: 'string',
+    multiple: true,
+    value: 'PATH',
+    fits: 'file',
+    help: '... and below PATH (may be given again); implies --sandbox',
+  },
+  network: {
+    type: 'string',
+    value: 'NAME',
+    fits: ['all', 'none'],
+    help: '"none": ... and reach no network; or ports: 443,8080; implies --sandbox',
+  },
+} as const satisfies OptionTable
 
 /** The same for an agent, whose sandbox is its workspace at least; `undefined`: none is asked for. */
 export function toAgentSandbox(values: {
@@ -28,18 +43,26 @@ export function withoutWorkspace(args: string[]): string[] {
     .map((word) => (word === '--sandbox=workspace' ? '--sandbox' : word))
 }
 
-/** How an agent is held, on its command's help. */
-export const levelUsage = `  --permission LEVEL   what it may do unasked: plan (read), edit (also write in its folder), auto (everything)
-  --allow GLOB         a command that it may run at edit, such as "npm test" (may be given again)
-  --sandbox            the kernel keeps its writes in its folder and where its CLI keeps its state
-  --write PATH         ... and below PATH (may be given again); implies --sandbox
-  --network NAME       "none", or ports: 443,8080; implies --sandbox`
-
+/** What an agent may do, and what holds it. */
 export const levelOptions = {
-  permission: { type: 'string' },
-  allow: { type: 'string', multiple: true },
+  permission: {
+    type: 'string',
+    value: 'LEVEL',
+    fits: ['plan', 'edit', 'auto'],
+    help: 'what it may do unasked: plan (read), edit (also write in its folder; the default), auto (everything)',
+  },
+  allow: {
+    type: 'string',
+    multiple: true,
+    value: 'GLOB',
+    help: 'a command that it may run at edit, such as "npm test" (may be given again)',
+  },
   ...sandboxOptions,
-} as const
+  sandbox: {
+    type: 'boolean',
+    help: 'the kernel keeps its writes in its folder, and where its CLI keeps its state',
+  },
+} as const satisfies OptionTable
 
 /** `undefined`: none is asked for. */
 export function toSandbox(values: {
