@@ -151,6 +151,13 @@ mod tests {
     }
 
     #[test]
+    fn a_mode_that_does_more_than_edit_is_not_taken_for_it() {
+        for provider in [Provider::ClaudeCode, Provider::Qwen] {
+            assert_eq!(Agent::of(provider).mode(Level::Edit, false).map(|mode| mode.id), Some("default"));
+        }
+    }
+
+    #[test]
     fn codex_can_not_ask_from_within_a_sandbox() {
         let codex = Agent::of(Provider::Codex);
         let id = |level, is_sandboxed| codex.mode(level, is_sandboxed).map(|mode| mode.id);

@@ -49,10 +49,10 @@ pub(crate) struct StatePath {
 
 impl StatePath {
     fn make(&self) -> Result<(), Error> {
-        let made = if self.is_file { make_file(&self.path) } else { std::fs::create_dir_all(&self.path) };
+        let made = if self.is_file { make_file(&self.path) } else { make_folder(&self.path) };
         made.map_err(|error| {
             let message = format!(
-                "{}, where this CLI keeps its state, can't be made, so it can't be part of its sandbox: {error}",
+                "{}, where this CLI keeps its state, can't be made, so it can't be part of its sandbox: {error}; point HOME, or the CLI's own variable, to a folder that can be written",
                 self.path.display()
             );
             Error::new(ErrorCode::ProcessSpawnFailed, message)
@@ -60,10 +60,17 @@ impl StatePath {
     }
 }
 
+/// Its owner's alone: secrets may come into it.
+fn make_folder(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
 /// An empty object, as the CLI itself would begin it.
 fn make_file(path: &Path) -> std::io::Result<()> {
     use std::io::{ErrorKind, Write};
-    match std::fs::OpenOptions::new().write(true).create_new(true).open(path) {
+    use std::os::unix::fs::OpenOptionsExt;
+    match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(mut file) => file.write_all(b"{}\n"),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
@@ -76,12 +83,14 @@ pub(crate) fn state_of(
     provider: Provider,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Vec<StatePath>, Error> {
-    let home = variable("HOME").filter(|home| !home.is_empty());
+    // A relative one would be another folder for the CLI than for us.
+    let folder = |name: &str| variable(name).filter(|value| value.starts_with('/'));
+    let home = folder("HOME");
     let resolve = |place: &&str| -> Option<PathBuf> {
         place.split('|').find_map(|alternative| {
             let (head, rest) = alternative.split_once('/').unwrap_or((alternative, ""));
             let base = match head.strip_prefix('$') {
-                Some(name) => variable(name).filter(|value| !value.is_empty())?,
+                Some(name) => folder(name)?,
                 None => home.clone()?,
             };
             Some(if rest.is_empty() { PathBuf::from(base) } else { Path::new(&base).join(rest) })
@@ -99,14 +108,7 @@ pub(crate) fn state_of(
         })?;
         Ok(StatePath { is_file: path.extension().is_some_and(|end| end == "json"), path })
     });
-    // A file beside the home of a CLI that was given another one is none of its state.
-    let places: Result<Vec<StatePath>, Error> = places.collect();
-    let moved = provider.descriptor().state.first().and_then(|first| first.split('|').next());
-    let is_moved = moved.and_then(|first| first.strip_prefix('$')).is_some_and(|first| {
-        let name = first.split('/').next().unwrap_or(first);
-        variable(name).is_some_and(|value| !value.is_empty())
-    });
-    Ok(places?.into_iter().filter(|place| !(place.is_file && is_moved)).collect())
+    places.collect()
 }
 
 #[cfg(test)]
@@ -127,9 +129,13 @@ mod tests {
         assert_eq!(state(Provider::Codex, &[home]), ["/home/me/.codex"]);
         assert_eq!(state(Provider::Codex, &[home, ("CODEX_HOME", "/x")]), ["/x"]);
         assert_eq!(state(Provider::Codex, &[home, ("CODEX_HOME", "")]), ["/home/me/.codex"]);
+        assert_eq!(state(Provider::Codex, &[home, ("CODEX_HOME", "here")]), ["/home/me/.codex"]);
         assert!(state(Provider::ClaudeCode, &[home]).contains(&"/home/me/.claude.json".to_owned()));
         let moved = state(Provider::ClaudeCode, &[home, ("CLAUDE_CONFIG_DIR", "/x")]);
-        assert!(moved.contains(&"/x".to_owned()) && !moved.contains(&"/home/me/.claude.json".to_owned()));
+        assert!(
+            moved.contains(&"/x/.claude.json".to_owned())
+                && !moved.contains(&"/home/me/.claude.json".to_owned())
+        );
         assert!(
             state(Provider::Opencode, &[home, ("XDG_DATA_HOME", "/d")]).contains(&"/d/opencode".to_owned())
         );

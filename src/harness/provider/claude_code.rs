@@ -32,7 +32,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     state: &[
         "$CLAUDE_CONFIG_DIR|~/.claude",
         "$XDG_CACHE_HOME/claude-cli-nodejs|~/.cache/claude-cli-nodejs",
-        "~/.claude.json",
+        "$CLAUDE_CONFIG_DIR/.claude.json|~/.claude.json",
     ],
     reader: |before| Box::new(Messages::new(Style::Claude, &WORDS, before)),
     behind_launcher: None,

@@ -30,7 +30,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     ],
     mode_in_sandbox: Mode::named("agent-full-access"),
     switches: &[],
-    reads: &[],
+    reads: &["RUST_LOG"],
     state: &["$CODEX_HOME|~/.codex"],
     reader: |before| Box::new(Codex::new(before)),
     behind_launcher: Some(behind_launcher),
@@ -223,8 +223,10 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
         launch.args(["-c", setting]);
     }
     launch.args(["--ignore-rules"]);
-    // A command that its sandbox stops at once is told on stderr alone.
-    launch.set("RUST_LOG", "error,codex_sandboxing::violation=warn");
+    // A command that its sandbox stops at once is told on stderr alone. Its commands see this too: the user's own counts.
+    if wanted.variables.is_empty() {
+        launch.set("RUST_LOG", "error,codex_sandboxing::violation=warn");
+    }
     Ok(())
 }
 

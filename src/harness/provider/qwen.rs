@@ -82,7 +82,8 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     hold(wanted, &mut launch)?;
     if wanted.is_sandboxed {
         // In a sandbox there are no terminals to be had for its shell.
-        launch.set("GEMINI_PTY_INFO", "child_process");
+        let file = launch.file("defaults.json", r#"{"tools":{"shell":{"enableInteractiveShell":false}}}"#);
+        launch.set("QWEN_CODE_SYSTEM_DEFAULTS_PATH", &file);
     }
     if let Some(model) = &wanted.model {
         launch.args(["--model", model]);
