@@ -1,7 +1,8 @@
 //! PURE: what differs between the agents that speak the protocol.
 
 use crate::harness::Provider;
-use crate::harness::level::{Level, Mode, mode_of};
+use crate::harness::hold::mode_of;
+use crate::harness::level::{Level, Mode};
 
 /// One agent, as this protocol sees it.
 pub(crate) struct Agent {

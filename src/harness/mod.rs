@@ -27,6 +27,7 @@ pub mod failure;
 pub(crate) mod folder;
 mod folder_owner;
 mod grammar;
+pub(crate) mod hold;
 pub mod install;
 pub mod json;
 pub mod launch;

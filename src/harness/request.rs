@@ -1,7 +1,8 @@
 //! A turn as it is asked for, and the checks that need no process.
 
 use super::clock::Limits;
-use super::level::{Level, check_switches};
+use super::hold::check_switches;
+use super::level::Level;
 use super::provider::Provider;
 use super::workspace::AgentSandbox;
 use crate::error::Error;

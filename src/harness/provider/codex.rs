@@ -201,7 +201,7 @@ fn tool_input(item: Json, kind: Json) -> Value {
 /// sandbox can't be put up inside of another; ours then holds what it would.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     unallowable(
-        wanted,
+        &wanted.allow,
         "codex runs any command, within its own sandbox, and can't be told which: leave it out, or use another provider",
     )?;
     if wanted.permission == Level::Auto {

@@ -106,7 +106,7 @@ fn exit_code_in(output: &str) -> Option<i64> {
 
 /// Given a prompt it runs every tool unasked. Only the kernel can keep its writes in its folder; its commands then run in there too.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
-    unallowable(wanted, "kimi can't be held to some commands: it runs all of them")?;
+    unallowable(&wanted.allow, "kimi can't be held to some commands: it runs all of them")?;
     match wanted.permission {
         Level::Auto => {}
         Level::Plan | Level::Edit | Level::Ask if wanted.is_sandboxed => {

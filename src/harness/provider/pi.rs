@@ -240,7 +240,7 @@ fn exit_code_in(output: &str) -> Option<i64> {
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     const READING: &[&str] = &["read", "grep", "find", "ls"];
     const WRITING: &[&str] = &["read", "edit", "write", "grep", "find", "ls"];
-    unallowable(wanted, "pi can't be held to some commands: it runs all of them, or none")?;
+    unallowable(&wanted.allow, "pi can't be held to some commands: it runs all of them, or none")?;
     let offered = match wanted.permission {
         Level::Plan => READING,
         Level::Edit | Level::Ask if wanted.is_sandboxed => WRITING,

@@ -56,7 +56,7 @@ pub(super) const WORDS: Words = Words {
 /// allowed. Its rules for commands let a line feed, and behind it any command, through.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     unallowable(
-        wanted,
+        &wanted.allow,
         "qwen can't be held to some commands: its rules let others through behind a line feed. Leave it out, or use another provider",
     )?;
     match wanted.permission {
