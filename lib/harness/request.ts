@@ -6,6 +6,7 @@ import { check, checkOptions, show, suggestion } from '../option'
 import { absolute, inheritance, processOptionChecks, type RunOptions } from '../process'
 import { agentSandbox, checkAgentSandbox, type SandboxOptions } from '../sandbox'
 import { isSchemaLike, schemaOf } from '../schema'
+import { budgetChecks, checkBudget, type Budget, type Prices } from './budget'
 import type { ConcurrencyLimit } from './limit'
 
 export type { ProviderName } from '../../native/native'
@@ -35,6 +36,14 @@ export interface TurnOptions extends Pick<
    * state, may always be written.
    */
   sandbox?: 'workspace' | SandboxOptions
+  /** Input and output tokens, over all attempts. More: AGENT_BUDGET, with what there is of the result. */
+  maxTokens?: number
+  /** US dollars, over all attempts, by `prices`, else as the CLI says; INVALID_OPTION where there are neither. AGENT_BUDGET. */
+  maxCostUsd?: number
+  /** What the tokens of this model cost; for `maxCostUsd` and `budget`. */
+  prices?: Prices
+  /** Shared with other turns. */
+  budget?: Budget
   /** What the agent left running behind its end of turn: "wait" (default) for it, within the clocks; "leave": `warnings` name it. */
   background?: 'wait' | 'leave'
   /** JSON Schema of the answer, an object with `toJSONSchema()`, or a library's schema that can say its JSON Schema. */
@@ -110,6 +119,8 @@ const turnChecks = {
     }
   },
   permission: check.oneOf('plan', 'edit', 'auto'),
+  ...budgetChecks,
+  budget: checkBudget,
   background: check.oneOf('wait', 'leave'),
   schema(path: string, value: unknown) {
     if (!isSchemaLike(value)) check.object(path, value)
@@ -205,6 +216,7 @@ export function toSpec(prompt: string, options: HarnessOptions, hasListener: boo
     sandbox,
     signal: _,
     limit: __,
+    budget: ____,
     maxConcurrent: ___,
     ...rest
   } = options

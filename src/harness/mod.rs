@@ -11,10 +11,12 @@
 //! [`EventSink`]; a slow one slows the agent's pipe. Dropping the last handle of a turn aborts it.
 
 pub(crate) mod allow;
+mod allowance;
 mod answer;
 mod attempt;
 pub(crate) mod audience;
 mod background;
+pub mod budget;
 pub(crate) mod clip;
 pub mod clock;
 pub mod digest;
@@ -41,6 +43,7 @@ mod recent;
 pub mod replay;
 pub mod request;
 pub mod scheduler;
+pub mod spending;
 pub mod structured;
 mod tally;
 mod token;
@@ -50,6 +53,7 @@ mod turn_owner;
 pub mod verdict;
 pub(crate) mod workspace;
 
+pub use budget::Budget;
 pub use digest::Digest;
 pub use event::{AgentEvent, ErrorKind, Usage};
 pub use event_sink::{EventReader, EventSink};

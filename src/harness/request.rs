@@ -1,9 +1,12 @@
 //! A turn as it is asked for, and the checks that need no process.
 
+use super::allowance::Allowance;
+use super::budget::Budget;
 use super::clock::Limits;
 use super::hold::check_switches;
 use super::level::Level;
 use super::provider::Provider;
+use super::spending::{Caps, Prices};
 use super::workspace::AgentSandbox;
 use crate::error::Error;
 use crate::model::Schema;
@@ -44,6 +47,12 @@ pub struct TurnRequest {
     pub allow: Vec<String>,
     /// What the kernel holds it in.
     pub sandbox: Option<AgentSandbox>,
+    /// Of this turn alone, over all its attempts.
+    pub caps: Caps,
+    /// What the tokens of this turn cost, for `caps` and `budget`.
+    pub prices: Option<Prices>,
+    /// Shared with other turns.
+    pub budget: Option<Budget>,
     pub background: Background,
     pub schema: Option<Arc<Schema>>,
     pub resume: Option<String>,
@@ -78,6 +87,9 @@ impl TurnRequest {
             permission: Level::Edit,
             allow: Vec::new(),
             sandbox: None,
+            caps: Caps::default(),
+            prices: None,
+            budget: None,
             background: Background::Wait,
             schema: None,
             resume: None,
@@ -88,6 +100,11 @@ impl TurnRequest {
             redact: Vec::new(),
             has_listener: false,
         }
+    }
+
+    /// What the turn may use; `INVALID_OPTION` when its CLI can't be held to that.
+    pub(crate) fn allowance(&self) -> Result<Allowance, Error> {
+        Allowance::new(self.provider, self.caps, self.prices, self.budget.as_ref())
     }
 
     /// `INVALID_OPTION` for what no agent can be asked.

@@ -10,6 +10,7 @@ use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode, unallowable};
 use super::super::package::{Program, is_program, npm_platform, package, siblings};
+use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy};
 use crate::error::Error;
@@ -36,6 +37,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     behind_launcher: Some(behind_launcher),
     takes_schema,
     session: SessionPolicy::Told,
+    accounting: Accounting::Tokens(CachedInput::Within),
     words: &WORDS,
 };
 

@@ -9,6 +9,7 @@ use super::super::failure::{Words, kind_of};
 use super::super::json::Line;
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode};
+use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
 use crate::error::Error;
@@ -28,6 +29,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     behind_launcher: None,
     takes_schema: no_schema,
     session: SessionPolicy::Told,
+    accounting: Accounting::Tokens(CachedInput::Within),
     words: &WORDS,
 };
 

@@ -8,6 +8,7 @@ use super::super::failure::Words;
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode, unallowable};
 use super::super::package::{Program, package};
+use super::super::spending::{Accounting, CachedInput};
 use super::claude_code::takes_schema;
 use super::message::{Messages, Style};
 use super::{Descriptor, SessionPolicy};
@@ -36,6 +37,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     behind_launcher: Some(behind_launcher),
     takes_schema,
     session: SessionPolicy::Told,
+    accounting: Accounting::Tokens(CachedInput::Within),
     words: &WORDS,
 };
 
