@@ -31,8 +31,9 @@ export interface OpenOptions extends Pick<
   | 'sandbox'
 > {
   /**
-   * "plan": read; "edit": also write below `cwd`, and run the commands of `allow`; "auto": everything. "ask": what the policy leaves open goes to `onPermission`; the default where one of the two is given, else "edit". The level
-   * is the agent's own mode; one that it can't hold is INVALID_OPTION.
+   * "plan": read; "edit": also write below `cwd`, and run the commands of `allow`; "auto": everything. "ask": what the policy
+   * leaves open goes to `onPermission`; the default where one of the two is given, else "edit". The level is the agent's own
+   * mode; one that it can't hold is INVALID_OPTION.
    */
   permission?: 'plan' | 'edit' | 'auto' | 'ask'
   /** Commands that may run unasked, as globs. */
