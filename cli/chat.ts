@@ -16,6 +16,7 @@ import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeEvent, describeResult } from './event'
 import { Output } from './output'
+import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'a session with a coding agent: many prompts, live questions'
 
@@ -32,6 +33,7 @@ Lines that begin with a slash are for the session: /mode [ID], /option ID VALUE,
 export const operands = [{ name: 'PROVIDER', fits: providerNames() }] as const
 
 export const options = {
+  ...levelOptions,
   permission: {
     type: 'string',
     value: 'LEVEL',
@@ -66,7 +68,7 @@ export const examples = [
 ]
 
 export async function run(args: string[]): Promise<Ending> {
-  const { values, positionals } = parseArguments(args, options)
+  const { values, positionals } = parseArguments(withoutWorkspace(args), options)
   const [provider, ...rest] = positionals
   if (!provider) throw new UsageError('a provider is needed: sheepdog chat PROVIDER')
   if (rest.length > 0)
@@ -74,6 +76,8 @@ export async function run(args: string[]): Promise<Ending> {
   const isTerminal = process.stdin.isTTY === true && process.stderr.isTTY === true
   const openOptions: OpenOptions = {
     permission: values.permission as OpenOptions['permission'],
+    allow: values.allow,
+    sandbox: toAgentSandbox(values),
     policy: values.policy === undefined ? undefined : readPolicy(values.policy),
     resume: values.resume,
     model: values.model,

@@ -10,6 +10,7 @@
 //! is decided in `next`. Its events go to an `audience`, and through it to an
 //! [`EventSink`]; a slow one slows the agent's pipe. Dropping the last handle of a turn aborts it.
 
+pub(crate) mod allow;
 mod allowance;
 mod answer;
 mod attempt;
@@ -33,6 +34,7 @@ pub mod install;
 pub mod json;
 pub mod launch;
 mod ledger;
+pub mod level;
 mod next;
 pub mod package;
 mod preparation;
@@ -41,6 +43,7 @@ mod recent;
 pub mod replay;
 pub mod request;
 pub mod reset;
+pub(crate) mod restraint;
 pub mod scheduler;
 pub mod spending;
 pub mod structured;
@@ -50,11 +53,13 @@ pub mod transcript;
 pub mod turn;
 mod turn_owner;
 pub mod verdict;
+pub(crate) mod workspace;
 
 pub use budget::Budget;
 pub use digest::Digest;
 pub use event::{AgentEvent, ErrorKind, Usage};
 pub use event_sink::{EventReader, EventSink};
+pub use level::Level;
 pub use provider::Provider;
 pub(crate) use provider::each_provider;
 pub use replay::{Recording, Replay, replay};
@@ -63,3 +68,4 @@ pub use scheduler::ConcurrencyLimit;
 pub use transcript::Transcript;
 pub use turn::{Turn, TurnOutcome, WeakTurn};
 pub use turn_owner::start;
+pub use workspace::AgentSandbox;
