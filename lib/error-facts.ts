@@ -54,6 +54,7 @@ interface FailedCall {
 /** The fields of an error, by its code. */
 export interface ErrorFacts {
   INVALID_OPTION: None
+  ADDON_PANICKED: None
 
   PROCESS_NOT_FOUND: { command: string; install?: string }
   PROCESS_CWD_MISSING: { cwd: string }

@@ -4,6 +4,7 @@ import { delivery } from './delivery'
 import { because, settle } from './error'
 import { nativeLimit } from './limit'
 import { native } from './native'
+import { watchRun } from './observability/channel'
 import { pump } from './process/input'
 import { callOf, toSpec, type Call, type RunOptions } from './process/request'
 import type { RunResult } from './process/result'
@@ -80,6 +81,7 @@ function start(call: Call, canBeWritten: boolean): Started {
   const result = abortable(outcome, signal, 'PROCESS_ABORTED', () => process.stop('aborted'))
   // Nobody has to await it: an unawaited failure is not the host's end.
   result.catch(() => {})
+  watchRun(spec, result)
   const queue = spec.stdin === 'pipe' ? new StdinQueue(process) : undefined
   if (source && queue) {
     // Not before it runs: a source is not begun for nothing.

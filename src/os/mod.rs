@@ -10,10 +10,13 @@
 //! | [`Terminal`] | posix_openpt(3) | the same |
 //!
 //! And what every system can refuse or take away: [`blocking`] is the one home of work that blocks (a thread that can't be had is
-//! an error, never a panic), [`Awake`] the clock that rests while this process is stopped.
+//! an error, never a panic; [`addresses_of`] and [`connect_to`] look names up on it, [`on_disk`] and its
+//! like read and write files), [`Awake`] the clock that rests while this process is stopped.
 
+mod address;
 mod awake;
 mod blocking;
+mod disk;
 mod exit;
 mod group;
 #[cfg(target_os = "linux")]
@@ -22,8 +25,10 @@ mod pipe;
 mod process_table;
 mod terminal;
 
+pub(crate) use address::{addresses_of, connect_to};
 pub(crate) use awake::Awake;
 pub(crate) use blocking::blocking;
+pub(crate) use disk::{on_disk, open_file, pieces, read_piece, write_piece};
 pub(crate) use exit::wait_for_exit;
 pub(crate) use group::{group_exists, signal_group};
 pub(crate) use pipe::{Pipe, PipeWriter};
