@@ -66,7 +66,7 @@ function ofIterable(
 }
 
 /** Asked for ahead of what the program has taken. */
-const AHEAD_BYTES = 64 << 10
+const AHEAD_BYTES = 256 << 10
 
 /**
  * Writes the source's chunks until its end, or until the program takes no more; then the source is closed. Rejects with what the
