@@ -24,6 +24,7 @@ export const {
   Fleet,
   Harness,
   Job,
+  ProcessStdin,
   RunningProcess,
   RuntimeClient,
   RuntimeConnection,

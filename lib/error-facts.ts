@@ -4,7 +4,7 @@ import type { ErrorCode } from '../native/native'
 import type { AgentEvent } from './harness/event'
 import type { AgentErrorKind, TurnResult } from './harness/result'
 import type { ModelErrorKind } from './model'
-import type { RunResult } from './process'
+import type { RunResult } from './process/result'
 
 /** No field beside the code and the message. */
 type None = unknown

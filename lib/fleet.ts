@@ -7,7 +7,7 @@ import { Job, shown } from './fleet/job'
 import type { JobRecord, JobState, StoredRecord } from './fleet/record'
 import { jobSpec, type JobOptions } from './fleet/submission'
 import { checkWorkOptions, take, Worker, workSpec, type WorkOptions } from './fleet/worker'
-import { nativeLimit } from './harness/limit'
+import { nativeLimit } from './limit'
 import { check, checkOptions, show } from './option'
 
 export { Job, type JobEvent } from './fleet/job'

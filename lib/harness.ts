@@ -1,6 +1,6 @@
 import { SheepdogError, invalidOption } from './error'
 import { host } from './harness/host'
-import { ConcurrencyLimit, nativeLimit } from './harness/limit'
+import { ConcurrencyLimit, nativeLimit } from './limit'
 import {
   checkHarnessOptions,
   checkTurnOptions,
@@ -22,7 +22,7 @@ import type { StructuredOf } from './schema'
 export type { AgentEvent } from './harness/event'
 export type { HarnessOptions, ProviderName, TurnOptions } from './harness/request'
 export type { AgentErrorKind, AgentUsage, TurnResult } from './harness/result'
-export { ConcurrencyLimit } from './harness/limit'
+export { ConcurrencyLimit } from './limit'
 export { doctor, type DoctorOptions, type Finding } from './harness/doctor'
 export { Turn } from './harness/turn'
 export { replay, type Recorded, type Replay } from './harness/replay'

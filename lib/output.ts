@@ -144,6 +144,21 @@ export class BatchIterator extends BlockIterator<{ stream: Stream; lines: string
   }
 }
 
+/** stdout as it comes. */
+export class ByteIterator extends BlockIterator<Uint8Array> {
+  #bytes: Uint8Array | undefined
+
+  protected load(block: Block): void {
+    this.#bytes = block.bytes
+  }
+
+  protected take(): Uint8Array | undefined {
+    const bytes = this.#bytes
+    this.#bytes = undefined
+    return bytes
+  }
+}
+
 /** JSON objects; what does not parse is skipped. */
 export class JsonIterator<T> extends BlockIterator<T> {
   #lines: string[] = []

@@ -5,7 +5,7 @@ import { native } from '../native'
 import { check, checkOptions, show, suggestion } from '../option'
 import { absolute, inheritance, processOptionChecks, type RunOptions } from '../process'
 import { isSchemaLike, schemaOf } from '../schema'
-import type { ConcurrencyLimit } from './limit'
+import type { ConcurrencyLimit } from '../limit'
 
 export type { ProviderName } from '../../native/native'
 

@@ -2,7 +2,7 @@
 
 use super::fleet_job::{JsHost, NativeJob};
 use super::guests::{Guest, Guests};
-use super::harness::NativeConcurrencyLimit;
+use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
 use super::promise::{Settled, settle};
 use crate::error::{Error, ErrorCode};

@@ -2,13 +2,14 @@
 
 use super::delivery::{Delivery, EventLines, create_text};
 use super::guests::{Guest, Guests};
+use super::limit::NativeConcurrencyLimit;
 use super::option::{Background, Containment, Millis, Permission};
 use super::process::{VariableChange, environment};
 use super::promise::{Settled, settle};
 use crate::error::Error;
 use crate::harness::replay::TurnResult;
 use crate::harness::verdict::Ending;
-use crate::harness::{self, ConcurrencyLimit, Provider, Recording, Turn, TurnOutcome, TurnRequest, WeakTurn};
+use crate::harness::{self, Provider, Recording, Turn, TurnOutcome, TurnRequest, WeakTurn};
 use crate::harness::{doctor, each_provider};
 use crate::model::{AbortSwitch, Schema};
 use napi::bindgen_prelude::{
@@ -60,22 +61,6 @@ pub struct TurnRetrySpec {
     pub base_delay_ms: Option<Millis>,
     pub max_delay_ms: Option<Millis>,
     pub after_tools: Option<bool>,
-}
-
-/// So many turns at once.
-#[napi]
-pub struct NativeConcurrencyLimit {
-    pub(super) limit: ConcurrencyLimit,
-}
-
-#[napi]
-impl NativeConcurrencyLimit {
-    /// Without a number: a harness's own default.
-    #[napi(constructor)]
-    pub fn new(max: Option<f64>) -> Self {
-        let max = max.map_or(ConcurrencyLimit::DEFAULT, |max| max as usize);
-        NativeConcurrencyLimit { limit: ConcurrencyLimit::new(max) }
-    }
 }
 
 /// One a JavaScript environment: its turns end with it.
