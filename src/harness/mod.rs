@@ -10,10 +10,12 @@
 //! is decided in `next`. Its events go to an `audience`, and through it to an
 //! [`EventSink`]; a slow one slows the agent's pipe. Dropping the last handle of a turn aborts it.
 
+mod allowance;
 mod answer;
 mod attempt;
 pub(crate) mod audience;
 mod background;
+pub mod budget;
 pub(crate) mod clip;
 pub mod clock;
 pub mod digest;
@@ -38,6 +40,7 @@ mod recent;
 pub mod replay;
 pub mod request;
 pub mod scheduler;
+pub mod spending;
 pub mod structured;
 mod tally;
 mod token;
@@ -46,6 +49,7 @@ pub mod turn;
 mod turn_owner;
 pub mod verdict;
 
+pub use budget::Budget;
 pub use digest::Digest;
 pub use event::{AgentEvent, ErrorKind, Usage};
 pub use event_sink::{EventReader, EventSink};
