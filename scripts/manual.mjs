@@ -1,5 +1,5 @@
-// `npm run manual`: man/sheepdog.1 and docs/commands.md, made of what the built commands say of themselves. A test holds both to be
-// current.
+// `npm run manual`, and part of `npm run build`: man/sheepdog.1 and docs/commands.md, made of what the built commands say of
+// themselves. A test holds both to be current.
 import { createRequire } from 'node:module'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -23,10 +23,11 @@ export function manuals() {
   }
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+export function writeManuals() {
   for (const [file, text] of Object.entries(manuals())) {
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, text)
-    console.log(`written: ${file}`)
   }
 }
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) writeManuals()
