@@ -11,11 +11,13 @@
 use super::command::resolve;
 use super::handle::Command;
 use super::launch::{Launched, NotLaunched, launch, no_thread, with_turn};
+use super::on_record;
 use super::runner::sleep_until;
 use super::spec::{ProcessSpec, StopReason};
 use super::stop::stopped_before_start;
 use crate::error::Error;
-use crate::os::blocking;
+use crate::os::{Host, blocking};
+use crate::record::Record;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -81,11 +83,19 @@ impl Words<'_> {
     }
 }
 
+/// What a run has before its program runs, and keeps whatever becomes of the start.
+#[derive(Default)]
+pub(super) struct Opened {
+    pub mark: String,
+    pub record: Option<Record>,
+}
+
 /// Commands that arrive before the program runs are kept in `early`.
 pub(super) async fn start(
     spec: &ProcessSpec,
     commands: &mut UnboundedReceiver<Command>,
     early: &mut Vec<Command>,
+    opened: &mut Opened,
 ) -> Begun {
     let not = |reason| Begun::Not(stopped_before_start(reason, spec));
     let deadline = spec.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -96,7 +106,12 @@ pub(super) async fn start(
     let resolving = async {
         let (owned, mark) = (spec.clone(), new_mark());
         let turn = start_turn().await;
-        with_turn(blocking(move || resolve(&owned, mark)), turn).await
+        let opening = blocking(move || {
+            let command = resolve(&owned, mark)?;
+            let record = on_record::open(&owned, &command)?;
+            Ok((command, record))
+        });
+        with_turn(opening, turn).await
     };
     if let Some(reason) = words.stop_now() {
         return not(reason);
@@ -106,7 +121,10 @@ pub(super) async fn start(
         reason = words.stop() => return not(reason),
     };
     let command = match resolved.map_err(no_thread) {
-        Ok(Ok(command)) => command,
+        Ok(Ok((command, record))) => {
+            *opened = Opened { mark: command.mark.clone(), record };
+            command
+        }
         Ok(Err(error)) | Err(error) => return Begun::Not(error),
     };
     let turn = match turn {
@@ -154,5 +172,7 @@ fn new_mark() -> String {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         bytes = (now.as_nanos() ^ (u128::from(std::process::id()) << 96)).to_ne_bytes();
     }
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let random: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    // Whoever finds it knows whose it is.
+    format!("{random}-{}", Host::own())
 }
