@@ -49,10 +49,14 @@ export const {
   doctor,
   isFactoryRunTerminal,
   isWorkflowRunTerminal,
+  listTrees,
+  reapTrees,
   replay,
+  replayRecord,
   run,
   serveRuntime,
   spawn,
+  stopTree,
   withRetry,
 } = sheepdog
 export default sheepdog

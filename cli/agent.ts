@@ -15,6 +15,7 @@ import { describeEvent, describeResult, showCost } from './event'
 import { onInterrupt } from './interrupt'
 import { LiveLine, liveState } from './live'
 import { Output } from './output'
+import { recordOptions, recordUsage } from './record'
 
 export const summary = 'one turn of a coding agent, with its events as they come'
 
@@ -33,7 +34,7 @@ Options:
   --cwd FOLDER         where the agent works (default: here)
   --idle DURATION      end it after so long without output (default 300s, 900s while a tool runs)
   --timeout DURATION   end an attempt after so long in any case (default 30m)
-  --json               print JSON lines: each event, then one line with the result
+${recordUsage}  --json               print JSON lines: each event, then one line with the result
   -h, --help           show this
 
 Exit status: 0 if the turn succeeded, else 1. Ctrl-C aborts the turn; nothing it started is left.
@@ -52,6 +53,7 @@ const table = {
   idle: { type: 'string' },
   timeout: { type: 'string' },
   json: { type: 'boolean' },
+  ...recordOptions,
 } as const
 
 export async function run(args: string[]): Promise<number> {
@@ -64,6 +66,8 @@ export async function run(args: string[]): Promise<number> {
     throw new UsageError(`put the prompt in quotes: ${JSON.stringify(rest[0])} was not expected`)
   const options: TurnOptions = {
     resume: values.resume,
+    record: values.record,
+    name: values.name,
     model: values.model,
     cwd: values.cwd,
     permission: values.plan ? 'plan' : undefined,

@@ -1,16 +1,23 @@
 // sheepdog replay: what a recorded run says.
-import { readFileSync } from 'node:fs'
-import { replay, type ProviderName } from '../lib/index'
+import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { replay, replayRecord, type ProviderName, type Replay } from '../lib/index'
 import { parseArguments, UsageError } from './arguments'
 import { describeEvent, describeResult } from './event'
+import { showDuration } from './figure'
 
 export const summary = 'events and verdict of a recorded run of an agent'
 
 export const usage = `Usage: sheepdog replay PROVIDER FILE [options]
+       sheepdog replay FOLDER [--json]
 
 Reads what an agent's CLI printed on stdout (FILE, or - for stdin) and shows the events in it and
 whether the turn succeeded. Without --exit and --signal the end of the process counts as unknown, and
 the agent's own end of turn decides.
+
+FOLDER is a run's own folder, as --record made it: what its agent printed is read again and judged by the
+same rules. A run that has no end, because its host was killed or is still at work, is said to be unfinished.
 
 Options:
   --stderr FILE   what it printed on stderr
@@ -19,7 +26,7 @@ Options:
   --json          print JSON lines: each event, then one line with the verdict
   -h, --help      show this
 
-Exit status: 0 if the turn succeeded, else 1.
+Exit status: 0 if the turn succeeded (of any other program: if it ended with 0), else 1.
 `
 
 const table = {
@@ -32,6 +39,8 @@ const table = {
 export async function run(args: string[]): Promise<number> {
   const { values, positionals, command } = parseArguments(args, table)
   const [provider, file, ...rest] = [...positionals, ...(command ?? [])]
+  if (provider && file === undefined && isFolder(provider))
+    return replayFolder(provider, values.json ?? false)
   if (!provider || !file)
     throw new UsageError('a provider and a file are needed: sheepdog replay PROVIDER FILE')
   if (rest.length > 0) throw new UsageError(`${JSON.stringify(rest[0])} was not expected`)
@@ -46,9 +55,13 @@ export async function run(args: string[]): Promise<number> {
     exitCode: values.exit === undefined ? undefined : Number(values.exit),
     signal: values.signal,
   })
-  const { ok, events, result, error } = replayed
-  const lines = events.map((event) => (values.json ? JSON.stringify(event) : describeEvent(event)))
-  if (values.json) lines.push(JSON.stringify({ type: 'result', ok, error, result }))
+  return show(replayed, values.json ?? false)
+}
+
+function show({ ok, events, result, error }: Replay, json: boolean, unfinished?: string | null): number {
+  const lines = events.map((event) => (json ? JSON.stringify(event) : describeEvent(event)))
+  if (json)
+    lines.push(JSON.stringify({ type: 'result', ok, error, result, unfinished: unfinished ?? undefined }))
   else {
     if (result.text) lines.push('', result.text, '')
     lines.push(
@@ -56,8 +69,45 @@ export async function run(args: string[]): Promise<number> {
         ? `ok: ${describeResult(result)}`
         : `${error!.code}${error!.kind ? ` (${error!.kind})` : ''}: ${error!.message}`,
     )
+    if (unfinished) lines.push(`unfinished: ${unfinishedWords[unfinished] ?? unfinished}`)
   }
   process.stdout.write(`${lines.filter((line) => line !== undefined).join('\n')}\n`)
+  return ok ? 0 : 1
+}
+
+const unfinishedWords: Record<string, string> = {
+  running: 'it is under way, this is what is known so far',
+  'host-gone': 'its host was gone before it ended, this is what was known until then',
+  elsewhere: 'it has no end, and its host was of another machine, boot or container',
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+}
+
+async function replayFolder(folder: string, json: boolean): Promise<number> {
+  const { start, end, unfinished, turn } = await replayRecord(folder)
+  if (turn) return show(turn, json, unfinished)
+  const { error, exitCode, signal, durationMs } = (end ?? {}) as {
+    error?: { code: string; message: string }
+    exitCode?: number | null
+    signal?: string | null
+    durationMs?: number
+  }
+  const ok = !unfinished && !error && exitCode === 0
+  if (json) process.stdout.write(`${JSON.stringify({ type: 'result', ok, unfinished, start, end })}\n`)
+  else {
+    for (const stream of ['stdout', 'stderr'] as const) {
+      const file = join(folder, stream)
+      if (existsSync(file)) await pipeline(createReadStream(file), process[stream], { end: false })
+    }
+    const how = error
+      ? `${error.code}: ${error.message}`
+      : unfinished
+        ? `unfinished: ${unfinishedWords[unfinished]}`
+        : `${signal ? `ended by ${signal}` : `exited with ${exitCode}`} after ${showDuration(durationMs ?? 0)}`
+    process.stderr.write(`sheepdog: ${how}\n`)
+  }
   return ok ? 0 : 1
 }
 

@@ -1,5 +1,6 @@
 // sheepdog run: any program under watch.
 import { parseArguments, parseDuration, UsageError } from './arguments'
+import { recordOptions, recordUsage } from './record'
 import { sandboxOptions, toSandbox } from './sandbox'
 import { watch } from './watch'
 
@@ -19,7 +20,7 @@ Options:
   --sandbox            it and all it starts write nowhere but to /dev/null; the kernel holds that
   --write PATH         ... and below PATH (may be given again); implies --sandbox
   --network NAME       "none": ... and reach no network; or ports: 443,8080; implies --sandbox
-  --json               print JSON: one line for each line of output, and one for the result
+${recordUsage}  --json               print JSON: one line for each line of output, and one for the result
   -h, --help           show this
 
 Durations: 120s, 30m, 1.5h, 500ms, a plain number of seconds, or off.
@@ -39,7 +40,13 @@ Examples:
 export async function run(args: string[]): Promise<number> {
   const { values, command } = parseArguments(
     args,
-    { idle: { type: 'string' }, timeout: { type: 'string' }, json: { type: 'boolean' }, ...sandboxOptions },
+    {
+      idle: { type: 'string' },
+      timeout: { type: 'string' },
+      json: { type: 'boolean' },
+      ...sandboxOptions,
+      ...recordOptions,
+    },
     { commandFollows: true },
   )
   const [program, ...rest] = command ?? []
@@ -49,6 +56,8 @@ export async function run(args: string[]): Promise<number> {
     timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
     json: values.json,
     sandbox: toSandbox(values),
+    record: values.record,
+    name: values.name,
   })
   return status
 }

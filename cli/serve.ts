@@ -8,6 +8,7 @@ import { providerNames } from '../lib/harness/provider'
 import { serveRuntime, type AgentHandler } from '../lib/runtime'
 import { parseArguments, UsageError } from './arguments'
 import { onInterrupt } from './interrupt'
+import { recordOptions } from './record'
 
 export const summary = 'serve an agent, and commands, behind a WebSocket'
 
@@ -20,6 +21,8 @@ Options:
   --handler FILE     a module whose default export has a method run(invocation, sender), or with
                      such an export named "handler"
   --agent PROVIDER   a coding agent of this machine, as of sheepdog agent
+  --record FOLDER    keep the agent's turns on record in new folders there
+  --name NAME        what the agent's turns are called in sheepdog ps (default: the prompt's head)
   --port N           default 8080; 0: any
   --host H           default 127.0.0.1; an address that others can reach needs --token
   --token T          clients have to send it (default: the variable SHEEPDOG_RUNTIME_TOKEN)
@@ -38,6 +41,7 @@ export async function run(args: string[]): Promise<number> {
     host: { type: 'string' },
     token: { type: 'string' },
     'allow-origin': { type: 'string', multiple: true },
+    ...recordOptions,
   })
   if (positionals.length > 0) throw new UsageError(`unexpected ${JSON.stringify(positionals[0])}`)
   const port = values.port === undefined ? undefined : Number(values.port)
@@ -52,6 +56,7 @@ export async function run(args: string[]): Promise<number> {
   const server = await serveRuntime({
     handler: values.handler === undefined ? undefined : await loadHandler(values.handler),
     provider,
+    harness: provider && { record: values.record, name: values.name },
     port,
     host: values.host,
     token,

@@ -12,6 +12,8 @@ export interface WatchOptions {
   idleTimeoutMs?: number
   timeoutMs?: number
   sandbox?: SandboxOptions
+  record?: string
+  name?: string
   /** JSON lines instead of the program's own. */
   json?: boolean
 }
@@ -71,6 +73,8 @@ export async function watch(command: string, args: string[], options: WatchOptio
   Object.assign(ended, { broken: output.broken, brokenQuietly: output.brokenQuietly })
   live?.close()
   if (json) await output.write('stdout', `${JSON.stringify(endRecord(ended))}\n`)
+  const { problem } = ended.result?.record ?? {}
+  if (problem) output.say(`sheepdog: the record is not whole: ${problem}`)
   const words = describeEnd(ended) ?? (live && describeExit(ended))
   if (words) output.say(`sheepdog: ${words}`)
   output.close()

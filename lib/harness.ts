@@ -24,6 +24,7 @@ export type { AgentErrorKind, AgentUsage, TurnResult } from './harness/result'
 export { ConcurrencyLimit } from './harness/limit'
 export { doctor, type DoctorOptions, type Finding } from './harness/doctor'
 export { Turn } from './harness/turn'
+export { replayRecord, type RecordReplay } from './harness/record'
 export { replay, type Recorded, type Replay } from './harness/replay'
 
 /**

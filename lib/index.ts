@@ -24,9 +24,11 @@ export {
   RunningProcess,
   type LineBatch,
   type OutputLine,
+  type RecordFacts,
   type RunOptions,
   type RunResult,
 } from './process'
+export { listTrees, reapTrees, stopTree, type ReapedTree, type RunTree } from './process/tree'
 export type { SandboxOptions } from './sandbox'
 export * from './copilot'
 export * from './runtime'

@@ -46,6 +46,15 @@ export interface RunOptions {
   maxProcesses?: number
   /** What the program and all it starts may do, held by the kernel; or SANDBOX_UNAVAILABLE, and nothing is started. */
   sandbox?: SandboxOptions
+  /**
+   * A folder: a new one in it keeps what ran, all it printed with times, and how it ended (docs/record.md). Written off the JavaScript
+   * thread, whole to a quarter of a second before a kill of this process. INVALID_OPTION when it can't be written.
+   */
+  record?: string
+  /** The most that a record keeps of each stream; past it the end alone. Default 256 MiB. */
+  maxRecordBytes?: number
+  /** What people call it, in `sheepdog ps` and in its record. */
+  name?: string
   /** Stops the run when aborted; one that is already aborted starts nothing. */
   signal?: AbortSignal
 }
@@ -80,6 +89,18 @@ export interface RunResult {
   containment: 'guard' | 'guard+cgroup' | 'pidns' | 'group'
   /** Of the command and the descendants that it waited for. */
   usage: { userMs: number; systemMs: number; maxRssBytes: number }
+  /** Where it is on record, when that was asked for. */
+  record?: RecordFacts
+}
+
+/** What became of a record. */
+export interface RecordFacts {
+  /** The run's own folder. */
+  folder: string
+  /** Printed and not in the files: past `maxRecordBytes`, or the disk could not follow. */
+  leftOutBytes: number
+  /** Why the record is not whole. */
+  problem?: string
 }
 
 /** A line, without its end. */
@@ -129,6 +150,9 @@ const optionChecks = {
   memoryMaxBytes: check.count,
   maxProcesses: check.count,
   sandbox: checkSandbox,
+  record: check.name,
+  maxRecordBytes: check.count,
+  name: check.name,
   signal: check.signal,
 }
 
@@ -184,7 +208,7 @@ function start(command: string, args: string[] | undefined, options: RunOptions 
 function toSpec(command: string, args: string[] | undefined, options: Omit<RunOptions, 'signal'>): RunSpec {
   check.name('command', command)
   if (args !== undefined) check.strings('args', args)
-  const { cwd, env = {}, inheritEnv = true, idleTimeoutMs, ...rest } = options
+  const { cwd, env = {}, inheritEnv = true, idleTimeoutMs, record, ...rest } = options
   const changes = Object.entries(env).map(([name, value]) => {
     const path = `env[${JSON.stringify(name)}]`
     if (name === '' || /[=\0]/.test(name)) {
@@ -199,9 +223,15 @@ function toSpec(command: string, args: string[] | undefined, options: Omit<RunOp
     args: args ?? [],
     cwd: absolute(cwd),
     env: changes,
+    record: recordFolder(record),
     idleTimeoutMs: idleTimeoutMs ?? idleTimeoutFromEnvironment(),
     ...inheritance(inheritEnv),
   }
+}
+
+/** The folder meant at the time of the call. */
+export function recordFolder(record: string | undefined): string | undefined {
+  return record === undefined ? undefined : resolve(record)
 }
 
 /** The folder meant at the time of the call: the host may change its own before the program starts. */

@@ -23,7 +23,19 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("model", &["error", "line", "redaction", "retry", "os", "record", "http"]),
     (
         "harness",
-        &["error", "line", "redaction", "retry", "os", "record", "process", "jsonrpc", "http", "watch", "model"],
+        &[
+            "error",
+            "line",
+            "redaction",
+            "retry",
+            "os",
+            "record",
+            "process",
+            "jsonrpc",
+            "http",
+            "watch",
+            "model",
+        ],
     ),
     (
         "acp",
@@ -32,7 +44,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "line",
             "redaction",
             "retry",
-            "os", "record",
+            "os",
+            "record",
             "process",
             "jsonrpc",
             "http",
@@ -41,7 +54,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "harness",
         ],
     ),
-    ("copilot", &["error", "line", "redaction", "retry", "os", "record", "process", "jsonrpc", "http", "watch"]),
+    (
+        "copilot",
+        &["error", "line", "redaction", "retry", "os", "record", "process", "jsonrpc", "http", "watch"],
+    ),
     (
         "runtime",
         &[
@@ -49,7 +65,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "line",
             "redaction",
             "retry",
-            "os", "record",
+            "os",
+            "record",
             "process",
             "jsonrpc",
             "http",
@@ -67,7 +84,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "line",
             "redaction",
             "retry",
-            "os", "record",
+            "os",
+            "record",
             "process",
             "jsonrpc",
             "http",
@@ -85,7 +103,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "line",
             "redaction",
             "retry",
-            "os", "record",
+            "os",
+            "record",
             "process",
             "jsonrpc",
             "http",
@@ -107,8 +126,8 @@ const HOMES: &[(&str, &[&str])] = &[
     (
         "tokio",
         &[
-            "os", "record", "process", "jsonrpc", "http", "watch", "model", "harness", "acp", "copilot", "runtime",
-            "binding", "fleet",
+            "os", "record", "process", "jsonrpc", "http", "watch", "model", "harness", "acp", "copilot",
+            "runtime", "binding", "fleet",
         ],
     ),
     (

@@ -7,7 +7,8 @@
 //!
 //! The owner task of a turn ([`turn`]) waits for a slot (`scheduler`), prepares an attempt (`launch`, `install`, `folder`,
 //! `structured`) and runs it (`attempt`, which one [`clock`] decides for). Its events go to an `audience`, and through it to an
-//! [`EventSink`]; a slow one slows the agent's pipe. Dropping the last handle of a turn aborts it.
+//! [`EventSink`]; a slow one slows the agent's pipe. A turn that is to be kept has a `turn_record`, which [`replay_record`] reads again.
+//! Dropping the last handle of a turn aborts it.
 
 mod attempt;
 pub(crate) mod audience;
@@ -29,12 +30,14 @@ mod owner;
 pub mod provider;
 mod recent;
 pub mod replay;
+pub mod replay_record;
 pub mod request;
 pub mod scheduler;
 pub mod structured;
 mod token;
 pub mod transcript;
 pub mod turn;
+mod turn_record;
 pub mod verdict;
 
 pub use digest::Digest;
@@ -43,6 +46,7 @@ pub use event_sink::{EventReader, EventSink};
 pub use provider::Provider;
 pub(crate) use provider::each_provider;
 pub use replay::{Recording, Replay, replay};
+pub use replay_record::{RecordReplay, replay_folder};
 pub use request::TurnRequest;
 pub use scheduler::ConcurrencyLimit;
 pub use transcript::Transcript;

@@ -19,6 +19,7 @@ use super::replay::TurnResult;
 use super::request::TurnRequest;
 use super::scheduler::{ConcurrencyLimit, Waiting};
 use super::structured::{ANSWER_FILE, Candidates, prompt_with_problems, prompt_with_schema, read_answer};
+use super::turn_record::{Judged, TurnRecord};
 use super::verdict::Fault;
 use crate::error::{Error, ErrorCode};
 use crate::model::{Reading, Schema};
@@ -156,6 +157,8 @@ struct Owner {
     /// What the harness said between attempts.
     retries: Vec<String>,
     last: Option<Attempted>,
+    /// The harness knows the end without a verdict on the last attempt.
+    is_told: bool,
 }
 
 /// What follows an attempt.
@@ -177,12 +180,16 @@ impl Owner {
             tally: Tally::default(),
             retries: Vec::new(),
             last: None,
+            is_told: true,
         }
     }
 
     async fn run(&mut self, slot: Waiting) -> TurnOutcome {
         let ended = match (self.request.check(), self.request.limits.passed()) {
-            (Ok(()), None) => self.run_in_turn(slot).await,
+            (Ok(()), None) => match self.open_record().await {
+                Ok(()) => self.run_in_turn(slot).await,
+                Err(error) => Err(error),
+            },
             (Err(error), _) | (Ok(()), Some(error)) => Err(error),
         };
         if let Some(last) = &mut self.last {
@@ -191,7 +198,36 @@ impl Owner {
             self.audience.tell(last.transcript.take_events());
         }
         self.audience.end();
-        self.outcome(ended)
+        let is_judged = self.last.as_ref().is_some_and(|last| last.error.is_none() && !self.is_told);
+        let mut outcome = self.outcome(ended);
+        self.close_record(&mut outcome, is_judged).await;
+        outcome
+    }
+
+    fn label(&self) -> String {
+        self.audience.redact(&self.request.label())
+    }
+
+    async fn open_record(&mut self) -> Result<(), Error> {
+        let (request, label) = (self.request.clone(), self.label());
+        let record = self.or_abort(TurnRecord::open(&request, &label)).await??;
+        self.audience.keep(record);
+        Ok(())
+    }
+
+    async fn close_record(&mut self, outcome: &mut TurnOutcome, is_judged: bool) {
+        let Some(record) = self.audience.record().take() else { return };
+        // What it printed is in files of its own.
+        let process = outcome.result.as_mut().and_then(|result| result.facts.process.take());
+        let facts = record.close(outcome.result.as_ref(), outcome.error.as_ref(), is_judged).await;
+        if let Some(result) = &mut outcome.result {
+            result.facts.process = process;
+            result
+                .facts
+                .warnings
+                .extend(facts.problem.iter().map(|problem| format!("the record is not whole: {problem}")));
+            result.facts.record = Some(facts);
+        }
     }
 
     /// Who asks for the events only after the end is given what was kept.
@@ -233,11 +269,14 @@ impl Owner {
                 folder,
                 resume: resume.as_deref(),
                 before: resume.as_deref().and_then(|session| ledger::counted(self.request.provider, session)),
+                record: self.audience.record().as_mut().map(|record| record.next_attempt(&self.request)),
+                name: self.label(),
             };
             let mut attempted = attempt(&plan, &mut self.commands, &mut self.audience).await;
             self.count(&attempted);
             let file = read_answer_file(folder.path().join(ANSWER_FILE)).await;
             let next = self.next(&mut attempted, file.as_deref(), reasked.is_some());
+            self.keep_judgement(&attempted, resume, file, &next);
             self.last = Some(attempted);
             match next {
                 Next::Done { structured } => return Ok(structured),
@@ -258,6 +297,30 @@ impl Owner {
                     reasked = Some((session, problems));
                 }
             }
+        }
+    }
+
+    /// What the attempt's verdict was made of, for whoever reads the record again.
+    fn keep_judgement(
+        &mut self,
+        attempted: &Attempted,
+        resume: Option<String>,
+        answer: Option<String>,
+        next: &Next,
+    ) {
+        self.is_told = match next {
+            Next::Done { .. } => false,
+            Next::Failed(_) => attempted.process.is_none(),
+            // Until the next one is judged.
+            Next::Retry { .. } | Next::Reask { .. } => true,
+        };
+        let retry = match next {
+            Next::Retry { reason, .. } => Some(self.audience.redact(reason)),
+            Next::Reask { .. } => Some("the answer does not fit the schema".to_owned()),
+            Next::Done { .. } | Next::Failed(_) => None,
+        };
+        if let Some(record) = self.audience.record() {
+            record.judge(&Judged { stop: attempted.stop, resume, before: attempted.before, answer, retry });
         }
     }
 

@@ -30,6 +30,6 @@ pub(crate) use host::{Host, HostState};
 pub(crate) use pipe::Pipe;
 pub use process_table::TreeUsage;
 pub(crate) use process_table::{
-    ProcessEntry, ProcessIdentity, ProcessTable, kill_process, rss_bytes, signal_process, start_time, ticks_now,
-    variables_of, walk_descendants,
+    ProcessEntry, ProcessIdentity, ProcessTable, kill_process, rss_bytes, signal_process, start_time,
+    ticks_now, variables_of, walk_descendants,
 };

@@ -112,7 +112,10 @@ pub async fn reap(ids: Option<Vec<String>>) -> Result<Vec<Reaped>> {
 /// `INVALID_OPTION` when there is no tree with this id.
 pub async fn stop_tree(id: &str) -> Result<Reaped> {
     let Some(found) = find_one(id).await? else {
-        return Err(Error::invalid_option("id", format!("there is no tree {id:?}: it may have ended by now")));
+        return Err(Error::invalid_option(
+            "id",
+            format!("there is no tree {id:?}: it may have ended by now"),
+        ));
     };
     for member in &found.members {
         signal_process(*member, Signal::SIGTERM);
@@ -124,7 +127,8 @@ pub async fn stop_tree(id: &str) -> Result<Reaped> {
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }
-    let left = found.members.iter().filter(|member| start_time(member.pid) == Some(member.start_time)).count();
+    let left =
+        found.members.iter().filter(|member| start_time(member.pid) == Some(member.start_time)).count();
     let ended = (found.members.len() - left) as u32;
     // While the host is alive its guards are its own: they see the end and tell it.
     let reaped = end(Found { guards: Vec::new(), ..found }).await;
@@ -132,12 +136,14 @@ pub async fn stop_tree(id: &str) -> Result<Reaped> {
 }
 
 async fn end(found: Found) -> Reaped {
-    let request = SweepRequest { leader: 0, mark: found.mark.clone(), since: 0, known: found.members.clone() };
+    let request =
+        SweepRequest { leader: 0, mark: found.mark.clone(), since: 0, known: found.members.clone() };
     let swept = sweep(request).await;
     for guard in &found.guards {
         kill_process(*guard);
     }
-    let still = found.members.iter().filter(|member| start_time(member.pid) == Some(member.start_time)).count();
+    let still =
+        found.members.iter().filter(|member| start_time(member.pid) == Some(member.start_time)).count();
     let gone = (found.members.len() - still) as u32;
     if swept.left == 0 && still == 0 && found.facts.state == TreeState::Left {
         let mark = found.mark;
@@ -191,7 +197,8 @@ fn look() -> Vec<Found> {
         if let Some(root) = entry.and_then(|(entry, _)| entry.root()) {
             for identity in table.descendants(root.pid).into_iter().chain([root]) {
                 // A tree in this tree has a mark of its own.
-                let is_another = members.iter().any(|(other, pids)| other != mark && pids.contains(&identity.pid));
+                let is_another =
+                    members.iter().any(|(other, pids)| other != mark && pids.contains(&identity.pid));
                 if name_of(identity.pid) == GUARD {
                     guards.push(identity);
                 } else if !is_another {
@@ -247,8 +254,9 @@ fn describe(
             .unwrap_or_default(),
         pid: named.map(|entry| entry.pid).filter(|pid| own.iter().any(|entry| entry.identity.pid == *pid)),
         started_at_ms: named.map(|entry| entry.started_at_ms),
-        duration_ms: named
-            .map_or((ticks_now().saturating_sub(oldest)) * 10, |entry| now.saturating_sub(entry.started_at_ms)),
+        duration_ms: named.map_or((ticks_now().saturating_sub(oldest)) * 10, |entry| {
+            now.saturating_sub(entry.started_at_ms)
+        }),
         silent_ms: touched.map(|touched| now.saturating_sub(touched)),
         rss_bytes: processes.iter().map(|process| process.rss_bytes).sum(),
         processes,

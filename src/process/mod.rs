@@ -33,10 +33,11 @@ mod stop;
 mod sweep;
 mod watchdog;
 
-pub use census::{Reaped, TreeFacts, TreeMember, TreeState, census, reap, stop_tree};
 pub use crate::line::LineTooLong;
 pub use crate::os::TreeUsage;
+pub use census::{Reaped, TreeFacts, TreeMember, TreeState, census, reap, stop_tree};
 pub use handle::{Process, WeakProcess, spawn};
+pub(crate) use on_record::secrets_of;
 pub use sandbox::{Network, Sandbox};
 pub(crate) use sink::Window;
 pub use sink::{ChunkReader, Sink};

@@ -70,7 +70,7 @@ fn end_of(outcome: &Outcome) -> Value {
     let mut end = outcome.result.as_ref().map_or_else(|| json!({}), |result| json!(result));
     if let Value::Object(fields) = &mut end {
         for text in ["stdout", "stderr", "command", "args", "truncated", "record"] {
-            fields.remove(text);
+            fields.shift_remove(text);
         }
         fields.insert("endedAt".to_owned(), utc(now).into());
         fields.insert("endedAtMs".to_owned(), now.into());
@@ -94,11 +94,12 @@ pub(crate) fn secrets_of(environment: &Environment) -> Vec<Secret> {
     };
     match &environment.base {
         EnvironmentBase::Inherit => {
-            std::env::vars_os().for_each(|(name, value)| look(&name.to_string_lossy(), &value.to_string_lossy()));
+            std::env::vars_os()
+                .for_each(|(name, value)| look(&name.to_string_lossy(), &value.to_string_lossy()));
         }
-        EnvironmentBase::Variables(variables) => variables
-            .iter()
-            .for_each(|(name, value)| look(&name.to_string_lossy(), &value.to_string_lossy())),
+        EnvironmentBase::Variables(variables) => {
+            variables.iter().for_each(|(name, value)| look(&name.to_string_lossy(), &value.to_string_lossy()))
+        }
         EnvironmentBase::Empty => {}
     }
     for (name, value) in &environment.changes {

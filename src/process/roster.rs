@@ -22,6 +22,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 const WORTH_A_LINE: Duration = Duration::from_millis(20);
 const TOUCH_EVERY: Duration = Duration::from_secs(1);
+const LOOKS: u32 = 3;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 /// A file of ours is never longer.
 const MAX_ENTRY_BYTES: u64 = 64 << 10;
 const MAX_NAME_BYTES: usize = 200;
@@ -89,8 +91,7 @@ pub(super) struct Enrolled {
 
 impl Enrolled {
     pub(super) fn new(entry: Entry) -> Self {
-        let enrolled =
-            Enrolled { entry: Arc::new(entry), stage: Arc::default(), touched: Instant::now() };
+        let enrolled = Enrolled { entry: Arc::new(entry), stage: Arc::default(), touched: Instant::now() };
         let (entry, stage) = (enrolled.entry.clone(), enrolled.stage.clone());
         tokio::spawn(async move {
             tokio::time::sleep(WORTH_A_LINE).await;
@@ -147,7 +148,8 @@ pub(super) fn entries() -> Vec<(Entry, SystemTime)> {
     files
         .flatten()
         .filter_map(|file| {
-            let facts = file.metadata().ok().filter(|facts| facts.is_file() && facts.len() <= MAX_ENTRY_BYTES)?;
+            let facts =
+                file.metadata().ok().filter(|facts| facts.is_file() && facts.len() <= MAX_ENTRY_BYTES)?;
             let entry: Entry = serde_json::from_slice(&fs::read(file.path()).ok()?).ok()?;
             // What is in a file is not believed to be another's.
             (file.file_name().to_str() == Some(&entry.mark)).then_some((entry, facts.modified().ok()?))
@@ -164,17 +166,28 @@ pub(super) fn cross_out(mark: &str) {
 
 /// Who was kept is found by the mark, and named by the entry.
 fn cross_out_ended(folder: &Path, entry: &Entry) {
-    if entry.keeps_strays && is_marked(&entry.mark) {
+    if entry.keeps_strays && has_kept(&entry.mark) {
         let _ = write(folder, &Entry { has_ended: true, ..entry.clone() });
     } else {
         remove(folder, &entry.mark);
     }
 }
 
+/// Who is just beginning another program has no environment for a moment: one look is not enough to call nobody there.
+fn has_kept(mark: &str) -> bool {
+    (0..LOOKS).any(|look| {
+        if look > 0 {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        is_marked(mark)
+    })
+}
+
 fn write(folder: &Path, entry: &Entry) -> io::Result<()> {
     let text = serde_json::to_vec(entry)?;
     let unfinished = folder.join(format!(".{}", entry.mark));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
     file.write_all(&text)?;
     drop(file);
     fs::rename(unfinished, folder.join(&entry.mark))

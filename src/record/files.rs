@@ -135,7 +135,8 @@ impl Files {
             let (cut, length) = output.append_tail(channel == Channel::Events);
             if cut > 0 {
                 self.left_out += cut;
-                let _ = writeln!(times, "{ms} lost {} {cut}\n{ms} {} {length}", channel.name(), channel.name());
+                let _ =
+                    writeln!(times, "{ms} lost {} {cut}\n{ms} {} {length}", channel.name(), channel.name());
             }
         }
         self.flush(&times);
@@ -144,7 +145,8 @@ impl Files {
             fields.insert("record".to_owned(), serde_json::json!(self.facts()));
         }
         if let Err(error) = write_json(&self.folder, "end.json", &end) {
-            self.problem.get_or_insert_with(|| format!("{} could not be written: {error}", self.folder.display()));
+            self.problem
+                .get_or_insert_with(|| format!("{} could not be written: {error}", self.folder.display()));
         }
         self.facts()
     }
@@ -238,7 +240,11 @@ mod tests {
     fn every_piece_has_its_time_and_a_secret_is_found_over_the_borders_of_pieces() {
         let folder = tempfile::tempdir().unwrap();
         let mut files = files(folder.path(), "hunter2", 1000);
-        files.append(&batch(&[(Channel::Stdout, 1, "one hun"), (Channel::Stderr, 2, "e"), (Channel::Note, 2, "pid 4")]));
+        files.append(&batch(&[
+            (Channel::Stdout, 1, "one hun"),
+            (Channel::Stderr, 2, "e"),
+            (Channel::Note, 2, "pid 4"),
+        ]));
         files.append(&batch(&[(Channel::Stdout, 3, "ter2 two\n")]));
         let facts = files.end(json!({"say": ["hunter2"]}), 9);
         let read = |name: &str| read_to_string(folder.path().join(name)).unwrap();

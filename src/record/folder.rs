@@ -29,7 +29,8 @@ pub(super) fn make(place: &Place, start: &Value) -> Result<PathBuf, Error> {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Error {
-    let message = format!("no record can be kept in {}: {error}; name a folder that can be written to", path.display());
+    let message =
+        format!("no record can be kept in {}: {error}; name a folder that can be written to", path.display());
     Error::invalid_option("record", message)
 }
 
@@ -60,7 +61,8 @@ pub(super) fn append_to(path: &Path) -> io::Result<File> {
 /// All of it or nothing: a reader never finds half of it.
 pub(super) fn write_json(folder: &Path, name: &str, value: &Value) -> io::Result<()> {
     let unfinished = folder.join(format!(".{name}"));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
     file.write_all(format!("{value:#}\n").as_bytes())?;
     drop(file);
     fs::rename(unfinished, folder.join(name))

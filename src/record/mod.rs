@@ -23,10 +23,4 @@ pub(crate) use folder::read_json;
 pub use spec::{Place, RecordFacts, RecordSpec};
 pub(crate) use stamp::{epoch_ms, utc};
 pub(crate) use writer::Record;
-
-use std::time::Duration;
-
-/// What was pushed is on its way to the disk after so long.
-pub const FLUSH: Duration = Duration::from_millis(100);
-/// So long a full buffer may hold a run back, in all.
-pub const PATIENCE: Duration = Duration::from_secs(2);
+pub use writer::{FLUSH, PATIENCE};

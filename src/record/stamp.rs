@@ -12,11 +12,7 @@ pub(crate) fn utc(epoch_ms: u64) -> String {
     let (days, ms) = (epoch_ms / 86_400_000, epoch_ms % 86_400_000);
     let (year, month, day) = date(days);
     let (hours, minutes) = (ms / 3_600_000, ms / 60_000 % 60);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{:02}.{:03}Z",
-        ms / 1000 % 60,
-        ms % 1000
-    )
+    format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{:02}.{:03}Z", ms / 1000 % 60, ms % 1000)
 }
 
 /// The date so many days after 1970-01-01, counted in years that begin in March, so that the leap day is the last one.

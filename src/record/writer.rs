@@ -2,8 +2,8 @@
 
 use super::buffer::{Buffer, Channel};
 use super::files::{Files, redact};
+use super::folder;
 use super::spec::{RecordFacts, RecordSpec};
-use super::{FLUSH, PATIENCE, folder};
 use crate::error::Error;
 use crate::os::blocking;
 use crate::redaction::Redactor;
@@ -17,6 +17,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::time::Sleep;
 
+/// What was pushed is on its way to the disk after so long.
+pub const FLUSH: Duration = Duration::from_millis(100);
+/// So long a full buffer may hold a run back, in all.
+pub const PATIENCE: Duration = Duration::from_secs(2);
 /// The end of a run waits so long for a disk that does not take its record.
 const END_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -153,7 +157,9 @@ impl Record {
             Ok(Ok(facts)) => facts.clone().unwrap_or_default(),
             _ => RecordFacts {
                 folder: self.path.to_string_lossy().into_owned(),
-                problem: Some("the disk had not taken the end of the record when the run was over".to_owned()),
+                problem: Some(
+                    "the disk had not taken the end of the record when the run was over".to_owned(),
+                ),
                 ..RecordFacts::default()
             },
         }
@@ -183,7 +189,12 @@ impl Drop for Record {
 }
 
 /// The writer's life: a flush as long as something comes, the end last.
-async fn write(shared: Arc<Shared>, folder: String, files: Files, publish: watch::Sender<Option<RecordFacts>>) {
+async fn write(
+    shared: Arc<Shared>,
+    folder: String,
+    files: Files,
+    publish: watch::Sender<Option<RecordFacts>>,
+) {
     let mut files = Some(files);
     loop {
         shared.news.notified().await;
@@ -246,7 +257,7 @@ mod tests {
         let mut record = create(folder.path());
         record.push(Channel::Stdout, b"hello\n");
         let path = record.path().join("stdout");
-        while read_to_string(&path).is_ok_and(|text| text == "hello\n") == false {
+        while !read_to_string(&path).is_ok_and(|text| text == "hello\n") {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let path = record.path().to_owned();
