@@ -1,22 +1,27 @@
 // The trees of this user, seen from any host: `sheepdog ps` and `sheepdog reap`.
 import { spawn as spawnChild } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
+import { listTrees, reapTrees, run, spawn, stopTree } from '..'
 import { isAlive, sheepdog } from './cli-command'
 
-// A list of this file's own; read by the addon at the first run.
-const state = mkdtempSync(join(tmpdir(), 'tree-spec-'))
-process.env.SHEEPDOG_STATE_DIR = state
-const { listTrees, reapTrees, spawn, stopTree, run } = await import('..')
+// A list of this file's own: the addon looks for its folder at the first run.
+const state = vi.hoisted(() => {
+  const { mkdtempSync } = process.getBuiltinModule('node:fs')
+  const folder = mkdtempSync(`${process.env.TMPDIR ?? '/tmp'}/tree-spec-`)
+  process.env.SHEEPDOG_STATE_DIR = folder
+  return folder
+})
 afterAll(() => rmSync(state, { recursive: true, force: true }))
 
 const fixture = join(__dirname, '../fixtures/bin/host-records.mjs')
 const mine = async (name: string) => (await listTrees()).filter((tree) => tree.name === name)
 const parentOf = (pid: number) => Number(/\) \w (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))![1])
+
+const byNumber = (one: number, other: number) => one - other
 
 /** Looks until it is so. */
 async function until<T>(look: () => Promise<T | undefined | false>): Promise<T> {
@@ -137,7 +142,7 @@ describe('what a host that is gone left behind', () => {
     const inner = parentOf(pid)
     const outer = parentOf(inner)
     const tree = await until(async () => (await mine('left behind')).find((one) => one.hostPid === host.pid))
-    expect(tree.processes.map((one) => one.pid).sort()).toEqual(printed.toSorted())
+    expect(tree.processes.map((one) => one.pid).toSorted(byNumber)).toEqual(printed.toSorted(byNumber))
     // The host first, stopped: else it would see what is done to its run, and sweep.
     process.kill(host.pid!, 'SIGSTOP')
     process.kill(outer, 'SIGKILL')

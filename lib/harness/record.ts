@@ -19,6 +19,11 @@ export interface RecordReplay {
   turn: Replay | null
 }
 
+/** @internal Why a record without an end has none, by its `run.json`. */
+export function unfinishedOf(start: { host?: { id?: string } }): NonNullable<RecordReplay['unfinished']> {
+  return native.recordUnfinished(start.host?.id ?? '') as NonNullable<RecordReplay['unfinished']>
+}
+
 /** Reads the folder of a run that was kept on record. INVALID_OPTION for what is no record. */
 export async function replayRecord(folder: string): Promise<RecordReplay> {
   check.name('folder', folder)

@@ -267,6 +267,12 @@ pub fn replay_recording(
     Ok(shown(harness::replay(provider, &Recording { stdout, stderr: &stderr, ending })).to_string())
 }
 
+/// Why a record without an end has none, by the host that its `run.json` names.
+#[napi]
+pub fn record_unfinished(host: String) -> String {
+    harness::unfinished_by(&host).as_str().to_owned()
+}
+
 fn shown(replay: Replay) -> Value {
     let mut shown = json!({ "ok": replay.fault.is_none(), "events": replay.events, "result": replay.result });
     if let Some(fault) = replay.fault {

@@ -46,7 +46,7 @@ pub use event_sink::{EventReader, EventSink};
 pub use provider::Provider;
 pub(crate) use provider::each_provider;
 pub use replay::{Recording, Replay, replay};
-pub use replay_record::{RecordReplay, replay_folder};
+pub use replay_record::{RecordReplay, replay_folder, unfinished_by};
 pub use request::TurnRequest;
 pub use scheduler::ConcurrencyLimit;
 pub use transcript::Transcript;

@@ -64,6 +64,11 @@ fn replay_record(folder: &Path) -> Result<RecordReplay, Error> {
     Ok(RecordReplay { start, end, unfinished, turn })
 }
 
+/// Why a record has no end, by the host that its `run.json` names.
+pub fn unfinished_by(host: &str) -> Unfinished {
+    Unfinished::by_host(Some(host))
+}
+
 fn no_record(folder: &Path) -> Error {
     let is_above = std::fs::read_dir(folder)
         .is_ok_and(|entries| entries.flatten().any(|entry| entry.path().join("run.json").is_file()));

@@ -92,7 +92,11 @@ pub enum Unfinished {
 impl Unfinished {
     /// By what `run.json` says.
     pub(crate) fn of(start: &Value) -> Unfinished {
-        match start["host"]["id"].as_str().and_then(Host::parse).map(|host| host.state()) {
+        Unfinished::by_host(start["host"]["id"].as_str())
+    }
+
+    pub(crate) fn by_host(host: Option<&str>) -> Unfinished {
+        match host.and_then(Host::parse).map(|host| host.state()) {
             Some(HostState::Alive) => Unfinished::Running,
             Some(HostState::Gone) => Unfinished::HostGone,
             Some(HostState::Elsewhere) | None => Unfinished::Elsewhere,
