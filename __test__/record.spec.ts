@@ -1,7 +1,7 @@
 // Runs and turns on record: what the files hold, that they are whole, and that a record replayed says what was said then.
 import { spawn as spawnChild } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -93,12 +93,12 @@ describe('a run on record', () => {
   })
 
   it('goes on without a record that is taken away, and says so', async () => {
-    const child = spawn('sh', ['-c', 'echo one; read go; echo two'], {
-      record: join(records, 'away'),
-      timeoutMs: 20_000,
-    })
-    await child.started
+    const go = join(records, 'go')
+    const script = `echo one; until [ -e ${go} ]; do sleep 0.01; done; echo two`
+    const child = spawn('sh', ['-c', script], { record: join(records, 'away') })
+    for await (const { text } of child) if (text === 'one') break
     rmSync(join(records, 'away'), { recursive: true })
+    writeFileSync(go, '')
     const { stdout, record } = await child.result
     expect(stdout).toBe('one\ntwo\n')
     expect(record!.problem).toMatch(/could not be written: No such file or directory/)

@@ -1,30 +1,30 @@
 // sheepdog ps: every tree of this user.
 import { listTrees, type RunTree } from '../lib/index'
 import { parseArguments, UsageError } from './arguments'
+import type { Ending, OptionTable } from './command'
 import { showBytes, showDuration } from './figure'
 import { fitWidth } from './width'
 
 export const summary = 'what runs, and what was left behind, of all hosts of this user'
 
-export const usage = `Usage: sheepdog ps [--json]
+export const forms = ['[--json]']
 
-Lists every tree of processes of this user that Sheepdog started, whichever program it is the host of:
-how long it has run and been silent, its processes and their memory, and its name or its prompt's head.
+export const about = `
+Lists every tree of processes of this user that Sheepdog started, whichever program it is the host of: how long it has run
+and been silent, its processes and their memory, and its name or its prompt's head. Its state is:
 
-  running     its host watches it
-  kept        its run is over, and it was left behind on purpose (strays: "keep")
-  left        its host is gone: sheepdog reap ends it
-  elsewhere   its host is of another container or boot: nothing is known of it
+running: its host watches it; kept: its run is over, and it was left behind on purpose (strays: "keep"); left: its host is
+gone, and sheepdog reap ends it; elsewhere: its host is of another container or boot, and nothing is known of it.`
 
-Options:
-  --json        print JSON: one line for each tree
-  -h, --help    show this
+export const options = {
+  json: { type: 'boolean', help: 'print JSON: one line for each tree' },
+} as const satisfies OptionTable
 
-A run that is younger than 20 ms has no name yet. Linux only.
-`
+export const notes = `
+A run that is younger than 20 ms has no name yet. Linux only.`
 
-export async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parseArguments(args, { json: { type: 'boolean' } })
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals } = parseArguments(args, options)
   if (positionals.length > 0) throw new UsageError(`unexpected ${JSON.stringify(positionals[0])}`)
   const trees = await listTrees()
   if (values.json) process.stdout.write(trees.map((tree) => `${JSON.stringify(tree)}\n`).join(''))

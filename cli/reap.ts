@@ -1,25 +1,28 @@
 // sheepdog reap: ends what hosts that are gone left behind.
 import { reapTrees, type ReapedTree } from '../lib/index'
 import { parseArguments } from './arguments'
+import type { Ending, OptionTable } from './command'
 import { showBytes, showCount, showDuration } from './figure'
 
 export const summary = 'end what hosts that are gone left behind'
 
-export const usage = `Usage: sheepdog reap [ID ...] [--json]
+export const forms = ['[ID ...] [--json]']
 
-Ends the trees of this user whose host is gone ("left" in sheepdog ps), all of them or those with these
-ids, and says what it ended. What a host that is alive runs or keeps is not touched, and neither is what
-belongs to another container.
+export const about = `
+Ends the trees of this user whose host is gone ("left" in sheepdog ps), all of them or those with these ids, and says what
+it ended. What a host that is alive runs or keeps is not touched, and neither is what belongs to another container.`
 
-Options:
-  --json        print JSON: one line for each tree
-  -h, --help    show this
+export const operands = [{ name: 'ID' }] as const
 
-Exit status: 0, or 1 if something could not be ended.
-`
+export const options = {
+  json: { type: 'boolean', help: 'print JSON: one line for each tree' },
+} as const satisfies OptionTable
 
-export async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parseArguments(args, { json: { type: 'boolean' } })
+export const notes = `
+Exit status: 0, or 1 if something could not be ended.`
+
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals } = parseArguments(args, options)
   const reaped = await reapTrees(positionals.length > 0 ? positionals : undefined)
   const lines = reaped.map((one) => (values.json ? JSON.stringify(one) : describe(one)))
   if (lines.length > 0) process.stdout.write(`${lines.join('\n')}\n`)

@@ -3,41 +3,42 @@ import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { replay, replayRecord, type ProviderName, type Replay } from '../lib/index'
+import { providerNames } from '../lib/harness/provider'
+import { checkHarnessOptions } from '../lib/harness/request'
 import { parseArguments, UsageError } from './arguments'
+import type { Ending, OptionTable } from './command'
 import { describeEvent, describeResult } from './event'
 import { showDuration } from './figure'
 
 export const summary = 'events and verdict of a recorded run of an agent'
 
-export const usage = `Usage: sheepdog replay PROVIDER FILE [options]
-       sheepdog replay FOLDER [--json]
+export const forms = ['PROVIDER FILE [options]', 'FOLDER [--json]']
 
-Reads what an agent's CLI printed on stdout (FILE, or - for stdin) and shows the events in it and
-whether the turn succeeded. Without --exit and --signal the end of the process counts as unknown, and
-the agent's own end of turn decides.
+export const about = `
+Reads what an agent's CLI printed on stdout (FILE, or - for stdin) and shows the events in it and whether the turn
+succeeded. Without --exit and --signal the end of the process counts as unknown, and the agent's own end of turn
+decides.
 
-FOLDER is a run's own folder, as --record made it: what its agent printed is read again and judged by the
-same rules. A run that has no end, because its host was killed or is still at work, is said to be unfinished.
+FOLDER is a run's own folder, as --record made it: what its agent printed is read again and judged by the same rules. A run
+that has no end, because its host was killed or is still at work, is said to be unfinished.`
 
-Options:
-  --stderr FILE   what it printed on stderr
-  --exit N        its exit code
-  --signal S      the signal that ended it, for example SIGKILL
-  --json          print JSON lines: each event, then one line with the verdict
-  -h, --help      show this
+export const operands = [
+  { name: 'PROVIDER', fits: providerNames() },
+  { name: 'FILE', fits: 'file' },
+] as const
 
-Exit status: 0 if the turn succeeded (of any other program: if it ended with 0), else 1.
-`
+export const options = {
+  stderr: { type: 'string', value: 'FILE', fits: 'file', help: 'what it printed on stderr' },
+  exit: { type: 'string', value: 'N', help: 'its exit code' },
+  signal: { type: 'string', value: 'S', help: 'the signal that ended it, for example SIGKILL' },
+  json: { type: 'boolean', help: 'print JSON lines: each event, then one line with the verdict' },
+} as const satisfies OptionTable
 
-const table = {
-  stderr: { type: 'string' },
-  exit: { type: 'string' },
-  signal: { type: 'string' },
-  json: { type: 'boolean' },
-} as const
+export const notes = `
+Exit status: 0 if the turn succeeded (of any other program: if it ended with 0), else 1.`
 
-export async function run(args: string[]): Promise<number> {
-  const { values, positionals, command } = parseArguments(args, table)
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals, command } = parseArguments(args, options)
   const [provider, file, ...rest] = [...positionals, ...(command ?? [])]
   if (provider && file === undefined && isFolder(provider))
     return replayFolder(provider, values.json ?? false)
@@ -49,6 +50,8 @@ export async function run(args: string[]): Promise<number> {
   }
   if (values.exit !== undefined && values.signal !== undefined)
     throw new UsageError('--exit and --signal exclude each other')
+  // A name that is wrong is told before a file that is missing.
+  checkHarnessOptions({ provider })
   const replayed = replay(provider as ProviderName, {
     stdout: read(file === '-' ? 0 : file),
     stderr: values.stderr === undefined ? undefined : read(values.stderr).toString(),

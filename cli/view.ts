@@ -1,6 +1,7 @@
 // sheepdog view: runs, live and on record, on a local web page.
 import { existsSync } from 'node:fs'
 import { parseArguments, UsageError } from './arguments'
+import type { Ending, OptionTable } from './command'
 import { onInterrupt } from './interrupt'
 import { recordsFolder } from './record'
 import { RecordSource } from './view/record_source'
@@ -8,25 +9,22 @@ import { serveView } from './view/server'
 
 export const summary = 'runs, live and on record, on a local web page'
 
-export const usage = `Usage: sheepdog view [FOLDER] [options]
+export const forms = ['[FOLDER] [options]']
 
-Shows the runs that --record FOLDER keeps (default: ${recordsFolder}), or one of them when its own folder is
-named: a time line, events as they come, tokens and cost, processes. The page is served to this machine
-alone, under an address that nobody can guess; Ctrl-C ends it.
+export const about = `
+Shows the runs that --record FOLDER keeps (default: ${recordsFolder}), or one of them when its own folder is named: a time
+line, events as they come, tokens and cost, processes. The page is served to this machine alone, under an address that
+nobody can guess and that is printed; Ctrl-C ends it.`
 
-Options:
-  --allow-stop   the page has a button that ends a run
-  --port N       default: any
-  -h, --help     show this
+export const operands = [{ name: 'FOLDER', fits: 'folder' }] as const
 
-Prints the page's address.
-`
+export const options = {
+  'allow-stop': { type: 'boolean', help: 'the page has a button that ends a run' },
+  port: { type: 'string', value: 'N', help: 'default: any' },
+} as const satisfies OptionTable
 
-export async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parseArguments(args, {
-    'allow-stop': { type: 'boolean' },
-    port: { type: 'string' },
-  })
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals } = parseArguments(args, options)
   const [folder = recordsFolder, ...rest] = positionals
   if (rest.length > 0) throw new UsageError(`unexpected ${JSON.stringify(rest[0])}`)
   const port = values.port === undefined ? 0 : Number(values.port)

@@ -30,6 +30,7 @@ export {
 } from './process'
 export { listTrees, reapTrees, stopTree, type ReapedTree, type RunTree } from './process/tree'
 export type { SandboxOptions } from './sandbox'
+export type { RunMessage, SessionMessage, ToolMessage, TurnMessage } from './observability/channel'
 export * from './copilot'
 export * from './runtime'
 export * from './fleet'

@@ -6,6 +6,7 @@ use super::option::{Background, Containment, Millis, Permission};
 use super::process::{VariableChange, environment};
 use super::promise::{Settled, settle};
 use crate::error::Error;
+use crate::harness::replay::TurnResult;
 use crate::harness::verdict::Ending;
 use crate::harness::{
     self, ConcurrencyLimit, Provider, Recording, Replay, Turn, TurnOutcome, TurnRequest, WeakTurn,
@@ -189,12 +190,14 @@ impl NativeTurn {
                 Err(error) => return Settled::Failed { error, partial: None },
             };
             let outcome = turn.outcome().await;
-            let facts = json!(outcome.result.as_ref().map(|result| &result.facts)).to_string();
-            let end = TurnEnd { facts, outcome: outcome.clone() };
-            match (&outcome.error, &outcome.result) {
-                (None, _) => Settled::Value(end),
-                (Some(error), partial) => {
-                    Settled::Failed { error: error.clone(), partial: partial.is_some().then_some(end) }
+            let end = |result: &TurnResult| {
+                let facts = json!(result.facts).to_string();
+                TurnEnd { facts, outcome: outcome.clone() }
+            };
+            match &*outcome {
+                TurnOutcome::Succeeded(result) => Settled::Value(end(result)),
+                TurnOutcome::Failed { error, partial } => {
+                    Settled::Failed { error: error.clone(), partial: partial.as_ref().map(end) }
                 }
             }
         })
@@ -236,7 +239,7 @@ impl ToNapiValue for TurnEnd {
     unsafe fn to_napi_value(raw_env: sys::napi_env, end: Self) -> napi::Result<sys::napi_value> {
         let env = Env::from_raw(raw_env);
         let mut object = Object::new(&env)?;
-        let text = end.outcome.result.as_ref().map_or("", |result| &result.text);
+        let text = end.outcome.result().map_or("", |result| &result.text);
         object.set("text", create_text(&env, text)?)?;
         object.set("facts", create_text(&env, &end.facts)?)?;
         // SAFETY: the object was made in this environment, on its thread.

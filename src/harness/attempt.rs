@@ -9,8 +9,9 @@ use super::digest::Digest;
 use super::ear::{Listening, ear};
 use super::event::Usage;
 use super::folder::RunFolder;
-use super::install::{Program, locate};
-use super::launch::{Launch, Wanted, path_text};
+use super::launch::{Launch, path_text};
+use super::package::Program;
+use super::preparation::not_found;
 use super::request::{Background, TurnRequest};
 use super::transcript::Transcript;
 use super::turn::Command;
@@ -54,25 +55,6 @@ pub(crate) struct Plan<'a> {
     pub record: Option<RecordSpec>,
     /// What people call it.
     pub name: String,
-}
-
-/// The program of a request, or `AGENT_NOT_FOUND`.
-pub(crate) fn program_of(request: &TurnRequest) -> Result<Program, Error> {
-    let path = request.variable("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
-    locate(request.provider, request.binary.as_deref(), &path)
-        .ok_or_else(|| not_found(request, request.provider.descriptor().program))
-}
-
-fn not_found(request: &TurnRequest, command: &str) -> Error {
-    let install = request.provider.descriptor().install;
-    let provider = request.provider.as_str();
-    let message = match &request.binary {
-        Some(_) => format!("{provider} was not found: there is no program at `binary`, {command}"),
-        None => {
-            format!("{provider} was not found: {command} is no program on PATH. Install it with: {install}")
-        }
-    };
-    Error::new(ErrorCode::AgentNotFound, message).with("install", install).with("command", command)
 }
 
 /// Runs the plan to its end.
@@ -420,22 +402,5 @@ async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(at) => tokio::time::sleep_until(at.into()).await,
         None => pending().await,
-    }
-}
-
-/// The prompt and the options as the provider is asked for them.
-pub(crate) fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
-    Wanted {
-        prompt: request.prompt.clone(),
-        model: request.model.clone(),
-        system_prompt: request.system_prompt.clone(),
-        tools: request.tools.clone(),
-        max_turns: request.max_turns,
-        max_budget_usd: request.max_budget_usd,
-        permission: request.permission,
-        resume: request.resume.clone(),
-        extra_args: request.extra_args.clone(),
-        folder: folder.path().to_owned(),
-        ..Wanted::default()
     }
 }

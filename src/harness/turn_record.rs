@@ -8,7 +8,7 @@ use super::verdict::Stop;
 use crate::error::Error;
 use crate::os::{Host, blocking};
 use crate::process::secrets_of;
-use crate::record::{Channel, Place, Record, RecordFacts, RecordSpec, epoch_ms, utc};
+use crate::record::{Channel, Place, Record, RecordSpec, epoch_ms, utc};
 use crate::redaction::Secret;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -101,12 +101,15 @@ impl TurnRecord {
     }
 
     /// `is_judged`: the verdict is that on the last attempt, and not something that the harness knows without it.
+    /// The result learns what became of the record.
     pub(crate) async fn close(
         self,
-        result: Option<&TurnResult>,
+        mut result: Option<&mut TurnResult>,
         error: Option<&Error>,
         is_judged: bool,
-    ) -> RecordFacts {
+    ) {
+        // What it printed is in files of its own.
+        let process = result.as_mut().and_then(|result| result.facts.process.take());
         let now = epoch_ms(SystemTime::now());
         let error = error.map(|error| {
             let kind = error.facts().get("kind").cloned();
@@ -120,7 +123,12 @@ impl TurnRecord {
             "isJudged": is_judged,
             "result": result,
         });
-        self.record.finish(end).await
+        let facts = self.record.finish(end).await;
+        let Some(result) = result else { return };
+        result.facts.process = process;
+        let problem = facts.problem.as_ref().map(|problem| format!("the record is not whole: {problem}"));
+        result.facts.warnings.extend(problem);
+        result.facts.record = Some(facts);
     }
 }
 

@@ -14,7 +14,8 @@
 //! A stop of ours names the fault when there is no good end of turn; an unknown session is always `AGENT_RESUME_FAILED`, and
 //! so is a session id other than the one that was asked for.
 
-use super::digest::{Digest, clip};
+use super::clip::clip;
+use super::digest::Digest;
 use super::event::ErrorKind;
 use super::failure::Failure;
 use super::provider::Provider;

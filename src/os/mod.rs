@@ -7,13 +7,17 @@
 //! | [`Host`] | the boot and the namespace of process ids, pid and start time | nothing can be said of another |
 //! | [`kill_process`] | a pidfd, so that a recycled pid is never hit | nothing: without a table nobody is known by pid |
 //! | [`signal_group`], [`group_exists`] | killpg(2) | killpg(2) |
-//! | [`Pipe`] | wide where the system allows it | as it is |
+//! | [`Pipe`], [`PipeWriter`] | wide where the system allows it | as it is |
+//! | [`Terminal`] | posix_openpt(3) | the same |
 //!
 //! And what every system can refuse or take away: [`blocking`] is the one home of work that blocks (a thread that can't be had is
-//! an error, never a panic), [`Awake`] the clock that rests while this process is stopped.
+//! an error, never a panic; [`addresses_of`] and [`connect_to`] look names up on it, [`on_disk`] and its
+//! like read and write files), [`Awake`] the clock that rests while this process is stopped.
 
+mod address;
 mod awake;
 mod blocking;
+mod disk;
 mod exit;
 mod group;
 mod host;
@@ -21,15 +25,20 @@ mod host;
 pub(crate) mod pidfd;
 mod pipe;
 mod process_table;
+mod terminal;
 
+pub(crate) use address::{addresses_of, connect_to};
 pub(crate) use awake::Awake;
 pub(crate) use blocking::blocking;
+pub(crate) use disk::{on_disk, open_file, pieces, read_piece, write_piece};
 pub(crate) use exit::wait_for_exit;
 pub(crate) use group::{group_exists, signal_group};
 pub(crate) use host::{Host, HostState};
-pub(crate) use pipe::Pipe;
+pub(crate) use pipe::{Pipe, PipeWriter};
 pub use process_table::TreeUsage;
 pub(crate) use process_table::{
     ProcessEntry, ProcessIdentity, ProcessTable, kill_process, rss_bytes, signal_process, start_time,
     ticks_now, variables_of, walk_descendants,
 };
+pub(crate) use terminal::Terminal;
+pub use terminal::TerminalSize;

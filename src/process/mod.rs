@@ -32,17 +32,18 @@ mod stdin;
 mod stop;
 mod sweep;
 mod watchdog;
+mod wiring;
 
 pub use crate::line::LineTooLong;
-pub use crate::os::TreeUsage;
+pub use crate::os::{TerminalSize, TreeUsage};
 pub use census::{Reaped, TreeFacts, TreeMember, TreeState, census, reap, stop_tree};
-pub use handle::{Process, WeakProcess, spawn};
+pub use handle::{Admission, Process, WeakProcess, spawn, spawn_after};
 pub(crate) use on_record::secrets_of;
 pub use sandbox::{Network, Sandbox};
 pub(crate) use sink::Window;
 pub use sink::{ChunkReader, Sink};
 pub use spec::{
-    Containment, ContainmentLevel, Environment, EnvironmentBase, Input, Outcome, ProcessSpec, RunResult,
-    StopReason, Strays, Stream, Usage,
+    Containment, ContainmentLevel, Encoding, Environment, EnvironmentBase, Input, Outcome, ProcessSpec,
+    RunResult, Stdio, StopReason, Strays, Stream, Usage,
 };
 pub use stdin::StdinWriter;

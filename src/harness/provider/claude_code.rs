@@ -16,7 +16,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     program: "claude",
     install: "npm install -g @anthropic-ai/claude-code",
     launch,
-    reader: |before| Box::new(Messages::new(Style::Claude, before)),
+    reader: |before| Box::new(Messages::new(Style::Claude, &WORDS, before)),
     behind_launcher: None,
     takes_schema,
     session: SessionPolicy::Told,

@@ -6,9 +6,9 @@
 use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
 use super::super::failure::{Failure, Words, no_exit_code};
-use super::super::install::{Program, is_program, npm_platform, package, siblings};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Permission, Wanted};
+use super::super::package::{Program, is_program, npm_platform, package, siblings};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
 use crate::error::Error;

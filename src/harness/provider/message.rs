@@ -6,7 +6,7 @@ use super::super::event::ErrorKind;
 use super::super::event::Usage;
 use super::super::failure::Words;
 use super::super::json::{Json, Line};
-use super::{Reader, claude_code, qwen};
+use super::Reader;
 
 /// Where the two differ.
 #[derive(Clone, Copy, PartialEq)]
@@ -36,14 +36,11 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    pub(crate) fn new(style: Style, before: Option<Usage>) -> Self {
+    pub(crate) fn new(style: Style, words: &'static Words, before: Option<Usage>) -> Self {
         let before = before.unwrap_or_default();
         Messages {
             style,
-            words: match style {
-                Style::Claude => &claude_code::WORDS,
-                Style::Qwen => &qwen::WORDS,
-            },
+            words,
             message: String::new(),
             usage: None,
             is_thinking_told: false,

@@ -5,8 +5,8 @@
 
 use super::super::event::ErrorKind;
 use super::super::failure::Words;
-use super::super::install::{Program, package};
 use super::super::launch::{Launch, Permission, Wanted};
+use super::super::package::{Program, package};
 use super::claude_code::takes_schema;
 use super::message::{Messages, Style};
 use super::{Descriptor, SessionPolicy};
@@ -19,7 +19,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     program: "qwen",
     install: "npm install -g @qwen-code/qwen-code",
     launch,
-    reader: |before| Box::new(Messages::new(Style::Qwen, before)),
+    reader: |before| Box::new(Messages::new(Style::Qwen, &WORDS, before)),
     behind_launcher: Some(behind_launcher),
     takes_schema,
     session: SessionPolicy::Told,
