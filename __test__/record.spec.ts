@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, describe, expect, it } from 'vitest'
-import { type SheepdogError, type TurnOptions, replayRecord, run, spawn } from '..'
+import { type AgentEvent, type SheepdogError, type TurnOptions, replayRecord, run, spawn } from '..'
 import { sheepdog } from './cli-command'
 import { answer, command, counting, done, failed, failure, played, said, session, tool } from './played-agent'
 
@@ -204,7 +204,7 @@ describe('a turn on record', () => {
       record: records,
       redact: ['Hello'],
     })
-    const told = []
+    const told: AgentEvent[] = []
     for await (const event of turn) told.push(event)
     const { record, text } = await turn.result
     const { folder } = record!

@@ -5,8 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { RecordSource } from '../dist/cli/view/record_source'
-import { serveView, type View } from '../dist/cli/view/server'
+import { serveView } from '../dist/cli/view/server'
 import { writeTurn } from './view-records'
+
+type View = Awaited<ReturnType<typeof serveView>>
 
 const folder = mkdtempSync(join(tmpdir(), 'view-server-'))
 let view: View

@@ -2,7 +2,7 @@
 // host was killed. SHEEPDOG_SCREENSHOTS writes those of docs/.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -15,7 +15,8 @@ import { writeTurn } from './view-records'
 
 const browserPath = process.env.SHEEPDOG_BROWSER
 const docs = process.env.SHEEPDOG_SCREENSHOTS && join(__dirname, '../docs')
-const folder = mkdtempSync(join(tmpdir(), 'view-spec-'))
+// In pictures, a folder as a reader might have it.
+const folder = docs ? '/tmp/parser' : mkdtempSync(join(tmpdir(), 'view-spec-'))
 const views: ReturnType<typeof started>[] = []
 let browser: Browser
 
@@ -95,7 +96,10 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
       { spawn: true },
       { hang: true },
     ]
-    const turn = played(plan).start('Which tests fail, and why? Fix them.', { record: records })
+    const turn = played([{ title: 'codex exec --json' }, ...plan], { cwd: records }).start(
+      'Which tests fail, and why? Fix them.',
+      { record: records },
+    )
     const page = await open(records, { colorScheme: 'light' }, '--allow-stop')
     const item = page.locator('.run', { hasText: 'Which tests fail' })
     await item.click()
@@ -105,7 +109,7 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
     expect((await rows(page)).at(-1)).toMatch(/✓ parses line 0/)
     expect(await page.locator('#state').textContent()).toBe('running')
     await page.locator('#tree tr', { hasText: 'sleep 1000' }).waitFor()
-    expect(await page.locator('#tree tr').first().textContent()).toContain('agent.mjs')
+    expect(await page.locator('#tree tr').first().textContent()).toContain('codex exec')
     // Folded, until it is asked for.
     expect(await page.locator('pre').count()).toBe(0)
     await page.locator('.row.bad.folds').click()
@@ -124,9 +128,11 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
 
   it('shows a run whose host was killed as what it is, and what was known until then', async () => {
     const records = join(folder, 'killed')
-    const plan = [...work, { wait: 200 }, ...tool('cargo build', 60_000, '')]
+    mkdirSync(records, { recursive: true })
+    const plan = [{ title: 'codex exec --json' }, ...work, { wait: 200 }, ...tool('cargo build', 60_000, '')]
     const fixture = join(__dirname, '../fixtures/bin/host-records.mjs')
     const host = spawn(process.execPath, [fixture, records, JSON.stringify(plan)], {
+      cwd: records,
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     for await (const line of createInterface(host.stdout)) if (line.includes('cargo build')) break
@@ -137,6 +143,8 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
     await once(host, 'exit')
     await page.reload()
     await page.locator('#state.lost').waitFor()
+    // Its guard ends what it left.
+    await page.locator('#tree').waitFor({ state: 'hidden' })
     expect(await page.locator('#message').textContent()).toMatch(/^The host was gone before it ended/)
     expect(await rows(page)).toContain('sed -n 1,80p src/resume.ts')
     expect(await page.locator('#stop').isVisible()).toBe(false)
@@ -182,24 +190,23 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
     }
     const before = await worked()
     const frames = 120
-    await page.locator('#rows').evaluate(
-      (list, frames) =>
-        new Promise<void>((resolve) => {
-          let left = frames
-          const step = () => {
-            list.scrollTop += 400
-            if (left-- > 0) requestAnimationFrame(step)
-            else resolve()
-          }
-          step()
-        }),
-      frames,
-    )
-    const perFrame = (await worked()) - before
-    expect(perFrame / frames, 'ms of work a frame').toBeLessThan(16)
+    // As text: the page's names are none of this file's.
+    await page.evaluate(`new Promise((done) => {
+      const list = document.getElementById('rows')
+      let left = ${frames}
+      const step = () => {
+        list.scrollTop += 400
+        if (left-- > 0) requestAnimationFrame(step)
+        else done()
+      }
+      step()
+    })`)
+    const perFrame = ((await worked()) - before) / frames
+    expect(perFrame, 'ms of work a frame').toBeLessThan(16)
+    if (process.env.SHEEPDOG_SCREENSHOTS) console.log(`${perFrame.toFixed(2)} ms of work a frame`)
     expect(await page.locator('.row').count()).toBeLessThan(60)
     await page.locator('#filter').fill('turn 57')
-    await page.waitForFunction(() => document.querySelectorAll('.run').length === 1)
+    await page.waitForFunction(`document.querySelectorAll('.run').length === 1`)
     await page.close()
   })
 

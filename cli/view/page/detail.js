@@ -45,7 +45,9 @@ export class Detail {
     })
     // Silence and the clock go on when nothing comes.
     setInterval(() => this.#run?.state === 'running' && this.#drawHead(), 1000)
-    setInterval(() => this.#run?.state === 'running' && void this.#loadProcesses(), 1500)
+    // What a dead host left lives on for a moment, or for long.
+    const hasProcesses = () => this.#run?.state === 'running' || !byId('tree').hidden
+    setInterval(() => hasProcesses() && void this.#loadProcesses(), 1500)
   }
 
   get id() {
