@@ -206,7 +206,7 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
     if (process.env.SHEEPDOG_SCREENSHOTS) console.log(`${perFrame.toFixed(2)} ms of work a frame`)
     expect(await page.locator('.row').count()).toBeLessThan(60)
     await page.locator('#filter').fill('turn 57')
-    await page.waitForFunction(`document.querySelectorAll('.run').length === 1`)
+    await expect.poll(() => page.locator('.run').count()).toBe(1)
     await page.close()
   })
 
