@@ -912,6 +912,43 @@ interface TokenUsage {
   cachedInputTokens: number
 }
 
+/** What a million tokens cost, in US dollars. */
+interface Prices {
+  inputPerMillion: number
+  outputPerMillion: number
+  /** Of tokens that were read from a cache; default: as other input. */
+  cachedPerMillion?: number
+}
+/** How much may be used. */
+interface BudgetOptions {
+  /** `inputTokens` plus `outputTokens`, as `usage` tells them. */
+  maxTokens?: number
+  /** By the prices where there are any, else by what the CLI says that it cost. */
+  maxCostUsd?: number
+  /** For turns that have no prices of their own. */
+  prices?: Prices
+}
+/**
+ * So much for all turns and sessions that share it, at once or one after another. What crosses it is ended: AGENT_BUDGET. One
+ * that is used up lets nothing begin.
+ *
+ * @example
+ * const budget = new Budget({ maxTokens: 2_000_000 })
+ * const codex = new Harness({ provider: 'codex', budget })
+ */
+declare class Budget {
+  constructor(options: BudgetOptions)
+  /** Input and output tokens of all turns so far, those that still run among them. */
+  get usedTokens(): number
+  /** US dollars so far, by the prices or as the CLIs say; 0 for those that tell neither. */
+  get usedCostUsd(): number
+  /** What may still be used, never less than 0; Infinity where there is no cap. */
+  get remaining(): {
+    tokens: number
+    costUsd: number
+  }
+}
+
 /** So many turns at once, over all harnesses that are given it. First come, first served. */
 declare class ConcurrencyLimit {
   constructor(max: number)
@@ -933,6 +970,14 @@ interface TurnOptions extends Pick<
   tools?: string[]
   maxTurns?: number
   maxBudgetUsd?: number
+  /** Input and output tokens, over all attempts. More: AGENT_BUDGET, with what there is of the result. */
+  maxTokens?: number
+  /** US dollars, over all attempts, by `prices`, else as the CLI says; INVALID_OPTION where there are neither. AGENT_BUDGET. */
+  maxCostUsd?: number
+  /** What the tokens of this model cost; for `maxCostUsd` and `budget`. */
+  prices?: Prices
+  /** Shared with other turns. */
+  budget?: Budget
   /** "auto" (default): tools run without asking; "plan": read only. */
   permission?: 'plan' | 'auto'
   /** What the agent left running behind its end of turn: "wait" (default) for it, within the clocks; "leave": `warnings` name it. */
@@ -1051,7 +1096,11 @@ declare class AgentExamination {
 declare class AgentHost {
   constructor()
   /** Starts a turn; faults come by its promise. */
-  start(spec: TurnSpec, limits: Array<NativeConcurrencyLimit>): NativeTurn
+  start(
+    spec: TurnSpec,
+    limits: Array<NativeConcurrencyLimit>,
+    budget?: NativeBudget | undefined | null,
+  ): NativeTurn
 }
 
 /** One start of the runtime, and the queue of what comes from it. */
@@ -1131,9 +1180,20 @@ declare class ModelCall {
 /** A coding agent that answers prompts. */
 declare class NativeAgent {
   /** What the client does not say, the spec says; its prompt is not looked at. A fault comes by [`serve_runtime`]'s promise. */
-  constructor(spec: TurnSpec, limits: Array<NativeConcurrencyLimit>)
+  constructor(spec: TurnSpec, limits: Array<NativeConcurrencyLimit>, budget?: NativeBudget | undefined | null)
   /** Aborts the turns under way, and each one that is asked for later. */
   stop(): void
+}
+
+/** So much for all the turns that share it. */
+declare class NativeBudget {
+  constructor(spec: BudgetSpec)
+  get usedTokens(): number
+  get usedCostUsd(): number
+  /** Endless without a cap. */
+  get tokensLeft(): number
+  /** Endless without a cap. */
+  get costUsdLeft(): number
 }
 
 /** So many turns at once. */
@@ -1164,12 +1224,13 @@ declare class NativeFleet {
   resultObject(name: string): Promise<Settled<string>>
   cancel(id: string, isForced: boolean): Promise<Settled<string>>
   retry(id: string): Promise<Settled<void>>
-  follow(id: string, from?: string | undefined | null): Promise<Settled<NativeFollow>>
+  follow(id: string, from: string | undefined | null, live: boolean): Promise<Settled<NativeFollow>>
   download(id: string, path: string, to: string): Promise<Settled<void>>
   /** `onJob` is called for each job and answers by the job's own methods. */
   work(
     spec: WorkSpec,
     limits: Array<NativeConcurrencyLimit>,
+    budget: NativeBudget | undefined | null,
     onJob: (job: NativeJob) => void,
   ): Promise<Settled<NativeWorker>>
   /** JSON. */
@@ -1308,6 +1369,12 @@ declare class SessionHost {
 }
 
 type Background = 'wait' | 'leave'
+
+interface BudgetSpec {
+  maxTokens?: number
+  maxCostUsd?: number
+  prices?: PricesSpec
+}
 
 /** What a failed resume means. */
 declare function classifyCopilotResume(
@@ -1467,6 +1534,7 @@ type ErrorCode$1 =
   | 'AGENT_ABORTED'
   | 'AGENT_NOT_FOUND'
   | 'AGENT_NO_PROGRESS'
+  | 'AGENT_BUDGET'
   | 'AGENT_RESUME_FAILED'
   | 'TURN_ITERATED'
   | 'SESSION_TIMED_OUT'
@@ -1646,6 +1714,12 @@ type Permission = 'auto' | 'plan'
 /** TCP ports that may be connected to. */
 interface PortsSpec {
   ports: Array<number>
+}
+
+interface PricesSpec {
+  inputPerMillion: number
+  outputPerMillion: number
+  cachedPerMillion?: number
 }
 
 /** Checked options of a prompt. */
@@ -1901,6 +1975,9 @@ interface TurnSpec {
   tools?: Array<string>
   maxTurns?: number
   maxBudgetUsd?: number
+  maxTokens?: number
+  maxCostUsd?: number
+  prices?: PricesSpec
   permission?: Permission
   background?: Background
   /** A JSON Schema, as JSON. */
@@ -1950,6 +2027,7 @@ declare const Native_AgentExamination: typeof AgentExamination
 type Native_AgentHost = AgentHost
 declare const Native_AgentHost: typeof AgentHost
 type Native_Background = Background
+type Native_BudgetSpec = BudgetSpec
 type Native_CompletionSpec = CompletionSpec
 type Native_Containment = Containment
 type Native_ContainmentLevel = ContainmentLevel
@@ -1985,6 +2063,8 @@ type Native_ModelCall = ModelCall
 declare const Native_ModelCall: typeof ModelCall
 type Native_NativeAgent = NativeAgent
 declare const Native_NativeAgent: typeof NativeAgent
+type Native_NativeBudget = NativeBudget
+declare const Native_NativeBudget: typeof NativeBudget
 type Native_NativeConcurrencyLimit = NativeConcurrencyLimit
 declare const Native_NativeConcurrencyLimit: typeof NativeConcurrencyLimit
 type Native_NativeConnection = NativeConnection
@@ -2012,6 +2092,7 @@ type Native_OpenSpec = OpenSpec
 type Native_PairSpec = PairSpec
 type Native_Permission = Permission
 type Native_PortsSpec = PortsSpec
+type Native_PricesSpec = PricesSpec
 type Native_PromptSpec = PromptSpec
 type Native_ProviderName = ProviderName
 type Native_RetrySpec = RetrySpec
@@ -2066,6 +2147,7 @@ declare namespace Native {
     Native_FleetHost as FleetHost,
     Native_ModelCall as ModelCall,
     Native_NativeAgent as NativeAgent,
+    Native_NativeBudget as NativeBudget,
     Native_NativeConcurrencyLimit as NativeConcurrencyLimit,
     Native_NativeConnection as NativeConnection,
     Native_NativeFleet as NativeFleet,
@@ -2102,6 +2184,7 @@ declare namespace Native {
   }
   export type {
     Native_Background as Background,
+    Native_BudgetSpec as BudgetSpec,
     Native_CompletionSpec as CompletionSpec,
     Native_Containment as Containment,
     Native_ContainmentLevel as ContainmentLevel,
@@ -2133,6 +2216,7 @@ declare namespace Native {
     Native_PairSpec as PairSpec,
     Native_Permission as Permission,
     Native_PortsSpec as PortsSpec,
+    Native_PricesSpec as PricesSpec,
     Native_PromptSpec as PromptSpec,
     Native_ProviderName as ProviderName,
     Native_RetrySpec as RetrySpec,
@@ -2558,6 +2642,15 @@ interface ErrorFacts {
     install: string
   }
   AGENT_NO_PROGRESS: FailedTurn
+  /** `cap`: the option that was crossed or used up; `shared`: that of a `Budget`. */
+  AGENT_BUDGET: Partial<FailedTurn> & {
+    cap: 'maxTokens' | 'maxCostUsd'
+    shared: boolean
+    usedTokens: number
+    usedCostUsd: number
+    maxTokens?: number
+    maxCostUsd?: number
+  }
   AGENT_RESUME_FAILED: Partial<FailedTurn>
   TURN_ITERATED: None
   SESSION_TIMED_OUT: FailedWait & {
@@ -5350,8 +5443,11 @@ declare class Job {
    * with, as `Harness.run` would, or with JOB_CANCELLED, JOB_DEAD (its workers were lost too often). Need not be awaited.
    */
   get result(): Promise<TurnResult>
-  /** Its events over all attempts, kept ones first, then live; ends with the job. Any number of readers. */
-  events(options?: { from?: string }): AsyncGenerator<JobEvent, void, undefined>
+  /**
+   * Its events over all attempts, kept ones first, then live; ends with the job. Any number of readers. With `live: false` it
+   * ends with what there is now.
+   */
+  events(options?: { from?: string; live?: boolean }): AsyncGenerator<JobEvent, void, undefined>
   /**
    * Cancels it: one that waits never runs, of one that runs the tree is killed. Resolves with the record once it is over; a
    * job that is over stays as it is. Force: cancelled at once, its worker is told that what it does no longer counts.
@@ -5535,6 +5631,7 @@ export {
   AgentSession,
   type AttachmentExtensionContext,
   type AutoTier,
+  Budget,
   BuiltInTools,
   Canvas,
   CanvasError,
@@ -5640,6 +5737,7 @@ export type {
   AutoModeSwitchResponse,
   BaseHookInput,
   BearerTokenProvider,
+  BudgetOptions,
   CanvasAction,
   CanvasDeclaration,
   CanvasOptions,
@@ -5769,6 +5867,7 @@ export type {
   PreToolUseHandler,
   PreToolUseHookInput,
   PreToolUseHookOutput,
+  Prices,
   PromptOptions,
   ProviderConfig,
   ProviderModelConfig,

@@ -167,6 +167,7 @@ const turns: [name: string, plan: object[], options: TurnOptions][] = [
   ['an answer that fits', [session, said('{"n": 4}'), done], { schema }],
   ['an answer that never fits', [session, said('{"n": "four"}'), done], { schema }],
   ['another session', answer, { resume: 't-2' }],
+  ['a budget that was used up', [...answer, { hang: true }], { maxTokens: 5 }],
 ]
 
 describe('a turn on record', () => {

@@ -84,6 +84,15 @@ export interface ErrorFacts {
   AGENT_ABORTED: Partial<FailedTurn>
   AGENT_NOT_FOUND: Partial<FailedTurn> & { command: string; install: string }
   AGENT_NO_PROGRESS: FailedTurn
+  /** `cap`: the option that was crossed or used up; `shared`: that of a `Budget`. */
+  AGENT_BUDGET: Partial<FailedTurn> & {
+    cap: 'maxTokens' | 'maxCostUsd'
+    shared: boolean
+    usedTokens: number
+    usedCostUsd: number
+    maxTokens?: number
+    maxCostUsd?: number
+  }
   AGENT_RESUME_FAILED: Partial<FailedTurn>
   TURN_ITERATED: None
 

@@ -1,4 +1,5 @@
 import { SheepdogError, invalidOption } from './error'
+import { nativeBudget } from './harness/budget'
 import { host } from './harness/host'
 import { ConcurrencyLimit, nativeLimit } from './harness/limit'
 import {
@@ -22,6 +23,7 @@ import type { StructuredOf } from './schema'
 export type { AgentEvent } from './harness/event'
 export type { HarnessOptions, ProviderName, TurnOptions } from './harness/request'
 export type { AgentErrorKind, AgentUsage, TurnResult } from './harness/result'
+export { Budget, type BudgetOptions, type Prices } from './harness/budget'
 export { ConcurrencyLimit } from './harness/limit'
 export { doctor, type DoctorOptions, type Finding } from './harness/doctor'
 export { Turn } from './harness/turn'
@@ -96,7 +98,8 @@ export class Harness {
       if (watch) merged.env = { ...watch.environment, ...merged.env }
       const spec = toSpec(prompt, merged, hasListener || watch?.wantsEvents === true)
       if (signal?.aborted) throw notStarted(this.provider, signal)
-      return new Turn(host.start(spec, this.#limits), signal, merged.schema, watch)
+      const budget = merged.budget && nativeBudget(merged.budget)
+      return new Turn(host.start(spec, this.#limits, budget), signal, merged.schema, watch)
     } catch (error) {
       return new Turn(error as Error, undefined, undefined, watch)
     }

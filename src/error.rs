@@ -86,6 +86,9 @@ codes! {
     AgentNotFound = "AGENT_NOT_FOUND",
     /// The agent prints without end and without progress.
     AgentNoProgress = "AGENT_NO_PROGRESS",
+    /// The turn used more than it may, or nothing was left to begin with. Fields: `cap`, `shared`, `usedTokens`, `usedCostUsd`,
+    /// `maxTokens`, `maxCostUsd`.
+    AgentBudget = "AGENT_BUDGET",
     /// The session to resume is unknown, or the agent began another one.
     AgentResumeFailed = "AGENT_RESUME_FAILED",
     /// The turn's events are being iterated already: one iterator a turn.

@@ -79,6 +79,7 @@ export const stopWords: Record<string, string> = {
   lingered: 'killed: it did not exit after its end of turn',
   noProgress: 'killed: it made no progress',
   otherSession: 'killed: it began another session',
+  overBudget: 'killed: its budget was used up',
 }
 
 /** The core writes a name, or an object with it. */

@@ -3,6 +3,7 @@
 //! One `select!` names what happened: a word from the handle, something heard, room again for a slow listener, the clock. The
 //! output is read in the [`ear`](super::ear); [`Clock`] says what is due. The attempt is over when the tree is gone; the verdict is made then.
 
+use super::allowance::{Accounts, Allowance};
 use super::audience::Audience;
 use super::clock::{Clock, Due, Heard, Sample};
 use super::digest::Digest;
@@ -55,6 +56,7 @@ pub(crate) struct Plan<'a> {
     pub record: Option<RecordSpec>,
     /// What people call it.
     pub name: String,
+    pub allowance: &'a Allowance,
 }
 
 /// Runs the plan to its end.
@@ -73,6 +75,7 @@ pub(crate) async fn attempt(
         is_aborted: false,
         is_held: false,
         is_deaf: false,
+        accounts: plan.allowance.open(),
         plan,
         process,
     };
@@ -135,6 +138,7 @@ struct Watch<'a> {
     is_held: bool,
     /// The last handle is gone: no more words come.
     is_deaf: bool,
+    accounts: Accounts,
 }
 
 impl Watch<'_> {
@@ -152,6 +156,7 @@ impl Watch<'_> {
                     }
                     self.on_news(audience);
                 }
+                () = self.plan.allowance.crossed(), if self.stop.is_none() => self.stop_for(Stop::OverBudget),
                 () = sleep_until(deadline) => self.on_clock(audience).await,
             }
         }
@@ -172,6 +177,7 @@ impl Watch<'_> {
                 biased;
                 command = commands.recv(), if !self.is_deaf => self.on_command(command, audience),
                 outcome = &mut outcome => return outcome,
+                () = self.plan.allowance.crossed(), if self.stop.is_none() => self.stop_for(Stop::OverBudget),
                 () = sleep_until(deadline) => self.on_clock(audience).await,
             }
         }
@@ -223,7 +229,11 @@ impl Watch<'_> {
             ended: self.is_over(digest),
         };
         let is_stuck = digest.is_stuck();
+        let usage = digest.total_usage();
         drop(heard);
+        if self.accounts.set(usage) {
+            self.stop_for(Stop::OverBudget);
+        }
         self.clock.on_heard(news, Instant::now());
         self.check_session();
         if is_stuck {
@@ -312,7 +322,7 @@ impl Watch<'_> {
             Stop::Aborted => StopReason::Aborted,
             Stop::Idle { .. } => StopReason::Idle,
             Stop::TimedOut { .. } => StopReason::TimedOut,
-            Stop::Lingered | Stop::NoProgress | Stop::OtherSession => StopReason::Killed,
+            Stop::Lingered | Stop::NoProgress | Stop::OtherSession | Stop::OverBudget => StopReason::Killed,
         });
     }
 
@@ -327,7 +337,7 @@ impl Watch<'_> {
         }
     }
 
-    fn finish(self, outcome: Arc<Outcome>) -> Attempted {
+    fn finish(mut self, outcome: Arc<Outcome>) -> Attempted {
         let Plan { request, resume, .. } = *self.plan;
         if let (None, Some(error)) = (&outcome.result, &outcome.error) {
             return self.not_run(error.clone());
@@ -345,6 +355,15 @@ impl Watch<'_> {
             let message =
                 format!("left running behind its end of turn, and ended with it: {}", left.join(", "));
             transcript.digest_mut().warning(&message);
+        }
+        // What came with the last lines counts as well: who used too much has failed, however its turn ended.
+        if self.accounts.set(transcript.digest().total_usage()) && self.stop != Some(Stop::Aborted) {
+            self.stop = Some(Stop::OverBudget);
+        }
+        let digest = transcript.digest();
+        if !self.plan.allowance.is_unlimited() && digest.total_usage().is_none() && digest.turns() > 0 {
+            let message = "it told nothing of what it used: no budget knows of this attempt";
+            transcript.digest_mut().warning(message);
         }
         let verdict = verdict(&Evidence {
             provider: request.provider,

@@ -28,8 +28,8 @@ pub struct Digest {
     answer: Answer,
     structured: Option<Value>,
     usage: Option<Usage>,
-    /// Counted when the agent gives no total at its end.
-    fallback_usage: Option<Usage>,
+    /// Told in passing since `usage` was, of which no total has come yet.
+    usage_in_passing: Option<Usage>,
     turns: u64,
     in_answer: bool,
     tool_calls: u64,
@@ -175,20 +175,23 @@ impl Digest {
 
     /// Usage of one step or message, to be added.
     pub fn usage(&mut self, usage: Usage) {
+        self.usage_in_passing = None;
         self.usage = Some(self.usage.unwrap_or_default().plus(usage));
         self.emit(|| AgentEvent::Usage(usage));
     }
 
     /// Usage of the whole turn so far: the event tells what is new of it.
     pub fn usage_total(&mut self, total: Usage) {
+        self.usage_in_passing = None;
         let new = self.usage.map_or(total, |known| total.since(known));
         self.usage = Some(total);
         self.emit(|| AgentEvent::Usage(new));
     }
 
-    /// Usage of a message of a provider that gives a total at its end, in case that end never comes.
-    pub fn usage_in_passing(&mut self, usage: Usage) {
-        self.fallback_usage = Some(self.fallback_usage.unwrap_or_default().plus(usage));
+    /// All that a provider which tells its usage at its end has told in passing since it last did so: it counts until that end
+    /// comes.
+    pub fn usage_in_passing(&mut self, since: Usage) {
+        self.usage_in_passing = Some(since);
     }
 
     /// The model began an answer, or goes on with it; a tool's end closes it.
@@ -322,8 +325,12 @@ impl Digest {
         self.structured.as_ref()
     }
 
+    /// All that was used so far.
     pub fn total_usage(&self) -> Option<Usage> {
-        self.usage.or(self.fallback_usage)
+        match (self.usage, self.usage_in_passing) {
+            (Some(usage), Some(passing)) => Some(usage.plus(passing)),
+            (usage, passing) => usage.or(passing),
+        }
     }
 
     pub fn turns(&self) -> u64 {

@@ -11,10 +11,12 @@
 //! [`EventSink`]; a slow one slows the agent's pipe. A turn that is to be kept has a `turn_record`, which [`replay_record`] reads
 //! again. Dropping the last handle of a turn aborts it.
 
+mod allowance;
 mod answer;
 mod attempt;
 pub(crate) mod audience;
 mod background;
+pub mod budget;
 pub(crate) mod clip;
 pub mod clock;
 pub mod digest;
@@ -40,6 +42,7 @@ pub mod replay;
 pub mod replay_record;
 pub mod request;
 pub mod scheduler;
+pub mod spending;
 pub mod structured;
 mod tally;
 mod token;
@@ -49,6 +52,7 @@ mod turn_owner;
 mod turn_record;
 pub mod verdict;
 
+pub use budget::Budget;
 pub use digest::Digest;
 pub use event::{AgentEvent, ErrorKind, Usage};
 pub use event_sink::{EventReader, EventSink};

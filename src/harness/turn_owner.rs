@@ -4,6 +4,7 @@
 //! and waits until its tree is gone; dropping the last handle is an abort. The outcome is published once, after the run's
 //! folder is removed and the slot is free. What follows an attempt is decided in `next`.
 
+use super::allowance::Allowance;
 use super::attempt::{Attempted, Plan, attempt};
 use super::audience::Audience;
 use super::event::AgentEvent;
@@ -72,12 +73,12 @@ impl Owner {
     }
 
     async fn run(&mut self, slot: Waiting) -> TurnOutcome {
-        let ended = match (self.request.check(), self.request.limits.passed()) {
-            (Ok(()), None) => match self.open_record().await {
-                Ok(()) => self.run_in_turn(slot).await,
+        let ended = match self.allowance() {
+            Ok(allowance) => match self.open_record().await {
+                Ok(()) => self.run_in_turn(slot, &allowance).await,
                 Err(error) => Err(error),
             },
-            (Err(error), _) | (Ok(()), Some(error)) => Err(error),
+            Err(error) => Err(error),
         };
         if let Some(last) = &mut self.last {
             last.transcript.digest_mut().set_detail(self.audience.wants_events());
@@ -122,20 +123,37 @@ impl Owner {
         self.audience.end();
     }
 
-    async fn run_in_turn(&mut self, slot: Waiting) -> Result<Option<Value>, Error> {
+    /// What the turn may use; or why it is not begun.
+    fn allowance(&self) -> Result<Allowance, Error> {
+        self.request.check()?;
+        let allowance = self.request.allowance()?;
+        match self.request.limits.passed() {
+            Some(error) => Err(error),
+            None => allowance.check().map(|()| allowance),
+        }
+    }
+
+    async fn run_in_turn(&mut self, slot: Waiting, allowance: &Allowance) -> Result<Option<Value>, Error> {
         let slot = self.or_abort(slot.end()).await;
         self.queued = self.started.elapsed();
         let _slot = slot?;
         let program = program_of(&self.request)?;
         let folder = run_folder(&self.request).await?;
-        let ended = self.run_attempts(&program, &folder).await;
+        let ended = self.run_attempts(&program, &folder, allowance).await;
         folder.remove().await;
         ended
     }
 
-    async fn run_attempts(&mut self, program: &Program, folder: &RunFolder) -> Result<Option<Value>, Error> {
+    async fn run_attempts(
+        &mut self,
+        program: &Program,
+        folder: &RunFolder,
+        allowance: &Allowance,
+    ) -> Result<Option<Value>, Error> {
         let mut again = Again::Prompt;
         loop {
+            // Others may have used it up since, and so may the attempt before.
+            allowance.check()?;
             let launch = prepare(&self.request, folder, &again).await?;
             let resume = again.session().map(str::to_owned).or(self.request.resume.clone());
             let plan = Plan {
@@ -147,6 +165,7 @@ impl Owner {
                 before: resume.as_deref().and_then(|session| ledger::counted(self.request.provider, session)),
                 record: self.audience.record().as_mut().map(|record| record.next_attempt(&self.request)),
                 name: self.label(),
+                allowance,
             };
             let mut attempted = attempt(&plan, &mut self.commands, &mut self.audience).await;
             self.count(&attempted);
@@ -164,6 +183,9 @@ impl Owner {
             self.last = Some(attempted);
             match next {
                 Next::Done { structured } => return Ok(structured),
+                Next::Failed(fault) if fault.code == ErrorCode::AgentBudget => {
+                    return Err(allowance.exceeded());
+                }
                 Next::Failed(fault) => return Err(self.error_of(&fault)),
                 Next::Misfit { problems } => return Err(self.misfit(&problems)),
                 Next::Retry { delay, reason } => {
@@ -198,8 +220,9 @@ impl Owner {
             Next::Reask { .. } => Some("the answer does not fit the schema".to_owned()),
             Next::Done { .. } | Next::Failed(_) | Next::Misfit { .. } => None,
         };
-        // Until the next one is judged.
-        self.is_told = retry.is_some();
+        // Until the next one is judged; and what a budget has come to, no attempt can say.
+        let is_budget = matches!(next, Next::Failed(fault) if fault.code == ErrorCode::AgentBudget);
+        self.is_told = retry.is_some() || is_budget;
         if let Some(record) = self.audience.record() {
             record.judge(&Judged { stop: attempted.stop, resume, before: attempted.before, answer, retry });
         }

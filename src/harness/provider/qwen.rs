@@ -7,6 +7,7 @@ use super::super::event::ErrorKind;
 use super::super::failure::Words;
 use super::super::launch::{Launch, Permission, Wanted};
 use super::super::package::{Program, package};
+use super::super::spending::{Accounting, CachedInput};
 use super::claude_code::takes_schema;
 use super::message::{Messages, Style};
 use super::{Descriptor, SessionPolicy};
@@ -23,6 +24,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     behind_launcher: Some(behind_launcher),
     takes_schema,
     session: SessionPolicy::Told,
+    accounting: Accounting::Tokens(CachedInput::Within),
     words: &WORDS,
 };
 
