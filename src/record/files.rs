@@ -86,7 +86,8 @@ impl Files {
         }
         let clean = output.redactor.push(bytes);
         let length = output.take(&clean, max_bytes);
-        if length > 0 {
+        // Events have their times in themselves.
+        if length > 0 && piece.channel != Channel::Events {
             let _ = writeln!(times, "{ms} {name} {length}");
         }
     }
@@ -129,7 +130,7 @@ impl Files {
             let output = &mut self.outputs[channel as usize];
             let rest = output.redactor.flush();
             let length = output.take(&rest, max_bytes);
-            if length > 0 {
+            if length > 0 && channel != Channel::Events {
                 let _ = writeln!(times, "{ms} {} {length}", channel.name());
             }
             let (cut, length) = output.append_tail(channel == Channel::Events);
