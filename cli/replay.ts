@@ -2,7 +2,14 @@
 import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { replay, replayRecord, type ProviderName, type Replay } from '../lib/index'
+import {
+  replay,
+  replayRecord,
+  type AgentEvent,
+  type ProviderName,
+  type RecordReplay,
+  type Replay,
+} from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { checkHarnessOptions } from '../lib/harness/request'
 import { parseArguments, UsageError } from './arguments'
@@ -78,6 +85,29 @@ function show({ ok, events, result, error }: Replay, json: boolean, unfinished?:
   return ok ? 0 : 1
 }
 
+/** A session has no verdict of its own: its events, as they were told. */
+function showSession(
+  folder: string,
+  end: RecordReplay['end'],
+  json: boolean,
+  unfinished: string | null,
+): number {
+  const lines = read(join(folder, 'events.jsonl')).toString().split('\n')
+  for (const line of lines) {
+    // The last one may be cut.
+    if (!line.endsWith('}')) continue
+    const { event } = JSON.parse(line) as { event?: AgentEvent }
+    const shown = event && (json ? JSON.stringify(event) : describeEvent(event))
+    if (shown !== undefined) process.stdout.write(`${shown}\n`)
+  }
+  const ok = end?.ok === true
+  const error = end?.error as { code: string; message: string } | undefined
+  if (json) process.stdout.write(`${JSON.stringify({ type: 'result', ok, error, unfinished })}\n`)
+  else if (unfinished) process.stdout.write(`unfinished: ${unfinishedWords[unfinished]}\n`)
+  else process.stdout.write(error ? `${error.code}: ${error.message}\n` : 'ok: the session was closed\n')
+  return ok ? 0 : 1
+}
+
 const unfinishedWords: Record<string, string> = {
   running: 'it is under way, this is what is known so far',
   'host-gone': 'its host was gone before it ended, this is what was known until then',
@@ -91,6 +121,7 @@ function isFolder(path: string): boolean {
 async function replayFolder(folder: string, json: boolean): Promise<number> {
   const { start, end, unfinished, turn } = await replayRecord(folder)
   if (turn) return show(turn, json, unfinished)
+  if (start.kind === 'session') return showSession(folder, end, json, unfinished)
   const { error, exitCode, signal, durationMs } = (end ?? {}) as {
     error?: { code: string; message: string }
     exitCode?: number | null

@@ -171,7 +171,7 @@ export class RecordSource implements RunSource {
   async #index(id: string, { start }: Known): Promise<RunIndex> {
     let index = this.#indexes.get(id)
     this.#indexes.delete(id)
-    index ??= new RunIndex(join(this.#folder, id), start.kind === 'turn' ? 'turn' : 'run')
+    index ??= new RunIndex(join(this.#folder, id), kindOf(start))
     this.#indexes.set(id, index)
     for (const old of this.#indexes.keys()) {
       if (this.#indexes.size <= mostIndexes) break
@@ -205,10 +205,15 @@ async function readJson<T>(path: string): Promise<T | undefined> {
   }
 }
 
+/** A session has events, as a turn has. */
+function kindOf({ kind }: Start): 'turn' | 'run' {
+  return kind === 'turn' || kind === 'session' ? 'turn' : 'run'
+}
+
 function stateOf({ start, end }: Known): RunState {
   if (!end) return unfinishedOf(start) === 'running' ? 'running' : 'lost'
   if (end.error) return killed.test(end.error.code) ? 'killed' : 'failed'
-  if (start.kind === 'turn') return end.ok ? 'done' : 'failed'
+  if (kindOf(start) === 'turn') return end.ok ? 'done' : 'failed'
   if (end.signal) return 'killed'
   return end.exitCode === 0 ? 'done' : 'failed'
 }
@@ -222,7 +227,7 @@ function summaryOf(id: string, known: Known): RunSummary {
   const until = end?.endedAtMs ?? (state === 'running' ? Date.now() : undefined)
   return {
     id,
-    kind: start.kind === 'turn' ? 'turn' : 'run',
+    kind: kindOf(start),
     name: start.name || [start.command, ...(start.args ?? [])].join(' ').slice(0, 200) || id,
     what: start.provider ?? start.command ?? '',
     state,
@@ -245,7 +250,7 @@ function factsOf(start: Start, end: End | undefined): [string, string][] {
     ['model', end?.result?.model ?? start.model],
     [
       'command',
-      start.kind === 'turn' ? undefined : [start.command, ...(start.args ?? [])].join(' ').slice(0, 500),
+      kindOf(start) === 'turn' ? undefined : [start.command, ...(start.args ?? [])].join(' ').slice(0, 500),
     ],
     ['cwd', start.cwd],
     ['resumed', start.resume],

@@ -40,6 +40,12 @@ export function lookOf({ event, judged }: EventLine): Look {
     }
     case 'error':
       return look('error', `${event.kind}: ${event.message}`, 'bad')
+    case 'prompt':
+      return look('prompt', event.text, 'good')
+    case 'turn_start':
+      return look(`turn ${event.turn}`, event.by === 'agent' ? 'begun by the agent itself' : '', 'quiet', '')
+    case 'turn_end':
+      return look(`turn ${event.turn}`, 'is over', 'quiet', '')
     case 'retry':
     case 'warning':
       return look(event.type, event.message, 'warn')

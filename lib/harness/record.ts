@@ -8,14 +8,14 @@ import type { Replay } from './replay'
 /** A record, read again. */
 export interface RecordReplay {
   /** `run.json` as it is. */
-  start: Record<string, unknown> & { kind: 'run' | 'turn' | 'attempt' }
+  start: Record<string, unknown> & { kind: 'run' | 'turn' | 'attempt' | 'session' }
   /** `end.json` as it is; null when there is none. */
   end: Record<string, unknown> | null
   /**
    * Why there is no end: "running"; "host-gone": its host was killed; "elsewhere": its host was of another machine, boot or container.
    */
   unfinished: 'running' | 'host-gone' | 'elsewhere' | null
-  /** Events and verdict of a turn, read again from what the agent printed; null for a run of another program. */
+  /** Events and verdict of a turn, read again from what the agent printed; null for a session and for a run of another program. */
   turn: Replay | null
 }
 

@@ -7,6 +7,7 @@ use super::connection::{Connection, Inbox, Said};
 use super::opening_fault::{Fault, is_resume};
 use super::permission::Level;
 use super::request::OpenRequest;
+use super::session_record;
 use super::settings::{Settings, set_option};
 use super::tool_book::ToolBook;
 use super::turn_state::Version;
@@ -17,6 +18,7 @@ use crate::harness::folder::RunFolder;
 use crate::harness::install::{find, locate};
 use crate::harness::launch::{Launch, Wanted, path_text};
 use crate::harness::package::Program;
+use crate::harness::turn_record::TurnRecord;
 use crate::jsonrpc::Refusal;
 use crate::os::blocking;
 use crate::process::{Environment, ProcessSpec};
@@ -39,6 +41,7 @@ pub(crate) struct Opened {
     /// Put before the first prompt, for agents that take none otherwise.
     pub preamble: Option<String>,
     pub warnings: Vec<String>,
+    pub record: Option<TurnRecord>,
 }
 
 /// Opens a session, until `given_up` resolves. Call it within tokio.
@@ -77,12 +80,19 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
     let folder = blocking(move || RunFolder::create(&parent))
         .await
         .map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))??;
-    let spec = spec_of(agent, request, &program, &cwd, folder.path());
+    let mut record = session_record::open(request, &cwd).await?;
+    let mut spec = spec_of(agent, request, &program, &cwd, folder.path());
+    spec.record = record.as_mut().map(|record| record.next_attempt(request.provider));
+    spec.name = Some(session_record::label(request));
     let (connection, inbox) = match Connection::start(spec).await {
         Ok(started) => started,
         Err(error) => {
             folder.remove().await;
-            return Err(not_started(agent, error));
+            let error = not_started(agent, error);
+            if let Some(record) = record {
+                record.close(None, Some(&error), false).await;
+            }
+            return Err(error);
         }
     };
     let mut hall = Hall { agent, request, connection, inbox, heard: Vec::new(), has_ended: false };
@@ -104,6 +114,7 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
             inbox: hall.inbox,
             folder,
             cwd,
+            record,
         }),
         Err(fault) => {
             if !hall.has_ended {
@@ -111,7 +122,11 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
             }
             let exit = hall.connection.ended().await;
             folder.remove().await;
-            Err(fault.into_error(agent, &exit))
+            let error = fault.into_error(agent, &exit);
+            if let Some(record) = record {
+                record.close(None, Some(&error), false).await;
+            }
+            Err(error)
         }
     }
 }

@@ -49,7 +49,7 @@ mod token;
 pub mod transcript;
 pub mod turn;
 mod turn_owner;
-mod turn_record;
+pub(crate) mod turn_record;
 pub mod verdict;
 
 pub use budget::Budget;

@@ -163,7 +163,11 @@ impl Owner {
                 folder,
                 resume: resume.as_deref(),
                 before: resume.as_deref().and_then(|session| ledger::counted(self.request.provider, session)),
-                record: self.audience.record().as_mut().map(|record| record.next_attempt(&self.request)),
+                record: self
+                    .audience
+                    .record()
+                    .as_mut()
+                    .map(|record| record.next_attempt(self.request.provider)),
                 name: self.label(),
                 allowance,
             };

@@ -2,12 +2,13 @@
 //! attempt's process keeps its record in a folder of its own below (`attempts/1`). docs/record.md has the files.
 
 use super::event::{AgentEvent, Usage};
+use super::provider::Provider;
 use super::replay::TurnResult;
 use super::request::TurnRequest;
 use super::verdict::Stop;
 use crate::error::Error;
 use crate::os::{Host, blocking};
-use crate::process::secrets_of;
+use crate::process::{Environment, secrets_of};
 use crate::record::{Channel, Place, Record, RecordSpec, epoch_ms, utc};
 use crate::redaction::Secret;
 use serde::{Deserialize, Serialize};
@@ -55,25 +56,29 @@ impl TurnRecord {
     pub(crate) async fn open(request: &TurnRequest, label: &str) -> Result<Option<TurnRecord>, Error> {
         let Some(folder) = &request.record else { return Ok(None) };
         let mut spec = RecordSpec::new(Place::Below(folder.clone()));
-        spec.secrets = request.redact.iter().map(|secret| Secret::new(secret.as_str())).collect();
-        spec.secrets.extend(secrets_of(&request.environment));
+        spec.secrets = secrets(&request.redact, &request.environment);
         spec.max_bytes = request.max_record_bytes.unwrap_or(spec.max_bytes);
-        let (wanted, start) = (spec.clone(), start_of(request, label));
-        let made = blocking(move || Record::create(&wanted, start)).await.map_err(|error| {
-            Error::invalid_option("record", format!("no record can be kept in {}: {error}", folder.display()))
-        })?;
+        TurnRecord::create(spec, start_of(request, label)).await.map(Some)
+    }
+
+    /// What begins with this; its secrets and its bound are those of its attempts as well.
+    pub(crate) async fn create(spec: RecordSpec, start: Map<String, Value>) -> Result<TurnRecord, Error> {
+        let wanted = spec.clone();
+        let made = blocking(move || Record::create(&wanted, start))
+            .await
+            .map_err(|error| Error::invalid_option("record", format!("no record can be kept: {error}")))?;
         let mut record = made?;
         record.begin(Instant::now());
-        Ok(Some(TurnRecord { record, attempt: 0, attempts: spec }))
+        Ok(TurnRecord { record, attempt: 0, attempts: spec })
     }
 
     /// The record of the next attempt's process.
-    pub(crate) fn next_attempt(&mut self, request: &TurnRequest) -> RecordSpec {
+    pub(crate) fn next_attempt(&mut self, provider: Provider) -> RecordSpec {
         self.attempt += 1;
         let place = Place::At(self.folder().join("attempts").join(self.attempt.to_string()));
         let facts = [
             ("kind", json!("attempt")),
-            ("provider", json!(request.provider.as_str())),
+            ("provider", json!(provider.as_str())),
             ("attempt", json!(self.attempt)),
         ];
         let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
@@ -138,18 +143,20 @@ fn write_line(lines: &mut Vec<u8>, line: &Line) {
     lines.push(b'\n');
 }
 
-fn start_of(request: &TurnRequest, label: &str) -> Map<String, Value> {
+/// What is taken out of a record: what the caller names, and what the environment's names call secret.
+pub(crate) fn secrets(redact: &[String], environment: &Environment) -> Vec<Secret> {
+    let mut secrets = secrets_of(environment);
+    secrets.extend(redact.iter().map(|secret| Secret::new(secret.as_str())));
+    secrets
+}
+
+/// What every record of an agent begins with.
+pub(crate) fn common_start(kind: &str, name: &str) -> Map<String, Value> {
     let now = epoch_ms(SystemTime::now());
     let fields = json!({
         "version": 1,
-        "kind": "turn",
-        "name": label,
-        "provider": request.provider.as_str(),
-        "prompt": request.prompt,
-        "model": request.model,
-        "cwd": request.cwd,
-        "schema": request.schema.as_deref().map(crate::model::Schema::source),
-        "resume": request.resume,
+        "kind": kind,
+        "name": name,
         "startedAt": utc(now),
         "startedAtMs": now,
         "host": { "pid": std::process::id(), "id": Host::own().to_string() },
@@ -158,4 +165,20 @@ fn start_of(request: &TurnRequest, label: &str) -> Map<String, Value> {
         Value::Object(fields) => fields,
         _ => Map::new(),
     }
+}
+
+fn start_of(request: &TurnRequest, label: &str) -> Map<String, Value> {
+    let mut start = common_start("turn", label);
+    let fields = json!({
+        "provider": request.provider.as_str(),
+        "prompt": request.prompt,
+        "model": request.model,
+        "cwd": request.cwd,
+        "schema": request.schema.as_deref().map(crate::model::Schema::source),
+        "resume": request.resume,
+    });
+    if let Value::Object(fields) = fields {
+        start.extend(fields);
+    }
+    start
 }
