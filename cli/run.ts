@@ -1,6 +1,7 @@
 // sheepdog run: any program under watch.
 import { parseArguments, parseDuration, parseSize, parseVariables, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
+import { recordOptions } from './record'
 import { sandboxOptions, toSandbox } from './sandbox'
 import { watch } from './watch'
 
@@ -37,6 +38,7 @@ export const options = {
     help: 'a terminal of its own, for programs that buffer, or refuse, without one; what is typed goes to it',
   },
   ...sandboxOptions,
+  ...recordOptions,
   quiet: { type: 'boolean', short: 'q', help: "nothing but the program's own output" },
   json: { type: 'boolean', help: 'print JSON: one line for each line of output, and one for the result' },
 } as const satisfies OptionTable
@@ -73,6 +75,8 @@ export async function run(args: string[]): Promise<Ending> {
     quiet: values.quiet,
     json: values.json,
     sandbox: toSandbox(values),
+    record: values.record,
+    name: values.name,
   })
   return interrupt ?? status
 }

@@ -19,6 +19,8 @@ export interface WatchOptions {
   sandbox?: SandboxOptions
   /** A terminal of its own. */
   pty?: boolean
+  record?: string
+  name?: string
   /** Nothing but the program's own output. */
   quiet?: boolean
   /** JSON lines instead of the program's own. */
@@ -85,6 +87,8 @@ export async function watch(command: string, args: string[], options: WatchOptio
   Object.assign(ended, { broken: output.broken, brokenQuietly: output.brokenQuietly })
   live?.close()
   if (json) await output.write('stdout', `${JSON.stringify(endRecord(ended))}\n`)
+  const { problem } = ended.result?.record ?? {}
+  if (problem) output.say(`sheepdog: the record is not whole: ${problem}`)
   const words = describeEnd(ended) ?? (live && describeExit(ended))
   if (words && !quiet) output.say(`sheepdog: ${words}`)
   output.close()
