@@ -1415,6 +1415,7 @@ interface ErrorClass {
 
 type ErrorCode$1 =
   | 'INVALID_OPTION'
+  | 'ADDON_FAULT'
   | 'PROCESS_NOT_FOUND'
   | 'PROCESS_CWD_MISSING'
   | 'PROCESS_NOT_EXECUTABLE'
@@ -2440,6 +2441,10 @@ interface FailedCall {
 /** The fields of an error, by its code. */
 interface ErrorFacts {
   INVALID_OPTION: None
+  /** `fault`: what the library said that gave up. */
+  ADDON_FAULT: {
+    fault: string
+  }
   PROCESS_NOT_FOUND: {
     command: string
     install?: string

@@ -32,6 +32,8 @@ macro_rules! codes {
 codes! {
     /// An option has the wrong type or value; the message begins with the option's path.
     InvalidOption = "INVALID_OPTION",
+    /// A fault of the addon itself, or of a library in it, ended the work; what was started is taken down. Fields: `fault`.
+    AddonFault = "ADDON_FAULT",
 
     /// The program is neither a file nor on PATH. Fields: `command`.
     ProcessNotFound = "PROCESS_NOT_FOUND",

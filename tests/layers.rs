@@ -137,7 +137,10 @@ const HOMES: &[(&str, &[&str])] = &[
     ),
     (
         "futures_util",
-        &["process", "jsonrpc", "http", "watch", "model", "harness", "copilot", "runtime", "fleet"],
+        &[
+            "process", "jsonrpc", "http", "watch", "model", "harness", "copilot", "runtime", "fleet",
+            "binding",
+        ],
     ),
     ("getrandom", &["process", "http", "model", "harness", "copilot", "runtime", "fleet"]),
     ("memchr", &["line", "os", "binding", "process", "jsonrpc", "http", "harness", "copilot", "redaction"]),

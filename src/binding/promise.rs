@@ -4,10 +4,12 @@
 //! returns the value or throws a JavaScript error with code, fields and the partial result.
 
 use super::error::Fault;
-use crate::error::Error;
+use crate::error::{Error, ErrorCode};
+use futures_util::FutureExt;
 use napi::bindgen_prelude::{Object, PromiseRaw, ToNapiValue};
 use napi::{Env, sys};
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 
 /// What a promise resolves with: `{ value }`, or `{ error, partial }`.
 pub enum Settled<T> {
@@ -48,5 +50,47 @@ where
     T: ToNapiValue + Send + 'static,
     F: Future<Output = Settled<T>> + Send + 'static,
 {
-    env.spawn_future_with_callback(async move { Ok(future.await) }, |_, settled| Ok(settled))
+    env.spawn_future_with_callback(async move { Ok(whatever_happens(future).await) }, |_, settled| {
+        Ok(settled)
+    })
+}
+
+/// A panic settles the promise too: tokio and the resolver of names panic where the system refuses them a thread, and a task that
+/// is gone leaves its promise waiting for ever. Dropping the future takes down what it held.
+async fn whatever_happens<T>(future: impl Future<Output = Settled<T>>) -> Settled<T> {
+    // What the future shared is dropped with it; locks that it poisoned are read all the same (see PoisonError).
+    AssertUnwindSafe(future).catch_unwind().await.unwrap_or_else(|panic| {
+        let fault = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no words");
+        let message = format!(
+            "the work was ended by a fault inside of sheepdog ({fault}): if this machine has no threads or memory left, \
+             free some and try again; else please report it"
+        );
+        Settled::from(Err(Error::new(ErrorCode::AddonFault, message).with("fault", fault)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    #[expect(clippy::panic, reason = "that it is told is what is tested")]
+    async fn a_panic_is_an_error_with_its_words() {
+        for (fault, words) in [(Some("no thread"), "no thread"), (None, "no words")] {
+            let settled = whatever_happens::<()>(async move {
+                tokio::task::yield_now().await;
+                match fault {
+                    Some(fault) => panic!("{fault}"),
+                    None => std::panic::panic_any(7),
+                }
+            });
+            let Settled::Failed { error, partial: None } = settled.await else { panic!("it settled well") };
+            assert_eq!((error.code(), &error.facts()["fault"]), (ErrorCode::AddonFault, &words.into()));
+        }
+        assert!(matches!(whatever_happens(async { Settled::Value(1) }).await, Settled::Value(1)));
+    }
 }
