@@ -860,6 +860,15 @@ interface RunOptions {
   maxProcesses?: number
   /** What the program and all it starts may do, held by the kernel; or SANDBOX_UNAVAILABLE, and nothing is started. */
   sandbox?: SandboxOptions
+  /**
+   * A folder: a new one in it keeps what ran, all it printed with times, and how it ended (docs/record.md). Written off the JavaScript
+   * thread, whole to a quarter of a second before a kill of this process. INVALID_OPTION when it can't be written.
+   */
+  record?: string
+  /** The most that a record keeps of each stream; past it the end alone. Default 256 MiB. */
+  maxRecordBytes?: number
+  /** What people call it, in `sheepdog ps` and in its record. */
+  name?: string
   /** Shared with others: the program is started when there is room, and the slot is free when its tree is gone. The clocks start with the program. */
   limit?: ConcurrencyLimit
   /** Stops the run when aborted; one that is already aborted starts nothing. */
@@ -903,6 +912,17 @@ interface RunResult<Output = string> {
     systemMs: number
     maxRssBytes: number
   }
+  /** Where it is on record, when that was asked for. */
+  record?: RecordFacts
+}
+/** What became of a record. */
+interface RecordFacts {
+  /** The run's own folder. */
+  folder: string
+  /** Printed and not in the files: past `maxRecordBytes`, or the disk could not follow. */
+  leftOutBytes: number
+  /** Why the record is not whole. */
+  problem?: string
 }
 /** A line, without its end. */
 interface OutputLine {
@@ -1077,8 +1097,12 @@ declare class Budget {
 /** How a turn is run. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
 interface TurnOptions extends Pick<
   RunOptions,
-  'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'signal'
+  'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'maxRecordBytes' | 'signal'
 > {
+  /** A folder: a new one in it keeps the turn: prompt, events, what every attempt printed, and the verdict (docs/record.md). */
+  record?: string
+  /** What people call it, in `sheepdog ps` and in its record; default: the head of the prompt. */
+  name?: string
   model?: string
   /** Added to the CLI's own instructions (gemini: in place of them). */
   systemPrompt?: string
@@ -1086,6 +1110,19 @@ interface TurnOptions extends Pick<
   tools?: string[]
   maxTurns?: number
   maxBudgetUsd?: number
+  /**
+   * What it may do unasked. "plan": read. "edit" (default): also write in its working directory, and run the commands of `allow`.
+   * "auto": everything. Held by the CLI's own means (docs/agents.md); a level that it can't hold is INVALID_OPTION.
+   */
+  permission?: 'plan' | 'edit' | 'auto'
+  /** Commands that "edit" may run, as globs: "npm test", "git *". A CLI that can't be told so: INVALID_OPTION. */
+  allow?: string[]
+  /**
+   * Held by the kernel for the CLI and all that it starts, or SANDBOX_UNAVAILABLE. "workspace": it writes in its working directory
+   * alone (at "plan" not even there); or what is listed instead. A temporary folder of the run's own, and where the CLI keeps its
+   * state, may always be written.
+   */
+  sandbox?: 'workspace' | SandboxOptions
   /** Input and output tokens, over all attempts. More: AGENT_BUDGET, with what there is of the result. */
   maxTokens?: number
   /** US dollars, over all attempts, by `prices`, else as the CLI says; INVALID_OPTION where there are neither. AGENT_BUDGET. */
@@ -1094,8 +1131,6 @@ interface TurnOptions extends Pick<
   prices?: Prices
   /** Shared with other turns. */
   budget?: Budget
-  /** "auto" (default): tools run without asking; "plan": read only. */
-  permission?: 'plan' | 'auto'
   /** What the agent left running behind its end of turn: "wait" (default) for it, within the clocks; "leave": `warnings` name it. */
   background?: 'wait' | 'leave'
   /** JSON Schema of the answer, an object with `toJSONSchema()`, or a library's schema that can say its JSON Schema. */
@@ -1110,12 +1145,16 @@ interface TurnOptions extends Pick<
   toolIdleTimeoutMs?: number
   /** A whole attempt; default 1800 s. AGENT_TIMED_OUT. */
   timeoutMs?: number
-  /** Default 3 attempts, 1 s, 30 s, false: a turn in which a tool ran is not repeated. */
+  /**
+   * Default 3 attempts, 1 s, 30 s, false: a turn in which a tool ran is not repeated. `waitForResetMs` (default 0): a usage limit
+   * that ends (`error.resetAt`) no later than so long from now is waited out, and the same session goes on; it counts as no attempt.
+   */
   retry?: {
     attempts?: number
     baseDelayMs?: number
     maxDelayMs?: number
     afterTools?: boolean
+    waitForResetMs?: number
   }
   /** Behind the harness's own arguments, before the prompt. */
   extraArgs?: string[]
@@ -1185,6 +1224,8 @@ interface TurnResult<Structured = unknown> {
   warnings: string[]
   /** The last process. */
   process?: RunResult
+  /** Where it is on record, when that was asked for. */
+  record?: RecordFacts
 }
 
 /* auto-generated by NAPI-RS */
@@ -1503,6 +1544,11 @@ declare class SessionHost {
   prepare(spec: OpenSpec, limits: Array<NativeConcurrencyLimit>): NativeSession
 }
 
+/** What an agent is held in: its workspace without `custom`. */
+interface AgentSandboxSpec {
+  custom?: SandboxSpec
+}
+
 type Background = 'wait' | 'leave'
 
 interface BudgetSpec {
@@ -1645,7 +1691,7 @@ interface ErrorClass {
 
 type ErrorCode$1 =
   | 'INVALID_OPTION'
-  | 'ADDON_PANICKED'
+  | 'ADDON_FAULT'
   | 'PROCESS_NOT_FOUND'
   | 'PROCESS_CWD_MISSING'
   | 'PROCESS_NOT_EXECUTABLE'
@@ -1787,6 +1833,9 @@ declare function inspectCopilotSession(home: string, sessionId: string): Promise
 
 type Level = 'plan' | 'edit' | 'ask' | 'auto'
 
+/** All trees that were started here, by whatever host; an array as JSON. */
+declare function listTrees$1(): Promise<Settled<string>>
+
 /** Why the addon can't be used; lib/native.ts throws it. */
 declare function loadingProblem(): string | null
 
@@ -1823,6 +1872,7 @@ interface OpenSpec {
   model?: string
   systemPrompt?: string
   permission?: Level
+  sandbox?: AgentSandboxSpec
   allow: Array<RuleSpec>
   deny: Array<RuleSpec>
   /** Whether the host answers what the rules leave open. */
@@ -1836,14 +1886,15 @@ interface OpenSpec {
   timeoutMs?: Millis
   settleMs?: Millis
   redact?: Array<string>
+  record?: string
+  maxRecordBytes?: number
+  name?: string
 }
 
 interface PairSpec {
   name: string
   value: string
 }
-
-type Permission = 'auto' | 'plan'
 
 /** TCP ports that may be connected to. */
 interface PortsSpec {
@@ -1874,6 +1925,15 @@ type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' 
 
 /** The names of the providers. */
 declare function providerNames(): ProviderName[]
+
+/** Ends the trees whose host is gone, all or these; what became of each, an array as JSON. */
+declare function reapTrees$1(ids?: Array<string> | undefined | null): Promise<Settled<string>>
+
+/** Why a record without an end has none, by the host that its `run.json` names. */
+declare function recordUnfinished(host: string): string
+
+/** What the folder of a record says: `run.json`, `end.json`, why there is no end, and of a turn its events and verdict; as JSON. */
+declare function replayFolder(folder: string): Promise<Settled<string>>
 
 /** Events and verdict of a recorded run, as JSON. Without exit code and signal the end is unknown. */
 declare function replayRecording(
@@ -1941,6 +2001,9 @@ interface RunSpec {
   memoryMaxBytes?: number
   maxProcesses?: number
   sandbox?: SandboxSpec
+  record?: string
+  maxRecordBytes?: number
+  name?: string
 }
 
 /** How one command ended. */
@@ -2073,6 +2136,9 @@ type StdinSource = 'pipe' | 'inherit'
 /** Why the host ends a run. */
 type StopReason = 'aborted' | 'killed' | 'input-failed'
 
+/** Ends one tree whatever its host; what became of it, as JSON. */
+declare function stopTree$1(id: string): Promise<Settled<string>>
+
 type Strays = 'kill' | 'keep'
 
 /** A terminal's size; what is absent has the core's default. */
@@ -2095,6 +2161,7 @@ interface TurnRetrySpec {
   baseDelayMs?: Millis
   maxDelayMs?: Millis
   afterTools?: boolean
+  waitForResetMs?: Millis
 }
 
 /** Checked options of a turn; what is absent has the core's default. */
@@ -2115,10 +2182,12 @@ interface TurnSpec {
   tools?: Array<string>
   maxTurns?: number
   maxBudgetUsd?: number
+  permission?: Level
+  allow?: Array<string>
+  sandbox?: AgentSandboxSpec
   maxTokens?: number
   maxCostUsd?: number
   prices?: PricesSpec
-  permission?: Permission
   background?: Background
   /** A JSON Schema, as JSON. */
   schema?: string
@@ -2132,6 +2201,9 @@ interface TurnSpec {
   redact?: Array<string>
   /** Whether somebody may listen to the events. */
   hasListener: boolean
+  record?: string
+  maxRecordBytes?: number
+  name?: string
 }
 
 interface UndeliveredArtifact {
@@ -2163,6 +2235,7 @@ type Native_AgentExamination = AgentExamination
 declare const Native_AgentExamination: typeof AgentExamination
 type Native_AgentHost = AgentHost
 declare const Native_AgentHost: typeof AgentHost
+type Native_AgentSandboxSpec = AgentSandboxSpec
 type Native_Background = Background
 type Native_BudgetSpec = BudgetSpec
 type Native_CompletionSpec = CompletionSpec
@@ -2230,7 +2303,6 @@ declare const Native_NativeWorker: typeof NativeWorker
 type Native_NetworkName = NetworkName
 type Native_OpenSpec = OpenSpec
 type Native_PairSpec = PairSpec
-type Native_Permission = Permission
 type Native_PortsSpec = PortsSpec
 type Native_PricesSpec = PricesSpec
 type Native_PromptSpec = PromptSpec
@@ -2272,6 +2344,8 @@ declare const Native_copilotLogSize: typeof copilotLogSize
 declare const Native_inspectCopilotSession: typeof inspectCopilotSession
 declare const Native_loadingProblem: typeof loadingProblem
 declare const Native_providerNames: typeof providerNames
+declare const Native_recordUnfinished: typeof recordUnfinished
+declare const Native_replayFolder: typeof replayFolder
 declare const Native_replayRecording: typeof replayRecording
 declare const Native_retryAttempts: typeof retryAttempts
 declare const Native_retryDelay: typeof retryDelay
@@ -2308,8 +2382,12 @@ declare namespace Native {
     Native_classifyError as classifyError,
     Native_copilotLogSize as copilotLogSize,
     Native_inspectCopilotSession as inspectCopilotSession,
+    listTrees$1 as listTrees,
     Native_loadingProblem as loadingProblem,
     Native_providerNames as providerNames,
+    reapTrees$1 as reapTrees,
+    Native_recordUnfinished as recordUnfinished,
+    Native_replayFolder as replayFolder,
     Native_replayRecording as replayRecording,
     Native_retryAttempts as retryAttempts,
     Native_retryDelay as retryDelay,
@@ -2317,8 +2395,10 @@ declare namespace Native {
     Native_schemaProblem as schemaProblem,
     serveRuntime$1 as serveRuntime,
     Native_spawnProcess as spawnProcess,
+    stopTree$1 as stopTree,
   }
   export type {
+    Native_AgentSandboxSpec as AgentSandboxSpec,
     Native_Background as Background,
     Native_BudgetSpec as BudgetSpec,
     Native_CompletionSpec as CompletionSpec,
@@ -2351,7 +2431,6 @@ declare namespace Native {
     Native_NetworkName as NetworkName,
     Native_OpenSpec as OpenSpec,
     Native_PairSpec as PairSpec,
-    Native_Permission as Permission,
     Native_PortsSpec as PortsSpec,
     Native_PricesSpec as PricesSpec,
     Native_PromptSpec as PromptSpec,
@@ -2467,10 +2546,11 @@ type AgentEvent =
   | ({
       type: 'usage'
     } & AgentUsage)
-  /** The agent, or the harness, tries again. */
+  /** The agent, or the harness, tries again; at `until`, where a usage limit is waited out. */
   | {
       type: 'retry'
       message: string
+      until?: Date
     }
   | {
       type: 'warning'
@@ -2695,6 +2775,9 @@ interface FailedTurn {
   result: TurnResult
   events?: AgentEvent[]
   stderr?: string
+  /** When the usage limit ends that the agent ran into, where it says so; how long that was away when the turn failed. */
+  resetAt?: Date
+  retryAfterMs?: number
 }
 /** The last event of the session that was waited for. */
 interface FailedWait {
@@ -2720,7 +2803,10 @@ interface FailedCall {
 /** The fields of an error, by its code. */
 interface ErrorFacts {
   INVALID_OPTION: None
-  ADDON_PANICKED: None
+  /** `fault`: what the library said that gave up. */
+  ADDON_FAULT: {
+    fault: string
+  }
   PROCESS_NOT_FOUND: {
     command: string
     install?: string
@@ -3133,6 +3219,9 @@ interface OpenOptions extends Pick<
   | 'containment'
   | 'killGraceMs'
   | 'redact'
+  | 'record'
+  | 'maxRecordBytes'
+  | 'name'
   | 'signal'
   | 'model'
   | 'systemPrompt'
@@ -3141,10 +3230,12 @@ interface OpenOptions extends Pick<
   | 'idleTimeoutMs'
   | 'toolIdleTimeoutMs'
   | 'timeoutMs'
+  | 'sandbox'
 > {
   /**
-   * "ask": what the policy leaves open goes to `onPermission`; the default where one of the two is given, else "edit". The level
-   * is the agent's own mode; one that it can't hold is INVALID_OPTION.
+   * "plan": read; "edit": also write below `cwd`, and run the commands of `allow`; "auto": everything. "ask": what the policy
+   * leaves open goes to `onPermission`; the default where one of the two is given, else "edit". The level is the agent's own
+   * mode; one that it can't hold is INVALID_OPTION.
    */
   permission?: 'plan' | 'edit' | 'auto' | 'ask'
   /** Commands that may run unasked, as globs. */
@@ -3240,6 +3331,8 @@ declare class AgentSession implements AsyncDisposable {
   readonly protocolVersion: 1 | 2
   /** What a resumed agent repeated. */
   readonly history: AgentEvent[]
+  /** The folder of its record, when that was asked for. */
+  readonly record: string | undefined
   /** @internal */
   constructor(
     session: NativeSession,
@@ -3282,6 +3375,7 @@ interface SessionFacts {
   protocolVersion: 1 | 2
   history: AgentEvent[]
   channel: number
+  record: string | null
 }
 
 type DoctorOptions = Pick<RunOptions, 'env' | 'inheritEnv' | 'signal'>
@@ -3326,6 +3420,24 @@ interface Replay {
 /** Events and verdict of a recorded run. Never throws for what is recorded; INVALID_OPTION for what is no recording. */
 declare function replay(provider: ProviderName, recorded: Recorded): Replay
 
+/** A record, read again. */
+interface RecordReplay {
+  /** `run.json` as it is. */
+  start: Record<string, unknown> & {
+    kind: 'run' | 'turn' | 'attempt' | 'session'
+  }
+  /** `end.json` as it is; null when there is none. */
+  end: Record<string, unknown> | null
+  /**
+   * Why there is no end: "running"; "host-gone": its host was killed; "elsewhere": its host was of another machine, boot or container.
+   */
+  unfinished: 'running' | 'host-gone' | 'elsewhere' | null
+  /** Events and verdict of a turn, read again from what the agent printed; null for a session and for a run of another program. */
+  turn: Replay | null
+}
+/** Reads the folder of a run that was kept on record. INVALID_OPTION for what is no record. */
+declare function replayRecord(folder: string): Promise<RecordReplay>
+
 /**
  * A coding-agent CLI as a function.
  *
@@ -3363,6 +3475,53 @@ declare class Harness {
    */
   open(options?: OpenOptions): Promise<AgentSession>
 }
+
+/** The processes of a run, seen from outside: of any host of this user. */
+interface RunTree {
+  id: string
+  /** As it was named, or the head of its prompt. */
+  name: string | null
+  /**
+   * "running": its host watches it; "kept": its run is over and left it behind on purpose (`strays: "keep"`); "left": its host is gone;
+   * "elsewhere": its host is of another container or boot, and nothing is known of it.
+   */
+  state: 'running' | 'kept' | 'left' | 'elsewhere'
+  hostPid: number
+  /** The host's command line, while it is alive. */
+  hostCommand: string | null
+  command: string
+  /** The command's own, while it is alive. */
+  pid: number | null
+  /** Milliseconds since 1970; null when nobody wrote it down. */
+  startedAtMs: number | null
+  durationMs: number
+  /** Since the last output, to a second; null when nobody wrote it down. */
+  silentMs: number | null
+  /** Memory of all its processes. */
+  rssBytes: number
+  processes: {
+    pid: number
+    parent: number
+    command: string
+    rssBytes: number
+    cpuMs: number
+  }[]
+  /** The folder of its record. */
+  record: string | null
+}
+/** A tree that was ended. */
+interface ReapedTree {
+  tree: RunTree
+  killed: number
+  /** Alive in spite of it: they run as another user. */
+  left: number
+}
+/** Every tree of this user that was started by this package, the oldest first: `sheepdog ps`. Linux only; elsewhere none is found. */
+declare function listTrees(): Promise<RunTree[]>
+/** Ends the trees whose host is gone, all or those with these ids; says what it ended: `sheepdog reap`. */
+declare function reapTrees(ids?: string[]): Promise<ReapedTree[]>
+/** Ends one tree whatever its host: SIGTERM, and SIGKILL after two seconds. Its host tells that the program was ended by a signal. */
+declare function stopTree(id: string): Promise<ReapedTree>
 
 /** Of the channel `sheepdog:run`: a program of `run` or `spawn`. */
 type RunMessage =
@@ -5777,10 +5936,14 @@ export {
   doctor,
   isFactoryRunTerminal,
   isWorkflowRunTerminal,
+  listTrees,
+  reapTrees,
   replay,
+  replayRecord,
   run,
   serveRuntime,
   spawn,
+  stopTree,
   withRetry,
 }
 export type {
@@ -5946,7 +6109,10 @@ export type {
   ProviderTokenArgs,
   QueryOptions,
   QueryResult,
+  ReapedTree,
   ReasoningEffort,
+  RecordFacts,
+  RecordReplay,
   Recorded,
   Replay,
   ResponseSchema,
@@ -5963,6 +6129,7 @@ export type {
   RunMessage,
   RunOptions,
   RunResult,
+  RunTree,
   RuntimeCommand,
   RuntimeExit,
   RuntimeLogger,

@@ -24,6 +24,9 @@ interface FailedTurn {
   result: TurnResult
   events?: AgentEvent[]
   stderr?: string
+  /** When the usage limit ends that the agent ran into, where it says so; how long that was away when the turn failed. */
+  resetAt?: Date
+  retryAfterMs?: number
 }
 
 /** The last event of the session that was waited for. */
@@ -54,7 +57,8 @@ interface FailedCall {
 /** The fields of an error, by its code. */
 export interface ErrorFacts {
   INVALID_OPTION: None
-  ADDON_PANICKED: None
+  /** `fault`: what the library said that gave up. */
+  ADDON_FAULT: { fault: string }
 
   PROCESS_NOT_FOUND: { command: string; install?: string }
   PROCESS_CWD_MISSING: { cwd: string }

@@ -23,10 +23,11 @@ import type { StructuredOf } from './schema'
 export type { AgentEvent } from './harness/event'
 export type { HarnessOptions, ProviderName, TurnOptions } from './harness/request'
 export type { AgentErrorKind, AgentUsage, TurnResult } from './harness/result'
-export { ConcurrencyLimit } from './limit'
 export { Budget, type BudgetOptions, type Prices } from './harness/budget'
+export { ConcurrencyLimit } from './limit'
 export { doctor, type DoctorOptions, type Finding } from './harness/doctor'
 export { Turn } from './harness/turn'
+export { replayRecord, type RecordReplay } from './harness/record'
 export { replay, type Recorded, type Replay } from './harness/replay'
 
 /**

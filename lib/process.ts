@@ -12,8 +12,8 @@ import { RunningProcess, type Started } from './process/running_process'
 import { ProcessStdin } from './process/stdin'
 import { StdinQueue } from './process/stdin_queue'
 
-export { absolute, inheritance, processOptionChecks, type RunInput, type RunOptions } from './process/request'
-export type { LineBatch, OutputLine, RunResult } from './process/result'
+export { absolute, inheritance, processOptionChecks, recordFolder, type RunInput, type RunOptions } from './process/request'
+export type { LineBatch, OutputLine, RecordFacts, RunResult } from './process/result'
 export { RunningProcess } from './process/running_process'
 export { ProcessStdin } from './process/stdin'
 

@@ -11,6 +11,7 @@ pub mod http;
 pub mod jsonrpc;
 pub(crate) mod os;
 pub mod process;
+pub mod record;
 pub mod watch;
 
 // Layer 2: agents.
@@ -22,6 +23,10 @@ pub mod model;
 // Layer 3: service.
 pub mod fleet;
 pub mod runtime;
+
+// What is fuzzed: over all layers, in no build that is used.
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 
 // Layer 4: the edge to JavaScript.
 pub mod binding;

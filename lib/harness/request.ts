@@ -3,18 +3,23 @@ import type { ProviderName, TurnSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { native } from '../native'
 import { check, checkOptions, show, suggestion } from '../option'
-import { absolute, inheritance, processOptionChecks, type RunOptions } from '../process'
+import { absolute, inheritance, processOptionChecks, recordFolder, type RunOptions } from '../process'
+import { agentSandbox, checkAgentSandbox, type SandboxOptions } from '../sandbox'
 import { isSchemaLike, schemaOf } from '../schema'
-import type { ConcurrencyLimit } from '../limit'
 import { budgetChecks, checkBudget, type Budget, type Prices } from './budget'
+import type { ConcurrencyLimit } from '../limit'
 
 export type { ProviderName } from '../../native/native'
 
 /** How a turn is run. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
 export interface TurnOptions extends Pick<
   RunOptions,
-  'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'signal'
+  'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'maxRecordBytes' | 'signal'
 > {
+  /** A folder: a new one in it keeps the turn: prompt, events, what every attempt printed, and the verdict (docs/record.md). */
+  record?: string
+  /** What people call it, in `sheepdog ps` and in its record; default: the head of the prompt. */
+  name?: string
   model?: string
   /** Added to the CLI's own instructions (gemini: in place of them). */
   systemPrompt?: string
@@ -22,6 +27,19 @@ export interface TurnOptions extends Pick<
   tools?: string[]
   maxTurns?: number
   maxBudgetUsd?: number
+  /**
+   * What it may do unasked. "plan": read. "edit" (default): also write in its working directory, and run the commands of `allow`.
+   * "auto": everything. Held by the CLI's own means (docs/agents.md); a level that it can't hold is INVALID_OPTION.
+   */
+  permission?: 'plan' | 'edit' | 'auto'
+  /** Commands that "edit" may run, as globs: "npm test", "git *". A CLI that can't be told so: INVALID_OPTION. */
+  allow?: string[]
+  /**
+   * Held by the kernel for the CLI and all that it starts, or SANDBOX_UNAVAILABLE. "workspace": it writes in its working directory
+   * alone (at "plan" not even there); or what is listed instead. A temporary folder of the run's own, and where the CLI keeps its
+   * state, may always be written.
+   */
+  sandbox?: 'workspace' | SandboxOptions
   /** Input and output tokens, over all attempts. More: AGENT_BUDGET, with what there is of the result. */
   maxTokens?: number
   /** US dollars, over all attempts, by `prices`, else as the CLI says; INVALID_OPTION where there are neither. AGENT_BUDGET. */
@@ -30,8 +48,6 @@ export interface TurnOptions extends Pick<
   prices?: Prices
   /** Shared with other turns. */
   budget?: Budget
-  /** "auto" (default): tools run without asking; "plan": read only. */
-  permission?: 'plan' | 'auto'
   /** What the agent left running behind its end of turn: "wait" (default) for it, within the clocks; "leave": `warnings` name it. */
   background?: 'wait' | 'leave'
   /** JSON Schema of the answer, an object with `toJSONSchema()`, or a library's schema that can say its JSON Schema. */
@@ -46,8 +62,17 @@ export interface TurnOptions extends Pick<
   toolIdleTimeoutMs?: number
   /** A whole attempt; default 1800 s. AGENT_TIMED_OUT. */
   timeoutMs?: number
-  /** Default 3 attempts, 1 s, 30 s, false: a turn in which a tool ran is not repeated. */
-  retry?: { attempts?: number; baseDelayMs?: number; maxDelayMs?: number; afterTools?: boolean }
+  /**
+   * Default 3 attempts, 1 s, 30 s, false: a turn in which a tool ran is not repeated. `waitForResetMs` (default 0): a usage limit
+   * that ends (`error.resetAt`) no later than so long from now is waited out, and the same session goes on; it counts as no attempt.
+   */
+  retry?: {
+    attempts?: number
+    baseDelayMs?: number
+    maxDelayMs?: number
+    afterTools?: boolean
+    waitForResetMs?: number
+  }
   /** Behind the harness's own arguments, before the prompt. */
   extraArgs?: string[]
   /** Secrets that appear nowhere: not in events, results or errors. */
@@ -70,9 +95,13 @@ const retryChecks = {
   baseDelayMs: check.duration,
   maxDelayMs: check.duration,
   afterTools: check.boolean,
+  waitForResetMs(path: string, value: unknown) {
+    if (value !== Infinity) check.duration(path, value)
+  },
 }
 
-const { cwd, inheritEnv, killGraceMs, containment, signal } = processOptionChecks
+const { cwd, inheritEnv, killGraceMs, containment, record, maxRecordBytes, name, signal } =
+  processOptionChecks
 
 /** The checks of the options that turns and sessions share. */
 export const agentChecks = {
@@ -89,6 +118,8 @@ export const agentChecks = {
   systemPrompt: check.string,
   resume: check.name,
   redact: check.strings,
+  allow: check.strings,
+  sandbox: checkAgentSandbox,
   startTimeoutMs: check.timeout,
   idleTimeoutMs: check.timeout,
   toolIdleTimeoutMs: check.timeout,
@@ -104,9 +135,9 @@ const turnChecks = {
       throw invalidOption(path, `expected a number of dollars > 0, got ${show(value)}`)
     }
   },
+  permission: check.oneOf('plan', 'edit', 'auto'),
   ...budgetChecks,
   budget: checkBudget,
-  permission: check.oneOf('plan', 'auto'),
   background: check.oneOf('wait', 'leave'),
   schema(path: string, value: unknown) {
     if (!isSchemaLike(value)) check.object(path, value)
@@ -114,6 +145,9 @@ const turnChecks = {
   },
   retry: (path: string, value: unknown) => checkOptions(value, retryChecks, path),
   extraArgs: check.strings,
+  record,
+  maxRecordBytes,
+  name,
 }
 
 const harnessChecks = {
@@ -155,6 +189,8 @@ export function merge(defaults: HarnessOptions, options: TurnOptions = {}): Harn
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
   const merged: HarnessOptions = { ...defaults, ...given }
   if (defaults.env && options.env) merged.env = { ...defaults.env, ...options.env }
+  // What "edit" may run is no business of a turn at another level.
+  if (given.permission !== undefined && given.permission !== 'edit' && !given.allow) delete merged.allow
   if (defaults.retry && options.retry) merged.retry = { ...defaults.retry, ...options.retry }
   return merged
 }
@@ -197,6 +233,8 @@ export function toSpec(prompt: string, options: HarnessOptions, hasListener: boo
     env = {},
     inheritEnv = true,
     schema,
+    sandbox,
+    record,
     signal: _,
     limit: __,
     budget: ____,
@@ -210,6 +248,8 @@ export function toSpec(prompt: string, options: HarnessOptions, hasListener: boo
     cwd: absolute(cwd),
     env: environmentChanges(env),
     schema: schema && schemaText(schema),
+    sandbox: agentSandbox(sandbox),
+    record: recordFolder(record),
     hasListener,
     ...inheritance(inheritEnv),
   }

@@ -13,7 +13,8 @@ import { SessionWatch } from '../observability/session_watch'
 import { activeEnvironment } from '../observability/span'
 import { TurnWatch } from '../observability/turn_watch'
 import { check, show } from '../option'
-import { absolute, inheritance } from '../process'
+import { absolute, inheritance, recordFolder } from '../process'
+import { agentSandbox } from '../sandbox'
 import { checkOpenOptions, checkPromptOptions, type OpenOptions, type PromptOptions } from './session/request'
 import type { Answer, PermissionRequest } from './session/permission'
 import { ToolServer } from './session/tool_server'
@@ -65,6 +66,8 @@ export class AgentSession implements AsyncDisposable {
   readonly protocolVersion: 1 | 2
   /** What a resumed agent repeated. */
   readonly history: AgentEvent[]
+  /** The folder of its record, when that was asked for. */
+  readonly record: string | undefined
 
   /** @internal */
   constructor(
@@ -81,6 +84,7 @@ export class AgentSession implements AsyncDisposable {
     this.sessionId = facts.sessionId
     this.protocolVersion = facts.protocolVersion
     this.history = facts.history
+    this.record = facts.record ?? undefined
     this.#tools = tools
     this.#asked = new Questions(session, facts.channel, options.onPermission, () => {
       watch?.end()
@@ -222,6 +226,7 @@ interface SessionFacts {
   protocolVersion: 1 | 2
   history: AgentEvent[]
   channel: number
+  record: string | null
 }
 
 /** @internal */
@@ -262,8 +267,9 @@ export async function openSession(
 function openDefaults(options: HarnessOptions): OpenOptions {
   const { binary, cwd, env, inheritEnv, killGraceMs, containment, signal, model, systemPrompt, redact } =
     options
+  const { record, maxRecordBytes, name } = options
   const { startTimeoutMs, idleTimeoutMs, toolIdleTimeoutMs, timeoutMs } = options
-  const permission = options.permission as OpenOptions['permission']
+  const { permission, allow, sandbox } = options
   const shared = {
     binary,
     cwd,
@@ -275,9 +281,12 @@ function openDefaults(options: HarnessOptions): OpenOptions {
     model,
     systemPrompt,
     redact,
+    record,
+    maxRecordBytes,
+    name,
   }
   const clocks = { startTimeoutMs, idleTimeoutMs, toolIdleTimeoutMs, timeoutMs }
-  return given({ ...shared, ...clocks, permission })
+  return given({ ...shared, ...clocks, permission, allow, sandbox })
 }
 
 function given<T extends object>(options: T | undefined): T {
@@ -294,6 +303,7 @@ function toSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer 
     allow = [],
     mcpServers = [],
     onPermission,
+    sandbox,
   } = options
   const { signal: _, tools: __, onPermission: ___, ...rest } = options
   const pairs = (record: Record<string, string> = {}) =>
@@ -310,6 +320,8 @@ function toSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer 
     provider,
     binary: typeof binary === 'string' ? [binary] : binary,
     cwd: absolute(cwd),
+    sandbox: agentSandbox(sandbox),
+    record: recordFolder(options.record),
     env: environmentChanges(env),
     ...inheritance(inheritEnv),
     permission: options.permission ?? (asks ? ('ask' as const) : undefined),

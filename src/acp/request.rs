@@ -1,9 +1,9 @@
 //! PURE: a session and its prompts as they are asked for.
 
-use super::permission::{Level, Policy};
+use super::permission::Policy;
 use crate::error::Error;
-use crate::harness::Provider;
 use crate::harness::clock::Limits;
+use crate::harness::{AgentSandbox, Level, Provider};
 use crate::model::Schema;
 use crate::process::{Containment, Environment, EnvironmentBase, ProcessSpec};
 use serde_json::{Value, json};
@@ -26,6 +26,8 @@ pub struct OpenRequest {
     pub system_prompt: Option<String>,
     pub level: Level,
     pub policy: Policy,
+    /// What the kernel holds it in.
+    pub sandbox: Option<AgentSandbox>,
     /// Somebody answers what the rules leave open.
     pub has_handler: bool,
     /// For an answer of the handler; `None`: off.
@@ -37,6 +39,11 @@ pub struct OpenRequest {
     /// For how long nothing may go on behind a turn before it is over.
     pub settle: Duration,
     pub redact: Vec<String>,
+    /// The folder in which a new one keeps the session.
+    pub record: Option<PathBuf>,
+    pub max_record_bytes: Option<u64>,
+    /// What people call it.
+    pub name: Option<String>,
 }
 
 impl OpenRequest {
@@ -55,6 +62,7 @@ impl OpenRequest {
             system_prompt: None,
             level: Level::Edit,
             policy: Policy::default(),
+            sandbox: None,
             has_handler: false,
             permission_timeout: Some(Self::PERMISSION_TIMEOUT),
             servers: Vec::new(),
@@ -62,6 +70,9 @@ impl OpenRequest {
             limits: Limits::default(),
             settle: Self::SETTLE,
             redact: Vec::new(),
+            record: None,
+            max_record_bytes: None,
+            name: None,
         }
     }
 

@@ -63,6 +63,7 @@ impl Owner {
         if self.version == Version::One {
             self.end_own_turn();
         }
+        self.tell_record(AgentEvent::Prompt { text: prompt.request.text.clone() });
         self.turns += 1;
         let (turn, tag) = (self.turns, self.next_tag());
         let session =
@@ -104,7 +105,7 @@ impl Owner {
                 };
                 active.ask_again(tag, session);
                 let message = "the answer does not fit the schema: it is asked for once more".to_owned();
-                self.tell(AgentEvent::Retry { message });
+                self.tell(AgentEvent::Retry { message, until: None });
                 self.send_prompt(&text, tag);
             }
             Next::Done { structured } => {

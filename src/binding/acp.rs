@@ -7,6 +7,7 @@ use super::limit::NativeConcurrencyLimit;
 use super::option::{Containment, Level, Millis};
 use super::process::{VariableChange, environment};
 use super::promise::{Settled, settle};
+use super::sandbox::AgentSandboxSpec;
 use crate::acp::{
     self, Answer, HostRequest, McpServer, OpenRequest, Policy, PromptRequest, Rule, Session, WeakSession,
 };
@@ -38,6 +39,7 @@ pub struct OpenSpec {
     pub model: Option<String>,
     pub system_prompt: Option<String>,
     pub permission: Option<Level>,
+    pub sandbox: Option<AgentSandboxSpec>,
     pub allow: Vec<RuleSpec>,
     pub deny: Vec<RuleSpec>,
     /// Whether the host answers what the rules leave open.
@@ -51,6 +53,9 @@ pub struct OpenSpec {
     pub timeout_ms: Option<Millis>,
     pub settle_ms: Option<Millis>,
     pub redact: Option<Vec<String>>,
+    pub record: Option<String>,
+    pub max_record_bytes: Option<f64>,
+    pub name: Option<String>,
 }
 
 #[napi(object, object_to_js = false)]
@@ -177,6 +182,7 @@ impl NativeSession {
                     "protocolVersion": session.version().number(),
                     "history": session.history(),
                     "channel": number,
+                    "record": session.record(),
                 });
                 *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
                 Ok(facts.to_string())
@@ -332,6 +338,7 @@ fn to_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
     if let Some(level) = spec.permission {
         request.level = level.into();
     }
+    request.sandbox = spec.sandbox.map(Into::into);
     request.policy = Policy {
         allow: spec.allow.into_iter().map(Into::into).collect(),
         deny: spec.deny.into_iter().map(Into::into).collect(),
@@ -357,6 +364,9 @@ fn to_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
         request.settle = settle.duration();
     }
     request.redact = spec.redact.unwrap_or_default();
+    request.record = spec.record.map(Into::into);
+    request.max_record_bytes = spec.max_record_bytes.map(|bytes| bytes as u64);
+    request.name = spec.name;
     Ok(request)
 }
 

@@ -3,14 +3,15 @@
 use super::delivery::{Delivery, EventLines, create_text};
 use super::guests::{Guest, Guests};
 use super::limit::NativeConcurrencyLimit;
-use super::option::{Background, Containment, Millis, Permission};
+use super::option::{Background, Containment, Level, Millis};
 use super::process::{VariableChange, environment};
 use super::promise::{Settled, settle};
+use super::sandbox::AgentSandboxSpec;
 use crate::error::Error;
 use crate::harness::replay::TurnResult;
 use crate::harness::spending::{Caps, Prices};
 use crate::harness::verdict::Ending;
-use crate::harness::{self, Budget, Provider, Recording, Turn, TurnOutcome, TurnRequest, WeakTurn};
+use crate::harness::{self, Budget, Provider, Recording, Replay, Turn, TurnOutcome, TurnRequest, WeakTurn};
 use crate::harness::{doctor, each_provider};
 use crate::model::{AbortSwitch, Schema};
 use napi::bindgen_prelude::{
@@ -40,10 +41,12 @@ pub struct TurnSpec {
     pub tools: Option<Vec<String>>,
     pub max_turns: Option<f64>,
     pub max_budget_usd: Option<f64>,
+    pub permission: Option<Level>,
+    pub allow: Option<Vec<String>>,
+    pub sandbox: Option<AgentSandboxSpec>,
     pub max_tokens: Option<f64>,
     pub max_cost_usd: Option<f64>,
     pub prices: Option<PricesSpec>,
-    pub permission: Option<Permission>,
     pub background: Option<Background>,
     /// A JSON Schema, as JSON.
     pub schema: Option<String>,
@@ -57,6 +60,9 @@ pub struct TurnSpec {
     pub redact: Option<Vec<String>>,
     /// Whether somebody may listen to the events.
     pub has_listener: bool,
+    pub record: Option<String>,
+    pub max_record_bytes: Option<f64>,
+    pub name: Option<String>,
 }
 
 #[napi(object, object_to_js = false)]
@@ -129,6 +135,7 @@ pub struct TurnRetrySpec {
     pub base_delay_ms: Option<Millis>,
     pub max_delay_ms: Option<Millis>,
     pub after_tools: Option<bool>,
+    pub wait_for_reset_ms: Option<Millis>,
 }
 
 /// One a JavaScript environment: its turns end with it.
@@ -321,7 +328,16 @@ pub fn replay_recording(
         (None, Some(code)) => Ending::Exited(code as i32),
         (None, None) => Ending::Unknown,
     };
-    let replay = harness::replay(provider, &Recording { stdout, stderr: &stderr, ending });
+    Ok(shown(harness::replay(provider, &Recording { stdout, stderr: &stderr, ending })).to_string())
+}
+
+/// Why a record without an end has none, by the host that its `run.json` names.
+#[napi]
+pub fn record_unfinished(host: String) -> String {
+    harness::unfinished_by(&host).as_str().to_owned()
+}
+
+fn shown(replay: Replay) -> Value {
     let mut shown = json!({ "ok": replay.fault.is_none(), "events": replay.events, "result": replay.result });
     if let Some(fault) = replay.fault {
         shown["error"] = json!({ "code": fault.code.as_str(), "message": fault.message });
@@ -329,7 +345,23 @@ pub fn replay_recording(
             shown["error"]["kind"] = kind.as_str().into();
         }
     }
-    Ok(shown.to_string())
+    shown
+}
+
+/// What the folder of a record says: `run.json`, `end.json`, why there is no end, and of a turn its events and verdict; as JSON.
+#[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
+pub fn replay_folder(env: &Env, folder: String) -> napi::Result<PromiseRaw<'_, Settled<String>>> {
+    settle(env, async move {
+        harness::replay_folder(folder.into())
+            .await
+            .map(|read| {
+                let unfinished = read.unfinished.map(|why| why.as_str());
+                let turn = read.turn.map(shown);
+                json!({ "start": read.start, "end": read.end, "unfinished": unfinished, "turn": turn })
+                    .to_string()
+            })
+            .into()
+    })
 }
 
 macro_rules! provider_name {
@@ -382,6 +414,8 @@ pub(super) fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
     if let Some(permission) = spec.permission {
         request.permission = permission.into();
     }
+    request.allow = spec.allow.unwrap_or_default();
+    request.sandbox = spec.sandbox.map(Into::into);
     if let Some(background) = spec.background {
         request.background = background.into();
     }
@@ -408,10 +442,16 @@ pub(super) fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
         if let Some(delay) = retry.max_delay_ms {
             request.retry.max_delay = delay.duration();
         }
+        if let Some(wait) = retry.wait_for_reset_ms {
+            request.wait_for_reset = wait.duration();
+        }
         request.retry_after_tools = retry.after_tools.unwrap_or(request.retry_after_tools);
     }
     request.extra_args = spec.extra_args.unwrap_or_default();
     request.redact = spec.redact.unwrap_or_default();
     request.has_listener = spec.has_listener;
+    request.record = spec.record.map(Into::into);
+    request.max_record_bytes = spec.max_record_bytes.map(|bytes| bytes as u64);
+    request.name = spec.name;
     Ok(request)
 }

@@ -19,6 +19,7 @@ use super::turn::Command;
 use super::verdict::{Ending, Evidence, Fault, Stop, Verdict, verdict};
 use crate::error::{Error, ErrorCode};
 use crate::process::{self, Environment, Input, Outcome, Process, ProcessSpec, RunResult, StopReason};
+use crate::record::RecordSpec;
 use bytes::Bytes;
 use std::future::pending;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub(crate) struct Attempted {
     pub is_aborted: bool,
     /// What the session had used before it.
     pub before: Option<Usage>,
+    /// Why it was stopped.
+    pub stop: Option<Stop>,
 }
 
 /// What an attempt is made of, besides the request.
@@ -49,6 +52,10 @@ pub(crate) struct Plan<'a> {
     /// The session that has to be reported.
     pub resume: Option<&'a str>,
     pub before: Option<Usage>,
+    /// Where its process is kept on record.
+    pub record: Option<RecordSpec>,
+    /// What people call it.
+    pub name: String,
     pub allowance: &'a Allowance,
 }
 
@@ -88,11 +95,14 @@ fn spec_of(plan: &Plan<'_>) -> ProcessSpec {
     spec.timeout = None;
     spec.kill_grace = request.kill_grace;
     spec.containment = request.containment;
+    spec.sandbox.clone_from(&launch.sandbox);
     spec.max_output_bytes = KEPT_OUTPUT_BYTES;
     if let Some(text) = &launch.stdin {
         spec.input = Input::Bytes(Bytes::from(text.clone()));
     }
     spec.environment = environment_of(request, launch, program, folder);
+    spec.record.clone_from(&plan.record);
+    spec.name = Some(plan.name.clone());
     spec
 }
 
@@ -110,6 +120,7 @@ pub(crate) fn environment_of(
     let set = launch.set.iter().chain(&program.environment).filter(|(name, _)| !is_given(name));
     changes.extend(set.map(|(name, value)| (name.clone(), Some(value.clone()))));
     changes.extend(request.environment.changes.iter().cloned());
+    changes.extend(launch.held.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
     changes.push(("TMPDIR".to_owned(), Some(path_text(folder.path()))));
     if let Some(folder) = &program.path_before {
         let path = request.variable("PATH").map(|path| format!("{folder}:{path}"));
@@ -347,6 +358,9 @@ impl Watch<'_> {
                 format!("left running behind its end of turn, and ended with it: {}", left.join(", "));
             transcript.digest_mut().warning(&message);
         }
+        for refusal in request.provider.descriptor().words.refusals_in(&stderr) {
+            transcript.digest_mut().warning(&refusal);
+        }
         // What came with the last lines counts as well: who used too much has failed, however its turn ended.
         if self.accounts.set(transcript.digest().total_usage()) && self.stop != Some(Stop::Aborted) {
             self.stop = Some(Stop::OverBudget);
@@ -372,6 +386,7 @@ impl Watch<'_> {
             error: None,
             is_aborted: self.is_aborted,
             before: self.plan.before,
+            stop: self.stop,
         }
     }
 
@@ -390,6 +405,7 @@ impl Watch<'_> {
             kind: None,
             message: error.message().to_owned(),
             is_misshapen: false,
+            reset: None,
         };
         Attempted {
             transcript: self.listening.end(request.provider).0,
@@ -398,6 +414,7 @@ impl Watch<'_> {
             error: Some(error),
             is_aborted: self.is_aborted,
             before: self.plan.before,
+            stop: self.stop,
         }
     }
 }

@@ -5,7 +5,8 @@ use super::answer::Answer;
 use super::background::BackgroundWork;
 use super::clip::clip;
 use super::event::{AgentEvent, Usage};
-use super::failure::Failure;
+use super::failure::{Failure, Words};
+use super::reset::Reset;
 use serde_json::Value;
 
 const MAX_WARNINGS: usize = 100;
@@ -22,6 +23,8 @@ pub struct Terminal {
 #[derive(Debug, Default)]
 pub struct Digest {
     detail: bool,
+    /// The CLI's own, where it is known.
+    words: Option<&'static Words>,
     events: Vec<AgentEvent>,
     session: Option<String>,
     model: Option<String>,
@@ -37,6 +40,8 @@ pub struct Digest {
     warnings: Vec<String>,
     failure: Option<Failure>,
     retrying: Option<Failure>,
+    /// When the limit that it ran into ends.
+    reset: Option<Reset>,
     terminal: Option<Terminal>,
     background: BackgroundWork,
     is_stuck: bool,
@@ -48,6 +53,12 @@ pub struct Digest {
 impl Digest {
     pub fn new(detail: bool) -> Self {
         Digest { detail, ..Digest::default() }
+    }
+
+    /// With the words by which a CLI says that it refused a tool.
+    pub fn knowing(mut self, words: &'static Words) -> Self {
+        self.words = Some(words);
+        self
     }
 
     /// Whether events are built from here on.
@@ -170,7 +181,22 @@ impl Digest {
         let open = self.open_tools.iter().position(|(open, _)| open == id);
         let name = open.map(|index| self.open_tools.swap_remove(index).1).filter(|name| !name.is_empty());
         self.in_answer = false;
-        self.emit(|| AgentEvent::ToolEnd { id: id.to_owned(), name, output: output(), exit_code, is_error });
+        if !is_error {
+            return self.emit(|| AgentEvent::ToolEnd {
+                id: id.to_owned(),
+                name,
+                output: output(),
+                exit_code,
+                is_error,
+            });
+        }
+        // A refusal is in the result too, whether or not somebody listens.
+        let output = output();
+        let refusal = output.as_deref().and_then(|output| self.words?.refusal(name.as_deref(), output));
+        self.emit(|| AgentEvent::ToolEnd { id: id.to_owned(), name, output, exit_code, is_error });
+        if let Some(refusal) = refusal {
+            self.warning(&refusal);
+        }
     }
 
     /// Usage of one step or message, to be added.
@@ -231,8 +257,13 @@ impl Digest {
     /// The agent tries again by itself.
     pub fn retry(&mut self, failure: Failure) {
         self.reopen();
-        self.emit(|| AgentEvent::Retry { message: clip(&failure.message).into_owned() });
+        self.emit(|| AgentEvent::Retry { message: clip(&failure.message).into_owned(), until: None });
         self.retrying = Some(failure);
+    }
+
+    /// A limit was reached; when it ends.
+    pub fn limit(&mut self, reset: Reset) {
+        self.reset = Some(reset);
     }
 
     pub fn warning(&mut self, message: &str) {
@@ -356,6 +387,10 @@ impl Digest {
 
     pub fn last_retry(&self) -> Option<&Failure> {
         self.retrying.as_ref()
+    }
+
+    pub fn reset(&self) -> Option<&Reset> {
+        self.reset.as_ref()
     }
 
     pub fn terminal(&self) -> Option<&Terminal> {

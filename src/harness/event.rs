@@ -1,6 +1,6 @@
 //! PURE: what an agent does, in one language for all of them. The shapes are those of API.md's `AgentEvent`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// One thing that an agent did or said.
@@ -38,9 +38,12 @@ pub enum AgentEvent {
     },
     /// Tokens spent since the last event of this type: their sum is the turn's usage.
     Usage(Usage),
-    /// The agent tries again by itself. The turn goes on.
+    /// The agent, or the harness, tries again. The turn goes on.
     Retry {
         message: String,
+        /// When, if that is known and worth a word: milliseconds since 1970.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        until: Option<u64>,
     },
     Warning {
         message: String,
@@ -111,7 +114,7 @@ impl AgentEvent {
         match self {
             AgentEvent::Text { text, .. } | AgentEvent::Reasoning { text, .. } => edit(text),
             AgentEvent::ToolEnd { output, .. } => output.iter_mut().for_each(edit),
-            AgentEvent::Retry { message }
+            AgentEvent::Retry { message, .. }
             | AgentEvent::Warning { message }
             | AgentEvent::Error { message, .. } => edit(message),
             AgentEvent::Noise { line } => edit(line),
@@ -131,8 +134,8 @@ impl AgentEvent {
 }
 
 /// Tokens as the provider counts them, and money where it says so.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Usage {
     pub input_tokens: u64,
     pub output_tokens: u64,

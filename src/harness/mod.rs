@@ -8,8 +8,10 @@
 //! The owner task of a turn (`turn_owner`; [`turn`] is its handle) waits for a slot (`scheduler`), prepares an attempt
 //! (`preparation`: `launch`, `install`, `folder`, `structured`) and runs it (`attempt`, which one [`clock`] decides for). What follows
 //! is decided in `next`. Its events go to an `audience`, and through it to an
-//! [`EventSink`]; a slow one slows the agent's pipe. Dropping the last handle of a turn aborts it.
+//! [`EventSink`]; a slow one slows the agent's pipe. A turn that is to be kept has a `turn_record`, which [`replay_record`] reads
+//! again. Dropping the last handle of a turn aborts it.
 
+pub(crate) mod allow;
 mod allowance;
 mod answer;
 mod attempt;
@@ -28,17 +30,22 @@ pub mod failure;
 pub(crate) mod folder;
 mod folder_owner;
 mod grammar;
+mod hold;
 pub mod install;
 pub mod json;
 pub mod launch;
 mod ledger;
+pub mod level;
 mod next;
 pub mod package;
 mod preparation;
 pub mod provider;
 mod recent;
 pub mod replay;
+pub mod replay_record;
 pub mod request;
+pub mod reset;
+pub(crate) mod restraint;
 pub mod scheduler;
 pub mod spending;
 pub mod structured;
@@ -47,17 +54,22 @@ mod token;
 pub mod transcript;
 pub mod turn;
 mod turn_owner;
+pub(crate) mod turn_record;
 pub mod verdict;
+pub(crate) mod workspace;
 
 pub use budget::Budget;
 pub use digest::Digest;
 pub use event::{AgentEvent, ErrorKind, Usage};
 pub use event_sink::{EventReader, EventSink};
+pub use level::Level;
 pub use provider::Provider;
 pub(crate) use provider::each_provider;
 pub use replay::{Recording, Replay, replay};
+pub use replay_record::{RecordReplay, replay_folder, unfinished_by};
 pub use request::TurnRequest;
 pub use scheduler::ConcurrencyLimit;
 pub use transcript::Transcript;
 pub use turn::{Turn, TurnOutcome, WeakTurn};
 pub use turn_owner::start;
+pub use workspace::AgentSandbox;

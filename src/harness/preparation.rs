@@ -3,10 +3,12 @@
 use super::folder::{RunFolder, new_session_id};
 use super::install::locate;
 use super::launch::{Launch, Wanted, path_text};
+use super::level::Level;
 use super::package::Program;
 use super::provider::SessionPolicy;
 use super::request::TurnRequest;
 use super::structured::{ANSWER_FILE, prompt_with_problems, prompt_with_schema};
+use super::workspace::state_of;
 use crate::error::{Error, ErrorCode};
 use crate::model::Schema;
 use std::path::PathBuf;
@@ -22,6 +24,8 @@ pub(super) enum Again {
     Prompt,
     /// The answer once more, in its session.
     Answer { session: String, problems: Vec<String> },
+    /// The same, after a limit; in its session, where there is one. `has_begun`: the agent is to go on, not to begin.
+    AfterLimit { session: Option<String>, has_begun: bool },
 }
 
 impl Again {
@@ -30,6 +34,15 @@ impl Again {
         match self {
             Again::Prompt => None,
             Again::Answer { session, .. } => Some(session),
+            Again::AfterLimit { session, .. } => session.as_deref(),
+        }
+    }
+
+    /// What is asked for when the limit of the attempt that asked for this is over.
+    pub(super) fn after_limit(self, session: Option<String>, has_begun: bool) -> Again {
+        match self {
+            Again::Answer { .. } => self,
+            Again::Prompt | Again::AfterLimit { .. } => Again::AfterLimit { session, has_begun },
         }
     }
 }
@@ -67,8 +80,15 @@ pub(super) async fn prepare(
 ) -> Result<Launch, Error> {
     let provider = request.provider.descriptor();
     let mut wanted = wanted_of(request, folder);
+    let state = match &request.sandbox {
+        Some(_) => state_of(request.provider, |name| request.variable(name))?,
+        None => Vec::new(),
+    };
     if matches!(provider.session, SessionPolicy::Chosen) && request.resume.is_none() {
         wanted.session_id = Some(new_session_id());
+    }
+    if let Again::AfterLimit { has_begun: true, .. } = again {
+        wanted.prompt = prompt_to_go_on(&wanted.prompt);
     }
     let mut files = Vec::new();
     if let Some(schema) = request.schema.as_deref().map(Schema::source) {
@@ -82,17 +102,23 @@ pub(super) async fn prepare(
         let answer = path_text(&folder.path().join(ANSWER_FILE));
         wanted.prompt = match (again, by_flag) {
             (Again::Answer { problems, .. }, _) => prompt_with_problems(problems, schema, by_flag),
-            (Again::Prompt, true) => wanted.prompt,
-            (Again::Prompt, false) => prompt_with_schema(&wanted.prompt, schema, &answer, request.permission),
+            (Again::Prompt | Again::AfterLimit { .. }, true) => wanted.prompt,
+            (Again::Prompt | Again::AfterLimit { .. }, false) => {
+                prompt_with_schema(&wanted.prompt, schema, &answer, request.permission)
+            }
         };
     }
     if let Some(session) = again.session() {
         wanted.resume = Some(session.to_owned());
     }
-    let launch = (provider.launch)(&wanted)?;
+    let mut launch = (provider.launch)(&wanted)?;
+    if request.permission != Level::Auto {
+        launch.removed.extend(provider.switches);
+    }
     files.extend(launch.files.iter().cloned());
     let stale = folder.path().join(ANSWER_FILE);
-    blocking(move || {
+    let (sandbox, level, own) = (request.sandbox.clone(), request.permission, folder.path().to_owned());
+    launch.sandbox = blocking(move || {
         let _ = std::fs::remove_file(stale);
         for (path, text) in files {
             std::fs::write(&path, text).map_err(|error| {
@@ -102,14 +128,22 @@ pub(super) async fn prepare(
                 )
             })?;
         }
-        Ok(())
+        sandbox.map(|sandbox| sandbox.prepare(level, state, &own)).transpose()
     })
     .await?;
     Ok(launch)
 }
 
+/// The prompt of a session that a limit interrupted. It repeats what was asked: not every CLI has it by then.
+fn prompt_to_go_on(prompt: &str) -> String {
+    format!(
+        "A usage limit interrupted you; it is over now. Go on where you left off, and do nothing twice. What you were asked:\n\n{prompt}"
+    )
+}
+
 /// The prompt and the options as the provider is asked for them.
 fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
+    let reads = request.provider.descriptor().reads;
     Wanted {
         prompt: request.prompt.clone(),
         model: request.model.clone(),
@@ -118,6 +152,9 @@ fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
         max_turns: request.max_turns,
         max_budget_usd: request.max_budget_usd,
         permission: request.permission,
+        allow: request.allow.clone(),
+        is_sandboxed: request.sandbox.is_some(),
+        variables: reads.iter().filter_map(|name| Some((*name, request.variable(name)?))).collect(),
         resume: request.resume.clone(),
         extra_args: request.extra_args.clone(),
         folder: folder.path().to_owned(),

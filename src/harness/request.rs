@@ -3,9 +3,11 @@
 use super::allowance::Allowance;
 use super::budget::Budget;
 use super::clock::Limits;
-use super::launch::Permission;
+use super::level::Level;
 use super::provider::Provider;
+use super::restraint::check_switches;
 use super::spending::{Caps, Prices};
+use super::workspace::AgentSandbox;
 use crate::error::Error;
 use crate::model::Schema;
 use crate::process::{Containment, Environment, EnvironmentBase, ProcessSpec};
@@ -40,13 +42,17 @@ pub struct TurnRequest {
     pub tools: Option<Vec<String>>,
     pub max_turns: Option<u64>,
     pub max_budget_usd: Option<f64>,
+    pub permission: Level,
+    /// Globs of commands that "edit" may run.
+    pub allow: Vec<String>,
+    /// What the kernel holds it in.
+    pub sandbox: Option<AgentSandbox>,
     /// Of this turn alone, over all its attempts.
     pub caps: Caps,
     /// What the tokens of this turn cost, for `caps` and `budget`.
     pub prices: Option<Prices>,
     /// Shared with other turns.
     pub budget: Option<Budget>,
-    pub permission: Permission,
     pub background: Background,
     pub schema: Option<Arc<Schema>>,
     pub resume: Option<String>,
@@ -54,10 +60,17 @@ pub struct TurnRequest {
     pub retry: RetryPolicy,
     /// Whether a turn is repeated though a tool ran in it.
     pub retry_after_tools: bool,
+    /// The longest wait for the end of a usage limit; zero: none.
+    pub wait_for_reset: Duration,
     pub extra_args: Vec<String>,
     pub redact: Vec<String>,
     /// Whether somebody may listen to the events.
     pub has_listener: bool,
+    /// The folder in which a new one keeps the turn.
+    pub record: Option<PathBuf>,
+    pub max_record_bytes: Option<u64>,
+    /// What people call it; the prompt's head when `None`.
+    pub name: Option<String>,
 }
 
 impl TurnRequest {
@@ -78,19 +91,25 @@ impl TurnRequest {
             tools: None,
             max_turns: None,
             max_budget_usd: None,
+            permission: Level::Edit,
+            allow: Vec::new(),
+            sandbox: None,
             caps: Caps::default(),
             prices: None,
             budget: None,
-            permission: Permission::Auto,
             background: Background::Wait,
             schema: None,
             resume: None,
             limits: Limits::default(),
             retry: Self::RETRY,
             retry_after_tools: false,
+            wait_for_reset: Duration::ZERO,
             extra_args: Vec::new(),
             redact: Vec::new(),
             has_listener: false,
+            record: None,
+            max_record_bytes: None,
+            name: None,
         }
     }
 
@@ -135,13 +154,23 @@ impl TurnRequest {
                 "is longer than 100000 bytes, which no program can be given",
             ));
         }
+        self.check_level()?;
         self.check_cwd()
+    }
+
+    /// Nothing raises the level behind its user's back.
+    fn check_level(&self) -> Result<(), Error> {
+        if self.permission == Level::Ask {
+            let problem = "\"ask\" is for sessions, where somebody can be asked: expected \"plan\", \"edit\" or \"auto\"";
+            return Err(Error::invalid_option("permission", problem));
+        }
+        super::allow::check(&self.allow, self.permission)?;
+        check_switches(self.provider, self.permission, &self.environment.changes)
     }
 
     /// An agent that may write is no use where it can't. What is not there at all is told by the start itself.
     fn check_cwd(&self) -> Result<(), Error> {
-        let Some(cwd) = self.cwd.as_ref().filter(|cwd| self.permission == Permission::Auto && cwd.is_dir())
-        else {
+        let Some(cwd) = self.cwd.as_ref().filter(|cwd| self.permission != Level::Plan && cwd.is_dir()) else {
             return Ok(());
         };
         if can_write(cwd) {
@@ -152,6 +181,17 @@ impl TurnRequest {
             cwd.display()
         );
         Err(Error::invalid_option("cwd", problem))
+    }
+
+    /// What the turn is called: its name, else the head of its prompt.
+    pub fn label(&self) -> String {
+        const MAX_CHARACTERS: usize = 80;
+        let words: String = self.prompt.split_whitespace().collect::<Vec<_>>().join(" ");
+        let head = || match words.char_indices().nth(MAX_CHARACTERS) {
+            Some((end, _)) => format!("{}…", &words[..end]),
+            None => words.clone(),
+        };
+        self.name.clone().unwrap_or_else(head)
     }
 
     /// A variable of the run's environment, before the provider's own additions.

@@ -4,6 +4,7 @@ import { invalidOption } from '../../error'
 import type { HarnessOptions, TurnOptions } from '../request'
 import { agentChecks, schemaText } from '../request'
 import { check, checkOptions, show } from '../../option'
+import { processOptionChecks } from '../../process'
 import type { Answer, PermissionRequest, Policy } from './permission'
 
 /** A server of tools that the agent is given. */
@@ -20,6 +21,9 @@ export interface OpenOptions extends Pick<
   | 'containment'
   | 'killGraceMs'
   | 'redact'
+  | 'record'
+  | 'maxRecordBytes'
+  | 'name'
   | 'signal'
   | 'model'
   | 'systemPrompt'
@@ -28,10 +32,12 @@ export interface OpenOptions extends Pick<
   | 'idleTimeoutMs'
   | 'toolIdleTimeoutMs'
   | 'timeoutMs'
+  | 'sandbox'
 > {
   /**
-   * "ask": what the policy leaves open goes to `onPermission`; the default where one of the two is given, else "edit". The level
-   * is the agent's own mode; one that it can't hold is INVALID_OPTION.
+   * "plan": read; "edit": also write below `cwd`, and run the commands of `allow`; "auto": everything. "ask": what the policy
+   * leaves open goes to `onPermission`; the default where one of the two is given, else "edit". The level is the agent's own
+   * mode; one that it can't hold is INVALID_OPTION.
    */
   permission?: 'plan' | 'edit' | 'auto' | 'ask'
   /** Commands that may run unasked, as globs. */
@@ -92,10 +98,14 @@ const serverChecks = {
   env: pairs,
 }
 
+const { record, maxRecordBytes, name } = processOptionChecks
+
 const openChecks = {
   ...agentChecks,
+  record,
+  maxRecordBytes,
+  name,
   permission: check.oneOf('plan', 'edit', 'auto', 'ask'),
-  allow: check.strings,
   policy: (path: string, value: unknown) => checkOptions(value, { allow: rules, deny: rules }, path),
   onPermission: check.function,
   permissionTimeoutMs: check.timeout,
