@@ -7,7 +7,7 @@ use crate::protocol::{
     COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_GONE,
     FRAME_LOST, FRAME_STARTED, Frame, Header, ORIGIN_INNER, STAGE_SUPERVISE,
 };
-use crate::syscall::{PEER_ENDED, READABLE, Waiter};
+use crate::waiter::{PEER_ENDED, READABLE, Waiter};
 use crate::{
     LIFELINE, Watch, forbid_debuggers, namespace, outer, report_error, say, syscall, wake_when_the_parent_dies,
 };

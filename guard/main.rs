@@ -20,11 +20,12 @@
 //! anything but the events above, so the end of a tree is bounded in time.
 #![no_std]
 #![no_main]
-// memcpy and its kin are written out in syscall.rs and must not become calls of themselves.
+// memcpy and its kin are written out in memory.rs and must not become calls of themselves.
 #![no_builtins]
 
 mod children;
 mod inner;
+mod memory;
 mod namespace;
 mod outer;
 mod program;
@@ -32,6 +33,7 @@ mod program;
 mod protocol;
 mod sandbox;
 mod syscall;
+mod waiter;
 
 /// Where the host puts its end of the conversation.
 const LIFELINE: isize = 3;

@@ -6,7 +6,7 @@ use crate::protocol::{
     FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_LOST, Frame, HEADER_BYTES, Header, ORIGIN_OUTER, STAGE_FORK,
     STAGE_REQUEST, STAGE_SUPERVISE,
 };
-use crate::syscall::{PEER_ENDED, READABLE, Waiter};
+use crate::waiter::{PEER_ENDED, READABLE, Waiter};
 use crate::{
     LIFELINE, Watch, forbid_debuggers, inner, namespace, report_error, say, syscall, wake_when_the_parent_dies,
 };

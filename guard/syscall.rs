@@ -17,10 +17,6 @@ pub const SIGKILL: usize = 9;
 pub const SIGCHLD: usize = 17;
 pub const SIGCONT: usize = 18;
 
-pub const READABLE: u32 = 1;
-/// The peer writes no more, whatever is still to be read.
-pub const PEER_ENDED: u32 = 0x2000;
-
 pub const CLONE_VM: usize = 0x100;
 pub const CLONE_VFORK: usize = 0x4000;
 pub const CLONE_NEWNS: usize = 0x0002_0000;
@@ -137,7 +133,7 @@ global_asm!(".globl _start", "_start:", "mov x29, xzr", "mov x30, xzr", "bl {mai
 
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn raw(number: usize, arguments: [usize; 6]) -> isize {
+pub(crate) unsafe fn raw(number: usize, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
     let result: isize;
     // SAFETY: the kernel changes rax, rcx and r11 and nothing else; what it does to memory is the caller's matter.
@@ -150,7 +146,7 @@ unsafe fn raw(number: usize, arguments: [usize; 6]) -> isize {
 
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
-unsafe fn raw(number: usize, arguments: [usize; 6]) -> isize {
+pub(crate) unsafe fn raw(number: usize, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
     let result: isize;
     // SAFETY: the kernel changes x0 and nothing else; what it does to memory is the caller's matter.
@@ -361,55 +357,6 @@ pub fn read_directory(descriptor: isize, into: &mut [u8]) -> isize {
     unsafe { raw(number::GETDENTS64, [descriptor as usize, into.as_mut_ptr() as usize, into.len(), 0, 0, 0]) }
 }
 
-/// Descriptors that are waited for together. Not poll(2): that refuses to wait once the limit of open descriptors is lower than
-/// their number, and a program of the same user may lower it.
-pub struct Waiter(isize);
-
-/// struct epoll_event: x86-64 packs it.
-#[cfg_attr(target_arch = "x86_64", repr(C, packed))]
-#[cfg_attr(not(target_arch = "x86_64"), repr(C))]
-#[derive(Clone, Copy)]
-struct Event {
-    events: u32,
-    place: u64,
-}
-
-impl Waiter {
-    /// `Err`: minus an errno.
-    pub fn new() -> Result<Waiter, isize> {
-        const EPOLL_CLOEXEC: usize = O_CLOEXEC;
-        let descriptor = plain(number::EPOLL_CREATE1, EPOLL_CLOEXEC, 0, 0, 0);
-        if descriptor < 0 { Err(descriptor) } else { Ok(Waiter(descriptor)) }
-    }
-
-    /// From now on `wait` says with the bit of `place` that `wanted` is there, or an error of the descriptor.
-    pub fn add(&self, place: u64, descriptor: isize, wanted: u32) -> isize {
-        const ADD: usize = 1;
-        let event = Event { events: wanted, place };
-        plain(number::EPOLL_CTL, self.0 as usize, ADD, descriptor as usize, &raw const event as usize)
-    }
-
-    pub fn remove(&self, descriptor: isize) {
-        const REMOVE: usize = 2;
-        let unused = Event { events: 0, place: 0 };
-        plain(number::EPOLL_CTL, self.0 as usize, REMOVE, descriptor as usize, &raw const unused as usize);
-    }
-
-    /// The bits of the places where something is there; none after the timeout (`None`: no limit).
-    pub fn wait(&self, timeout_ms: Option<u64>) -> u32 {
-        let mut events = [Event { events: 0, place: 0 }; 4];
-        let limit = timeout_ms.map_or(-1, |ms| ms as isize);
-        let start = events.as_mut_ptr() as usize;
-        // SAFETY: the kernel writes into the four events; no mask is given.
-        let count = unsafe { raw(number::EPOLL_PWAIT, [self.0 as usize, start, 4, limit as usize, 0, 8]) };
-        let mut bits = 0;
-        for event in events.iter().take(count.max(0) as usize) {
-            bits |= 1 << (event.place & 31);
-        }
-        bits
-    }
-}
-
 /// Waits until a child has ended, or so many microseconds. Needs no descriptor.
 pub fn wait_for_child_signal(timeout_us: u64) {
     let children: u64 = 1 << (SIGCHLD - 1);
@@ -514,51 +461,4 @@ pub unsafe fn vfork(stack_top: usize, child: extern "C" fn(usize) -> !, argument
             in("x2") 0, in("x3") 0, in("x4") 0, in("x21") argument, in("x22") child);
     }
     result
-}
-
-// The compiler may call these four whatever the code says; there is no C library that has them. `#![no_builtins]` keeps
-// it from turning their loops into calls of themselves.
-
-/// # Safety
-/// As C's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut u8 {
-    for offset in 0..length {
-        // SAFETY: both ranges have `length` bytes by the contract of memcpy.
-        unsafe { to.add(offset).write(from.add(offset).read()) };
-    }
-    to
-}
-
-/// # Safety
-/// As C's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn memset(to: *mut u8, value: i32, length: usize) -> *mut u8 {
-    for offset in 0..length {
-        // SAFETY: the range has `length` bytes by the contract of memset.
-        unsafe { to.add(offset).write(value as u8) };
-    }
-    to
-}
-
-/// # Safety
-/// As C's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn memcmp(left: *const u8, right: *const u8, length: usize) -> i32 {
-    for offset in 0..length {
-        // SAFETY: both ranges have `length` bytes by the contract of memcmp.
-        let (a, b) = unsafe { (left.add(offset).read(), right.add(offset).read()) };
-        if a != b {
-            return i32::from(a) - i32::from(b);
-        }
-    }
-    0
-}
-
-/// # Safety
-/// As C's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn bcmp(left: *const u8, right: *const u8, length: usize) -> i32 {
-    // SAFETY: the same contract.
-    unsafe { memcmp(left, right, length) }
 }

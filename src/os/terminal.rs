@@ -63,16 +63,20 @@ impl Terminal {
         Errno::result(set).map(drop).map_err(io::Error::from)
     }
 
-    /// The character that ends the input right now.
-    pub(crate) fn end_of_input(&self) -> u8 {
+    /// The character that ends the input right now. `None` while it would only be shown: it ends nothing where no lines are put
+    /// together, unless the program reads keys by itself, which then shows them by itself too.
+    pub(crate) fn end_of_input(&self) -> Option<u8> {
         // SAFETY: zeroed bytes are a valid termios, which the call only writes to.
         let mut settings: libc::termios = unsafe { std::mem::zeroed() };
         // SAFETY: descriptor and structure live for the call.
-        let asked = unsafe { libc::tcgetattr(self.0.as_raw_fd(), &mut settings) };
-        match settings.c_cc.get(libc::VEOF) {
-            Some(&character) if asked == 0 && character != 0 => character,
-            _ => END_OF_INPUT,
+        if unsafe { libc::tcgetattr(self.0.as_raw_fd(), &mut settings) } != 0 {
+            return Some(END_OF_INPUT);
         }
+        let is_set = |flag| settings.c_lflag & flag != 0;
+        if is_set(libc::ECHO) && !is_set(libc::ICANON) {
+            return None;
+        }
+        settings.c_cc.get(libc::VEOF).copied().filter(|character| *character != 0).or(Some(END_OF_INPUT))
     }
 
     /// Another descriptor of the host's end.
@@ -117,7 +121,7 @@ mod tests {
     #[test]
     fn what_is_typed_ends_by_the_character_that_the_terminal_says() {
         let (terminal, program) = Terminal::open(TerminalSize::default()).expect("a terminal");
-        let end = terminal.end_of_input();
+        let end = terminal.end_of_input().expect("a character");
         assert_eq!(end, END_OF_INPUT);
         let mut host = File::from(terminal.try_clone().expect("a descriptor"));
         host.write_all(&[b'h', b'i', b'\n', end]).expect("typed");

@@ -6,7 +6,7 @@
 mod direct;
 #[cfg(target_os = "linux")]
 mod guarded;
-mod terminal;
+mod session;
 
 use super::command::ResolvedCommand;
 use super::spec::{Containment, ContainmentLevel, ProcessSpec, Strays, Usage};

@@ -82,18 +82,17 @@ impl Feed {
         self.more = None;
         let Some(typist) = &mut self.terminal else { return Fed::Closed };
         sleep_until(typist.next).await;
-        let character = typist.terminal.end_of_input();
         // The first one of a line that was begun only gives that line to the program.
         let count = 1 + usize::from(typist.is_mid_line);
-        match self.pipe.write(&[character; 2][..count]).await {
-            Ok(_) => {
-                typist.is_mid_line = false;
-                typist.next = Instant::now() + typist.pause;
-                typist.pause = (typist.pause * 2).min(Typist::LONGEST_PAUSE);
-                Fed::Reminded
-            }
-            Err(_) => Fed::Closed,
+        if let Some(character) = typist.terminal.end_of_input()
+            && self.pipe.write(&[character; 2][..count]).await.is_err()
+        {
+            return Fed::Closed;
         }
+        typist.is_mid_line = false;
+        typist.next = Instant::now() + typist.pause;
+        typist.pause = (typist.pause * 2).min(Typist::LONGEST_PAUSE);
+        Fed::Reminded
     }
 }
 

@@ -52,6 +52,11 @@ impl Wires {
         Wires { stdio: spec.stdio, stdin }
     }
 
+    /// Whether some of the three may be the host's terminal.
+    pub(crate) fn are_hosts(&self) -> bool {
+        self.stdio == Stdio::Inherit || matches!(self.stdin, Source::Host)
+    }
+
     /// `file`: the one that the input names, opened.
     pub(crate) fn lay(&self, file: Option<&File>) -> io::Result<Wiring> {
         match self.stdio {

@@ -75,6 +75,32 @@ fn the_hosts_own_descriptors_are_the_programs() {
     assert!(stderr.contains("err\n"), "{stderr}");
 }
 
+/// Not a test by itself: a host in a terminal of the test below.
+#[tokio::test]
+#[ignore = "run by another test, in a process of its own"]
+async fn as_host_in_a_terminal() {
+    for containment in [Containment::Auto, Containment::Group] {
+        let mut spec = shell("read -r word && echo \"read $word\"");
+        spec.containment = containment;
+        spec.stdio = Stdio::Inherit;
+        spec.timeout = Some(Duration::from_secs(10));
+        assert_eq!(result_of(spec).await.exit_code, Some(0));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_hosts_terminal_lets_a_program_read() {
+    let program = std::env::current_exe().expect("this program");
+    let arguments = ["--ignored", "--exact", "stdio::as_host_in_a_terminal", "--nocapture"];
+    let mut spec = ProcessSpec::new(program.to_string_lossy(), arguments);
+    spec.stdio = Stdio::Terminal(sheepdog::process::TerminalSize::default());
+    spec.input = Input::Bytes("one\ntwo\n".into());
+    let result = result_of(spec).await;
+    assert_eq!(result.exit_code, Some(0), "{}", result.stdout);
+    assert!(result.stdout.contains("read one") && result.stdout.contains("read two"), "{}", result.stdout);
+}
+
 #[tokio::test]
 async fn what_can_not_be_had_together_is_refused() {
     let mut spec = shell("exit 0");

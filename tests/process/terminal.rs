@@ -139,6 +139,15 @@ async fn a_stray_in_a_terminal_is_killed() {
 }
 
 #[tokio::test]
+async fn a_terminal_that_shows_every_key_shows_no_end_of_input() {
+    // It would be a sign of life, for ever.
+    let mut spec = in_terminal("stty -icanon echo; echo ready; sleep 60");
+    spec.idle_timeout = Some(Duration::from_millis(1500));
+    let (code, result) = failure_of(spec).await;
+    assert_eq!((code, result.expect("a partial result").stdout.as_str()), ("PROCESS_IDLE", "ready\r\n"));
+}
+
+#[tokio::test]
 async fn silence_in_a_terminal_is_silence() {
     let mut spec = in_terminal("sleep 60");
     spec.idle_timeout = Some(Duration::from_millis(300));

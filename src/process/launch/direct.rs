@@ -8,7 +8,7 @@ use super::super::command::{ResolvedCommand, spawn_error};
 use super::super::spec::{ContainmentLevel, ProcessSpec, Strays, Usage};
 use super::super::sweep::{SweepRequest, Swept, sweep};
 use super::super::wiring::{Wires, Wiring};
-use super::terminal;
+use super::session;
 use super::{ExitStatus, Launched, NotLaunched, Tree, TreeEvent, no_thread, watch_pipes, with_turn};
 use crate::error::Result;
 use crate::os::{
@@ -81,7 +81,8 @@ fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched> {
     let Wiring { program, ends } = wires.lay(command.input.as_ref()).map_err(refused)?;
     let (spawned, since) = (Instant::now(), ticks_now());
     let pid = match &ends.terminal {
-        Some(terminal) => terminal::spawn_in(terminal, &command),
+        Some(terminal) => session::spawn(session::Wires::Terminal(terminal), &command),
+        None if wires.are_hosts() => session::spawn(session::Wires::Descriptors(&program), &command),
         // Dropping std's handle neither kills nor reaps: both are ours.
         None => spawn_child(&command, &program).map(|child| child.id()),
     }

@@ -1,5 +1,7 @@
-//! A program in a terminal of its own, without a guard: it leads a session, and the first terminal that a session's leader opens
-//! becomes its controlling one.
+//! A program that leads a session, without a guard: in a terminal of its own, or with the host's own descriptors. In the host's session it
+//! would be a background group, which the host's terminal stops when it reads.
+//!
+//! The first terminal that a session's leader opens becomes its controlling one.
 
 use super::super::command::ResolvedCommand;
 use crate::os::Terminal;
@@ -11,6 +13,7 @@ use nix::sys::signal::SigSet;
 use nix::sys::stat::Mode;
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -23,8 +26,15 @@ const SHELL: &str = "/bin/sh";
 /// posix_spawn can't change the working directory everywhere; a shell can, and then becomes the program.
 const ENTER_AND_BECOME: &str = r#"cd -- "$1" && shift && exec "$@""#;
 
+/// What its three are.
+#[derive(Clone, Copy)]
+pub(super) enum Wires<'a> {
+    Terminal(&'a Terminal),
+    Descriptors(&'a [OwnedFd; 3]),
+}
+
 /// Its pid, which is its session's and its group's.
-pub(super) fn spawn_in(terminal: &Terminal, command: &ResolvedCommand) -> io::Result<u32> {
+pub(super) fn spawn(wires: Wires<'_>, command: &ResolvedCommand) -> io::Result<u32> {
     let is_here =
         command.cwd.as_deref().is_none_or(|cwd| std::env::current_dir().is_ok_and(|own| own == cwd));
     if !is_here {
@@ -32,28 +42,38 @@ pub(super) fn spawn_in(terminal: &Terminal, command: &ResolvedCommand) -> io::Re
         let mut argv = ["sh", "-c", ENTER_AND_BECOME, "sh"].map(OsString::from).to_vec();
         argv.extend([cwd.to_owned(), command.program.clone().into()]);
         argv.extend(command.argv.iter().skip(1).cloned());
-        return execute(terminal, Path::new(SHELL), &argv, &command.environment);
+        return execute(wires, Path::new(SHELL), &argv, &command.environment);
     }
-    match execute(terminal, &command.program, &command.argv, &command.environment) {
+    match execute(wires, &command.program, &command.argv, &command.environment) {
         Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => {
             let mut argv = vec![OsString::from("sh"), command.program.clone().into()];
             argv.extend(command.argv.iter().skip(1).cloned());
-            execute(terminal, Path::new(SHELL), &argv, &command.environment)
+            execute(wires, Path::new(SHELL), &argv, &command.environment)
         }
         other => other,
     }
 }
 
 fn execute(
-    terminal: &Terminal,
+    wires: Wires<'_>,
     program: &Path,
     argv: &[OsString],
     environment: &[(OsString, OsString)],
 ) -> io::Result<u32> {
     let mut actions = PosixSpawnFileActions::init()?;
-    actions.add_open(0, terminal.path()?.as_c_str(), OFlag::O_RDWR, Mode::empty())?;
-    actions.add_dup2(0, 1)?;
-    actions.add_dup2(0, 2)?;
+    match wires {
+        Wires::Terminal(terminal) => {
+            actions.add_open(0, terminal.path()?.as_c_str(), OFlag::O_RDWR, Mode::empty())?;
+            actions.add_dup2(0, 1)?;
+            actions.add_dup2(0, 2)?;
+        }
+        // None of them is among the targets: a descriptor that is copied is 3 at least.
+        Wires::Descriptors(descriptors) => {
+            for (target, source) in (0..).zip(descriptors) {
+                actions.add_dup2(source.as_raw_fd(), target)?;
+            }
+        }
+    }
     let mut attributes = PosixSpawnAttr::init()?;
     attributes.set_flags(
         PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF
