@@ -52,7 +52,11 @@ test('a session on record has its prompts and events, and how it ended', async (
   await session.prompt('hello')
   await session.close()
   const read = (name: string) => readFileSync(join(record, name), 'utf8')
-  expect(JSON.parse(read('run.json'))).toMatchObject({ kind: 'session', name: 'the talk', provider: 'gemini' })
+  expect(JSON.parse(read('run.json'))).toMatchObject({
+    kind: 'session',
+    name: 'the talk',
+    provider: 'gemini',
+  })
   const events = read('events.jsonl')
     .trim()
     .split('\n')
@@ -65,7 +69,10 @@ test('a session on record has its prompts and events, and how it ended', async (
   expect(read('attempts/1/stdout')).toContain('"jsonrpc"')
   expect(read('attempts/1/stdout')).not.toContain('world')
   const { status, stdout } = await sheepdog(['replay', record])
-  expect({ status, last: stdout.trim().split('\n').at(-1) }).toEqual({ status: 0, last: 'ok: the session was closed' })
+  expect({ status, last: stdout.trim().split('\n').at(-1) }).toEqual({
+    status: 0,
+    last: 'ok: the session was closed',
+  })
   const refused = await failure(open({ record: '/proc/records' }))
   expect(refused).toMatchObject({ code: 'INVALID_OPTION', message: expect.stringMatching(/^record: /) })
 })

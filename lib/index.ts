@@ -21,10 +21,12 @@ export type { McpServer, OpenOptions, PromptOptions } from './harness/session/re
 export {
   run,
   spawn,
+  ProcessStdin,
   RunningProcess,
   type LineBatch,
   type OutputLine,
   type RecordFacts,
+  type RunInput,
   type RunOptions,
   type RunResult,
 } from './process'

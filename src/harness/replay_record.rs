@@ -187,7 +187,7 @@ fn fault_of(error: &Value) -> Option<Fault> {
     let name = error["code"].as_str()?;
     let code = ErrorCode::ALL.iter().copied().find(|code| code.as_str() == name)?;
     let message = error["message"].as_str().unwrap_or_default().to_owned();
-    Some(Fault { code, kind: None, message, is_misshapen: false })
+    Some(Fault { code, kind: None, message, is_misshapen: false, reset: None })
 }
 
 /// The last attempt's verdict, with what all of them came to.
@@ -200,11 +200,15 @@ fn judge(
     let mut events = Vec::new();
     let (mut usage, mut turns, mut tool_calls): (Option<Usage>, u64, u64) = (None, 0, 0);
     let mut warnings: Vec<String> = Vec::new();
-    let count = attempts.len();
+    let count = attempts.iter().filter(|attempt| !attempt.judged.is_uncounted).count();
     for attempt in &mut attempts {
         events.extend(attempt.transcript.take_events());
         events.extend(
-            attempt.judged.retry.iter().map(|message| AgentEvent::Retry { message: message.clone() }),
+            attempt
+                .judged
+                .retry
+                .iter()
+                .map(|message| AgentEvent::Retry { message: message.clone(), until: None }),
         );
         let digest = attempt.transcript.digest();
         turns = turns.saturating_add(digest.turns());
@@ -268,7 +272,7 @@ fn read_structured(
             let message =
                 format!("the answer of {name} does not fit the schema: {}", reading.problems().join("; "));
             let code = ErrorCode::AgentSchemaMismatch;
-            (None, Some(Fault { code, kind: None, message, is_misshapen: false }))
+            (None, Some(Fault { code, kind: None, message, is_misshapen: false, reset: None }))
         }
     }
 }
@@ -284,5 +288,11 @@ fn unfinished_fault(why: Unfinished) -> Fault {
             "the record has no end, and its host was of another machine, boot or container"
         }
     };
-    Fault { code: ErrorCode::AgentTruncated, kind: None, message: message.to_owned(), is_misshapen: false }
+    Fault {
+        code: ErrorCode::AgentTruncated,
+        kind: None,
+        message: message.to_owned(),
+        is_misshapen: false,
+        reset: None,
+    }
 }
