@@ -206,6 +206,7 @@ export function toSpec(
     stdin,
     stdio,
     pty,
+    record,
     limit,
     signal,
     ...rest
@@ -231,6 +232,7 @@ export function toSpec(
     record: recordFolder(record),
     inheritStdio: stdio === 'inherit',
     terminal: pty === true ? {} : pty || undefined,
+    record: recordFolder(record),
     idleTimeoutMs: idleTimeoutMs ?? idleTimeoutFromEnvironment(),
     ...inheritance(inheritEnv),
   }

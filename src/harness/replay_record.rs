@@ -200,7 +200,7 @@ fn judge(
     let mut events = Vec::new();
     let (mut usage, mut turns, mut tool_calls): (Option<Usage>, u64, u64) = (None, 0, 0);
     let mut warnings: Vec<String> = Vec::new();
-    let count = attempts.len();
+    let count = attempts.iter().filter(|attempt| !attempt.judged.is_uncounted).count();
     for attempt in &mut attempts {
         events.extend(attempt.transcript.take_events());
         events.extend(

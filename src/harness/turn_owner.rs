@@ -274,6 +274,30 @@ impl Owner {
         }
     }
 
+    /// What the attempt's verdict was made of, for whoever reads the record again.
+    fn keep_judgement(
+        &mut self,
+        attempted: &Attempted,
+        resume: Option<String>,
+        answer: Option<String>,
+        next: &Next,
+    ) {
+        let retry = match next {
+            Next::Retry { reason, .. } => Some(self.audience.redact(reason)),
+            Next::Wait { .. } => Some("its usage limit is waited out".to_owned()),
+            Next::Reask { .. } => Some("the answer does not fit the schema".to_owned()),
+            Next::Done { .. } | Next::Failed(_) | Next::Misfit { .. } => None,
+        };
+        // Until the next one is judged; and what a budget has come to, no attempt can say.
+        let is_budget = matches!(next, Next::Failed(fault) if fault.code == ErrorCode::AgentBudget);
+        self.is_told = retry.is_some() || is_budget;
+        let is_uncounted = matches!(next, Next::Wait { counts: false, .. });
+        if let Some(record) = self.audience.record() {
+            let (stop, before) = (attempted.stop, attempted.before);
+            record.judge(&Judged { stop, resume, before, answer, retry, is_uncounted });
+        }
+    }
+
     /// When the limit ends that an attempt ran into. Other turns of the account are held back until then.
     fn reset_of(&self, fault: Option<&Fault>) -> Option<SystemTime> {
         let fault = fault?;
@@ -286,28 +310,6 @@ impl Owner {
             }
         }
         Some(reset)
-    }
-
-    /// What the attempt's verdict was made of, for whoever reads the record again.
-    fn keep_judgement(
-        &mut self,
-        attempted: &Attempted,
-        resume: Option<String>,
-        answer: Option<String>,
-        next: &Next,
-    ) {
-        let retry = match next {
-            Next::Retry { reason, .. } => Some(self.audience.redact(reason)),
-            Next::Reask { .. } => Some("the answer does not fit the schema".to_owned()),
-            Next::Wait { .. } => Some("the usage limit ended".to_owned()),
-            Next::Done { .. } | Next::Failed(_) | Next::Misfit { .. } => None,
-        };
-        // Until the next one is judged; and what a budget has come to, no attempt can say.
-        let is_budget = matches!(next, Next::Failed(fault) if fault.code == ErrorCode::AgentBudget);
-        self.is_told = retry.is_some() || is_budget;
-        if let Some(record) = self.audience.record() {
-            record.judge(&Judged { stop: attempted.stop, resume, before: attempted.before, answer, retry });
-        }
     }
 
     fn count(&mut self, attempted: &Attempted) {

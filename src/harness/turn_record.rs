@@ -16,6 +16,9 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
+/// Of an error, beside its code and message: its events and output are in files of their own.
+const FACTS: [&str; 4] = ["kind", "problems", "resetAt", "retryAfterMs"];
+
 /// What the verdict on an attempt was made of, besides what the process printed and how it ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -28,6 +31,8 @@ pub(crate) struct Judged {
     pub answer: Option<String>,
     /// Why it was tried again.
     pub retry: Option<String>,
+    /// It waited for a limit to end, and is no attempt of the turn's.
+    pub is_uncounted: bool,
 }
 
 /// A line of `events.jsonl`; `ms` counts from the start of the turn.
@@ -117,8 +122,13 @@ impl TurnRecord {
         let process = result.as_mut().and_then(|result| result.facts.process.take());
         let now = epoch_ms(SystemTime::now());
         let error = error.map(|error| {
-            let kind = error.facts().get("kind").cloned();
-            json!({ "code": error.code().as_str(), "kind": kind, "message": error.message() })
+            let mut told = json!({ "code": error.code().as_str(), "message": error.message() });
+            for fact in FACTS {
+                if let Some(value) = error.facts().get(fact) {
+                    told[fact] = value.clone();
+                }
+            }
+            told
         });
         let end = json!({
             "endedAt": utc(now),
