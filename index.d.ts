@@ -1084,12 +1084,16 @@ interface TurnOptions extends Pick<
   toolIdleTimeoutMs?: number
   /** A whole attempt; default 1800 s. AGENT_TIMED_OUT. */
   timeoutMs?: number
-  /** Default 3 attempts, 1 s, 30 s, false: a turn in which a tool ran is not repeated. */
+  /**
+   * Default 3 attempts, 1 s, 30 s, false: a turn in which a tool ran is not repeated. `waitForResetMs` (default 0): a usage limit
+   * that ends (`error.resetAt`) no later than so long from now is waited out, and the same session goes on; it counts as no attempt.
+   */
   retry?: {
     attempts?: number
     baseDelayMs?: number
     maxDelayMs?: number
     afterTools?: boolean
+    waitForResetMs?: number
   }
   /** Behind the harness's own arguments, before the prompt. */
   extraArgs?: string[]
@@ -1314,10 +1318,11 @@ type AgentEvent =
   | ({
       type: 'usage'
     } & AgentUsage)
-  /** The agent, or the harness, tries again. */
+  /** The agent, or the harness, tries again; at `until`, where a usage limit is waited out. */
   | {
       type: 'retry'
       message: string
+      until?: Date
     }
   | {
       type: 'warning'
@@ -1542,6 +1547,9 @@ interface FailedTurn {
   result: TurnResult
   events?: AgentEvent[]
   stderr?: string
+  /** When the usage limit ends that the agent ran into, where it says so; how long that was away when the turn failed. */
+  resetAt?: Date
+  retryAfterMs?: number
 }
 /** The last event of the session that was waited for. */
 interface FailedWait {

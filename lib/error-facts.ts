@@ -24,6 +24,9 @@ interface FailedTurn {
   result: TurnResult
   events?: AgentEvent[]
   stderr?: string
+  /** When the usage limit ends that the agent ran into, where it says so; how long that was away when the turn failed. */
+  resetAt?: Date
+  retryAfterMs?: number
 }
 
 /** The last event of the session that was waited for. */

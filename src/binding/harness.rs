@@ -129,6 +129,7 @@ pub struct TurnRetrySpec {
     pub base_delay_ms: Option<Millis>,
     pub max_delay_ms: Option<Millis>,
     pub after_tools: Option<bool>,
+    pub wait_for_reset_ms: Option<Millis>,
 }
 
 /// One a JavaScript environment: its turns end with it.
@@ -407,6 +408,9 @@ pub(super) fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
         }
         if let Some(delay) = retry.max_delay_ms {
             request.retry.max_delay = delay.duration();
+        }
+        if let Some(wait) = retry.wait_for_reset_ms {
+            request.wait_for_reset = wait.duration();
         }
         request.retry_after_tools = retry.after_tools.unwrap_or(request.retry_after_tools);
     }

@@ -8,6 +8,9 @@ mod line_sink;
 mod multiplexer;
 mod text;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use json_filter::fuzz as fuzz_json_filter;
+
 use super::guests::{Guest, Guests};
 use crate::process::{StopReason, Stream, WeakProcess};
 pub(super) use byte_sink::ByteSink;
