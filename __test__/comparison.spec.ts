@@ -55,7 +55,7 @@ const tools: Record<string, Tool> = {
 }
 
 /** What has not happened by then never does. */
-const patienceMs = 5000
+const patienceMs = 10_000
 
 /** As a host program writes it; the program prints its process id into the file. */
 const hosts: Record<string, (script: string) => string> = {
@@ -86,17 +86,17 @@ async function dies(pid: number): Promise<boolean> {
 
 const rows: Record<string, (tool: Tool, name: string) => Promise<boolean>> = {
   'output so far is in the error of a timeout': async (tool) =>
-    (await tool('echo so far; exec sleep 600', { timeoutMs: 400 })).stdout.includes('so far'),
+    (await tool('echo so far; exec sleep 600', { timeoutMs: 3000 })).stdout.includes('so far'),
   'a timeout ends what the program started': async (tool, name) => {
     const file = join(folder, `child-${name}`)
     const script = `sleep 600 > /dev/null 2>&1 & echo $! > '${file}'; wait`
-    await tool(script, { timeoutMs: 400 })
+    await tool(script, { timeoutMs: 3000 })
     return dies(await appears(file))
   },
   '... daemons too (`setsid`)': async (tool, name) => {
     const file = join(folder, `daemon-${name}`)
     const script = `setsid sh -c 'echo $$ > "${file}"; exec sleep 600' > /dev/null 2>&1 & exec sleep 600`
-    await tool(script, { timeoutMs: 600 })
+    await tool(script, { timeoutMs: 3000 })
     return dies(await appears(file))
   },
   'it settles when the program exits, although a process that it left holds its output': async (

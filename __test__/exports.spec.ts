@@ -45,6 +45,9 @@ describe('the package', () => {
     const promised = block.split(',').map((name) => name.trim().replace(/.* as /, ''))
     expect(promised.filter((name) => name && !name.startsWith('type ')).sort()).toEqual(names)
     expect(types).not.toContain('RunOptions$1')
+    // Nor of the inside: what is made by this package alone has no constructor for others.
+    expect(types).not.toMatch(/@internal|\bNative[A-Z]/)
+    expect(types).toMatch(/class RunningProcess[^{]*\{\s*private constructor\(\)/)
   })
 })
 

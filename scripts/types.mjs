@@ -1,5 +1,5 @@
 // Rolls the declarations of lib/ and of the addon into index.d.ts, what users see, and copilot-protocol.d.ts, which it names.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fingerprint, stamp } from './stamp.mjs'
 import { root } from './step.mjs'
@@ -27,7 +27,7 @@ export async function renderTypes() {
   ])
   const bundle = await rollup({
     input: join(root, 'lib/index.ts'),
-    plugins: [dts({ tsconfig: join(root, 'tsconfig.json') })],
+    plugins: [dts({ tsconfig: join(root, 'tsconfig.json'), compilerOptions: { stripInternal: true } })],
     external: [/^node:/],
   })
   const { output } = await bundle.generate({
@@ -39,9 +39,31 @@ export async function renderTypes() {
   await bundle.close()
   const config = await prettier.resolveConfig(join(root, files[0]))
   const texts = output.map(({ code, isEntry }) =>
-    prettier.format(banner + typesOnly(underTheirNames(code), isEntry), { ...config, parser: 'typescript' }),
+    prettier.format(banner + typesOnly(withoutConstructors(underTheirNames(code)), isEntry), {
+      ...config,
+      parser: 'typescript',
+    }),
   )
   return Object.fromEntries((await Promise.all(texts)).map((text, at) => [files[at], text]))
+}
+
+/** A class whose constructor is internal has none for users: left out, it would be one without arguments. */
+function withoutConstructors(code) {
+  const internal = sourceFiles().flatMap((text) => {
+    const classes = text.split(/^export (?:abstract )?class (?=\w)/m).slice(1)
+    return classes
+      .filter((body) => /\/\*\* @internal[^/]*\*\/\n {2}constructor\(/.test(body))
+      .map((body) => /^\w+/.exec(body)[0])
+  })
+  return code.replace(/^(?:declare )?class (\w+)[^{]*\{$/gm, (head, name) =>
+    internal.includes(name) ? `${head}\n    private constructor();` : head,
+  )
+}
+
+function sourceFiles() {
+  return readdirSync(join(root, 'lib'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => readFileSync(join(root, 'lib', file), 'utf8'))
 }
 
 /** Nothing of the protocol is a value: its file has no program beside it. */

@@ -22,7 +22,7 @@ export interface AgentUsage extends TokenUsage {
   costUsd?: number
 }
 
-/** @internal What the addon tells of a turn's end: its text, and all else as JSON. */
+/** What the addon tells of a turn's end: its text, and all else as JSON. */
 export interface TurnEnd {
   text: string
   facts: string

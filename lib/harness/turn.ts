@@ -1,4 +1,5 @@
 import type { NativeTurn } from '../../native/native'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { abortable } from '../abort'
 import { at, callSite, type CallSite } from '../call-site'
 import { delivery } from '../delivery'
@@ -9,6 +10,8 @@ import { events, withDates, type AgentEvent } from './event'
 import { toResult, type TurnEnd, type TurnResult } from './result'
 import { WatchedEvents } from './watched_events'
 
+const lastEventsMs = 2000
+
 /**
  * A turn under way. Iterating it gives its events; a slow reader slows the agent. Events that nobody iterates are dropped. The
  * iteration just ends with the turn: how the turn went is what `result` says.
@@ -17,7 +20,7 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
   readonly #native: NativeTurn | undefined
   #iterated = false
   /** Of a turn whose events others look at as well. */
-  readonly #watched: WatchedEvents | undefined
+  #watched: WatchedEvents | undefined
 
   /** As of `Harness.run`. Need not be awaited. */
   readonly result: Promise<TurnResult<Structured>>
@@ -30,12 +33,8 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
       this.#native = turn
       const ended = outcome(turn, callSite(), schema) as Promise<TurnResult<Structured>>
       this.result = abortable(ended, signal, 'AGENT_ABORTED', () => turn.abort())
-      if (watch?.wantsEvents) {
-        this.#watched = new WatchedEvents(this.#events(), (event) => watch.onEvent(event), this.#end)
-        if (!watch.hasReader) void this.#watched.return()
-      }
     }
-    if (watch) void this.#tell(watch)
+    if (watch) this.result = this.#told(this.result, watch)
     // Nobody has to await it: an unawaited failure is not the host's end.
     this.result.catch(() => {})
   }
@@ -54,12 +53,12 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
     return this.#watched?.[Symbol.asyncIterator]() ?? this.#events()
   }
 
-  #events(): AsyncIterableIterator<AgentEvent> {
+  #events(end: Promise<unknown> = this.#end): AsyncIterableIterator<AgentEvent> {
     const turn = this.#native
     return events({
       open: () => turn?.events(delivery),
       close: () => turn?.leave(),
-      end: this.#end,
+      end,
     })
   }
 
@@ -68,15 +67,30 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
     return this.#native ? this.result.catch(() => {}) : this.result
   }
 
-  async #tell(watch: TurnWatch): Promise<void> {
-    try {
-      const result = await this.result
-      await this.#watched?.isRead
-      watch.end(result, undefined)
-    } catch (error) {
-      await this.#watched?.isRead
-      watch.end(undefined, error as Error)
+  /** The same, once the others have been told: a program that ends with its turn loses nothing of what it observed. */
+  async #told(result: Promise<TurnResult<Structured>>, watch: TurnWatch): Promise<TurnResult<Structured>> {
+    const over = result.catch(() => {})
+    if (watch.wantsEvents && this.#native) {
+      const end = () => this.result.catch(() => {})
+      this.#watched = new WatchedEvents(this.#events(over), (event) => watch.onEvent(event), over, end)
+      if (!watch.hasReader) void this.#watched.return()
     }
+    try {
+      const value = await result
+      await this.#isRead()
+      watch.end(value, undefined)
+      return value
+    } catch (error) {
+      await this.#isRead()
+      watch.end(undefined, error as Error)
+      throw error
+    }
+  }
+
+  /** The last events come right behind the end; a turn waits for no observer's sake for longer. */
+  async #isRead(): Promise<void> {
+    if (!this.#watched) return
+    await Promise.race([this.#watched.isRead, sleep(lastEventsMs, undefined, { ref: false })])
   }
 
   /** Aborts the turn if it still runs, and waits until its tree is gone. */

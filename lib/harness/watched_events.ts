@@ -13,14 +13,25 @@ export class WatchedEvents implements AsyncIterableIterator<AgentEvent> {
   #reader: 'expected' | 'here' | 'gone' = 'expected'
   #isOver = false
   #hasRoom: (() => void) | undefined
-  readonly #end: Promise<unknown>
+  readonly #end: () => Promise<unknown>
+  /** The turn is over: what is still to come is bounded, and nobody has to wait for room. */
+  #isLast = false
   /** Resolves when the last event was read. */
   readonly isRead: Promise<void>
 
-  /** Reads from now on. `end`: what an iteration waits for last; it throws what that rejects with. */
-  constructor(events: AsyncIterable<AgentEvent>, watch: (event: AgentEvent) => void, end: Promise<unknown>) {
+  /** Reads from now on, whatever the reader's pace once the turn is `over`. `end`: what an iteration waits for last. */
+  constructor(
+    events: AsyncIterable<AgentEvent>,
+    watch: (event: AgentEvent) => void,
+    over: Promise<unknown>,
+    end: () => Promise<unknown>,
+  ) {
     this.#end = end
-    this.isRead = this.#read(events, watch)
+    this.isRead = this.#read(events, watch).catch(() => {})
+    void over.then(() => {
+      this.#isLast = true
+      this.#hasRoom?.()
+    })
   }
 
   /** An iterator that comes; there is one a turn. */
@@ -34,7 +45,7 @@ export class WatchedEvents implements AsyncIterableIterator<AgentEvent> {
     if (this.#ready.length < maxWaiting) this.#hasRoom?.()
     if (value) return Promise.resolve({ value, done: false })
     if (this.#reader === 'gone') return Promise.resolve({ value: undefined, done: true })
-    if (this.#isOver) return this.#end.then(() => ({ value: undefined, done: true }))
+    if (this.#isOver) return this.#end().then(() => ({ value: undefined, done: true }))
     return new Promise((resolve) => this.#waiting.push(resolve))
   }
 
@@ -56,14 +67,16 @@ export class WatchedEvents implements AsyncIterableIterator<AgentEvent> {
         watch(event)
         if (this.#reader === 'gone') continue
         this.#give(event)
-        if (this.#reader === 'here' && this.#ready.length >= maxWaiting)
+        if (this.#reader === 'here' && !this.#isLast && this.#ready.length >= maxWaiting)
           await new Promise<void>((resolve) => (this.#hasRoom = resolve))
       }
     } finally {
       this.#isOver = true
-      const ended = this.#end.then((): IteratorResult<AgentEvent> => ({ value: undefined, done: true }))
-      for (const resolve of this.#waiting.splice(0)) resolve(ended as never)
-      ended.catch(() => {})
+      // What `end` gives may wait for this very read.
+      for (const resolve of this.#waiting.splice(0))
+        void Promise.resolve()
+          .then(() => this.#end())
+          .then(() => resolve({ value: undefined, done: true }))
     }
   }
 
