@@ -892,6 +892,43 @@ interface TokenUsage {
   cachedInputTokens: number
 }
 
+/** What a million tokens cost, in US dollars. */
+interface Prices {
+  inputPerMillion: number
+  outputPerMillion: number
+  /** Of tokens that were read from a cache; default: as other input. */
+  cachedPerMillion?: number
+}
+/** How much may be used. */
+interface BudgetOptions {
+  /** `inputTokens` plus `outputTokens`, as `usage` tells them. */
+  maxTokens?: number
+  /** By the prices where there are any, else by what the CLI says that it cost. */
+  maxCostUsd?: number
+  /** For turns that have no prices of their own. */
+  prices?: Prices
+}
+/**
+ * So much for all turns and sessions that share it, at once or one after another. What crosses it is ended: AGENT_BUDGET. One
+ * that is used up lets nothing begin.
+ *
+ * @example
+ * const budget = new Budget({ maxTokens: 2_000_000 })
+ * const codex = new Harness({ provider: 'codex', budget })
+ */
+declare class Budget {
+  constructor(options: BudgetOptions)
+  /** Input and output tokens of all turns so far, those that still run among them. */
+  get usedTokens(): number
+  /** US dollars so far, by the prices or as the CLIs say; 0 for those that tell neither. */
+  get usedCostUsd(): number
+  /** What may still be used, never less than 0; Infinity where there is no cap. */
+  get remaining(): {
+    tokens: number
+    costUsd: number
+  }
+}
+
 /** So many turns at once, over all harnesses that are given it. First come, first served. */
 declare class ConcurrencyLimit {
   constructor(max: number)
@@ -909,6 +946,14 @@ interface TurnOptions extends Pick<
   tools?: string[]
   maxTurns?: number
   maxBudgetUsd?: number
+  /** Input and output tokens, over all attempts. More: AGENT_BUDGET, with what there is of the result. */
+  maxTokens?: number
+  /** US dollars, over all attempts, by `prices`, else as the CLI says; INVALID_OPTION where there are neither. AGENT_BUDGET. */
+  maxCostUsd?: number
+  /** What the tokens of this model cost; for `maxCostUsd` and `budget`. */
+  prices?: Prices
+  /** Shared with other turns. */
+  budget?: Budget
   /** "auto" (default): tools run without asking; "plan": read only. */
   permission?: 'plan' | 'auto'
   /** What the agent left running behind its end of turn: "wait" (default) for it, within the clocks; "leave": `warnings` name it. */
@@ -1025,7 +1070,11 @@ declare class AgentExamination {
 declare class AgentHost {
   constructor()
   /** Starts a turn; faults come by its promise. */
-  start(spec: TurnSpec, limits: Array<NativeConcurrencyLimit>): NativeTurn
+  start(
+    spec: TurnSpec,
+    limits: Array<NativeConcurrencyLimit>,
+    budget?: NativeBudget | undefined | null,
+  ): NativeTurn
 }
 
 /** One start of the runtime, and the queue of what comes from it. */
@@ -1105,9 +1154,20 @@ declare class ModelCall {
 /** A coding agent that answers prompts. */
 declare class NativeAgent {
   /** What the client does not say, the spec says; its prompt is not looked at. A fault comes by [`serve_runtime`]'s promise. */
-  constructor(spec: TurnSpec, limits: Array<NativeConcurrencyLimit>)
+  constructor(spec: TurnSpec, limits: Array<NativeConcurrencyLimit>, budget?: NativeBudget | undefined | null)
   /** Aborts the turns under way, and each one that is asked for later. */
   stop(): void
+}
+
+/** So much for all the turns that share it. */
+declare class NativeBudget {
+  constructor(spec: BudgetSpec)
+  get usedTokens(): number
+  get usedCostUsd(): number
+  /** Endless without a cap. */
+  get tokensLeft(): number
+  /** Endless without a cap. */
+  get costUsdLeft(): number
 }
 
 /** So many turns at once. */
@@ -1138,12 +1198,13 @@ declare class NativeFleet {
   resultObject(name: string): Promise<Settled<string>>
   cancel(id: string, isForced: boolean): Promise<Settled<string>>
   retry(id: string): Promise<Settled<void>>
-  follow(id: string, from?: string | undefined | null): Promise<Settled<NativeFollow>>
+  follow(id: string, from: string | undefined | null, live: boolean): Promise<Settled<NativeFollow>>
   download(id: string, path: string, to: string): Promise<Settled<void>>
   /** `onJob` is called for each job and answers by the job's own methods. */
   work(
     spec: WorkSpec,
     limits: Array<NativeConcurrencyLimit>,
+    budget: NativeBudget | undefined | null,
     onJob: (job: NativeJob) => void,
   ): Promise<Settled<NativeWorker>>
   /** JSON. */
@@ -1283,6 +1344,12 @@ declare class SessionHost {
 
 type Background = 'wait' | 'leave'
 
+interface BudgetSpec {
+  maxTokens?: number
+  maxCostUsd?: number
+  prices?: PricesSpec
+}
+
 /** What a failed resume means. */
 declare function classifyCopilotResume(
   code: number | undefined | null,
@@ -1415,7 +1482,7 @@ interface ErrorClass {
 
 type ErrorCode$1 =
   | 'INVALID_OPTION'
-  | 'ADDON_FAULT'
+  | 'ADDON_PANICKED'
   | 'PROCESS_NOT_FOUND'
   | 'PROCESS_CWD_MISSING'
   | 'PROCESS_NOT_EXECUTABLE'
@@ -1426,6 +1493,8 @@ type ErrorCode$1 =
   | 'PROCESS_KILLED'
   | 'PROCESS_LINE_TOO_LONG'
   | 'PROCESS_LOST'
+  | 'PROCESS_INPUT_FAILED'
+  | 'PROCESS_STDIN_CLOSED'
   | 'PROCESS_SPAWN_FAILED'
   | 'PROCESS_ITERATED'
   | 'CONTAINMENT_UNAVAILABLE'
@@ -1439,6 +1508,7 @@ type ErrorCode$1 =
   | 'AGENT_ABORTED'
   | 'AGENT_NOT_FOUND'
   | 'AGENT_NO_PROGRESS'
+  | 'AGENT_BUDGET'
   | 'AGENT_RESUME_FAILED'
   | 'TURN_ITERATED'
   | 'SESSION_TIMED_OUT'
@@ -1615,6 +1685,12 @@ type Permission = 'auto' | 'plan'
 /** TCP ports that may be connected to. */
 interface PortsSpec {
   ports: Array<number>
+}
+
+interface PricesSpec {
+  inputPerMillion: number
+  outputPerMillion: number
+  cachedPerMillion?: number
 }
 
 /** Checked options of a prompt. */
@@ -1855,6 +1931,9 @@ interface TurnSpec {
   tools?: Array<string>
   maxTurns?: number
   maxBudgetUsd?: number
+  maxTokens?: number
+  maxCostUsd?: number
+  prices?: PricesSpec
   permission?: Permission
   background?: Background
   /** A JSON Schema, as JSON. */
@@ -1901,6 +1980,7 @@ declare const Native_AgentExamination: typeof AgentExamination
 type Native_AgentHost = AgentHost
 declare const Native_AgentHost: typeof AgentHost
 type Native_Background = Background
+type Native_BudgetSpec = BudgetSpec
 type Native_CompletionSpec = CompletionSpec
 type Native_Containment = Containment
 type Native_ContainmentLevel = ContainmentLevel
@@ -1936,6 +2016,8 @@ type Native_ModelCall = ModelCall
 declare const Native_ModelCall: typeof ModelCall
 type Native_NativeAgent = NativeAgent
 declare const Native_NativeAgent: typeof NativeAgent
+type Native_NativeBudget = NativeBudget
+declare const Native_NativeBudget: typeof NativeBudget
 type Native_NativeConcurrencyLimit = NativeConcurrencyLimit
 declare const Native_NativeConcurrencyLimit: typeof NativeConcurrencyLimit
 type Native_NativeConnection = NativeConnection
@@ -1963,6 +2045,7 @@ type Native_OpenSpec = OpenSpec
 type Native_PairSpec = PairSpec
 type Native_Permission = Permission
 type Native_PortsSpec = PortsSpec
+type Native_PricesSpec = PricesSpec
 type Native_PromptSpec = PromptSpec
 type Native_ProviderName = ProviderName
 type Native_RetrySpec = RetrySpec
@@ -2015,6 +2098,7 @@ declare namespace Native {
     Native_FleetHost as FleetHost,
     Native_ModelCall as ModelCall,
     Native_NativeAgent as NativeAgent,
+    Native_NativeBudget as NativeBudget,
     Native_NativeConcurrencyLimit as NativeConcurrencyLimit,
     Native_NativeConnection as NativeConnection,
     Native_NativeFleet as NativeFleet,
@@ -2046,6 +2130,7 @@ declare namespace Native {
   }
   export type {
     Native_Background as Background,
+    Native_BudgetSpec as BudgetSpec,
     Native_CompletionSpec as CompletionSpec,
     Native_Containment as Containment,
     Native_ContainmentLevel as ContainmentLevel,
@@ -2077,6 +2162,7 @@ declare namespace Native {
     Native_PairSpec as PairSpec,
     Native_Permission as Permission,
     Native_PortsSpec as PortsSpec,
+    Native_PricesSpec as PricesSpec,
     Native_PromptSpec as PromptSpec,
     Native_ProviderName as ProviderName,
     Native_RetrySpec as RetrySpec,
@@ -2441,10 +2527,7 @@ interface FailedCall {
 /** The fields of an error, by its code. */
 interface ErrorFacts {
   INVALID_OPTION: None
-  /** `fault`: what the library said that gave up. */
-  ADDON_FAULT: {
-    fault: string
-  }
+  ADDON_PANICKED: None
   PROCESS_NOT_FOUND: {
     command: string
     install?: string
@@ -2474,6 +2557,12 @@ interface ErrorFacts {
     stream: 'stdout' | 'stderr'
   } & Stopped
   PROCESS_LOST: Stopped
+  /** The cause is what the source failed with. */
+  PROCESS_INPUT_FAILED: {
+    file?: string
+    errno?: number
+  } & Stopped
+  PROCESS_STDIN_CLOSED: None
   PROCESS_SPAWN_FAILED: {
     command?: string
     cwd?: string
@@ -2499,6 +2588,15 @@ interface ErrorFacts {
     install: string
   }
   AGENT_NO_PROGRESS: FailedTurn
+  /** `cap`: the option that was crossed or used up; `shared`: that of a `Budget`. */
+  AGENT_BUDGET: Partial<FailedTurn> & {
+    cap: 'maxTokens' | 'maxCostUsd'
+    shared: boolean
+    usedTokens: number
+    usedCostUsd: number
+    maxTokens?: number
+    maxCostUsd?: number
+  }
   AGENT_RESUME_FAILED: Partial<FailedTurn>
   TURN_ITERATED: None
   SESSION_TIMED_OUT: FailedWait & {
@@ -2653,6 +2751,30 @@ interface SheepdogErrorConstructor {
 type SheepdogError = SheepdogErrorOf<ErrorCode>
 declare const SheepdogError: SheepdogErrorConstructor
 
+interface TurnFacts {
+  provider: ProviderName
+  prompt: string
+  model?: string
+  cwd?: string
+  /** The session that it goes on with. */
+  resume?: string
+  /** The watched session that it belongs to. */
+  session?: number
+}
+declare class TurnWatch {
+  #private
+  readonly hasReader: boolean
+  /** `hasReader`: its events may be iterated. */
+  static start(facts: TurnFacts, hasReader: boolean): TurnWatch | undefined
+  private constructor()
+  /** Whether the turn's events are worth bringing to JavaScript although nobody iterates them. */
+  get wantsEvents(): boolean
+  /** What the agent's environment has besides. */
+  get environment(): Record<string, string>
+  onEvent(event: AgentEvent): void
+  end(result: TurnResult | undefined, error: Error | undefined): void
+}
+
 /**
  * A turn under way. Iterating it gives its events; a slow reader slows the agent. Events that nobody iterates are dropped. The
  * iteration just ends with the turn: how the turn went is what `result` says.
@@ -2662,12 +2784,32 @@ declare class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, A
   /** As of `Harness.run`. Need not be awaited. */
   readonly result: Promise<TurnResult<Structured>>
   /** @internal */
-  constructor(turn: NativeTurn | Error, signal?: AbortSignal, schema?: object)
+  constructor(turn: NativeTurn | Error, signal?: AbortSignal, schema?: object, watch?: TurnWatch)
   /** Ends the turn; resolves when its tree is gone. After the end nothing happens. */
   abort(): Promise<void>
   [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent>
   /** Aborts the turn if it still runs, and waits until its tree is gone. */
   [Symbol.asyncDispose](): Promise<void>
+}
+
+declare class SessionWatch {
+  #private
+  readonly id: number
+  /** There is one only where somebody looks when the session begins. */
+  static start(
+    provider: ProviderName,
+    {
+      cwd,
+      resume,
+    }: {
+      cwd?: string
+      resume?: string
+    },
+  ): SessionWatch | undefined
+  private constructor()
+  onOpen(sessionId: string): void
+  /** Once: a session that is lost is closed as well. */
+  end(error?: Error): void
 }
 
 type ToolResultType = 'success' | 'failure' | 'rejected' | 'denied' | 'timeout'
@@ -2912,6 +3054,7 @@ declare class AgentSession implements AsyncDisposable {
     facts: SessionFacts,
     options: OpenOptions,
     tools: ToolServer | undefined,
+    watch: SessionWatch | undefined,
   )
   /** One prompt, after those that were sent before. Resolves and rejects as `Harness.run` does. */
   prompt(text: string, options?: PromptOptions): Promise<TurnResult>
@@ -3027,6 +3170,93 @@ declare class Harness {
    */
   open(options?: OpenOptions): Promise<AgentSession>
 }
+
+/** Of the channel `sheepdog:run`: a program of `run` or `spawn`. */
+type RunMessage =
+  | {
+      phase: 'start'
+      id: number
+      command: string
+      args: string[]
+      cwd?: string | URL
+    }
+  | {
+      phase: 'end'
+      id: number
+      command: string
+      durationMs: number
+      result?: RunResult
+      error?: Error
+    }
+/** Of the channel `sheepdog:turn`: a turn of a harness, or a prompt of a session. */
+type TurnMessage =
+  | {
+      phase: 'start'
+      id: number
+      provider: ProviderName
+      prompt: string
+      model?: string
+      cwd?: string
+      resume?: string
+      /** The `id` of the session that it belongs to. */
+      session?: number
+    }
+  | {
+      phase: 'end'
+      id: number
+      provider: ProviderName
+      durationMs: number
+      result?: TurnResult
+      /** Why it failed; what there is of the result then is in `error.result`. */
+      error?: Error
+    }
+/** Of the channel `sheepdog:tool`: a tool that an agent called. */
+type ToolMessage =
+  | {
+      phase: 'start'
+      id: number
+      turn: number
+      toolCallId: string
+      name: string
+      input: unknown
+    }
+  | {
+      phase: 'end'
+      id: number
+      turn: number
+      toolCallId: string
+      name: string
+      durationMs: number
+      output?: string
+      exitCode?: number
+      isError: boolean
+      /** The turn ended before the tool did. */
+      isCut: boolean
+    }
+/** Of the channel `sheepdog:session`: a session of `Harness.open`. */
+type SessionMessage =
+  | {
+      phase: 'start'
+      id: number
+      provider: ProviderName
+      cwd?: string
+      resume?: string
+    }
+  | {
+      phase: 'open'
+      id: number
+      provider: ProviderName
+      sessionId: string
+      durationMs: number
+    }
+  | {
+      phase: 'end'
+      id: number
+      provider: ProviderName
+      sessionId?: string
+      durationMs: number
+      error?: Error
+    }
 
 /** Who a message is from. */
 type MessageSource = 'user' | 'system' | `agent-${string}`
@@ -5094,8 +5324,11 @@ declare class Job {
    * with, as `Harness.run` would, or with JOB_CANCELLED, JOB_DEAD (its workers were lost too often). Need not be awaited.
    */
   get result(): Promise<TurnResult>
-  /** Its events over all attempts, kept ones first, then live; ends with the job. Any number of readers. */
-  events(options?: { from?: string }): AsyncGenerator<JobEvent, void, undefined>
+  /**
+   * Its events over all attempts, kept ones first, then live; ends with the job. Any number of readers. With `live: false` it
+   * ends with what there is now.
+   */
+  events(options?: { from?: string; live?: boolean }): AsyncGenerator<JobEvent, void, undefined>
   /**
    * Cancels it: one that waits never runs, of one that runs the tree is killed. Resolves with the record once it is over; a
    * job that is over stays as it is. Force: cancelled at once, its worker is told that what it does no longer counts.
@@ -5279,6 +5512,7 @@ export {
   AgentSession,
   type AttachmentExtensionContext,
   type AutoTier,
+  Budget,
   BuiltInTools,
   Canvas,
   CanvasError,
@@ -5380,6 +5614,7 @@ export type {
   AutoModeSwitchResponse,
   BaseHookInput,
   BearerTokenProvider,
+  BudgetOptions,
   CanvasAction,
   CanvasDeclaration,
   CanvasOptions,
@@ -5509,6 +5744,7 @@ export type {
   PreToolUseHandler,
   PreToolUseHookInput,
   PreToolUseHookOutput,
+  Prices,
   PromptOptions,
   ProviderConfig,
   ProviderModelConfig,
@@ -5529,6 +5765,7 @@ export type {
   RetryOptions,
   RetryPolicy,
   Rule,
+  RunMessage,
   RunOptions,
   RunResult,
   RuntimeCommand,
@@ -5574,6 +5811,7 @@ export type {
   SessionLifecycleHandler,
   SessionListFilter,
   SessionLogState,
+  SessionMessage,
   SessionMetadata,
   SessionSalvage,
   SessionStartHandler,
@@ -5599,6 +5837,7 @@ export type {
   ToolHandler,
   ToolInvocation,
   ToolKind,
+  ToolMessage,
   ToolResult,
   ToolResultObject,
   ToolResultType,
@@ -5606,6 +5845,7 @@ export type {
   ToolTelemetry,
   TraceContext,
   TraceContextProvider,
+  TurnMessage,
   TurnOptions,
   TurnResult,
   TypedSessionEventHandler,

@@ -9,6 +9,7 @@ const sheepdog = load()
 
 export const {
   AgentSession,
+  Budget,
   BuiltInTools,
   Canvas,
   CanvasError,

@@ -54,8 +54,7 @@ interface FailedCall {
 /** The fields of an error, by its code. */
 export interface ErrorFacts {
   INVALID_OPTION: None
-  /** `fault`: what the library said that gave up. */
-  ADDON_FAULT: { fault: string }
+  ADDON_PANICKED: None
 
   PROCESS_NOT_FOUND: { command: string; install?: string }
   PROCESS_CWD_MISSING: { cwd: string }
@@ -68,6 +67,9 @@ export interface ErrorFacts {
   PROCESS_KILLED: Stopped
   PROCESS_LINE_TOO_LONG: { maxLineBytes?: number; stream: 'stdout' | 'stderr' } & Stopped
   PROCESS_LOST: Stopped
+  /** The cause is what the source failed with. */
+  PROCESS_INPUT_FAILED: { file?: string; errno?: number } & Stopped
+  PROCESS_STDIN_CLOSED: None
   PROCESS_SPAWN_FAILED: { command?: string; cwd?: string } & SystemFault
   PROCESS_ITERATED: None
   CONTAINMENT_UNAVAILABLE: { containment?: string } & SystemFault
@@ -82,6 +84,15 @@ export interface ErrorFacts {
   AGENT_ABORTED: Partial<FailedTurn>
   AGENT_NOT_FOUND: Partial<FailedTurn> & { command: string; install: string }
   AGENT_NO_PROGRESS: FailedTurn
+  /** `cap`: the option that was crossed or used up; `shared`: that of a `Budget`. */
+  AGENT_BUDGET: Partial<FailedTurn> & {
+    cap: 'maxTokens' | 'maxCostUsd'
+    shared: boolean
+    usedTokens: number
+    usedCostUsd: number
+    maxTokens?: number
+    maxCostUsd?: number
+  }
   AGENT_RESUME_FAILED: Partial<FailedTurn>
   TURN_ITERATED: None
 

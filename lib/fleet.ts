@@ -7,6 +7,7 @@ import { Job, shown } from './fleet/job'
 import type { JobRecord, JobState, StoredRecord } from './fleet/record'
 import { jobSpec, type JobOptions } from './fleet/submission'
 import { checkWorkOptions, take, Worker, workSpec, type WorkOptions } from './fleet/worker'
+import { nativeBudget } from './harness/budget'
 import { nativeLimit } from './harness/limit'
 import { check, checkOptions, show } from './option'
 
@@ -127,7 +128,8 @@ export class Fleet implements AsyncDisposable {
     const notStarted = 'the worker was not started: its abort signal was aborted'
     throwIfAborted(signal, 'FLEET_CLOSED', notStarted)
     const limits = harness?.limit ? [nativeLimit(harness.limit)] : []
-    const working = this.#fleet.work(workSpec(options), limits, (job) => void take(job, options))
+    const budget = harness?.budget && nativeBudget(harness.budget)
+    const working = this.#fleet.work(workSpec(options), limits, budget, (job) => void take(job, options))
     const worker = new Worker((await settle(working)) as NativeWorker)
     if (signal?.aborted) await worker.close()
     throwIfAborted(signal, 'FLEET_CLOSED', notStarted)

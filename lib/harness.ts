@@ -1,4 +1,5 @@
 import { SheepdogError, invalidOption } from './error'
+import { nativeBudget } from './harness/budget'
 import { host } from './harness/host'
 import { ConcurrencyLimit, nativeLimit } from './harness/limit'
 import {
@@ -15,12 +16,14 @@ import { openSession, type AgentSession } from './harness/session'
 import type { OpenOptions } from './harness/session/request'
 import { Turn } from './harness/turn'
 import { native } from './native'
+import { TurnWatch } from './observability/turn_watch'
 import { check, show } from './option'
 import type { StructuredOf } from './schema'
 
 export type { AgentEvent } from './harness/event'
 export type { HarnessOptions, ProviderName, TurnOptions } from './harness/request'
 export type { AgentErrorKind, AgentUsage, TurnResult } from './harness/result'
+export { Budget, type BudgetOptions, type Prices } from './harness/budget'
 export { ConcurrencyLimit } from './harness/limit'
 export { doctor, type DoctorOptions, type Finding } from './harness/doctor'
 export { Turn } from './harness/turn'
@@ -84,16 +87,20 @@ export class Harness {
   }
 
   #start(prompt: string, options: TurnOptions | undefined, hasListener: boolean): Turn {
+    let watch: TurnWatch | undefined
     try {
       check.string('prompt', prompt)
       checkTurnOptions(options)
       const merged = merge(this.#options, options)
-      const { signal } = merged
-      const spec = toSpec(prompt, merged, hasListener)
+      const { signal, model, cwd, resume } = merged
+      watch = TurnWatch.start({ provider: this.provider, prompt, model, cwd, resume }, hasListener)
+      if (watch) merged.env = { ...watch.environment, ...merged.env }
+      const spec = toSpec(prompt, merged, hasListener || watch?.wantsEvents === true)
       if (signal?.aborted) throw notStarted(this.provider, signal)
-      return new Turn(host.start(spec, this.#limits), signal, merged.schema)
+      const budget = merged.budget && nativeBudget(merged.budget)
+      return new Turn(host.start(spec, this.#limits, budget), signal, merged.schema, watch)
     } catch (error) {
-      return new Turn(error as Error)
+      return new Turn(error as Error, undefined, undefined, watch)
     }
   }
 }

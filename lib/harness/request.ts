@@ -5,6 +5,7 @@ import { native } from '../native'
 import { check, checkOptions, show, suggestion } from '../option'
 import { absolute, inheritance, processOptionChecks, type RunOptions } from '../process'
 import { isSchemaLike, schemaOf } from '../schema'
+import { budgetChecks, checkBudget, type Budget, type Prices } from './budget'
 import type { ConcurrencyLimit } from './limit'
 
 export type { ProviderName } from '../../native/native'
@@ -21,6 +22,14 @@ export interface TurnOptions extends Pick<
   tools?: string[]
   maxTurns?: number
   maxBudgetUsd?: number
+  /** Input and output tokens, over all attempts. More: AGENT_BUDGET, with what there is of the result. */
+  maxTokens?: number
+  /** US dollars, over all attempts, by `prices`, else as the CLI says; INVALID_OPTION where there are neither. AGENT_BUDGET. */
+  maxCostUsd?: number
+  /** What the tokens of this model cost; for `maxCostUsd` and `budget`. */
+  prices?: Prices
+  /** Shared with other turns. */
+  budget?: Budget
   /** "auto" (default): tools run without asking; "plan": read only. */
   permission?: 'plan' | 'auto'
   /** What the agent left running behind its end of turn: "wait" (default) for it, within the clocks; "leave": `warnings` name it. */
@@ -95,6 +104,8 @@ const turnChecks = {
       throw invalidOption(path, `expected a number of dollars > 0, got ${show(value)}`)
     }
   },
+  ...budgetChecks,
+  budget: checkBudget,
   permission: check.oneOf('plan', 'auto'),
   background: check.oneOf('wait', 'leave'),
   schema(path: string, value: unknown) {
@@ -188,6 +199,7 @@ export function toSpec(prompt: string, options: HarnessOptions, hasListener: boo
     schema,
     signal: _,
     limit: __,
+    budget: ____,
     maxConcurrent: ___,
     ...rest
   } = options

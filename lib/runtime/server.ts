@@ -6,6 +6,7 @@ import { invalidOption, settle, SheepdogError } from '../error'
 import { native } from '../native'
 import { check, checkOptions } from '../option'
 import { Harness, type HarnessOptions, type ProviderName } from '../harness'
+import { nativeBudget } from '../harness/budget'
 import { nativeLimit } from '../harness/limit'
 import { toSpec } from '../harness/request'
 import { invoke, type AgentHandler } from './handler'
@@ -84,7 +85,8 @@ function toAgent(options: HarnessOptions) {
     const limits = [new native.NativeConcurrencyLimit(options.maxConcurrent)]
     if (options.limit) limits.push(nativeLimit(options.limit))
     // The client's prompt takes the place of this one.
-    const agent = new native.NativeAgent(toSpec('', options, true), limits)
+    const budget = options.budget && nativeBudget(options.budget)
+    const agent = new native.NativeAgent(toSpec('', options, true), limits, budget)
     onAbort(options.signal, () => agent.stop())
     return agent
   } catch (error) {

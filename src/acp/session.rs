@@ -202,7 +202,7 @@ impl Session {
         if let Err(refused) = self.commands.send(Command::Prompt(Box::new(prompt)))
             && let Command::Prompt(prompt) = refused.0
         {
-            prompt.driver.finish(TurnOutcome { result: None, error: Some(self.gone()) });
+            prompt.driver.finish(TurnOutcome::refused(self.gone()));
         }
         turn
     }

@@ -2,7 +2,7 @@
 
 use super::update::{ToolStatus, ToolUpdate};
 use crate::harness::AgentEvent;
-use crate::harness::digest::clip_to;
+use crate::harness::clip::clip_to;
 use serde_json::{Value, json};
 
 /// So many calls are remembered; the oldest that has ended goes first.

@@ -144,8 +144,14 @@ impl Owner {
         self.flush();
         let Some(mut active) = self.active.take() else { return };
         let result: TurnResult = active.result(self.agent, &self.session, structured, now);
-        let error = error.map(|error| self.without_secrets(&active.driver, error));
-        active.driver.finish(TurnOutcome { result: Some(result), error });
+        let outcome = match error {
+            None => TurnOutcome::Succeeded(result),
+            Some(error) => {
+                let error = self.without_secrets(&active.driver, error);
+                TurnOutcome::Failed { error, partial: Some(result) }
+            }
+        };
+        active.driver.finish(outcome);
     }
 
     pub(super) fn without_secrets(&self, driver: &Driver, error: Error) -> Error {

@@ -112,7 +112,7 @@ fn good_end(evidence: &Evidence) -> Option<Error> {
 }
 
 fn failure(kind: ErrorKind, message: String) -> Error {
-    let message = crate::harness::digest::clip(&message).into_owned();
+    let message = crate::harness::clip::clip(&message).into_owned();
     Error::new(ErrorCode::AgentFailed, message).with("kind", kind.as_str())
 }
 

@@ -184,7 +184,7 @@ impl Owner {
 
 /// A prompt that was never sent.
 pub(super) fn refuse(prompt: Prompt, error: Error) {
-    prompt.driver.finish(TurnOutcome { result: None, error: Some(error) });
+    prompt.driver.finish(TurnOutcome::refused(error));
 }
 
 pub(super) fn answer_closed(command: Command, error: Error) {

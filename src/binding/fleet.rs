@@ -2,7 +2,7 @@
 
 use super::fleet_job::{JsHost, NativeJob};
 use super::guests::{Guest, Guests};
-use super::harness::NativeConcurrencyLimit;
+use super::harness::{NativeBudget, NativeConcurrencyLimit};
 use super::option::Millis;
 use super::promise::{Settled, settle};
 use crate::error::{Error, ErrorCode};
@@ -232,10 +232,11 @@ impl NativeFleet {
         env: &'env Env,
         id: String,
         from: Option<String>,
+        live: bool,
     ) -> napi::Result<PromiseRaw<'env, Settled<NativeFollow>>> {
         let fleet = self.fleet.clone();
         settle(env, async move {
-            let follow = fleet.follow(&id, from.as_deref()).await;
+            let follow = fleet.follow(&id, from.as_deref(), live).await;
             let reader = |follow| NativeFollow { follow: Arc::new(tokio::sync::Mutex::new(follow)) };
             follow.map(reader).into()
         })
@@ -260,10 +261,17 @@ impl NativeFleet {
         env: &'env Env,
         spec: WorkSpec,
         limits: Vec<&NativeConcurrencyLimit>,
+        budget: Option<&NativeBudget>,
         #[napi(ts_arg_type = "(job: NativeJob) => void")] on_job: Function<'static, NativeJob, ()>,
     ) -> napi::Result<PromiseRaw<'env, Settled<NativeWorker>>> {
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
-        let host = JsHost::new(&on_job, spec.handlers, spec.runs_agents, limits)?;
+        let host = JsHost::new(
+            &on_job,
+            spec.handlers,
+            spec.runs_agents,
+            limits,
+            budget.map(|budget| budget.budget.clone()),
+        )?;
         let mut options = WorkerOptions::new(Arc::new(host));
         if let Some(queues) = spec.queues {
             options.queues = queues;

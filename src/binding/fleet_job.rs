@@ -4,7 +4,7 @@
 use super::harness::{TurnSpec, to_request};
 use super::promise::{Settled, settle};
 use crate::fleet::{JobFault, JobFuture, JobHost, JobRun, JobSpec, run_turn};
-use crate::harness::{ConcurrencyLimit, TurnRequest};
+use crate::harness::{Budget, ConcurrencyLimit, TurnRequest};
 use napi::Env;
 use napi::bindgen_prelude::{Function, PromiseRaw};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
@@ -18,6 +18,7 @@ pub(super) struct JsHost {
     handlers: Vec<String>,
     runs_agents: bool,
     limits: Vec<ConcurrencyLimit>,
+    budget: Option<Budget>,
 }
 
 /// What JavaScript makes of a job.
@@ -33,6 +34,7 @@ impl JsHost {
         handlers: Vec<String>,
         runs_agents: bool,
         limits: Vec<ConcurrencyLimit>,
+        budget: Option<Budget>,
     ) -> napi::Result<Self> {
         let call = on_job
             .build_threadsafe_function::<NativeJob>()
@@ -40,7 +42,7 @@ impl JsHost {
             .weak::<true>()
             .callee_handled::<false>()
             .build()?;
-        Ok(JsHost { call, handlers, runs_agents, limits })
+        Ok(JsHost { call, handlers, runs_agents, limits, budget })
     }
 }
 
@@ -57,10 +59,13 @@ impl JobHost for JsHost {
         let (over, is_over) = watch::channel(false);
         let job = NativeJob { run: run.clone(), answer: Mutex::new(Some(answer)), is_over };
         self.call.call(job, ThreadsafeFunctionCallMode::NonBlocking);
-        let limits = self.limits.clone();
+        let (limits, budget) = (self.limits.clone(), self.budget.clone());
         Box::pin(async move {
             let ended = match answered.await {
-                Ok(Answer::Turn(request)) => run_turn(run, *request, limits).await,
+                Ok(Answer::Turn(mut request)) => {
+                    request.budget = budget;
+                    run_turn(run, *request, limits).await
+                }
                 Ok(Answer::Done(value)) => Ok(value),
                 Ok(Answer::Failed(fault)) => Err(fault),
                 Err(_) => {

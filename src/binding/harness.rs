@@ -6,8 +6,12 @@ use super::option::{Background, Containment, Millis, Permission};
 use super::process::{VariableChange, environment};
 use super::promise::{Settled, settle};
 use crate::error::Error;
+use crate::harness::replay::TurnResult;
+use crate::harness::spending::{Caps, Prices};
 use crate::harness::verdict::Ending;
-use crate::harness::{self, ConcurrencyLimit, Provider, Recording, Turn, TurnOutcome, TurnRequest, WeakTurn};
+use crate::harness::{
+    self, Budget, ConcurrencyLimit, Provider, Recording, Turn, TurnOutcome, TurnRequest, WeakTurn,
+};
 use crate::harness::{doctor, each_provider};
 use crate::model::{AbortSwitch, Schema};
 use napi::bindgen_prelude::{
@@ -37,6 +41,9 @@ pub struct TurnSpec {
     pub tools: Option<Vec<String>>,
     pub max_turns: Option<f64>,
     pub max_budget_usd: Option<f64>,
+    pub max_tokens: Option<f64>,
+    pub max_cost_usd: Option<f64>,
+    pub prices: Option<PricesSpec>,
     pub permission: Option<Permission>,
     pub background: Option<Background>,
     /// A JSON Schema, as JSON.
@@ -51,6 +58,70 @@ pub struct TurnSpec {
     pub redact: Option<Vec<String>>,
     /// Whether somebody may listen to the events.
     pub has_listener: bool,
+}
+
+#[napi(object, object_to_js = false)]
+pub struct PricesSpec {
+    pub input_per_million: f64,
+    pub output_per_million: f64,
+    pub cached_per_million: Option<f64>,
+}
+
+impl From<PricesSpec> for Prices {
+    fn from(spec: PricesSpec) -> Self {
+        let PricesSpec { input_per_million, output_per_million, cached_per_million } = spec;
+        Prices { input_per_million, output_per_million, cached_per_million }
+    }
+}
+
+#[napi(object, object_to_js = false)]
+pub struct BudgetSpec {
+    pub max_tokens: Option<f64>,
+    pub max_cost_usd: Option<f64>,
+    pub prices: Option<PricesSpec>,
+}
+
+pub(super) fn to_caps(max_tokens: Option<f64>, max_cost_usd: Option<f64>) -> Caps {
+    Caps { max_tokens: max_tokens.map(|max| max as u64), max_cost_usd }
+}
+
+/// So much for all the turns that share it.
+#[napi]
+pub struct NativeBudget {
+    pub(super) budget: Budget,
+}
+
+#[napi]
+impl NativeBudget {
+    #[napi(constructor)]
+    pub fn new(spec: BudgetSpec) -> Self {
+        let caps = to_caps(spec.max_tokens, spec.max_cost_usd);
+        NativeBudget { budget: Budget::new(caps, spec.prices.map(Into::into)) }
+    }
+
+    #[napi(getter)]
+    pub fn used_tokens(&self) -> f64 {
+        self.budget.spent().tokens as f64
+    }
+
+    #[napi(getter)]
+    pub fn used_cost_usd(&self) -> f64 {
+        self.budget.spent().cost_usd()
+    }
+
+    /// Endless without a cap.
+    #[napi(getter)]
+    pub fn tokens_left(&self) -> f64 {
+        let (tokens, _) = self.budget.caps().left(self.budget.spent());
+        tokens.map_or(f64::INFINITY, |tokens| tokens as f64)
+    }
+
+    /// Endless without a cap.
+    #[napi(getter)]
+    pub fn cost_usd_left(&self) -> f64 {
+        let (_, cost) = self.budget.caps().left(self.budget.spent());
+        cost.unwrap_or(f64::INFINITY)
+    }
 }
 
 #[napi(object, object_to_js = false)]
@@ -92,10 +163,16 @@ impl AgentHost {
 
     /// Starts a turn; faults come by its promise.
     #[napi]
-    pub fn start(&self, spec: TurnSpec, limits: Vec<&NativeConcurrencyLimit>) -> NativeTurn {
+    pub fn start(
+        &self,
+        spec: TurnSpec,
+        limits: Vec<&NativeConcurrencyLimit>,
+        budget: Option<&NativeBudget>,
+    ) -> NativeTurn {
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         match to_request(spec) {
-            Ok(request) => {
+            Ok(mut request) => {
+                request.budget = budget.map(|budget| budget.budget.clone());
                 let turn = within_runtime_if_available(|| harness::start(request, limits));
                 self.turns.welcome(turn.downgrade());
                 NativeTurn { turn: Ok(turn) }
@@ -184,12 +261,14 @@ impl NativeTurn {
                 Err(error) => return Settled::Failed { error, partial: None },
             };
             let outcome = turn.outcome().await;
-            let facts = json!(outcome.result.as_ref().map(|result| &result.facts)).to_string();
-            let end = TurnEnd { facts, outcome: outcome.clone() };
-            match (&outcome.error, &outcome.result) {
-                (None, _) => Settled::Value(end),
-                (Some(error), partial) => {
-                    Settled::Failed { error: error.clone(), partial: partial.is_some().then_some(end) }
+            let end = |result: &TurnResult| {
+                let facts = json!(result.facts).to_string();
+                TurnEnd { facts, outcome: outcome.clone() }
+            };
+            match &*outcome {
+                TurnOutcome::Succeeded(result) => Settled::Value(end(result)),
+                TurnOutcome::Failed { error, partial } => {
+                    Settled::Failed { error: error.clone(), partial: partial.as_ref().map(end) }
                 }
             }
         })
@@ -231,7 +310,7 @@ impl ToNapiValue for TurnEnd {
     unsafe fn to_napi_value(raw_env: sys::napi_env, end: Self) -> napi::Result<sys::napi_value> {
         let env = Env::from_raw(raw_env);
         let mut object = Object::new(&env)?;
-        let text = end.outcome.result.as_ref().map_or("", |result| &result.text);
+        let text = end.outcome.result().map_or("", |result| &result.text);
         object.set("text", create_text(&env, text)?)?;
         object.set("facts", create_text(&env, &end.facts)?)?;
         // SAFETY: the object was made in this environment, on its thread.
@@ -315,6 +394,8 @@ pub(super) fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
     request.tools = spec.tools;
     request.max_turns = spec.max_turns.map(|turns| turns as u64);
     request.max_budget_usd = spec.max_budget_usd;
+    request.caps = to_caps(spec.max_tokens, spec.max_cost_usd);
+    request.prices = spec.prices.map(Into::into);
     if let Some(permission) = spec.permission {
         request.permission = permission.into();
     }

@@ -6,7 +6,8 @@
 use super::error::Fault;
 use crate::error::{Error, ErrorCode};
 use futures_util::FutureExt;
-use napi::bindgen_prelude::{Object, PromiseRaw, ToNapiValue};
+use futures_util::future::BoxFuture;
+use napi::bindgen_prelude::{JsValue, Object, PromiseRaw, ToNapiValue};
 use napi::{Env, sys};
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -44,53 +45,45 @@ impl<T: ToNapiValue> ToNapiValue for Settled<T> {
     }
 }
 
+/// How an outcome becomes a JavaScript value, on its thread.
+type Conversion = Box<dyn FnOnce(sys::napi_env) -> napi::Result<sys::napi_value> + Send>;
+
+/// A value that has become one of JavaScript's already.
+struct Converted(sys::napi_value);
+
+impl ToNapiValue for Converted {
+    unsafe fn to_napi_value(_: sys::napi_env, converted: Self) -> napi::Result<sys::napi_value> {
+        Ok(converted.0)
+    }
+}
+
 /// Runs the future on the addon's threads. Costs about 15 us (a threadsafe function of its own): one a run, never one a line.
+/// A panic in it (a bug of ours, or tokio's when it is refused a thread) is an error with a code like every other.
 pub fn settle<'env, T, F>(env: &'env Env, future: F) -> napi::Result<PromiseRaw<'env, Settled<T>>>
 where
     T: ToNapiValue + Send + 'static,
     F: Future<Output = Settled<T>> + Send + 'static,
 {
-    env.spawn_future_with_callback(async move { Ok(whatever_happens(future).await) }, |_, settled| {
-        Ok(settled)
-    })
+    let conversion = async move {
+        let settled = AssertUnwindSafe(future).catch_unwind().await;
+        let settled = settled.unwrap_or_else(|_| Settled::Failed { error: panicked(), partial: None });
+        // SAFETY: called once, with the environment of the promise, on its thread.
+        Box::new(|raw_env| unsafe { ToNapiValue::to_napi_value(raw_env, settled) }) as Conversion
+    };
+    Ok(PromiseRaw::new(env.raw(), promise_of(env, conversion.boxed())?))
 }
 
-/// A panic settles the promise too: tokio and the resolver of names panic where the system refuses them a thread, and a task that
-/// is gone leaves its promise waiting for ever. Dropping the future takes down what it held.
-async fn whatever_happens<T>(future: impl Future<Output = Settled<T>>) -> Settled<T> {
-    // What the future shared is dropped with it; locks that it poisoned are read all the same (see PoisonError).
-    AssertUnwindSafe(future).catch_unwind().await.unwrap_or_else(|panic| {
-        let fault = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("no words");
-        let message = format!(
-            "the work was ended by a fault inside of sheepdog ({fault}): if this machine has no threads or memory left, \
-             free some and try again; else please report it"
-        );
-        Settled::from(Err(Error::new(ErrorCode::AddonFault, message).with("fault", fault)))
-    })
+/// All promises are one kind to napi and tokio: what they make of each kind is half a megabyte for those there are.
+fn promise_of(env: &Env, conversion: BoxFuture<'static, Conversion>) -> napi::Result<sys::napi_value> {
+    let promise =
+        env.spawn_future_with_callback(conversion.map(Ok), |env, convert| convert(env.raw()).map(Converted))?;
+    Ok(promise.raw())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    #[expect(clippy::panic, reason = "that it is told is what is tested")]
-    async fn a_panic_is_an_error_with_its_words() {
-        for (fault, words) in [(Some("no thread"), "no thread"), (None, "no words")] {
-            let settled = whatever_happens::<()>(async move {
-                tokio::task::yield_now().await;
-                match fault {
-                    Some(fault) => panic!("{fault}"),
-                    None => std::panic::panic_any(7),
-                }
-            });
-            let Settled::Failed { error, partial: None } = settled.await else { panic!("it settled well") };
-            assert_eq!((error.code(), &error.facts()["fault"]), (ErrorCode::AddonFault, &words.into()));
-        }
-        assert!(matches!(whatever_happens(async { Settled::Value(1) }).await, Settled::Value(1)));
-    }
+fn panicked() -> Error {
+    Error::new(
+        ErrorCode::AddonPanicked,
+        "the addon failed while it worked on this call, and what became of it is unknown: the standard error output says where; \
+         please report it",
+    )
 }

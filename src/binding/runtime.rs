@@ -1,6 +1,6 @@
 //! What crosses for serving a runtime. Names and order as in lib/runtime/server.ts and lib/runtime/handler.ts.
 
-use super::harness::{NativeConcurrencyLimit, TurnSpec, to_request};
+use super::harness::{NativeBudget, NativeConcurrencyLimit, TurnSpec, to_request};
 use super::option::Millis;
 use super::promise::{Settled, settle};
 use super::runtime_host::{RuntimeGuest, RuntimeHost};
@@ -43,9 +43,13 @@ pub struct NativeAgent {
 impl NativeAgent {
     /// What the client does not say, the spec says; its prompt is not looked at. A fault comes by [`serve_runtime`]'s promise.
     #[napi(constructor)]
-    pub fn new(spec: TurnSpec, limits: Vec<&NativeConcurrencyLimit>) -> Self {
+    pub fn new(spec: TurnSpec, limits: Vec<&NativeConcurrencyLimit>, budget: Option<&NativeBudget>) -> Self {
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
-        NativeAgent { agent: to_request(spec).map(|request| HarnessAgent::new(request, limits)) }
+        let agent = to_request(spec).map(|mut request| {
+            request.budget = budget.map(|budget| budget.budget.clone());
+            HarnessAgent::new(request, limits)
+        });
+        NativeAgent { agent }
     }
 
     /// Aborts the turns under way, and each one that is asked for later.

@@ -3,14 +3,16 @@
 //! One `select!` names what happened: a word from the handle, something heard, room again for a slow listener, the clock. The
 //! output is read in the [`ear`](super::ear); [`Clock`] says what is due. The attempt is over when the tree is gone; the verdict is made then.
 
+use super::allowance::{Accounts, Allowance};
 use super::audience::Audience;
 use super::clock::{Clock, Due, Heard, Sample};
 use super::digest::Digest;
 use super::ear::{Listening, ear};
 use super::event::Usage;
 use super::folder::RunFolder;
-use super::install::{Program, locate};
-use super::launch::{Launch, Wanted, path_text};
+use super::launch::{Launch, path_text};
+use super::package::Program;
+use super::preparation::not_found;
 use super::request::{Background, TurnRequest};
 use super::transcript::Transcript;
 use super::turn::Command;
@@ -47,25 +49,7 @@ pub(crate) struct Plan<'a> {
     /// The session that has to be reported.
     pub resume: Option<&'a str>,
     pub before: Option<Usage>,
-}
-
-/// The program of a request, or `AGENT_NOT_FOUND`.
-pub(crate) fn program_of(request: &TurnRequest) -> Result<Program, Error> {
-    let path = request.variable("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
-    locate(request.provider, request.binary.as_deref(), &path)
-        .ok_or_else(|| not_found(request, request.provider.descriptor().program))
-}
-
-fn not_found(request: &TurnRequest, command: &str) -> Error {
-    let install = request.provider.descriptor().install;
-    let provider = request.provider.as_str();
-    let message = match &request.binary {
-        Some(_) => format!("{provider} was not found: there is no program at `binary`, {command}"),
-        None => {
-            format!("{provider} was not found: {command} is no program on PATH. Install it with: {install}")
-        }
-    };
-    Error::new(ErrorCode::AgentNotFound, message).with("install", install).with("command", command)
+    pub allowance: &'a Allowance,
 }
 
 /// Runs the plan to its end.
@@ -84,6 +68,7 @@ pub(crate) async fn attempt(
         is_aborted: false,
         is_held: false,
         is_deaf: false,
+        accounts: plan.allowance.open(),
         plan,
         process,
     };
@@ -144,6 +129,7 @@ struct Watch<'a> {
     is_held: bool,
     /// The last handle is gone: no more words come.
     is_deaf: bool,
+    accounts: Accounts,
 }
 
 impl Watch<'_> {
@@ -161,6 +147,7 @@ impl Watch<'_> {
                     }
                     self.on_news(audience);
                 }
+                () = self.plan.allowance.crossed(), if self.stop.is_none() => self.stop_for(Stop::OverBudget),
                 () = sleep_until(deadline) => self.on_clock(audience).await,
             }
         }
@@ -181,6 +168,7 @@ impl Watch<'_> {
                 biased;
                 command = commands.recv(), if !self.is_deaf => self.on_command(command, audience),
                 outcome = &mut outcome => return outcome,
+                () = self.plan.allowance.crossed(), if self.stop.is_none() => self.stop_for(Stop::OverBudget),
                 () = sleep_until(deadline) => self.on_clock(audience).await,
             }
         }
@@ -232,7 +220,11 @@ impl Watch<'_> {
             ended: self.is_over(digest),
         };
         let is_stuck = digest.is_stuck();
+        let usage = digest.total_usage();
         drop(heard);
+        if self.accounts.set(usage) {
+            self.stop_for(Stop::OverBudget);
+        }
         self.clock.on_heard(news, Instant::now());
         self.check_session();
         if is_stuck {
@@ -321,7 +313,7 @@ impl Watch<'_> {
             Stop::Aborted => StopReason::Aborted,
             Stop::Idle { .. } => StopReason::Idle,
             Stop::TimedOut { .. } => StopReason::TimedOut,
-            Stop::Lingered | Stop::NoProgress | Stop::OtherSession => StopReason::Killed,
+            Stop::Lingered | Stop::NoProgress | Stop::OtherSession | Stop::OverBudget => StopReason::Killed,
         });
     }
 
@@ -336,7 +328,7 @@ impl Watch<'_> {
         }
     }
 
-    fn finish(self, outcome: Arc<Outcome>) -> Attempted {
+    fn finish(mut self, outcome: Arc<Outcome>) -> Attempted {
         let Plan { request, resume, .. } = *self.plan;
         if let (None, Some(error)) = (&outcome.result, &outcome.error) {
             return self.not_run(error.clone());
@@ -354,6 +346,15 @@ impl Watch<'_> {
             let message =
                 format!("left running behind its end of turn, and ended with it: {}", left.join(", "));
             transcript.digest_mut().warning(&message);
+        }
+        // What came with the last lines counts as well: who used too much has failed, however its turn ended.
+        if self.accounts.set(transcript.digest().total_usage()) && self.stop != Some(Stop::Aborted) {
+            self.stop = Some(Stop::OverBudget);
+        }
+        let digest = transcript.digest();
+        if !self.plan.allowance.is_unlimited() && digest.total_usage().is_none() && digest.turns() > 0 {
+            let message = "it told nothing of what it used: no budget knows of this attempt";
+            transcript.digest_mut().warning(message);
         }
         let verdict = verdict(&Evidence {
             provider: request.provider,
@@ -409,22 +410,5 @@ async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(at) => tokio::time::sleep_until(at.into()).await,
         None => pending().await,
-    }
-}
-
-/// The prompt and the options as the provider is asked for them.
-pub(crate) fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
-    Wanted {
-        prompt: request.prompt.clone(),
-        model: request.model.clone(),
-        system_prompt: request.system_prompt.clone(),
-        tools: request.tools.clone(),
-        max_turns: request.max_turns,
-        max_budget_usd: request.max_budget_usd,
-        permission: request.permission,
-        resume: request.resume.clone(),
-        extra_args: request.extra_args.clone(),
-        folder: folder.path().to_owned(),
-        ..Wanted::default()
     }
 }

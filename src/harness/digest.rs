@@ -1,14 +1,13 @@
 //! PURE: what is known of a turn so far. The providers' readers report to it; it makes the events and keeps, within bounds,
 //! what the result will hold. When nobody looks at the events (`detail` is off) they are not even built.
 
+use super::answer::Answer;
+use super::background::BackgroundWork;
+use super::clip::clip;
 use super::event::{AgentEvent, Usage};
 use super::failure::Failure;
 use serde_json::Value;
 
-/// Longest answer that is put together of pieces; what is beyond is left out, with a warning.
-const MAX_ANSWER_BYTES: usize = 16 << 20;
-/// Longest message of a warning, retry or error. What comes in one line (a text, an output) is as long as its line.
-const MAX_EVENT_BYTES: usize = 256 << 10;
 const MAX_WARNINGS: usize = 100;
 const MAX_OPEN_TOOLS: usize = 4096;
 
@@ -19,15 +18,6 @@ pub struct Terminal {
     pub failure: Option<Failure>,
 }
 
-/// What an agent left running when it ended its turn.
-#[derive(Clone, Debug, PartialEq)]
-struct Background {
-    id: String,
-    what: String,
-    /// The answer waits for it; not so for what the CLI does for itself.
-    is_work: bool,
-}
-
 /// A turn as far as it has been read.
 #[derive(Debug, Default)]
 pub struct Digest {
@@ -35,15 +25,11 @@ pub struct Digest {
     events: Vec<AgentEvent>,
     session: Option<String>,
     model: Option<String>,
-    answer: String,
-    answer_key: Option<String>,
-    /// The message that is being streamed.
-    partial: String,
-    is_cut: bool,
+    answer: Answer,
     structured: Option<Value>,
     usage: Option<Usage>,
-    /// Counted when the agent gives no total at its end.
-    fallback_usage: Option<Usage>,
+    /// Told in passing since `usage` was, of which no total has come yet.
+    usage_in_passing: Option<Usage>,
     turns: u64,
     in_answer: bool,
     tool_calls: u64,
@@ -52,10 +38,7 @@ pub struct Digest {
     failure: Option<Failure>,
     retrying: Option<Failure>,
     terminal: Option<Terminal>,
-    /// What goes on behind the agent's end of turn, by its id.
-    background: Vec<Background>,
-    /// Something behind has ended, and the agent is about to be told.
-    will_wake: bool,
+    background: BackgroundWork,
     is_stuck: bool,
     /// Lines since the last sign of progress.
     idle_lines: u64,
@@ -78,10 +61,6 @@ impl Digest {
 
     pub fn take_events(&mut self) -> Vec<AgentEvent> {
         std::mem::take(&mut self.events)
-    }
-
-    pub fn has_events(&self) -> bool {
-        !self.events.is_empty()
     }
 
     fn emit(&mut self, event: impl FnOnce() -> AgentEvent) {
@@ -110,7 +89,7 @@ impl Digest {
     /// A new message begins: what was streamed of one that never ended is no part of it.
     pub fn message_begins(&mut self) {
         self.reopen();
-        self.partial.clear();
+        self.answer.message_begins();
     }
 
     pub fn text_delta(&mut self, text: &str) {
@@ -119,7 +98,7 @@ impl Digest {
         }
         self.reopen();
         self.progress();
-        append(&mut self.partial, text, &mut self.is_cut);
+        self.answer.delta(text);
         self.emit(|| AgentEvent::Text { text: text.to_owned(), delta: true });
     }
 
@@ -132,22 +111,11 @@ impl Digest {
     }
 
     fn text_of(&mut self, key: Option<&str>, text: &str, is_told: bool) {
-        let is_streamed = self.partial == text;
-        self.partial.clear();
+        let is_streamed = self.answer.whole(key, text);
         if text.is_empty() {
             return;
         }
         self.progress();
-        if key.is_none() || self.answer_key.as_deref() != key {
-            self.answer.clear();
-            self.answer_key = key.map(str::to_owned);
-        }
-        if self.answer.is_empty() {
-            // One line holds it, and lines are bounded.
-            self.answer.push_str(text);
-        } else {
-            append(&mut self.answer, text, &mut self.is_cut);
-        }
         if is_told && !is_streamed {
             self.emit(|| AgentEvent::Text { text: text.to_owned(), delta: false });
         }
@@ -155,10 +123,7 @@ impl Digest {
 
     /// The streamed message has ended (the provider sends no whole one).
     pub fn message_ends(&mut self) {
-        if !self.partial.is_empty() {
-            self.answer = std::mem::take(&mut self.partial);
-            self.answer_key = None;
-        }
+        self.answer.message_ends();
     }
 
     /// The final answer, as the provider's end of turn repeats it.
@@ -210,20 +175,23 @@ impl Digest {
 
     /// Usage of one step or message, to be added.
     pub fn usage(&mut self, usage: Usage) {
+        self.usage_in_passing = None;
         self.usage = Some(self.usage.unwrap_or_default().plus(usage));
         self.emit(|| AgentEvent::Usage(usage));
     }
 
     /// Usage of the whole turn so far: the event tells what is new of it.
     pub fn usage_total(&mut self, total: Usage) {
+        self.usage_in_passing = None;
         let new = self.usage.map_or(total, |known| total.since(known));
         self.usage = Some(total);
         self.emit(|| AgentEvent::Usage(new));
     }
 
-    /// Usage of a message of a provider that gives a total at its end, in case that end never comes.
-    pub fn usage_in_passing(&mut self, usage: Usage) {
-        self.fallback_usage = Some(self.fallback_usage.unwrap_or_default().plus(usage));
+    /// All that a provider which tells its usage at its end has told in passing since it last did so: it counts until that end
+    /// comes.
+    pub fn usage_in_passing(&mut self, since: Usage) {
+        self.usage_in_passing = Some(since);
     }
 
     /// The model began an answer, or goes on with it; a tool's end closes it.
@@ -286,13 +254,13 @@ impl Digest {
     /// The agent's end of turn. A later one replaces it, so its error is told only when the turn is closed. It stands until
     /// the agent is seen at work again: whatever the provider, a turn that was over and goes on is open.
     pub fn end(&mut self, ok: bool, failure: Option<Failure>) {
-        self.will_wake = false;
+        self.background.agent_is_seen();
         self.terminal = Some(Terminal { ok, failure });
     }
 
     /// The agent goes on, or begins anew: what it said of its end counts no longer.
     pub fn reopen(&mut self) {
-        self.will_wake = false;
+        self.background.agent_is_seen();
         if let Some(Terminal { failure: Some(failure), .. }) = self.terminal.take() {
             // The reason, in case no other comes.
             self.retrying = Some(failure);
@@ -301,17 +269,13 @@ impl Digest {
 
     /// Something that goes on whether or not the agent ends its turn. `is_work`: its outcome belongs to the turn.
     pub fn background_begins(&mut self, id: &str, what: &str, is_work: bool) {
-        if self.background.len() < MAX_OPEN_TOOLS && !self.background.iter().any(|known| known.id == id) {
-            self.background.push(Background { id: id.to_owned(), what: what.to_owned(), is_work });
-        }
+        self.background.begins(id, what, is_work);
         self.progress();
     }
 
     /// It ended. `will_wake`: the agent is told of it, and begins another turn.
     pub fn background_ends(&mut self, id: &str, will_wake: bool) {
-        let before = self.background.len();
-        self.background.retain(|known| known.id != id);
-        self.will_wake |= will_wake && self.background.len() < before && self.terminal.is_some();
+        self.background.ends(id, will_wake && self.terminal.is_some());
         self.progress();
     }
 
@@ -326,8 +290,7 @@ impl Digest {
 
     /// The last events: what the agent says went wrong, and its own end of turn, where it reported one.
     pub fn close(&mut self) {
-        if self.is_cut {
-            self.is_cut = false;
+        if self.answer.take_cut() {
             self.warning("the answer is longer than 16 MiB: the rest of it was left out");
         }
         if let Some(Terminal { ok, failure }) = self.terminal.clone() {
@@ -350,20 +313,24 @@ impl Digest {
 
     /// The answer; while a message is being streamed, what there is of it.
     pub fn final_text(&self) -> &str {
-        if self.partial.is_empty() { &self.answer } else { &self.partial }
+        self.answer.text()
     }
 
     /// As [`Digest::final_text`], which is empty then: it may be long, and nobody else asks any more.
     pub fn take_final_text(&mut self) -> String {
-        std::mem::take(if self.partial.is_empty() { &mut self.answer } else { &mut self.partial })
+        self.answer.take_text()
     }
 
     pub fn structured_answer(&self) -> Option<&Value> {
         self.structured.as_ref()
     }
 
+    /// All that was used so far.
     pub fn total_usage(&self) -> Option<Usage> {
-        self.usage.or(self.fallback_usage)
+        match (self.usage, self.usage_in_passing) {
+            (Some(usage), Some(passing)) => Some(usage.plus(passing)),
+            (usage, passing) => usage.or(passing),
+        }
     }
 
     pub fn turns(&self) -> u64 {
@@ -397,21 +364,17 @@ impl Digest {
 
     /// What runs behind, for as long as the turn waits for it.
     pub fn background(&self) -> impl Iterator<Item = &str> {
-        self.background.iter().filter(|background| background.is_work).map(|background| &*background.what)
+        self.background.names()
     }
 
     /// Whether nothing more of this turn is to come: it ended, and nothing runs behind that end.
     pub fn is_settled(&self) -> bool {
-        // A turn that failed waits for nobody's work, but the CLI itself may be about to take its failure back.
-        self.terminal.as_ref().is_some_and(|terminal| {
-            let is_waited_for = |background: &Background| terminal.ok || !background.is_work;
-            !self.will_wake && !self.background.iter().any(is_waited_for)
-        })
+        self.terminal.as_ref().is_some_and(|terminal| self.background.is_over(terminal.ok))
     }
 
     /// Whether the turn's own work is over, though the CLI may still put its things in order.
     pub fn is_answered(&self) -> bool {
-        self.terminal.is_some() && self.background().next().is_none() && !self.will_wake
+        self.terminal.is_some() && self.background.is_work_over()
     }
 
     pub fn is_stuck(&self) -> bool {
@@ -425,38 +388,6 @@ impl Digest {
     pub fn idle_steps(&self) -> u64 {
         self.idle_steps
     }
-}
-
-fn append(text: &mut String, more: &str, is_cut: &mut bool) {
-    let room = MAX_ANSWER_BYTES.saturating_sub(text.len());
-    if more.len() <= room {
-        text.push_str(more);
-    } else {
-        *is_cut = true;
-        text.push_str(head(more, room));
-    }
-}
-
-/// The longest beginning of `text` that is no longer than `bytes` and ends between characters.
-fn head(text: &str, mut bytes: usize) -> &str {
-    while !text.is_char_boundary(bytes) {
-        bytes -= 1;
-    }
-    &text[..bytes]
-}
-
-/// The text, or its beginning and how much is missing.
-pub fn clip(text: &str) -> std::borrow::Cow<'_, str> {
-    clip_to(text, MAX_EVENT_BYTES)
-}
-
-/// As [`clip`], to so many bytes.
-pub fn clip_to(text: &str, bytes: usize) -> std::borrow::Cow<'_, str> {
-    if text.len() <= bytes {
-        return text.into();
-    }
-    let head = head(text, bytes);
-    format!("{head}[... {} bytes left out ...]", text.len() - head.len()).into()
 }
 
 #[cfg(test)]
@@ -509,14 +440,13 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_end_is_kept_within_bounds() {
+    fn an_answer_that_was_cut_is_warned_of_once() {
         let mut digest = Digest::new(false);
-        let piece = "\u{e9}".repeat(1 << 20);
         for _ in 0..20 {
-            digest.text_delta(&piece);
+            digest.text_delta(&"x".repeat(1 << 20));
         }
         digest.close();
-        assert!(digest.final_text().len() <= MAX_ANSWER_BYTES);
+        digest.close();
         assert_eq!(digest.warnings().len(), 1);
     }
 }

@@ -3,8 +3,9 @@
 use super::attempt::environment_of;
 use super::failure::without_colors;
 use super::folder::RunFolder;
-use super::install::{Program, find, locate};
+use super::install::{find, locate};
 use super::launch::{Launch, Wanted};
+use super::package::Program;
 use super::provider::Provider;
 use super::request::TurnRequest;
 use crate::error::{Error, ErrorCode};

@@ -3,7 +3,7 @@
 //! It goes when its owner drops it. A host that was killed drops nothing, so the folder's name says whose it is, and the next
 //! host that makes one in the same place removes those whose host is gone.
 
-use super::owner;
+use super::folder_owner;
 use crate::error::{Error, ErrorCode};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -20,10 +20,10 @@ impl RunFolder {
     /// Makes one in `parent`, readable by its owner alone.
     pub(crate) fn create(parent: &Path) -> Result<Self, Error> {
         static SWEPT: Once = Once::new();
-        SWEPT.call_once(|| owner::sweep(parent));
+        SWEPT.call_once(|| folder_owner::sweep(parent));
         let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
         for _ in 0..8 {
-            let path = parent.join(owner::name(&random_name()));
+            let path = parent.join(folder_owner::name(&random_name()));
             match std::fs::DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(RunFolder { path }),
                 Err(error) => last = error,

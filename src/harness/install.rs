@@ -3,18 +3,9 @@
 //! Some of the CLIs are a small launcher that starts the agent as its child: a signal to the launcher misses the agent, and
 //! two processes do the work of one. Where the package is laid out as its provider knows, the agent is started itself.
 
+use super::package::{Program, is_program};
 use super::provider::Provider;
 use std::path::{Path, PathBuf};
-
-/// A program with its leading arguments, and what has to be in its environment.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Program {
-    pub command: String,
-    pub arguments: Vec<String>,
-    pub environment: Vec<(String, String)>,
-    /// A folder to put before PATH.
-    pub path_before: Option<String>,
-}
 
 /// The program to start for `provider`: `binary` (program and leading arguments) if given, else what is on `path`. `None`:
 /// there is none on `path`.
@@ -48,40 +39,14 @@ pub fn find(command: &str, path: &str) -> Option<PathBuf> {
     folders.map(|folder| Path::new(folder).join(command)).find(|file| is_program(file))
 }
 
-pub(super) fn is_program(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(file).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
-}
-
 fn behind_launcher(provider: Provider, file: &Path) -> Option<Program> {
     let behind_launcher = provider.descriptor().behind_launcher?;
     behind_launcher(&file.canonicalize().ok()?)
 }
 
-/// The folder of the package `scope/name` that holds `file`.
-pub(super) fn package<'a>(file: &'a Path, scope: &str, name: &str) -> Option<&'a Path> {
-    file.ancestors().skip(1).find(|folder| {
-        folder.file_name().is_some_and(|last| last == name)
-            && folder.parent().and_then(Path::file_name).is_some_and(|last| last == scope)
-    })
-}
-
-/// Where npm puts the platform's package: beside the launcher's, or inside it.
-pub(super) fn siblings(root: &Path, scope: &str, name: &str) -> Vec<PathBuf> {
-    let beside = root.parent().map(|scope| scope.join(name));
-    let inside = root.join("node_modules").join(scope).join(name);
-    beside.into_iter().chain([inside]).collect()
-}
-
-/// As npm calls this system and this machine.
-pub(super) fn npm_platform() -> (&'static str, &'static str) {
-    let system = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
-    let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
-    (system, machine)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::package::npm_platform;
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 

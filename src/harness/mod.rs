@@ -5,12 +5,18 @@
 //! [`verdict`] weighs the agent's own end of turn against the process's end and the reason it was stopped for. Everything up
 //! to there is PURE and is what [`replay`] runs over a recording.
 //!
-//! The owner task of a turn ([`turn`]) waits for a slot (`scheduler`), prepares an attempt (`launch`, `install`, `folder`,
-//! `structured`) and runs it (`attempt`, which one [`clock`] decides for). Its events go to an `audience`, and through it to an
+//! The owner task of a turn (`turn_owner`; [`turn`] is its handle) waits for a slot (`scheduler`), prepares an attempt
+//! (`preparation`: `launch`, `install`, `folder`, `structured`) and runs it (`attempt`, which one [`clock`] decides for). What follows
+//! is decided in `next`. Its events go to an `audience`, and through it to an
 //! [`EventSink`]; a slow one slows the agent's pipe. Dropping the last handle of a turn aborts it.
 
+mod allowance;
+mod answer;
 mod attempt;
 pub(crate) mod audience;
+mod background;
+pub mod budget;
+pub(crate) mod clip;
 pub mod clock;
 pub mod digest;
 pub mod doctor;
@@ -20,23 +26,30 @@ pub mod event;
 pub(crate) mod event_sink;
 pub mod failure;
 pub(crate) mod folder;
+mod folder_owner;
 mod grammar;
 pub mod install;
 pub mod json;
 pub mod launch;
 mod ledger;
-mod owner;
+mod next;
+pub mod package;
+mod preparation;
 pub mod provider;
 mod recent;
 pub mod replay;
 pub mod request;
 pub mod scheduler;
+pub mod spending;
 pub mod structured;
+mod tally;
 mod token;
 pub mod transcript;
 pub mod turn;
+mod turn_owner;
 pub mod verdict;
 
+pub use budget::Budget;
 pub use digest::Digest;
 pub use event::{AgentEvent, ErrorKind, Usage};
 pub use event_sink::{EventReader, EventSink};
@@ -46,4 +59,5 @@ pub use replay::{Recording, Replay, replay};
 pub use request::TurnRequest;
 pub use scheduler::ConcurrencyLimit;
 pub use transcript::Transcript;
-pub use turn::{Turn, TurnOutcome, WeakTurn, start};
+pub use turn::{Turn, TurnOutcome, WeakTurn};
+pub use turn_owner::start;

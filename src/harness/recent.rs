@@ -1,7 +1,7 @@
 //! PURE: the last events of a turn that failed, for its error. Nobody keeps events while a turn runs: they are read once more
 //! from the head and tail of stdout that the process keeps anyway, so that a turn which succeeds pays nothing for it.
 
-use super::digest::clip_to;
+use super::clip::clip_to;
 use super::event::{AgentEvent, Usage};
 use super::provider::Provider;
 use super::transcript::Transcript;

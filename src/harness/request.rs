@@ -1,8 +1,11 @@
 //! A turn as it is asked for, and the checks that need no process.
 
+use super::allowance::Allowance;
+use super::budget::Budget;
 use super::clock::Limits;
 use super::launch::Permission;
 use super::provider::Provider;
+use super::spending::{Caps, Prices};
 use crate::error::Error;
 use crate::model::Schema;
 use crate::process::{Containment, Environment, EnvironmentBase, ProcessSpec};
@@ -37,6 +40,12 @@ pub struct TurnRequest {
     pub tools: Option<Vec<String>>,
     pub max_turns: Option<u64>,
     pub max_budget_usd: Option<f64>,
+    /// Of this turn alone, over all its attempts.
+    pub caps: Caps,
+    /// What the tokens of this turn cost, for `caps` and `budget`.
+    pub prices: Option<Prices>,
+    /// Shared with other turns.
+    pub budget: Option<Budget>,
     pub permission: Permission,
     pub background: Background,
     pub schema: Option<Arc<Schema>>,
@@ -69,6 +78,9 @@ impl TurnRequest {
             tools: None,
             max_turns: None,
             max_budget_usd: None,
+            caps: Caps::default(),
+            prices: None,
+            budget: None,
             permission: Permission::Auto,
             background: Background::Wait,
             schema: None,
@@ -80,6 +92,11 @@ impl TurnRequest {
             redact: Vec::new(),
             has_listener: false,
         }
+    }
+
+    /// What the turn may use; `INVALID_OPTION` when its CLI can't be held to that.
+    pub(crate) fn allowance(&self) -> Result<Allowance, Error> {
+        Allowance::new(self.provider, self.caps, self.prices, self.budget.as_ref())
     }
 
     /// `INVALID_OPTION` for what no agent can be asked.

@@ -11,10 +11,11 @@
 //! | none                | an exit code that something explains | `AGENT_FAILED` + kind |
 //! | none                | a signal, another exit code      | `AGENT_CRASHED` |
 //!
-//! A stop of ours names the fault when there is no good end of turn; an unknown session is always `AGENT_RESUME_FAILED`, and
+//! A turn that used more than it may is `AGENT_BUDGET`, whatever its end. A stop of ours names the fault when there is no good end of turn; an unknown session is always `AGENT_RESUME_FAILED`, and
 //! so is a session id other than the one that was asked for.
 
-use super::digest::{Digest, clip};
+use super::clip::clip;
+use super::digest::Digest;
 use super::event::ErrorKind;
 use super::failure::Failure;
 use super::provider::Provider;
@@ -47,6 +48,8 @@ pub enum Stop {
     NoProgress,
     /// It went on with another session than the one that was asked for.
     OtherSession,
+    /// More was used than is allowed, by this turn or by those it shares a budget with.
+    OverBudget,
 }
 
 /// What is weighed.
@@ -116,6 +119,11 @@ pub fn verdict(evidence: &Evidence) -> Verdict {
         let message = format!("{name} was asked to go on with session {asked} but began {reported}");
         return Verdict::fault(ErrorCode::AgentResumeFailed, None, message);
     }
+    if stop == Some(Stop::OverBudget) {
+        // Whatever its end was, and whether it came before it was stopped: that is a matter of moments.
+        let message = format!("the {name} turn used more than it may");
+        return Verdict::fault(ErrorCode::AgentBudget, None, message);
+    }
     match digest.terminal() {
         Some(terminal) if terminal.ok => {
             // What was to follow was cut off: the answer is not the turn's last word.
@@ -163,7 +171,7 @@ fn no_end(evidence: &Evidence) -> Verdict {
     let name = provider.as_str();
     let hint = digest.last_failure().or(digest.last_retry());
     let kind = hint.map(|failure| failure.kind);
-    let last_words = hint.map(|failure| format!(" (last error: {})", failure.message)).unwrap_or_default();
+    let last_words = last_words(digest);
     match stop {
         Some(Stop::Idle { ms, in_tool, before_first_byte }) => {
             let seconds = ms / 1000.0;
@@ -195,7 +203,7 @@ fn no_end(evidence: &Evidence) -> Verdict {
             let message = format!("{name} was asked to go on with session {asked} but began another one");
             return Verdict::fault(ErrorCode::AgentResumeFailed, None, message);
         }
-        Some(Stop::Lingered | Stop::Aborted) | None => {}
+        Some(Stop::Lingered | Stop::Aborted | Stop::OverBudget) | None => {}
     }
     let said = words.reason_in(stderr);
     if let Some(unknown_session) = said.as_ref().filter(|failure| failure.is_resume) {
@@ -242,6 +250,12 @@ fn no_end(evidence: &Evidence) -> Verdict {
             )
         }
     }
+}
+
+/// The last thing that the agent said went wrong, if anything did.
+fn last_words(digest: &Digest) -> String {
+    let hint = digest.last_failure().or(digest.last_retry());
+    hint.map(|failure| format!(" (last error: {})", failure.message)).unwrap_or_default()
 }
 
 fn last_line(stderr: &str) -> Option<&str> {

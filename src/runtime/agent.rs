@@ -9,7 +9,7 @@ use super::handler::{
 };
 use super::secrets::own_environment;
 use super::speech::Speech;
-use crate::error::{Error, ErrorCode};
+use crate::error::Error;
 use crate::harness::{ConcurrencyLimit, Turn, TurnOutcome, TurnRequest, start};
 use crate::model::Schema;
 use serde_json::{Map, Value, json};
@@ -118,11 +118,9 @@ async fn tell(turn: &Turn, sender: &AgentSender) {
 }
 
 fn answer_of(outcome: &TurnOutcome) -> Result<AgentAnswer, AgentFault> {
-    if let Some(error) = &outcome.error {
-        return Err(fault_of(error));
-    }
-    let Some(result) = &outcome.result else {
-        return Err(fault_of(&Error::new(ErrorCode::AgentFailed, "the agent ended without a result")));
+    let result = match outcome {
+        TurnOutcome::Succeeded(result) => result,
+        TurnOutcome::Failed { error, .. } => return Err(fault_of(error)),
     };
     let facts = &result.facts;
     let mut metadata = Map::new();
@@ -163,6 +161,7 @@ fn without_own_folders(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorCode;
 
     #[test]
     fn a_schema_comes_wrapped_or_bare() {

@@ -37,7 +37,7 @@ async fn silence_ends_a_turn_with_the_clock_that_ran_out() {
     open.limits.tool_idle = Some(millis(150));
     let agent = opened(open).await;
     let outcome = agent.prompt("stalltool").await;
-    let error = outcome.error.clone().unwrap();
+    let error = outcome.error().cloned().unwrap();
     assert!(error.message().contains("toolIdleTimeoutMs") && error_code(&error) == "AGENT_IDLE");
 }
 
@@ -68,7 +68,7 @@ async fn a_process_that_dies_takes_its_session_along_and_says_how() {
         let agent = opened(request(Provider::Gemini, 1, "")).await;
         let outcome = agent.prompt(play).await;
         assert_eq!(code(&outcome), "AGENT_CRASHED", "{play}");
-        let error = outcome.error.clone().unwrap();
+        let error = outcome.error().cloned().unwrap();
         assert!(error.message().contains(sign), "{error}");
         if play == "crash" {
             assert_eq!(error.facts()["exitCode"], 9);

@@ -66,7 +66,7 @@ async fn rules_decide_first_and_every_decision_is_told_with_who_made_it() {
         );
         assert_eq!(decision["request"]["tool"]["kind"], "execute");
         if by == "handler" {
-            assert!(outcome.result.clone().unwrap().facts.warnings[0].contains("I broke"));
+            assert!(outcome.result().cloned().unwrap().facts.warnings[0].contains("I broke"));
         }
     }
 }

@@ -68,7 +68,7 @@ impl Opened {
 
 /// The code, with the kind if there is one; `ok` for a success.
 pub(crate) fn code(outcome: &Arc<TurnOutcome>) -> String {
-    outcome.error.as_ref().map_or("ok".to_owned(), error_code)
+    outcome.error().map_or("ok".to_owned(), error_code)
 }
 
 pub(crate) fn error_code(error: &Error) -> String {
@@ -77,7 +77,7 @@ pub(crate) fn error_code(error: &Error) -> String {
 }
 
 pub(crate) fn text(outcome: &Arc<TurnOutcome>) -> String {
-    outcome.result.as_ref().map(|result| result.text.clone()).unwrap_or_default()
+    outcome.result().map(|result| result.text.clone()).unwrap_or_default()
 }
 
 /// Events up to the first that is meant, as JSON.

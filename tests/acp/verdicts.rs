@@ -75,7 +75,7 @@ async fn a_result_has_what_a_one_shot_turn_has() {
     let agent = opened(request(Copilot, 1, "")).await;
     for turn in 1..=2 {
         let outcome = agent.prompt("tool").await;
-        let result = outcome.result.clone().unwrap();
+        let result = outcome.result().cloned().unwrap();
         assert_eq!(result.facts.session_id.as_deref(), Some("session-1"));
         assert_eq!((result.facts.tool_calls, result.facts.turns, result.facts.attempts), (1, 2, 1));
         // Copilot counts on over its session: the second turn of this script spent nothing.
@@ -84,7 +84,7 @@ async fn a_result_has_what_a_one_shot_turn_has() {
     }
     let paid = opened(request(ClaudeCode, 2, "")).await;
     paid.prompt("cost 0.5").await;
-    let second = paid.prompt("cost 0.75").await.result.clone().unwrap();
+    let second = paid.prompt("cost 0.75").await.result().cloned().unwrap();
     assert_eq!(second.facts.usage.unwrap().cost_usd, Some(0.25));
 }
 
@@ -139,7 +139,7 @@ async fn background_work_that_never_ends_is_waited_for_until_it_was_silent_too_l
     let agent = opened(open).await;
     let outcome = agent.prompt("forever").await;
     assert_eq!((code(&outcome).as_str(), text(&outcome).as_str()), ("ok", "started"));
-    let warnings = outcome.result.clone().unwrap().facts.warnings;
+    let warnings = outcome.result().cloned().unwrap().facts.warnings;
     assert!(warnings.iter().any(|warning| warning.contains("toolIdleTimeoutMs")), "{warnings:?}");
 }
 
@@ -151,8 +151,8 @@ async fn an_answer_that_misfits_is_asked_for_once_more() {
     let with = |text: &str| PromptRequest { schema: Some(Arc::clone(&schema)), ..PromptRequest::new(text) };
     for (prompt, value, attempts) in [("fits", 7, 1), ("schema", 5, 2)] {
         let outcome = agent.run(with(prompt)).await;
-        let result = outcome.result.clone().unwrap();
-        assert_eq!(result.facts.structured, Some(json!({ "a": value })), "{:?}", outcome.error);
+        let result = outcome.result().cloned().unwrap();
+        assert_eq!(result.facts.structured, Some(json!({ "a": value })), "{:?}", outcome.error());
         assert_eq!(result.facts.attempts, attempts);
     }
     let outcome = agent.run(with("stop end_turn")).await;
@@ -240,5 +240,5 @@ async fn secrets_end_here() {
     let seen = until(&mut events, |event| matches!(event, AgentEvent::TurnEnd { .. })).await;
     assert!(!serde_json::to_string(&seen).unwrap().contains("hunter2"));
     let failed = agent.prompt("errortext Error: hunter2").await;
-    assert!(!format!("{:?}", failed.error).contains("hunter2"));
+    assert!(!format!("{:?}", failed.error()).contains("hunter2"));
 }

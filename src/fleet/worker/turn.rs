@@ -4,7 +4,7 @@
 use super::JobRun;
 use super::attempt::fault_of;
 use crate::fleet::record::JobFault;
-use crate::harness::{AgentEvent, ConcurrencyLimit, TurnRequest, start};
+use crate::harness::{AgentEvent, ConcurrencyLimit, TurnOutcome, TurnRequest, start};
 use serde_json::{Value, json};
 
 /// Runs the job as this turn: under its id, in the session it has to go on in. Ends when the agent's tree is gone.
@@ -57,19 +57,17 @@ pub async fn run_turn(
             turn.abort();
         }
     }
-    let outcome = turn.outcome().await;
-    if let Some(error) = &outcome.error {
-        let mut fault = fault_of(error);
-        // They are in the log.
-        fault.facts.remove("events");
-        if let Some(result) = &outcome.result {
-            fault.facts.insert("result".to_owned(), plain(json!(result)));
+    match &*turn.outcome().await {
+        TurnOutcome::Succeeded(result) => Ok(plain(json!(result))),
+        TurnOutcome::Failed { error, partial } => {
+            let mut fault = fault_of(error);
+            // They are in the log.
+            fault.facts.remove("events");
+            if let Some(result) = partial {
+                fault.facts.insert("result".to_owned(), plain(json!(result)));
+            }
+            Err(fault)
         }
-        return Err(fault);
-    }
-    match &outcome.result {
-        Some(result) => Ok(plain(json!(result))),
-        None => Err(JobFault::new("AGENT_FAILED", "the agent ended without a result")),
     }
 }
 

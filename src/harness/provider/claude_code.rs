@@ -6,6 +6,7 @@
 use super::super::event::ErrorKind;
 use super::super::failure::{Words, no_exit_code};
 use super::super::launch::{Launch, Permission, Wanted};
+use super::super::spending::{Accounting, CachedInput};
 use super::message::{Messages, Style};
 use super::{Descriptor, SessionPolicy};
 use crate::error::Error;
@@ -16,10 +17,11 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     program: "claude",
     install: "npm install -g @anthropic-ai/claude-code",
     launch,
-    reader: |before| Box::new(Messages::new(Style::Claude, before)),
+    reader: |before| Box::new(Messages::new(Style::Claude, &WORDS, before)),
     behind_launcher: None,
     takes_schema,
     session: SessionPolicy::Told,
+    accounting: Accounting::TokensAndMoney(CachedInput::Beside),
     words: &WORDS,
 };
 

@@ -6,9 +6,10 @@
 use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
 use super::super::failure::{Words, no_exit_code};
-use super::super::install::{Program, is_program, npm_platform, package, siblings};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Permission, Wanted};
+use super::super::package::{Program, is_program, npm_platform, package, siblings};
+use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy};
 use crate::error::Error;
@@ -24,6 +25,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     behind_launcher: Some(behind_launcher),
     takes_schema,
     session: SessionPolicy::Told,
+    accounting: Accounting::Tokens(CachedInput::Within),
     words: &WORDS,
 };
 

@@ -6,9 +6,10 @@
 use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
 use super::super::failure::{Failure, Words, no_exit_code};
-use super::super::install::{Program, is_program, npm_platform, package, siblings};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Permission, Wanted};
+use super::super::package::{Program, is_program, npm_platform, package, siblings};
+use super::super::spending::Accounting;
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
 use crate::error::Error;
@@ -23,6 +24,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     behind_launcher: Some(behind_launcher),
     takes_schema: no_schema,
     session: SessionPolicy::Chosen,
+    accounting: Accounting::Nothing,
     words: &WORDS,
 };
 

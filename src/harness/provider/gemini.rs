@@ -8,6 +8,7 @@ use super::super::event::{ErrorKind, Usage};
 use super::super::failure::{Words, kind_of};
 use super::super::json::Line;
 use super::super::launch::{Launch, Permission, Wanted};
+use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
 use crate::error::Error;
@@ -21,6 +22,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     behind_launcher: None,
     takes_schema: no_schema,
     session: SessionPolicy::Told,
+    accounting: Accounting::Tokens(CachedInput::Within),
     words: &WORDS,
 };
 

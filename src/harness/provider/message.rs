@@ -6,10 +6,11 @@ use super::super::event::ErrorKind;
 use super::super::event::Usage;
 use super::super::failure::Words;
 use super::super::json::{Json, Line};
-use super::{Reader, claude_code, qwen};
+use super::Reader;
+use super::message_usage::{MessageUsage, usage_of};
 
 /// Where the two differ.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Style {
     Claude,
     Qwen,
@@ -20,37 +21,24 @@ pub(crate) struct Messages {
     style: Style,
     words: &'static Words,
     message: String,
-    /// Usage of the message that is being read: its lines repeat and correct it.
-    usage: Option<Usage>,
+    usage: MessageUsage,
     /// The thinking of the message that is being read came in pieces.
     is_thinking_told: bool,
     /// The CLI retried and kept the words that it had already given.
     kept_words: bool,
-    /// What the session had used before this turn: Qwen counts tokens on, Claude money.
-    before: Usage,
-    counted: Option<Usage>,
-    /// Money of this run's results so far.
-    cost: Option<f64>,
     /// Of this run's results so far: there is one more when a task in the background has ended.
     turns: u64,
 }
 
 impl Messages {
-    pub(crate) fn new(style: Style, before: Option<Usage>) -> Self {
-        let before = before.unwrap_or_default();
+    pub(crate) fn new(style: Style, words: &'static Words, before: Option<Usage>) -> Self {
         Messages {
             style,
-            words: match style {
-                Style::Claude => &claude_code::WORDS,
-                Style::Qwen => &qwen::WORDS,
-            },
+            words,
             message: String::new(),
-            usage: None,
+            usage: MessageUsage::new(style, before),
             is_thinking_told: false,
             kept_words: false,
-            before,
-            counted: None,
-            cost: None,
             turns: 0,
         }
     }
@@ -71,7 +59,11 @@ impl Reader for Messages {
                 report_session(session, digest);
                 self.assistant(message, error, digest);
             }
-            b"assistant" => tools_of(message, digest),
+            b"assistant" => {
+                let [id, usage] = message.fields(["id", "usage"]);
+                self.usage.on_other_message(&id.text().unwrap_or_default(), usage_of(usage), digest);
+                tools_of(message, digest);
+            }
             b"user" => results_in(message.field("content"), digest),
             b"stream_event" if is_main => self.stream(event, digest),
             b"result" if is_main => self.result(line, subtype, session, digest),
@@ -83,7 +75,7 @@ impl Reader for Messages {
     }
 
     fn counted(&self) -> Option<Usage> {
-        self.counted
+        self.usage.counted
     }
 }
 
@@ -154,11 +146,9 @@ impl Messages {
         if id.is_empty() || id != self.message {
             self.message = id.clone().into_owned();
             digest.model_answered();
-            if let Some(usage) = self.usage.take() {
-                digest.usage_in_passing(usage);
-            }
+            self.usage.next_message();
         }
-        self.usage = usage.or(self.usage);
+        self.usage.on_message(usage, digest);
         let key = (!id.is_empty()).then_some(&*id);
         for part in content.items() {
             let [kind, text, thinking] = part.fields(["type", "text", "thinking"]);
@@ -225,13 +215,8 @@ impl Messages {
             new_usage,
         ] = line.fields(NAMES);
         report_session(session, digest);
-        let last_call = self.usage.take();
-        if let Some(usage) = last_call {
-            digest.usage_in_passing(usage);
-        }
-        if let Some(usage) = usage_of(usage) {
-            self.use_total(usage, cost.number(), new_usage, digest);
-        }
+        let last_call = self.usage.last_call();
+        self.usage.on_result(usage, cost.number(), new_usage, digest);
         if let Some(turns) = turns.count().filter(|turns| *turns > 0) {
             self.turns = if self.style == Style::Claude { self.turns.saturating_add(turns) } else { turns };
             digest.set_turns(self.turns);
@@ -273,30 +258,6 @@ impl Messages {
 }
 
 impl Messages {
-    /// What this turn alone used. Qwen counts tokens on over the turns of a session. Claude tells the tokens of each result and
-    /// counts money on; newer versions tell what is new of it as well.
-    fn use_total(&mut self, usage: Usage, cost: Option<f64>, new_usage: Json, digest: &mut Digest) {
-        match self.style {
-            Style::Qwen => {
-                self.counted = Some(usage);
-                digest.usage_total(usage.since(self.before));
-            }
-            Style::Claude => {
-                self.counted = cost.map(|cost| Usage { cost_usd: Some(cost), ..Usage::default() });
-                let new: Vec<f64> =
-                    new_usage.values().filter_map(|model| model.field("costUSD").number()).collect();
-                let told = self.cost.unwrap_or(0.0);
-                let cost_usd = if new.is_empty() {
-                    cost.map(|cost| (cost - self.before.cost_usd.unwrap_or(0.0) - told).max(0.0))
-                } else {
-                    Some(new.iter().sum())
-                };
-                self.cost = cost_usd.map(|new| told + new).or(self.cost);
-                digest.usage(Usage { cost_usd, ..usage });
-            }
-        }
-    }
-
     fn stream(&mut self, event: Json, digest: &mut Digest) {
         let [kind, delta] = event.fields(["type", "delta"]);
         match kind.word() {
@@ -360,19 +321,6 @@ fn report_session(session: Json, digest: &mut Digest) {
 
 fn is_free(usage: Option<Usage>) -> bool {
     usage.is_none_or(|usage| usage.input_tokens == 0 && usage.output_tokens == 0)
-}
-
-fn usage_of(usage: Json) -> Option<Usage> {
-    if !usage.is_object() {
-        return None;
-    }
-    let [input, output, cached] = usage.fields(["input_tokens", "output_tokens", "cache_read_input_tokens"]);
-    Some(Usage {
-        input_tokens: input.count().unwrap_or(0),
-        output_tokens: output.count().unwrap_or(0),
-        cached_input_tokens: cached.count().unwrap_or(0),
-        cost_usd: None,
-    })
 }
 
 /// A sub-agent's message: its tools run, its words are not the answer.

@@ -14,6 +14,7 @@ mod copilot_cli;
 mod gemini;
 mod kimi;
 mod message;
+mod message_usage;
 mod opencode;
 mod pi;
 mod qwen;
@@ -21,9 +22,10 @@ mod qwen;
 use super::digest::Digest;
 use super::event::Usage;
 use super::failure::Words;
-use super::install::Program;
 use super::json::Line;
 use super::launch::{Launch, Wanted};
+use super::package::Program;
+use super::spending::Accounting;
 use crate::error::Error;
 use serde_json::Value;
 use std::path::Path;
@@ -90,6 +92,8 @@ pub struct Descriptor {
     /// Whether it takes this schema by a flag of its own.
     pub takes_schema: fn(&Value) -> bool,
     pub session: SessionPolicy,
+    /// What it tells of what its turns use: which budgets it can be held to.
+    pub accounting: Accounting,
     /// Its own words for what goes wrong.
     pub words: &'static Words,
 }

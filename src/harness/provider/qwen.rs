@@ -5,8 +5,9 @@
 
 use super::super::event::ErrorKind;
 use super::super::failure::Words;
-use super::super::install::{Program, package};
 use super::super::launch::{Launch, Permission, Wanted};
+use super::super::package::{Program, package};
+use super::super::spending::{Accounting, CachedInput};
 use super::claude_code::takes_schema;
 use super::message::{Messages, Style};
 use super::{Descriptor, SessionPolicy};
@@ -19,10 +20,11 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     program: "qwen",
     install: "npm install -g @qwen-code/qwen-code",
     launch,
-    reader: |before| Box::new(Messages::new(Style::Qwen, before)),
+    reader: |before| Box::new(Messages::new(Style::Qwen, &WORDS, before)),
     behind_launcher: Some(behind_launcher),
     takes_schema,
     session: SessionPolicy::Told,
+    accounting: Accounting::Tokens(CachedInput::Within),
     words: &WORDS,
 };
 

@@ -1,0 +1,26 @@
+//! PURE: texts that are cut to a length, between characters.
+
+/// Longest message of a warning, retry or error. What comes in one line (a text, an output) is as long as its line.
+const MAX_EVENT_BYTES: usize = 256 << 10;
+
+/// The longest beginning of `text` that is no longer than `bytes` and ends between characters.
+pub(super) fn head(text: &str, mut bytes: usize) -> &str {
+    while !text.is_char_boundary(bytes) {
+        bytes -= 1;
+    }
+    &text[..bytes]
+}
+
+/// The text, or its beginning and how much is missing.
+pub(crate) fn clip(text: &str) -> std::borrow::Cow<'_, str> {
+    clip_to(text, MAX_EVENT_BYTES)
+}
+
+/// As [`clip`], to so many bytes.
+pub(crate) fn clip_to(text: &str, bytes: usize) -> std::borrow::Cow<'_, str> {
+    if text.len() <= bytes {
+        return text.into();
+    }
+    let head = head(text, bytes);
+    format!("{head}[... {} bytes left out ...]", text.len() - head.len()).into()
+}

@@ -1,0 +1,40 @@
+//! A program, and how npm lays out the package that it comes in.
+
+use std::path::{Path, PathBuf};
+
+/// A program with its leading arguments, and what has to be in its environment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Program {
+    pub command: String,
+    pub arguments: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    /// A folder to put before PATH.
+    pub path_before: Option<String>,
+}
+
+pub(super) fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(file).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+}
+
+/// The folder of the package `scope/name` that holds `file`.
+pub(super) fn package<'a>(file: &'a Path, scope: &str, name: &str) -> Option<&'a Path> {
+    file.ancestors().skip(1).find(|folder| {
+        folder.file_name().is_some_and(|last| last == name)
+            && folder.parent().and_then(Path::file_name).is_some_and(|last| last == scope)
+    })
+}
+
+/// Where npm puts the platform's package: beside the launcher's, or inside it.
+pub(super) fn siblings(root: &Path, scope: &str, name: &str) -> Vec<PathBuf> {
+    let beside = root.parent().map(|scope| scope.join(name));
+    let inside = root.join("node_modules").join(scope).join(name);
+    beside.into_iter().chain([inside]).collect()
+}
+
+/// As npm calls this system and this machine.
+pub(super) fn npm_platform() -> (&'static str, &'static str) {
+    let system = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
+    let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+    (system, machine)
+}

@@ -1,0 +1,146 @@
+//! What an attempt needs before its start: its program, its arguments and files; and what it may leave behind for us to read.
+
+use super::folder::{RunFolder, new_session_id};
+use super::install::locate;
+use super::launch::{Launch, Wanted, path_text};
+use super::package::Program;
+use super::provider::SessionPolicy;
+use super::request::TurnRequest;
+use super::structured::{ANSWER_FILE, prompt_with_problems, prompt_with_schema};
+use crate::error::{Error, ErrorCode};
+use crate::model::Schema;
+use std::path::PathBuf;
+
+/// Longest answer that is read from a file: as long as one that is put together of deltas.
+const MAX_ANSWER_FILE_BYTES: u64 = 16 << 20;
+
+/// What an attempt that is not the turn's first is asked for.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Again {
+    /// The same as the first.
+    #[default]
+    Prompt,
+    /// The answer once more, in its session.
+    Answer { session: String, problems: Vec<String> },
+}
+
+impl Again {
+    /// The session that it goes on in.
+    pub(super) fn session(&self) -> Option<&str> {
+        match self {
+            Again::Prompt => None,
+            Again::Answer { session, .. } => Some(session),
+        }
+    }
+}
+
+/// The program of a request, or `AGENT_NOT_FOUND`.
+pub(super) fn program_of(request: &TurnRequest) -> Result<Program, Error> {
+    let path = request.variable("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
+    locate(request.provider, request.binary.as_deref(), &path)
+        .ok_or_else(|| not_found(request, request.provider.descriptor().program))
+}
+
+pub(super) fn not_found(request: &TurnRequest, command: &str) -> Error {
+    let install = request.provider.descriptor().install;
+    let provider = request.provider.as_str();
+    let message = match &request.binary {
+        Some(_) => format!("{provider} was not found: there is no program at `binary`, {command}"),
+        None => {
+            format!("{provider} was not found: {command} is no program on PATH. Install it with: {install}")
+        }
+    };
+    Error::new(ErrorCode::AgentNotFound, message).with("install", install).with("command", command)
+}
+
+/// A folder of the run's own, where the request's environment has such things.
+pub(super) async fn run_folder(request: &TurnRequest) -> Result<RunFolder, Error> {
+    let parent = request.variable("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    blocking(move || RunFolder::create(&parent)).await
+}
+
+/// Arguments, environment and files of the next attempt.
+pub(super) async fn prepare(
+    request: &TurnRequest,
+    folder: &RunFolder,
+    again: &Again,
+) -> Result<Launch, Error> {
+    let provider = request.provider.descriptor();
+    let mut wanted = wanted_of(request, folder);
+    if matches!(provider.session, SessionPolicy::Chosen) && request.resume.is_none() {
+        wanted.session_id = Some(new_session_id());
+    }
+    let mut files = Vec::new();
+    if let Some(schema) = request.schema.as_deref().map(Schema::source) {
+        let by_flag = (provider.takes_schema)(schema);
+        if by_flag {
+            let file = folder.path().join("schema.json");
+            wanted.schema_file = Some(path_text(&file));
+            wanted.schema = Some(schema.clone());
+            files.push((file, schema.to_string()));
+        }
+        let answer = path_text(&folder.path().join(ANSWER_FILE));
+        wanted.prompt = match (again, by_flag) {
+            (Again::Answer { problems, .. }, _) => prompt_with_problems(problems, schema, by_flag),
+            (Again::Prompt, true) => wanted.prompt,
+            (Again::Prompt, false) => prompt_with_schema(&wanted.prompt, schema, &answer, request.permission),
+        };
+    }
+    if let Some(session) = again.session() {
+        wanted.resume = Some(session.to_owned());
+    }
+    let launch = (provider.launch)(&wanted)?;
+    files.extend(launch.files.iter().cloned());
+    let stale = folder.path().join(ANSWER_FILE);
+    blocking(move || {
+        let _ = std::fs::remove_file(stale);
+        for (path, text) in files {
+            std::fs::write(&path, text).map_err(|error| {
+                Error::new(
+                    ErrorCode::ProcessSpawnFailed,
+                    format!("{} could not be written: {error}", path.display()),
+                )
+            })?;
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(launch)
+}
+
+/// The prompt and the options as the provider is asked for them.
+fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
+    Wanted {
+        prompt: request.prompt.clone(),
+        model: request.model.clone(),
+        system_prompt: request.system_prompt.clone(),
+        tools: request.tools.clone(),
+        max_turns: request.max_turns,
+        max_budget_usd: request.max_budget_usd,
+        permission: request.permission,
+        resume: request.resume.clone(),
+        extra_args: request.extra_args.clone(),
+        folder: folder.path().to_owned(),
+        ..Wanted::default()
+    }
+}
+
+/// What an agent wrote as its answer, if that is a file of a length that an answer may have.
+pub(super) async fn read_answer_file(folder: &RunFolder) -> Option<String> {
+    let path = folder.path().join(ANSWER_FILE);
+    let read = crate::os::on_disk(move || {
+        let facts = path.metadata()?;
+        let is_taken = facts.is_file() && facts.len() <= MAX_ANSWER_FILE_BYTES;
+        if is_taken { std::fs::read_to_string(path).map(Some) } else { Ok(None) }
+    });
+    read.await.ok().flatten()
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let done = crate::os::blocking(work).await;
+    done.unwrap_or_else(|_| {
+        Err(Error::new(ErrorCode::ProcessSpawnFailed, "the addon's threads are shutting down"))
+    })
+}

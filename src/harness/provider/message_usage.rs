@@ -1,0 +1,217 @@
+//! PURE: what a run of Claude Code or Qwen Code has used.
+//!
+//! Each message tells its own usage, line by line again and corrected. Claude's `result` then tells the tokens of the answer's
+//! messages alone, without those of its sub-agents, and money counted on over the session; newer versions add what all models were
+//! asked since the last result, which counts where there were sub-agents. Qwen's counts the tokens on over the session.
+
+use super::super::digest::Digest;
+use super::super::event::Usage;
+use super::super::json::Json;
+use super::message::Style;
+
+/// Messages of sub-agents that are told apart; further ones count with the last.
+const MAX_MESSAGES: usize = 4096;
+
+#[derive(Debug)]
+pub(super) struct MessageUsage {
+    style: Style,
+    /// What the session had used before this turn: Qwen counts tokens on, Claude money.
+    before: Usage,
+    pub counted: Option<Usage>,
+    /// Money of this run's results so far.
+    cost: Option<f64>,
+    /// Of the messages since the last result that have ended.
+    ended: Usage,
+    /// Of the message that is being read.
+    current: Option<Usage>,
+    /// Of the messages of sub-agents since the last result, which come among each other.
+    others: Vec<(String, Usage)>,
+}
+
+impl MessageUsage {
+    pub(super) fn new(style: Style, before: Option<Usage>) -> Self {
+        MessageUsage {
+            style,
+            before: before.unwrap_or_default(),
+            counted: None,
+            cost: None,
+            ended: Usage::default(),
+            current: None,
+            others: Vec::new(),
+        }
+    }
+
+    /// Another message begins.
+    pub(super) fn next_message(&mut self) {
+        self.ended = self.ended.plus(self.current.take().unwrap_or_default());
+    }
+
+    /// What a line of the message that is being read says.
+    pub(super) fn on_message(&mut self, usage: Option<Usage>, digest: &mut Digest) {
+        if usage.is_some() {
+            self.current = usage;
+            digest.usage_in_passing(self.passing());
+        }
+    }
+
+    /// What a line of a sub-agent's message says.
+    pub(super) fn on_other_message(&mut self, id: &str, usage: Option<Usage>, digest: &mut Digest) {
+        let Some(usage) = usage else { return };
+        let known = self.others.iter().rposition(|(other, _)| other == id);
+        let last = self.others.len().saturating_sub(1);
+        match known {
+            Some(known) => self.others[known].1 = usage,
+            None if self.others.len() < MAX_MESSAGES => self.others.push((id.to_owned(), usage)),
+            None => self.others[last].1 = self.others[last].1.plus(usage),
+        }
+        digest.usage_in_passing(self.passing());
+    }
+
+    fn of_others(&self) -> Usage {
+        self.others.iter().fold(Usage::default(), |sum, (_, usage)| sum.plus(*usage))
+    }
+
+    fn passing(&self) -> Usage {
+        self.ended.plus(self.current.unwrap_or_default()).plus(self.of_others())
+    }
+
+    /// The usage of the last message before the end.
+    pub(super) fn last_call(&self) -> Option<Usage> {
+        self.current
+    }
+
+    /// What the end of turn says.
+    pub(super) fn on_result(&mut self, usage: Json, cost: Option<f64>, since: Json, digest: &mut Digest) {
+        let (others, has_others) = (self.of_others(), !self.others.is_empty());
+        let Some(told) = usage_of(usage) else { return };
+        self.ended = Usage::default();
+        self.current = None;
+        self.others.clear();
+        if self.style == Style::Qwen {
+            self.counted = Some(told);
+            digest.usage_total(told.since(self.before));
+            return;
+        }
+        self.counted = cost.map(|cost| Usage { cost_usd: Some(cost), ..Usage::default() });
+        let before = self.cost.unwrap_or(0.0);
+        let new = cost.map(|cost| (cost - self.before.cost_usd.unwrap_or(0.0) - before).max(0.0));
+        let usage = match models_of(since) {
+            // The lines of its messages come before their last token.
+            Some(all) if has_others => all,
+            Some(all) => Usage { cost_usd: all.cost_usd.or(new), ..told },
+            None => Usage { cost_usd: new, ..told.plus(others) },
+        };
+        self.cost = usage.cost_usd.map(|new| before + new).or(self.cost);
+        digest.usage(usage);
+    }
+}
+
+/// Of all models together.
+fn models_of(models: Json) -> Option<Usage> {
+    const NAMES: [&str; 5] =
+        ["inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens", "outputTokens", "costUSD"];
+    let of_model = |model: Json| {
+        let [input, created, read, output, cost] = model.fields(NAMES);
+        Some(Usage {
+            input_tokens: input.count()?.saturating_add(created.count().unwrap_or(0)),
+            output_tokens: output.count()?,
+            cached_input_tokens: read.count().unwrap_or(0),
+            cost_usd: cost.number(),
+        })
+    };
+    models.values().filter_map(of_model).reduce(Usage::plus)
+}
+
+/// What was written to the cache was read from the prompt like any other token.
+pub(super) fn usage_of(usage: Json) -> Option<Usage> {
+    if !usage.is_object() {
+        return None;
+    }
+    const NAMES: [&str; 4] =
+        ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
+    let [input, created, read, output] = usage.fields(NAMES);
+    Some(Usage {
+        input_tokens: input.count().unwrap_or(0).saturating_add(created.count().unwrap_or(0)),
+        output_tokens: output.count().unwrap_or(0),
+        cached_input_tokens: read.count().unwrap_or(0),
+        cost_usd: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::json::Index;
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn usage(input_tokens: u64) -> Option<Usage> {
+        Some(Usage { input_tokens, ..Usage::default() })
+    }
+
+    fn result(told: &mut MessageUsage, digest: &mut Digest, result: &Value) {
+        let (line, mut index) = (result.to_string(), Index::default());
+        let line = index.read(line.as_bytes()).unwrap();
+        let [usage, cost, since] = line.fields(["usage", "total_cost_usd", "since"]);
+        told.on_result(usage, cost.number(), since, digest);
+    }
+
+    fn input(digest: &Digest) -> u64 {
+        digest.total_usage().unwrap().input_tokens
+    }
+
+    #[test]
+    fn lines_of_one_message_correct_each_other_and_messages_add_up() {
+        let (mut told, mut digest) = (MessageUsage::new(Style::Claude, None), Digest::new(false));
+        for (tokens, sum) in [(100, 100), (120, 120)] {
+            told.on_message(usage(tokens), &mut digest);
+            assert_eq!(input(&digest), sum);
+        }
+        told.next_message();
+        told.on_message(usage(30), &mut digest);
+        told.on_message(None, &mut digest);
+        assert_eq!(input(&digest), 150);
+        for (id, tokens, sum) in [("a", 5, 155), ("b", 7, 162), ("a", 6, 163)] {
+            told.on_other_message(id, usage(tokens), &mut digest);
+            assert_eq!(input(&digest), sum, "{id}");
+        }
+    }
+
+    #[test]
+    fn a_result_counts_in_place_of_its_messages_and_of_its_sub_agents() {
+        let (mut told, mut digest) = (MessageUsage::new(Style::Claude, None), Digest::new(false));
+        told.on_message(usage(150), &mut digest);
+        told.on_other_message("a", usage(600), &mut digest);
+        let plain = json!({"usage": {"input_tokens": 1200}, "total_cost_usd": 0.5});
+        result(&mut told, &mut digest, &plain);
+        assert_eq!(digest.total_usage(), Some(Usage { cost_usd: Some(0.5), ..usage(1800).unwrap() }));
+        // The next one, after work in the background: money counts on.
+        told.on_message(usage(50), &mut digest);
+        assert_eq!(input(&digest), 1850);
+        result(&mut told, &mut digest, &json!({"usage": {"input_tokens": 60}, "total_cost_usd": 0.75}));
+        assert_eq!(digest.total_usage(), Some(Usage { cost_usd: Some(0.75), ..usage(1860).unwrap() }));
+    }
+
+    #[test]
+    fn a_version_that_tells_all_that_is_new_is_believed() {
+        let before = Some(Usage { cost_usd: Some(9.0), ..Usage::default() });
+        let (mut told, mut digest) = (MessageUsage::new(Style::Claude, before), Digest::new(false));
+        told.on_other_message("a", usage(600), &mut digest);
+        let model = |input, cost| json!({"inputTokens": input, "outputTokens": 1, "cacheCreationInputTokens": 3, "cacheReadInputTokens": 4, "costUSD": cost});
+        let newer = json!({
+            "usage": {"input_tokens": 1200}, "total_cost_usd": 9.75,
+            "since": {"large": model(1800, 0.5), "small": model(10, 0.25)},
+        });
+        result(&mut told, &mut digest, &newer);
+        let expected =
+            Usage { input_tokens: 1816, output_tokens: 2, cached_input_tokens: 8, cost_usd: Some(0.75) };
+        assert_eq!(digest.total_usage(), Some(expected));
+    }
+
+    #[test]
+    fn qwen_counts_on_over_the_session() {
+        let (mut told, mut digest) = (MessageUsage::new(Style::Qwen, usage(900)), Digest::new(false));
+        told.on_message(usage(700), &mut digest);
+        result(&mut told, &mut digest, &json!({"usage": {"input_tokens": 2700}}));
+        assert_eq!((input(&digest), told.counted), (1800, usage(2700)));
+    }
+}

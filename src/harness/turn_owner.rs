@@ -1,0 +1,328 @@
+//! A turn's owner: queued, tried, tried again where that is worth it, asked once more for an answer that fits its schema.
+//!
+//! [`start`] spawns the owner task and gives a cloneable [`Turn`]. Aborting is a word to the owner, which stops the process
+//! and waits until its tree is gone; dropping the last handle is an abort. The outcome is published once, after the run's
+//! folder is removed and the slot is free. What follows an attempt is decided in `next`.
+
+use super::allowance::Allowance;
+use super::attempt::{Attempted, Plan, attempt};
+use super::audience::Audience;
+use super::event::AgentEvent;
+use super::folder::RunFolder;
+use super::ledger;
+use super::next::{Ended, Next, Past, next};
+use super::package::Program;
+use super::preparation::{Again, prepare, program_of, read_answer_file, run_folder};
+use super::recent::{last_values, reread};
+use super::replay::TurnResult;
+use super::request::TurnRequest;
+use super::scheduler::{ConcurrencyLimit, Waiting};
+use super::structured::{Candidates, read_answer};
+use super::tally::Tally;
+use super::turn::{Command, Turn, TurnOutcome};
+use super::verdict::Fault;
+use crate::error::{Error, ErrorCode};
+use crate::retry::random_fraction;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// Starts a turn under these limits and returns at once. Call it within tokio.
+pub fn start(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
+    let (turn, received, publish) = Turn::run_elsewhere();
+    // Asked for here, not by the task: who starts first is first in the queue.
+    let slot = Waiting::begin(limits);
+    tokio::spawn(async move {
+        let mut owner = Owner::new(request, received);
+        let outcome = owner.run(slot).await;
+        publish.send_replace(Some(Arc::new(outcome)));
+        owner.serve_late_listener().await;
+    });
+    turn
+}
+
+struct Owner {
+    request: TurnRequest,
+    commands: UnboundedReceiver<Command>,
+    audience: Audience,
+    started: Instant,
+    queued: Duration,
+    tally: Tally,
+    /// What the harness said between attempts.
+    retries: Vec<String>,
+    last: Option<Attempted>,
+}
+
+impl Owner {
+    fn new(request: TurnRequest, commands: UnboundedReceiver<Command>) -> Self {
+        Owner {
+            audience: Audience::new(request.has_listener, &request.redact),
+            request,
+            commands,
+            started: Instant::now(),
+            queued: Duration::ZERO,
+            tally: Tally::default(),
+            retries: Vec::new(),
+            last: None,
+        }
+    }
+
+    async fn run(&mut self, slot: Waiting) -> TurnOutcome {
+        let ended = match self.allowance() {
+            Ok(allowance) => self.run_in_turn(slot, &allowance).await,
+            Err(error) => Err(error),
+        };
+        if let Some(last) = &mut self.last {
+            last.transcript.digest_mut().set_detail(self.audience.wants_events());
+            last.transcript.digest_mut().close();
+            self.audience.tell(last.transcript.take_events());
+        }
+        self.audience.end();
+        self.outcome(ended)
+    }
+
+    /// Who asks for the events only after the end is given what was kept.
+    async fn serve_late_listener(mut self) {
+        while self.audience.is_waiting() {
+            match self.commands.recv().await {
+                Some(Command::Listen(sink)) => self.audience.listen(sink),
+                Some(Command::Leave) | None => self.audience.leave(),
+                Some(Command::Abort) => {}
+            }
+        }
+        self.audience.end();
+    }
+
+    /// What the turn may use; or why it is not begun.
+    fn allowance(&self) -> Result<Allowance, Error> {
+        self.request.check()?;
+        let allowance = self.request.allowance()?;
+        match self.request.limits.passed() {
+            Some(error) => Err(error),
+            None => allowance.check().map(|()| allowance),
+        }
+    }
+
+    async fn run_in_turn(&mut self, slot: Waiting, allowance: &Allowance) -> Result<Option<Value>, Error> {
+        let slot = self.or_abort(slot.end()).await;
+        self.queued = self.started.elapsed();
+        let _slot = slot?;
+        let program = program_of(&self.request)?;
+        let folder = run_folder(&self.request).await?;
+        let ended = self.run_attempts(&program, &folder, allowance).await;
+        folder.remove().await;
+        ended
+    }
+
+    async fn run_attempts(
+        &mut self,
+        program: &Program,
+        folder: &RunFolder,
+        allowance: &Allowance,
+    ) -> Result<Option<Value>, Error> {
+        let mut again = Again::Prompt;
+        loop {
+            // Others may have used it up since, and so may the attempt before.
+            allowance.check()?;
+            let launch = prepare(&self.request, folder, &again).await?;
+            let resume = again.session().map(str::to_owned).or(self.request.resume.clone());
+            let plan = Plan {
+                request: &self.request,
+                launch: &launch,
+                program,
+                folder,
+                resume: resume.as_deref(),
+                before: resume.as_deref().and_then(|session| ledger::counted(self.request.provider, session)),
+                allowance,
+            };
+            let mut attempted = attempt(&plan, &mut self.commands, &mut self.audience).await;
+            self.count(&attempted);
+            if let Some(error) = attempted.error.take() {
+                self.last = Some(attempted);
+                return Err(error);
+            }
+            let file = read_answer_file(folder).await;
+            let next = self.next(&attempted, file.as_deref(), &again);
+            if matches!(next, Next::Done { .. }) {
+                attempted.verdict.fault = None;
+            }
+            self.last = Some(attempted);
+            match next {
+                Next::Done { structured } => return Ok(structured),
+                Next::Failed(fault) if fault.code == ErrorCode::AgentBudget => {
+                    return Err(allowance.exceeded());
+                }
+                Next::Failed(fault) => return Err(self.error_of(&fault)),
+                Next::Misfit { problems } => return Err(self.misfit(&problems)),
+                Next::Retry { delay, reason } => {
+                    let message = format!(
+                        "attempt {} failed ({reason}): the turn is tried again in {} ms",
+                        self.tally.attempts,
+                        delay.as_millis()
+                    );
+                    self.tell_retry(message);
+                    self.or_abort(tokio::time::sleep(delay)).await?;
+                }
+                Next::Reask { session, problems } => {
+                    self.tell_retry(
+                        "the answer does not fit the schema: it is asked for once more".to_owned(),
+                    );
+                    again = Again::Answer { session, problems };
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, attempted: &Attempted) {
+        let digest = attempted.transcript.digest();
+        self.tally.count(digest);
+        if let (Some(session), Some(counted)) = (digest.session_id(), attempted.transcript.reader().counted())
+        {
+            ledger::note(self.request.provider, session, counted);
+        }
+    }
+
+    fn next(&self, attempted: &Attempted, file: Option<&str>, again: &Again) -> Next {
+        let digest = attempted.transcript.digest();
+        let schema = self.request.schema.as_deref();
+        let candidates = Candidates { given: digest.structured_answer(), file, text: digest.final_text() };
+        let ended = Ended {
+            fault: attempted.verdict.fault.as_ref(),
+            session: digest.session_id(),
+            is_aborted: attempted.is_aborted,
+            reading: || schema.map(|schema| read_answer(schema, &candidates)),
+        };
+        let past = Past {
+            attempts: self.tally.attempts,
+            tool_calls: self.tally.tool_calls,
+            is_reasked: matches!(again, Again::Answer { .. }),
+            policy: self.request.retry,
+            after_tools: self.request.retry_after_tools,
+            random: random_fraction(),
+        };
+        next(ended, &past)
+    }
+
+    fn error_of(&self, fault: &Fault) -> Error {
+        let error = Error::new(fault.code, self.audience.redact(&fault.message));
+        match fault.kind {
+            Some(kind) => error.with("kind", kind.as_str()),
+            None => error,
+        }
+    }
+
+    fn misfit(&self, problems: &[String]) -> Error {
+        let name = self.request.provider.as_str();
+        // They quote the answer, which may hold anything.
+        let problems: Vec<String> = problems.iter().map(|problem| self.audience.redact(problem)).collect();
+        let message = format!("the answer of {name} does not fit the schema: {}", problems.join("; "));
+        Error::new(ErrorCode::AgentSchemaMismatch, message).with("problems", problems)
+    }
+
+    fn tell_retry(&mut self, message: String) {
+        if self.audience.wants_events() {
+            self.audience.tell(vec![AgentEvent::Retry { message: message.clone() }]);
+        }
+        self.retries.push(message);
+    }
+
+    /// Waits for something, and for an abort meanwhile.
+    async fn or_abort<T>(&mut self, wait: impl Future<Output = T>) -> Result<T, Error> {
+        tokio::pin!(wait);
+        loop {
+            tokio::select! {
+                biased;
+                command = self.commands.recv() => match command {
+                    Some(Command::Listen(sink)) => self.audience.listen(sink),
+                    Some(Command::Leave) => self.audience.leave(),
+                    Some(Command::Abort) | None => {
+                        let name = self.request.provider.as_str();
+                        return Err(Error::new(ErrorCode::AgentAborted, format!("the {name} turn was aborted while it waited")));
+                    }
+                },
+                value = &mut wait => return Ok(value),
+            }
+        }
+    }
+
+    fn outcome(&mut self, ended: Result<Option<Value>, Error>) -> TurnOutcome {
+        match ended {
+            Err(error) if error.code() == ErrorCode::InvalidOption => TurnOutcome::refused(error),
+            Err(error) => {
+                let partial = self.result();
+                let error = error.with("events", self.recent_events());
+                let error = match &partial.facts.process {
+                    // The result's own is without secrets already.
+                    Some(process) => error.with("stderr", tail(&process.stderr, 4096)),
+                    None => error,
+                };
+                TurnOutcome::Failed { error, partial: Some(partial) }
+            }
+            Ok(structured) => {
+                let mut result = self.result();
+                if let Some(mut structured) = structured {
+                    self.audience.redact_value(&mut structured);
+                    result.facts.structured = Some(structured);
+                }
+                TurnOutcome::Succeeded(result)
+            }
+        }
+    }
+
+    fn redact(&self, result: &mut TurnResult) {
+        let clean = |text: &mut String| *text = self.audience.redact(text);
+        clean(&mut result.text);
+        result.facts.warnings.iter_mut().for_each(clean);
+        result.facts.session_id.iter_mut().chain(&mut result.facts.model).for_each(clean);
+        if let Some(value) = &mut result.facts.structured {
+            self.audience.redact_value(value);
+        }
+        if let Some(process) = &mut result.facts.process {
+            // The events were read from it. What it says in pieces, over several lines, can't be searched for secrets.
+            process.stdout.clear();
+            process.args.iter_mut().for_each(clean);
+            clean(&mut process.command);
+            clean(&mut process.stderr);
+        }
+    }
+
+    /// The last events, whether or not somebody listened to them.
+    fn recent_events(&self) -> Vec<Value> {
+        let retries = self.retries.iter().map(|message| AgentEvent::Retry { message: message.clone() });
+        let mut events: Vec<AgentEvent> = retries.collect();
+        if let Some((last, process)) =
+            self.last.as_ref().and_then(|last| Some((last, last.process.as_ref()?)))
+        {
+            let warnings = last.transcript.digest().warnings();
+            let provider = self.request.provider;
+            events.extend(reread(provider, last.before, &process.stdout, process.truncated, warnings));
+        }
+        last_values(self.audience.redact_all(events))
+    }
+
+    /// What there is of a result, without secrets.
+    fn result(&mut self) -> TurnResult {
+        let provider = self.request.provider;
+        let mut result = match &mut self.last {
+            Some(last) => TurnResult::of(provider, last.transcript.digest_mut(), &last.verdict),
+            None => TurnResult::empty(provider),
+        };
+        result.facts.process = self.last.as_ref().and_then(|last| last.process.clone());
+        self.tally.fill(&mut result.facts);
+        result.facts.queued_ms = self.queued.as_secs_f64() * 1e3;
+        result.facts.duration_ms = self.started.elapsed().saturating_sub(self.queued).as_secs_f64() * 1e3;
+        if self.audience.has_secrets() {
+            self.redact(&mut result);
+        }
+        result
+    }
+}
+
+fn tail(text: &str, bytes: usize) -> &str {
+    let mut at = text.len().saturating_sub(bytes);
+    while !text.is_char_boundary(at) {
+        at += 1;
+    }
+    &text[at..]
+}
