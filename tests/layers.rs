@@ -155,6 +155,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("rustls_native_certs", &["http"]),
     ("webpki_roots", &["http"]),
     ("httpdate", &["retry", "http", "model"]),
+    ("jiff", &["harness"]),
     ("jsonschema", &["model"]),
     ("base64", &["http", "acp", "runtime", "fleet"]),
     ("sha2", &["runtime"]),

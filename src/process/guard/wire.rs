@@ -314,7 +314,7 @@ mod tests {
         request.directory = Some(OsStr::new("/tmp"));
         let bytes = request.encode().unwrap();
         let header: [u8; 32] = [
-            b'S', b'H', b'P', b'G', 2, 0, 32, 0, 0, 0, 0, 0, 7, 0, 0, 0, 28, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,
+            b'S', b'H', b'P', b'G', 3, 0, 32, 0, 0, 0, 0, 0, 7, 0, 0, 0, 28, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,
             0, 0, 0, 0,
         ];
         assert_eq!(bytes[..32], header);
