@@ -1,4 +1,4 @@
-// A machine that gives no thread any more: what a library in the addon makes of that (a panic) settles the promise.
+// A machine that gives no thread any more: every promise settles, with a code of its own kind.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -11,7 +11,7 @@ const may = (command: string, ...args: string[]) =>
 const isPossible = may('prlimit', '--version') && may('test', '-r', join(root, 'index.js'))
 
 it.skipIf(!isPossible)(
-  'names that can not be looked up for want of a thread are ADDON_FAULT, and runs say why',
+  'what can not be looked up or started for want of a thread is an error of its own kind',
   () => {
     const program = `
     const { execFileSync } = require('node:child_process')
@@ -33,9 +33,9 @@ it.skipIf(!isPossible)(
       timeout: 25_000,
     })
     expect(JSON.parse(stdout || `"${stderr.length} bytes of stderr, no answer"`)).toEqual([
-      'ADDON_FAULT',
-      'ADDON_FAULT',
-      'ADDON_FAULT',
+      'MODEL_UNREACHABLE',
+      'RUNTIME_CLOSED',
+      'CONNECTION_LOST',
       'PROCESS_SPAWN_FAILED',
     ])
   },

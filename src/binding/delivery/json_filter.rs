@@ -135,9 +135,18 @@ pub(crate) fn fuzz(bytes: &[u8]) {
         let names = types.as_ref().map(|types| types.iter().map(|&name| name.to_owned()).collect());
         let mut selected = Vec::new();
         JsonFilter::new(names).select(block.as_bytes(), &mut selected);
-        // Not by `lines_of`: a line may end with one more `\r`.
-        let mut selected = selected.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).peekable();
-        for line in crate::line::lines_of(block.as_bytes()) {
+        // How many `\r` stand before a line's end is nothing to JSON.
+        let bare = |text: &[u8]| -> Vec<Vec<u8>> {
+            let lines = text.split(|&byte| byte == b'\n');
+            lines
+                .map(|line| {
+                    line[..line.len() - line.iter().rev().take_while(|&&byte| byte == b'\r').count()].to_vec()
+                })
+                .collect()
+        };
+        let selected = bare(&selected);
+        let mut selected = selected.iter().filter(|line| !line.is_empty()).peekable();
+        for line in &bare(block.as_bytes()) {
             let is_selected = selected.next_if_eq(&line).is_some();
             // What serde refuses JSON.parse may take: halves of pairs, numbers that are too large, any depth.
             let Ok(value) = serde_json::from_slice::<serde_json::Value>(line) else { continue };
