@@ -1,7 +1,7 @@
 //! PURE: what differs between the agents that speak the protocol.
 
 use crate::harness::Provider;
-use crate::harness::hold::mode_of;
+use crate::harness::bounds::mode_of;
 use crate::harness::level::{Level, Mode};
 
 /// One agent, as this protocol sees it.

@@ -16,6 +16,7 @@ mod answer;
 mod attempt;
 pub(crate) mod audience;
 mod background;
+pub(crate) mod bounds;
 pub mod budget;
 pub(crate) mod clip;
 pub mod clock;
@@ -29,7 +30,7 @@ pub mod failure;
 pub(crate) mod folder;
 mod folder_owner;
 mod grammar;
-pub(crate) mod hold;
+
 pub mod install;
 pub mod json;
 pub mod launch;

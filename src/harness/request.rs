@@ -1,9 +1,9 @@
 //! A turn as it is asked for, and the checks that need no process.
 
 use super::allowance::Allowance;
+use super::bounds::check_switches;
 use super::budget::Budget;
 use super::clock::Limits;
-use super::hold::check_switches;
 use super::level::Level;
 use super::provider::Provider;
 use super::spending::{Caps, Prices};
