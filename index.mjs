@@ -25,6 +25,7 @@ export const {
   Fleet,
   Harness,
   Job,
+  ProcessStdin,
   RunningProcess,
   RuntimeClient,
   RuntimeConnection,

@@ -1,5 +1,5 @@
 // AbortSignal -> cancellation. The one home of that.
-import { type ErrorCode, SheepdogError } from './error'
+import { because, type ErrorCode, SheepdogError } from './error'
 
 /** What is to be stopped when a signal is aborted. One listener a signal: Node warns of a leak when there are more than ten. */
 class Watch {
@@ -59,7 +59,8 @@ export async function abortable<T>(
   try {
     return await work
   } catch (error) {
-    throw becauseOf(signal, code, error)
+    // The core does not know why the signal was aborted.
+    throw signal?.aborted ? because(error, code, signal.reason) : error
   } finally {
     underWay.delete(stop)
     letGo()
@@ -87,12 +88,4 @@ export async function orAborted<T>(
 /** Throws the error with this code when the signal is aborted already. */
 export function throwIfAborted(signal: AbortSignal | undefined, code: ErrorCode, message: string): void {
   if (signal?.aborted) throw new SheepdogError(code, message, {}, signal.reason)
-}
-
-/** An error of the core does not know why the signal was aborted. */
-function becauseOf(signal: AbortSignal | undefined, code: ErrorCode, error: unknown): unknown {
-  if (signal?.aborted && error instanceof SheepdogError && error.code === code && error.cause === undefined) {
-    Object.defineProperty(error, 'cause', { value: signal.reason, configurable: true, writable: true })
-  }
-  return error
 }

@@ -1,10 +1,12 @@
-// The JavaScript half of src/binding/delivery.rs: text arrives in one callback for all runs and is dealt out to its readers.
+// The JavaScript half of src/binding/delivery: text arrives in one callback for all runs and is dealt out to its readers.
 import { native } from './native'
 
 /** Lines of a stream, joined by "\n". */
 export interface Block {
   stream: 'stdout' | 'stderr'
   text: string
+  /** In the text's place, where nothing is to be decoded. */
+  bytes?: Uint8Array
   /** It has characters beyond Latin-1: two bytes each. */
   wide: boolean
   /** To be released when the reader has taken it. */
@@ -62,7 +64,8 @@ function onFlush(blocks: unknown[]): void {
       reader?.onEnd(kind === -1 ? undefined : kind === -2 ? 'stdout' : 'stderr')
     } else if (reader) {
       const stream = (kind & 1) === 0 ? 'stdout' : 'stderr'
-      reader.onBlock({ stream, text: blocks[at + 2] as string, wide: kind > 1, weight })
+      if (kind < 4) reader.onBlock({ stream, text: blocks[at + 2] as string, wide: kind > 1, weight })
+      else reader.onBlock({ stream, text: '', bytes: blocks[at + 2] as Uint8Array, wide: false, weight })
     } else {
       release(channel, weight)
     }

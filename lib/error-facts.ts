@@ -4,7 +4,7 @@ import type { ErrorCode } from '../native/native'
 import type { AgentEvent } from './harness/event'
 import type { AgentErrorKind, TurnResult } from './harness/result'
 import type { ModelErrorKind } from './model'
-import type { RunResult } from './process'
+import type { RunResult } from './process/result'
 
 /** No field beside the code and the message. */
 type None = unknown
@@ -24,6 +24,9 @@ interface FailedTurn {
   result: TurnResult
   events?: AgentEvent[]
   stderr?: string
+  /** When the usage limit ends that the agent ran into, where it says so; how long that was away when the turn failed. */
+  resetAt?: Date
+  retryAfterMs?: number
 }
 
 /** The last event of the session that was waited for. */

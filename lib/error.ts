@@ -89,6 +89,14 @@ export function toError(fault: Fault, result?: unknown): SheepdogError {
   return new SheepdogError<ErrorCode>(fault.code, fault.message, facts, cause)
 }
 
+/** The error, which the core could not know the cause of. One that has a cause keeps it. */
+export function because<E>(error: E, code: ErrorCode, cause: unknown): E {
+  if (error instanceof SheepdogError && error.code === code && error.cause === undefined) {
+    Object.defineProperty(error, 'cause', { value: cause, configurable: true, writable: true })
+  }
+  return error
+}
+
 /** The value of a native promise, or its error thrown, with the stack of who asked for it. */
 export async function settle<T>(promise: Promise<Settled<T>>, site?: CallSite): Promise<T> {
   const settled = await promise

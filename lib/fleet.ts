@@ -8,7 +8,7 @@ import type { JobRecord, JobState, StoredRecord } from './fleet/record'
 import { jobSpec, type JobOptions } from './fleet/submission'
 import { checkWorkOptions, take, Worker, workSpec, type WorkOptions } from './fleet/worker'
 import { nativeBudget } from './harness/budget'
-import { nativeLimit } from './harness/limit'
+import { nativeLimit } from './limit'
 import { check, checkOptions, show } from './option'
 
 export { Job, type JobEvent } from './fleet/job'

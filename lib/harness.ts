@@ -1,7 +1,7 @@
 import { SheepdogError, invalidOption } from './error'
 import { nativeBudget } from './harness/budget'
 import { host } from './harness/host'
-import { ConcurrencyLimit, nativeLimit } from './harness/limit'
+import { ConcurrencyLimit, nativeLimit } from './limit'
 import {
   checkHarnessOptions,
   checkTurnOptions,
@@ -24,7 +24,7 @@ export type { AgentEvent } from './harness/event'
 export type { HarnessOptions, ProviderName, TurnOptions } from './harness/request'
 export type { AgentErrorKind, AgentUsage, TurnResult } from './harness/result'
 export { Budget, type BudgetOptions, type Prices } from './harness/budget'
-export { ConcurrencyLimit } from './harness/limit'
+export { ConcurrencyLimit } from './limit'
 export { doctor, type DoctorOptions, type Finding } from './harness/doctor'
 export { Turn } from './harness/turn'
 export { replay, type Recorded, type Replay } from './harness/replay'

@@ -21,9 +21,11 @@ export type { McpServer, OpenOptions, PromptOptions } from './harness/session/re
 export {
   run,
   spawn,
+  ProcessStdin,
   RunningProcess,
   type LineBatch,
   type OutputLine,
+  type RunInput,
   type RunOptions,
   type RunResult,
 } from './process'

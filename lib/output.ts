@@ -144,10 +144,32 @@ export class BatchIterator extends BlockIterator<{ stream: Stream; lines: string
   }
 }
 
+/** stdout as it comes. */
+export class ByteIterator extends BlockIterator<Uint8Array> {
+  #bytes: Uint8Array | undefined
+
+  protected load(block: Block): void {
+    this.#bytes = block.bytes
+  }
+
+  protected take(): Uint8Array | undefined {
+    const bytes = this.#bytes
+    this.#bytes = undefined
+    return bytes
+  }
+}
+
 /** JSON objects; what does not parse is skipped. */
 export class JsonIterator<T> extends BlockIterator<T> {
+  readonly #revive: ((value: T) => T) | undefined
   #lines: string[] = []
   #at = 0
+
+  /** `revive`: makes of a value what JSON has no word for. */
+  constructor(source: Source, revive?: (value: T) => T) {
+    super(source)
+    this.#revive = revive
+  }
 
   protected load(block: Block): void {
     this.#lines = sharingLines(block.text)
@@ -157,7 +179,8 @@ export class JsonIterator<T> extends BlockIterator<T> {
   protected take(): T | undefined {
     while (this.#at < this.#lines.length) {
       try {
-        return JSON.parse(this.#lines[this.#at++]!) as T
+        const value = JSON.parse(this.#lines[this.#at++]!) as T
+        return this.#revive ? this.#revive(value) : value
       } catch {
         // Noise between events is no fault of the reader's.
       }

@@ -23,5 +23,9 @@ pub mod model;
 pub mod fleet;
 pub mod runtime;
 
+// What is fuzzed: over all layers, in no build that is used.
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
+
 // Layer 4: the edge to JavaScript.
 pub mod binding;

@@ -97,6 +97,27 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "fleet",
         ],
     ),
+    (
+        "fuzz",
+        &[
+            "error",
+            "line",
+            "redaction",
+            "retry",
+            "os",
+            "process",
+            "jsonrpc",
+            "http",
+            "watch",
+            "model",
+            "harness",
+            "acp",
+            "copilot",
+            "runtime",
+            "fleet",
+            "binding",
+        ],
+    ),
 ];
 
 /// Where an outside crate is at home. A crate that is not listed here has no home yet: list it.
@@ -134,6 +155,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("rustls_native_certs", &["http"]),
     ("webpki_roots", &["http"]),
     ("httpdate", &["retry", "http", "model"]),
+    ("jiff", &["harness"]),
     ("jsonschema", &["model"]),
     ("base64", &["http", "acp", "runtime", "fleet"]),
     ("sha2", &["runtime"]),

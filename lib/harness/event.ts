@@ -12,8 +12,8 @@ export type AgentEvent =
   | { type: 'tool_end'; id: string; name?: string; output?: string; exitCode?: number; isError: boolean }
   /** Tokens since the last event of this type: their sum is the turn's. */
   | ({ type: 'usage' } & AgentUsage)
-  /** The agent, or the harness, tries again. */
-  | { type: 'retry'; message: string }
+  /** The agent, or the harness, tries again; at `until`, where a usage limit is waited out. */
+  | { type: 'retry'; message: string; until?: Date }
   | { type: 'warning'; message: string }
   | { type: 'error'; kind: AgentErrorKind; message: string }
   /** The agent's own end of turn; at most once, the last event. */
@@ -35,7 +35,13 @@ export type AgentEvent =
   | { type: 'turn_start'; turn: number; by: 'prompt' | 'agent' }
   | { type: 'turn_end'; turn: number }
 
+/** @internal A time crosses as milliseconds since 1970. */
+export function withDates(event: AgentEvent): AgentEvent {
+  if (event.type !== 'retry' || typeof event.until !== 'number') return event
+  return { ...event, until: new Date(event.until) }
+}
+
 /** @internal */
 export function events(source: Source): AsyncIterableIterator<AgentEvent> {
-  return new JsonIterator<AgentEvent>(source)
+  return new JsonIterator<AgentEvent>(source, withDates)
 }

@@ -7,7 +7,7 @@ import { absolute, inheritance, processOptionChecks, type RunOptions } from '../
 import { agentSandbox, checkAgentSandbox, type SandboxOptions } from '../sandbox'
 import { isSchemaLike, schemaOf } from '../schema'
 import { budgetChecks, checkBudget, type Budget, type Prices } from './budget'
-import type { ConcurrencyLimit } from './limit'
+import type { ConcurrencyLimit } from '../limit'
 
 export type { ProviderName } from '../../native/native'
 
@@ -58,8 +58,17 @@ export interface TurnOptions extends Pick<
   toolIdleTimeoutMs?: number
   /** A whole attempt; default 1800 s. AGENT_TIMED_OUT. */
   timeoutMs?: number
-  /** Default 3 attempts, 1 s, 30 s, false: a turn in which a tool ran is not repeated. */
-  retry?: { attempts?: number; baseDelayMs?: number; maxDelayMs?: number; afterTools?: boolean }
+  /**
+   * Default 3 attempts, 1 s, 30 s, false: a turn in which a tool ran is not repeated. `waitForResetMs` (default 0): a usage limit
+   * that ends (`error.resetAt`) no later than so long from now is waited out, and the same session goes on; it counts as no attempt.
+   */
+  retry?: {
+    attempts?: number
+    baseDelayMs?: number
+    maxDelayMs?: number
+    afterTools?: boolean
+    waitForResetMs?: number
+  }
   /** Behind the harness's own arguments, before the prompt. */
   extraArgs?: string[]
   /** Secrets that appear nowhere: not in events, results or errors. */
@@ -82,6 +91,9 @@ const retryChecks = {
   baseDelayMs: check.duration,
   maxDelayMs: check.duration,
   afterTools: check.boolean,
+  waitForResetMs(path: string, value: unknown) {
+    if (value !== Infinity) check.duration(path, value)
+  },
 }
 
 const { cwd, inheritEnv, killGraceMs, containment, signal } = processOptionChecks

@@ -5,7 +5,7 @@ import { attach, delivery, detach, release, type Block, type Reader } from '../d
 import { SheepdogError, invalidOption, settle } from '../error'
 import { Turn } from './turn'
 import { events, type AgentEvent } from './event'
-import type { nativeLimit } from './limit'
+import type { nativeLimit } from '../limit'
 import { environmentChanges, schemaText, type HarnessOptions, type ProviderName } from './request'
 import type { TurnResult } from './result'
 import { native } from '../native'

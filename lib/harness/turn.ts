@@ -5,7 +5,7 @@ import { delivery } from '../delivery'
 import { SheepdogError, settle } from '../error'
 import type { TurnWatch } from '../observability/turn_watch'
 import { conforming } from '../schema'
-import { events, type AgentEvent } from './event'
+import { events, withDates, type AgentEvent } from './event'
 import { toResult, type TurnEnd, type TurnResult } from './result'
 import { WatchedEvents } from './watched_events'
 
@@ -85,6 +85,13 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
   }
 }
 
+/** As it crossed, until it is what it is told as. */
+interface FailedEnd {
+  result?: TurnEnd | TurnResult
+  resetAt?: number | Date
+  events?: AgentEvent[]
+}
+
 async function outcome(turn: NativeTurn, site: CallSite, schema: object | undefined): Promise<TurnResult> {
   try {
     const result = toResult(await settle<TurnEnd>(turn.outcome(), site))
@@ -94,8 +101,10 @@ async function outcome(turn: NativeTurn, site: CallSite, schema: object | undefi
       (message, problems) => new SheepdogError('AGENT_SCHEMA_MISMATCH', message, { result, problems }),
     )
   } catch (error) {
-    const failed = at(error, site) as Error & { result?: TurnEnd | TurnResult }
+    const failed = at(error, site) as Error & FailedEnd
     if (failed.result && 'facts' in failed.result) failed.result = toResult(failed.result)
+    if (failed.resetAt !== undefined) failed.resetAt = new Date(failed.resetAt)
+    if (failed.events) failed.events = failed.events.map(withDates)
     throw failed
   }
 }

@@ -17,7 +17,7 @@ export type TurnMessage =
       provider: ProviderName
       prompt: string
       model?: string
-      cwd?: string
+      cwd?: string | URL
       resume?: string
       /** The `id` of the session that it belongs to. */
       session?: number
@@ -51,7 +51,7 @@ export type ToolMessage =
 
 /** Of the channel `sheepdog:session`: a session of `Harness.open`. */
 export type SessionMessage =
-  | { phase: 'start'; id: number; provider: ProviderName; cwd?: string; resume?: string }
+  | { phase: 'start'; id: number; provider: ProviderName; cwd?: string | URL; resume?: string }
   | { phase: 'open'; id: number; provider: ProviderName; sessionId: string; durationMs: number }
   | {
       phase: 'end'

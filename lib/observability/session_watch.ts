@@ -12,7 +12,7 @@ export class SessionWatch {
   /** There is one only where somebody looks when the session begins. */
   static start(
     provider: ProviderName,
-    { cwd, resume }: { cwd?: string; resume?: string },
+    { cwd, resume }: { cwd?: string | URL; resume?: string },
   ): SessionWatch | undefined {
     if (!channels.session.hasSubscribers) return undefined
     const watch = new SessionWatch(provider)

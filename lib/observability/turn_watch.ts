@@ -9,7 +9,7 @@ interface TurnFacts {
   provider: ProviderName
   prompt: string
   model?: string
-  cwd?: string
+  cwd?: string | URL
   /** The session that it goes on with. */
   resume?: string
   /** The watched session that it belongs to. */

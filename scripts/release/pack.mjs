@@ -31,7 +31,7 @@ for (const platform of readdirSync(join(root, 'npm'))) {
 }
 
 writeEsm()
-for (const file of ['README.md', 'LICENSE', ...main.files.filter((file) => !file.includes('*'))]) {
+for (const file of ['README.md', 'LICENSE', ...main.files.filter((file) => !/[*!]/.test(file))]) {
   if (!existsSync(join(root, file))) fail(`${file} is missing: run \`npm run build\` first`)
   cpSync(join(root, file), join(staged, file), { recursive: true })
 }

@@ -89,7 +89,7 @@ impl Owner {
                 }
             }
             Update::Cost(cost) => self.usage.on_cost(cost),
-            Update::Retry { message } => self.tell(AgentEvent::Retry { message }),
+            Update::Retry { message } => self.tell(AgentEvent::Retry { message, until: None }),
             Update::Warning { message } => self.warn(message),
             Update::Quiet => {}
             Update::Unknown => self.tell(AgentEvent::Noise { line: raw.unwrap_or_default() }),

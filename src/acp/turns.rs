@@ -104,7 +104,7 @@ impl Owner {
                 };
                 active.ask_again(tag, session);
                 let message = "the answer does not fit the schema: it is asked for once more".to_owned();
-                self.tell(AgentEvent::Retry { message });
+                self.tell(AgentEvent::Retry { message, until: None });
                 self.send_prompt(&text, tag);
             }
             Next::Done { structured } => {

@@ -2,7 +2,8 @@
 
 use super::delivery::{Delivery, EventLines};
 use super::guests::{Guest, Guests};
-use super::harness::{NativeConcurrencyLimit, NativeTurn, compile};
+use super::harness::{NativeTurn, compile};
+use super::limit::NativeConcurrencyLimit;
 use super::option::{Containment, Level, Millis};
 use super::process::{VariableChange, environment};
 use super::promise::{Settled, settle};

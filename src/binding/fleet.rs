@@ -2,7 +2,8 @@
 
 use super::fleet_job::{JsHost, NativeJob};
 use super::guests::{Guest, Guests};
-use super::harness::{NativeBudget, NativeConcurrencyLimit};
+use super::harness::NativeBudget;
+use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
 use super::promise::{Settled, settle};
 use crate::error::{Error, ErrorCode};

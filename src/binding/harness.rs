@@ -2,6 +2,7 @@
 
 use super::delivery::{Delivery, EventLines, create_text};
 use super::guests::{Guest, Guests};
+use super::limit::NativeConcurrencyLimit;
 use super::option::{Background, Containment, Level, Millis};
 use super::process::{VariableChange, environment};
 use super::promise::{Settled, settle};
@@ -10,9 +11,7 @@ use crate::error::Error;
 use crate::harness::replay::TurnResult;
 use crate::harness::spending::{Caps, Prices};
 use crate::harness::verdict::Ending;
-use crate::harness::{
-    self, Budget, ConcurrencyLimit, Provider, Recording, Turn, TurnOutcome, TurnRequest, WeakTurn,
-};
+use crate::harness::{self, Budget, Provider, Recording, Turn, TurnOutcome, TurnRequest, WeakTurn};
 use crate::harness::{doctor, each_provider};
 use crate::model::{AbortSwitch, Schema};
 use napi::bindgen_prelude::{
@@ -133,22 +132,7 @@ pub struct TurnRetrySpec {
     pub base_delay_ms: Option<Millis>,
     pub max_delay_ms: Option<Millis>,
     pub after_tools: Option<bool>,
-}
-
-/// So many turns at once.
-#[napi]
-pub struct NativeConcurrencyLimit {
-    pub(super) limit: ConcurrencyLimit,
-}
-
-#[napi]
-impl NativeConcurrencyLimit {
-    /// Without a number: a harness's own default.
-    #[napi(constructor)]
-    pub fn new(max: Option<f64>) -> Self {
-        let max = max.map_or(ConcurrencyLimit::DEFAULT, |max| max as usize);
-        NativeConcurrencyLimit { limit: ConcurrencyLimit::new(max) }
-    }
+    pub wait_for_reset_ms: Option<Millis>,
 }
 
 /// One a JavaScript environment: its turns end with it.
@@ -429,6 +413,9 @@ pub(super) fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
         }
         if let Some(delay) = retry.max_delay_ms {
             request.retry.max_delay = delay.duration();
+        }
+        if let Some(wait) = retry.wait_for_reset_ms {
+            request.wait_for_reset = wait.duration();
         }
         request.retry_after_tools = retry.after_tools.unwrap_or(request.retry_after_tools);
     }

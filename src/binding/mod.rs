@@ -14,6 +14,7 @@ pub mod fleet;
 pub mod fleet_job;
 mod guests;
 pub mod harness;
+pub mod limit;
 pub mod model;
 pub mod option;
 pub mod process;

@@ -68,6 +68,7 @@ macro_rules! twin {
 }
 
 twin!(process::Strays { Kill = "kill", Keep = "keep" });
+twin!(process::Encoding { Text = "utf8", Bytes = "buffer" });
 twin!(process::Containment { Auto = "auto", Group = "group", Strict = "strict" });
 twin!(process::ContainmentLevel {
     Guard = "guard",
@@ -116,6 +117,8 @@ pub enum StopReason {
     Aborted,
     #[napi(value = "killed")]
     Killed,
+    #[napi(value = "input-failed")]
+    InputFailed,
 }
 
 impl From<StopReason> for process::StopReason {
@@ -123,6 +126,7 @@ impl From<StopReason> for process::StopReason {
         match reason {
             StopReason::Aborted => process::StopReason::Aborted,
             StopReason::Killed => process::StopReason::Killed,
+            StopReason::InputFailed => process::StopReason::InputFailed,
         }
     }
 }

@@ -1,12 +1,17 @@
 //! What crosses for the process capability. Names and order as in lib/process.ts.
 
-use super::delivery::{Delivery, LineSink, Selection, create_text};
-use super::option::{Containment, ContainmentLevel, Millis, StopReason, Strays};
+use super::delivery::{ByteSink, Channel, Delivery, LineSink, Selection, create_text};
+use super::limit::NativeConcurrencyLimit;
+use super::option::{Containment, ContainmentLevel, Encoding, Millis, StopReason, Strays};
 use super::promise::{Settled, settle};
 use super::sandbox::SandboxSpec;
-use crate::process::{self, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec};
+use crate::process::{
+    self, Admission, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec, Sink, StdinWriter,
+    Stdio, Stream, TerminalSize,
+};
+use bytes::Bytes;
 use napi::bindgen_prelude::{
-    Either, Object, PromiseRaw, ToNapiValue, Uint8Array, within_runtime_if_available,
+    BufferSlice, Either, Object, PromiseRaw, ToNapiValue, Uint8Array, within_runtime_if_available,
 };
 use napi::{Env, sys};
 use napi_derive::napi;
@@ -31,6 +36,14 @@ pub struct RunSpec {
     /// A worker thread's own environment, instead of the process's.
     pub inherited: Option<Vec<VariableChange>>,
     pub input: Option<Either<String, Uint8Array>>,
+    /// A file that is stdin.
+    pub input_file: Option<String>,
+    /// Where stdin comes from when there is no input.
+    pub stdin: Option<StdinSource>,
+    /// The host's own three.
+    pub inherit_stdio: Option<bool>,
+    pub terminal: Option<TerminalSpec>,
+    pub encoding: Option<Encoding>,
     pub idle_timeout_ms: Option<Millis>,
     pub timeout_ms: Option<Millis>,
     pub kill_grace_ms: Option<Millis>,
@@ -44,21 +57,57 @@ pub struct RunSpec {
     pub sandbox: Option<SandboxSpec>,
 }
 
-/// Starts a run; faults come by its promises. A class of its own so that the glue can hold it.
+/// What a program's stdin is when it is given no input.
+#[napi(string_enum = "kebab-case")]
+#[derive(Clone, Copy)]
+pub enum StdinSource {
+    Pipe,
+    Inherit,
+}
+
+/// A terminal's size; what is absent has the core's default.
+#[napi(object, object_to_js = false)]
+pub struct TerminalSpec {
+    pub columns: Option<u16>,
+    pub rows: Option<u16>,
+}
+
+impl From<TerminalSpec> for TerminalSize {
+    fn from(spec: TerminalSpec) -> Self {
+        let default = TerminalSize::default();
+        TerminalSize {
+            columns: spec.columns.unwrap_or(default.columns),
+            rows: spec.rows.unwrap_or(default.rows),
+        }
+    }
+}
+
+/// Starts a run, when the limit has room; faults come by its promises. A class of its own so that the glue can hold it.
 #[napi]
-pub fn spawn_process(spec: RunSpec, delivery: &Delivery) -> NativeProcess {
+pub fn spawn_process(
+    spec: RunSpec,
+    delivery: &Delivery,
+    limit: Option<&NativeConcurrencyLimit>,
+) -> NativeProcess {
     let spec = to_spec(spec);
-    let max_line_bytes = spec.max_line_bytes;
-    let process = within_runtime_if_available(|| process::spawn(spec));
+    let (max_line_bytes, encoding) = (spec.max_line_bytes, spec.encoding);
+    let process = within_runtime_if_available(|| match limit {
+        // The place is taken now: first come, first served.
+        Some(limit) => process::spawn_after(spec, Admission::after(limit.place().end())),
+        None => process::spawn(spec),
+    });
     delivery.runs.welcome(process.downgrade());
-    NativeProcess { process, max_line_bytes }
+    let stdin = process.take_stdin();
+    NativeProcess { process, stdin, max_line_bytes, encoding }
 }
 
 /// A run.
 #[napi]
 pub struct NativeProcess {
     process: Process,
+    stdin: Option<StdinWriter>,
     max_line_bytes: usize,
+    encoding: process::Encoding,
 }
 
 #[napi]
@@ -71,10 +120,10 @@ impl NativeProcess {
 
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<import('../lib/process').RunResult>>")]
     pub fn outcome<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<ResultOf>>> {
-        let process = self.process.clone();
+        let (process, encoding) = (self.process.clone(), self.encoding);
         settle(env, async move {
             let outcome = process.outcome().await;
-            let result = outcome.result.is_some().then(|| ResultOf(outcome.clone()));
+            let result = outcome.result.is_some().then(|| ResultOf(outcome.clone(), encoding));
             match (&outcome.error, result) {
                 (None, Some(result)) => Settled::Value(result),
                 (error, partial) => {
@@ -90,16 +139,58 @@ impl NativeProcess {
         self.process.stop(reason.into());
     }
 
+    /// As `stop` by `kill()`, but the group is sent the signal of this number.
+    #[napi]
+    pub fn kill(&self, signal: i32) {
+        self.process.kill(signal);
+    }
+
+    /// Another size for its terminal.
+    #[napi]
+    pub fn resize(&self, size: TerminalSpec) {
+        self.process.resize(size.into());
+    }
+
+    /// Whether the pipe has taken all of it; false: the program takes no more. One at a time: those at once have no order.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<boolean>>")]
+    pub fn write_stdin<'env>(
+        &self,
+        env: &'env Env,
+        bytes: Uint8Array,
+    ) -> napi::Result<PromiseRaw<'env, Settled<bool>>> {
+        // Copied now: JavaScript may change what it has passed.
+        let (stdin, bytes) = (self.stdin.clone(), Bytes::copy_from_slice(&bytes));
+        settle(env, async move {
+            Settled::Value(match stdin {
+                Some(stdin) => stdin.deliver(bytes).await,
+                None => false,
+            })
+        })
+    }
+
+    /// The pipe is closed when everything is written.
+    #[napi]
+    pub fn end_stdin(&mut self) {
+        self.stdin = None;
+    }
+
     /// Lines of both streams; returns the channel's number.
     #[napi]
     pub fn lines(&self, delivery: &Delivery) -> u32 {
-        self.deliver(Selection::Lines, delivery)
+        self.deliver(delivery, |channel| LineSink::new(Selection::Lines, self.max_line_bytes, channel))
     }
 
     /// JSON objects of stdout; returns the channel's number.
     #[napi]
     pub fn json(&self, types: Option<Vec<String>>, delivery: &Delivery) -> u32 {
-        self.deliver(Selection::Json { types }, delivery)
+        let selection = Selection::Json { types };
+        self.deliver(delivery, |channel| LineSink::new(selection, self.max_line_bytes, channel))
+    }
+
+    /// stdout as it comes; returns the channel's number.
+    #[napi]
+    pub fn bytes(&self, delivery: &Delivery) -> u32 {
+        self.deliver(delivery, ByteSink::new)
     }
 
     #[napi]
@@ -109,10 +200,10 @@ impl NativeProcess {
 }
 
 impl NativeProcess {
-    fn deliver(&self, selection: Selection, delivery: &Delivery) -> u32 {
+    fn deliver<S: Sink + 'static>(&self, delivery: &Delivery, sink: impl FnOnce(Channel) -> S) -> u32 {
         let channel = delivery.multiplexer.open();
         let id = channel.id();
-        self.process.subscribe(Box::new(LineSink::new(selection, self.max_line_bytes, channel)));
+        self.process.subscribe(Box::new(sink(channel)));
         id
     }
 }
@@ -139,11 +230,22 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
     let mut spec = ProcessSpec::new(options.command, options.args);
     spec.cwd = options.cwd.map(Into::into);
     spec.environment = environment(options.env, options.inherited, options.inherit_only.as_deref());
-    spec.input = match options.input {
-        None => Input::Null,
-        Some(Either::A(text)) => Input::Bytes(text.into()),
-        Some(Either::B(bytes)) => Input::Bytes(bytes.to_vec().into()),
+    spec.input = match (options.input, options.input_file, options.stdin) {
+        (Some(Either::A(text)), ..) => Input::Bytes(text.into()),
+        (Some(Either::B(bytes)), ..) => Input::Bytes(bytes.to_vec().into()),
+        (None, Some(path), _) => Input::File(path.into()),
+        (None, None, Some(StdinSource::Pipe)) => Input::Pipe,
+        (None, None, Some(StdinSource::Inherit)) => Input::Inherit,
+        (None, None, None) => Input::Null,
     };
+    spec.stdio = match options.terminal {
+        Some(size) => Stdio::Terminal(size.into()),
+        None if options.inherit_stdio == Some(true) => Stdio::Inherit,
+        None => Stdio::Piped,
+    };
+    if let Some(encoding) = options.encoding {
+        spec.encoding = encoding.into();
+    }
     if let Some(timeout) = options.idle_timeout_ms {
         spec.idle_timeout = timeout.limit();
     }
@@ -179,7 +281,20 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
 const MAX_TEXT_BYTES: usize = (512 << 20) - (1 << 20);
 
 /// The result of an outcome that has one: its texts go over without a copy in between.
-pub struct ResultOf(Arc<Outcome>);
+pub struct ResultOf(Arc<Outcome>, process::Encoding);
+
+impl ResultOf {
+    fn set_output(&self, env: &Env, object: &mut Object<'_>, name: &str, stream: Stream) -> napi::Result<()> {
+        let Some(result) = &self.0.result else { return Ok(()) };
+        match (self.1, stream) {
+            (process::Encoding::Bytes, stream) => {
+                object.set(name, BufferSlice::copy_from(env, result.bytes_of(stream))?)
+            }
+            (process::Encoding::Text, Stream::Stdout) => object.set(name, create_text(env, &result.stdout)?),
+            (process::Encoding::Text, Stream::Stderr) => object.set(name, create_text(env, &result.stderr)?),
+        }
+    }
+}
 
 impl ToNapiValue for ResultOf {
     unsafe fn to_napi_value(raw_env: sys::napi_env, value: Self) -> napi::Result<sys::napi_value> {
@@ -197,8 +312,8 @@ impl ToNapiValue for ResultOf {
                 "signal",
                 result.signal.clone().map_or(Either::B(napi::bindgen_prelude::Null), Either::A),
             )?;
-            object.set("stdout", create_text(&env, &result.stdout)?)?;
-            object.set("stderr", create_text(&env, &result.stderr)?)?;
+            value.set_output(&env, &mut object, "stdout", Stream::Stdout)?;
+            value.set_output(&env, &mut object, "stderr", Stream::Stderr)?;
             object.set("stdoutBytes", result.stdout_bytes as f64)?;
             object.set("stderrBytes", result.stderr_bytes as f64)?;
             object.set("truncated", result.truncated)?;

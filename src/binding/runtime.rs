@@ -1,6 +1,7 @@
 //! What crosses for serving a runtime. Names and order as in lib/runtime/server.ts and lib/runtime/handler.ts.
 
-use super::harness::{NativeBudget, NativeConcurrencyLimit, TurnSpec, to_request};
+use super::harness::{NativeBudget, TurnSpec, to_request};
+use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
 use super::promise::{Settled, settle};
 use super::runtime_host::{RuntimeGuest, RuntimeHost};

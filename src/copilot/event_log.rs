@@ -281,3 +281,18 @@ impl History {
         Inspection { log, turns: turns.len() as u64, last_event_id, bad_line, path }
     }
 }
+
+/// A fuzz target: a log of any bytes.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzz_event_log(bytes: &[u8]) {
+    let mut history = History::default();
+    for (number, line) in (1..).zip(crate::line::lines_of(bytes)) {
+        history.push(number, line);
+        if let Line::Event(event) = parse_line(line) {
+            assert!(!event.id.is_empty());
+        }
+    }
+    let found = history.into_inspection(PathBuf::new());
+    assert_eq!(found.log == LogState::Turns, found.turns > 0, "{found:?}");
+    assert!(found.log != LogState::NoTurns || found.bad_line.is_none(), "{found:?}");
+}

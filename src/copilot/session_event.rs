@@ -61,7 +61,8 @@ fn parse_usual(frame: &[u8]) -> Option<EventHead<'_>> {
     const TAIL: &[u8] = b"}}";
     let rest = frame.strip_prefix(HEAD)?;
     let (session_id, rest) = rest.split_at(memchr::memchr(b'"', rest)?);
-    if session_id.contains(&b'\\') {
+    // What JSON does not take as it stands is the parser's to judge.
+    if session_id.iter().any(|&byte| byte == b'\\' || byte < b' ') {
         return None;
     }
     let rest = rest.strip_prefix(MIDDLE)?;
@@ -352,6 +353,8 @@ mod tests {
     #[test]
     fn a_frame_that_is_something_else_is_none() {
         for frame in [
+            // A control character that is not escaped is no JSON, in the usual form neither.
+            frame("\u{0}s", "{\"type\":\"a\"}").as_str(),
             r#"{"method":"session.event","params":null}"#,
             r#"{"method":"session.event","params":{"sessionId":"s"}}"#,
             r#"{"id":1,"method":"session.event","params":{"sessionId":"s","event":{"type":"x"}}}"#,

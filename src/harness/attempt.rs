@@ -395,6 +395,7 @@ impl Watch<'_> {
             kind: None,
             message: error.message().to_owned(),
             is_misshapen: false,
+            reset: None,
         };
         Attempted {
             transcript: self.listening.end(request.provider).0,

@@ -6,6 +6,7 @@ use super::background::BackgroundWork;
 use super::clip::clip;
 use super::event::{AgentEvent, Usage};
 use super::failure::{Failure, Words};
+use super::reset::Reset;
 use serde_json::Value;
 
 const MAX_WARNINGS: usize = 100;
@@ -39,6 +40,8 @@ pub struct Digest {
     warnings: Vec<String>,
     failure: Option<Failure>,
     retrying: Option<Failure>,
+    /// When the limit that it ran into ends.
+    reset: Option<Reset>,
     terminal: Option<Terminal>,
     background: BackgroundWork,
     is_stuck: bool,
@@ -254,8 +257,13 @@ impl Digest {
     /// The agent tries again by itself.
     pub fn retry(&mut self, failure: Failure) {
         self.reopen();
-        self.emit(|| AgentEvent::Retry { message: clip(&failure.message).into_owned() });
+        self.emit(|| AgentEvent::Retry { message: clip(&failure.message).into_owned(), until: None });
         self.retrying = Some(failure);
+    }
+
+    /// A limit was reached; when it ends.
+    pub fn limit(&mut self, reset: Reset) {
+        self.reset = Some(reset);
     }
 
     pub fn warning(&mut self, message: &str) {
@@ -379,6 +387,10 @@ impl Digest {
 
     pub fn last_retry(&self) -> Option<&Failure> {
         self.retrying.as_ref()
+    }
+
+    pub fn reset(&self) -> Option<&Reset> {
+        self.reset.as_ref()
     }
 
     pub fn terminal(&self) -> Option<&Terminal> {

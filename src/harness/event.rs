@@ -38,9 +38,12 @@ pub enum AgentEvent {
     },
     /// Tokens spent since the last event of this type: their sum is the turn's usage.
     Usage(Usage),
-    /// The agent tries again by itself. The turn goes on.
+    /// The agent, or the harness, tries again. The turn goes on.
     Retry {
         message: String,
+        /// When, if that is known and worth a word: milliseconds since 1970.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        until: Option<u64>,
     },
     Warning {
         message: String,
@@ -111,7 +114,7 @@ impl AgentEvent {
         match self {
             AgentEvent::Text { text, .. } | AgentEvent::Reasoning { text, .. } => edit(text),
             AgentEvent::ToolEnd { output, .. } => output.iter_mut().for_each(edit),
-            AgentEvent::Retry { message }
+            AgentEvent::Retry { message, .. }
             | AgentEvent::Warning { message }
             | AgentEvent::Error { message, .. } => edit(message),
             AgentEvent::Noise { line } => edit(line),

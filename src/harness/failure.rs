@@ -2,6 +2,7 @@
 
 use super::clip::{clip_to, head};
 use super::event::ErrorKind;
+use super::reset::retry_after_in;
 use crate::retry::{Evidence, FailureKind, classify};
 use std::time::Duration;
 
@@ -133,17 +134,21 @@ pub fn no_exit_code(_: i32) -> Option<(ErrorKind, &'static str)> {
     None
 }
 
-/// What is used up and comes back only with time or money, in the services' words. A service that names a wait of its own
+/// What is used up and comes back only with time or money, in the services' words. A service that names a short wait of its own
 /// means a rate, whatever it calls it.
 fn quota_in(lowercase: &str) -> Option<ErrorKind> {
-    const SIGNS: [&str; 4] = [
+    const SIGNS: [&str; 7] = [
         "exceeded your current quota",
         "insufficient_quota",
         "check your plan and billing",
         "credit balance is too low",
+        "usage_limit_reached",
+        "usage limit has been reached",
+        "usage limit reached",
     ];
-    let is_quota = SIGNS.iter().any(|sign| lowercase.contains(sign)) && retry_after_in(lowercase).is_none();
-    is_quota.then_some(ErrorKind::Quota)
+    const SHORT: Duration = Duration::from_secs(600);
+    let is_rate = || retry_after_in(lowercase).is_some_and(|wait| wait < SHORT);
+    (SIGNS.iter().any(|sign| lowercase.contains(sign)) && !is_rate()).then_some(ErrorKind::Quota)
 }
 
 fn named(kinds: &[(ErrorKind, &[&str])], lowercase: &str) -> Option<ErrorKind> {
@@ -203,26 +208,6 @@ fn leading_status(words: &str) -> Option<i64> {
     let next = words[3..].trim_start_matches([' ', ':', '-', ',']);
     let is_measure = ["ms", "s ", "sec", "min", "byte", "kb", "mb", "file", "line", "token", "step"];
     (!is_measure.iter().any(|unit| next.starts_with(unit))).then_some(status)
-}
-
-/// How long the words ask to wait: "retry-after: 5", "Please retry in 32.5s", "try again in 20 seconds".
-pub fn retry_after_in(words: &str) -> Option<Duration> {
-    const SIGNS: [&str; 6] =
-        ["retry-after", "retry_after", "retry after", "retry in", "try again in", "retrying in"];
-    let words = words.to_ascii_lowercase();
-    let at = SIGNS.iter().find_map(|sign| words.find(sign).map(|at| at + sign.len()))?;
-    let rest = words[at..].trim_start_matches([' ', ':', '=', '"', '\'']);
-    let end =
-        rest.find(|character: char| !(character.is_ascii_digit() || character == '.')).unwrap_or(rest.len());
-    let number: f64 = rest[..end].trim_end_matches('.').parse().ok()?;
-    let unit = rest[end..].trim_start();
-    let seconds = match unit {
-        _ if unit.starts_with("ms") || unit.starts_with("milli") => number / 1000.0,
-        _ if unit.starts_with('m') => number * 60.0,
-        _ if unit.starts_with('h') => number * 3600.0,
-        _ => number,
-    };
-    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// The text without the escape sequences that colour it.
@@ -295,16 +280,6 @@ mod tests {
         ] {
             assert_eq!(kind_of(None, words), ErrorKind::Unknown, "{words}");
         }
-    }
-
-    #[test]
-    fn finds_how_long_to_wait() {
-        let wait = |words| retry_after_in(words).map(|wait| wait.as_millis());
-        assert_eq!(wait("429: Please retry in 32.5s."), Some(32_500));
-        assert_eq!(wait("Retry-After: 7"), Some(7000));
-        assert_eq!(wait("try again in 20 seconds"), Some(20_000));
-        assert_eq!(wait("try again in 2 minutes"), Some(120_000));
-        assert_eq!(wait("try again later"), None);
     }
 
     const WORDS: Words = Words {

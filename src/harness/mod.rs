@@ -30,7 +30,7 @@ pub mod failure;
 pub(crate) mod folder;
 mod folder_owner;
 mod grammar;
-
+mod hold;
 pub mod install;
 pub mod json;
 pub mod launch;
@@ -43,6 +43,7 @@ pub mod provider;
 mod recent;
 pub mod replay;
 pub mod request;
+pub mod reset;
 pub mod scheduler;
 pub mod spending;
 pub mod structured;

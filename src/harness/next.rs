@@ -5,9 +5,11 @@
 //! | good, or refused for its shape   | fits, or no schema            | the turn succeeded |
 //! | good, or refused for its shape   | does not fit, a session to ask in | asked for once more |
 //! | good, or refused for its shape   | does not fit, asked once already  | `AGENT_SCHEMA_MISMATCH` |
+//! | a limit whose end is no further away than is waited for | any        | the same session goes on after that |
 //! | a fault that passes by itself    | any                           | another attempt, while there are any left and no tool ran |
 //! | any other fault                  | any                           | the fault |
 
+use super::event::ErrorKind;
 use super::verdict::Fault;
 use crate::error::ErrorCode;
 use crate::model::Reading;
@@ -30,6 +32,11 @@ pub(super) enum Next {
         delay: Duration,
         reason: String,
     },
+    /// The limit ends after so long: the session goes on then. `counts`: as an attempt; the wait before brought nothing.
+    Wait {
+        wait: Duration,
+        counts: bool,
+    },
     Reask {
         session: String,
         problems: Vec<String>,
@@ -42,6 +49,10 @@ pub(super) struct Ended<'a, Read: FnOnce() -> Option<Reading>> {
     /// The session to ask once more in.
     pub session: Option<&'a str>,
     pub is_aborted: bool,
+    /// From now to the end of the limit that it ran into.
+    pub reset_in: Option<Duration>,
+    /// A model answered, or a tool ran.
+    pub has_worked: bool,
     /// What the schema makes of the answer; `None` without a schema. Asked for only where it decides.
     pub reading: Read,
 }
@@ -54,6 +65,10 @@ pub(super) struct Past {
     pub policy: RetryPolicy,
     /// Whether a turn is repeated though a tool ran in it.
     pub after_tools: bool,
+    /// The longest wait for the end of a limit.
+    pub wait_for_reset: Duration,
+    /// The attempt followed such a wait.
+    pub has_waited: bool,
     /// From 0 to 1, to scatter the waits.
     pub random: f64,
 }
@@ -61,11 +76,11 @@ pub(super) struct Past {
 /// See the table above.
 pub(super) fn next<Read: FnOnce() -> Option<Reading>>(ended: Ended<'_, Read>, past: &Past) -> Next {
     if let Some(fault) = ended.fault.filter(|fault| !fault.is_misshapen) {
-        return after_fault(fault, ended.is_aborted, past);
+        return after_fault(fault, &ended, past);
     }
     match ((ended.reading)(), ended.fault) {
         (None, None) => Next::Done { structured: None },
-        (None, Some(fault)) => after_fault(fault, ended.is_aborted, past),
+        (None, Some(fault)) => Next::Failed(fault.clone()),
         (Some(Reading::Fits(value)), _) => Next::Done { structured: Some(value) },
         (Some(reading), _) => {
             let problems = reading.problems();
@@ -77,28 +92,46 @@ pub(super) fn next<Read: FnOnce() -> Option<Reading>>(ended: Ended<'_, Read>, pa
     }
 }
 
-fn after_fault(fault: &Fault, is_aborted: bool, past: &Past) -> Next {
+fn after_fault<Read: FnOnce() -> Option<Reading>>(
+    fault: &Fault,
+    ended: &Ended<'_, Read>,
+    past: &Past,
+) -> Next {
     let is_the_agents =
         matches!(fault.code, ErrorCode::AgentFailed | ErrorCode::AgentCrashed | ErrorCode::AgentTruncated);
     let is_worth_it = is_the_agents && fault.kind.is_some_and(|kind| kind.is_transient());
     let may_repeat = past.after_tools || past.tool_calls == 0;
-    if !is_worth_it || !may_repeat || is_aborted || past.attempts >= past.policy.attempts {
+    let is_limit = matches!(fault.kind, Some(ErrorKind::Quota | ErrorKind::RateLimit));
+    let wait = ended.reset_in.filter(|wait| is_the_agents && is_limit && *wait <= past.wait_for_reset);
+    // What was begun goes on in its session; without one it would be done once more.
+    let can_go_on = ended.session.is_some() || may_repeat;
+    if let Some(wait) = wait.filter(|_| can_go_on && !ended.is_aborted && !past.wait_for_reset.is_zero()) {
+        // A limit that stands again after its end may do so for ever.
+        let counts = past.has_waited && !ended.has_worked;
+        return if counts && past.attempts >= past.policy.attempts {
+            Next::Failed(fault.clone())
+        } else {
+            let least =
+                if counts { past.policy.delay(past.attempts, None, past.random) } else { Duration::ZERO };
+            Next::Wait { wait: wait.max(least), counts }
+        };
+    }
+    if !is_worth_it || !may_repeat || ended.is_aborted || past.attempts >= past.policy.attempts {
         return Next::Failed(fault.clone());
     }
-    let asked = super::failure::retry_after_in(&fault.message);
+    let asked = super::reset::retry_after_in(&fault.message);
     let delay = past.policy.delay(past.attempts, asked, past.random);
     Next::Retry { delay, reason: fault.message.clone() }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::ErrorKind;
     use super::*;
     use crate::model::Problem;
     use serde_json::json;
 
     fn fault(code: ErrorCode, kind: Option<ErrorKind>) -> Fault {
-        Fault { code, kind, message: "it said so".into(), is_misshapen: false }
+        Fault { code, kind, message: "it said so".into(), is_misshapen: false, reset: None }
     }
 
     fn past() -> Past {
@@ -107,11 +140,24 @@ mod tests {
             base_delay: Duration::from_secs(1),
             max_delay: Duration::from_secs(30),
         };
-        Past { attempts: 1, tool_calls: 0, is_reasked: false, policy, after_tools: false, random: 0.0 }
+        Past {
+            attempts: 1,
+            tool_calls: 0,
+            is_reasked: false,
+            policy,
+            after_tools: false,
+            wait_for_reset: Duration::ZERO,
+            has_waited: false,
+            random: 0.0,
+        }
+    }
+
+    fn ended<Read: FnOnce() -> Option<Reading>>(fault: Option<&Fault>, reading: Read) -> Ended<'_, Read> {
+        Ended { fault, session: Some("s"), is_aborted: false, reset_in: None, has_worked: false, reading }
     }
 
     fn after(fault: Option<&Fault>, past: &Past) -> Next {
-        next(Ended { fault, session: Some("s"), is_aborted: false, reading: || None }, past)
+        next(ended(fault, || None), past)
     }
 
     #[test]
@@ -147,11 +193,11 @@ mod tests {
     #[test]
     fn an_aborted_attempt_is_followed_by_none() {
         let fault = fault(ErrorCode::AgentFailed, Some(ErrorKind::Server));
-        let ended = Ended { fault: Some(&fault), session: None, is_aborted: true, reading: || None };
-        assert_eq!(next(ended, &past()), Next::Failed(fault.clone()));
+        let aborted = Ended { is_aborted: true, ..ended(Some(&fault), || None) };
+        assert_eq!(next(aborted, &past()), Next::Failed(fault.clone()));
         let misfit = || Some(Reading::NoJson);
-        let ended = Ended { fault: None, session: Some("s"), is_aborted: true, reading: misfit };
-        assert!(matches!(next(ended, &past()), Next::Misfit { .. }));
+        let aborted = Ended { is_aborted: true, ..ended(None, misfit) };
+        assert!(matches!(next(aborted, &past()), Next::Misfit { .. }));
     }
 
     #[test]
@@ -160,9 +206,7 @@ mod tests {
             let problem = Problem { path: String::new(), message: "no object".into() };
             Some(Reading::Misfits { value: json!(1), problems: vec![problem] })
         };
-        let ask = |session, past: &Past| {
-            next(Ended { fault: None, session, is_aborted: false, reading: misfit }, past)
-        };
+        let ask = |session, past: &Past| next(Ended { session, ..ended(None, misfit) }, past);
         let problems = vec!["/: no object".to_owned()];
         let again = Next::Reask { session: "s".into(), problems: problems.clone() };
         assert_eq!(ask(Some("s"), &past()), again);
@@ -174,13 +218,57 @@ mod tests {
     fn a_fault_of_the_shape_counts_only_if_the_answer_does_not_fit() {
         let misshapen =
             Fault { is_misshapen: true, ..fault(ErrorCode::AgentFailed, Some(ErrorKind::Unknown)) };
-        let read = |fault, reading| {
-            next(Ended { fault, session: None, is_aborted: false, reading: || reading }, &past())
-        };
+        let read = |fault, reading| next(ended(fault, || reading), &past());
         let fits = || Some(Reading::Fits(json!({"a": 1})));
         assert_eq!(read(Some(&misshapen), fits()), Next::Done { structured: Some(json!({"a": 1})) });
         assert_eq!(read(Some(&misshapen), None), Next::Failed(misshapen.clone()));
         let other = fault(ErrorCode::AgentFailed, Some(ErrorKind::InvalidRequest));
         assert_eq!(read(Some(&other), fits()), Next::Failed(other.clone()), "it covers no other fault");
+    }
+
+    #[test]
+    fn a_limit_is_waited_out_if_it_ends_soon_enough_and_counts_as_no_attempt() {
+        let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+        let patient = || Past { wait_for_reset: hour, attempts: 3, ..past() };
+        let quota = fault(ErrorCode::AgentFailed, Some(ErrorKind::Quota));
+        let wait = |fault: &Fault, reset_in, past: &Past| {
+            next(Ended { reset_in, ..ended(Some(fault), || None) }, past)
+        };
+        let waits = |wait| Next::Wait { wait, counts: false };
+        assert_eq!(wait(&quota, Some(hour), &patient()), waits(hour));
+        assert_eq!(wait(&quota, Some(hour + minute), &patient()), Next::Failed(quota.clone()));
+        assert_eq!(wait(&quota, None, &patient()), Next::Failed(quota.clone()));
+        assert_eq!(wait(&quota, Some(minute), &past()), Next::Failed(quota.clone()), "off by default");
+        assert_eq!(wait(&quota, Some(Duration::ZERO), &past()), Next::Failed(quota.clone()));
+        let rate = fault(ErrorCode::AgentCrashed, Some(ErrorKind::RateLimit));
+        assert_eq!(wait(&rate, Some(minute), &patient()), waits(minute));
+        let busy = fault(ErrorCode::AgentFailed, Some(ErrorKind::Overloaded));
+        assert_eq!(
+            wait(&busy, Some(minute), &patient()),
+            Next::Failed(busy.clone()),
+            "no limit of an account"
+        );
+        let silent = fault(ErrorCode::AgentIdle, Some(ErrorKind::Quota));
+        assert_eq!(wait(&silent, Some(minute), &patient()), Next::Failed(silent.clone()));
+        let worked = Past { tool_calls: 5, ..patient() };
+        assert_eq!(wait(&quota, Some(minute), &worked), waits(minute), "the session goes on");
+        let lost = Ended { session: None, reset_in: Some(minute), ..ended(Some(&quota), || None) };
+        assert_eq!(next(lost, &worked), Next::Failed(quota.clone()), "there is no session to go on in");
+        let aborted = Ended { is_aborted: true, reset_in: Some(minute), ..ended(Some(&quota), || None) };
+        assert_eq!(next(aborted, &patient()), Next::Failed(quota.clone()));
+    }
+
+    #[test]
+    fn a_limit_that_stands_again_after_its_end_is_not_waited_for_without_end() {
+        let quota = fault(ErrorCode::AgentFailed, Some(ErrorKind::Quota));
+        let again = |attempts, has_worked| {
+            let reset_in = Some(Duration::ZERO);
+            let past = Past { attempts, has_waited: true, wait_for_reset: Duration::from_secs(60), ..past() };
+            next(Ended { reset_in, has_worked, ..ended(Some(&quota), || None) }, &past)
+        };
+        let wait = Duration::from_millis(500);
+        assert_eq!(again(1, false), Next::Wait { wait, counts: true }, "and not at once");
+        assert_eq!(again(3, false), Next::Failed(quota.clone()));
+        assert_eq!(again(3, true), Next::Wait { wait: Duration::ZERO, counts: false });
     }
 }

@@ -24,6 +24,8 @@ pub(super) enum Again {
     Prompt,
     /// The answer once more, in its session.
     Answer { session: String, problems: Vec<String> },
+    /// The same, after a limit; in its session, where there is one. `has_begun`: the agent is to go on, not to begin.
+    AfterLimit { session: Option<String>, has_begun: bool },
 }
 
 impl Again {
@@ -32,6 +34,15 @@ impl Again {
         match self {
             Again::Prompt => None,
             Again::Answer { session, .. } => Some(session),
+            Again::AfterLimit { session, .. } => session.as_deref(),
+        }
+    }
+
+    /// What is asked for when the limit of the attempt that asked for this is over.
+    pub(super) fn after_limit(self, session: Option<String>, has_begun: bool) -> Again {
+        match self {
+            Again::Answer { .. } => self,
+            Again::Prompt | Again::AfterLimit { .. } => Again::AfterLimit { session, has_begun },
         }
     }
 }
@@ -77,6 +88,9 @@ pub(super) async fn prepare(
     if matches!(provider.session, SessionPolicy::Chosen) && request.resume.is_none() {
         wanted.session_id = Some(new_session_id());
     }
+    if let Again::AfterLimit { has_begun: true, .. } = again {
+        wanted.prompt = prompt_to_go_on(&wanted.prompt);
+    }
     let mut files = Vec::new();
     if let Some(schema) = request.schema.as_deref().map(Schema::source) {
         let by_flag = (provider.takes_schema)(schema);
@@ -89,8 +103,10 @@ pub(super) async fn prepare(
         let answer = path_text(&folder.path().join(ANSWER_FILE));
         wanted.prompt = match (again, by_flag) {
             (Again::Answer { problems, .. }, _) => prompt_with_problems(problems, schema, by_flag),
-            (Again::Prompt, true) => wanted.prompt,
-            (Again::Prompt, false) => prompt_with_schema(&wanted.prompt, schema, &answer, request.permission),
+            (Again::Prompt | Again::AfterLimit { .. }, true) => wanted.prompt,
+            (Again::Prompt | Again::AfterLimit { .. }, false) => {
+                prompt_with_schema(&wanted.prompt, schema, &answer, request.permission)
+            }
         };
     }
     if let Some(session) = again.session() {
@@ -123,6 +139,13 @@ pub(super) async fn prepare(
 async fn real_cwd(request: &TurnRequest) -> Result<PathBuf, Error> {
     let cwd = request.cwd.clone().unwrap_or_else(|| ".".into());
     blocking(move || Ok(cwd.canonicalize().unwrap_or(cwd))).await
+}
+
+/// The prompt of a session that a limit interrupted. It repeats what was asked: not every CLI has it by then.
+fn prompt_to_go_on(prompt: &str) -> String {
+    format!(
+        "A usage limit interrupted you; it is over now. Go on where you left off, and do nothing twice. What you were asked:\n\n{prompt}"
+    )
 }
 
 /// The prompt and the options as the provider is asked for them.

@@ -60,6 +60,8 @@ pub struct TurnRequest {
     pub retry: RetryPolicy,
     /// Whether a turn is repeated though a tool ran in it.
     pub retry_after_tools: bool,
+    /// The longest wait for the end of a usage limit; zero: none.
+    pub wait_for_reset: Duration,
     pub extra_args: Vec<String>,
     pub redact: Vec<String>,
     /// Whether somebody may listen to the events.
@@ -96,6 +98,7 @@ impl TurnRequest {
             limits: Limits::default(),
             retry: Self::RETRY,
             retry_after_tools: false,
+            wait_for_reset: Duration::ZERO,
             extra_args: Vec::new(),
             redact: Vec::new(),
             has_listener: false,

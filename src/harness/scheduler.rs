@@ -1,6 +1,7 @@
 //! Who may run: first come, first served. A slot is held from before the start of a turn's first process until the tree of
 //! its last one is gone.
 
+use super::hold::Holds;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -10,6 +11,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimit {
     slots: Arc<Semaphore>,
+    /// Accounts at their usage limit, whose turns are held back.
+    holds: Arc<Holds>,
 }
 
 impl ConcurrencyLimit {
@@ -18,7 +21,12 @@ impl ConcurrencyLimit {
 
     pub fn new(max: usize) -> Self {
         // The semaphore of tokio hands slots out in the order of the requests.
-        ConcurrencyLimit { slots: Arc::new(Semaphore::new(max.clamp(1, Semaphore::MAX_PERMITS))) }
+        let slots = Arc::new(Semaphore::new(max.clamp(1, Semaphore::MAX_PERMITS)));
+        ConcurrencyLimit { slots, holds: Arc::default() }
+    }
+
+    pub(super) fn holds(&self) -> &Holds {
+        &self.holds
     }
 }
 

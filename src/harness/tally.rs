@@ -29,6 +29,16 @@ impl Tally {
         }
     }
 
+    /// The last attempt met a limit that is waited out: it is none.
+    pub(super) fn uncount(&mut self) {
+        self.attempts = self.attempts.saturating_sub(1);
+    }
+
+    /// A model answered, or a tool ran.
+    pub(super) fn has_worked(&self) -> bool {
+        self.turns > 0 || self.tool_calls > 0
+    }
+
     /// What the result says of all of them.
     pub(super) fn fill(&self, facts: &mut TurnFacts) {
         facts.attempts = self.attempts;

@@ -7,8 +7,9 @@
 use super::allowance::Allowance;
 use super::attempt::{Attempted, Plan, attempt};
 use super::audience::Audience;
-use super::event::AgentEvent;
+use super::event::{AgentEvent, ErrorKind};
 use super::folder::RunFolder;
+use super::hold::{AccountKey, wall_clock};
 use super::ledger;
 use super::next::{Ended, Next, Past, next};
 use super::package::Program;
@@ -16,7 +17,8 @@ use super::preparation::{Again, prepare, program_of, read_answer_file, run_folde
 use super::recent::{last_values, reread};
 use super::replay::TurnResult;
 use super::request::TurnRequest;
-use super::scheduler::{ConcurrencyLimit, Waiting};
+use super::reset::zone_of;
+use super::scheduler::{ConcurrencyLimit, Slot, Waiting};
 use super::structured::{Candidates, read_answer};
 use super::tally::Tally;
 use super::turn::{Command, Turn, TurnOutcome};
@@ -25,17 +27,17 @@ use crate::error::{Error, ErrorCode};
 use crate::retry::random_fraction;
 use serde_json::Value;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Starts a turn under these limits and returns at once. Call it within tokio.
 pub fn start(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
     let (turn, received, publish) = Turn::run_elsewhere();
     // Asked for here, not by the task: who starts first is first in the queue.
-    let slot = Waiting::begin(limits);
+    let place = Waiting::begin(limits.clone());
     tokio::spawn(async move {
-        let mut owner = Owner::new(request, received);
-        let outcome = owner.run(slot).await;
+        let mut owner = Owner::new(request, limits, received);
+        let outcome = owner.run(place).await;
         publish.send_replace(Some(Arc::new(outcome)));
         owner.serve_late_listener().await;
     });
@@ -44,21 +46,29 @@ pub fn start(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
 
 struct Owner {
     request: TurnRequest,
+    limits: Vec<ConcurrencyLimit>,
+    account: AccountKey,
     commands: UnboundedReceiver<Command>,
     audience: Audience,
     started: Instant,
     queued: Duration,
     tally: Tally,
     /// What the harness said between attempts.
-    retries: Vec<String>,
+    retries: Vec<AgentEvent>,
     last: Option<Attempted>,
 }
 
 impl Owner {
-    fn new(request: TurnRequest, commands: UnboundedReceiver<Command>) -> Self {
+    fn new(
+        request: TurnRequest,
+        limits: Vec<ConcurrencyLimit>,
+        commands: UnboundedReceiver<Command>,
+    ) -> Self {
         Owner {
             audience: Audience::new(request.has_listener, &request.redact),
+            account: AccountKey::of(&request),
             request,
+            limits,
             commands,
             started: Instant::now(),
             queued: Duration::ZERO,
@@ -68,9 +78,9 @@ impl Owner {
         }
     }
 
-    async fn run(&mut self, slot: Waiting) -> TurnOutcome {
+    async fn run(&mut self, place: Waiting) -> TurnOutcome {
         let ended = match self.allowance() {
-            Ok(allowance) => self.run_in_turn(slot, &allowance).await,
+            Ok(allowance) => self.run_in_turn(place, &allowance).await,
             Err(error) => Err(error),
         };
         if let Some(last) = &mut self.last {
@@ -104,19 +114,47 @@ impl Owner {
         }
     }
 
-    async fn run_in_turn(&mut self, slot: Waiting, allowance: &Allowance) -> Result<Option<Value>, Error> {
-        let slot = self.or_abort(slot.end()).await;
+    async fn run_in_turn(&mut self, place: Waiting, allowance: &Allowance) -> Result<Option<Value>, Error> {
+        let slot = self.slot(Some(place)).await;
         self.queued = self.started.elapsed();
-        let _slot = slot?;
+        let slot = slot?;
         let program = program_of(&self.request)?;
         let folder = run_folder(&self.request).await?;
-        let ended = self.run_attempts(&program, &folder, allowance).await;
+        let ended = self.run_attempts(slot, &program, &folder, allowance).await;
         folder.remove().await;
         ended
     }
 
+    /// The right to run, once the account is not at its limit. Who is held back has no place in the queue.
+    async fn slot(&mut self, mut place: Option<Waiting>) -> Result<Slot, Error> {
+        loop {
+            if let Some(until) = self.held_until() {
+                place = None;
+                let name = self.request.provider.as_str();
+                self.tell_retry(format!("{name} is at its usage limit: the turn is held back"), Some(until));
+                self.or_abort(wall_clock(until)).await?;
+                continue;
+            }
+            let waiting = place.take().unwrap_or_else(|| Waiting::begin(self.limits.clone()));
+            let slot = self.or_abort(waiting.end()).await?;
+            // The limit may have been met since.
+            if self.held_until().is_none() {
+                return Ok(slot);
+            }
+        }
+    }
+
+    /// Until when others have met the limit of this account; `None` too where this turn doesn't wait for so long.
+    fn held_until(&self) -> Option<SystemTime> {
+        let now = SystemTime::now();
+        let holds = self.limits.iter().filter_map(|limit| limit.holds().until(self.account, now));
+        let wait = self.request.wait_for_reset;
+        holds.max().filter(|until| until.duration_since(now).is_ok_and(|left| left <= wait))
+    }
+
     async fn run_attempts(
         &mut self,
+        mut slot: Slot,
         program: &Program,
         folder: &RunFolder,
         allowance: &Allowance,
@@ -143,17 +181,27 @@ impl Owner {
                 return Err(error);
             }
             let file = read_answer_file(folder).await;
-            let next = self.next(&attempted, file.as_deref(), &again);
+            let reset = self.reset_of(attempted.verdict.fault.as_ref());
+            let next = self.next(&attempted, file.as_deref(), &again, reset);
             if matches!(next, Next::Done { .. }) {
                 attempted.verdict.fault = None;
             }
+            let session = attempted.transcript.digest().session_id().map(str::to_owned);
             self.last = Some(attempted);
             match next {
                 Next::Done { structured } => return Ok(structured),
                 Next::Failed(fault) if fault.code == ErrorCode::AgentBudget => {
                     return Err(allowance.exceeded());
                 }
-                Next::Failed(fault) => return Err(self.error_of(&fault)),
+                // Nothing was kept of a session in which nothing had been done.
+                Next::Failed(Fault { code: ErrorCode::AgentResumeFailed, .. })
+                    if matches!(&again, Again::AfterLimit { session: Some(_), has_begun: false })
+                        && self.request.resume.is_none() =>
+                {
+                    self.tally.uncount();
+                    again = Again::Prompt;
+                }
+                Next::Failed(fault) => return Err(self.error_of(&fault, reset)),
                 Next::Misfit { problems } => return Err(self.misfit(&problems)),
                 Next::Retry { delay, reason } => {
                     let message = format!(
@@ -161,17 +209,46 @@ impl Owner {
                         self.tally.attempts,
                         delay.as_millis()
                     );
-                    self.tell_retry(message);
+                    self.tell_retry(message, None);
+                    drop(slot);
                     self.or_abort(tokio::time::sleep(delay)).await?;
+                    slot = self.slot(None).await?;
+                }
+                Next::Wait { wait, counts } => {
+                    if !counts {
+                        self.tally.uncount();
+                    }
+                    let soonest = SystemTime::now() + wait;
+                    let until = reset.map_or(soonest, |reset| reset.max(soonest));
+                    let name = self.request.provider.as_str();
+                    let message = format!("{name} is at its usage limit: the turn goes on when that ends");
+                    self.tell_retry(message, Some(until));
+                    drop(slot);
+                    self.or_abort(wall_clock(until)).await?;
+                    again = again.after_limit(session, self.tally.has_worked());
+                    slot = self.slot(None).await?;
                 }
                 Next::Reask { session, problems } => {
-                    self.tell_retry(
-                        "the answer does not fit the schema: it is asked for once more".to_owned(),
-                    );
+                    let message = "the answer does not fit the schema: it is asked for once more".to_owned();
+                    self.tell_retry(message, None);
                     again = Again::Answer { session, problems };
                 }
             }
         }
+    }
+
+    /// When the limit ends that an attempt ran into. Other turns of the account are held back until then.
+    fn reset_of(&self, fault: Option<&Fault>) -> Option<SystemTime> {
+        let fault = fault?;
+        let zone = zone_of(self.request.variable("TZ").as_deref());
+        let now = SystemTime::now();
+        let reset = fault.reset.as_ref()?.resolve(now.try_into().ok()?, &zone)?.into();
+        if matches!(fault.kind, Some(ErrorKind::Quota | ErrorKind::RateLimit)) && reset > now {
+            for limit in &self.limits {
+                limit.holds().add(self.account, reset);
+            }
+        }
+        Some(reset)
     }
 
     fn count(&mut self, attempted: &Attempted) {
@@ -183,7 +260,13 @@ impl Owner {
         }
     }
 
-    fn next(&self, attempted: &Attempted, file: Option<&str>, again: &Again) -> Next {
+    fn next(
+        &self,
+        attempted: &Attempted,
+        file: Option<&str>,
+        again: &Again,
+        reset: Option<SystemTime>,
+    ) -> Next {
         let digest = attempted.transcript.digest();
         let schema = self.request.schema.as_deref();
         let candidates = Candidates { given: digest.structured_answer(), file, text: digest.final_text() };
@@ -191,6 +274,8 @@ impl Owner {
             fault: attempted.verdict.fault.as_ref(),
             session: digest.session_id(),
             is_aborted: attempted.is_aborted,
+            reset_in: reset.map(from_now),
+            has_worked: digest.turns() > 0 || digest.tool_calls() > 0,
             reading: || schema.map(|schema| read_answer(schema, &candidates)),
         };
         let past = Past {
@@ -199,17 +284,23 @@ impl Owner {
             is_reasked: matches!(again, Again::Answer { .. }),
             policy: self.request.retry,
             after_tools: self.request.retry_after_tools,
+            wait_for_reset: self.request.wait_for_reset,
+            has_waited: matches!(again, Again::AfterLimit { .. }),
             random: random_fraction(),
         };
         next(ended, &past)
     }
 
-    fn error_of(&self, fault: &Fault) -> Error {
-        let error = Error::new(fault.code, self.audience.redact(&fault.message));
-        match fault.kind {
-            Some(kind) => error.with("kind", kind.as_str()),
-            None => error,
+    fn error_of(&self, fault: &Fault, reset: Option<SystemTime>) -> Error {
+        let mut error = Error::new(fault.code, self.audience.redact(&fault.message));
+        if let Some(kind) = fault.kind {
+            error = error.with("kind", kind.as_str());
         }
+        if let Some(reset) = reset {
+            error = error.with("resetAt", epoch_millis(reset));
+            error = error.with("retryAfterMs", from_now(reset).as_millis() as u64);
+        }
+        error
     }
 
     fn misfit(&self, problems: &[String]) -> Error {
@@ -220,11 +311,12 @@ impl Owner {
         Error::new(ErrorCode::AgentSchemaMismatch, message).with("problems", problems)
     }
 
-    fn tell_retry(&mut self, message: String) {
+    fn tell_retry(&mut self, message: String, until: Option<SystemTime>) {
+        let event = AgentEvent::Retry { message, until: until.map(epoch_millis) };
         if self.audience.wants_events() {
-            self.audience.tell(vec![AgentEvent::Retry { message: message.clone() }]);
+            self.audience.tell(vec![event.clone()]);
         }
-        self.retries.push(message);
+        self.retries.push(event);
     }
 
     /// Waits for something, and for an abort meanwhile.
@@ -289,8 +381,7 @@ impl Owner {
 
     /// The last events, whether or not somebody listened to them.
     fn recent_events(&self) -> Vec<Value> {
-        let retries = self.retries.iter().map(|message| AgentEvent::Retry { message: message.clone() });
-        let mut events: Vec<AgentEvent> = retries.collect();
+        let mut events = self.retries.clone();
         if let Some((last, process)) =
             self.last.as_ref().and_then(|last| Some((last, last.process.as_ref()?)))
         {
@@ -317,6 +408,15 @@ impl Owner {
         }
         result
     }
+}
+
+/// No time when that has passed.
+fn from_now(time: SystemTime) -> Duration {
+    time.duration_since(SystemTime::now()).unwrap_or_default()
+}
+
+fn epoch_millis(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
 fn tail(text: &str, bytes: usize) -> &str {

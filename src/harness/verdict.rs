@@ -19,6 +19,7 @@ use super::digest::Digest;
 use super::event::ErrorKind;
 use super::failure::Failure;
 use super::provider::Provider;
+use super::reset::Reset;
 use crate::error::ErrorCode;
 
 /// How the process ended.
@@ -78,6 +79,8 @@ pub struct Fault {
     pub message: String,
     /// The answer was refused by the CLI itself for its shape: the answer may be there all the same.
     pub is_misshapen: bool,
+    /// When the limit ends that it ran into, where somebody says so.
+    pub reset: Option<Reset>,
 }
 
 impl Verdict {
@@ -91,7 +94,10 @@ impl Verdict {
         let is_silent = said.trim().is_empty();
         let message =
             clip(if is_silent { "the agent failed, and gave no reason" } else { &said }).into_owned();
-        Verdict { recovered: false, fault: Some(Fault { code, kind, message, is_misshapen: false }) }
+        Verdict {
+            recovered: false,
+            fault: Some(Fault { code, kind, message, is_misshapen: false, reset: None }),
+        }
     }
 
     fn failed(failure: &Failure) -> Self {
@@ -108,6 +114,16 @@ impl Verdict {
 
 /// See the table above.
 pub fn verdict(evidence: &Evidence) -> Verdict {
+    let mut verdict = weigh(evidence);
+    let is_limit = |kind| matches!(kind, ErrorKind::RateLimit | ErrorKind::Quota | ErrorKind::Overloaded);
+    if let Some(fault) = verdict.fault.as_mut().filter(|fault| fault.kind.is_some_and(is_limit)) {
+        // What a machine said is exact; words are for people.
+        fault.reset = evidence.digest.reset().cloned().or_else(|| Reset::parse(&fault.message));
+    }
+    verdict
+}
+
+fn weigh(evidence: &Evidence) -> Verdict {
     let Evidence { provider, digest, ending, stop, resume, .. } = *evidence;
     let name = provider.as_str();
     if stop == Some(Stop::Aborted) {

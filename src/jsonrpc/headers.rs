@@ -134,6 +134,10 @@ fn parse_header(bytes: &[u8]) -> Header {
         };
         let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
         position += end + 1;
+        // Judged as it would be while its end is awaited: any split of the bytes gives the same.
+        if position > MAX_HEADER || !is_plausible(line) {
+            return Header::Malformed;
+        }
         if line.is_empty() {
             return match length {
                 Some(body) => Header::Whole { size: position, body },
@@ -145,10 +149,7 @@ fn parse_header(bytes: &[u8]) -> Header {
                 Some(number) => length = Some(number),
                 None => return Header::Malformed,
             }
-        } else if !is_plausible(line) || memchr(b':', line).is_none() {
-            return Header::Malformed;
-        }
-        if position > MAX_HEADER {
+        } else if memchr(b':', line).is_none() {
             return Header::Malformed;
         }
     }
@@ -207,6 +208,29 @@ mod tests {
                 (vec![r#"{"a":"äöü"}"#.into(), "{}".into(), "[1,2]".into()], None),
                 "{step}"
             );
+        }
+    }
+
+    #[test]
+    fn a_header_that_comes_whole_is_judged_as_one_that_comes_in_pieces() {
+        let long =
+            |bytes: usize| format!("Content-Length: 2\r\nX: {}\r\n\r\n{{}}", "y".repeat(bytes)).into_bytes();
+        let exact = MAX_HEADER - long(0).len() + 2;
+        for (bytes, frames) in [
+            (b"Content-Length:\x0b2\r\n\r\n{}".to_vec(), 0),
+            (b"Content-Length: 2\r\r\n\r\n{}".to_vec(), 1),
+            (long(exact), 1),
+            (long(exact + 1), 0),
+            (long(exact + 2), 0),
+        ] {
+            for step in [1, 2, bytes.len()] {
+                assert_eq!(
+                    decode(&bytes, step).0.len(),
+                    frames,
+                    "{step}: {}",
+                    String::from_utf8_lossy(&bytes)
+                );
+            }
         }
     }
 

@@ -43,6 +43,8 @@ mod writer;
 pub use client::Client;
 pub use completion::Completion;
 pub use handler::{Handler, Noise};
+#[cfg(any(test, fuzzing))]
+pub(crate) use message::{Message, parse, reply, request};
 pub use message::{Refusal, quote, without_halves};
 pub use pending::CallId;
 pub use stream::{ByteSink, ByteSource, StreamSink, StreamSource};

@@ -126,6 +126,33 @@ impl<'de> serde::Deserialize<'de> for Bytes {
     }
 }
 
+/// A fuzz target: beside a parser that knows no short cut.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let Ok(block) = std::str::from_utf8(bytes) else { return };
+    let block = format!("{block}\n");
+    for types in [None, Some(vec!["a", "b"]), Some(vec!["b/c", "\u{fc}"])] {
+        let names = types.as_ref().map(|types| types.iter().map(|&name| name.to_owned()).collect());
+        let mut selected = Vec::new();
+        JsonFilter::new(names).select(block.as_bytes(), &mut selected);
+        let mut selected = crate::line::lines_of(&selected).filter(|line| !line.is_empty()).peekable();
+        for line in crate::line::lines_of(block.as_bytes()) {
+            let is_selected = selected.next_if_eq(&line).is_some();
+            // What serde refuses JSON.parse may take: halves of pairs, numbers that are too large, any depth.
+            let Ok(value) = serde_json::from_slice::<serde_json::Value>(line) else { continue };
+            let is_wanted = value.is_object()
+                && types.as_ref().is_none_or(|types| {
+                    value
+                        .get("type")
+                        .and_then(serde_json::Value::as_str)
+                        .is_some_and(|name| types.contains(&name))
+                });
+            assert_eq!(is_selected, is_wanted, "{types:?}: {}", String::from_utf8_lossy(line));
+        }
+        assert_eq!(selected.next(), None, "a line that was not there");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,18 +1,23 @@
 //! Rust stream -> JavaScript iterator: blocks of text cross by one threadsafe function for all runs of an environment.
 //! The one home of that translation; lib/delivery.ts is its other half.
 
+mod byte_sink;
 mod event_lines;
 mod json_filter;
 mod line_sink;
 mod multiplexer;
 mod text;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use json_filter::fuzz as fuzz_json_filter;
+
 use super::guests::{Guest, Guests};
 use crate::process::{StopReason, Stream, WeakProcess};
+pub(super) use byte_sink::ByteSink;
 pub(super) use event_lines::EventLines;
 pub(super) use line_sink::{LineSink, Selection};
-pub(super) use multiplexer::{Block, Multiplexer};
-use napi::bindgen_prelude::{Array, Function, ToNapiValue, within_runtime_if_available};
+pub(super) use multiplexer::{Block, Channel, Multiplexer};
+use napi::bindgen_prelude::{Array, BufferSlice, Function, ToNapiValue, within_runtime_if_available};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, JsString, sys};
 use napi_derive::napi;
@@ -28,7 +33,8 @@ pub struct Delivery {
 
 #[napi]
 impl Delivery {
-    /// `onFlush` gets `[channel, kind, text, weight, ...]`: kind 0 is stdout, 1 stderr, 2 more for text beyond Latin-1; -1 is the
+    /// `onFlush` gets `[channel, kind, text, weight, ...]`: kind 0 is stdout, 1 stderr, 2 more for text beyond Latin-1, 4 more for
+    /// bytes in the text's place; -1 is the
     /// channel's end, -2 and -3 the same after a line of stdout or stderr that was too long.
     #[napi(constructor)]
     pub fn new(
@@ -94,13 +100,18 @@ fn to_array<'env>(env: &'env Env, blocks: &[Block]) -> napi::Result<Array<'env>>
                 .set(at + 1, block.too_long.map_or(-1, |stream| -2 - i32::from(stream == Stream::Stderr)))?;
             continue;
         };
-        let wide = matches!(text, Text::Utf16(_));
-        array.set(at + 1, i32::from(*stream == Stream::Stderr) + 2 * i32::from(wide))?;
-        let string = match text {
-            Text::Latin1(bytes) => env.create_string_latin1(bytes)?,
-            Text::Utf16(units) => env.create_string_utf16(units)?,
+        let form = match text {
+            Text::Latin1(_) => 0,
+            Text::Utf16(_) => 2,
+            Text::Raw(_) => 4,
         };
-        array.set(at + 2, string)?;
+        array.set(at + 1, i32::from(*stream == Stream::Stderr) + form)?;
+        match text {
+            Text::Latin1(bytes) => array.set(at + 2, env.create_string_latin1(bytes)?)?,
+            Text::Utf16(units) => array.set(at + 2, env.create_string_utf16(units)?)?,
+            // Into memory of the engine's own: what it only refers to, it frees late.
+            Text::Raw(bytes) => array.set(at + 2, BufferSlice::copy_from(env, bytes)?)?,
+        }
         array.set(at + 3, block.weight as u32)?;
     }
     Ok(array)

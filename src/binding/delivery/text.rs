@@ -3,12 +3,14 @@
 use memchr::memchr;
 use std::borrow::Cow;
 
-/// Lines joined by `\n` alone, without the last end.
+/// Lines joined by `\n` alone, without the last end; or bytes as they came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Text {
     /// No character beyond U+00FF: one byte each.
     Latin1(Vec<u8>),
     Utf16(Vec<u16>),
+    /// Not decoded at all.
+    Raw(Vec<u8>),
 }
 
 impl Text {
@@ -65,6 +67,7 @@ mod tests {
         match text {
             Text::Latin1(bytes) => bytes.iter().map(|&byte| char::from(byte)).collect(),
             Text::Utf16(units) => String::from_utf16(units).expect("text"),
+            Text::Raw(bytes) => panic!("not decoded: {bytes:?}"),
         }
     }
 

@@ -40,6 +40,13 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     takes_schema,
     session: SessionPolicy::Told,
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
+    account: &[
+        "CLAUDE_CONFIG_DIR",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "ANTHROPIC_BASE_URL",
+    ],
     words: &WORDS,
 };
 

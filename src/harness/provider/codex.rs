@@ -38,6 +38,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     takes_schema,
     session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),
+    account: &["CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"],
     words: &WORDS,
 };
 

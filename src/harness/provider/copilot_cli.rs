@@ -33,6 +33,14 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     takes_schema: no_schema,
     session: SessionPolicy::Chosen,
     accounting: Accounting::Nothing,
+    account: &[
+        "COPILOT_HOME",
+        "COPILOT_GITHUB_TOKEN",
+        "GH_TOKEN",
+        "GITHUB_TOKEN",
+        "COPILOT_PROVIDER_BASE_URL",
+        "COPILOT_PROVIDER_API_KEY",
+    ],
     words: &WORDS,
 };
 

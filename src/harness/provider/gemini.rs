@@ -31,6 +31,13 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     takes_schema: no_schema,
     session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),
+    account: &[
+        "GEMINI_API_KEY",
+        "GOOGLE_API_KEY",
+        "GOOGLE_CLOUD_PROJECT",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "GOOGLE_GEMINI_BASE_URL",
+    ],
     words: &WORDS,
 };
 

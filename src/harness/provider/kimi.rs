@@ -30,6 +30,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     takes_schema: no_schema,
     session: SessionPolicy::Told,
     accounting: Accounting::Nothing,
+    account: &["KIMI_CODE_HOME", "KIMI_API_KEY", "KIMI_MODEL_API_KEY", "KIMI_CODE_OAUTH_KEY"],
     words: &WORDS,
 };
 

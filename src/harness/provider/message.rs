@@ -6,6 +6,7 @@ use super::super::event::ErrorKind;
 use super::super::event::Usage;
 use super::super::failure::Words;
 use super::super::json::{Json, Line};
+use super::super::reset::Reset;
 use super::Reader;
 use super::message_usage::{MessageUsage, usage_of};
 
@@ -293,8 +294,11 @@ fn task_started(line: Line, digest: &mut Digest) {
 /// Of a subscription; what is allowed is not worth a word.
 fn rate_limit(line: Line, digest: &mut Digest) {
     let [info] = line.fields(["rate_limit_info"]);
-    let [status, kind] = info.fields(["status", "rateLimitType"]);
+    let [status, kind, resets_at] = info.fields(["status", "rateLimitType", "resetsAt"]);
     if status.is("rejected") {
+        if let Some(reset) = resets_at.whole().and_then(Reset::at_epoch) {
+            digest.limit(reset);
+        }
         let kind = kind.text().map(|kind| format!(" ({kind})")).unwrap_or_default();
         digest.warning(&format!("the limit of the subscription is reached{kind}"));
     }

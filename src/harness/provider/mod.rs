@@ -107,6 +107,8 @@ pub struct Descriptor {
     pub session: SessionPolicy,
     /// What it tells of what its turns use: which budgets it can be held to.
     pub accounting: Accounting,
+    /// The variables, besides HOME, that decide whose account it works on.
+    pub account: &'static [&'static str],
     /// Its own words for what goes wrong.
     pub words: &'static Words,
 }

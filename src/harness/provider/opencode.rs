@@ -9,6 +9,7 @@ use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode};
+use super::super::reset::Reset;
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
@@ -36,6 +37,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     takes_schema: no_schema,
     session: SessionPolicy::Told,
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
+    account: &["XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT"],
     words: &WORDS,
 };
 
@@ -93,7 +95,10 @@ impl Reader for Opencode {
             b"step_finish" => self.step_finish(part, digest),
             b"error" => {
                 let [name, data, message] = error.fields(["name", "data", "message"]);
-                let [words, status] = data.fields(["message", "statusCode"]);
+                let [words, status, headers] = data.fields(["message", "statusCode", "responseHeaders"]);
+                if let Some(reset) = reset_in(headers) {
+                    digest.limit(reset);
+                }
                 let words = words
                     .text()
                     .or(message.text())
@@ -117,6 +122,16 @@ impl Reader for Opencode {
         }
         true
     }
+}
+
+/// When its service takes requests again, by the headers of its answer.
+fn reset_in(headers: Json) -> Option<Reset> {
+    const NAMES: [&str; 4] =
+        ["retry-after-ms", "retry-after", "anthropic-ratelimit-unified-reset", "x-codex-primary-reset-at"];
+    NAMES
+        .into_iter()
+        .zip(headers.fields(NAMES))
+        .find_map(|(name, value)| Reset::parse(&format!("{name}: {}", value.text()?)))
 }
 
 /// The session has nothing more to do. How the turn went was told before, save where its last step ended for a reason that

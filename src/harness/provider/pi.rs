@@ -31,6 +31,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     takes_schema: no_schema,
     session: SessionPolicy::ByPrefix,
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
+    account: &["PI_CODING_AGENT_DIR", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"],
     words: &WORDS,
 };
 

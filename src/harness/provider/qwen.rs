@@ -38,6 +38,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     takes_schema,
     session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),
+    account: &["OPENAI_API_KEY", "OPENAI_BASE_URL", "DASHSCOPE_API_KEY"],
     words: &WORDS,
 };
 

@@ -20,6 +20,8 @@ mod wire;
 pub(crate) use cgroup::Limits;
 pub(crate) use launch::{GuardFailure, GuardStage, GuardedSpawn, Launch, landlock_abi, launch};
 pub(crate) use lifeline::{GuardEvent, Lifeline};
+#[cfg(any(test, fuzzing))]
+pub(crate) use wire::fuzz as fuzz_lifeline;
 
 #[cfg(test)]
 mod tests;

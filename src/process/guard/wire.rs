@@ -231,6 +231,33 @@ fn parse_report(kind: u8, payload: &[u8]) -> Option<Report> {
     })
 }
 
+/// A fuzz target: what a guard says, in pieces, and what a guard makes of what it is asked.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let read = |step: usize| {
+        let mut reports = Reports::default();
+        let mut found = Vec::new();
+        for piece in bytes.chunks(step) {
+            reports.push(piece);
+            loop {
+                match reports.next() {
+                    Ok(Some(report)) => found.push(report),
+                    Ok(None) => break,
+                    Err(Garbled) => return (found, false),
+                }
+            }
+        }
+        (found, true)
+    };
+    assert_eq!(read(1), read(bytes.len().max(1)));
+    let Some((header, body)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return };
+    let Some(header) = Header::decode(header) else { return };
+    let body = body.get(..header.body_bytes as usize).unwrap_or(body);
+    let strings = protocol::Strings(body);
+    let ends = strings.inspect(|string| assert_eq!(string.iter().filter(|&&byte| byte == 0).count(), 1));
+    assert!(ends.map(<[u8]>::len).sum::<usize>() <= body.len());
+}
+
 #[cfg(test)]
 mod tests {
     use super::protocol::{Frame, Strings};
@@ -287,7 +314,7 @@ mod tests {
         request.directory = Some(OsStr::new("/tmp"));
         let bytes = request.encode().unwrap();
         let header: [u8; 32] = [
-            b'S', b'H', b'P', b'G', 2, 0, 32, 0, 0, 0, 0, 0, 7, 0, 0, 0, 28, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,
+            b'S', b'H', b'P', b'G', 3, 0, 32, 0, 0, 0, 0, 0, 7, 0, 0, 0, 28, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,
             0, 0, 0, 0,
         ];
         assert_eq!(bytes[..32], header);

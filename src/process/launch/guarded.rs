@@ -5,8 +5,8 @@ use super::super::guard::{
     GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Lifeline, Limits, landlock_abi,
     launch as start,
 };
-use super::super::sandbox::{Plan, Sandbox};
-use super::super::spec::{Containment, ProcessSpec, Strays, Usage};
+use super::super::sandbox::{OWN_TERMINAL, Plan, Sandbox};
+use super::super::spec::{Containment, ProcessSpec, Stdio, Strays, Usage};
 use super::super::sweep::{SweepRequest, Swept, sweep};
 use super::super::wiring::Wires;
 use super::{
@@ -17,6 +17,7 @@ use crate::os::{blocking, group_exists, ticks_now};
 use nix::libc::{EACCES, EIO};
 use nix::sys::signal::Signal;
 use std::ffi::OsStr;
+use std::path::Path;
 use std::time::Instant;
 use tokio::sync::{Notify, SemaphorePermit};
 use tokio::task::JoinHandle;
@@ -37,7 +38,7 @@ pub(super) async fn launch(
     let containment = spec.containment;
     let limits = Limits { memory_max_bytes: spec.memory_max_bytes, max_processes: spec.max_processes };
     let since = ticks_now();
-    let sandbox = spec.sandbox.as_ref().map(plan_of).transpose()?;
+    let sandbox = spec.sandbox.as_ref().map(|sandbox| plan_of(sandbox, spec.stdio)).transpose()?;
     let planned = sandbox.clone();
     let wires = Wires::of(spec);
     let spawning = blocking(move || {
@@ -111,8 +112,13 @@ fn start_guard(
 }
 
 /// For the kernel at hand.
-fn plan_of(sandbox: &Sandbox) -> Result<Plan> {
-    Plan::new(sandbox, landlock_abi()).map_err(|shortfall| no_sandbox(shortfall.reason()))
+fn plan_of(sandbox: &Sandbox, stdio: Stdio) -> Result<Plan> {
+    let plan = Plan::new(sandbox, landlock_abi());
+    let mut plan = plan.map_err(|shortfall| no_sandbox(shortfall.reason()))?;
+    if matches!(stdio, Stdio::Terminal(_)) && Path::new(OWN_TERMINAL).exists() {
+        plan.allow_own_terminal();
+    }
+    Ok(plan)
 }
 
 /// What only a sandbox can be the cause of.

@@ -80,6 +80,8 @@ const SCOPES: u64 = 3;
 
 /// Always writable: programs throw away into it.
 const NULL_DEVICE: &str = "/dev/null";
+/// By this name each program has its own terminal, and no other.
+pub(crate) const OWN_TERMINAL: &str = "/dev/tty";
 
 /// Why this kernel can't hold the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,6 +164,15 @@ impl Plan {
         let filter = filter::build(reach, abi < 3).ok_or(Shortfall::Filter)?;
         let scoped = if abi >= 6 { SCOPES } else { 0 };
         Ok(Plan { handled_files, handled_network, scoped, paths, ports, filter })
+    }
+
+    /// The program may use the terminal that it was given by its name too.
+    pub(crate) fn allow_own_terminal(&mut self) {
+        self.paths.push(Grant {
+            path: OWN_TERMINAL.into(),
+            rights: (WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV) & self.handled_files,
+            option: "the terminal".into(),
+        });
     }
 
     /// Whether reading is held too.

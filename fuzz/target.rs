@@ -1,0 +1,12 @@
+#![no_main]
+//! One program for all targets: `SHEEPDOG_FUZZ_TARGET` says which.
+
+use std::sync::LazyLock;
+
+static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| {
+    let name = std::env::var("SHEEPDOG_FUZZ_TARGET").unwrap_or_default();
+    let found = sheepdog::fuzz::TARGETS.iter().find(|(known, _)| *known == name);
+    found.unwrap_or_else(|| panic!("no target is called {name:?}")).1
+});
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| TARGET(data));

@@ -1,0 +1,87 @@
+// So many at once: turns, runs, and what users do themselves.
+import type { NativeConcurrencyLimit } from '../native/native'
+import { orAborted, throwIfAborted } from './abort'
+import { SheepdogError, invalidOption, settle } from './error'
+import { native } from './native'
+import { check, checkOptions, show } from './option'
+
+const natives = new WeakMap<ConcurrencyLimit, NativeConcurrencyLimit>()
+
+/**
+ * So many turns, runs and pieces of your own work at once, over all that are given it. First come, first served. A slot is free
+ * when what had it is over: the tree of a run is gone, the promise of a work has settled.
+ *
+ * @example
+ * const limit = new ConcurrencyLimit(4)
+ * await Promise.all(folders.map((cwd) => run('npm', ['test'], { cwd, limit })))
+ */
+export class ConcurrencyLimit {
+  constructor(max: number) {
+    check.count('max', max)
+    natives.set(this, new native.NativeConcurrencyLimit(max))
+  }
+
+  /**
+   * Does the work when there is room, and gives its slot back however it ends.
+   * @param options.signal ends the waiting: rejects with PROCESS_ABORTED, and the work is not begun. Work that runs is not ended.
+   * @param options.timeoutMs how long to wait for the slot at most, default for ever; then PROCESS_TIMED_OUT. 0 and Infinity are off,
+   *   less than 0 has passed.
+   */
+  async use<T>(
+    work: () => T | PromiseLike<T>,
+    options?: { signal?: AbortSignal; timeoutMs?: number },
+  ): Promise<T> {
+    check.function('work', work)
+    checkOptions(options, { signal: check.signal, timeoutMs: check.timeout })
+    const { signal, timeoutMs = 0 } = options ?? {}
+    throwIfAborted(signal, 'PROCESS_ABORTED', 'the work was not begun: its abort signal was already aborted')
+    if (timeoutMs < 0) throw noRoom(timeoutMs)
+    const place = nativeLimit(this).takePlace()
+    try {
+      await inTime(
+        orAborted(settle(place.granted()), signal, () => aborted(signal)),
+        timeoutMs,
+      )
+      return await work()
+    } finally {
+      place.release()
+    }
+  }
+}
+
+/** The longest time that a timer of JavaScript can hold; what is longer is no limit to anybody. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+async function inTime<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
+  if (timeoutMs === 0 || timeoutMs > LONGEST_TIMER_MS) return promise
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(noRoom(timeoutMs)), timeoutMs)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function noRoom(timeoutMs: number): SheepdogError {
+  const message = `the limit had no room within ${timeoutMs} ms, and the work was not begun: raise \`timeoutMs\`, or the limit`
+  return new SheepdogError('PROCESS_TIMED_OUT', message, { timeoutMs })
+}
+
+function aborted(signal: AbortSignal | undefined): SheepdogError {
+  const message = 'the work was not begun: its abort signal was aborted while it waited for a slot'
+  return new SheepdogError('PROCESS_ABORTED', message, {}, signal?.reason)
+}
+
+/** The check of an option that takes one. */
+export function checkLimit(path: string, value: unknown): void {
+  if (!(value instanceof ConcurrencyLimit))
+    throw invalidOption(path, `expected a ConcurrencyLimit, got ${show(value)}`)
+}
+
+/** @internal */
+export function nativeLimit(limit: ConcurrencyLimit): NativeConcurrencyLimit {
+  return natives.get(limit)!
+}

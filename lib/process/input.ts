@@ -1,0 +1,108 @@
+// Where the chunks of a program's input come from, one after the other, and how they get there.
+import { types } from 'node:util'
+import { SheepdogError, invalidOption } from '../error'
+import { show } from '../option'
+import type { StdinQueue } from './stdin_queue'
+
+/** Chunks as they come. Nothing is asked of it before `next()`. */
+export interface Source {
+  next(): Promise<{ done?: boolean; value?: unknown }>
+  /** Nobody wants more. */
+  close(): void
+}
+
+interface WebReader {
+  read(): Promise<{ done: boolean; value?: unknown }>
+  cancel(): Promise<void>
+}
+
+/** `undefined`: it is no stream and no iterable. Throws for a stream that somebody else reads. */
+export function sourceOf(path: string, from: unknown): Source | undefined {
+  if (typeof from !== 'object' || from === null) return undefined
+  if ('getReader' in from && typeof from.getReader === 'function') {
+    if ('locked' in from && from.locked)
+      throw invalidOption(path, 'is a stream that is being read by somebody else')
+    return ofWebStream(() => (from as { getReader(): WebReader }).getReader())
+  }
+  const destroy =
+    'destroy' in from && typeof from.destroy === 'function' ? from.destroy.bind(from) : undefined
+  const open =
+    Symbol.asyncIterator in from
+      ? () => (from as AsyncIterable<unknown>)[Symbol.asyncIterator]()
+      : Symbol.iterator in from
+        ? () => (from as Iterable<unknown>)[Symbol.iterator]()
+        : undefined
+  return open && ofIterable(open, destroy as (() => void) | undefined)
+}
+
+function ofWebStream(open: () => WebReader): Source {
+  let reader: WebReader | undefined
+  return {
+    next: async () => (reader ??= open()).read(),
+    close() {
+      try {
+        ;(reader ??= open()).cancel().catch(() => {})
+      } catch {
+        // Somebody else has taken it meanwhile, and so its end.
+      }
+    },
+  }
+}
+
+/** @param destroy of a Node stream: its iterator would wait for the chunk under way before it ends anything */
+function ofIterable(
+  open: () => AsyncIterator<unknown> | Iterator<unknown>,
+  destroy: (() => void) | undefined,
+): Source {
+  let iterator: AsyncIterator<unknown> | Iterator<unknown> | undefined
+  return {
+    next: async () => (iterator ??= open()).next(),
+    close() {
+      // Its failure to end is no failure of the run's.
+      const end = async () => (destroy ? destroy() : iterator?.return?.())
+      end().catch(() => {})
+    },
+  }
+}
+
+/** Asked for ahead of what the program has taken. */
+const AHEAD_BYTES = 64 << 10
+
+/**
+ * Writes the source's chunks until its end, or until the program takes no more; then the source is closed. Rejects with what the
+ * source fails with, and leaves stdin open: a part must not pass for the whole.
+ * @param over settles when nothing will be taken any more
+ */
+export async function pump(source: Source, stdin: StdinQueue, over: Promise<unknown>): Promise<void> {
+  let isWanted = true
+  const close = () => {
+    if (isWanted) source.close()
+    isWanted = false
+  }
+  over.then(close, close)
+  for (;;) {
+    let next: { done?: boolean; value?: unknown }
+    try {
+      next = await source.next()
+    } catch (error) {
+      if (!isWanted) return
+      isWanted = false
+      throw error
+    }
+    if (!isWanted) return
+    if (next.done) break
+    const { value } = next
+    if (typeof value !== 'string' && !types.isUint8Array(value)) {
+      close()
+      throw new SheepdogError(
+        'INVALID_OPTION',
+        `input: its chunks are to be strings or Uint8Arrays, got ${show(value)}`,
+      )
+    }
+    const taken = stdin.write(value)
+    if (stdin.waitingBytes >= AHEAD_BYTES && !(await taken)) return close()
+    if (!stdin.isOpen) return close()
+  }
+  isWanted = false
+  await stdin.end()
+}

@@ -1,0 +1,43 @@
+//! stdout of a run as it comes, on its way to JavaScript.
+
+use super::multiplexer::Channel;
+use super::text::Text;
+use crate::line::LineTooLong;
+use crate::process::{Sink, Stream};
+use std::task::{Context, Poll};
+
+/// Bytes of stdout for a channel.
+pub(in crate::binding) struct ByteSink(Channel);
+
+impl ByteSink {
+    pub(in crate::binding) fn new(channel: Channel) -> Self {
+        ByteSink(channel)
+    }
+}
+
+impl Sink for ByteSink {
+    fn takes(&self, stream: Stream) -> bool {
+        stream == Stream::Stdout
+    }
+
+    fn push(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), LineTooLong> {
+        if !bytes.is_empty() {
+            self.0.send(stream, Text::Raw(bytes.to_vec()), bytes.len());
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _: Stream) -> Result<(), LineTooLong> {
+        Ok(())
+    }
+
+    fn fail(&mut self, _: Stream) {}
+
+    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.0.poll_room(context)
+    }
+
+    fn finish(&mut self) {
+        self.0.end();
+    }
+}

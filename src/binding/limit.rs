@@ -1,0 +1,77 @@
+//! What crosses of a limit that runs, turns and the user's own work share. As in lib/limit.ts.
+
+use super::promise::{Settled, settle};
+use crate::harness::ConcurrencyLimit;
+use crate::harness::scheduler::{Slot, Waiting};
+use napi::Env;
+use napi::bindgen_prelude::PromiseRaw;
+use napi_derive::napi;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// So many at once.
+#[napi]
+pub struct NativeConcurrencyLimit {
+    pub(super) limit: ConcurrencyLimit,
+}
+
+#[napi]
+impl NativeConcurrencyLimit {
+    /// Without a number: a harness's own default.
+    #[napi(constructor)]
+    pub fn new(max: Option<f64>) -> Self {
+        let max = max.map_or(ConcurrencyLimit::DEFAULT, |max| max as usize);
+        NativeConcurrencyLimit { limit: ConcurrencyLimit::new(max) }
+    }
+
+    /// A place in the queue, taken now.
+    #[napi]
+    pub fn take_place(&self) -> NativePlace {
+        NativePlace { waiting: Some(self.place()), slot: Arc::default() }
+    }
+}
+
+impl NativeConcurrencyLimit {
+    pub(super) fn place(&self) -> Waiting {
+        Waiting::begin(vec![self.limit.clone()])
+    }
+}
+
+/// A place in a limit's queue, and then a slot. Collected, it is given up.
+#[napi]
+pub struct NativePlace {
+    waiting: Option<Waiting>,
+    slot: Arc<Mutex<Held>>,
+}
+
+#[derive(Default)]
+enum Held {
+    #[default]
+    Nothing,
+    Slot(#[expect(dead_code, reason = "held to be dropped")] Slot),
+    GivenUp,
+}
+
+#[napi]
+impl NativePlace {
+    /// Resolves when the slot is this one's: once.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<boolean>>")]
+    pub fn granted<'env>(&mut self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<bool>>> {
+        let (waiting, held) = (self.waiting.take(), self.slot.clone());
+        settle(env, async move {
+            let Some(waiting) = waiting else { return Settled::Value(false) };
+            let slot = waiting.end().await;
+            let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+            if matches!(*held, Held::Nothing) {
+                *held = Held::Slot(slot);
+            }
+            Settled::Value(true)
+        })
+    }
+
+    /// Gives the slot back, or the place up.
+    #[napi]
+    pub fn release(&mut self) {
+        self.waiting = None;
+        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Held::GivenUp;
+    }
+}

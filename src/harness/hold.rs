@@ -1,0 +1,93 @@
+//! Which accounts are at their limit, and until when: what a [`ConcurrencyLimit`](super::ConcurrencyLimit) holds turns back for.
+
+use super::provider::Provider;
+use super::request::TurnRequest;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// A sleep is measured on a clock that stands still while the machine sleeps: so often the clock on the wall is looked at.
+const LOOK: Duration = Duration::from_secs(15);
+
+/// An account with one provider: whatever the environment signs its CLI in with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct AccountKey {
+    provider: Provider,
+    /// The values themselves are secrets.
+    signed_in_by: u64,
+}
+
+impl AccountKey {
+    pub(crate) fn of(request: &TurnRequest) -> Self {
+        let mut hasher = DefaultHasher::new();
+        for name in ["HOME"].iter().chain(request.provider.descriptor().account) {
+            request.variable(name).hash(&mut hasher);
+        }
+        AccountKey { provider: request.provider, signed_in_by: hasher.finish() }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Holds(Mutex<HashMap<AccountKey, SystemTime>>);
+
+impl Holds {
+    /// The account is at its limit until then.
+    pub(crate) fn add(&self, account: AccountKey, until: SystemTime) {
+        let mut holds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = holds.entry(account).or_insert(until);
+        *held = until.max(*held);
+    }
+
+    /// Until when it is at its limit, if it is.
+    pub(crate) fn until(&self, account: AccountKey, now: SystemTime) -> Option<SystemTime> {
+        let mut holds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        holds.retain(|_, until| *until > now);
+        holds.get(&account).copied()
+    }
+}
+
+/// Sleeps until the clock on the wall shows this, however the machine slept meanwhile and whoever set it.
+pub(crate) async fn wall_clock(until: SystemTime) {
+    while let Ok(left) = until.duration_since(SystemTime::now()) {
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left.min(LOOK)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_held_until_the_latest_time_that_was_said() {
+        let mut request = TurnRequest::new(Provider::Codex, "hi");
+        let home = |home: &str| ("HOME".to_owned(), Some(home.to_owned()));
+        request.environment.changes = vec![home("/one")];
+        let one = AccountKey::of(&request);
+        request.environment.changes.push(("LANG".to_owned(), Some("C".to_owned())));
+        assert_eq!(AccountKey::of(&request), one, "that signs nobody in");
+        request.environment.changes = vec![home("/two")];
+        let two = AccountKey::of(&request);
+        let other = AccountKey::of(&TurnRequest { provider: Provider::Pi, ..request });
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let after = |seconds| now + Duration::from_secs(seconds);
+        let holds = Holds::default();
+        holds.add(one, after(10));
+        holds.add(one, after(5));
+        assert_eq!(holds.until(one, now), Some(after(10)));
+        assert_eq!((holds.until(two, now), holds.until(other, now)), (None, None));
+        assert_eq!(holds.until(one, after(10)), None);
+        assert_eq!(holds.until(one, now), None, "what is over is forgotten");
+    }
+
+    #[tokio::test]
+    async fn a_time_that_has_passed_is_not_waited_for() {
+        wall_clock(SystemTime::now() - Duration::from_secs(5)).await;
+        let until = SystemTime::now() + Duration::from_millis(30);
+        wall_clock(until).await;
+        assert!(SystemTime::now() >= until);
+    }
+}

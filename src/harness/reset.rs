@@ -1,0 +1,381 @@
+//! PURE: when a usage limit ends, in the words of the CLIs and of the services behind them.
+//!
+//! | said | means |
+//! |---|---|
+//! | `"resets_at":1777936568`, `usage limit reached\|1749924000`, `x-codex-primary-reset-at: ...` | seconds since 1970 (or milliseconds) |
+//! | `try again in 2 days 17 hours 14 minutes`, `quota will reset after 12h22m44s`, `retry-after: 20` | so long from now |
+//! | `resets 7pm (Europe/Berlin)`, `Access resets at 10:57 PM GMT-3` | the next time that a clock there shows this |
+//! | `try again at Sep 29th, 2026 12:55 AM`, `resets Dec 5 at 10am (UTC)`, `resets Mon 9:00am` | that day |
+//!
+//! A clock without a zone is the one that the CLI goes by. Where a clock shows a time twice, the later one is meant: who comes back
+//! too early is refused once more.
+
+use jiff::civil::{Date, DateTime, Time, Weekday};
+use jiff::tz::{Offset, TimeZone};
+use jiff::{SignedDuration, Span, Timestamp};
+use std::time::Duration;
+
+/// A clock that shows a time which has just passed means that one: the words were rounded, or took a while to get here.
+const GRACE: SignedDuration = SignedDuration::from_mins(10);
+/// What is said to be further away is no reset of a limit.
+const FURTHEST: SignedDuration = SignedDuration::from_hours(24 * 400);
+
+/// When a limit ends, as it was said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reset {
+    After(Duration),
+    At(Timestamp),
+    Clock { zone: Option<TimeZone>, day: Option<Day>, time: Time },
+}
+
+/// The day of a clock's time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Day {
+    Date { year: Option<i16>, month: i8, day: i8 },
+    Weekday(Weekday),
+}
+
+/// What a sign is followed by.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// Anything.
+    Any,
+    /// A number without a unit is of these milliseconds.
+    Span(f64),
+}
+
+const SECONDS: Kind = Kind::Span(1000.0);
+
+/// The surest first.
+const SIGNS: [(&str, Kind); 29] = [
+    ("resets_at", Kind::Any),
+    ("reset_at", Kind::Any),
+    ("resetsat", Kind::Any),
+    ("reset-at", Kind::Any),
+    ("limit reached|", Kind::Any),
+    ("unified-reset", Kind::Any),
+    ("requests-reset", Kind::Any),
+    ("tokens-reset", Kind::Any),
+    ("resets_in_seconds", SECONDS),
+    ("reset_after_seconds", SECONDS),
+    ("reset-after-seconds", SECONDS),
+    ("retry-after-ms", Kind::Span(1.0)),
+    ("retryafterms", Kind::Span(1.0)),
+    ("retry-after", SECONDS),
+    ("retry_after", SECONDS),
+    ("retry after", SECONDS),
+    ("retryafter", SECONDS),
+    ("retrydelay", SECONDS),
+    ("retry in", SECONDS),
+    ("retrying in", SECONDS),
+    ("try again in", SECONDS),
+    ("try again at", Kind::Any),
+    ("try again on", Kind::Any),
+    ("try again after", Kind::Any),
+    ("resets", Kind::Any),
+    ("reset at", Kind::Any),
+    ("reset on", Kind::Any),
+    ("reset in", Kind::Any),
+    ("reset after", Kind::Any),
+];
+
+impl Reset {
+    /// What these words say of it.
+    pub fn parse(words: &str) -> Option<Reset> {
+        let words = words.to_ascii_lowercase();
+        SIGNS.iter().find_map(|(sign, kind)| {
+            words.match_indices(sign).find_map(|(at, _)| Words(&words[at + sign.len()..]).reset(*kind))
+        })
+    }
+
+    /// Seconds since 1970, or milliseconds.
+    pub fn at_epoch(number: i64) -> Option<Reset> {
+        // No clock was at 1 G seconds, nor is at 100 G, where milliseconds begin to be meant.
+        let millis = if number < 100_000_000_000 { number.checked_mul(1000)? } else { number };
+        (number >= 1_000_000_000).then(|| Timestamp::from_millisecond(millis).ok().map(Reset::At)).flatten()
+    }
+
+    /// The moment, for who hears it now. `local`: the zone of the CLI's clock. May have passed; `None`: no moment is meant.
+    pub fn resolve(&self, now: Timestamp, local: &TimeZone) -> Option<Timestamp> {
+        let at = match self {
+            Reset::After(wait) => now.checked_add(SignedDuration::try_from(*wait).ok()?).ok()?,
+            Reset::At(at) => *at,
+            Reset::Clock { zone, day, time } => {
+                let zone = zone.as_ref().unwrap_or(local);
+                let today = now.to_zoned(zone.clone()).date();
+                let moment = |date: Date| shown(zone, date.to_datetime(*time));
+                match day {
+                    None => next(now, moment(today)?, || moment(today.tomorrow().ok()?))?,
+                    Some(Day::Weekday(weekday)) => {
+                        let days = today.weekday().until(*weekday);
+                        let date = today.checked_add(Span::new().days(days)).ok()?;
+                        next(now, moment(date)?, || moment(date.checked_add(Span::new().days(7)).ok()?))?
+                    }
+                    Some(Day::Date { year: Some(year), month, day }) => {
+                        moment(Date::new(*year, *month, *day).ok()?)?
+                    }
+                    Some(Day::Date { year: None, month, day }) => {
+                        let date = |year| Date::new(year, *month, *day).ok();
+                        next(now, moment(date(today.year())?)?, || moment(date(today.year() + 1)?))?
+                    }
+                }
+            }
+        };
+        (at.duration_since(now) <= FURTHEST).then_some(at)
+    }
+}
+
+/// How long these words ask to wait, if it is so long from now: "retry-after: 5", "Please retry in 32.5s".
+pub fn retry_after_in(words: &str) -> Option<Duration> {
+    match Reset::parse(words)? {
+        Reset::After(wait) => Some(wait),
+        Reset::At(_) | Reset::Clock { .. } => None,
+    }
+}
+
+/// The zone that a program goes by whose variable TZ this is.
+pub fn zone_of(variable: Option<&str>) -> TimeZone {
+    let name = variable.map(|name| name.trim_start_matches(':')).filter(|name| !name.is_empty());
+    let named = name.and_then(|name| TimeZone::get(name).or_else(|_| TimeZone::posix(name)).ok());
+    named.unwrap_or_else(TimeZone::system)
+}
+
+/// When a clock there shows this.
+fn shown(zone: &TimeZone, time: DateTime) -> Option<Timestamp> {
+    zone.to_ambiguous_timestamp(time).later().ok()
+}
+
+/// This moment, or the next like it when it is long over.
+fn next(now: Timestamp, moment: Timestamp, later: impl FnOnce() -> Option<Timestamp>) -> Option<Timestamp> {
+    if now.duration_since(moment) <= GRACE { Some(moment) } else { later() }
+}
+
+/// What is left to read, in lower case.
+#[derive(Clone, Copy)]
+struct Words<'a>(&'a str);
+
+impl<'a> Words<'a> {
+    fn reset(mut self, kind: Kind) -> Option<Reset> {
+        self.skip(&[':', '=', '"', '\'', '|', '\\', '~']);
+        for _ in 0..2 {
+            for filler in ["at ", "on ", "in ", "after ", "is "] {
+                if let Some(rest) = self.0.strip_prefix(filler) {
+                    self = Words(rest.trim_start());
+                }
+            }
+        }
+        match kind {
+            Kind::Span(millis) => self.span(Some(millis)).map(Reset::After),
+            Kind::Any => self
+                .epoch()
+                .or_else(|| self.instant())
+                .or_else(|| self.clock())
+                .or_else(|| self.span(None).map(Reset::After)),
+        }
+    }
+
+    fn skip(&mut self, also: &[char]) {
+        self.0 = self.0.trim_start_matches(|letter: char| letter.is_whitespace() || also.contains(&letter));
+    }
+
+    /// The longest beginning of these letters, taken off.
+    fn take(&mut self, is_part: impl Fn(char) -> bool) -> &'a str {
+        let end = self.0.find(|letter| !is_part(letter)).unwrap_or(self.0.len());
+        let (taken, rest) = self.0.split_at(end);
+        self.0 = rest;
+        taken
+    }
+
+    fn number<Number: std::str::FromStr>(&mut self) -> Option<Number> {
+        self.take(|letter| letter.is_ascii_digit()).parse().ok()
+    }
+
+    fn epoch(mut self) -> Option<Reset> {
+        let digits = self.take(|letter| letter.is_ascii_digit());
+        (digits.len() >= 10).then(|| Reset::at_epoch(digits.parse().ok()?)).flatten()
+    }
+
+    /// As machines write it.
+    fn instant(mut self) -> Option<Reset> {
+        let text = self.take(|letter| letter.is_ascii_alphanumeric() || "-:.+".contains(letter));
+        text.trim_end_matches('.').to_ascii_uppercase().parse().ok().map(Reset::At)
+    }
+
+    /// Numbers with their units; a single one without is of so many milliseconds.
+    fn span(mut self, bare: Option<f64>) -> Option<Duration> {
+        let mut millis = None;
+        loop {
+            self.skip(&[',']);
+            if let (Some(_), Some(rest)) = (millis, self.0.strip_prefix("and ")) {
+                self = Words(rest.trim_start());
+            }
+            let before = self;
+            let digits = self.take(|letter| letter.is_ascii_digit() || letter == '.');
+            let Ok(number) = digits.trim_end_matches('.').parse::<f64>() else { break };
+            if !digits.ends_with('.') {
+                self.skip(&[]);
+            }
+            let unit = match self.take(|letter| letter.is_ascii_alphabetic()) {
+                "ms" | "milliseconds" | "millis" => 1.0,
+                "s" | "sec" | "secs" | "second" | "seconds" => 1e3,
+                "m" | "min" | "mins" | "minute" | "minutes" => 60e3,
+                "h" | "hr" | "hrs" | "hour" | "hours" => 3600e3,
+                "d" | "day" | "days" => 86_400e3,
+                "w" | "week" | "weeks" => 604_800e3,
+                _ => match bare.filter(|_| millis.is_none()) {
+                    Some(bare) => return Duration::try_from_secs_f64(number * bare / 1e3).ok(),
+                    None => {
+                        self = before;
+                        break;
+                    }
+                },
+            };
+            millis = Some(millis.unwrap_or(0.0) + number * unit);
+        }
+        Duration::try_from_secs_f64(millis? / 1e3).ok()
+    }
+
+    /// A time on a clock, with its day before it where there is one, and its zone behind it.
+    fn clock(mut self) -> Option<Reset> {
+        let day = self.day();
+        self.skip(&[',']);
+        if let Some(rest) = self.0.strip_prefix("at ") {
+            self = Words(rest.trim_start());
+        }
+        let time = match self.time() {
+            Some(time) => time,
+            // A day alone begins at midnight.
+            None if day.is_some() => Time::midnight(),
+            None => return None,
+        };
+        let zone = self.zone()?;
+        Some(Reset::Clock { zone, day, time })
+    }
+
+    fn day(&mut self) -> Option<Day> {
+        const MONTHS: [&str; 12] =
+            ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+        const WEEKDAYS: [(&str, Weekday); 7] = [
+            ("mon", Weekday::Monday),
+            ("tue", Weekday::Tuesday),
+            ("wed", Weekday::Wednesday),
+            ("thu", Weekday::Thursday),
+            ("fri", Weekday::Friday),
+            ("sat", Weekday::Saturday),
+            ("sun", Weekday::Sunday),
+        ];
+        let mut words = *self;
+        let name = words.take(|letter| letter.is_ascii_alphabetic());
+        let name = name.get(..3)?;
+        if let Some((_, weekday)) = WEEKDAYS.iter().find(|(known, _)| *known == name) {
+            words.skip(&[',']);
+            *self = words;
+            // "Mon, Dec 5": the date says it.
+            return self.day().or(Some(Day::Weekday(*weekday)));
+        }
+        let month = MONTHS.iter().position(|known| *known == name)? as i8 + 1;
+        words.skip(&['.']);
+        let day = words.number()?;
+        for ending in ["st", "nd", "rd", "th"] {
+            words.0 = words.0.strip_prefix(ending).unwrap_or(words.0);
+        }
+        let mut behind = words;
+        behind.skip(&[',']);
+        let digits = behind.take(|letter| letter.is_ascii_digit());
+        let year = if digits.len() == 4 { digits.parse().ok() } else { None };
+        *self = if year.is_some() { behind } else { words };
+        Some(Day::Date { year, month, day })
+    }
+
+    fn time(&mut self) -> Option<Time> {
+        let mut words = *self;
+        let hour: i8 = words.number()?;
+        let minute = words.0.strip_prefix(':').map(|rest| {
+            words = Words(rest);
+            words.number::<i8>()
+        });
+        if let (Some(_), Some(rest)) = (minute, words.0.strip_prefix(':')) {
+            // Seconds make no difference.
+            words = Words(rest);
+            words.take(|letter| letter.is_ascii_digit());
+        }
+        // Some put a narrow space before it.
+        let mut behind = words;
+        behind.skip(&['\u{202f}', '\u{a0}']);
+        let half = ["a.m.", "am", "p.m.", "pm"].into_iter().find_map(|half| {
+            let rest = behind.0.strip_prefix(half)?;
+            (!rest.starts_with(|letter: char| letter.is_ascii_alphanumeric())).then_some((half, rest))
+        });
+        let hour = match (half, minute) {
+            (Some((half, rest)), _) if (1..=12).contains(&hour) => {
+                words = Words(rest);
+                hour % 12 + if half.starts_with('p') { 12 } else { 0 }
+            }
+            (None, Some(_)) => hour,
+            _ => return None,
+        };
+        let time = Time::new(hour, minute.unwrap_or(Some(0))?, 0, 0).ok()?;
+        *self = words;
+        Some(time)
+    }
+
+    /// `Some(None)`: the CLI's own. `None`: one that nobody knows, so that the time means nothing.
+    fn zone(mut self) -> Option<Option<TimeZone>> {
+        self.skip(&[]);
+        let is_quoted = self.0.starts_with('(');
+        self.skip(&['(']);
+        let name = self.take(|letter| letter.is_ascii_alphanumeric() || "/_+-:".contains(letter));
+        let name = name.trim_end_matches([':', '-']);
+        if let Some(hours) = abbreviated(name) {
+            return Some(Some(hours));
+        }
+        match name.contains('/') && is_quoted {
+            // What a CLI says that does not know its own.
+            true if name == "etc/unknown" => Some(None),
+            true => TimeZone::get(name).ok().map(Some),
+            false => Some(None),
+        }
+    }
+}
+
+fn abbreviated(name: &str) -> Option<TimeZone> {
+    const REGIONS: [(&str, &str); 4] = [
+        ("pt", "America/Los_Angeles"),
+        ("mt", "America/Denver"),
+        ("ct", "America/Chicago"),
+        ("et", "America/New_York"),
+    ];
+    const HOURS: [(&str, i8); 14] = [
+        ("utc", 0),
+        ("gmt", 0),
+        ("z", 0),
+        ("est", -5),
+        ("edt", -4),
+        ("cst", -6),
+        ("cdt", -5),
+        ("mst", -7),
+        ("mdt", -6),
+        ("pst", -8),
+        ("pdt", -7),
+        ("cet", 1),
+        ("cest", 2),
+        ("jst", 9),
+    ];
+    if let Some((_, hours)) = HOURS.iter().find(|(known, _)| *known == name) {
+        return Some(TimeZone::fixed(Offset::constant(*hours)));
+    }
+    if let Some((_, region)) = REGIONS.iter().find(|(known, _)| *known == name) {
+        return TimeZone::get(region).ok();
+    }
+    let offset = name.strip_prefix("utc").or(name.strip_prefix("gmt"))?;
+    let sign = if offset.starts_with('-') { -1 } else { 1 };
+    let (hours, minutes) = match offset.strip_prefix(['+', '-'])?.split_once(':') {
+        Some((hours, minutes)) => (hours, minutes.parse::<i32>().ok()?),
+        None => (&offset[1..], 0),
+    };
+    let seconds = sign * (hours.parse::<i32>().ok()? * 3600 + minutes * 60);
+    Offset::from_seconds(seconds).ok().map(TimeZone::fixed)
+}
+
+#[cfg(test)]
+mod tests;
