@@ -38,6 +38,23 @@ describe('permission', () => {
     expect(error.message).toContain('env["COPILOT_ALLOW_ALL"]')
   })
 
+  it('is not raised by a variable that the host happens to have', async () => {
+    const file = join(folder, 'variables')
+    const binary = ['sh', '-c', `echo "$COPILOT_ALLOW_ALL" > ${file}; exit 3`]
+    const harness = new Harness({ provider: 'copilot', binary, cwd: folder, retry: { attempts: 1 } })
+    const before = process.env.COPILOT_ALLOW_ALL
+    process.env.COPILOT_ALLOW_ALL = 'true'
+    try {
+      await failure(harness.run('hi'))
+      expect(readFileSync(file, 'utf8')).toBe('\n')
+      await failure(harness.run('hi', { permission: 'auto' }))
+      expect(readFileSync(file, 'utf8')).toBe('true\n')
+    } finally {
+      if (before === undefined) delete process.env.COPILOT_ALLOW_ALL
+      else process.env.COPILOT_ALLOW_ALL = before
+    }
+  })
+
   it('that a CLI can not hold is refused by its name, before anything is started', async () => {
     for (const provider of ['pi', 'kimi'] as const) {
       const harness = new Harness({ provider, binary: ['sh', '-c', 'echo started > started'], cwd: folder })

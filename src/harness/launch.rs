@@ -19,6 +19,8 @@ pub struct Wanted {
     pub allow: Vec<String>,
     /// The kernel holds what it may write.
     pub is_sandboxed: bool,
+    /// Where it works, links followed.
+    pub cwd: PathBuf,
     /// What the run's environment has under the names that the provider reads.
     pub variables: Vec<(&'static str, String)>,
     /// For CLIs that take a schema by a flag: the schema, and a file that holds it.

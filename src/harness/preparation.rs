@@ -80,6 +80,7 @@ pub(super) async fn prepare(
 ) -> Result<Launch, Error> {
     let provider = request.provider.descriptor();
     let mut wanted = wanted_of(request, folder);
+    wanted.cwd = real_cwd(request).await?;
     let state = match &request.sandbox {
         Some(_) => state_of(request.provider, |name| request.variable(name))?,
         None => Vec::new(),
@@ -132,6 +133,12 @@ pub(super) async fn prepare(
     })
     .await?;
     Ok(launch)
+}
+
+/// Where the CLI finds itself. What is not there is told by the start.
+async fn real_cwd(request: &TurnRequest) -> Result<PathBuf, Error> {
+    let cwd = request.cwd.clone().unwrap_or_else(|| ".".into());
+    blocking(move || Ok(cwd.canonicalize().unwrap_or(cwd))).await
 }
 
 /// The prompt of a session that a limit interrupted. It repeats what was asked: not every CLI has it by then.

@@ -51,9 +51,10 @@ fn held(provider: Provider, permission: Level, allow: &[&str], is_sandboxed: boo
         is_sandboxed,
         allow: allow.iter().map(|glob| (*glob).to_owned()).collect(),
         folder: "RUN".into(),
+        cwd: "/CWD".into(),
         ..Wanted::default()
     };
-    let mut launch = Launch::default();
+    let mut launch = Launch::new(&wanted);
     if let Err(error) = (provider.descriptor().hold)(&wanted, &mut launch) {
         let (option, _) = error.message().split_once(':').unwrap();
         return format!("`INVALID_OPTION`, `{option}`");
@@ -61,7 +62,9 @@ fn held(provider: Provider, permission: Level, allow: &[&str], is_sandboxed: boo
     let set = launch.set.iter().chain(&launch.held).map(|(name, value)| format!("`{name}={value}`"));
     let files = launch.files.iter().map(|(path, text)| {
         let text = text.trim().replace("\n[[rule]]", " [[rule]]").replace('\n', ", ").replace("]],", "]]");
-        format!("{}: `{text}`", path.display())
+        // A backquote inside needs two around.
+        let quotes = if text.contains('`') { "``" } else { "`" };
+        format!("{}: {quotes}{text}{quotes}", path.display())
     });
     let args = Some(launch.args.join(" ")).filter(|args| !args.is_empty()).map(|args| format!("`{args}`"));
     let cell = args.into_iter().chain(set).chain(files).collect::<Vec<_>>().join("<br>").replace('|', "\\|");

@@ -13,6 +13,7 @@ use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
 use crate::error::Error;
+use std::path::Path;
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     title: "Gemini CLI",
@@ -175,7 +176,7 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
             ("plan", denied("\"run_shell_command\", \"write_file\", \"replace\", \"exit_plan_mode\""))
         }
         Level::Edit | Level::Ask => {
-            let mut policy = denied("\"run_shell_command\"");
+            let mut policy = denied("\"run_shell_command\"") + &kept_below(&wanted.cwd);
             wanted.allow.iter().for_each(|glob| policy.push_str(&allowed(glob)));
             ("auto_edit", policy)
         }
@@ -183,6 +184,28 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     let file = launch.file("policy.toml", &policy);
     launch.args(["--approval-mode", mode, &format!("--admin-policy={file}")]);
     Ok(())
+}
+
+/// It keeps its files in its folder by itself, and in others that a configuration in there may name: these are taken back. Any
+/// letter stands for one that might mean something to the expression; where the file really is, it looks at itself.
+fn kept_below(cwd: &Path) -> String {
+    let rule = |pattern: &str, decision: &str, priority: u32| {
+        let tools = r#"["write_file", "replace"]"#;
+        format!(
+            "[[rule]]\ntoolName = {tools}\nargsPattern = '\"file_path\":\"{pattern}'\ndecision = \"{decision}\"\npriority = {priority}\n"
+        )
+    };
+    let mut folder = String::new();
+    for letter in cwd.to_string_lossy().chars() {
+        let is_plain = letter.is_ascii_alphanumeric() || "/_-".contains(letter);
+        if is_plain { folder.push(letter) } else { folder.push_str(&".".repeat(letter.len_utf16())) }
+    }
+    let within = if folder.is_empty() {
+        String::new()
+    } else {
+        rule(&format!("{}/", folder.trim_end_matches('/')), "allow", 910)
+    };
+    rule("/", "deny", 900) + &within + &rule(r#"[^"]*\.\./"#, "deny", 920)
 }
 
 fn denied(tools: &str) -> String {

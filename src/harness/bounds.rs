@@ -108,6 +108,9 @@ mod tests {
         let wanted = Wanted { allow: vec!["a.b+c *".into()], ..Wanted::default() };
         let launch = held(Provider::Gemini, &wanted).unwrap();
         let policy = &launch.files[0].1;
+        let odd = Wanted { cwd: "/a b/c.d(1)*/é".into(), ..Wanted::default() };
+        let odd = held(Provider::Gemini, &odd).unwrap();
+        assert!(odd.files[0].1.contains(r#"'"file_path":"/a.b/c.d.1.././'"#), "{}", odd.files[0].1);
         assert!(policy.contains(r#"commandRegex = 'a\.b\+c [^"\\;&|`$<>()]*"'"#), "{policy}");
         assert!(policy.starts_with("[[rule]]\ntoolName = [\"run_shell_command\"]\ndecision = \"deny\""));
     }
