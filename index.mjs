@@ -51,10 +51,14 @@ export const {
   doctor,
   isFactoryRunTerminal,
   isWorkflowRunTerminal,
+  listTrees,
+  reapTrees,
   replay,
+  replayRecord,
   run,
   serveRuntime,
   spawn,
+  stopTree,
   withRetry,
 } = sheepdog
 export default sheepdog

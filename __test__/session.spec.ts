@@ -12,6 +12,7 @@ import {
   type AgentPermissionRequest,
   type AgentSessionEvent,
 } from '..'
+import { sheepdog } from './cli-command'
 import { failure } from './played-agent'
 
 const folder = mkdtempSync(join(tmpdir(), 'session-spec-'))
@@ -44,6 +45,30 @@ const alive = () =>
       return false
     }
   })
+
+test('a session on record has its prompts and events, and how it ended', async () => {
+  const session = await open({ record: join(folder, 'records'), name: 'the talk', redact: ['world'] })
+  const record = session.record!
+  await session.prompt('hello')
+  await session.close()
+  const read = (name: string) => readFileSync(join(record, name), 'utf8')
+  expect(JSON.parse(read('run.json'))).toMatchObject({ kind: 'session', name: 'the talk', provider: 'gemini' })
+  const events = read('events.jsonl')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line).event)
+  expect(events[0]).toEqual({ type: 'prompt', text: 'hello' })
+  const words = events.filter(({ type }) => type === 'text').map(({ text }) => text)
+  expect(words.join('')).toBe('Hello [REDACTED]')
+  expect(events.at(-1)).toMatchObject({ type: 'turn_end', turn: 1 })
+  expect(JSON.parse(read('end.json'))).toMatchObject({ ok: true })
+  expect(read('attempts/1/stdout')).toContain('"jsonrpc"')
+  expect(read('attempts/1/stdout')).not.toContain('world')
+  const { status, stdout } = await sheepdog(['replay', record])
+  expect({ status, last: stdout.trim().split('\n').at(-1) }).toEqual({ status: 0, last: 'ok: the session was closed' })
+  const refused = await failure(open({ record: '/proc/records' }))
+  expect(refused).toMatchObject({ code: 'INVALID_OPTION', message: expect.stringMatching(/^record: /) })
+})
 
 test('many prompts go to one process, and their results are those of one-shot turns', async () => {
   for (const version of [1, 2] as const) {

@@ -16,6 +16,7 @@ import { describeResult, showCost, Story } from './event'
 import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
 import { LiveLine, liveState } from './live'
 import { Output } from './output'
+import { recordOptions } from './record'
 import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'one turn of a coding agent, with its events as they come'
@@ -61,6 +62,7 @@ export const options = {
     value: 'DURATION',
     help: 'end an attempt after so long in any case (default 30m)',
   },
+  ...recordOptions,
   quiet: { type: 'boolean', short: 'q', help: 'nothing but the answer, and what went wrong' },
   json: { type: 'boolean', help: 'print JSON lines: each event, then one line with the result' },
 } as const satisfies OptionTable
@@ -86,6 +88,8 @@ export async function run(args: string[]): Promise<Ending> {
     throw new UsageError(`put the prompt in quotes: ${JSON.stringify(rest[0])} was not expected`)
   const turnOptions: TurnOptions = {
     resume: values.resume,
+    record: values.record,
+    name: values.name,
     model: values.model,
     cwd: values.cwd,
     env: values.env && parseVariables('--env', values.env),

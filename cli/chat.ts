@@ -15,6 +15,7 @@ import { providerNames } from '../lib/harness/provider'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeEvent, describeResult } from './event'
+import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
 import { Output } from './output'
 import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
@@ -130,11 +131,15 @@ class Chat {
     })
   }
 
-  async run(): Promise<number> {
+  async run(): Promise<Ending> {
     let status = 0
     this.#lines.on('SIGINT', () => this.#onInterrupt())
-    const onSignal = () => this.#onInterrupt()
-    process.on('SIGINT', onSignal).on('SIGTERM', () => void this.#close())
+    // Of others: on a terminal Ctrl-C is a key, and the line above hears of it.
+    let interrupt: Interrupt | undefined
+    const leave = onInterrupt((signal) => {
+      interrupt = signal
+      void this.#close()
+    }, leaveBy)
     try {
       const queue: string[] = []
       let wake = () => {}
@@ -161,10 +166,10 @@ class Chat {
       }
     } finally {
       await this.#close()
-      process.off('SIGINT', onSignal)
+      leave()
       this.#output.close()
     }
-    return status
+    return interrupt ?? status
   }
 
   async #open(options: OpenOptions): Promise<void> {

@@ -1,20 +1,33 @@
 // sheepdog replay: what a recorded run says.
-import { readFileSync } from 'node:fs'
-import { replay, type ProviderName } from '../lib/index'
+import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import {
+  replay,
+  replayRecord,
+  type AgentEvent,
+  type ProviderName,
+  type RecordReplay,
+  type Replay,
+} from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { checkHarnessOptions } from '../lib/harness/request'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeEvent, describeResult } from './event'
+import { showDuration } from './figure'
 
 export const summary = 'events and verdict of a recorded run of an agent'
 
-export const forms = ['PROVIDER FILE [options]']
+export const forms = ['PROVIDER FILE [options]', 'FOLDER [--json]']
 
 export const about = `
 Reads what an agent's CLI printed on stdout (FILE, or - for stdin) and shows the events in it and whether the turn
 succeeded. Without --exit and --signal the end of the process counts as unknown, and the agent's own end of turn
-decides.`
+decides.
+
+FOLDER is a run's own folder, as --record made it: what its agent printed is read again and judged by the same rules. A run
+that has no end, because its host was killed or is still at work, is said to be unfinished.`
 
 export const operands = [
   { name: 'PROVIDER', fits: providerNames() },
@@ -29,11 +42,13 @@ export const options = {
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0 if the turn succeeded, else 1.`
+Exit status: 0 if the turn succeeded (of any other program: if it ended with 0), else 1.`
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals, command } = parseArguments(args, options)
   const [provider, file, ...rest] = [...positionals, ...(command ?? [])]
+  if (provider && file === undefined && isFolder(provider))
+    return replayFolder(provider, values.json ?? false)
   if (!provider || !file)
     throw new UsageError('a provider and a file are needed: sheepdog replay PROVIDER FILE')
   if (rest.length > 0) throw new UsageError(`${JSON.stringify(rest[0])} was not expected`)
@@ -50,9 +65,13 @@ export async function run(args: string[]): Promise<Ending> {
     exitCode: values.exit === undefined ? undefined : Number(values.exit),
     signal: values.signal,
   })
-  const { ok, events, result, error } = replayed
-  const lines = events.map((event) => (values.json ? JSON.stringify(event) : describeEvent(event)))
-  if (values.json) lines.push(JSON.stringify({ type: 'result', ok, error, result }))
+  return show(replayed, values.json ?? false)
+}
+
+function show({ ok, events, result, error }: Replay, json: boolean, unfinished?: string | null): number {
+  const lines = events.map((event) => (json ? JSON.stringify(event) : describeEvent(event)))
+  if (json)
+    lines.push(JSON.stringify({ type: 'result', ok, error, result, unfinished: unfinished ?? undefined }))
   else {
     if (result.text) lines.push('', result.text, '')
     lines.push(
@@ -60,8 +79,69 @@ export async function run(args: string[]): Promise<Ending> {
         ? `ok: ${describeResult(result)}`
         : `${error!.code}${error!.kind ? ` (${error!.kind})` : ''}: ${error!.message}`,
     )
+    if (unfinished) lines.push(`unfinished: ${unfinishedWords[unfinished] ?? unfinished}`)
   }
   process.stdout.write(`${lines.filter((line) => line !== undefined).join('\n')}\n`)
+  return ok ? 0 : 1
+}
+
+/** A session has no verdict of its own: its events, as they were told. */
+function showSession(
+  folder: string,
+  end: RecordReplay['end'],
+  json: boolean,
+  unfinished: string | null,
+): number {
+  const lines = read(join(folder, 'events.jsonl')).toString().split('\n')
+  for (const line of lines) {
+    // The last one may be cut.
+    if (!line.endsWith('}')) continue
+    const { event } = JSON.parse(line) as { event?: AgentEvent }
+    const shown = event && (json ? JSON.stringify(event) : describeEvent(event))
+    if (shown !== undefined) process.stdout.write(`${shown}\n`)
+  }
+  const ok = end?.ok === true
+  const error = end?.error as { code: string; message: string } | undefined
+  if (json) process.stdout.write(`${JSON.stringify({ type: 'result', ok, error, unfinished })}\n`)
+  else if (unfinished) process.stdout.write(`unfinished: ${unfinishedWords[unfinished]}\n`)
+  else process.stdout.write(error ? `${error.code}: ${error.message}\n` : 'ok: the session was closed\n')
+  return ok ? 0 : 1
+}
+
+const unfinishedWords: Record<string, string> = {
+  running: 'it is under way, this is what is known so far',
+  'host-gone': 'its host was gone before it ended, this is what was known until then',
+  elsewhere: 'it has no end, and its host was of another machine, boot or container',
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+}
+
+async function replayFolder(folder: string, json: boolean): Promise<number> {
+  const { start, end, unfinished, turn } = await replayRecord(folder)
+  if (turn) return show(turn, json, unfinished)
+  if (start.kind === 'session') return showSession(folder, end, json, unfinished)
+  const { error, exitCode, signal, durationMs } = (end ?? {}) as {
+    error?: { code: string; message: string }
+    exitCode?: number | null
+    signal?: string | null
+    durationMs?: number
+  }
+  const ok = !unfinished && !error && exitCode === 0
+  if (json) process.stdout.write(`${JSON.stringify({ type: 'result', ok, unfinished, start, end })}\n`)
+  else {
+    for (const stream of ['stdout', 'stderr'] as const) {
+      const file = join(folder, stream)
+      if (existsSync(file)) await pipeline(createReadStream(file), process[stream], { end: false })
+    }
+    const how = error
+      ? `${error.code}: ${error.message}`
+      : unfinished
+        ? `unfinished: ${unfinishedWords[unfinished]}`
+        : `${signal ? `ended by ${signal}` : `exited with ${exitCode}`} after ${showDuration(durationMs ?? 0)}`
+    process.stderr.write(`sheepdog: ${how}\n`)
+  }
   return ok ? 0 : 1
 }
 

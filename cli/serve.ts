@@ -9,6 +9,7 @@ import { serveRuntime, type AgentHandler } from '../lib/runtime'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { onInterrupt } from './interrupt'
+import { recordOptions } from './record'
 import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'serve an agent, and commands, behind a WebSocket'
@@ -33,6 +34,7 @@ export const options = {
     help: 'a coding agent of this machine, as of sheepdog agent',
   },
   ...levelOptions,
+  ...recordOptions,
   port: { type: 'string', value: 'N', help: 'default 8080; 0: any' },
   host: {
     type: 'string',
@@ -71,7 +73,7 @@ export async function run(args: string[]): Promise<Ending> {
   const server = await serveRuntime({
     handler: values.handler === undefined ? undefined : await loadHandler(values.handler),
     provider,
-    harness: provider && toHarness(values),
+    harness: provider && { ...toHarness(values), record: values.record, name: values.name },
     port,
     host: values.host,
     token,

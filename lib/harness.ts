@@ -27,6 +27,7 @@ export { Budget, type BudgetOptions, type Prices } from './harness/budget'
 export { ConcurrencyLimit } from './limit'
 export { doctor, type DoctorOptions, type Finding } from './harness/doctor'
 export { Turn } from './harness/turn'
+export { replayRecord, type RecordReplay } from './harness/record'
 export { replay, type Recorded, type Replay } from './harness/replay'
 
 /**

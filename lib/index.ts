@@ -25,10 +25,12 @@ export {
   RunningProcess,
   type LineBatch,
   type OutputLine,
+  type RecordFacts,
   type RunInput,
   type RunOptions,
   type RunResult,
 } from './process'
+export { listTrees, reapTrees, stopTree, type ReapedTree, type RunTree } from './process/tree'
 export type { SandboxOptions } from './sandbox'
 export type { RunMessage, SessionMessage, ToolMessage, TurnMessage } from './observability/channel'
 export * from './copilot'

@@ -12,8 +12,8 @@ import { RunningProcess, type Started } from './process/running_process'
 import { ProcessStdin } from './process/stdin'
 import { StdinQueue } from './process/stdin_queue'
 
-export { absolute, inheritance, processOptionChecks, type RunInput, type RunOptions } from './process/request'
-export type { LineBatch, OutputLine, RunResult } from './process/result'
+export { absolute, inheritance, processOptionChecks, recordFolder, type RunInput, type RunOptions } from './process/request'
+export type { LineBatch, OutputLine, RecordFacts, RunResult } from './process/result'
 export { RunningProcess } from './process/running_process'
 export { ProcessStdin } from './process/stdin'
 
@@ -62,6 +62,7 @@ function start(call: Call, canBeWritten: boolean): Started {
   const { command, options } = call
   const { signal, limit } = options
   const { spec, source } = toSpec(call, canBeWritten)
+  source?.take()
   if (signal?.aborted) source?.close()
   throwIfAborted(
     signal,

@@ -11,6 +11,7 @@ pub mod http;
 pub mod jsonrpc;
 pub(crate) mod os;
 pub mod process;
+pub mod record;
 pub mod watch;
 
 // Layer 2: agents.

@@ -56,6 +56,25 @@ impl fmt::Display for Secret {
     }
 }
 
+/// Whether a variable of this name holds a secret, as far as names tell.
+pub(crate) fn names_a_secret(name: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "KEY",
+        "TOKEN",
+        "SECRET",
+        "PASSWORD",
+        "PASSWD",
+        "PASSPHRASE",
+        "CREDENTIAL",
+        "CREDENTIALS",
+        "AUTH",
+        "PAT",
+    ];
+    name.to_ascii_uppercase()
+        .split(|letter: char| !letter.is_ascii_alphanumeric())
+        .any(|word| WORDS.contains(&word) || ["APIKEY", "ACCESSKEY", "AUTHTOKEN"].contains(&word))
+}
+
 /// Takes secrets out of one stream. Streams that are read side by side (stdout, stderr) need one each: clone it, which is cheap.
 #[derive(Clone)]
 pub struct Redactor {

@@ -3,7 +3,7 @@ import type { ProviderName, TurnSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { native } from '../native'
 import { check, checkOptions, show, suggestion } from '../option'
-import { absolute, inheritance, processOptionChecks, type RunOptions } from '../process'
+import { absolute, inheritance, processOptionChecks, recordFolder, type RunOptions } from '../process'
 import { agentSandbox, checkAgentSandbox, type SandboxOptions } from '../sandbox'
 import { isSchemaLike, schemaOf } from '../schema'
 import { budgetChecks, checkBudget, type Budget, type Prices } from './budget'
@@ -14,8 +14,12 @@ export type { ProviderName } from '../../native/native'
 /** How a turn is run. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
 export interface TurnOptions extends Pick<
   RunOptions,
-  'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'signal'
+  'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'maxRecordBytes' | 'signal'
 > {
+  /** A folder: a new one in it keeps the turn: prompt, events, what every attempt printed, and the verdict (docs/record.md). */
+  record?: string
+  /** What people call it, in `sheepdog ps` and in its record; default: the head of the prompt. */
+  name?: string
   model?: string
   /** Added to the CLI's own instructions (gemini: in place of them). */
   systemPrompt?: string
@@ -96,7 +100,8 @@ const retryChecks = {
   },
 }
 
-const { cwd, inheritEnv, killGraceMs, containment, signal } = processOptionChecks
+const { cwd, inheritEnv, killGraceMs, containment, record, maxRecordBytes, name, signal } =
+  processOptionChecks
 
 /** The checks of the options that turns and sessions share. */
 export const agentChecks = {
@@ -140,6 +145,9 @@ const turnChecks = {
   },
   retry: (path: string, value: unknown) => checkOptions(value, retryChecks, path),
   extraArgs: check.strings,
+  record,
+  maxRecordBytes,
+  name,
 }
 
 const harnessChecks = {
@@ -226,6 +234,7 @@ export function toSpec(prompt: string, options: HarnessOptions, hasListener: boo
     inheritEnv = true,
     schema,
     sandbox,
+    record,
     signal: _,
     limit: __,
     budget: ____,
@@ -240,6 +249,7 @@ export function toSpec(prompt: string, options: HarnessOptions, hasListener: boo
     env: environmentChanges(env),
     schema: schema && schemaText(schema),
     sandbox: agentSandbox(sandbox),
+    record: recordFolder(record),
     hasListener,
     ...inheritance(inheritEnv),
   }

@@ -1,4 +1,4 @@
-import type { RunResult } from '../process'
+import type { RecordFacts, RunResult } from '../process'
 import type { TokenUsage } from '../usage'
 import type { ProviderName } from './request'
 
@@ -62,4 +62,6 @@ export interface TurnResult<Structured = unknown> {
   warnings: string[]
   /** The last process. */
   process?: RunResult
+  /** Where it is on record, when that was asked for. */
+  record?: RecordFacts
 }

@@ -13,7 +13,7 @@ import { SessionWatch } from '../observability/session_watch'
 import { activeEnvironment } from '../observability/span'
 import { TurnWatch } from '../observability/turn_watch'
 import { check, show } from '../option'
-import { absolute, inheritance } from '../process'
+import { absolute, inheritance, recordFolder } from '../process'
 import { agentSandbox } from '../sandbox'
 import { checkOpenOptions, checkPromptOptions, type OpenOptions, type PromptOptions } from './session/request'
 import type { Answer, PermissionRequest } from './session/permission'
@@ -66,6 +66,8 @@ export class AgentSession implements AsyncDisposable {
   readonly protocolVersion: 1 | 2
   /** What a resumed agent repeated. */
   readonly history: AgentEvent[]
+  /** The folder of its record, when that was asked for. */
+  readonly record: string | undefined
 
   /** @internal */
   constructor(
@@ -82,6 +84,7 @@ export class AgentSession implements AsyncDisposable {
     this.sessionId = facts.sessionId
     this.protocolVersion = facts.protocolVersion
     this.history = facts.history
+    this.record = facts.record ?? undefined
     this.#tools = tools
     this.#asked = new Questions(session, facts.channel, options.onPermission, () => {
       watch?.end()
@@ -223,6 +226,7 @@ interface SessionFacts {
   protocolVersion: 1 | 2
   history: AgentEvent[]
   channel: number
+  record: string | null
 }
 
 /** @internal */
@@ -263,6 +267,7 @@ export async function openSession(
 function openDefaults(options: HarnessOptions): OpenOptions {
   const { binary, cwd, env, inheritEnv, killGraceMs, containment, signal, model, systemPrompt, redact } =
     options
+  const { record, maxRecordBytes, name } = options
   const { startTimeoutMs, idleTimeoutMs, toolIdleTimeoutMs, timeoutMs } = options
   const { permission, allow, sandbox } = options
   const shared = {
@@ -276,6 +281,9 @@ function openDefaults(options: HarnessOptions): OpenOptions {
     model,
     systemPrompt,
     redact,
+    record,
+    maxRecordBytes,
+    name,
   }
   const clocks = { startTimeoutMs, idleTimeoutMs, toolIdleTimeoutMs, timeoutMs }
   return given({ ...shared, ...clocks, permission, allow, sandbox })
@@ -313,6 +321,7 @@ function toSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer 
     binary: typeof binary === 'string' ? [binary] : binary,
     cwd: absolute(cwd),
     sandbox: agentSandbox(sandbox),
+    record: recordFolder(options.record),
     env: environmentChanges(env),
     ...inheritance(inheritEnv),
     permission: options.permission ?? (asks ? ('ask' as const) : undefined),

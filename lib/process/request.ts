@@ -77,6 +77,15 @@ export interface RunOptions {
   maxProcesses?: number
   /** What the program and all it starts may do, held by the kernel; or SANDBOX_UNAVAILABLE, and nothing is started. */
   sandbox?: SandboxOptions
+  /**
+   * A folder: a new one in it keeps what ran, all it printed with times, and how it ended (docs/record.md). Written off the JavaScript
+   * thread, whole to a quarter of a second before a kill of this process. INVALID_OPTION when it can't be written.
+   */
+  record?: string
+  /** The most that a record keeps of each stream; past it the end alone. Default 256 MiB. */
+  maxRecordBytes?: number
+  /** What people call it, in `sheepdog ps` and in its record. */
+  name?: string
   /** Shared with others: the program is started when there is room, and the slot is free when its tree is gone. The clocks start with the program. */
   limit?: ConcurrencyLimit
   /** Stops the run when aborted; one that is already aborted starts nothing. */
@@ -137,6 +146,9 @@ export const processOptionChecks = {
   memoryMaxBytes: check.count,
   maxProcesses: check.count,
   sandbox: checkSandbox,
+  record: check.name,
+  maxRecordBytes: check.count,
+  name: check.name,
   limit: checkLimit,
   signal: check.signal,
 }
@@ -189,6 +201,7 @@ export function toSpec(
     env = {},
     inheritEnv = true,
     idleTimeoutMs,
+    record,
     input,
     stdin,
     stdio,
@@ -215,6 +228,7 @@ export function toSpec(
     args,
     cwd: folder,
     env: changes,
+    record: recordFolder(record),
     inheritStdio: stdio === 'inherit',
     terminal: pty === true ? {} : pty || undefined,
     idleTimeoutMs: idleTimeoutMs ?? idleTimeoutFromEnvironment(),
@@ -253,6 +267,11 @@ function toPath(path: string, url: URL): string {
   } catch (error) {
     throw invalidOption(path, `expected a path or a file: URL, got ${show(url.href)}: ${String(error)}`)
   }
+}
+
+/** The folder meant at the time of the call. */
+export function recordFolder(record: string | undefined): string | undefined {
+  return record === undefined ? undefined : resolve(record)
 }
 
 /** The folder meant at the time of the call: the host may change its own before the program starts. */

@@ -33,6 +33,18 @@ export interface RunResult<Output = string> {
   containment: 'guard' | 'guard+cgroup' | 'pidns' | 'group'
   /** Of the command and the descendants that it waited for. */
   usage: { userMs: number; systemMs: number; maxRssBytes: number }
+  /** Where it is on record, when that was asked for. */
+  record?: RecordFacts
+}
+
+/** What became of a record. */
+export interface RecordFacts {
+  /** The run's own folder. */
+  folder: string
+  /** Printed and not in the files: past `maxRecordBytes`, or the disk could not follow. */
+  leftOutBytes: number
+  /** Why the record is not whole. */
+  problem?: string
 }
 
 /** A line, without its end. */

@@ -129,6 +129,9 @@ impl Owner {
         self.tell_cancelled();
         for mut audience in self.listeners.drain(..) {
             audience.end();
+            if let Some(record) = audience.record().take() {
+                record.close(None, (!is_closed).then_some(&gone), false).await;
+            }
         }
         if let Some(folder) = self.folder.take() {
             folder.remove().await;

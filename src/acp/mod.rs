@@ -40,6 +40,7 @@ mod permission;
 mod question;
 mod request;
 mod session;
+mod session_record;
 mod settings;
 mod tool_book;
 mod turn_state;

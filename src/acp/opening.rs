@@ -6,18 +6,20 @@ use super::agent::Agent;
 use super::connection::{Connection, Inbox, Said};
 use super::opening_fault::{Fault, is_resume};
 use super::request::OpenRequest;
+use super::session_record;
 use super::settings::{Settings, set_option};
 use super::tool_book::ToolBook;
 use super::turn_state::Version;
 use super::update::{AgentFault, Update, owned};
 use crate::error::{Error, ErrorCode};
 use crate::harness::AgentEvent;
-use crate::harness::bounds::check_switches;
 use crate::harness::folder::RunFolder;
 use crate::harness::install::{find, locate};
 use crate::harness::launch::{Launch, Wanted, path_text};
 use crate::harness::level::{Level, Mode};
 use crate::harness::package::Program;
+use crate::harness::restraint::check_switches;
+use crate::harness::turn_record::TurnRecord;
 use crate::harness::workspace::{AgentSandbox, state_of};
 use crate::jsonrpc::Refusal;
 use crate::os::blocking;
@@ -41,6 +43,7 @@ pub(crate) struct Opened {
     /// Put before the first prompt, for agents that take none otherwise.
     pub preamble: Option<String>,
     pub warnings: Vec<String>,
+    pub record: Option<TurnRecord>,
 }
 
 /// Opens a session, until `given_up` resolves. Call it within tokio.
@@ -77,14 +80,21 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
         })?,
     };
     let program = program_of(agent, request, &cwd)?;
+    let mut record = session_record::open(request, &cwd).await?;
     let (folder, sandbox) = make_room(request).await?;
     let mut spec = spec_of(agent, mode, request, &program, &cwd, folder.path());
     spec.sandbox = sandbox;
+    spec.record = record.as_mut().map(|record| record.next_attempt(request.provider));
+    spec.name = Some(session_record::label(request));
     let (connection, inbox) = match Connection::start(spec).await {
         Ok(started) => started,
         Err(error) => {
             folder.remove().await;
-            return Err(not_started(agent, error));
+            let error = not_started(agent, error);
+            if let Some(record) = record {
+                record.close(None, Some(&error), false).await;
+            }
+            return Err(error);
         }
     };
     let mut hall = Hall { agent, mode, request, connection, inbox, heard: Vec::new(), has_ended: false };
@@ -106,6 +116,7 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
             inbox: hall.inbox,
             folder,
             cwd,
+            record,
         }),
         Err(fault) => {
             if !hall.has_ended {
@@ -113,7 +124,11 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
             }
             let exit = hall.connection.ended().await;
             folder.remove().await;
-            Err(fault.into_error(agent, &exit))
+            let error = fault.into_error(agent, &exit);
+            if let Some(record) = record {
+                record.close(None, Some(&error), false).await;
+            }
+            Err(error)
         }
     }
 }

@@ -86,6 +86,8 @@ impl Owner {
         shown: Arc<Mutex<Shown>>,
         slot: Slot,
     ) -> Self {
+        let mut recorder = Audience::new(false, &request.redact);
+        recorder.keep(opened.record);
         let owner = Owner {
             request,
             agent: opened.agent,
@@ -113,7 +115,7 @@ impl Owner {
             turns: 0,
             tags: 0,
             pending: HashMap::new(),
-            listeners: Vec::new(),
+            listeners: vec![recorder],
             for_turn: Vec::new(),
             for_all: Vec::new(),
             idle_waiters: Vec::new(),
@@ -205,6 +207,14 @@ impl Owner {
     /// To all, and not to the turn under way.
     pub(super) fn tell_all(&mut self, event: AgentEvent) {
         self.for_all.push(event);
+    }
+
+    /// To the record alone.
+    pub(super) fn tell_record(&mut self, event: AgentEvent) {
+        // The first that was there; the others were let in by those who listen.
+        if let Some(recorder) = self.listeners.first_mut() {
+            recorder.tell(vec![event]);
+        }
     }
 
     pub(super) fn next_turn(&mut self) -> u32 {

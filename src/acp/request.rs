@@ -39,6 +39,11 @@ pub struct OpenRequest {
     /// For how long nothing may go on behind a turn before it is over.
     pub settle: Duration,
     pub redact: Vec<String>,
+    /// The folder in which a new one keeps the session.
+    pub record: Option<PathBuf>,
+    pub max_record_bytes: Option<u64>,
+    /// What people call it.
+    pub name: Option<String>,
 }
 
 impl OpenRequest {
@@ -65,6 +70,9 @@ impl OpenRequest {
             limits: Limits::default(),
             settle: Self::SETTLE,
             redact: Vec::new(),
+            record: None,
+            max_record_bytes: None,
+            name: None,
         }
     }
 

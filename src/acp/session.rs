@@ -10,8 +10,10 @@ use crate::error::{Error, ErrorCode};
 use crate::harness::audience::Audience;
 use crate::harness::scheduler::Waiting;
 use crate::harness::turn::Command as TurnCommand;
+use crate::harness::turn_record::TurnRecord;
 use crate::harness::{AgentEvent, ConcurrencyLimit, EventReader, EventSink, Turn, TurnOutcome};
 use serde_json::Value;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
@@ -117,6 +119,7 @@ struct Facts {
     shown: Arc<Mutex<Shown>>,
     numbers: Mutex<u32>,
     redact: Vec<String>,
+    record: Option<PathBuf>,
 }
 
 /// A session. Cloneable; when the last handle is dropped, it is closed.
@@ -151,12 +154,18 @@ pub async fn open(
         shown: Arc::clone(&shown),
         numbers: Mutex::default(),
         redact: request.redact.clone(),
+        record: opened.record.as_ref().map(TurnRecord::folder),
     };
     tokio::spawn(Owner::new(request, opened, host, shown, slot).run(received));
     Ok(Session { commands, facts: Arc::new(facts) })
 }
 
 impl Session {
+    /// The folder of its record.
+    pub fn record(&self) -> Option<&Path> {
+        self.facts.record.as_deref()
+    }
+
     pub fn id(&self) -> &str {
         &self.facts.id
     }

@@ -63,6 +63,7 @@ impl Owner {
         if self.version == Version::One {
             self.end_own_turn();
         }
+        self.tell_record(AgentEvent::Prompt { text: prompt.request.text.clone() });
         self.turns += 1;
         let (turn, tag) = (self.turns, self.next_tag());
         let session =

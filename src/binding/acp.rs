@@ -53,6 +53,9 @@ pub struct OpenSpec {
     pub timeout_ms: Option<Millis>,
     pub settle_ms: Option<Millis>,
     pub redact: Option<Vec<String>>,
+    pub record: Option<String>,
+    pub max_record_bytes: Option<f64>,
+    pub name: Option<String>,
 }
 
 #[napi(object, object_to_js = false)]
@@ -179,6 +182,7 @@ impl NativeSession {
                     "protocolVersion": session.version().number(),
                     "history": session.history(),
                     "channel": number,
+                    "record": session.record(),
                 });
                 *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
                 Ok(facts.to_string())
@@ -360,6 +364,9 @@ fn to_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
         request.settle = settle.duration();
     }
     request.redact = spec.redact.unwrap_or_default();
+    request.record = spec.record.map(Into::into);
+    request.max_record_bytes = spec.max_record_bytes.map(|bytes| bytes as u64);
+    request.name = spec.name;
     Ok(request)
 }
 

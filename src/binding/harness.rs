@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::harness::replay::TurnResult;
 use crate::harness::spending::{Caps, Prices};
 use crate::harness::verdict::Ending;
-use crate::harness::{self, Budget, Provider, Recording, Turn, TurnOutcome, TurnRequest, WeakTurn};
+use crate::harness::{self, Budget, Provider, Recording, Replay, Turn, TurnOutcome, TurnRequest, WeakTurn};
 use crate::harness::{doctor, each_provider};
 use crate::model::{AbortSwitch, Schema};
 use napi::bindgen_prelude::{
@@ -60,6 +60,9 @@ pub struct TurnSpec {
     pub redact: Option<Vec<String>>,
     /// Whether somebody may listen to the events.
     pub has_listener: bool,
+    pub record: Option<String>,
+    pub max_record_bytes: Option<f64>,
+    pub name: Option<String>,
 }
 
 #[napi(object, object_to_js = false)]
@@ -325,7 +328,16 @@ pub fn replay_recording(
         (None, Some(code)) => Ending::Exited(code as i32),
         (None, None) => Ending::Unknown,
     };
-    let replay = harness::replay(provider, &Recording { stdout, stderr: &stderr, ending });
+    Ok(shown(harness::replay(provider, &Recording { stdout, stderr: &stderr, ending })).to_string())
+}
+
+/// Why a record without an end has none, by the host that its `run.json` names.
+#[napi]
+pub fn record_unfinished(host: String) -> String {
+    harness::unfinished_by(&host).as_str().to_owned()
+}
+
+fn shown(replay: Replay) -> Value {
     let mut shown = json!({ "ok": replay.fault.is_none(), "events": replay.events, "result": replay.result });
     if let Some(fault) = replay.fault {
         shown["error"] = json!({ "code": fault.code.as_str(), "message": fault.message });
@@ -333,7 +345,23 @@ pub fn replay_recording(
             shown["error"]["kind"] = kind.as_str().into();
         }
     }
-    Ok(shown.to_string())
+    shown
+}
+
+/// What the folder of a record says: `run.json`, `end.json`, why there is no end, and of a turn its events and verdict; as JSON.
+#[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
+pub fn replay_folder(env: &Env, folder: String) -> napi::Result<PromiseRaw<'_, Settled<String>>> {
+    settle(env, async move {
+        harness::replay_folder(folder.into())
+            .await
+            .map(|read| {
+                let unfinished = read.unfinished.map(|why| why.as_str());
+                let turn = read.turn.map(shown);
+                json!({ "start": read.start, "end": read.end, "unfinished": unfinished, "turn": turn })
+                    .to_string()
+            })
+            .into()
+    })
 }
 
 macro_rules! provider_name {
@@ -422,5 +450,8 @@ pub(super) fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
     request.extra_args = spec.extra_args.unwrap_or_default();
     request.redact = spec.redact.unwrap_or_default();
     request.has_listener = spec.has_listener;
+    request.record = spec.record.map(Into::into);
+    request.max_record_bytes = spec.max_record_bytes.map(|bytes| bytes as u64);
+    request.name = spec.name;
     Ok(request)
 }

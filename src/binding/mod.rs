@@ -24,3 +24,4 @@ pub mod runtime_client;
 pub mod runtime_host;
 pub mod sandbox;
 pub mod threads;
+pub mod tree;

@@ -9,6 +9,7 @@ use crate::process::{
     self, Admission, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec, Sink, StdinWriter,
     Stdio, Stream, TerminalSize,
 };
+use crate::record::{Place, RecordSpec};
 use bytes::Bytes;
 use napi::bindgen_prelude::{
     BufferSlice, Either, Object, PromiseRaw, ToNapiValue, Uint8Array, within_runtime_if_available,
@@ -55,6 +56,9 @@ pub struct RunSpec {
     pub memory_max_bytes: Option<f64>,
     pub max_processes: Option<f64>,
     pub sandbox: Option<SandboxSpec>,
+    pub record: Option<String>,
+    pub max_record_bytes: Option<f64>,
+    pub name: Option<String>,
 }
 
 /// What a program's stdin is when it is given no input.
@@ -273,6 +277,12 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
     spec.memory_max_bytes = options.memory_max_bytes.map(|bytes| bytes as u64);
     spec.max_processes = options.max_processes.map(|count| count as u64);
     spec.sandbox = options.sandbox.map(Into::into);
+    spec.record = options.record.map(|folder| {
+        let mut record = RecordSpec::new(Place::Below(folder.into()));
+        record.max_bytes = options.max_record_bytes.map_or(record.max_bytes, |bytes| bytes as u64);
+        record
+    });
+    spec.name = options.name;
     spec
 }
 
@@ -335,6 +345,15 @@ impl ToNapiValue for ResultOf {
             usage.set("systemMs", result.usage.system_ms)?;
             usage.set("maxRssBytes", result.usage.max_rss_bytes as f64)?;
             object.set("usage", usage)?;
+            if let Some(record) = &result.record {
+                let mut facts = Object::new(&env)?;
+                facts.set("folder", &record.folder)?;
+                facts.set("leftOutBytes", record.left_out_bytes as f64)?;
+                if let Some(problem) = &record.problem {
+                    facts.set("problem", problem)?;
+                }
+                object.set("record", facts)?;
+            }
         }
         // SAFETY: the object was made in this environment, on its thread.
         unsafe { ToNapiValue::to_napi_value(raw_env, object) }

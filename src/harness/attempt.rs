@@ -19,6 +19,7 @@ use super::turn::Command;
 use super::verdict::{Ending, Evidence, Fault, Stop, Verdict, verdict};
 use crate::error::{Error, ErrorCode};
 use crate::process::{self, Environment, Input, Outcome, Process, ProcessSpec, RunResult, StopReason};
+use crate::record::RecordSpec;
 use bytes::Bytes;
 use std::future::pending;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub(crate) struct Attempted {
     pub is_aborted: bool,
     /// What the session had used before it.
     pub before: Option<Usage>,
+    /// Why it was stopped.
+    pub stop: Option<Stop>,
 }
 
 /// What an attempt is made of, besides the request.
@@ -49,6 +52,10 @@ pub(crate) struct Plan<'a> {
     /// The session that has to be reported.
     pub resume: Option<&'a str>,
     pub before: Option<Usage>,
+    /// Where its process is kept on record.
+    pub record: Option<RecordSpec>,
+    /// What people call it.
+    pub name: String,
     pub allowance: &'a Allowance,
 }
 
@@ -94,6 +101,8 @@ fn spec_of(plan: &Plan<'_>) -> ProcessSpec {
         spec.input = Input::Bytes(Bytes::from(text.clone()));
     }
     spec.environment = environment_of(request, launch, program, folder);
+    spec.record.clone_from(&plan.record);
+    spec.name = Some(plan.name.clone());
     spec
 }
 
@@ -377,6 +386,7 @@ impl Watch<'_> {
             error: None,
             is_aborted: self.is_aborted,
             before: self.plan.before,
+            stop: self.stop,
         }
     }
 
@@ -404,6 +414,7 @@ impl Watch<'_> {
             error: Some(error),
             is_aborted: self.is_aborted,
             before: self.plan.before,
+            stop: self.stop,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use super::event::AgentEvent;
 use super::event_sink::EventSink;
+use super::turn_record::TurnRecord;
 use crate::redaction::{Redactor, Secret};
 use serde_json::Value;
 use std::future::{pending, poll_fn};
@@ -15,6 +16,8 @@ const MAX_KEPT_BYTES: usize = 4 << 20;
 
 pub(crate) struct Audience {
     listener: Listener,
+    /// Hears everything, whoever else listens.
+    record: Option<TurnRecord>,
     kept_bytes: usize,
     redactor: Redactor,
     /// Holds back what may be the beginning of a secret, over the borders of deltas.
@@ -33,6 +36,7 @@ impl Audience {
         let redactor = Redactor::new(secrets.iter().map(|secret| Secret::new(secret.as_str())));
         Audience {
             listener: if is_expected { Listener::Expected(Vec::new()) } else { Listener::Nobody },
+            record: None,
             kept_bytes: 0,
             words: redactor.clone(),
             thoughts: redactor.clone(),
@@ -42,7 +46,7 @@ impl Audience {
 
     /// Whether events are worth building.
     pub(crate) fn wants_events(&self) -> bool {
-        !matches!(self.listener, Listener::Nobody)
+        self.record.is_some() || !matches!(self.listener, Listener::Nobody)
     }
 
     /// Whether a listener may still come.
@@ -52,9 +56,19 @@ impl Audience {
 
     /// A listener comes; it is given what was kept.
     pub(crate) fn listen(&mut self, sink: Box<dyn EventSink>) {
-        if let Listener::Expected(kept) = std::mem::replace(&mut self.listener, Listener::Sink(sink)) {
-            self.tell(kept);
+        if let Listener::Expected(kept) = std::mem::replace(&mut self.listener, Listener::Sink(sink))
+            && let (Listener::Sink(sink), false) = (&mut self.listener, kept.is_empty())
+        {
+            sink.tell(kept);
         }
+    }
+
+    pub(crate) fn keep(&mut self, record: Option<TurnRecord>) {
+        self.record = record;
+    }
+
+    pub(crate) fn record(&mut self) -> &mut Option<TurnRecord> {
+        &mut self.record
     }
 
     pub(crate) fn leave(&mut self) {
@@ -62,8 +76,15 @@ impl Audience {
     }
 
     pub(crate) fn tell(&mut self, events: Vec<AgentEvent>) {
+        if events.is_empty() || !self.wants_events() {
+            return;
+        }
+        let events = if self.redactor.is_empty() { events } else { self.redacted(events) };
         if events.is_empty() {
             return;
+        }
+        if let Some(record) = &mut self.record {
+            record.tell(&events);
         }
         match &mut self.listener {
             Listener::Nobody => {}
@@ -74,12 +95,7 @@ impl Audience {
                     self.listener = Listener::Nobody;
                 }
             }
-            Listener::Sink(_) => {
-                let events = if self.redactor.is_empty() { events } else { self.redacted(events) };
-                if let (Listener::Sink(sink), false) = (&mut self.listener, events.is_empty()) {
-                    sink.tell(events);
-                }
-            }
+            Listener::Sink(sink) => sink.tell(events),
         }
     }
 
@@ -178,6 +194,7 @@ impl Audience {
         }
         let mut other = Audience {
             listener: Listener::Nobody,
+            record: None,
             kept_bytes: 0,
             redactor: self.redactor.clone(),
             words: self.redactor.clone(),

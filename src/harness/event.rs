@@ -1,6 +1,6 @@
 //! PURE: what an agent does, in one language for all of them. The shapes are those of API.md's `AgentEvent`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// One thing that an agent did or said.
@@ -134,8 +134,8 @@ impl AgentEvent {
 }
 
 /// Tokens as the provider counts them, and money where it says so.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Usage {
     pub input_tokens: u64,
     pub output_tokens: u64,

@@ -8,7 +8,8 @@
 //! The owner task of a turn (`turn_owner`; [`turn`] is its handle) waits for a slot (`scheduler`), prepares an attempt
 //! (`preparation`: `launch`, `install`, `folder`, `structured`) and runs it (`attempt`, which one [`clock`] decides for). What follows
 //! is decided in `next`. Its events go to an `audience`, and through it to an
-//! [`EventSink`]; a slow one slows the agent's pipe. Dropping the last handle of a turn aborts it.
+//! [`EventSink`]; a slow one slows the agent's pipe. A turn that is to be kept has a `turn_record`, which [`replay_record`] reads
+//! again. Dropping the last handle of a turn aborts it.
 
 pub(crate) mod allow;
 mod allowance;
@@ -16,7 +17,6 @@ mod answer;
 mod attempt;
 pub(crate) mod audience;
 mod background;
-pub(crate) mod bounds;
 pub mod budget;
 pub(crate) mod clip;
 pub mod clock;
@@ -42,8 +42,10 @@ mod preparation;
 pub mod provider;
 mod recent;
 pub mod replay;
+pub mod replay_record;
 pub mod request;
 pub mod reset;
+pub(crate) mod restraint;
 pub mod scheduler;
 pub mod spending;
 pub mod structured;
@@ -52,6 +54,7 @@ mod token;
 pub mod transcript;
 pub mod turn;
 mod turn_owner;
+pub(crate) mod turn_record;
 pub mod verdict;
 pub(crate) mod workspace;
 
@@ -63,6 +66,7 @@ pub use level::Level;
 pub use provider::Provider;
 pub(crate) use provider::each_provider;
 pub use replay::{Recording, Replay, replay};
+pub use replay_record::{RecordReplay, replay_folder, unfinished_by};
 pub use request::TurnRequest;
 pub use scheduler::ConcurrencyLimit;
 pub use transcript::Transcript;

@@ -6,6 +6,7 @@ use super::provider::Provider;
 use super::transcript::Transcript;
 use super::verdict::{Ending, Evidence, Fault, Verdict, verdict};
 use crate::process::RunResult;
+use crate::record::RecordFacts;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -56,6 +57,9 @@ pub struct TurnFacts {
     pub warnings: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<RunResult>,
+    /// Of a turn that was to be kept on record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<RecordFacts>,
 }
 
 impl TurnResult {
@@ -95,6 +99,7 @@ impl TurnFacts {
             recovered: verdict.recovered,
             warnings: digest.warnings().to_vec(),
             process: None,
+            record: None,
         }
     }
 }

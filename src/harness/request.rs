@@ -1,11 +1,11 @@
 //! A turn as it is asked for, and the checks that need no process.
 
 use super::allowance::Allowance;
-use super::bounds::check_switches;
 use super::budget::Budget;
 use super::clock::Limits;
 use super::level::Level;
 use super::provider::Provider;
+use super::restraint::check_switches;
 use super::spending::{Caps, Prices};
 use super::workspace::AgentSandbox;
 use crate::error::Error;
@@ -66,6 +66,11 @@ pub struct TurnRequest {
     pub redact: Vec<String>,
     /// Whether somebody may listen to the events.
     pub has_listener: bool,
+    /// The folder in which a new one keeps the turn.
+    pub record: Option<PathBuf>,
+    pub max_record_bytes: Option<u64>,
+    /// What people call it; the prompt's head when `None`.
+    pub name: Option<String>,
 }
 
 impl TurnRequest {
@@ -102,6 +107,9 @@ impl TurnRequest {
             extra_args: Vec::new(),
             redact: Vec::new(),
             has_listener: false,
+            record: None,
+            max_record_bytes: None,
+            name: None,
         }
     }
 
@@ -173,6 +181,17 @@ impl TurnRequest {
             cwd.display()
         );
         Err(Error::invalid_option("cwd", problem))
+    }
+
+    /// What the turn is called: its name, else the head of its prompt.
+    pub fn label(&self) -> String {
+        const MAX_CHARACTERS: usize = 80;
+        let words: String = self.prompt.split_whitespace().collect::<Vec<_>>().join(" ");
+        let head = || match words.char_indices().nth(MAX_CHARACTERS) {
+            Some((end, _)) => format!("{}…", &words[..end]),
+            None => words.clone(),
+        };
+        self.name.clone().unwrap_or_else(head)
     }
 
     /// A variable of the run's environment, before the provider's own additions.

@@ -22,6 +22,7 @@ use super::scheduler::{ConcurrencyLimit, Slot, Waiting};
 use super::structured::{Candidates, read_answer};
 use super::tally::Tally;
 use super::turn::{Command, Turn, TurnOutcome};
+use super::turn_record::{Judged, TurnRecord};
 use super::verdict::Fault;
 use crate::error::{Error, ErrorCode};
 use crate::retry::random_fraction;
@@ -56,6 +57,8 @@ struct Owner {
     /// What the harness said between attempts.
     retries: Vec<AgentEvent>,
     last: Option<Attempted>,
+    /// The harness knows the end without a verdict on the last attempt.
+    is_told: bool,
 }
 
 impl Owner {
@@ -75,12 +78,16 @@ impl Owner {
             tally: Tally::default(),
             retries: Vec::new(),
             last: None,
+            is_told: true,
         }
     }
 
     async fn run(&mut self, place: Waiting) -> TurnOutcome {
         let ended = match self.allowance() {
-            Ok(allowance) => self.run_in_turn(place, &allowance).await,
+            Ok(allowance) => match self.open_record().await {
+                Ok(()) => self.run_in_turn(place, &allowance).await,
+                Err(error) => Err(error),
+            },
             Err(error) => Err(error),
         };
         if let Some(last) = &mut self.last {
@@ -89,7 +96,29 @@ impl Owner {
             self.audience.tell(last.transcript.take_events());
         }
         self.audience.end();
-        self.outcome(ended)
+        let outcome = self.outcome(ended);
+        self.close_record(outcome).await
+    }
+
+    fn label(&self) -> String {
+        self.audience.redact(&self.request.label())
+    }
+
+    async fn open_record(&mut self) -> Result<(), Error> {
+        let (request, label) = (self.request.clone(), self.label());
+        let record = self.or_abort(TurnRecord::open(&request, &label)).await??;
+        self.audience.keep(record);
+        Ok(())
+    }
+
+    async fn close_record(&mut self, mut outcome: TurnOutcome) -> TurnOutcome {
+        let Some(record) = self.audience.record().take() else { return outcome };
+        let (result, error) = match &mut outcome {
+            TurnOutcome::Succeeded(result) => (Some(result), None),
+            TurnOutcome::Failed { error, partial } => (partial.as_mut(), Some(&*error)),
+        };
+        record.close(result, error, !self.is_told).await;
+        outcome
     }
 
     /// Who asks for the events only after the end is given what was kept.
@@ -172,10 +201,17 @@ impl Owner {
                 folder,
                 resume: resume.as_deref(),
                 before: resume.as_deref().and_then(|session| ledger::counted(self.request.provider, session)),
+                record: self
+                    .audience
+                    .record()
+                    .as_mut()
+                    .map(|record| record.next_attempt(self.request.provider)),
+                name: self.label(),
                 allowance,
             };
             let mut attempted = attempt(&plan, &mut self.commands, &mut self.audience).await;
             self.count(&attempted);
+            self.is_told = true;
             if let Some(error) = attempted.error.take() {
                 self.last = Some(attempted);
                 return Err(error);
@@ -183,6 +219,7 @@ impl Owner {
             let file = read_answer_file(folder).await;
             let reset = self.reset_of(attempted.verdict.fault.as_ref());
             let next = self.next(&attempted, file.as_deref(), &again, reset);
+            self.keep_judgement(&attempted, resume, file, &next);
             if matches!(next, Next::Done { .. }) {
                 attempted.verdict.fault = None;
             }
@@ -249,6 +286,28 @@ impl Owner {
             }
         }
         Some(reset)
+    }
+
+    /// What the attempt's verdict was made of, for whoever reads the record again.
+    fn keep_judgement(
+        &mut self,
+        attempted: &Attempted,
+        resume: Option<String>,
+        answer: Option<String>,
+        next: &Next,
+    ) {
+        let retry = match next {
+            Next::Retry { reason, .. } => Some(self.audience.redact(reason)),
+            Next::Reask { .. } => Some("the answer does not fit the schema".to_owned()),
+            Next::Wait { .. } => Some("the usage limit ended".to_owned()),
+            Next::Done { .. } | Next::Failed(_) | Next::Misfit { .. } => None,
+        };
+        // Until the next one is judged; and what a budget has come to, no attempt can say.
+        let is_budget = matches!(next, Next::Failed(fault) if fault.code == ErrorCode::AgentBudget);
+        self.is_told = retry.is_some() || is_budget;
+        if let Some(record) = self.audience.record() {
+            record.judge(&Judged { stop: attempted.stop, resume, before: attempted.before, answer, retry });
+        }
     }
 
     fn count(&mut self, attempted: &Attempted) {

@@ -21,6 +21,7 @@ use super::failure::Failure;
 use super::provider::Provider;
 use super::reset::Reset;
 use crate::error::ErrorCode;
+use serde::{Deserialize, Serialize};
 
 /// How the process ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +33,7 @@ pub enum Ending {
 }
 
 /// Why we stopped the process.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Stop {
     /// It did not end by itself after its good end of turn.
     Lingered,

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`ProcessTable`], [`walk_descendants`], [`start_time`] | /proc | no table: the process group alone is known |
 //! | [`wait_for_exit`] | a pidfd, else a thread in waitid(2) | a thread in waitid(2) |
+//! | [`Host`] | the boot and the namespace of process ids, pid and start time | nothing can be said of another |
 //! | [`kill_process`] | a pidfd, so that a recycled pid is never hit | nothing: without a table nobody is known by pid |
 //! | [`signal_group`], [`group_exists`] | killpg(2) | killpg(2) |
 //! | [`Pipe`], [`PipeWriter`] | wide where the system allows it | as it is |
@@ -19,6 +20,7 @@ mod blocking;
 mod disk;
 mod exit;
 mod group;
+mod host;
 #[cfg(target_os = "linux")]
 pub(crate) mod pidfd;
 mod pipe;
@@ -31,11 +33,12 @@ pub(crate) use blocking::blocking;
 pub(crate) use disk::{on_disk, open_file, pieces, read_piece, write_piece};
 pub(crate) use exit::wait_for_exit;
 pub(crate) use group::{group_exists, signal_group};
+pub(crate) use host::{Host, HostState};
 pub(crate) use pipe::{Pipe, PipeWriter};
 pub use process_table::TreeUsage;
 pub(crate) use process_table::{
-    ProcessEntry, ProcessIdentity, ProcessTable, kill_process, start_time, ticks_now, variables_of,
-    walk_descendants,
+    ProcessEntry, ProcessIdentity, ProcessTable, kill_process, rss_bytes, signal_process, start_time,
+    ticks_now, variables_of, walk_descendants,
 };
 pub(crate) use terminal::Terminal;
 pub use terminal::TerminalSize;

@@ -18,14 +18,26 @@ pub(crate) struct ProcessIdentity {
 
 /// SIGKILL, unless the process is gone or its pid is another's by now. True when the signal was sent.
 pub(crate) fn kill_process(identity: ProcessIdentity) -> bool {
+    signal_process(identity, Signal::SIGKILL)
+}
+
+/// As [`kill_process`], with another signal.
+pub(crate) fn signal_process(identity: ProcessIdentity, signal: Signal) -> bool {
     // A pidfd taken first, then the start time checked: from there on the descriptor means the same process or none.
     #[cfg(target_os = "linux")]
     if let Ok(descriptor) = super::pidfd::open(identity.pid) {
         return start_time(identity.pid) == Some(identity.start_time)
-            && super::pidfd::send_signal(&descriptor, Signal::SIGKILL);
+            && super::pidfd::send_signal(&descriptor, signal);
     }
-    start_time(identity.pid) == Some(identity.start_time)
-        && kill(Pid::from_raw(identity.pid), Signal::SIGKILL).is_ok()
+    start_time(identity.pid) == Some(identity.start_time) && kill(Pid::from_raw(identity.pid), signal).is_ok()
+}
+
+/// Memory of a process that is in memory; 0 where the system does not tell.
+pub(crate) fn rss_bytes(pid: i32) -> u64 {
+    let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return 0 };
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_ascii_whitespace().next());
+    number.and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
 /// A living process.

@@ -6,19 +6,22 @@
 use super::handle::{Admission, Command, Publisher, Stop};
 use super::keep::Keep;
 use super::launch::{ExitStatus, Launched, Pipes, Tree, TreeEvent, tree_usage};
+use super::on_record;
 use super::output::{Ask, Output, READ_BUFFER, READ_BYTES, readable};
+use super::roster::{Enrolled, Entry};
 use super::sink::Sink;
 use super::spec::{
     ContainmentLevel, Encoding, Input, Outcome, ProcessSpec, RunResult, Stdio, StopReason, Strays, Stream,
     Usage,
 };
-use super::start::{Begun, start};
+use super::start::{Begun, Opened, start};
 use super::stdin::{Chunk, Fed, Feed};
 use super::stop::stop_error;
 use super::watchdog::{Limits, Step, Watchdog};
 use crate::error::{Error, ErrorCode};
 use crate::line::LineTooLong;
 use crate::os::{Awake, Pipe, Terminal, blocking};
+use crate::record::{Channel, Record};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use nix::sys::signal::Signal;
@@ -26,6 +29,7 @@ use std::future::{pending, poll_fn};
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
@@ -48,33 +52,38 @@ pub(super) async fn run(
     mut commands: UnboundedReceiver<Command>,
 ) {
     let mut early = Vec::new();
+    let mut opened = Opened::default();
     // What admitted it is held to the end.
-    let (begun, _held) = start(&spec, admission, &mut commands, &mut early).await;
+    let (begun, _held) = start(&spec, admission, &mut commands, &mut early, &mut opened).await;
     let launched = match begun {
         Begun::Launched(launched) => *launched,
         Begun::Not(error) => {
             publisher.set_started(Err(error.clone()));
-            let outcome = Outcome { result: None, error: Some(error) };
+            let mut outcome = Outcome { result: None, error: Some(error) };
+            on_record::close(opened.record, &mut outcome).await;
             return finish(&publisher, commands, early, outcome);
         }
         Begun::Unknown(reason) => {
-            let outcome = unknown_outcome(spec, reason);
+            let mut outcome = unknown_outcome(spec, reason);
             publisher.set_started(outcome.error.clone().map_or(Ok(0), Err));
+            on_record::close(opened.record, &mut outcome).await;
             return finish(&publisher, commands, early, outcome);
         }
     };
     publisher.set_started(Ok(launched.pid));
-    let mut runner = Runner::new(spec, written, launched);
+    let mut runner = Runner::new(spec, written, launched, opened);
     let watched = AssertUnwindSafe(async {
         for command in early {
             runner.on_command(Some(command));
         }
         runner.run(&mut commands).await
     });
-    let outcome = match watched.catch_unwind().await {
+    let mut outcome = match watched.catch_unwind().await {
         Ok(outcome) => outcome,
         Err(_) => runner.after_panic().await,
     };
+    runner.enrolled.end();
+    on_record::close(runner.record.take(), &mut outcome).await;
     finish(&publisher, commands, Vec::new(), outcome);
 }
 
@@ -100,6 +109,7 @@ fn unknown_outcome(spec: ProcessSpec, reason: StopReason) -> Outcome {
         strays_left: 1,
         containment: ContainmentLevel::Group,
         usage: Usage::default(),
+        record: None,
     };
     let error = stop_error(reason, &spec, &result);
     Outcome { result: Some(result), error }
@@ -145,6 +155,13 @@ fn give(sink: &mut dyn Sink, stream: Stream, kept: &[u8]) -> std::result::Result
     kept.chunks(READ_BYTES).try_for_each(|bytes| sink.push(stream, bytes))
 }
 
+fn channel_of(stream: Stream) -> Channel {
+    match stream {
+        Stream::Stdout => Channel::Stdout,
+        Stream::Stderr => Channel::Stderr,
+    }
+}
+
 /// What a read brought.
 enum Read {
     Nothing,
@@ -169,7 +186,9 @@ struct Runner {
     terminal: Option<Arc<Terminal>>,
     tree: Tree,
     sink: Option<Box<dyn Sink>>,
-    /// The sink has no room: streams that it takes are not read.
+    record: Option<Record>,
+    enrolled: Enrolled,
+    /// The sink, or the record, has no room: what it takes is not read.
     paused: bool,
     started: Instant,
     first_output: Option<Instant>,
@@ -187,7 +206,18 @@ struct End {
 }
 
 impl Runner {
-    fn new(mut spec: ProcessSpec, written: Option<Receiver<Chunk>>, launched: Launched) -> Self {
+    fn new(
+        mut spec: ProcessSpec,
+        written: Option<Receiver<Chunk>>,
+        launched: Launched,
+        opened: Opened,
+    ) -> Self {
+        let Opened { mark, mut record } = opened;
+        if let Some(record) = &mut record {
+            record.begin(launched.spawned);
+            record.push(Channel::Note, format!("pid {}", launched.pid).as_bytes());
+        }
+        let enrolled = Enrolled::new(Entry::of(&spec, &mark, &launched, record.as_ref()));
         let limits = Limits {
             // Who prints to somebody else's screen is not heard here.
             idle: spec.idle_timeout.filter(|_| spec.stdio != Stdio::Inherit),
@@ -216,6 +246,8 @@ impl Runner {
             terminal,
             tree: launched.tree,
             sink: None,
+            record,
+            enrolled,
             paused: false,
             started: launched.spawned,
             first_output: None,
@@ -241,7 +273,7 @@ impl Runner {
                 }
                 event = self.tree.next() => self.on_tree(event),
                 () = sleep_until(deadline) => self.on_time(),
-                () = room(&mut self.sink), if self.paused => self.on_room(),
+                () = room(&mut self.sink, &mut self.record), if self.paused => self.on_room(),
                 fed = feed(&mut self.feed) => self.on_fed(fed),
                 () = readable([&self.stdout, &self.stderr], open) => {
                     self.pump(READS_A_TURN, Ask::Tokio);
@@ -473,6 +505,10 @@ impl Runner {
         self.watchdog.on_activity(awake_now);
         self.first_output.get_or_insert(now);
         self.last_output = Some(now);
+        self.enrolled.on_output(now);
+        if let Some(record) = &mut self.record {
+            record.push(channel_of(stream), bytes);
+        }
         match self.sink.as_mut().filter(|sink| sink.takes(stream)).map(|sink| sink.push(stream, bytes)) {
             Some(Err(LineTooLong)) => Read::TooLong,
             Some(Ok(())) | None => Read::Something,
@@ -502,15 +538,16 @@ impl Runner {
         }
     }
 
-    /// Whether the sink's lack of room keeps this stream from being read.
+    /// Whether the sink's lack of room keeps this stream from being read, or the record's, which takes both.
     fn holds(&self, stream: Stream) -> bool {
-        self.paused && self.sink.as_ref().is_some_and(|sink| sink.takes(stream))
+        self.paused
+            && (self.sink.as_ref().is_some_and(|sink| sink.takes(stream))
+                || self.record.as_ref().is_some_and(Record::holds))
     }
 
     fn check_room(&mut self) {
-        let full = self.sink.as_mut().is_some_and(|sink| {
-            sink.poll_room(&mut std::task::Context::from_waker(std::task::Waker::noop())).is_pending()
-        });
+        let mut nobody = Context::from_waker(Waker::noop());
+        let full = poll_room(&mut self.sink, &mut self.record, &mut nobody).is_pending();
         if full && !self.paused {
             self.paused = true;
             let now = self.now();
@@ -627,6 +664,7 @@ impl Runner {
             strays_left: end.strays_left,
             containment: self.level,
             usage: end.usage,
+            record: None,
         };
         let error = self.watchdog.reason().and_then(|reason| stop_error(reason, &self.spec, &result));
         Outcome { result: Some(result), error }
@@ -663,11 +701,23 @@ pub(super) async fn sleep_until(deadline: Option<Instant>) {
     }
 }
 
-async fn room(sink: &mut Option<Box<dyn Sink>>) {
-    match sink {
-        Some(sink) => poll_fn(|context| sink.poll_room(context)).await,
-        None => pending().await,
+/// Room in both: for the reader, and for the record.
+async fn room(sink: &mut Option<Box<dyn Sink>>, record: &mut Option<Record>) {
+    if sink.is_none() && record.is_none() {
+        return pending().await;
     }
+    poll_fn(|context| poll_room(sink, record, context)).await
+}
+
+fn poll_room(
+    sink: &mut Option<Box<dyn Sink>>,
+    record: &mut Option<Record>,
+    context: &mut Context<'_>,
+) -> Poll<()> {
+    // Both are asked: each has to know whom to wake.
+    let in_sink = sink.as_mut().map_or(Poll::Ready(()), |sink| sink.poll_room(context));
+    let in_record = record.as_mut().map_or(Poll::Ready(()), |record| record.poll_room(context));
+    if in_sink.is_ready() { in_record } else { Poll::Pending }
 }
 
 async fn feed(feed: &mut Option<Feed>) -> Fed {

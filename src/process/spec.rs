@@ -3,6 +3,7 @@
 use super::sandbox::Sandbox;
 use crate::error::{Error, ErrorCode};
 use crate::os::TerminalSize;
+use crate::record::{RecordFacts, RecordSpec};
 use bytes::Bytes;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -42,6 +43,10 @@ pub struct ProcessSpec {
     pub max_processes: Option<u64>,
     /// Held by the kernel for the whole tree.
     pub sandbox: Option<Sandbox>,
+    /// A folder that keeps what it prints and how it ends.
+    pub record: Option<RecordSpec>,
+    /// What people call it, in a record and in the list of trees.
+    pub name: Option<String>,
 }
 
 impl ProcessSpec {
@@ -72,6 +77,8 @@ impl ProcessSpec {
             memory_max_bytes: None,
             max_processes: None,
             sandbox: None,
+            record: None,
+            name: None,
         }
     }
 
@@ -260,6 +267,9 @@ pub struct RunResult {
     pub strays_left: u32,
     pub containment: ContainmentLevel,
     pub usage: Usage,
+    /// Of a run that was to be kept on record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<RecordFacts>,
 }
 
 impl RunResult {

@@ -12,11 +12,13 @@
 use super::command::resolve;
 use super::handle::{Admission, Command, Held, Stop};
 use super::launch::{Launched, NotLaunched, launch, no_thread, with_turn};
+use super::on_record;
 use super::runner::sleep_until;
 use super::spec::{ProcessSpec, StopReason};
 use super::stop::stopped_before_start;
 use crate::error::Error;
-use crate::os::blocking;
+use crate::os::{Host, blocking};
+use crate::record::Record;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -83,6 +85,13 @@ impl Words<'_> {
     }
 }
 
+/// What a run has before its program runs, and keeps whatever becomes of the start.
+#[derive(Default)]
+pub(super) struct Opened {
+    pub mark: String,
+    pub record: Option<Record>,
+}
+
 /// Commands that arrive before the program runs are kept in `early`.
 /// With what is started comes what it was admitted by, to be held until its tree is gone.
 pub(super) async fn start(
@@ -90,6 +99,7 @@ pub(super) async fn start(
     admission: Admission,
     commands: &mut UnboundedReceiver<Command>,
     early: &mut Vec<Command>,
+    opened: &mut Opened,
 ) -> (Begun, Option<Held>) {
     let mut words = Words { commands, early, deadline: None };
     if let Some(reason) = spec.passed() {
@@ -100,15 +110,20 @@ pub(super) async fn start(
         stop = words.stop() => return (Begun::Not(stopped_before_start(stop.reason, spec)), None),
     };
     words.deadline = spec.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    (begin(spec, words).await, Some(held))
+    (begin(spec, words, opened).await, Some(held))
 }
 
-async fn begin(spec: &ProcessSpec, mut words: Words<'_>) -> Begun {
+async fn begin(spec: &ProcessSpec, mut words: Words<'_>, opened: &mut Opened) -> Begun {
     let not = |reason| Begun::Not(stopped_before_start(reason, spec));
     let resolving = async {
         let (owned, mark) = (spec.clone(), new_mark());
         let turn = start_turn().await;
-        with_turn(blocking(move || resolve(&owned, mark)), turn).await
+        let opening = blocking(move || {
+            let command = resolve(&owned, mark)?;
+            let record = on_record::open(&owned, &command)?;
+            Ok((command, record))
+        });
+        with_turn(opening, turn).await
     };
     if let Some(reason) = words.stop_now() {
         return not(reason);
@@ -118,7 +133,10 @@ async fn begin(spec: &ProcessSpec, mut words: Words<'_>) -> Begun {
         stop = words.stop() => return not(stop.reason),
     };
     let command = match resolved.map_err(no_thread) {
-        Ok(Ok(command)) => command,
+        Ok(Ok((command, record))) => {
+            *opened = Opened { mark: command.mark.clone(), record };
+            command
+        }
         Ok(Err(error)) | Err(error) => return Begun::Not(error),
     };
     let turn = match turn {
@@ -166,5 +184,7 @@ fn new_mark() -> String {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         bytes = (now.as_nanos() ^ (u128::from(std::process::id()) << 96)).to_ne_bytes();
     }
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let random: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    // Whoever finds it knows whose it is.
+    format!("{random}-{}", Host::own())
 }

@@ -194,8 +194,15 @@ impl Environments {
     }
 }
 
+/// Whether anybody alive has this mark. Reads the process table.
+pub(super) fn is_marked(mark: &str) -> bool {
+    let table = ProcessTable::read().unwrap_or_default();
+    let environments = Environments::default();
+    table.entries().iter().any(|entry| environments.has_mark(entry, mark))
+}
+
 /// The values of the mark in a process's environment, each ended by NUL.
-fn marks_of(pid: i32) -> Vec<u8> {
+pub(super) fn marks_of(pid: i32) -> Vec<u8> {
     let prefix = format!("{MARK}=");
     variables_of(pid)
         .split(|&byte| byte == 0)

@@ -7,6 +7,7 @@ mod fault;
 mod input;
 mod moments;
 mod output;
+mod record;
 mod sandbox;
 mod silence;
 mod start;

@@ -4,6 +4,7 @@ import { invalidOption } from '../../error'
 import type { HarnessOptions, TurnOptions } from '../request'
 import { agentChecks, schemaText } from '../request'
 import { check, checkOptions, show } from '../../option'
+import { processOptionChecks } from '../../process'
 import type { Answer, PermissionRequest, Policy } from './permission'
 
 /** A server of tools that the agent is given. */
@@ -20,6 +21,9 @@ export interface OpenOptions extends Pick<
   | 'containment'
   | 'killGraceMs'
   | 'redact'
+  | 'record'
+  | 'maxRecordBytes'
+  | 'name'
   | 'signal'
   | 'model'
   | 'systemPrompt'
@@ -94,8 +98,13 @@ const serverChecks = {
   env: pairs,
 }
 
+const { record, maxRecordBytes, name } = processOptionChecks
+
 const openChecks = {
   ...agentChecks,
+  record,
+  maxRecordBytes,
+  name,
   permission: check.oneOf('plan', 'edit', 'auto', 'ask'),
   policy: (path: string, value: unknown) => checkOptions(value, { allow: rules, deny: rules }, path),
   onPermission: check.function,

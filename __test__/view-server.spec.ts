@@ -1,0 +1,146 @@
+// The page's server: who is let in, and what a record of anybody's making can't do.
+import { request, type IncomingHttpHeaders } from 'node:http'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { RecordSource } from '../dist/cli/view/record_source'
+import { serveView } from '../dist/cli/view/server'
+import { writeTurn } from './view-records'
+
+type View = Awaited<ReturnType<typeof serveView>>
+
+const folder = mkdtempSync(join(tmpdir(), 'view-server-'))
+let view: View
+let stopping: View
+beforeAll(async () => {
+  writeTurn(folder, { id: 'r1', name: 'one', events: 10 })
+  view = await serveView({ source: await RecordSource.open(folder) })
+  stopping = await serveView({ source: await RecordSource.open(folder), allowStop: true })
+})
+afterAll(async () => {
+  await Promise.all([view.close(), stopping.close()])
+  rmSync(folder, { recursive: true })
+})
+
+interface Answer {
+  status: number
+  headers: IncomingHttpHeaders
+  body: string
+}
+
+/** As it stands: fetch would mend the path and the headers. */
+function ask(
+  path: string,
+  headers: Record<string, string> = {},
+  { of = view, method = 'GET' } = {},
+): Promise<Answer> {
+  const { hostname, port } = new URL(of.url)
+  return new Promise((resolve, reject) => {
+    const asked = request({ hostname, port, path, headers, method }, (response) => {
+      let body = ''
+      response.setEncoding('utf8').on('data', (text: string) => (body += text))
+      response.on('end', () => resolve({ status: response.statusCode!, headers: response.headers, body }))
+    })
+    asked.on('error', reject).end()
+  })
+}
+
+const base = (of = view) => new URL(of.url).pathname
+const json = async (path: string) => JSON.parse((await ask(`${base()}api/${path}`)).body)
+
+describe('the server of the page', () => {
+  it('is on loopback, under a long token of its own each time', () => {
+    expect(view.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/[\w-]{32}\/$/)
+    expect(base(view)).not.toBe(base(stopping))
+  })
+
+  it('gives the page, and nothing that another page could use', async () => {
+    const { status, headers, body } = await ask(base())
+    expect({ status, type: headers['content-type'] }).toEqual({
+      status: 200,
+      type: 'text/html; charset=utf-8',
+    })
+    expect(body).toContain('<title>Sheepdog</title>')
+    expect(headers['content-security-policy']).toContain("default-src 'none'; script-src 'self'")
+    expect(headers['content-security-policy']).not.toContain('unsafe')
+    expect(headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' })
+    expect(headers).not.toHaveProperty('access-control-allow-origin')
+    for (const name of [
+      'page.css',
+      'page.js',
+      'detail.js',
+      'rows.js',
+      'timeline.js',
+      'format.js',
+      'icon.svg',
+    ])
+      expect((await ask(base() + name)).status, name).toBe(200)
+  })
+
+  it.each([
+    ['/', {}, 404],
+    ['/api/runs', {}, 404],
+    [`/${'x'.repeat(32)}/`, {}, 404],
+    ['TOKEN/', { host: 'evil.example' }, 403],
+    ['TOKEN/', { host: 'evil.example:80' }, 403],
+    ['TOKEN/api/runs', { origin: 'http://evil.example' }, 403],
+    ['TOKEN/api/runs', { origin: 'null' }, 403],
+    ['TOKEN/../../package.json', {}, 404],
+    ['TOKEN/..%2f..%2fpackage.json', {}, 404],
+    ['TOKEN/api/runs/..', {}, 404],
+    ['TOKEN/api/runs/%2e%2e%2f', {}, 404],
+    ['TOKEN/api/runs/nobody', {}, 404],
+    ['TOKEN/api/runs/r1/rows?from=-1&count=5', {}, 400],
+    ['TOKEN/api/runs/r1/rows?from=1e99&count=5', {}, 400],
+    ['TOKEN/api/runs/r1/row?index=99', {}, 404],
+    ['TOKEN/api/runs/r1/secrets', {}, 404],
+  ] as const)('answers %s with %j by %d', async (path, headers, status) => {
+    expect((await ask(path.replace('TOKEN', base().slice(0, -1)), headers)).status).toBe(status)
+  })
+
+  it('stops nothing unless it was started so, and asked by its own page', async () => {
+    const path = (of: View) => `${base(of)}api/runs/r1/stop`
+    const origin = (of: View) => ({ origin: new URL(of.url).origin })
+    const post = { method: 'POST' }
+    expect((await ask(path(view), origin(view), post)).status).toBe(403)
+    expect((await ask(path(stopping), {}, { ...post, of: stopping })).status).toBe(403)
+    const { status, body } = await ask(path(stopping), origin(stopping), { ...post, of: stopping })
+    expect({ status, body }).toEqual({ status: 200, body: '{"stopped":false}' })
+    expect((await ask(path(stopping), origin(stopping), { method: 'DELETE', of: stopping })).status).toBe(405)
+  })
+
+  it('gives rows by ranges, and one whole', async () => {
+    const rows = await json('runs/r1/rows?from=2&count=3')
+    expect(rows).toMatchObject([
+      { index: 2, ms: 80, label: 'bash', text: 'make part-2', tone: 'tool', more: 0 },
+      { index: 3, label: '↳ exit 0', text: 'built 3 in no time', more: 2 },
+      { index: 4 },
+    ])
+    expect(await json('runs/r1/row?index=3')).toEqual({ text: 'built 3\nin no time', isCut: false })
+    expect(await json('runs/r1')).toMatchObject({
+      state: 'done',
+      rows: 10,
+      tokens: { input: 12_345 },
+      costUsd: 0.42,
+    })
+  })
+
+  it('follows no link, reads no pipe, and stands what is no record', async () => {
+    writeFileSync(join(folder, 'secret'), '{"kind":"run"}')
+    mkdirSync(join(folder, 'linked'))
+    symlinkSync(join(folder, 'secret'), join(folder, 'linked/run.json'))
+    symlinkSync(join(folder, 'r1'), join(folder, 'link'))
+    mkdirSync(join(folder, 'broken'))
+    writeFileSync(join(folder, 'broken/run.json'), '{"kind":')
+    const odd = writeTurn(folder, { id: 'odd', name: 'odd', events: 2 })
+    writeFileSync(
+      join(odd, 'events.jsonl'),
+      'no json\n{"ms":1,"attempt":1}\n{"ms":2,"attempt":1,"event":{"type":"new"}}\n{"cut',
+    )
+    const { runs } = await json('runs')
+    expect(runs.map(({ id }: { id: string }) => id)).toEqual(['r1', 'odd'])
+    expect((await ask(`${base()}api/runs/link`)).status).toBe(404)
+    expect(await json('runs/odd/rows?from=0&count=9')).toMatchObject([{ label: '?' }, { label: 'new' }])
+  })
+})

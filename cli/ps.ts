@@ -1,0 +1,64 @@
+// sheepdog ps: every tree of this user.
+import { listTrees, type RunTree } from '../lib/index'
+import { parseArguments, UsageError } from './arguments'
+import type { Ending, OptionTable } from './command'
+import { showBytes, showDuration } from './figure'
+import { fitWidth } from './width'
+
+export const summary = 'what runs, and what was left behind, of all hosts of this user'
+
+export const forms = ['[--json]']
+
+export const about = `
+Lists every tree of processes of this user that Sheepdog started, whichever program it is the host of: how long it has run
+and been silent, its processes and their memory, and its name or its prompt's head. Its state is:
+
+running: its host watches it; kept: its run is over, and it was left behind on purpose (strays: "keep"); left: its host is
+gone, and sheepdog reap ends it; elsewhere: its host is of another container or boot, and nothing is known of it.`
+
+export const options = {
+  json: { type: 'boolean', help: 'print JSON: one line for each tree' },
+} as const satisfies OptionTable
+
+export const notes = `
+A run that is younger than 20 ms has no name yet. Linux only.`
+
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals } = parseArguments(args, options)
+  if (positionals.length > 0) throw new UsageError(`unexpected ${JSON.stringify(positionals[0])}`)
+  const trees = await listTrees()
+  if (values.json) process.stdout.write(trees.map((tree) => `${JSON.stringify(tree)}\n`).join(''))
+  else if (trees.length === 0) process.stderr.write('sheepdog: nothing runs\n')
+  else process.stdout.write(table(trees))
+  return 0
+}
+
+const columns: [title: string, cell: (tree: RunTree) => string][] = [
+  ['ID', ({ id }) => id],
+  ['STATE', ({ state }) => state],
+  ['HOST', ({ hostPid }) => `${hostPid}`],
+  ['PID', ({ pid, processes }) => `${pid ?? processes[0]?.pid ?? ''}`],
+  ['RUNS', ({ durationMs }) => showDuration(durationMs)],
+  ['SILENT', ({ silentMs }) => (silentMs === null ? '' : showDuration(silentMs))],
+  ['PROCESSES', ({ processes }) => `${processes.length}`],
+  ['MEMORY', ({ rssBytes }) => showBytes(rssBytes)],
+  ['NAME', ({ name, command }) => name ?? command],
+]
+
+/** The last column takes what is left of a terminal's width. */
+function table(trees: RunTree[]): string {
+  const rows = [
+    columns.map(([title]) => title),
+    ...trees.map((tree) => columns.map(([, cell]) => cell(tree))),
+  ]
+  const widths = columns.map((_, index) => Math.max(...rows.map((row) => row[index]!.length)))
+  const before = widths.slice(0, -1).reduce((sum, width) => sum + width + 2, 0)
+  const last = Math.max(20, (process.stdout.columns ?? Infinity) - before)
+  const line = (row: string[]) =>
+    row
+      .map((cell, index) =>
+        index === row.length - 1 ? fitWidth(cell, last) : cell.padEnd(widths[index]! + 2),
+      )
+      .join('')
+  return `${rows.map(line).join('\n')}\n`
+}

@@ -1,0 +1,42 @@
+// sheepdog reap: ends what hosts that are gone left behind.
+import { reapTrees, type ReapedTree } from '../lib/index'
+import { parseArguments } from './arguments'
+import type { Ending, OptionTable } from './command'
+import { showBytes, showCount, showDuration } from './figure'
+
+export const summary = 'end what hosts that are gone left behind'
+
+export const forms = ['[ID ...] [--json]']
+
+export const about = `
+Ends the trees of this user whose host is gone ("left" in sheepdog ps), all of them or those with these ids, and says what
+it ended. What a host that is alive runs or keeps is not touched, and neither is what belongs to another container.`
+
+export const operands = [{ name: 'ID' }] as const
+
+export const options = {
+  json: { type: 'boolean', help: 'print JSON: one line for each tree' },
+} as const satisfies OptionTable
+
+export const notes = `
+Exit status: 0, or 1 if something could not be ended.`
+
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals } = parseArguments(args, options)
+  const reaped = await reapTrees(positionals.length > 0 ? positionals : undefined)
+  const lines = reaped.map((one) => (values.json ? JSON.stringify(one) : describe(one)))
+  if (lines.length > 0) process.stdout.write(`${lines.join('\n')}\n`)
+  else if (!values.json) process.stderr.write('sheepdog: nothing was left behind\n')
+  const missing = positionals.filter((id) => !reaped.some(({ tree }) => tree.id === id))
+  for (const id of missing)
+    process.stderr.write(`sheepdog reap: ${id}: no tree of that id has lost its host\n`)
+  return missing.length > 0 || reaped.some(({ left }) => left > 0) ? 1 : 0
+}
+
+function describe({ tree, killed, left }: ReapedTree): string {
+  const { id, name, command, durationMs, rssBytes, processes } = tree
+  const what = `${showCount(killed, 'process', 'processes')} (${showBytes(rssBytes)}) after ${showDuration(durationMs)}`
+  const also =
+    left > 0 ? `; ${left} could not be ended: ${left === 1 ? 'it runs' : 'they run'} as another user` : ''
+  return `${id}  ${name ?? command}: ended ${what}: ${processes.map(({ pid }) => pid).join(' ')}${also}`
+}

@@ -1,0 +1,15 @@
+// The options by which a command's run is kept on record and named.
+import type { OptionTable } from './command'
+
+/** Where records are looked for when no folder is named. */
+export const recordsFolder = '.sheepdog/runs'
+
+export const recordOptions = {
+  record: {
+    type: 'string',
+    value: 'FOLDER',
+    fits: 'folder',
+    help: `keep it on record in a new folder there; sheepdog view looks in ${recordsFolder}`,
+  },
+  name: { type: 'string', value: 'NAME', help: 'what it is called in sheepdog ps and in its record' },
+} as const satisfies OptionTable

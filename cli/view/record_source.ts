@@ -1,0 +1,275 @@
+// The runs of a folder of records (docs/record.md), live and past.
+import { lstat, readdir } from 'node:fs/promises'
+import { basename, dirname, join, resolve, sep } from 'node:path'
+import { listTrees, stopTree, type RunTree } from '../../lib/index'
+import { unfinishedOf } from '../../lib/harness/record'
+import { RunIndex } from './run_index'
+import type { ProcessNode, Row, RunDetail, RunSource, RunState, RunSummary } from './source'
+import { readRange } from './tail'
+
+const mostJsonBytes = 64 << 20
+/** Runs whose rows are known at once. */
+const mostIndexes = 16
+/** How long a look at the process table serves. */
+const treesMs = 700
+
+interface Start {
+  kind?: string
+  name?: string | null
+  provider?: string
+  prompt?: string
+  command?: string
+  args?: string[]
+  model?: string | null
+  cwd?: string | null
+  resume?: string | null
+  startedAtMs?: number
+  host?: { pid?: number; id?: string }
+}
+
+interface End {
+  endedAtMs?: number
+  durationMs?: number
+  ok?: boolean
+  exitCode?: number | null
+  signal?: string | null
+  error?: { code: string; message: string } | null
+  record?: { problem?: string }
+  result?: {
+    model?: string
+    usage?: { inputTokens: number; outputTokens: number; cachedInputTokens: number; costUsd?: number }
+  }
+}
+
+interface Known {
+  start: Start
+  end?: End
+}
+
+/** We ended it. */
+const killed = /^(PROCESS|AGENT)_(IDLE|TIMED_OUT|ABORTED|KILLED|NO_PROGRESS|BUDGET|LINE_TOO_LONG)$/
+
+export class RecordSource implements RunSource {
+  readonly title: string
+  readonly #folder: string
+  /** The one run that is shown, when a run's own folder was named. */
+  readonly #only: string | undefined
+  readonly #known = new Map<string, Known>()
+  readonly #indexes = new Map<string, RunIndex>()
+  #trees: { at: number; trees: Promise<RunTree[]> } | undefined
+
+  private constructor(folder: string, only: string | undefined) {
+    this.#folder = folder
+    this.#only = only
+    this.title = only ?? folder
+  }
+
+  /** Of a folder of records, or of one record. */
+  static async open(path: string): Promise<RecordSource> {
+    const folder = resolve(path)
+    const isOne = (await lstat(join(folder, 'run.json')).catch(() => undefined))?.isFile() ?? false
+    return isOne ? new RecordSource(dirname(folder), basename(folder)) : new RecordSource(folder, undefined)
+  }
+
+  async list(): Promise<RunSummary[]> {
+    const ids = await this.#ids()
+    const all = await Promise.all(ids.map(async (id) => [id, await this.#look(id)] as const))
+    return all.flatMap(([id, known]) => (known ? [summaryOf(id, known)] : []))
+  }
+
+  async detail(id: string): Promise<RunDetail | undefined> {
+    const known = await this.#look(id)
+    if (!known) return undefined
+    const summary = summaryOf(id, known)
+    const index = await this.#index(id, known)
+    const { start, end } = known
+    const usage = end?.result?.usage
+    const [tokens, costUsd] = usage
+      ? [
+          { input: usage.inputTokens, output: usage.outputTokens, cached: usage.cachedInputTokens },
+          usage.costUsd,
+        ]
+      : [index.hasUsage ? index.tokens : null, index.costUsd]
+    const timeline = index.timeline.timeline()
+    const marks = endMarks(summary, index, end)
+    return {
+      ...summary,
+      folder: join(this.#folder, id),
+      prompt: start.prompt ?? null,
+      facts: factsOf(start, end),
+      message: end?.error?.message ?? null,
+      attempts: index.timeline.attempts,
+      tokens,
+      costUsd: costUsd || null,
+      rows: index.length,
+      problem: end?.record?.problem ?? null,
+      timeline: { ...timeline, marks: [...timeline.marks, ...marks] },
+    }
+  }
+
+  async rows(id: string, from: number, count: number): Promise<Row[] | undefined> {
+    const known = await this.#look(id)
+    return known && (await this.#index(id, known)).rows(from, count)
+  }
+
+  async row(id: string, index: number): Promise<{ text: string; isCut: boolean } | undefined> {
+    const known = await this.#look(id)
+    return known && (await this.#index(id, known)).row(index)
+  }
+
+  async processes(id: string): Promise<ProcessNode[]> {
+    return (await this.#treesOf(id)).flatMap(({ processes }) => nested(processes))
+  }
+
+  async stop(id: string): Promise<boolean> {
+    this.#trees = undefined
+    const trees = await this.#treesOf(id)
+    await Promise.all(trees.map((tree) => stopTree(tree.id)))
+    this.#trees = undefined
+    return trees.length > 0
+  }
+
+  async poll(): Promise<string[]> {
+    const news: string[] = []
+    const before = new Set(this.#known.keys())
+    for (const { id } of await this.list()) {
+      const index = this.#indexes.get(id)
+      const isRead = index ? await index.refresh() : false
+      if (!before.has(id) || isRead || this.#ended.delete(id)) news.push(id)
+    }
+    return news
+  }
+
+  /** Those whose end was seen since the last poll. */
+  readonly #ended = new Set<string>()
+
+  async #ids(): Promise<string[]> {
+    if (this.#only) return [this.#only]
+    const entries = await readdir(this.#folder, { withFileTypes: true }).catch(() => [])
+    // A link may lead anywhere.
+    const folders = entries.filter((entry) => entry.isDirectory() && isId(entry.name))
+    return folders.map(({ name }) => name).sort((a, b) => (a < b ? 1 : -1))
+  }
+
+  async #look(id: string): Promise<Known | undefined> {
+    if (!isId(id) || (this.#only && id !== this.#only)) return undefined
+    const folder = join(this.#folder, id)
+    let known = this.#known.get(id)
+    if (!known) {
+      if (!(await lstat(folder).catch(() => undefined))?.isDirectory()) return undefined
+      const start = await readJson<Start>(join(folder, 'run.json'))
+      if (!start) return undefined
+      this.#known.set(id, (known = { start }))
+    }
+    if (!known.end) {
+      known.end = await readJson<End>(join(folder, 'end.json'))
+      if (known.end) this.#ended.add(id)
+    }
+    return known
+  }
+
+  async #index(id: string, { start }: Known): Promise<RunIndex> {
+    let index = this.#indexes.get(id)
+    this.#indexes.delete(id)
+    index ??= new RunIndex(join(this.#folder, id), kindOf(start))
+    this.#indexes.set(id, index)
+    for (const old of this.#indexes.keys()) {
+      if (this.#indexes.size <= mostIndexes) break
+      this.#indexes.delete(old)
+    }
+    await index.refresh()
+    return index
+  }
+
+  async #treesOf(id: string): Promise<RunTree[]> {
+    const now = performance.now()
+    if (!this.#trees || now - this.#trees.at > treesMs) this.#trees = { at: now, trees: listTrees() }
+    const folder = join(this.#folder, id)
+    const isOf = ({ record }: RunTree) => record === folder || record?.startsWith(folder + sep)
+    return (await this.#trees.trees).filter(isOf)
+  }
+}
+
+/** One name of a folder: nothing that leads elsewhere. */
+function isId(name: string): boolean {
+  return /^[\w.-]{1,200}$/.test(name) && !name.startsWith('.')
+}
+
+async function readJson<T>(path: string): Promise<T | undefined> {
+  const size = (await lstat(path).catch(() => undefined))?.size ?? 0
+  if (size === 0 || size > mostJsonBytes) return undefined
+  try {
+    return JSON.parse((await readRange(path, 0, size)).toString()) as T
+  } catch {
+    return undefined
+  }
+}
+
+/** A session has events, as a turn has. */
+function kindOf({ kind }: Start): 'turn' | 'run' {
+  return kind === 'turn' || kind === 'session' ? 'turn' : 'run'
+}
+
+function stateOf({ start, end }: Known): RunState {
+  if (!end) return unfinishedOf(start) === 'running' ? 'running' : 'lost'
+  if (end.error) return killed.test(end.error.code) ? 'killed' : 'failed'
+  if (kindOf(start) === 'turn') return end.ok ? 'done' : 'failed'
+  if (end.signal) return 'killed'
+  return end.exitCode === 0 ? 'done' : 'failed'
+}
+
+function summaryOf(id: string, known: Known): RunSummary {
+  const { start, end } = known
+  const state = stateOf(known)
+  const startedAtMs = start.startedAtMs ?? 0
+  const exit =
+    end?.signal ?? (end?.exitCode === undefined || end.exitCode === null ? null : `exit ${end.exitCode}`)
+  const until = end?.endedAtMs ?? (state === 'running' ? Date.now() : undefined)
+  return {
+    id,
+    kind: kindOf(start),
+    name: start.name || [start.command, ...(start.args ?? [])].join(' ').slice(0, 200) || id,
+    what: start.provider ?? start.command ?? '',
+    state,
+    startedAtMs,
+    durationMs: until === undefined ? null : Math.max(0, until - startedAtMs),
+    ending: end?.error?.code ?? exit,
+  }
+}
+
+/** Why it is over, where no event says so. */
+function endMarks({ state, ending }: RunSummary, index: RunIndex, end: End | undefined) {
+  const tone = 'kill' as const
+  if (state === 'lost') return [{ atMs: index.timeline.heardMs, label: 'the host was gone', tone }]
+  if (state !== 'killed' || index.timeline.hasMarks) return []
+  return [{ atMs: end?.durationMs ?? index.timeline.heardMs, label: ending ?? 'killed', tone }]
+}
+
+function factsOf(start: Start, end: End | undefined): [string, string][] {
+  const facts: [string, string | null | undefined][] = [
+    ['model', end?.result?.model ?? start.model],
+    [
+      'command',
+      kindOf(start) === 'turn' ? undefined : [start.command, ...(start.args ?? [])].join(' ').slice(0, 500),
+    ],
+    ['cwd', start.cwd],
+    ['resumed', start.resume],
+    ['host', start.host?.pid === undefined ? undefined : `${start.host.pid}`],
+  ]
+  return facts.filter((fact): fact is [string, string] => !!fact[1])
+}
+
+/** Each one below its parent. */
+function nested(processes: RunTree['processes']): ProcessNode[] {
+  const pids = new Set(processes.map(({ pid }) => pid))
+  const below = (parent: number | undefined, depth: number): ProcessNode[] =>
+    processes
+      .filter((one) =>
+        parent === undefined ? !pids.has(one.parent) : one.parent === parent && one.pid !== parent,
+      )
+      .flatMap(({ pid, command, rssBytes, cpuMs }) => [
+        { pid, depth, command, rssBytes, cpuMs },
+        ...(depth < 50 ? below(pid, depth + 1) : []),
+      ])
+  return below(undefined, 0)
+}

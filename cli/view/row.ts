@@ -1,0 +1,121 @@
+// An event as a row of the page, and what it unfolds to. PURE.
+import type { AgentEvent } from '../../lib/index'
+import type { Row } from './source'
+
+const longest = 240
+
+type Look = Pick<Row, 'label' | 'text' | 'tone'> & { body: string }
+
+/** What a recorded line says: an event, or the judgement on an attempt. */
+export interface EventLine {
+  ms: number
+  attempt: number
+  event?: AgentEvent
+  judged?: { stop?: unknown; retry?: string | null }
+}
+
+export function lookOf({ event, judged }: EventLine): Look {
+  if (judged) {
+    const stop = stopName(judged.stop)
+    if (stop) return look('stopped', stopWords[stop] ?? stop, 'bad')
+    if (judged.retry) return look('retry', judged.retry, 'warn')
+    return look('attempt', 'its process has ended', 'quiet')
+  }
+  switch (event?.type) {
+    case 'text':
+      return look('text', event.text, 'plain')
+    case 'reasoning':
+      return look('thinking', event.text, 'quiet')
+    case 'tool_start':
+      return look(event.name, inputWords(event.input), 'tool', inputText(event.input))
+    case 'tool_end': {
+      const exit =
+        event.exitCode === undefined ? (event.isError ? 'failed' : 'done') : `exit ${event.exitCode}`
+      const output = event.output ?? ''
+      return look(`↳ ${exit}`, output || (event.name ?? ''), event.isError ? 'bad' : 'tool', output)
+    }
+    case 'usage': {
+      const cost = event.costUsd ? `  $${event.costUsd.toFixed(4)}` : ''
+      return look('usage', `${event.inputTokens} in, ${event.outputTokens} out${cost}`, 'quiet', '')
+    }
+    case 'error':
+      return look('error', `${event.kind}: ${event.message}`, 'bad')
+    case 'prompt':
+      return look('prompt', event.text, 'good')
+    case 'turn_start':
+      return look(`turn ${event.turn}`, event.by === 'agent' ? 'begun by the agent itself' : '', 'quiet', '')
+    case 'turn_end':
+      return look(`turn ${event.turn}`, 'is over', 'quiet', '')
+    case 'retry':
+    case 'warning':
+      return look(event.type, event.message, 'warn')
+    case 'session':
+      return look('session', event.sessionId, 'quiet', '')
+    case 'end':
+      return event.ok
+        ? look('end', 'the agent ended its turn well', 'good', '')
+        : look('end', 'the agent failed', 'bad', '')
+    case 'noise':
+      return look('noise', event.line, 'quiet')
+    default:
+      return look(event?.type ?? '?', pretty(event), 'quiet')
+  }
+}
+
+/** A piece of a program's output. */
+export function outputLook(stream: string, text: string): Look {
+  return look(stream, text, stream === 'stderr' ? 'warn' : 'plain')
+}
+
+function look(label: string, text: string, tone: Row['tone'], body = text): Look {
+  return { label: oneLine(label).slice(0, 40), text: oneLine(text), tone, body }
+}
+
+/** How many lines a body unfolds to; 0 when the row shows all of it. */
+export function foldedLines({ text, body }: Look): number {
+  return body === '' || body.trim() === text
+    ? 0
+    : body.split('\n', 1000).length + Math.floor(body.length / 160)
+}
+
+export const stopWords: Record<string, string> = {
+  idle: 'killed: it was silent for too long',
+  timedOut: 'killed: it took too long',
+  aborted: 'killed: it was aborted',
+  lingered: 'killed: it did not exit after its end of turn',
+  noProgress: 'killed: it made no progress',
+  otherSession: 'killed: it began another session',
+  overBudget: 'killed: its budget was used up',
+}
+
+/** The core writes a name, or an object with it. */
+export function stopName(stop: unknown): string | undefined {
+  const name =
+    typeof stop === 'string' ? stop : stop && typeof stop === 'object' ? Object.keys(stop)[0] : undefined
+  return name && name[0]!.toLowerCase() + name.slice(1)
+}
+
+/** A command as it stands, any other input as JSON. */
+function inputText(input: unknown): string {
+  const isCommand = Object.keys(input ?? {}).length === 1
+  return isCommand ? inputWords(input) : pretty(input)
+}
+
+/** The same in few words. */
+export function inputWords(input: unknown): string {
+  const { command } = (input ?? {}) as { command?: unknown }
+  if (typeof command === 'string') return command
+  return input === undefined ? '' : JSON.stringify(input)
+}
+
+function pretty(value: unknown): string {
+  return value === undefined || value === null ? '' : JSON.stringify(value, null, 2)
+}
+
+function oneLine(text: string): string {
+  const plain = text
+    .slice(0, 4 * longest)
+    .replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, ' ')
+    .trim()
+  return plain.length > longest ? `${plain.slice(0, longest - 1)}…` : plain
+}

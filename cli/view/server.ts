@@ -1,0 +1,183 @@
+// The page's server: loopback only, a token in the path, and nothing that another page could make a browser do here.
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import type { RunSource } from './source'
+
+export interface ViewOptions {
+  source: RunSource
+  port?: number
+  allowStop?: boolean
+}
+
+export interface View {
+  url: string
+  close(): Promise<void>
+}
+
+const pageFolder = join(__dirname, '../../../cli/view/page')
+const kinds: Record<string, string> = {
+  html: 'text/html',
+  css: 'text/css',
+  js: 'text/javascript',
+  svg: 'image/svg+xml',
+}
+const files = new Set([
+  'index.html',
+  'page.css',
+  'page.js',
+  'detail.js',
+  'format.js',
+  'rows.js',
+  'timeline.js',
+  'icon.svg',
+])
+const mostRows = 500
+/** How often the source is asked for news while a page is open. */
+const pollMs = 400
+
+const headers = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'cache-control': 'no-store',
+}
+
+class Refusal extends Error {
+  constructor(readonly status: number) {
+    super(`${status}`)
+  }
+}
+
+export async function serveView({ source, port = 0, allowStop = false }: ViewOptions): Promise<View> {
+  const token = randomBytes(24).toString('base64url')
+  const pages = new Set<ServerResponse>()
+  const server = createServer((request, response) => {
+    answer(request, response).catch((error: unknown) => {
+      const status = error instanceof Refusal ? error.status : 500
+      if (response.headersSent) response.destroy()
+      else reply(response, status, 'text/plain', `${status}`)
+    })
+  })
+  const hosts = await listen(server, port)
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { host, origin } = request.headers
+    // A name that leads here by DNS is not ours, and neither is a page that sends a browser here.
+    if (!host || !hosts.has(host)) throw new Refusal(403)
+    if (origin !== undefined && origin !== `http://${host}`) throw new Refusal(403)
+    const url = new URL(request.url ?? '/', `http://${host}`)
+    const [, given = '', ...path] = url.pathname.split('/')
+    if (!isSame(given, token)) throw new Refusal(404)
+    if (request.method === 'POST') {
+      if (origin === undefined || !allowStop) throw new Refusal(403)
+      const [api, runs, id, stop] = path
+      if (api !== 'api' || runs !== 'runs' || stop !== 'stop' || path.length !== 4) throw new Refusal(404)
+      return json(response, { stopped: await source.stop(id!) })
+    }
+    if (request.method !== 'GET') throw new Refusal(405)
+    if (path[0] === 'api') return api(path.slice(1), url.searchParams, response)
+    const name = path.join('/') || 'index.html'
+    if (!files.has(name)) throw new Refusal(404)
+    reply(response, 200, kinds[name.split('.').at(-1)!]!, await readFile(join(pageFolder, name)))
+  }
+
+  async function api(path: string[], query: URLSearchParams, response: ServerResponse): Promise<void> {
+    const [what, id, part] = path
+    if (what === 'live' && path.length === 1) return follow(response)
+    if (what !== 'runs' || path.length > 3) throw new Refusal(404)
+    if (id === undefined) return json(response, { title: source.title, allowStop, runs: await source.list() })
+    switch (part) {
+      case undefined:
+        return json(response, await source.detail(id))
+      case 'rows': {
+        const count = Math.min(number(query, 'count'), mostRows)
+        return json(response, await source.rows(id, number(query, 'from'), count))
+      }
+      case 'row':
+        return json(response, await source.row(id, number(query, 'index')))
+      case 'processes':
+        return json(response, await source.processes(id))
+      default:
+        throw new Refusal(404)
+    }
+  }
+
+  function follow(response: ServerResponse): void {
+    response.writeHead(200, { ...headers, 'content-type': 'text/event-stream' })
+    response.write('retry: 1000\n\n')
+    pages.add(response)
+    response.on('close', () => pages.delete(response))
+    wake()
+  }
+
+  let polling = false
+  /** One look after the other as long as a page is open. */
+  function wake(): void {
+    if (polling || pages.size === 0) return
+    polling = true
+    setTimeout(() => {
+      source
+        .poll()
+        .then((ids) => {
+          // A comment now and then: a page that is gone is noticed.
+          const text = ids.length > 0 ? `data: ${JSON.stringify(ids)}\n\n` : ':\n\n'
+          for (const page of pages) page.write(text)
+        })
+        .catch(() => {})
+        .finally(() => {
+          polling = false
+          wake()
+        })
+    }, pollMs)
+  }
+
+  const { port: bound } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${bound}/${token}/`,
+    close: () =>
+      new Promise((resolve) => {
+        for (const page of pages) page.end()
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+/** The hosts by which it may be asked for. */
+async function listen(server: Server, port: number): Promise<Set<string>> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, '127.0.0.1', resolve)
+  })
+  const { port: bound } = server.address() as AddressInfo
+  return new Set([`127.0.0.1:${bound}`, `localhost:${bound}`])
+}
+
+/** In a time that says nothing of how much of it is right. */
+function isSame(given: string, wanted: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest()
+  return timingSafeEqual(digest(given), digest(wanted))
+}
+
+function number(query: URLSearchParams, name: string): number {
+  const value = Number(query.get(name))
+  if (!Number.isSafeInteger(value) || value < 0) throw new Refusal(400)
+  return value
+}
+
+function json(response: ServerResponse, value: unknown): void {
+  if (value === undefined) throw new Refusal(404)
+  reply(response, 200, 'application/json', JSON.stringify(value))
+}
+
+function reply(response: ServerResponse, status: number, kind: string, body: string | Buffer): void {
+  response.writeHead(status, { ...headers, 'content-type': `${kind}; charset=utf-8` })
+  response.end(body)
+}

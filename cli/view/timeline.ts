@@ -1,0 +1,116 @@
+// The time line of a run, from what was heard of it, piece by piece. PURE.
+import { inputWords, stopName, stopWords, type EventLine } from './row'
+import type { Bar, Timeline } from './source'
+
+/** Shorter pauses are no silence. */
+const silenceMs = 3000
+/** A page draws no more; a run with more of them is drawn up to there. */
+const mostBars = 5000
+
+function nameOf({ name, input }: { name: string; input: unknown }): string {
+  const words = (input as { command?: unknown } | undefined)?.command ? inputWords(input) : name
+  return words.slice(0, 80)
+}
+
+export class TimelineBuilder {
+  readonly #bars: Bar[] = []
+  readonly #silences: [number, number][] = []
+  readonly #marks: Timeline['marks'] = []
+  readonly #tools = new Map<string, Bar>()
+  #attempts = 0
+  #attempt: Bar | undefined
+  #model: Bar | undefined
+  #heardMs = 0
+
+  get attempts(): number {
+    return this.#attempts
+  }
+
+  get heardMs(): number {
+    return this.#heardMs
+  }
+
+  onEvent(line: EventLine, row: number): void {
+    this.onHeard(line.ms)
+    // Its end of turn is told when it is judged already.
+    if (line.attempt > this.#attempts) {
+      this.#close(line.ms)
+      this.#attempts = line.attempt
+      this.#attempt = this.#add('attempt', `attempt ${line.attempt}`, line.ms, row)
+    }
+    const { event, judged } = line
+    if (judged) {
+      const stop = stopName(judged.stop)
+      if (stop) this.#marks.push({ atMs: line.ms, label: stopWords[stop] ?? stop, tone: 'kill' })
+      if (judged.retry)
+        this.#marks.push({ atMs: line.ms, label: `tried again: ${judged.retry}`, tone: 'retry' })
+      return this.#close(line.ms)
+    }
+    switch (event?.type) {
+      case 'text':
+      case 'reasoning':
+        if (this.#model) this.#model.toMs = line.ms
+        else
+          this.#model = this.#add(
+            'model',
+            event.type === 'text' ? 'answer' : 'thinking',
+            line.ms,
+            row,
+            line.ms,
+          )
+        return
+      case 'tool_start':
+        this.#model = undefined
+        this.#tools.set(event.id, this.#add('tool', nameOf(event), line.ms, row))
+        return
+      case 'tool_end': {
+        this.#model = undefined
+        const bar = this.#tools.get(event.id)
+        this.#tools.delete(event.id)
+        if (bar) Object.assign(bar, { toMs: line.ms, isError: event.isError })
+        return
+      }
+      default:
+    }
+  }
+
+  /** Output of a program without events: what is heard is drawn as one lane. */
+  onOutput(ms: number, stream: string, row: number): void {
+    const isPaused = ms - this.#heardMs >= 1000
+    this.onHeard(ms)
+    if (this.#model && !isPaused && this.#model.label === stream) this.#model.toMs = ms
+    else this.#model = this.#add('model', stream, ms, row, ms)
+  }
+
+  onHeard(ms: number): void {
+    if (ms - this.#heardMs >= silenceMs) this.#silences.push([this.#heardMs, ms])
+    this.#heardMs = Math.max(this.#heardMs, ms)
+  }
+
+  mark(atMs: number, label: string): void {
+    this.#marks.push({ atMs, label, tone: 'kill' })
+  }
+
+  get hasMarks(): boolean {
+    return this.#marks.some(({ tone }) => tone === 'kill')
+  }
+
+  timeline(): Timeline {
+    return { heardMs: this.#heardMs, bars: this.#bars, silences: this.#silences, marks: this.#marks }
+  }
+
+  /** What is open ends with its attempt. */
+  #close(ms: number): void {
+    for (const bar of this.#tools.values()) bar.toMs = ms
+    this.#tools.clear()
+    if (this.#attempt) this.#attempt.toMs = ms
+    this.#attempt = undefined
+    this.#model = undefined
+  }
+
+  #add(lane: Bar['lane'], label: string, fromMs: number, row: number, toMs: number | null = null): Bar {
+    const bar: Bar = { lane, label, fromMs, toMs, isError: false, row }
+    if (this.#bars.length < mostBars) this.#bars.push(bar)
+    return bar
+  }
+}

@@ -1,0 +1,184 @@
+//! A turn's own part of its record: what was asked, the events with their times, how each attempt was judged, and the end. Each
+//! attempt's process keeps its record in a folder of its own below (`attempts/1`). docs/record.md has the files.
+
+use super::event::{AgentEvent, Usage};
+use super::provider::Provider;
+use super::replay::TurnResult;
+use super::request::TurnRequest;
+use super::verdict::Stop;
+use crate::error::Error;
+use crate::os::{Host, blocking};
+use crate::process::{Environment, secrets_of};
+use crate::record::{Channel, Place, Record, RecordSpec, epoch_ms, utc};
+use crate::redaction::Secret;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime};
+
+/// What the verdict on an attempt was made of, besides what the process printed and how it ended.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Judged {
+    pub stop: Option<Stop>,
+    /// The session that had to be reported.
+    pub resume: Option<String>,
+    pub before: Option<Usage>,
+    /// What the agent wrote into the answer's file.
+    pub answer: Option<String>,
+    /// Why it was tried again.
+    pub retry: Option<String>,
+}
+
+/// A line of `events.jsonl`; `ms` counts from the start of the turn.
+#[derive(Serialize)]
+struct Line<'a> {
+    ms: u64,
+    attempt: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<&'a AgentEvent>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    judged: Option<&'a Judged>,
+}
+
+/// The record of a turn under way.
+pub(crate) struct TurnRecord {
+    record: Record,
+    attempt: u32,
+    attempts: RecordSpec,
+}
+
+impl TurnRecord {
+    /// Makes the folder; `None` when none is wanted.
+    ///
+    /// # Errors
+    /// `INVALID_OPTION` where nothing can be written.
+    pub(crate) async fn open(request: &TurnRequest, label: &str) -> Result<Option<TurnRecord>, Error> {
+        let Some(folder) = &request.record else { return Ok(None) };
+        let mut spec = RecordSpec::new(Place::Below(folder.clone()));
+        spec.secrets = secrets(&request.redact, &request.environment);
+        spec.max_bytes = request.max_record_bytes.unwrap_or(spec.max_bytes);
+        TurnRecord::create(spec, start_of(request, label)).await.map(Some)
+    }
+
+    /// What begins with this; its secrets and its bound are those of its attempts as well.
+    pub(crate) async fn create(spec: RecordSpec, start: Map<String, Value>) -> Result<TurnRecord, Error> {
+        let wanted = spec.clone();
+        let made = blocking(move || Record::create(&wanted, start))
+            .await
+            .map_err(|error| Error::invalid_option("record", format!("no record can be kept: {error}")))?;
+        let mut record = made?;
+        record.begin(Instant::now());
+        Ok(TurnRecord { record, attempt: 0, attempts: spec })
+    }
+
+    /// The record of the next attempt's process.
+    pub(crate) fn next_attempt(&mut self, provider: Provider) -> RecordSpec {
+        self.attempt += 1;
+        let place = Place::At(self.folder().join("attempts").join(self.attempt.to_string()));
+        let facts = [
+            ("kind", json!("attempt")),
+            ("provider", json!(provider.as_str())),
+            ("attempt", json!(self.attempt)),
+        ];
+        let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        RecordSpec { place, facts, ..self.attempts.clone() }
+    }
+
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.record.path().to_owned()
+    }
+
+    pub(crate) fn tell(&mut self, events: &[AgentEvent]) {
+        let (ms, attempt) = (self.record.ms(), self.attempt);
+        let mut lines = Vec::new();
+        for event in events {
+            write_line(&mut lines, &Line { ms, attempt, event: Some(event), judged: None });
+        }
+        self.record.push(Channel::Events, &lines);
+    }
+
+    pub(crate) fn judge(&mut self, judged: &Judged) {
+        let (ms, attempt) = (self.record.ms(), self.attempt);
+        let mut line = Vec::new();
+        write_line(&mut line, &Line { ms, attempt, event: None, judged: Some(judged) });
+        self.record.push(Channel::Events, &line);
+    }
+
+    /// `is_judged`: the verdict is that on the last attempt, and not something that the harness knows without it.
+    /// The result learns what became of the record.
+    pub(crate) async fn close(
+        self,
+        mut result: Option<&mut TurnResult>,
+        error: Option<&Error>,
+        is_judged: bool,
+    ) {
+        // What it printed is in files of its own.
+        let process = result.as_mut().and_then(|result| result.facts.process.take());
+        let now = epoch_ms(SystemTime::now());
+        let error = error.map(|error| {
+            let kind = error.facts().get("kind").cloned();
+            json!({ "code": error.code().as_str(), "kind": kind, "message": error.message() })
+        });
+        let end = json!({
+            "endedAt": utc(now),
+            "endedAtMs": now,
+            "ok": error.is_none(),
+            "error": error,
+            "isJudged": is_judged,
+            "result": result,
+        });
+        let facts = self.record.finish(end).await;
+        let Some(result) = result else { return };
+        result.facts.process = process;
+        let problem = facts.problem.as_ref().map(|problem| format!("the record is not whole: {problem}"));
+        result.facts.warnings.extend(problem);
+        result.facts.record = Some(facts);
+    }
+}
+
+fn write_line(lines: &mut Vec<u8>, line: &Line) {
+    // A vector takes all that is written, and an event is made of what JSON can say.
+    let _ = serde_json::to_writer(&mut *lines, line);
+    lines.push(b'\n');
+}
+
+/// What is taken out of a record: what the caller names, and what the environment's names call secret.
+pub(crate) fn secrets(redact: &[String], environment: &Environment) -> Vec<Secret> {
+    let mut secrets = secrets_of(environment);
+    secrets.extend(redact.iter().map(|secret| Secret::new(secret.as_str())));
+    secrets
+}
+
+/// What every record of an agent begins with.
+pub(crate) fn common_start(kind: &str, name: &str) -> Map<String, Value> {
+    let now = epoch_ms(SystemTime::now());
+    let fields = json!({
+        "version": 1,
+        "kind": kind,
+        "name": name,
+        "startedAt": utc(now),
+        "startedAtMs": now,
+        "host": { "pid": std::process::id(), "id": Host::own().to_string() },
+    });
+    match fields {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+fn start_of(request: &TurnRequest, label: &str) -> Map<String, Value> {
+    let mut start = common_start("turn", label);
+    let fields = json!({
+        "provider": request.provider.as_str(),
+        "prompt": request.prompt,
+        "model": request.model,
+        "cwd": request.cwd,
+        "schema": request.schema.as_deref().map(crate::model::Schema::source),
+        "resume": request.resume,
+    });
+    if let Value::Object(fields) = fields {
+        start.extend(fields);
+    }
+    start
+}

@@ -1,0 +1,264 @@
+//! The list of this user's trees: a small file a run, that a `sheepdog ps` finds, also when the host is gone.
+//!
+//! The files lie in a folder of the user's own ([`folder`]), named by the run's mark. A run is written down when it has lived for
+//! [`WORTH_A_LINE`] (shorter ones cost nothing), and crossed out when it has ended and nobody of it is left. The time of a file's last
+//! change is that of the run's last output, to a second. Losing a file loses a name and no more: trees are found by their marks
+//! (`census`). Everything on the disk happens on threads where it may block.
+
+use super::launch::Launched;
+use super::spec::{ProcessSpec, Strays};
+use super::sweep::is_marked;
+use crate::os::{ProcessIdentity, blocking, start_time};
+use crate::record::{Record, epoch_ms};
+use nix::unistd::geteuid;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
+
+const WORTH_A_LINE: Duration = Duration::from_millis(20);
+const TOUCH_EVERY: Duration = Duration::from_secs(1);
+const LOOKS: u32 = 3;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+/// A file of ours is never longer.
+const MAX_ENTRY_BYTES: u64 = 64 << 10;
+const MAX_NAME_BYTES: usize = 200;
+
+/// What is written down of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Entry {
+    pub mark: String,
+    pub name: Option<String>,
+    pub command: String,
+    pub pid: i32,
+    /// What everything of the run is below: its outer guard, or the command itself.
+    pub root: i32,
+    pub root_start: u64,
+    pub started_at_ms: u64,
+    pub keeps_strays: bool,
+    /// The run is over, and left somebody behind on purpose.
+    pub has_ended: bool,
+    pub record: Option<PathBuf>,
+}
+
+impl Entry {
+    pub(super) fn of(spec: &ProcessSpec, mark: &str, launched: &Launched, record: Option<&Record>) -> Entry {
+        Entry {
+            mark: mark.to_owned(),
+            name: spec.name.as_deref().map(short),
+            command: short(&spec.command),
+            pid: launched.pid.cast_signed(),
+            root: launched.tree.root(),
+            root_start: 0,
+            started_at_ms: epoch_ms(SystemTime::now()),
+            keeps_strays: spec.strays == Strays::Keep,
+            has_ended: false,
+            record: record.map(|record| record.path().to_owned()),
+        }
+    }
+
+    /// What everything of the run is below, if that is still alive.
+    pub(super) fn root(&self) -> Option<ProcessIdentity> {
+        let root = ProcessIdentity { pid: self.root, start_time: self.root_start };
+        (start_time(root.pid) == Some(root.start_time)).then_some(root)
+    }
+}
+
+fn short(text: &str) -> String {
+    let plain: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    let mut end = plain.len().min(MAX_NAME_BYTES);
+    while !plain.is_char_boundary(end) {
+        end -= 1;
+    }
+    plain[..end].trim().to_owned()
+}
+
+const WAITING: u8 = 0;
+const WRITTEN: u8 = 1;
+const OVER: u8 = 2;
+
+/// A run's place in the list; it is crossed out when this is dropped.
+pub(super) struct Enrolled {
+    entry: Arc<Entry>,
+    stage: Arc<AtomicU8>,
+    touched: Instant,
+}
+
+impl Enrolled {
+    pub(super) fn new(entry: Entry) -> Self {
+        let enrolled = Enrolled { entry: Arc::new(entry), stage: Arc::default(), touched: Instant::now() };
+        let (entry, stage) = (enrolled.entry.clone(), enrolled.stage.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(WORTH_A_LINE).await;
+            if stage.load(Ordering::Acquire) != WAITING {
+                return;
+            }
+            let _ = blocking(move || {
+                let Some(folder) = folder() else { return };
+                let mut entry = (*entry).clone();
+                entry.root_start = start_time(entry.root).unwrap_or(0);
+                let _ = write(folder, &entry);
+                // It may have ended meanwhile: then nobody else takes it away.
+                if stage.compare_exchange(WAITING, WRITTEN, Ordering::AcqRel, Ordering::Acquire).is_err() {
+                    cross_out_ended(folder, &entry);
+                }
+            })
+            .await;
+        });
+        enrolled
+    }
+
+    pub(super) fn on_output(&mut self, now: Instant) {
+        if now.saturating_duration_since(self.touched) < TOUCH_EVERY
+            || self.stage.load(Ordering::Acquire) != WRITTEN
+        {
+            return;
+        }
+        self.touched = now;
+        let mark = self.entry.mark.clone();
+        tokio::spawn(blocking(move || folder().map(|folder| touch(&folder.join(mark)))));
+    }
+
+    /// The run has ended.
+    pub(super) fn end(&mut self) {
+        let before = self.stage.swap(OVER, Ordering::AcqRel);
+        let is_down = before == WRITTEN || (before == WAITING && self.entry.keeps_strays);
+        if !is_down || tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let entry = self.entry.clone();
+        tokio::spawn(blocking(move || folder().map(|folder| cross_out_ended(folder, &entry))));
+    }
+}
+
+impl Drop for Enrolled {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// All that is written down, with the time of each one's last output. Blocks.
+pub(super) fn entries() -> Vec<(Entry, SystemTime)> {
+    let Some(Ok(files)) = folder().map(fs::read_dir) else { return Vec::new() };
+    files
+        .flatten()
+        .filter_map(|file| {
+            let facts =
+                file.metadata().ok().filter(|facts| facts.is_file() && facts.len() <= MAX_ENTRY_BYTES)?;
+            let entry: Entry = serde_json::from_slice(&fs::read(file.path()).ok()?).ok()?;
+            // What is in a file is not believed to be another's.
+            (file.file_name().to_str() == Some(&entry.mark)).then_some((entry, facts.modified().ok()?))
+        })
+        .collect()
+}
+
+/// Nobody of it is left. Blocks.
+pub(super) fn cross_out(mark: &str) {
+    if let Some(folder) = folder() {
+        remove(folder, mark);
+    }
+}
+
+/// Who was kept is found by the mark, and named by the entry.
+fn cross_out_ended(folder: &Path, entry: &Entry) {
+    if entry.keeps_strays && has_kept(&entry.mark) {
+        let _ = write(folder, &Entry { has_ended: true, ..entry.clone() });
+    } else {
+        remove(folder, &entry.mark);
+    }
+}
+
+/// Who is just beginning another program has no environment for a moment: one look is not enough to call nobody there.
+fn has_kept(mark: &str) -> bool {
+    (0..LOOKS).any(|look| {
+        if look > 0 {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        is_marked(mark)
+    })
+}
+
+fn write(folder: &Path, entry: &Entry) -> io::Result<()> {
+    let text = serde_json::to_vec(entry)?;
+    let unfinished = folder.join(format!(".{}", entry.mark));
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    file.write_all(&text)?;
+    drop(file);
+    fs::rename(unfinished, folder.join(&entry.mark))
+}
+
+fn remove(folder: &Path, mark: &str) {
+    // A mark that was read from elsewhere must not lead out of the folder.
+    if mark.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        let _ = fs::remove_file(folder.join(mark));
+    }
+}
+
+fn touch(path: &Path) {
+    if let Ok(file) = OpenOptions::new().write(true).open(path) {
+        let _ = file.set_modified(SystemTime::now());
+    }
+}
+
+/// `$SHEEPDOG_STATE_DIR`, `$XDG_RUNTIME_DIR/sheepdog`, `/run/user/UID/sheepdog` or `/tmp/sheepdog-UID`: the first that is there, or can
+/// be made, and is nobody else's.
+fn folder() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    FOLDER.get_or_init(find_folder).as_deref()
+}
+
+fn find_folder() -> Option<PathBuf> {
+    let user = geteuid().as_raw();
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let candidates = [
+        variable("SHEEPDOG_STATE_DIR"),
+        variable("XDG_RUNTIME_DIR").map(|folder| folder.join("sheepdog")),
+        Some(PathBuf::from(format!("/run/user/{user}/sheepdog"))),
+        Some(PathBuf::from(format!("/tmp/sheepdog-{user}"))),
+    ];
+    candidates.into_iter().flatten().find(|folder| is_own(folder, user))
+}
+
+fn is_own(folder: &Path, user: u32) -> bool {
+    let made = DirBuilder::new().mode(0o700).create(folder);
+    if made.is_err_and(|error| error.kind() != io::ErrorKind::AlreadyExists) {
+        return false;
+    }
+    // In a folder that everybody may write to, another one may have been first.
+    fs::symlink_metadata(folder)
+        .is_ok_and(|facts| facts.is_dir() && facts.uid() == user && facts.mode() & 0o077 == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn a_folder_of_somebody_elses_making_is_not_trusted() {
+        let parent = tempfile::tempdir().unwrap();
+        let user = geteuid().as_raw();
+        let own = parent.path().join("own");
+        assert!(is_own(&own, user) && is_own(&own, user));
+        assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o700);
+        let link = parent.path().join("link");
+        symlink(&own, &link).unwrap();
+        assert!(!is_own(&link, user), "where it leads, its maker decides");
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(!is_own(&own, user));
+        assert!(!is_own(&parent.path().join("other"), user + 1));
+        assert!(!is_own(&parent.path().join("no/such"), user));
+    }
+
+    #[test]
+    fn names_are_short_and_in_one_line() {
+        assert_eq!(short(" fix\nthe\u{1b}[31m build "), "fix the [31m build");
+        assert_eq!(short(&"ä".repeat(300)).len(), 200);
+    }
+}

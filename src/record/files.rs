@@ -1,0 +1,285 @@
+//! The files of a record, as the writer's thread has them: secrets go, the caps hold, every piece gets its line in `times`.
+//!
+//! Files are opened for each flush and closed after it: a record costs a run no descriptor, and a folder that was removed meanwhile
+//! is noticed.
+
+use super::buffer::{Batch, Channel, Piece};
+use super::folder::{append_to, write_json};
+use super::spec::RecordFacts;
+use crate::redaction::Redactor;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Of what is printed past the cap, the end is written when the run is over.
+const TAIL_BYTES: usize = 1 << 20;
+/// Lines of `times` that are kept: past it the output goes on without.
+const MAX_TIMES_BYTES: u64 = 32 << 20;
+
+#[derive(Debug)]
+pub(super) struct Files {
+    folder: PathBuf,
+    redactor: Redactor,
+    /// By channel; of `times` the first is its own.
+    outputs: [Output; 4],
+    max_bytes: u64,
+    left_out: u64,
+    problem: Option<String>,
+}
+
+#[derive(Debug)]
+struct Output {
+    redactor: Redactor,
+    written: u64,
+    tail: VecDeque<u8>,
+    /// Past the cap, the tail among them.
+    cut: u64,
+    /// To be appended by this flush.
+    text: Vec<u8>,
+}
+
+impl Files {
+    pub(super) fn new(folder: &Path, redactor: Redactor, max_bytes: u64) -> Self {
+        let output = || Output {
+            redactor: redactor.clone(),
+            written: 0,
+            tail: VecDeque::new(),
+            cut: 0,
+            text: Vec::new(),
+        };
+        Files {
+            folder: folder.to_owned(),
+            outputs: [output(), output(), output(), output()],
+            redactor,
+            max_bytes,
+            left_out: 0,
+            problem: None,
+        }
+    }
+
+    /// Appends what came. A fault is remembered, and nothing is written any more but the end.
+    pub(super) fn append(&mut self, batch: &Batch) {
+        let mut at = 0;
+        let mut times = String::new();
+        for piece in &batch.pieces {
+            let bytes = &batch.bytes[at..at + piece.length];
+            at += piece.length;
+            self.left_out += piece.left_out;
+            self.take(piece, bytes, &mut times);
+        }
+        self.flush(&times);
+    }
+
+    fn take(&mut self, piece: &Piece, bytes: &[u8], times: &mut String) {
+        let (name, ms) = (piece.channel.name(), piece.ms);
+        if piece.channel == Channel::Note {
+            let words = self.redactor.redact(&String::from_utf8_lossy(bytes));
+            let _ = writeln!(times, "{ms} {words}");
+            return;
+        }
+        let max_bytes = self.max_bytes;
+        let output = &mut self.outputs[piece.channel as usize];
+        if piece.left_out > 0 {
+            let _ = writeln!(times, "{ms} lost {name} {}", piece.left_out);
+        }
+        let clean = output.redactor.push(bytes);
+        let length = output.take(&clean, max_bytes);
+        // Events have their times in themselves.
+        if length > 0 && piece.channel != Channel::Events {
+            let _ = writeln!(times, "{ms} {name} {length}");
+        }
+    }
+
+    fn flush(&mut self, times: &str) {
+        if self.problem.is_some() {
+            for output in &mut self.outputs {
+                self.left_out += output.text.len() as u64;
+                output.text.clear();
+            }
+            return;
+        }
+        if let Err(error) = self.write(times) {
+            self.problem = Some(format!("{} could not be written: {error}", self.folder.display()));
+        }
+    }
+
+    /// The output first: `times` never tells of more than there is.
+    fn write(&mut self, times: &str) -> io::Result<()> {
+        for channel in [Channel::Stdout, Channel::Stderr, Channel::Events] {
+            let output = &mut self.outputs[channel as usize];
+            if !output.text.is_empty() {
+                append_to(&self.folder.join(channel.name()))?.write_all(&output.text)?;
+                output.text.clear();
+            }
+        }
+        let own = &mut self.outputs[Channel::Note as usize];
+        if !times.is_empty() && own.written < MAX_TIMES_BYTES {
+            own.written += times.len() as u64;
+            append_to(&self.folder.join("times"))?.write_all(times.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Writes the end, with what became of the record in it.
+    pub(super) fn end(&mut self, mut end: Value, ms: u64) -> RecordFacts {
+        let mut times = String::new();
+        for channel in [Channel::Stdout, Channel::Stderr, Channel::Events] {
+            let max_bytes = self.max_bytes;
+            let output = &mut self.outputs[channel as usize];
+            let rest = output.redactor.flush();
+            let length = output.take(&rest, max_bytes);
+            if length > 0 && channel != Channel::Events {
+                let _ = writeln!(times, "{ms} {} {length}", channel.name());
+            }
+            let (cut, length) = output.append_tail(channel == Channel::Events);
+            if cut > 0 {
+                self.left_out += cut;
+                let _ =
+                    writeln!(times, "{ms} lost {} {cut}\n{ms} {} {length}", channel.name(), channel.name());
+            }
+        }
+        self.flush(&times);
+        redact(&self.redactor, &mut end);
+        if let Value::Object(fields) = &mut end {
+            fields.insert("record".to_owned(), serde_json::json!(self.facts()));
+        }
+        if let Err(error) = write_json(&self.folder, "end.json", &end) {
+            self.problem
+                .get_or_insert_with(|| format!("{} could not be written: {error}", self.folder.display()));
+        }
+        self.facts()
+    }
+
+    fn facts(&self) -> RecordFacts {
+        RecordFacts {
+            folder: self.folder.to_string_lossy().into_owned(),
+            left_out_bytes: self.left_out,
+            problem: self.problem.clone(),
+        }
+    }
+}
+
+impl Output {
+    /// Takes what there is room for, the rest goes into the tail. Returns how much is to be appended.
+    fn take(&mut self, bytes: &[u8], max_bytes: u64) -> usize {
+        let room = usize::try_from(max_bytes.saturating_sub(self.written)).unwrap_or(usize::MAX);
+        // Once something was left out, what follows stands behind it.
+        let now = if self.cut > 0 { 0 } else { bytes.len().min(room) };
+        self.text.extend_from_slice(&bytes[..now]);
+        self.written += now as u64;
+        let rest = &bytes[now..];
+        self.cut += rest.len() as u64;
+        self.tail.extend(&rest[rest.len().saturating_sub(TAIL_BYTES)..]);
+        let over = self.tail.len().saturating_sub(TAIL_BYTES);
+        self.tail.drain(..over);
+        now
+    }
+
+    /// The end of what was cut, from the beginning of a line on, behind a line that says what is missing. How much is missing, and how
+    /// much is appended.
+    fn append_tail(&mut self, is_json: bool) -> (u64, usize) {
+        if self.cut == 0 {
+            return (0, 0);
+        }
+        let tail = self.tail.make_contiguous();
+        let is_whole = self.cut == tail.len() as u64;
+        let from = if is_whole && !is_json {
+            0
+        } else {
+            tail.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1)
+        };
+        let kept = &tail[from..];
+        let missing = self.cut - kept.len() as u64;
+        let before = self.text.len();
+        if missing > 0 {
+            self.text.extend_from_slice(b"\n");
+            if !is_json {
+                self.text.extend_from_slice(format!("[... {missing} bytes left out ...]\n").as_bytes());
+            }
+        }
+        self.text.extend_from_slice(kept);
+        (missing, self.text.len() - before)
+    }
+}
+
+/// Takes the secrets out of every text of a value.
+pub(super) fn redact(redactor: &Redactor, value: &mut Value) {
+    if redactor.is_empty() {
+        return;
+    }
+    match value {
+        Value::String(text) => *text = redactor.redact(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(redactor, item)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| redact(redactor, field)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::buffer::Buffer;
+    use super::*;
+    use crate::redaction::Secret;
+    use serde_json::json;
+    use std::fs::read_to_string;
+
+    fn batch(pieces: &[(Channel, u64, &str)]) -> Batch {
+        let mut buffer = Buffer::default();
+        for (channel, ms, text) in pieces {
+            buffer.push(*channel, *ms, text.as_bytes());
+        }
+        buffer.take()
+    }
+
+    fn files(folder: &Path, secret: &str, max_bytes: u64) -> Files {
+        Files::new(folder, Redactor::new([Secret::new(secret)]), max_bytes)
+    }
+
+    #[test]
+    fn every_piece_has_its_time_and_a_secret_is_found_over_the_borders_of_pieces() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = files(folder.path(), "hunter2", 1000);
+        files.append(&batch(&[
+            (Channel::Stdout, 1, "one hun"),
+            (Channel::Stderr, 2, "e"),
+            (Channel::Note, 2, "pid 4"),
+        ]));
+        files.append(&batch(&[(Channel::Stdout, 3, "ter2 two\n")]));
+        let facts = files.end(json!({"say": ["hunter2"]}), 9);
+        let read = |name: &str| read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!(read("stdout"), "one [REDACTED] two\n");
+        assert_eq!(read("times"), "1 stdout 4\n2 stderr 1\n2 pid 4\n3 stdout 15\n");
+        assert!(read("end.json").contains("[REDACTED]") && !read("end.json").contains("hunter2"));
+        assert_eq!((facts.left_out_bytes, facts.problem), (0, None));
+    }
+
+    #[test]
+    fn past_the_cap_the_end_is_kept_and_what_is_missing_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = files(folder.path(), "", 10);
+        let flood = format!("{}\n", "x".repeat(999)).repeat(2000);
+        files.append(&batch(&[(Channel::Stdout, 1, "head 1234\n"), (Channel::Stdout, 2, &flood)]));
+        files.append(&batch(&[(Channel::Stdout, 3, "the end\n")]));
+        let facts = files.end(json!({}), 4);
+        let text = read_to_string(folder.path().join("stdout")).unwrap();
+        assert!(text.starts_with("head 1234\n\n[... ") && text.ends_with("\nthe end\n"));
+        let kept = text.len() - text.find("...]\n").unwrap() - 5;
+        assert_eq!(facts.left_out_bytes, (flood.len() + 8 - kept) as u64);
+        assert!(kept <= TAIL_BYTES && kept > TAIL_BYTES - 2000);
+        let times = read_to_string(folder.path().join("times")).unwrap();
+        assert!(times.contains(&format!("4 lost stdout {}\n", facts.left_out_bytes)), "{times}");
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_is_a_problem_that_is_told_and_no_panic() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = files(&folder.path().join("gone"), "", 1000);
+        files.append(&batch(&[(Channel::Stdout, 1, "text")]));
+        files.append(&batch(&[(Channel::Stdout, 1, "more")]));
+        let facts = files.end(json!({}), 2);
+        assert!(facts.problem.unwrap().contains("could not be written"));
+        assert!(facts.left_out_bytes >= 4);
+    }
+}
