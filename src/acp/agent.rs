@@ -1,8 +1,8 @@
 //! PURE: what differs between the agents that speak the protocol.
 
 use crate::harness::Provider;
-use crate::harness::bounds::mode_of;
 use crate::harness::level::{Level, Mode};
+use crate::harness::restraint::mode_of;
 
 /// One agent, as this protocol sees it.
 pub(crate) struct Agent {

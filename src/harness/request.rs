@@ -1,11 +1,11 @@
 //! A turn as it is asked for, and the checks that need no process.
 
 use super::allowance::Allowance;
-use super::bounds::check_switches;
 use super::budget::Budget;
 use super::clock::Limits;
 use super::level::Level;
 use super::provider::Provider;
+use super::restraint::check_switches;
 use super::spending::{Caps, Prices};
 use super::workspace::AgentSandbox;
 use crate::error::Error;
