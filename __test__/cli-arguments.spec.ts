@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { parseArguments, parseDuration } from '../cli/arguments'
+import { parseArguments, parseDuration, parseSize, parseVariables } from '../cli/arguments'
 
-const table = { idle: { type: 'string' }, json: { type: 'boolean' } } as const
+const table = {
+  idle: { type: 'string', value: 'DURATION', help: '' },
+  json: { type: 'boolean', help: '' },
+} as const
 const parse = (...args: string[]) => parseArguments(args, table, { commandFollows: true })
 
 describe('parseDuration', () => {
@@ -27,6 +30,30 @@ describe('parseDuration', () => {
       )
     },
   )
+})
+
+describe('parseSize', () => {
+  it.each([
+    ['512M', 512 * 2 ** 20],
+    ['1.5G', 1.5 * 2 ** 30],
+    ['64k', 65_536],
+    ['2GiB', 2 ** 31],
+    ['4096', 4096],
+  ])('reads %s as %d bytes', (text, bytes) => {
+    expect(parseSize('--memory', text)).toBe(bytes)
+  })
+
+  it.each(['', 'M', '0', '-1M', '5X', '1e9', ' 1M'])('refuses %j', (text) => {
+    expect(() => parseSize('--memory', text)).toThrow(/^--memory: expected a size such as 512M/)
+  })
+})
+
+describe('parseVariables', () => {
+  it('splits at the first "=", and wants one behind a name', () => {
+    expect(parseVariables('--env', ['A=1', 'B=', 'C=x=y'])).toEqual({ A: '1', B: '', C: 'x=y' })
+    for (const text of ['A', '=1', ''])
+      expect(() => parseVariables('--env', [text])).toThrow(`--env: expected NAME=VALUE, got "${text}"`)
+  })
 })
 
 describe('parseArguments', () => {

@@ -1,3 +1,5 @@
+import { spawn as spawnChild } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -127,14 +129,15 @@ describe('sheepdog run', () => {
   })
 
   it.each([
-    ['SIGINT', 130],
-    ['SIGTERM', 143],
-    ['SIGHUP', 129],
-  ] as const)('ends the whole tree at %s and reports', async (signal, status) => {
+    // A shell sees 130, and that it was interrupted: its loop stops.
+    ['SIGINT', { status: null, signal: 'SIGINT' }],
+    ['SIGTERM', { status: 143, signal: null }],
+    ['SIGHUP', { status: 129, signal: null }],
+  ] as const)('ends the whole tree at %s and reports', async (signal, ending) => {
     const run = started(['run', ...sh('echo $$; setsid sh -c "echo \\$\\$ ready; exec sleep 60" & wait')])
     const pids = (await run.printed(/ready/)).split(/\s/).slice(0, 2).map(Number)
     run.child.kill(signal)
-    expect(await run.exit).toEqual({ status, signal: null })
+    expect(await run.exit).toEqual(ending)
     expect(await run.stderr).toMatch(
       new RegExp(
         `^sheepdog: sh was stopped by ${signal} after .*1 process that it left behind was killed\n$`,
@@ -150,8 +153,50 @@ describe('sheepdog run', () => {
     run.child.kill('SIGINT')
     await run.printed(/asked/)
     run.child.kill('SIGINT')
-    expect(await run.exit).toEqual({ status: 130, signal: null })
+    expect(await run.exit).toEqual({ status: null, signal: 'SIGINT' })
     expect(performance.now() - before, 'not after the grace of 2 s').toBeLessThan(1900)
+  })
+
+  it('stops the loop of a shell that is interrupted with it', async () => {
+    // bash waits for what it runs in the foreground, then looks whether that died of the signal: it goes on when it did not.
+    const script = `for i in 1 2; do '${process.execPath}' '${command}' run -- sh -c 'echo begun; exec sleep 60'; done; echo after`
+    const shell = spawnChild('bash', ['-c', script], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] })
+    let printed = ''
+    shell.stdout.setEncoding('utf8').on('data', (text: string) => {
+      // A terminal sends Ctrl-C to all of its foreground.
+      if (printed === '') process.kill(-shell.pid!, 'SIGINT')
+      printed += text
+    })
+    await once(shell, 'close')
+    expect(printed).toBe('begun\n')
+  })
+
+  it('works where it is told, with the environment that it is told', async () => {
+    const args = ['--cwd', folder, '--env', 'A=1=2', '--env', 'B=', ...sh('pwd; echo "$A,${B-unset}"')]
+    expect(await sheepdog(['run', ...args])).toEqual({ status: 0, stdout: `${folder}\n1=2,\n`, stderr: '' })
+    const wrong = await sheepdog(['run', '--env', 'A', ...sh('true')])
+    expect(wrong).toMatchObject({
+      status: 1,
+      stderr: 'sheepdog run: --env: expected NAME=VALUE, got "A"\n',
+    })
+  })
+
+  it('says nothing of its own when it is to be quiet', async () => {
+    const ending = await sheepdog(['run', '-q', '--idle', '300ms', ...sh('echo out; echo err >&2; sleep 60')])
+    expect(ending).toEqual({ status: 125, stdout: 'out\n', stderr: 'err\n' })
+  })
+
+  it('limits memory, or starts nothing where that can not be done', async () => {
+    const { status, stdout, stderr } = await sheepdog(['run', '--memory', '512M', ...sh('echo ran')])
+    if (status === 0) expect(stdout).toBe('ran\n')
+    else
+      expect({ status, stdout, stderr }).toEqual({
+        status: 1,
+        stdout: '',
+        stderr: expect.stringMatching(/memoryMaxBytes|cgroup/),
+      })
+    const wrong = await sheepdog(['run', '--memory', 'lots', ...sh('echo ran')])
+    expect(wrong.stderr).toMatch(/^sheepdog run: --memory: expected a size such as 512M/)
   })
 
   it('ends quietly, with the program, when nobody reads any more', async () => {

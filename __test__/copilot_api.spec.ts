@@ -350,11 +350,10 @@ describe('types', () => {
   })
 
   it("a program's handlers and options for the SDK fit here", () => {
-    const permission = {} as sdk.PermissionHandler satisfies sheepdog.PermissionHandler
     const tool = {} as sdk.Tool<unknown> satisfies sheepdog.Tool<unknown>
     const hooks = {} as sdk.SessionHooks satisfies sheepdog.SessionHooks
     const message = { prompt: '' } as sdk.MessageOptions satisfies sheepdog.MessageOptions
     const provider = { baseUrl: '' } as sdk.ProviderConfig satisfies sheepdog.ProviderConfig
-    expect([permission, tool, hooks, message, provider]).toHaveLength(5)
+    expect([tool, hooks, message, provider]).toHaveLength(4)
   })
 })

@@ -44,17 +44,35 @@ describe('workflows', () => {
       const run = await session[asks].run('review')
       expect(run).toMatchObject({ runId: 'run-1', status: 'completed' })
       await session[asks].getRun('run-1')
+      // What a run is called is a word of the runtime's too; what the run itself gave is left alone.
+      const [listed] = await session[asks].listRuns()
+      expect(listed).toEqual({
+        [`${asks}Name`]: 'review',
+        terminal: { failure: { type: `${asks}_limit_reached` } },
+        result: { factoryName: 'mine', type: 'factory_x' },
+      })
       const methods = asked().map(({ method }) => method)
       expect(methods.filter((method) => /factory|workflow/.test(method ?? ''))).toEqual([
         `session.${asks}.run`,
         `session.${known}.run`,
         `session.${known}.getRun`,
+        `session.${known}.listRuns`,
       ])
       const error = await rejection(session[asks].resume('gone'))
       expect(error).toBeInstanceOf(asks === 'factory' ? FactoryResumeError : WorkflowResumeError)
       expect(error.code).toBe('not_found')
     },
   )
+
+  it('what a runtime knows and does not offer is told in its own words', async () => {
+    const { client } = scripted(['--runs', 'factory', '--no-runs'])
+    const session = await client.createSession()
+    for (const word of ['workflow', 'factory'] as const)
+      expect(await rejection(session[word].listRuns())).toMatchObject({
+        rpcCode: -32601,
+        message: 'There is no factory for this session',
+      })
+  })
 
   it('a runtime that knows neither says so', async () => {
     const { client } = scripted()
@@ -119,7 +137,7 @@ describe('options', () => {
 
   it('diagnostics and instructions go out with the session', async () => {
     const { client, asked } = scripted()
-    const diagnostics = { sources: { mcp: { level: 'debug' } } }
+    const diagnostics = { sources: { mcp: { level: 'debug' as const } } }
     await client.createSession({ diagnostics, refreshCustomInstructions: true })
     const created = asked().find(({ method }) => method === 'session.create')
     expect(created?.params).toMatchObject({ diagnostics, refreshCustomInstructions: true })
@@ -132,7 +150,7 @@ describe('options', () => {
       },
       installationConfirmationHandler: async ({ operationId }, cancellation) => {
         if (operationId === 'slow')
-          await new Promise<void>((resolve) => cancellation.onCancellationRequested(resolve))
+          await new Promise((resolve) => cancellation.onCancellationRequested(resolve))
         return 'decline' as const
       },
     })

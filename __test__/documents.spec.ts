@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 const root = join(import.meta.dirname, '..')
@@ -41,6 +41,34 @@ for (const name of readdirSync(join(root, 'docs'))) if (name.endsWith('.md')) pa
 const blocks = pages.flatMap(blocksOf)
 const written = (...languages: string[]) => blocks.filter(({ language }) => languages.includes(language))
 
+describe('the pages', () => {
+  it('link to files that there are', () => {
+    const broken = pages.flatMap((page) => {
+      const text = readFileSync(join(root, page), 'utf8').replace(/```[\s\S]*?```/g, '')
+      return [...text.matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)]
+        .map(([, target = '']) => target)
+        .filter((target) => !/^https?:/.test(target) && !existsSync(join(root, dirname(page), target)))
+        .map((target) => `${page}: ${target}`)
+    })
+    expect(broken).toEqual([])
+  })
+
+  it('list every error code once', () => {
+    const source = readFileSync(join(root, 'src/error.rs'), 'utf8')
+    const codes = [...source.matchAll(/^ {4}\w+ = "([A-Z_]+)",$/gm)].map(([, code]) => code)
+    expect(codes.length).toBeGreaterThan(50)
+    const page = readFileSync(join(root, 'docs/errors.md'), 'utf8')
+    const listed = [...page.matchAll(/^\| `([A-Z_]+)` /gm)].map(([, code]) => code)
+    expect(codes.filter((code) => !listed.includes(code))).toEqual([])
+    expect(listed.filter((code, index) => listed.indexOf(code) !== index)).toEqual([])
+  })
+
+  it('of the docs are listed in the README', () => {
+    const readme = readFileSync(join(root, 'README.md'), 'utf8')
+    expect(pages.filter((page) => page.startsWith('docs/') && !readme.includes(`(${page})`))).toEqual([])
+  })
+})
+
 describe('the code of README and docs', () => {
   it('is of known kinds, each of which is looked at here', () => {
     const known = ['ts', 'js', 'sh', 'json', 'text', '']
@@ -65,8 +93,9 @@ describe('the code of README and docs', () => {
       skipLibCheck: true,
       types: ['node'],
       typeRoots: [join(root, 'node_modules/@types')],
-      paths: { sheepdog: [join(root, 'index.d.ts')], '*': [join(root, 'node_modules/*')] },
+      paths: { sheepdog: [join(root, 'index.d.ts')] },
     }
+    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts'] }))
     const compiler = join(root, 'node_modules/typescript/bin/tsc')
     const { stdout, status } = spawnSync(process.execPath, [compiler, '-p', folder, '--pretty', 'false'], {

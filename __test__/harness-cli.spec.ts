@@ -1,5 +1,6 @@
 // The commands agent, replay and doctor, as a shell runs them.
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -23,6 +24,17 @@ function codexOf(plan: object[]): string {
   return bin
 }
 
+/** With its stdout in a file. */
+function sheepdogTo(file: string, args: string[], path = '') {
+  const PATH = [path, dirname(process.execPath), '/usr/bin', '/bin'].filter(Boolean).join(':')
+  const words = [process.execPath, join(root, 'cli/sheepdog.js'), ...args.filter(Boolean)]
+  return spawnSync('sh', ['-c', `exec "$@" > ${file}`, 'sh', ...words], {
+    encoding: 'utf8',
+    cwd: folder,
+    env: { PATH, HOME: folder, TMPDIR: folder },
+  })
+}
+
 function sheepdog(args: string[], path = '') {
   const PATH = [path, dirname(process.execPath), '/usr/bin', '/bin'].filter(Boolean).join(':')
   const ended = spawnSync(process.execPath, [join(root, 'cli/sheepdog.js'), ...args], {
@@ -41,6 +53,14 @@ const done = {
   line: { type: 'turn.completed', usage: { input_tokens: 10, cached_input_tokens: 2, output_tokens: 3 } },
 }
 
+const failing = { line: { type: 'turn.failed', error: { message: '401 Unauthorized' } } }
+const started = {
+  line: {
+    type: 'item.started',
+    item: { id: 'c', type: 'command_execution', command: 'ls', status: 'in_progress' },
+  },
+}
+
 describe('sheepdog agent', () => {
   it('prints the answer on stdout and what happened on stderr', () => {
     const { status, stdout, stderr } = sheepdog(
@@ -49,6 +69,52 @@ describe('sheepdog agent', () => {
     )
     expect(stderr).toContain('session t-1')
     expect({ status, stdout }).toEqual({ status: 0, stdout: 'Hello.\n' })
+  })
+
+  it('tells what was said on the way, and the answer once', () => {
+    const plan = [session, said('Let me look.'), started, said('Hello.'), done]
+    const { stdout, stderr } = sheepdog(['agent', 'codex', 'hi'], codexOf(plan))
+    expect(stdout).toBe('Hello.\n')
+    expect(stderr.split('\n').slice(0, 3)).toEqual(['session t-1', 'Let me look.', '> command_execution ls'])
+    expect(stderr).not.toContain('Hello.')
+    expect(stderr).toContain('1 model answer, 1 tool call')
+  })
+
+  it('tells the last words of a turn that failed', () => {
+    const plan = [session, said('Nearly there.'), failing, { exit: 1 }]
+    const { stdout, stderr } = sheepdog(['agent', 'codex', 'hi'], codexOf(plan))
+    expect(stdout).toBe('')
+    expect(stderr).toContain('Nearly there.\n')
+  })
+
+  it('is quiet but for the answer, or for what went wrong', () => {
+    const good = sheepdog(['agent', 'codex', 'hi', '-q'], codexOf([session, said('Hello.'), done]))
+    expect(good).toEqual({ status: 0, stdout: 'Hello.\n', stderr: '' })
+    const bad = sheepdog(['agent', 'codex', 'hi', '-q'], codexOf([session, failing, { exit: 1 }]))
+    expect(bad.stderr).toMatch(/^sheepdog: AGENT_FAILED: .*\n$/)
+  })
+
+  it.runIf(process.platform === 'linux')('fails when its answer can not be written', () => {
+    const bin = codexOf([session, said('Hello.'), done])
+    for (const options of ['', '--json']) {
+      const { status, stderr } = sheepdogTo('/dev/full', ['agent', 'codex', 'hi', options], bin)
+      expect(stderr).toMatch(/output could not be written \(ENOSPC\)/)
+      expect(status, options).toBe(1)
+    }
+  })
+
+  it('dies of Ctrl-C, as others do', async () => {
+    const bin = codexOf([session, { hang: true }])
+    const PATH = [bin, dirname(process.execPath), '/usr/bin', '/bin'].join(':')
+    const child = spawn(process.execPath, [join(root, 'cli/sheepdog.js'), 'agent', 'codex', 'hi'], {
+      cwd: folder,
+      env: { PATH, HOME: folder, TMPDIR: folder },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      if (text.includes('session t-1')) child.kill('SIGINT')
+    })
+    expect(await once(child, 'exit')).toEqual([null, 'SIGINT'])
   })
 
   it('prints events and result as JSON lines', () => {
@@ -90,6 +156,7 @@ describe('sheepdog agent', () => {
     [['agent', 'codex', 'hi', '--shema', 'x'], 'did you mean --schema?'],
     [['agent', 'codex', 'hi', '--schema', '/none'], '--schema: '],
     [['replay', 'codex', '/none'], 'no such file'],
+    [['replay', 'codx', '/none'], 'did you mean codex?'],
     [['replay', 'codex', '/none', '--exit', 'x'], '--exit: '],
   ])('%j is refused in one line', (args, words) => {
     const { status, stderr } = sheepdog(args)
@@ -101,6 +168,14 @@ describe('sheepdog agent', () => {
 
 describe('sheepdog replay', () => {
   const recording = join(root, 'fixtures/streams/codex/tool.jsonl')
+
+  it.runIf(process.platform === 'linux')('fails when what it has to say can not be written', () => {
+    const { status, stderr } = sheepdogTo('/dev/full', ['replay', 'codex', recording])
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: 'sheepdog replay: output could not be written (ENOSPC)\n',
+    })
+  })
 
   it('shows events and verdict of a recording', () => {
     const { status, stdout } = sheepdog(['replay', 'codex', recording, '--exit', '0'])

@@ -8,14 +8,16 @@ const root = join(__dirname, '..')
 /** Rooms from the bottom up: each may use itself and those named; "base" are the files that know no capability. */
 const MAY_USE: Record<string, string[]> = {
   base: [],
-  process: ['base'],
+  // What is told of the others, who call it.
+  observability: ['base'],
+  process: ['base', 'observability'],
   model: ['base'],
   copilot: ['base'],
   // A session's tools are those of the Copilot client.
-  harness: ['base', 'process', 'copilot'],
+  harness: ['base', 'observability', 'process', 'copilot'],
   runtime: ['base', 'process', 'harness'],
   fleet: ['base', 'process', 'harness'],
-  index: ['base', 'process', 'model', 'harness', 'copilot', 'runtime', 'fleet'],
+  index: ['base', 'process', 'model', 'harness', 'copilot', 'runtime', 'fleet', 'observability'],
   // Over the public API; a command loads the room that it needs.
   cli: ['index', 'process', 'harness', 'runtime', 'fleet', 'base'],
 }
@@ -24,6 +26,10 @@ const MAY_USE: Record<string, string[]> = {
 const MAY_NAME: Record<string, string[]> = {
   // What each error carries.
   'lib/error-facts.ts': ['process', 'model', 'harness', 'copilot', 'runtime'],
+  'lib/observability/channel.ts': ['process', 'harness'],
+  'lib/observability/span.ts': ['harness'],
+  'lib/observability/turn_watch.ts': ['harness'],
+  'lib/observability/session_watch.ts': ['harness'],
   // A failure is of the same kinds, whoever asked the model.
   'lib/model.ts': ['harness'],
 }

@@ -10,79 +10,94 @@ import {
   type TurnResult,
 } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
-import { parseArguments, parseDuration, UsageError } from './arguments'
-import { describeEvent, describeResult, showCost } from './event'
-import { onInterrupt } from './interrupt'
+import { parseArguments, parseDuration, parseVariables, UsageError } from './arguments'
+import type { Ending, OptionTable } from './command'
+import { describeResult, showCost, Story } from './event'
+import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
 import { LiveLine, liveState } from './live'
 import { Output } from './output'
 
 export const summary = 'one turn of a coding agent, with its events as they come'
 
-export const usage = `Usage: sheepdog agent PROVIDER "PROMPT" [options]
+export const forms = ['PROVIDER "PROMPT" [options]']
 
-Runs one turn of an agent: ${providerNames().join(', ')}.
-What it does is told on stderr as it comes; on a terminal a live line shows how long it has been
-running, how long it has been silent, the tool in progress, tokens and cost. The answer is printed on
-stdout at the end. A PROMPT of - is read from stdin.
+export const about = `
+Runs one turn of an agent: ${providerNames().join(', ')}. What it does is told on stderr as it comes; on a terminal a
+live line shows how long it has been running, how long it has been silent, the tool in progress, tokens and cost. The
+answer is printed on stdout at the end. A PROMPT of - is read from stdin.`
 
-Options:
-  --schema FILE        JSON Schema of the answer: the answer is printed as JSON that fits it
-  --resume ID          go on with the session of an earlier turn, in the same folder
-  --model NAME         the model that the agent is to use
-  --plan               read only: the agent may look, but not change anything
-  --cwd FOLDER         where the agent works (default: here)
-  --idle DURATION      end it after so long without output (default 300s, 900s while a tool runs)
-  --timeout DURATION   end an attempt after so long in any case (default 30m)
-  --json               print JSON lines: each event, then one line with the result
-  -h, --help           show this
+export const operands = [{ name: 'PROVIDER', fits: providerNames() }, { name: 'PROMPT' }] as const
 
-Exit status: 0 if the turn succeeded, else 1. Ctrl-C aborts the turn; nothing it started is left.
+export const options = {
+  schema: {
+    type: 'string',
+    value: 'FILE',
+    fits: 'file',
+    help: 'JSON Schema of the answer: the answer is printed as JSON that fits it',
+  },
+  resume: {
+    type: 'string',
+    value: 'ID',
+    help: 'go on with the session of an earlier turn, in the same folder',
+  },
+  model: { type: 'string', value: 'NAME', help: 'the model that the agent is to use' },
+  plan: { type: 'boolean', help: 'read only: the agent may look, but not change anything' },
+  cwd: { type: 'string', value: 'FOLDER', fits: 'folder', help: 'where the agent works (default: here)' },
+  env: {
+    type: 'string',
+    multiple: true,
+    value: 'NAME=VALUE',
+    help: 'a variable of its environment, besides those of here (may be given again)',
+  },
+  idle: {
+    type: 'string',
+    value: 'DURATION',
+    help: 'end it after so long without output (default 300s, 900s while a tool runs)',
+  },
+  timeout: {
+    type: 'string',
+    value: 'DURATION',
+    help: 'end an attempt after so long in any case (default 30m)',
+  },
+  quiet: { type: 'boolean', short: 'q', help: 'nothing but the answer, and what went wrong' },
+  json: { type: 'boolean', help: 'print JSON lines: each event, then one line with the result' },
+} as const satisfies OptionTable
 
-Examples:
-  sheepdog agent codex "Which tests fail, and why?"
-  sheepdog agent claude-code "List the open questions" --schema questions.schema.json
-`
+export const notes = `
+Exit status: 0 if the turn succeeded, else 1. Ctrl-C aborts the turn, and sheepdog is ended by SIGINT when nothing of
+it is left.`
 
-const table = {
-  schema: { type: 'string' },
-  resume: { type: 'string' },
-  model: { type: 'string' },
-  plan: { type: 'boolean' },
-  cwd: { type: 'string' },
-  idle: { type: 'string' },
-  timeout: { type: 'string' },
-  json: { type: 'boolean' },
-} as const
+export const examples = [
+  'sheepdog agent codex "Which tests fail, and why?"',
+  'sheepdog agent claude-code "List the open questions" --schema questions.schema.json',
+  'git diff | sheepdog agent codex - --quiet > review.txt',
+]
 
-export async function run(args: string[]): Promise<number> {
-  const { values, positionals, command } = parseArguments(args, table)
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals, command } = parseArguments(args, options)
   const words = [...positionals, ...(command ?? [])]
   const [provider, prompt, ...rest] = words
   if (!provider || prompt === undefined)
     throw new UsageError('a provider and a prompt are needed: sheepdog agent PROVIDER "PROMPT"')
   if (rest.length > 0)
     throw new UsageError(`put the prompt in quotes: ${JSON.stringify(rest[0])} was not expected`)
-  const options: TurnOptions = {
+  const turnOptions: TurnOptions = {
     resume: values.resume,
     model: values.model,
     cwd: values.cwd,
+    env: values.env && parseVariables('--env', values.env),
     permission: values.plan ? 'plan' : undefined,
     schema: values.schema === undefined ? undefined : readSchema(values.schema),
     timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
   }
   if (values.idle !== undefined) {
-    options.idleTimeoutMs =
-      options.toolIdleTimeoutMs =
-      options.startTimeoutMs =
+    turnOptions.idleTimeoutMs =
+      turnOptions.toolIdleTimeoutMs =
+      turnOptions.startTimeoutMs =
         parseDuration('--idle', values.idle)
   }
   const harness = new Harness({ provider: provider as ProviderName })
-  return watchTurn(
-    harness,
-    prompt === '-' ? await readAll(process.stdin) : prompt,
-    options,
-    values.json ?? false,
-  )
+  return watchTurn(harness, prompt === '-' ? await readAll(process.stdin) : prompt, turnOptions, values)
 }
 
 function readSchema(file: string): object {
@@ -103,13 +118,15 @@ async function watchTurn(
   harness: Harness,
   prompt: string,
   options: TurnOptions,
-  json: boolean,
-): Promise<number> {
-  const live = LiveLine.on(process.stderr, liveState(harness.provider, performance.now()))
+  { json = false, quiet = false }: { json?: boolean; quiet?: boolean },
+): Promise<Ending> {
+  const live = quiet ? undefined : LiveLine.on(process.stderr, liveState(harness.provider, performance.now()))
   const turn = harness.start(prompt, options)
   const output = new Output(live, () => void turn.abort())
+  let interrupt: Interrupt | undefined
   const leave = onInterrupt(
-    () => {
+    (signal) => {
+      interrupt = signal
       if (live) {
         live.state.note = 'stopping'
         live.draw()
@@ -117,14 +134,18 @@ async function watchTurn(
       output.hurry()
       void turn.abort()
     },
-    () => process.exit(1),
+    (signal) => {
+      live?.close()
+      leaveBy(signal)
+    },
   )
   live?.draw()
   const cost = { dollars: 0 }
+  const story = new Story()
   for await (const event of turn) {
     if (live) note(live, event, harness.provider, cost)
-    const line = json ? JSON.stringify(event) : describeEvent(event)
-    if (line !== undefined) await output.write(json ? 'stdout' : 'stderr', `${line}\n`)
+    if (json) await output.write('stdout', `${JSON.stringify(event)}\n`)
+    else if (!quiet) for (const line of story.tell(event)) await output.write('stderr', `${line}\n`)
   }
   let result: TurnResult | undefined
   let error: SheepdogError | undefined
@@ -138,12 +159,17 @@ async function watchTurn(
   live?.close()
   if (json) await output.write('stdout', `${JSON.stringify(resultRecord(result, error))}\n`)
   else {
+    for (const line of quiet ? [] : story.end(error ? undefined : result)) output.say(line)
     if (!error && result) await output.write('stdout', `${answerOf(result)}\n`)
-    if (error) output.say(`sheepdog: ${error.code}: ${error.message}`)
-    if (result?.attempts) output.say(`sheepdog: ${describeResult(result)}`)
   }
+  // A turn that we ended because of that has no other reason.
+  if (output.broken) output.sayBroken('sheepdog agent')
+  else if (error && !json) output.say(`sheepdog: ${error.code}: ${error.message}`)
+  if (result?.attempts && !quiet && !json) output.say(`sheepdog: ${describeResult(result)}`)
   output.close()
-  return error ? 1 : 0
+  if (interrupt) return interrupt
+  if (output.brokenQuietly) return signalStatus('SIGPIPE')
+  return error || output.broken ? 1 : 0
 }
 
 function answerOf(result: TurnResult): string {

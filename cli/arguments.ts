@@ -1,15 +1,13 @@
 // Words of a command line become checked values. PURE: every fault is a UsageError, printed in one line by main.ts.
 import { parseArgs, type ParseArgsConfig } from 'node:util'
 import { suggestion } from '../lib/option'
+import { helpOption, type Option, type OptionTable } from './command'
 
 /** A wrong command line. */
 export class UsageError extends Error {}
 
-/** What a command may be given: `{ idle: { type: 'string' }, json: { type: 'boolean' } }`; --help and -h are always known. */
-export type OptionTable = Record<string, { type: 'string' | 'boolean'; short?: string; multiple?: boolean }>
-
-type OptionValue<O extends OptionTable[string]> = O['multiple'] extends true
-  ? (O['type'] extends 'string' ? string : boolean)[]
+type OptionValue<O extends Option> = O extends { type: 'string'; multiple: true }
+  ? string[]
   : O['type'] extends 'string'
     ? string
     : boolean
@@ -25,14 +23,17 @@ export interface ParsedArguments<T extends OptionTable> {
  * Parses a command's words. With `commandFollows` the options end at `--` or at the first word that is none, and the rest is a
  * program with its own arguments.
  */
-export function parseArguments<T extends OptionTable>(
+export function parseArguments<const T extends OptionTable>(
   args: string[],
   table: T,
   { commandFollows = false } = {},
 ): ParsedArguments<T> {
-  const options: ParseArgsConfig['options'] = { ...table, help: { type: 'boolean', short: 'h' } }
+  const options: Record<string, Option> = { ...table, help: helpOption }
+  const config = Object.fromEntries(
+    Object.entries(options).map(([name, { help: _, ...option }]) => [name, option]),
+  ) as ParseArgsConfig['options']
   const scan = (words: string[]) =>
-    parseArgs({ args: words, options, strict: false, allowPositionals: true, tokens: true })
+    parseArgs({ args: words, options: config, strict: false, allowPositionals: true, tokens: true })
   const end = scan(args).tokens.find(
     ({ kind }) => kind === 'option-terminator' || (commandFollows && kind === 'positional'),
   )
@@ -68,4 +69,29 @@ export function parseDuration(option: string, text: string): number {
     )
   }
   return Number(number) * unitMs[unit]!
+}
+
+const unitBytes: Record<string, number> = { '': 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30, T: 2 ** 40 }
+
+/** Bytes of `512M`, `1.5G`, `64K`, a plain number of bytes. */
+export function parseSize(option: string, text: string): number {
+  const [, number, unit = ''] = /^(\d+(?:\.\d+)?)([KMGT]?)i?B?$/i.exec(text) ?? []
+  const bytes = Math.floor(Number(number) * (unitBytes[unit.toUpperCase()] ?? NaN))
+  if (!(bytes >= 1)) {
+    throw new UsageError(
+      `${option}: expected a size such as 512M, 1.5G or a number of bytes, got ${JSON.stringify(text)}`,
+    )
+  }
+  return bytes
+}
+
+/** Variables of `NAME=VALUE`. */
+export function parseVariables(option: string, texts: string[]): Record<string, string> {
+  return Object.fromEntries(
+    texts.map((text) => {
+      const at = text.indexOf('=')
+      if (at < 1) throw new UsageError(`${option}: expected NAME=VALUE, got ${JSON.stringify(text)}`)
+      return [text.slice(0, at), text.slice(at + 1)]
+    }),
+  )
 }

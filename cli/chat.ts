@@ -11,56 +11,68 @@ import {
   type ProviderName,
   type SheepdogError,
 } from '../lib/index'
+import { providerNames } from '../lib/harness/provider'
 import { parseArguments, UsageError } from './arguments'
+import type { Ending, OptionTable } from './command'
 import { describeEvent, describeResult } from './event'
 import { Output } from './output'
 
 export const summary = 'a session with a coding agent: many prompts, live questions'
 
-export const usage = `Usage: sheepdog chat PROVIDER [options]
+export const forms = ['PROVIDER [options]']
 
-Opens a session with an agent (over the Agent Client Protocol) and sends it each line of stdin as a prompt. On
-a terminal what needs your leave is asked: y allows it, a allows it always, anything else refuses; Ctrl-C cancels
-the turn, and once more, or Ctrl-D, closes the session. In a pipe what is not allowed by --policy or by the
-level is refused.
+export const about = `
+Opens a session with an agent (over the Agent Client Protocol) and sends it each line of stdin as a prompt. On a
+terminal what needs your leave is asked: y allows it, a allows it always, anything else refuses; Ctrl-C cancels the
+turn, and once more, or Ctrl-D, closes the session. In a pipe what is not allowed by --policy or by the level is
+refused.
 
-Lines that begin with a slash are for the session: /mode [ID], /option ID VALUE, /resume ID, /quit.
+Lines that begin with a slash are for the session: /mode [ID], /option ID VALUE, /resume ID, /quit.`
 
-Options:
-  --permission LEVEL   plan, edit, ask or auto (default: ask on a terminal, edit in a pipe)
-  --policy FILE        JSON: { "allow": [RULE], "deny": [RULE] }, a RULE being { "kind", "name", "command", "path" }
-  --resume ID          go on with an earlier session, in the same folder
-  --model NAME         the model that the agent is to use
-  --cwd FOLDER         where the agent works (default: here)
-  --binary PROGRAM     the program that speaks the protocol
-  --json               print JSON lines: each event, then one line with each result
-  -h, --help           show this
+export const operands = [{ name: 'PROVIDER', fits: providerNames() }] as const
 
-Exit status: 0 if every prompt succeeded, else 1. Nothing that it started is left.
+export const options = {
+  permission: {
+    type: 'string',
+    value: 'LEVEL',
+    fits: ['plan', 'edit', 'ask', 'auto'],
+    help: 'plan, edit, ask or auto (default: ask on a terminal, edit in a pipe)',
+  },
+  policy: {
+    type: 'string',
+    value: 'FILE',
+    fits: 'file',
+    help: 'JSON: { "allow": [RULE], "deny": [RULE] }, a RULE being { "kind", "name", "command", "path" }',
+  },
+  resume: { type: 'string', value: 'ID', help: 'go on with an earlier session, in the same folder' },
+  model: { type: 'string', value: 'NAME', help: 'the model that the agent is to use' },
+  cwd: { type: 'string', value: 'FOLDER', fits: 'folder', help: 'where the agent works (default: here)' },
+  binary: {
+    type: 'string',
+    multiple: true,
+    value: 'PROGRAM',
+    fits: 'program',
+    help: 'the program that speaks the protocol; given again: its leading arguments',
+  },
+  json: { type: 'boolean', help: 'print JSON lines: each event, then one line with each result' },
+} as const satisfies OptionTable
 
-Examples:
-  sheepdog chat claude-code
-  printf 'Run the tests.\\nMend what fails.\\n' | sheepdog chat codex --permission auto
-`
+export const notes = `
+Exit status: 0 if every prompt succeeded, else 1. Nothing that it started is left.`
 
-const table = {
-  permission: { type: 'string' },
-  policy: { type: 'string' },
-  resume: { type: 'string' },
-  model: { type: 'string' },
-  cwd: { type: 'string' },
-  binary: { type: 'string', multiple: true },
-  json: { type: 'boolean' },
-} as const
+export const examples = [
+  'sheepdog chat claude-code',
+  "printf 'Run the tests.\\nMend what fails.\\n' | sheepdog chat codex --permission auto",
+]
 
-export async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parseArguments(args, table)
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals } = parseArguments(args, options)
   const [provider, ...rest] = positionals
   if (!provider) throw new UsageError('a provider is needed: sheepdog chat PROVIDER')
   if (rest.length > 0)
     throw new UsageError(`prompts come from stdin: ${JSON.stringify(rest[0])} was not expected`)
   const isTerminal = process.stdin.isTTY === true && process.stderr.isTTY === true
-  const options: OpenOptions = {
+  const openOptions: OpenOptions = {
     permission: values.permission as OpenOptions['permission'],
     policy: values.policy === undefined ? undefined : readPolicy(values.policy),
     resume: values.resume,
@@ -69,10 +81,10 @@ export async function run(args: string[]): Promise<number> {
     binary: values.binary,
   }
   // In a pipe nobody is there to ask.
-  if (!isTerminal) options.permission ??= 'edit'
+  if (!isTerminal) openOptions.permission ??= 'edit'
   return new Chat(
     new Harness({ provider: provider as ProviderName }),
-    options,
+    openOptions,
     isTerminal,
     values.json ?? false,
   ).run()

@@ -2,31 +2,39 @@
 import { doctor } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { parseArguments, UsageError } from './arguments'
-import { onInterrupt } from './interrupt'
+import type { Ending, OptionTable } from './command'
+import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
 
 export const summary = 'which agents are installed, and whether they start'
 
-export const usage = `Usage: sheepdog doctor [options]
+export const forms = ['[options]']
 
-Looks for the CLIs of these agents on PATH, starts each that is there to ask its version, and says how
-to install the others: ${providerNames().join(', ')}.
+export const about = `
+Looks for the CLIs of these agents on PATH, starts each that is there to ask its version, and says how to install the
+others: ${providerNames().join(', ')}.`
 
-Options:
-  --json       print the findings as JSON
-  -h, --help   show this
+export const options = {
+  json: { type: 'boolean', help: 'print the findings as JSON' },
+} as const satisfies OptionTable
 
-Exit status: 0 if at least one agent starts, else 1.
-`
+export const notes = `
+Exit status: 0 if at least one agent starts, else 1.`
 
-export async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parseArguments(args, { json: { type: 'boolean' } })
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals } = parseArguments(args, options)
   if (positionals.length > 0) throw new UsageError(`${JSON.stringify(positionals[0])} was not expected`)
   const controller = new AbortController()
-  const leave = onInterrupt(
-    () => controller.abort(),
-    () => process.exit(1),
-  )
-  const findings = await doctor({ signal: controller.signal }).finally(leave)
+  let interrupt: Interrupt | undefined
+  const leave = onInterrupt((signal) => {
+    interrupt = signal
+    controller.abort()
+  }, leaveBy)
+  const findings = await doctor({ signal: controller.signal })
+    .catch((error: unknown) => {
+      if (!interrupt) throw error
+    })
+    .finally(leave)
+  if (!findings) return interrupt!
   if (values.json) process.stdout.write(`${JSON.stringify(findings, null, 2)}\n`)
   else {
     for (const { provider, version, path, problem, install, found } of findings) {

@@ -31,6 +31,33 @@ export function describeEvent(event: AgentEvent): string | undefined {
   }
 }
 
+/** The events of a turn as lines, but for the answer: that is printed at the end, and once is enough. */
+export class Story {
+  /** What was said last: it may turn out to be the answer. */
+  #held: { text: string; line: string } | undefined
+
+  /** The lines that are to be shown now. */
+  tell(event: AgentEvent): string[] {
+    const line = describeEvent(event)
+    if (line === undefined) return []
+    if (event.type !== 'text') return [...this.#release(), line]
+    const before = this.#release()
+    this.#held = { text: event.text, line }
+    return before
+  }
+
+  /** What is still to be told. Without a result, as the turn failed, nothing else shows the last words. */
+  end(result: TurnResult | undefined): string[] {
+    return result?.text.includes(this.#held?.text.trim() ?? '') ? [] : this.#release()
+  }
+
+  #release(): string[] {
+    const held = this.#held
+    this.#held = undefined
+    return held ? [held.line] : []
+  }
+}
+
 /** A command as it stands, any other input as JSON. */
 function inputWords(input: unknown): string {
   const { command } = (input ?? {}) as { command?: unknown }
@@ -41,7 +68,7 @@ function inputWords(input: unknown): string {
 export function describeResult(result: TurnResult): string {
   const parts = [
     showDuration(result.durationMs),
-    count(result.turns, 'answer'),
+    count(result.turns, 'model answer'),
     count(result.toolCalls, 'tool call'),
   ]
   if (result.usage) {

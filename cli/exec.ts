@@ -1,78 +1,85 @@
 // sheepdog exec: one command in a runtime.
+import type { ErrorCode, SheepdogError } from '../lib/error'
 import { RuntimeClient, type ExecuteResult } from '../lib/runtime'
-import { parseArguments, parseDuration, UsageError } from './arguments'
-import { onInterrupt, type Interrupt } from './interrupt'
+import { parseArguments, parseDuration, parseVariables, UsageError } from './arguments'
+import type { Ending, OptionTable } from './command'
+import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
 import { Output } from './output'
-import { signalStatus } from './verdict'
 
 export const summary = 'run a command in a runtime'
 
-export const usage = `Usage: sheepdog exec [options] URL -- COMMAND [ARGUMENT ...]
+export const forms = ['[options] URL -- COMMAND [ARGUMENT ...]']
 
-Runs a command behind URL (ws://...) and passes its output through. One word is a line for the
-shell over there; several are a program and its arguments.
+export const about = `
+Runs a command behind URL (ws://...) and passes its output through. One word is a line for the shell over there;
+several are a program and its arguments.`
 
-Options:
-  --cwd DIRECTORY      over there; made when missing
-  --timeout DURATION   give up after so long
-  --token T            (default: the variable SHEEPDOG_RUNTIME_TOKEN)
-  -h, --help           show this
+export const operands = [{ name: 'URL' }] as const
 
-Exit status: the command's own, 128+N when signal N ended it; 124 when it took too long; 1 when it
-could not be run. When nobody reads its output any more (\`| head\`), it is stopped: 141.
+export const options = {
+  cwd: { type: 'string', value: 'FOLDER', help: 'over there; made when missing' },
+  env: {
+    type: 'string',
+    multiple: true,
+    value: 'NAME=VALUE',
+    help: 'a variable of its environment over there (may be given again)',
+  },
+  idle: { type: 'string', value: 'DURATION', help: 'give up after so long without a word from there' },
+  timeout: { type: 'string', value: 'DURATION', help: 'give up after so long' },
+  token: { type: 'string', value: 'T', help: '(default: the variable SHEEPDOG_RUNTIME_TOKEN)' },
+} as const satisfies OptionTable
 
-Examples:
-  sheepdog exec ws://127.0.0.1:8080 -- "npm test | tail"
-  sheepdog exec ws://127.0.0.1:8080 -- git status
-`
+export const notes = `
+Exit status: the command's own, as the shell over there says it: 126 it can't be executed, 127 it was not found,
+128+N when signal N ended it; 124 it took too long; 125 it was silent for too long; 1 it could not be run. When
+nobody reads its output any more (| head), it is stopped: 141.`
 
-export async function run(args: string[]): Promise<number> {
-  const {
-    values,
-    positionals,
-    command: words,
-  } = parseArguments(args, {
-    cwd: { type: 'string' },
-    timeout: { type: 'string' },
-    token: { type: 'string' },
-  })
+export const examples = [
+  'sheepdog exec ws://127.0.0.1:8080 -- "npm test | tail"',
+  'sheepdog exec ws://127.0.0.1:8080 -- git status',
+]
+
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals, command: words } = parseArguments(args, options)
   const [url, ...extra] = positionals
   if (!url || extra.length > 0 || !words?.length) {
     throw new UsageError('expected an URL and a command: sheepdog exec ws://127.0.0.1:8080 -- npm test')
   }
   const command = words.length === 1 ? words[0]! : words.map(quote).join(' ')
+  const env = values.env && parseVariables('--env', values.env)
   const controller = new AbortController()
   let interrupt: Interrupt | undefined
   const output = new Output(undefined, () => controller.abort())
-  const done = onInterrupt(
-    (signal) => {
-      interrupt = signal
-      controller.abort()
-    },
-    (signal) => process.exit(signalStatus(signal)),
-  )
+  const done = onInterrupt((signal) => {
+    interrupt = signal
+    controller.abort()
+  }, leaveBy)
   try {
     await using client = await RuntimeClient.connect(url, {
       token: values.token ?? (process.env.SHEEPDOG_RUNTIME_TOKEN || undefined),
       signal: controller.signal,
     })
-    const { results } = await client.executeCommands([{ command, cwd: values.cwd }], {
+    const { results } = await client.executeCommands([{ command, cwd: values.cwd, env }], {
+      idleTimeoutMs: values.idle === undefined ? undefined : parseDuration('--idle', values.idle),
       timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
       onCommandOutput: ({ stream, text }) => void output.write(stream, text),
       signal: controller.signal,
     })
     return statusOf(results[0])
   } catch (error) {
-    if (interrupt) return signalStatus(interrupt)
+    if (interrupt) return interrupt
     if (output.brokenQuietly) return signalStatus('SIGPIPE')
-    if ((error as { code?: string }).code !== 'RUNTIME_TIMED_OUT') throw error
+    const status = statusOfCode[(error as SheepdogError).code]
+    if (status === undefined) throw error
     output.say(`sheepdog exec: ${(error as Error).message}`)
-    return 124
+    return status
   } finally {
     done()
     output.close()
   }
 }
+
+const statusOfCode: Partial<Record<ErrorCode, number>> = { RUNTIME_TIMED_OUT: 124, RUNTIME_IDLE: 125 }
 
 function statusOf(result: ExecuteResult['results'][number] | undefined): number {
   if (!result) return 1

@@ -3,26 +3,29 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Fleet } from '../lib/fleet'
 import { parseArguments, UsageError } from './arguments'
-import { fleetOptions, fleetTable, fleetUsage, withFleet } from './fleet_way'
+import type { Ending, OptionTable } from './command'
+import { fleetOptions, fleetTable, withFleet } from './fleet_way'
 import { onInterrupt } from './interrupt'
 
 export const summary = 'keep a fleet of this machine up, and look at it'
 
-export const usage = `Usage: sheepdog fleet up | status [--json] | down
+export const forms = ['up | status [--json] | down']
 
+export const about = `
 up        keeps the server of the fleet in --dir running until it is ended: workers and clients come
           and go. Without it the server ends with the process that needed it first
 status    queues, workers, the age of the oldest job, and what does not go on and why
-down      ends \`sheepdog fleet up\` of the same --dir
+down      ends \`sheepdog fleet up\` of the same --dir`
 
-Options:
-  --json               status: as JSON
-${fleetUsage}
-  -h, --help           show this
-`
+export const operands = [{ name: 'VERB', fits: ['up', 'status', 'down'] }] as const
 
-export async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parseArguments(args, { json: { type: 'boolean' }, ...fleetTable })
+export const options = {
+  json: { type: 'boolean', help: 'status: as JSON' },
+  ...fleetTable,
+} as const satisfies OptionTable
+
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals } = parseArguments(args, options)
   const [verb, ...rest] = positionals
   if (rest.length > 0) throw new UsageError(`unexpected ${JSON.stringify(rest[0])}`)
   const dir = resolve(values.dir ?? '.sheepdog/fleet')

@@ -1,21 +1,20 @@
 // How the commands of a fleet get to it: the same options for all of them.
 import { Fleet, type FleetOptions } from '../lib/fleet'
+import type { OptionTable } from './command'
 
 /** Options that each of these commands takes. */
 export const fleetTable = {
-  servers: { type: 'string', multiple: true },
-  dir: { type: 'string' },
-  token: { type: 'string' },
-  credentials: { type: 'string' },
-  prefix: { type: 'string' },
-} as const
-
-export const fleetUsage = `  --servers ADDRESS    a NATS server; may be given more than once (default: the variable SHEEPDOG_NATS,
-                       else a server of its own, its store in --dir)
-  --dir FOLDER         default .sheepdog/fleet
-  --token T            what the server asks for
-  --credentials FILE   the same, as a credentials file
-  --prefix NAME        one of several fleets on a server`
+  servers: {
+    type: 'string',
+    multiple: true,
+    value: 'ADDRESS',
+    help: 'a NATS server; may be given more than once (default: the variable SHEEPDOG_NATS, else a server of its own, its store in --dir)',
+  },
+  dir: { type: 'string', value: 'FOLDER', fits: 'folder', help: 'default .sheepdog/fleet' },
+  token: { type: 'string', value: 'T', help: 'what the server asks for' },
+  credentials: { type: 'string', value: 'FILE', fits: 'file', help: 'the same, as a credentials file' },
+  prefix: { type: 'string', value: 'NAME', help: 'one of several fleets on a server' },
+} as const satisfies OptionTable
 
 type Values = { [name in keyof typeof fleetTable]?: string | string[] }
 

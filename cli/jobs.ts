@@ -2,44 +2,45 @@
 import type { Fleet, Job, JobRecord } from '../lib/fleet'
 import type { AgentEvent } from '../lib/harness'
 import { parseArguments, UsageError } from './arguments'
+import type { Ending, OptionTable } from './command'
 import { describeEvent } from './event'
-import { fleetTable, fleetUsage, withFleet } from './fleet_way'
+import { fleetTable, withFleet } from './fleet_way'
 
 export const summary = 'list, show, follow, cancel and retry the jobs of a fleet'
 
-export const usage = `Usage: sheepdog jobs [ls] [--queue Q] [--state S] [--json]
-       sheepdog jobs show ID
-       sheepdog jobs logs ID [-f]
-       sheepdog jobs cancel ID [--force]
-       sheepdog jobs retry ID
+export const forms = [
+  '[ls] [--queue Q] [--state S] [--json]',
+  'show ID',
+  'logs ID [-f]',
+  'cancel ID [--force]',
+  'retry ID',
+]
 
+export const about = `
 ls        the jobs that the fleet knows, the oldest first
 show      the record of a job, its artifacts included, as JSON
 logs      its events so far; -f: and those to come, until the job is over
 cancel    ends it; --force: without waiting for its worker
-retry     gives a job that did not get done a new budget of attempts
+retry     gives a job that did not get done a new budget of attempts`
 
-Options:
-  --queue Q            ls: of this queue alone
-  --state S            ls: queued, running, done, failed, cancelled or dead
-  --json               ls: a record a line; logs: an event a line
-  -f, --follow         logs: until the job is over
-  --force              cancel: at once
-${fleetUsage}
-  -h, --help           show this
-`
+export const operands = [{ name: 'VERB', fits: ['ls', 'show', 'logs', 'cancel', 'retry'] }] as const
 
-const table = {
-  queue: { type: 'string' },
-  state: { type: 'string' },
-  json: { type: 'boolean' },
-  follow: { type: 'boolean', short: 'f' },
-  force: { type: 'boolean' },
+export const options = {
+  queue: { type: 'string', value: 'Q', help: 'ls: of this queue alone' },
+  state: {
+    type: 'string',
+    value: 'S',
+    fits: ['queued', 'running', 'done', 'failed', 'cancelled', 'dead'],
+    help: 'ls: queued, running, done, failed, cancelled or dead',
+  },
+  json: { type: 'boolean', help: 'ls: a record a line; logs: an event a line' },
+  follow: { type: 'boolean', short: 'f', help: 'logs: until the job is over' },
+  force: { type: 'boolean', help: 'cancel: at once' },
   ...fleetTable,
-} as const
+} as const satisfies OptionTable
 
-export async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parseArguments(args, table)
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals } = parseArguments(args, options)
   const [verb = 'ls', id, ...rest] = positionals
   if (rest.length > 0) throw new UsageError(`unexpected ${JSON.stringify(rest[0])}`)
   if (verb === 'ls') {

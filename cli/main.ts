@@ -1,55 +1,18 @@
-// The `sheepdog` command: finds the command that is asked for and runs it. Commands are files of this folder, loaded when they
-// are needed, so that one that is broken or absent never stands in the way of the others.
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+// The `sheepdog` command: finds the command that is asked for, runs it, and ends as it did.
 import { suggestion } from '../lib/option'
 import { UsageError } from './arguments'
-
-/** What each command's file exports. */
-export interface Command {
-  /** A few words for the list of commands. */
-  summary: string
-  /** The whole help; begins with "Usage: sheepdog". */
-  usage: string
-  /** The first word that is no option begins another program's command line: what follows is not ours to look at. */
-  runsProgram?: boolean
-  /** Resolves with the exit status. A UsageError is shown in one line, as any other error. */
-  run(args: string[]): Promise<number>
-}
-
-const names = [
-  'run',
-  'agent',
-  'chat',
-  'serve',
-  'query',
-  'exec',
-  'replay',
-  'work',
-  'submit',
-  'jobs',
-  'fleet',
-  'doctor',
-]
-
-function available(): string[] {
-  return names.filter((name) => existsSync(join(__dirname, `${name}.js`)))
-}
-
-function load(name: string): Command {
-  return require(join(__dirname, `${name}.js`)) as Command
-}
-
-function version(): string {
-  return JSON.parse(readFileSync(join(__dirname, '..', '..', 'package.json'), 'utf8')).version
-}
+import { available, load, names, variables, version } from './catalogue'
+import type { Ending, NamedCommand } from './command'
+import { renderHelp } from './help'
+import { leaveBy, signalStatus } from './interrupt'
+import { quietCodes } from './output'
 
 function usage(): string {
   const list = available().map((name) => {
     try {
-      return `  ${name.padEnd(10)}${load(name).summary}`
+      return `  ${name.padEnd(13)}${load(name).summary}`
     } catch (error) {
-      return `  ${name.padEnd(10)}(can't be loaded: ${String((error as Error).message).split('\n')[0]})`
+      return `  ${name.padEnd(13)}(can't be loaded: ${String((error as Error).message).split('\n')[0]})`
     }
   })
   return `Usage: sheepdog COMMAND [options]
@@ -60,8 +23,11 @@ Commands:
 ${list.join('\n')}
 
 Options:
-  -h, --help      show this, or with a command its own help
-  -v, --version   show the version
+  -h, --help     show this, or with a command its own help
+  -v, --version  show the version
+
+Variables:
+${variables.map(([name, help]) => `  ${name.padEnd(24)}${help}`).join('\n')}
 
 \`sheepdog help COMMAND\` tells more of a command.
 `
@@ -73,7 +39,7 @@ function wantsHelp(args: string[], runsProgram: boolean): boolean {
   return (end < 0 ? args : args.slice(0, end)).some((word) => word === '--help' || word === '-h')
 }
 
-function find(name: string): Command {
+function find(name: string): NamedCommand {
   if (available().includes(name)) return load(name)
   const known = name.startsWith('-') ? ['--help', '--version'] : available()
   const what = name.startsWith('-') ? 'option' : 'command'
@@ -82,13 +48,13 @@ function find(name: string): Command {
   )
 }
 
-async function dispatch(args: string[]): Promise<number> {
+async function dispatch(args: string[]): Promise<Ending> {
   const [name, ...rest] = args
   if (name === '--version' || name === '-v') return show(`${version()}\n`)
   if (name === undefined || name === '--help' || name === '-h') return show(usage())
-  if (name === 'help') return show(rest[0] === undefined ? usage() : find(rest[0]).usage)
+  if (name === 'help') return show(rest[0] === undefined ? usage() : renderHelp(find(rest[0])))
   const command = find(name)
-  return wantsHelp(rest, command.runsProgram ?? false) ? show(command.usage) : command.run(rest)
+  return wantsHelp(rest, command.runsProgram ?? false) ? show(renderHelp(command)) : command.run(rest)
 }
 
 function show(text: string): number {
@@ -101,16 +67,34 @@ function explain({ code, message }: NodeJS.ErrnoException): string {
   return code === 'MODULE_NOT_FOUND' ? `${message.split('\n')[0]}: run \`npm run build\`` : message
 }
 
-/** Runs the command line; resolves with the exit status. Never rejects. */
-export async function main(args: string[]): Promise<number> {
-  // A reader that went away (`| head`) is no fault.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+/** How long a reader that does not read may hold up the end. */
+const partingMs = 500
+
+/** Runs the command line and ends with it. Never rejects. */
+export async function main(args: string[]): Promise<void> {
+  let unwritable: NodeJS.ErrnoException | undefined
+  process.stdout.on('error', (error) => (unwritable ??= error))
+  process.stderr.on('error', () => {})
+  const name = names.includes(args[0] ?? '') ? `sheepdog ${args[0]}` : 'sheepdog'
+  let ending: Ending
   try {
-    return await dispatch(args)
+    ending = await dispatch(args)
   } catch (error) {
-    const message = explain(error as NodeJS.ErrnoException)
-    const command = names.includes(args[0] ?? '') ? `sheepdog ${args[0]}` : 'sheepdog'
-    process.stderr.write(`${command}: ${message}\n`)
-    return 1
+    process.stderr.write(`${name}: ${explain(error as NodeJS.ErrnoException)}\n`)
+    ending = 1
   }
+  // A write that fails is told later than it is made.
+  const written = new Promise((done) => process.stdout.write('', done))
+  const parting = new Promise((done) => setTimeout(done, partingMs).unref())
+  await (typeof ending === 'number' ? written : Promise.race([written, parting]))
+  if (typeof ending === 'string') return leaveBy(ending)
+  process.exitCode = unwritable && ending === 0 ? untold(name, unwritable) : ending
+}
+
+/** A success that nobody could be told is none. */
+function untold(name: string, { code, message }: NodeJS.ErrnoException): number {
+  // A reader that went away (`| head`) is no fault: the status is that of a program that SIGPIPE ended.
+  if (quietCodes.has(code ?? '')) return signalStatus('SIGPIPE')
+  process.stderr.write(`${name}: output could not be written (${code ?? message})\n`)
+  return 1
 }

@@ -5,7 +5,7 @@ import type { LiveLine } from './live'
 type StreamName = 'stdout' | 'stderr'
 
 /** A reader that went away (`| head`, a closed terminal) is no fault worth a word. */
-const quietCodes = new Set(['EPIPE', 'EIO'])
+export const quietCodes = new Set(['EPIPE', 'EIO'])
 
 export class Output {
   readonly #live: LiveLine | undefined
@@ -59,6 +59,13 @@ export class Output {
   /** A line for people. */
   say(message: string): void {
     if (!this.#mute) process.stderr.write(`${message}\n`)
+  }
+
+  /** Says why nothing can be written any more, where that is worth a word. */
+  sayBroken(name: string): void {
+    const { code, message } = this.#broken ?? {}
+    if (this.#broken && !this.brokenQuietly)
+      this.say(`${name}: output could not be written (${code ?? message})`)
   }
 
   /** Waits no more for slow readers: the command is to end. */

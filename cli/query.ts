@@ -1,45 +1,48 @@
 // sheepdog query: one prompt to a runtime.
 import { RuntimeClient } from '../lib/runtime'
 import { parseArguments, parseDuration, UsageError } from './arguments'
-import { onInterrupt } from './interrupt'
-import { signalStatus } from './verdict'
+import type { Ending, OptionTable } from './command'
+import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
 
 export const summary = 'ask the agent of a runtime'
 
-export const usage = `Usage: sheepdog query [options] URL "PROMPT"
+export const forms = ['[options] URL "PROMPT"']
 
-Asks the agent behind URL (ws://...) and prints its answer to standard output; what it says
-meanwhile, and what commands print, goes to standard error.
+export const about = `
+Asks the agent behind URL (ws://...) and prints its answer to standard output; what it says meanwhile, and what
+commands print, goes to standard error.`
 
-Options:
-  --model M          default ""
-  --system TEXT      the system prompt
-  --schema FILE      a JSON Schema that the answer fits; the answer is printed as JSON
-  --timeout DURATION give up after so long
-  --token T          (default: the variable SHEEPDOG_RUNTIME_TOKEN)
-  -h, --help         show this
+export const operands = [{ name: 'URL' }, { name: 'PROMPT' }] as const
 
-Exit status: 0, or 1 when there is no answer.
-`
+export const options = {
+  model: { type: 'string', value: 'M', help: 'default ""' },
+  system: { type: 'string', value: 'TEXT', help: 'the system prompt' },
+  schema: {
+    type: 'string',
+    value: 'FILE',
+    fits: 'file',
+    help: 'a JSON Schema that the answer fits; the answer is printed as JSON',
+  },
+  timeout: { type: 'string', value: 'DURATION', help: 'give up after so long' },
+  token: { type: 'string', value: 'T', help: '(default: the variable SHEEPDOG_RUNTIME_TOKEN)' },
+} as const satisfies OptionTable
 
-export async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parseArguments(args, {
-    model: { type: 'string' },
-    system: { type: 'string' },
-    schema: { type: 'string' },
-    timeout: { type: 'string' },
-    token: { type: 'string' },
-  })
+export const notes = `
+Exit status: 0, or 1 when there is no answer.`
+
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals } = parseArguments(args, options)
   const [url, prompt, ...rest] = positionals
   if (!url || prompt === undefined || rest.length > 0) {
     throw new UsageError('expected an URL and a prompt: sheepdog query ws://127.0.0.1:8080 "What is here?"')
   }
   const outputSchema = values.schema === undefined ? undefined : await readSchema(values.schema)
   const controller = new AbortController()
-  const done = onInterrupt(
-    () => controller.abort(),
-    (signal) => process.exit(signalStatus(signal)),
-  )
+  let interrupt: Interrupt | undefined
+  const done = onInterrupt((signal) => {
+    interrupt = signal
+    controller.abort()
+  }, leaveBy)
   try {
     await using client = await RuntimeClient.connect(url, {
       token: values.token ?? (process.env.SHEEPDOG_RUNTIME_TOKEN || undefined),
@@ -57,6 +60,9 @@ export async function run(args: string[]): Promise<number> {
     const text = data.type === 'text' ? data.text : JSON.stringify(data.structuredOutput, undefined, 2)
     process.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
     return 0
+  } catch (error) {
+    if (interrupt) return interrupt
+    throw error
   } finally {
     done()
   }

@@ -1,36 +1,38 @@
 // sheepdog replay: what a recorded run says.
 import { readFileSync } from 'node:fs'
 import { replay, type ProviderName } from '../lib/index'
+import { providerNames } from '../lib/harness/provider'
+import { checkHarnessOptions } from '../lib/harness/request'
 import { parseArguments, UsageError } from './arguments'
+import type { Ending, OptionTable } from './command'
 import { describeEvent, describeResult } from './event'
 
 export const summary = 'events and verdict of a recorded run of an agent'
 
-export const usage = `Usage: sheepdog replay PROVIDER FILE [options]
+export const forms = ['PROVIDER FILE [options]']
 
-Reads what an agent's CLI printed on stdout (FILE, or - for stdin) and shows the events in it and
-whether the turn succeeded. Without --exit and --signal the end of the process counts as unknown, and
-the agent's own end of turn decides.
+export const about = `
+Reads what an agent's CLI printed on stdout (FILE, or - for stdin) and shows the events in it and whether the turn
+succeeded. Without --exit and --signal the end of the process counts as unknown, and the agent's own end of turn
+decides.`
 
-Options:
-  --stderr FILE   what it printed on stderr
-  --exit N        its exit code
-  --signal S      the signal that ended it, for example SIGKILL
-  --json          print JSON lines: each event, then one line with the verdict
-  -h, --help      show this
+export const operands = [
+  { name: 'PROVIDER', fits: providerNames() },
+  { name: 'FILE', fits: 'file' },
+] as const
 
-Exit status: 0 if the turn succeeded, else 1.
-`
+export const options = {
+  stderr: { type: 'string', value: 'FILE', fits: 'file', help: 'what it printed on stderr' },
+  exit: { type: 'string', value: 'N', help: 'its exit code' },
+  signal: { type: 'string', value: 'S', help: 'the signal that ended it, for example SIGKILL' },
+  json: { type: 'boolean', help: 'print JSON lines: each event, then one line with the verdict' },
+} as const satisfies OptionTable
 
-const table = {
-  stderr: { type: 'string' },
-  exit: { type: 'string' },
-  signal: { type: 'string' },
-  json: { type: 'boolean' },
-} as const
+export const notes = `
+Exit status: 0 if the turn succeeded, else 1.`
 
-export async function run(args: string[]): Promise<number> {
-  const { values, positionals, command } = parseArguments(args, table)
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals, command } = parseArguments(args, options)
   const [provider, file, ...rest] = [...positionals, ...(command ?? [])]
   if (!provider || !file)
     throw new UsageError('a provider and a file are needed: sheepdog replay PROVIDER FILE')
@@ -40,6 +42,8 @@ export async function run(args: string[]): Promise<number> {
   }
   if (values.exit !== undefined && values.signal !== undefined)
     throw new UsageError('--exit and --signal exclude each other')
+  // A name that is wrong is told before a file that is missing.
+  checkHarnessOptions({ provider })
   const replayed = replay(provider as ProviderName, {
     stdout: read(file === '-' ? 0 : file),
     stderr: values.stderr === undefined ? undefined : read(values.stderr).toString(),

@@ -1,12 +1,27 @@
 // The options of a sandbox on a command line.
 import type { SandboxOptions } from '../lib/sandbox'
 import { UsageError } from './arguments'
+import type { OptionTable } from './command'
 
 export const sandboxOptions = {
-  sandbox: { type: 'boolean' },
-  write: { type: 'string', multiple: true },
-  network: { type: 'string' },
-} as const
+  sandbox: {
+    type: 'boolean',
+    help: 'it and all it starts write nowhere but to /dev/null; the kernel holds that',
+  },
+  write: {
+    type: 'string',
+    multiple: true,
+    value: 'PATH',
+    fits: 'file',
+    help: '... and below PATH (may be given again); implies --sandbox',
+  },
+  network: {
+    type: 'string',
+    value: 'NAME',
+    fits: ['all', 'none'],
+    help: '"none": ... and reach no network; or ports: 443,8080; implies --sandbox',
+  },
+} as const satisfies OptionTable
 
 /** `undefined`: none is asked for. */
 export function toSandbox(values: {

@@ -7,38 +7,55 @@ import type { ProviderName } from '../lib/harness'
 import { providerNames } from '../lib/harness/provider'
 import { serveRuntime, type AgentHandler } from '../lib/runtime'
 import { parseArguments, UsageError } from './arguments'
+import type { Ending, OptionTable } from './command'
 import { onInterrupt } from './interrupt'
 
 export const summary = 'serve an agent, and commands, behind a WebSocket'
 
-export const usage = `Usage: sheepdog serve [options]
+export const forms = ['[options]']
 
-Serves a runtime: clients run commands and ask an agent here, and get the files it makes.
-Without --handler and --agent only commands are run.
+export const about = `
+Serves a runtime: clients run commands and ask an agent here, and get the files it makes. Without --handler and
+--agent only commands are run.`
 
-Options:
-  --handler FILE     a module whose default export has a method run(invocation, sender), or with
-                     such an export named "handler"
-  --agent PROVIDER   a coding agent of this machine, as of sheepdog agent
-  --port N           default 8080; 0: any
-  --host H           default 127.0.0.1; an address that others can reach needs --token
-  --token T          clients have to send it (default: the variable SHEEPDOG_RUNTIME_TOKEN)
-  --allow-origin O   lets browsers of this origin in; may be given more than once
-  -h, --help         show this
+export const options = {
+  handler: {
+    type: 'string',
+    value: 'FILE',
+    fits: 'file',
+    help: 'a module whose default export has a method run(invocation, sender), or with such an export named "handler"',
+  },
+  agent: {
+    type: 'string',
+    value: 'PROVIDER',
+    fits: providerNames(),
+    help: 'a coding agent of this machine, as of sheepdog agent',
+  },
+  port: { type: 'string', value: 'N', help: 'default 8080; 0: any' },
+  host: {
+    type: 'string',
+    value: 'H',
+    help: 'default 127.0.0.1; an address that others can reach needs --token',
+  },
+  token: {
+    type: 'string',
+    value: 'T',
+    help: 'clients have to send it (default: the variable SHEEPDOG_RUNTIME_TOKEN)',
+  },
+  'allow-origin': {
+    type: 'string',
+    multiple: true,
+    value: 'O',
+    help: 'lets browsers of this origin in; may be given more than once',
+  },
+} as const satisfies OptionTable
 
-Prints "RuntimeUse server listening on port N" when clients can connect. Ctrl-C or SIGTERM ends it:
-at once when nothing runs, else when uploads are through, within 10 s.
-`
+export const notes = `
+Prints "RuntimeUse server listening on port N" when clients can connect. Ctrl-C or SIGTERM ends it: at once when
+nothing runs, else when uploads are through, within 10 s.`
 
-export async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parseArguments(args, {
-    handler: { type: 'string' },
-    agent: { type: 'string' },
-    port: { type: 'string' },
-    host: { type: 'string' },
-    token: { type: 'string' },
-    'allow-origin': { type: 'string', multiple: true },
-  })
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals } = parseArguments(args, options)
   if (positionals.length > 0) throw new UsageError(`unexpected ${JSON.stringify(positionals[0])}`)
   const port = values.port === undefined ? undefined : Number(values.port)
   if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port <= 65535)) {

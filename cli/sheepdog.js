@@ -16,8 +16,4 @@ if (version[0] < 20 || (version[0] === 20 && version[1] < 17)) {
 var main = path.join(__dirname, '..', 'dist', 'cli', 'main.js')
 if (!fs.existsSync(main)) missing('not built yet: run `npm run build` in ' + path.dirname(__dirname))
 
-require(main)
-  .main(process.argv.slice(2))
-  .then(function (status) {
-    process.exitCode = status
-  })
+require(main).main(process.argv.slice(2))

@@ -2,51 +2,53 @@
 import { text as readAll } from 'node:stream/consumers'
 import type { Job, JobOptions } from '../lib/fleet'
 import type { ProviderName } from '../lib/harness'
+import { providerNames } from '../lib/harness/provider'
 import { parseArguments, parseDuration, UsageError } from './arguments'
-import { fleetTable, fleetUsage, withFleet } from './fleet_way'
+import type { Ending, OptionTable } from './command'
+import { fleetTable, withFleet } from './fleet_way'
 import { followJob } from './jobs'
 
 export const summary = 'submit a job to a fleet'
 
-export const usage = `Usage: sheepdog submit PROVIDER "PROMPT" [options]
-       sheepdog submit --handler NAME [--data JSON] [options]
+export const forms = ['PROVIDER "PROMPT" [options]', '--handler NAME [--data JSON] [options]']
 
-Submits a turn of an agent, or a job of the workers' own code, and prints its id. Once it is printed
-the job will be run. A PROMPT of - is read from stdin.
+export const about = `
+Submits a turn of an agent, or a job of the workers' own code, and prints its id. Once it is printed the job will be
+run. A PROMPT of - is read from stdin.`
 
-Options:
-  --queue Q            default "default"
-  --priority N         0 to 9, 9 goes first (default 4)
-  --id ID              the same id again is the same job
-  --key K              jobs of one key run one after another
-  --key-limit N        so many of a key at once (default 1)
-  --at TIME            not before: a date such as 2030-01-31T09:00, or +30m from now
-  --attempts N         default 3
-  --artifact GLOB      keep files that match; may be given more than once
-  --cwd FOLDER         where it works, on the worker's machine
-  --model NAME         the model that the agent is to use
-  --wait               follow it: events on stderr, the result on stdout; exit status 0 if it got done
-${fleetUsage}
-  -h, --help           show this
-`
+export const operands = [{ name: 'PROVIDER', fits: providerNames() }, { name: 'PROMPT' }] as const
 
-export async function run(args: string[]): Promise<number> {
-  const { values, positionals, command } = parseArguments(args, {
-    handler: { type: 'string' },
-    data: { type: 'string' },
-    queue: { type: 'string' },
-    priority: { type: 'string' },
-    id: { type: 'string' },
-    key: { type: 'string' },
-    'key-limit': { type: 'string' },
-    at: { type: 'string' },
-    attempts: { type: 'string' },
-    artifact: { type: 'string', multiple: true },
-    cwd: { type: 'string' },
-    model: { type: 'string' },
-    wait: { type: 'boolean' },
-    ...fleetTable,
-  })
+export const options = {
+  handler: { type: 'string', value: 'NAME', help: "a job of the workers' own code, by its name there" },
+  data: { type: 'string', value: 'JSON', help: 'what that code is given' },
+  queue: { type: 'string', value: 'Q', help: 'default "default"' },
+  priority: { type: 'string', value: 'N', help: '0 to 9, 9 goes first (default 4)' },
+  id: { type: 'string', value: 'ID', help: 'the same id again is the same job' },
+  key: { type: 'string', value: 'K', help: 'jobs of one key run one after another' },
+  'key-limit': { type: 'string', value: 'N', help: 'so many of a key at once (default 1)' },
+  at: {
+    type: 'string',
+    value: 'TIME',
+    help: 'not before: a date such as 2030-01-31T09:00, or +30m from now',
+  },
+  attempts: { type: 'string', value: 'N', help: 'default 3' },
+  artifact: {
+    type: 'string',
+    multiple: true,
+    value: 'GLOB',
+    help: 'keep files that match; may be given more than once',
+  },
+  cwd: { type: 'string', value: 'FOLDER', help: "where it works, on the worker's machine" },
+  model: { type: 'string', value: 'NAME', help: 'the model that the agent is to use' },
+  wait: {
+    type: 'boolean',
+    help: 'follow it: events on stderr, the result on stdout; exit status 0 if it got done',
+  },
+  ...fleetTable,
+} as const satisfies OptionTable
+
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals, command } = parseArguments(args, options)
   const [provider, prompt, ...rest] = [...positionals, ...(command ?? [])]
   if (rest.length > 0)
     throw new UsageError(`put the prompt in quotes: ${JSON.stringify(rest[0])} was not expected`)
@@ -60,7 +62,7 @@ export async function run(args: string[]): Promise<number> {
           model: values.model,
         }
       : { handler: values.handler, data: values.data === undefined ? undefined : parseData(values.data) }
-  const options = {
+  const job = {
     ...what,
     queue: values.queue,
     priority: toNumber('--priority', values.priority),
@@ -73,14 +75,14 @@ export async function run(args: string[]): Promise<number> {
     cwd: values.cwd,
   } as JobOptions
   return withFleet(values, async (fleet) => {
-    const job = await fleet.submit(options)
+    const submitted = await fleet.submit(job)
     if (!values.wait) {
-      process.stdout.write(`${job.id}\n`)
+      process.stdout.write(`${submitted.id}\n`)
       return 0
     }
-    process.stderr.write(`sheepdog: job ${job.id}\n`)
-    await followJob(job, 'stderr')
-    return tellEnd(job)
+    process.stderr.write(`sheepdog: job ${submitted.id}\n`)
+    await followJob(submitted, 'stderr')
+    return tellEnd(submitted)
   })
 }
 

@@ -1,9 +1,8 @@
 // How a watched run ended: as an exit status, as a line for people, as a line of JSON. PURE.
 import type { RunResult, SheepdogError } from '../lib/index'
 import { basename } from 'node:path'
-import { constants } from 'node:os'
 import { showBytes, showCount, showDuration } from './figure'
-import type { Interrupt } from './interrupt'
+import { signalStatus, type Interrupt } from './interrupt'
 
 /** Everything that is known of the end. */
 export interface Ended {
@@ -26,11 +25,6 @@ const statusOfCode: Record<string, number> = {
   PROCESS_NOT_EXECUTABLE: 126,
   PROCESS_ARGUMENT_TOO_LONG: 126,
   PROCESS_NOT_FOUND: 127,
-}
-
-/** As a shell shows an end by a signal. */
-export function signalStatus(signal: string | null): number {
-  return 128 + (constants.signals[signal as NodeJS.Signals] ?? 0)
 }
 
 /** The program's own status; 124 timeout, 125 idle, 126 and 127 as a shell does, 128+N for a signal. */

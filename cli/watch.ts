@@ -3,15 +3,20 @@ import type { LineBatch, SheepdogError } from '../lib/index'
 import { spawn } from '../lib/index'
 import type { SandboxOptions } from '../lib/sandbox'
 import { basename } from 'node:path'
-import { onInterrupt } from './interrupt'
+import { leaveBy, onInterrupt } from './interrupt'
 import { LiveLine, liveState } from './live'
 import { Output } from './output'
-import { describeEnd, describeExit, endRecord, exitStatus, signalStatus, type Ended } from './verdict'
+import { describeEnd, describeExit, endRecord, exitStatus, type Ended } from './verdict'
 
 export interface WatchOptions {
   idleTimeoutMs?: number
   timeoutMs?: number
+  cwd?: string
+  env?: Record<string, string>
+  memoryMaxBytes?: number
   sandbox?: SandboxOptions
+  /** Nothing but the program's own output. */
+  quiet?: boolean
   /** JSON lines instead of the program's own. */
   json?: boolean
 }
@@ -21,12 +26,11 @@ export interface Watched extends Ended {
   status: number
 }
 
-/** How long a reader that does not read may hold up the end of an interrupted command. */
-const partingMs = 500
-
 export async function watch(command: string, args: string[], options: WatchOptions = {}): Promise<Watched> {
-  const { json = false, ...limits } = options
-  const live = LiveLine.on(process.stderr, liveState(basename(command), performance.now()))
+  const { json = false, quiet = false, ...limits } = options
+  const live = quiet
+    ? undefined
+    : LiveLine.on(process.stderr, liveState(basename(command), performance.now()))
   const ended: Ended = { command, lines: 0 }
   const child = spawn(command, args, limits)
   const output = new Output(live, () => {
@@ -46,7 +50,7 @@ export async function watch(command: string, args: string[], options: WatchOptio
     () => killAtOnce(child.pid),
     (signal) => {
       live?.close()
-      process.exit(signalStatus(signal))
+      leaveBy(signal)
     },
   )
   if (live) live.state.idleLimitMs = limits.idleTimeoutMs
@@ -72,11 +76,9 @@ export async function watch(command: string, args: string[], options: WatchOptio
   live?.close()
   if (json) await output.write('stdout', `${JSON.stringify(endRecord(ended))}\n`)
   const words = describeEnd(ended) ?? (live && describeExit(ended))
-  if (words) output.say(`sheepdog: ${words}`)
+  if (words && !quiet) output.say(`sheepdog: ${words}`)
   output.close()
-  const status = exitStatus(ended)
-  if (ended.interrupt) part(status)
-  return { ...ended, status }
+  return { ...ended, status: exitStatus(ended) }
 }
 
 function note(live: LiveLine, batch: LineBatch): void {
@@ -100,9 +102,4 @@ function killAtOnce(pid: number | undefined): void {
       // It is gone already.
     }
   }
-}
-
-/** A reader that does not read must not keep an interrupted command from ending. */
-function part(status: number): void {
-  setTimeout(() => process.exit(status), partingMs).unref()
 }

@@ -3,35 +3,43 @@ import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Fleet, type JobHandler } from '../lib/fleet'
 import { parseArguments, parseDuration, UsageError } from './arguments'
-import { fleetOptions, fleetTable, fleetUsage } from './fleet_way'
+import type { Ending, OptionTable } from './command'
+import { fleetOptions, fleetTable } from './fleet_way'
 import { onInterrupt } from './interrupt'
 
 export const summary = 'work on the jobs of a fleet'
 
-export const usage = `Usage: sheepdog work [options]
+export const forms = ['[options]']
 
-Pulls jobs and runs them here, with the agents of this machine, until it is ended. Ctrl-C or SIGTERM
-drains: nothing new is begun, what runs may end, then others get it. A second one does not wait.
+export const about = `
+Pulls jobs and runs them here, with the agents of this machine, until it is ended. Ctrl-C or SIGTERM drains: nothing
+new is begun, what runs may end, then others get it. A second one does not wait.`
 
-Options:
-  --queue Q            pull from this queue; may be given more than once (default: "default")
-  --concurrency N      jobs at once (default 4)
-  --name NAME          how records name this worker
-  --handlers FILE      an ES module whose default export is a table of handlers: jobs of one's own code
-  --drain DURATION     how long jobs may go on when it is ended (default 60s)
-${fleetUsage}
-  -h, --help           show this
-`
+export const options = {
+  queue: {
+    type: 'string',
+    multiple: true,
+    value: 'Q',
+    help: 'pull from this queue; may be given more than once (default: "default")',
+  },
+  concurrency: { type: 'string', value: 'N', help: 'jobs at once (default 4)' },
+  name: { type: 'string', value: 'NAME', help: 'how records name this worker' },
+  handlers: {
+    type: 'string',
+    value: 'FILE',
+    fits: 'file',
+    help: "an ES module whose default export is a table of handlers: jobs of one's own code",
+  },
+  drain: {
+    type: 'string',
+    value: 'DURATION',
+    help: 'how long jobs may go on when it is ended (default 60s)',
+  },
+  ...fleetTable,
+} as const satisfies OptionTable
 
-export async function run(args: string[]): Promise<number> {
-  const { values, positionals } = parseArguments(args, {
-    queue: { type: 'string', multiple: true },
-    concurrency: { type: 'string' },
-    name: { type: 'string' },
-    handlers: { type: 'string' },
-    drain: { type: 'string' },
-    ...fleetTable,
-  })
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals } = parseArguments(args, options)
   if (positionals.length > 0) throw new UsageError(`unexpected ${JSON.stringify(positionals[0])}`)
   const concurrency = values.concurrency === undefined ? undefined : Number(values.concurrency)
   if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency >= 1))

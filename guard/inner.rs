@@ -4,7 +4,7 @@ use crate::children::{Children, Reaped, drain, own_list};
 use crate::outer::{CHILDREN, HOST, HOST_END, OUTER};
 use crate::program::{self, Cgroup, Started};
 use crate::protocol::{
-    COMMAND_KILL, COMMAND_RELEASE, COMMAND_TERMINATE, FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_GONE,
+    COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_GONE,
     FRAME_LOST, FRAME_STARTED, Frame, Header, ORIGIN_INNER, STAGE_SUPERVISE,
 };
 use crate::syscall::{PEER_ENDED, READABLE, Waiter};
@@ -125,8 +125,8 @@ fn wait(children: &mut Children, waiter: Waiter, watch: Watch, leader: isize) ->
             for command in commands.iter().take(length.max(0) as usize) {
                 match *command {
                     // As long as the leader is not reaped, the group's number is its own.
-                    COMMAND_TERMINATE if children.leader != 0 => {
-                        syscall::kill(-leader, syscall::SIGTERM);
+                    signal if signal & COMMAND_SIGNAL != 0 && children.leader != 0 => {
+                        syscall::kill(-leader, usize::from(signal & !COMMAND_SIGNAL));
                     }
                     COMMAND_RELEASE if children.leader == 0 => return End::Released,
                     COMMAND_KILL => return End::Killed,

@@ -1,8 +1,8 @@
 //! The rest of the request, and the program it asks for.
 
 use crate::protocol::{
-    FLAG_CGROUP_REQUIRED, Header, STAGE_CGROUP, STAGE_CHDIR, STAGE_EXEC, STAGE_FORK, STAGE_REQUEST,
-    STAGE_SUPERVISE, Strings,
+    FLAG_CGROUP_REQUIRED, FLAG_TERMINAL, Header, STAGE_CGROUP, STAGE_CHDIR, STAGE_EXEC, STAGE_FORK,
+    STAGE_REQUEST, STAGE_SUPERVISE, STAGE_TERMINAL, Strings,
 };
 use crate::{LIFELINE, sandbox, syscall};
 use core::ptr;
@@ -28,6 +28,7 @@ struct Plan<'a> {
     cgroup: &'a [u8],
     cgroup_required: bool,
     is_in_cgroup: bool,
+    has_terminal: bool,
     /// A free place, the arguments, a null pointer.
     arguments: *mut *const u8,
     variables: *const *const u8,
@@ -119,6 +120,7 @@ fn spawn(
         cgroup,
         cgroup_required: header.flags & FLAG_CGROUP_REQUIRED != 0,
         is_in_cgroup: false,
+        has_terminal: header.flags & FLAG_TERMINAL != 0,
         arguments: arguments.as_mut_ptr(),
         variables: variables.as_ptr(),
         sandbox,
@@ -158,8 +160,14 @@ extern "C" fn become_program(plan: usize) -> ! {
 /// # Safety
 /// The plan's two lists end in null pointers, and `arguments` begins with a free place.
 unsafe fn attempt(plan: &mut Plan) -> Failure {
-    // A session of its own: no terminal that could stop it, and no signal to its group or session reaches a guard.
+    // A session of its own: no terminal of the host's could stop it, and no signal to its group or session reaches a guard.
     syscall::setsid();
+    if plan.has_terminal {
+        let result = syscall::control_terminal(0);
+        if result < 0 {
+            return Failure { stage: STAGE_TERMINAL, result };
+        }
+    }
     // When the inner guard dies, so does the program: it must not outrun the outer guard. The guard has one thread, so
     // "parent thread" and "parent" are the same here. If the guard died before the call, the parent is another one.
     syscall::prctl(crate::PR_SET_PDEATHSIG, syscall::SIGKILL);

@@ -7,7 +7,7 @@
 /// The first bytes of a request.
 pub(crate) const MAGIC: [u8; 4] = *b"SHPG";
 /// Raised whenever a byte below changes its meaning. A guard refuses every version but its own.
-pub(crate) const VERSION: u16 = 2;
+pub(crate) const VERSION: u16 = 3;
 pub(crate) const HEADER_BYTES: usize = 32;
 /// More than any system takes for arguments and environment.
 pub(crate) const MAX_BODY_BYTES: u32 = 32 << 20;
@@ -18,9 +18,11 @@ pub(crate) const FLAG_CGROUP_REQUIRED: u32 = 1;
 pub(crate) const FLAG_PID_NAMESPACE: u32 = 1 << 1;
 /// Children are found by reading every /proc/*/stat, as where the kernel has no children list (for tests).
 pub(crate) const FLAG_SCAN_PROC: u32 = 1 << 2;
+/// Descriptor 0 is a terminal, and becomes the controlling one of the program's session.
+pub(crate) const FLAG_TERMINAL: u32 = 1 << 3;
 
-/// SIGTERM to the program's group.
-pub(crate) const COMMAND_TERMINATE: u8 = b'T';
+/// Added to the number of a signal: that signal to the program's group.
+pub(crate) const COMMAND_SIGNAL: u8 = 0x80;
 /// SIGKILL to everything, now. After EXITED: to what the program left behind.
 pub(crate) const COMMAND_KILL: u8 = b'K';
 /// After EXITED: what the program left behind lives on, unguarded.
@@ -52,6 +54,7 @@ pub(crate) const STAGE_EXEC: u32 = 7;
 pub(crate) const STAGE_SANDBOX: u32 = 8;
 /// One of the sandbox's paths: its number stands above these 16 bits.
 pub(crate) const STAGE_SANDBOX_PATH: u32 = 9;
+pub(crate) const STAGE_TERMINAL: u32 = 10;
 
 /// Where the lists of a sandbox section begin: ports, the paths' rights, the filter; see [`Header`].
 pub(crate) const SANDBOX_HEAD_BYTES: usize = 40;

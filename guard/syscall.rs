@@ -14,7 +14,6 @@ pub const EPROTO: isize = -71;
 pub const ESRCH: isize = -3;
 
 pub const SIGKILL: usize = 9;
-pub const SIGTERM: usize = 15;
 pub const SIGCHLD: usize = 17;
 pub const SIGCONT: usize = 18;
 
@@ -51,6 +50,7 @@ pub mod number {
     pub const MUNMAP: usize = 11;
     pub const RT_SIGACTION: usize = 13;
     pub const RT_SIGPROCMASK: usize = 14;
+    pub const IOCTL: usize = 16;
     pub const PREAD64: usize = 17;
     pub const GETPID: usize = 39;
     pub const SENDTO: usize = 44;
@@ -89,6 +89,7 @@ pub mod number {
     pub const EPOLL_CTL: usize = 21;
     pub const EPOLL_PWAIT: usize = 22;
     pub const FCNTL: usize = 25;
+    pub const IOCTL: usize = 29;
     pub const UNLINKAT: usize = 35;
     pub const MOUNT: usize = 40;
     pub const CHDIR: usize = 49;
@@ -191,6 +192,12 @@ pub fn getgid() -> u32 {
 
 pub fn setsid() -> isize {
     plain(number::SETSID, 0, 0, 0, 0)
+}
+
+/// This terminal becomes the controlling one of the session that the caller leads.
+pub fn control_terminal(descriptor: isize) -> isize {
+    const TIOCSCTTY: usize = 0x540e;
+    plain(number::IOCTL, descriptor as usize, TIOCSCTTY, 0, 0)
 }
 
 /// Becomes the leader of a process group of its own.

@@ -44,6 +44,7 @@ export {
   createAttributedPermissionResult,
   type AttributedPermissionResult,
   type PermissionHandler,
+  type PermissionRequest,
   type PermissionRequestResult,
 } from './copilot/permission'
 export {
@@ -131,6 +132,8 @@ export type {
   InstallationConfirmationRequest,
   InstallationConfirmationResponse,
   InstallationDecision,
+  InstallationReview,
+  McpInstallationReview,
 } from './copilot/installation'
 export type { ResponseSchema } from './copilot/structured_output'
 export { SYSTEM_MESSAGE_SECTIONS } from './copilot/system_message'
@@ -219,6 +222,7 @@ export type {
   ReasoningEffort,
 } from './copilot/model'
 export type {
+  ExtensionContextAttachment,
   MessageAttachment,
   MessageOptions,
   MessageSource,
@@ -267,9 +271,12 @@ export type {
 export type { JsonValue } from './copilot/json'
 export type {
   AssistantMessageEvent,
+  PermissionRequestedData,
+  PermissionRequestedEvent,
   SessionBackgroundEvent,
   SessionCreatedEvent,
   SessionDeletedEvent,
+  SessionEvent,
   SessionEventHandler,
   SessionEventPayload,
   SessionEventType,
@@ -288,6 +295,20 @@ export type {
   CanvasHostContext,
   CanvasHostContextCapabilities,
   CanvasJsonSchema,
+  ConnectorAccountRequest,
+  ConnectorAvailability,
+  ConnectorCapabilities,
+  ConnectorCatalogEntry,
+  ConnectorCatalogResult,
+  ConnectorCatalogStatus,
+  ConnectorConnectRequest,
+  ConnectorConnectResult,
+  ConnectorContinueRequest,
+  ConnectorDisconnectResult,
+  ConnectorMcpStatus,
+  ConnectorReconcileRequest,
+  ConnectorRuntimeStatus,
+  ConnectorStatus,
   CurrentModel,
   CurrentToolMetadata,
   FactoryAgentSummary,

@@ -57,6 +57,7 @@ interface FailedCall {
 /** The fields of an error, by its code. */
 export interface ErrorFacts {
   INVALID_OPTION: None
+  ADDON_PANICKED: None
 
   PROCESS_NOT_FOUND: { command: string; install?: string }
   PROCESS_CWD_MISSING: { cwd: string }
@@ -69,6 +70,9 @@ export interface ErrorFacts {
   PROCESS_KILLED: Stopped
   PROCESS_LINE_TOO_LONG: { maxLineBytes?: number; stream: 'stdout' | 'stderr' } & Stopped
   PROCESS_LOST: Stopped
+  /** The cause is what the source failed with. */
+  PROCESS_INPUT_FAILED: { file?: string; errno?: number } & Stopped
+  PROCESS_STDIN_CLOSED: None
   PROCESS_SPAWN_FAILED: { command?: string; cwd?: string } & SystemFault
   PROCESS_ITERATED: None
   CONTAINMENT_UNAVAILABLE: { containment?: string } & SystemFault

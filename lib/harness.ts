@@ -16,6 +16,7 @@ import { openSession, type AgentSession } from './harness/session'
 import type { OpenOptions } from './harness/session/request'
 import { Turn } from './harness/turn'
 import { native } from './native'
+import { TurnWatch } from './observability/turn_watch'
 import { check, show } from './option'
 import type { StructuredOf } from './schema'
 
@@ -86,17 +87,20 @@ export class Harness {
   }
 
   #start(prompt: string, options: TurnOptions | undefined, hasListener: boolean): Turn {
+    let watch: TurnWatch | undefined
     try {
       check.string('prompt', prompt)
       checkTurnOptions(options)
       const merged = merge(this.#options, options)
-      const { signal } = merged
-      const spec = toSpec(prompt, merged, hasListener)
+      const { signal, model, cwd, resume } = merged
+      watch = TurnWatch.start({ provider: this.provider, prompt, model, cwd, resume }, hasListener)
+      if (watch) merged.env = { ...watch.environment, ...merged.env }
+      const spec = toSpec(prompt, merged, hasListener || watch?.wantsEvents === true)
       if (signal?.aborted) throw notStarted(this.provider, signal)
       const budget = merged.budget && nativeBudget(merged.budget)
-      return new Turn(host.start(spec, this.#limits, budget), signal, merged.schema)
+      return new Turn(host.start(spec, this.#limits, budget), signal, merged.schema, watch)
     } catch (error) {
-      return new Turn(error as Error)
+      return new Turn(error as Error, undefined, undefined, watch)
     }
   }
 }

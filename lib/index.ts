@@ -28,6 +28,7 @@ export {
   type RunResult,
 } from './process'
 export type { SandboxOptions } from './sandbox'
+export type { RunMessage, SessionMessage, ToolMessage, TurnMessage } from './observability/channel'
 export * from './copilot'
 export * from './runtime'
 export * from './fleet'

@@ -7,6 +7,7 @@ import { callSite, type CallSite } from './call-site'
 import { delivery } from './delivery'
 import { SheepdogError, invalidOption, settle } from './error'
 import { native } from './native'
+import { watchRun } from './observability/channel'
 import { check, checkOptions } from './option'
 import { BatchIterator, JsonIterator, LineIterator, type Source } from './output'
 import { checkSandbox, type SandboxOptions } from './sandbox'
@@ -178,6 +179,7 @@ function start(command: string, args: string[] | undefined, options: RunOptions 
   const result = abortable(outcome, signal, 'PROCESS_ABORTED', () => process.stop('aborted'))
   // Nobody has to await it: an unawaited failure is not the host's end.
   result.catch(() => {})
+  watchRun(spec, result)
   return { process, result, site, stop: (reason) => process.stop(reason) }
 }
 

@@ -29,7 +29,11 @@ for (const strait of names) {
     continue
   }
   const begun = performance.now()
-  const { problems, ends = {} } = await runSubject({
+  const {
+    problems,
+    ends = {},
+    rounds,
+  } = await runSubject({
     strait,
     seed,
     trials,
@@ -41,6 +45,11 @@ for (const strait of names) {
   console.log(
     `${strait}: ${problems.length} problems in ${only === undefined ? trials : 1} trials, ${seconds} s`,
   )
+  for (const { descriptors, threads, rssMb } of rounds ?? []) {
+    console.log(
+      `  after a half of them: ${descriptors} descriptors, ${threads} threads, ${rssMb.toFixed(0)} MB`,
+    )
+  }
   for (const [kind, counts] of Object.entries(ends)) {
     const shown = Object.entries(counts).sort(([, one], [, other]) => other - one)
     console.log(`  ${kind.padEnd(9)} ${shown.map(([end, count]) => `${end} ${count}`).join(', ')}`)

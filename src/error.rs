@@ -32,6 +32,8 @@ macro_rules! codes {
 codes! {
     /// An option has the wrong type or value; the message begins with the option's path.
     InvalidOption = "INVALID_OPTION",
+    /// Something in the addon panicked: a bug of it, or no thread was to be had. What became of the call is unknown.
+    AddonPanicked = "ADDON_PANICKED",
 
     /// The program is neither a file nor on PATH. Fields: `command`.
     ProcessNotFound = "PROCESS_NOT_FOUND",
@@ -53,6 +55,10 @@ codes! {
     ProcessLineTooLong = "PROCESS_LINE_TOO_LONG",
     /// The guard was killed: the tree is gone, the exit status unknown.
     ProcessLost = "PROCESS_LOST",
+    /// What `input` comes from failed; the tree was killed. Fields: `file`, `errno` where it is a file.
+    ProcessInputFailed = "PROCESS_INPUT_FAILED",
+    /// Something was written to a program's stdin after its end.
+    ProcessStdinClosed = "PROCESS_STDIN_CLOSED",
     /// The system refused to start the program for another reason. Fields: `errno`, `syscall`.
     ProcessSpawnFailed = "PROCESS_SPAWN_FAILED",
     /// The output is being iterated already: one iterator a process.

@@ -112,11 +112,17 @@ const HOMES: &[(&str, &[&str])] = &[
     ),
     (
         "bytes",
-        &["process", "jsonrpc", "http", "harness", "acp", "copilot", "runtime", "model", "binding", "fleet"],
+        &[
+            "os", "process", "jsonrpc", "http", "harness", "acp", "copilot", "runtime", "model", "binding",
+            "fleet",
+        ],
     ),
     (
         "futures_util",
-        &["process", "jsonrpc", "http", "watch", "model", "harness", "copilot", "runtime", "fleet"],
+        &[
+            "os", "process", "jsonrpc", "http", "watch", "model", "harness", "copilot", "runtime", "fleet",
+            "binding",
+        ],
     ),
     ("getrandom", &["process", "http", "model", "harness", "copilot", "runtime", "fleet"]),
     ("memchr", &["line", "os", "binding", "process", "jsonrpc", "http", "harness", "copilot", "redaction"]),
@@ -132,7 +138,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("jsonschema", &["model"]),
     ("base64", &["http", "acp", "runtime", "fleet"]),
     ("sha2", &["runtime"]),
-    ("tokio_util", &["jsonrpc"]),
+    ("tokio_util", &["jsonrpc", "fleet"]),
     ("tokio_tungstenite", &["runtime"]),
     ("zip", &["runtime"]),
     ("ignore", &["watch"]),
@@ -432,10 +438,14 @@ fn pure_files_wait_for_nothing() {
 fn work_that_blocks_has_one_home() {
     let astray: Vec<_> = sources()
         .iter()
-        .filter(|one| one.code.contains("spawn_blocking("))
+        .filter(|one| {
+            ["spawn_blocking(", "tokio::fs", "lookup_host(", "connect_async"]
+                .iter()
+                .any(|word| one.code.contains(word))
+        })
         .map(|one| one.path.clone())
         .collect();
-    assert!(astray.is_empty(), "use os::blocking: {astray:?}");
+    assert!(astray.is_empty(), "use os::blocking, os::addresses_of or os::connect_to: {astray:?}");
 }
 
 #[test]

@@ -9,11 +9,14 @@ import type {
 
 export type { CanvasHostContext, CanvasHostContextCapabilities, CanvasJsonSchema } from './generated'
 
+/** What the runtime asks a session says which. */
+type OfSession<T> = T & { sessionId: string }
+
 export interface CanvasAction {
   name: string
   description?: string
   inputSchema?: CanvasJsonSchema
-  handler: (context: CanvasProviderInvokeActionRequest) => Promise<unknown> | unknown
+  handler: (context: OfSession<CanvasProviderInvokeActionRequest>) => Promise<unknown> | unknown
 }
 
 export interface CanvasDeclaration {
@@ -30,8 +33,10 @@ export interface CanvasOptions {
   description: string
   inputSchema?: CanvasJsonSchema
   actions?: CanvasAction[]
-  open: (context: CanvasProviderOpenRequest) => Promise<CanvasProviderOpenResult> | CanvasProviderOpenResult
-  onClose?: (context: CanvasProviderCloseRequest) => Promise<void> | void
+  open: (
+    context: OfSession<CanvasProviderOpenRequest>,
+  ) => Promise<CanvasProviderOpenResult> | CanvasProviderOpenResult
+  onClose?: (context: OfSession<CanvasProviderCloseRequest>) => Promise<void> | void
 }
 
 /** A fault with a code that the agent is told. */
@@ -72,7 +77,7 @@ export class Canvas {
   }
 
   /** @internal */
-  async act(request: CanvasProviderInvokeActionRequest): Promise<unknown> {
+  async act(request: OfSession<CanvasProviderInvokeActionRequest>): Promise<unknown> {
     const handler = this.#actions.get(request.actionName)
     if (!handler) throw CanvasError.noHandler()
     return handler(request)

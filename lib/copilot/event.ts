@@ -1,14 +1,26 @@
 // Events: those of sessions (types from the runtime's schemas), and those of the sessions' lives.
-import type { PermissionRequestedEvent, SessionEvent as GeneratedSessionEvent } from './generated'
+import type {
+  PermissionRequestedData as GeneratedRequestedData,
+  PermissionRequestedEvent as GeneratedRequestedEvent,
+  SessionEvent as GeneratedSessionEvent,
+} from './generated'
+import type { PermissionRequest } from './permission'
+
+export type PermissionRequestedData = Omit<GeneratedRequestedData, 'permissionRequest'> & {
+  permissionRequest: PermissionRequest
+}
+export type PermissionRequestedEvent = Omit<GeneratedRequestedEvent, 'data'> & {
+  data: PermissionRequestedData
+}
 
 /** Any event of a session. Types that the schemas do not know arrive too: see `CopilotSession.on`. */
-export type SessionEvent = GeneratedSessionEvent
+export type SessionEvent =
+  Exclude<GeneratedSessionEvent, { type: 'permission.requested' }> | PermissionRequestedEvent
 export type SessionEventType = SessionEvent['type']
 export type SessionEventPayload<T extends SessionEventType> = Extract<SessionEvent, { type: T }>
 export type TypedSessionEventHandler<T extends SessionEventType> = (event: SessionEventPayload<T>) => void
 export type SessionEventHandler = (event: SessionEvent) => void
 export type AssistantMessageEvent = SessionEventPayload<'assistant.message'>
-export type { PermissionRequestedEvent }
 
 export type SessionLifecycleEventType =
   'session.created' | 'session.deleted' | 'session.updated' | 'session.foreground' | 'session.background'

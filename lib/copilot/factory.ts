@@ -142,8 +142,9 @@ export class FactoryResumeError extends Error {
 }
 
 export interface SessionFactoryApi {
+  run(name: string, options?: FactoryRunOptions): Promise<FactoryRunResult>
   run<TArgs extends JsonValue>(
-    factory: string | FactoryHandle<TArgs, JsonValue | void>,
+    factory: FactoryHandle<TArgs, JsonValue | void>,
     options?: FactoryRunOptions<TArgs>,
   ): Promise<FactoryRunResult>
   resume(runId: string, options?: FactoryResumeOptions): Promise<FactoryRunResult>

@@ -1,47 +1,33 @@
 // What a runtime since 1.0.89 asks its program about extensions and installations.
-
 import { onAbort, orAborted } from '../abort'
 
-/** An extension's entry point that the runtime found. */
-export interface ExtensionLaunchProviderResolveRequest {
-  id: string
-  name: string
-  modulePath: string
-  source: string
-}
-export interface ExtensionLaunchProfile {
-  executable: string
-  args: string[]
-  env: { [name: string]: string | undefined }
-}
-/** Without `launch`: not one that this program launches. */
-export interface ExtensionLaunchProviderResolveResult {
-  launch?: ExtensionLaunchProfile
-}
+import type {
+  ExtensionLaunchProviderResolveRequest,
+  ExtensionLaunchProviderResolveResult,
+  InstallationConfirmationRequest,
+  InstallationConfirmationResponse,
+  InstallationDecision,
+} from './generated'
+
+export type {
+  ExtensionLaunchProfile,
+  ExtensionLaunchProviderResolveRequest,
+  ExtensionLaunchProviderResolveResult,
+  InstallationConfirmationRequest,
+  InstallationConfirmationResponse,
+  InstallationDecision,
+  InstallationReview,
+  McpInstallationReview,
+} from './generated'
 export interface ExtensionLaunchProvider {
-  /** The runtime waits 15 seconds. */
+  /** The runtime waits 15 seconds. Without `launch` it is not one that this program launches. */
   resolve(params: ExtensionLaunchProviderResolveRequest): Promise<ExtensionLaunchProviderResolveResult>
 }
 
-export type InstallationDecision = 'confirm' | 'decline' | 'cancel'
-export interface InstallationConfirmationRequest {
-  policySessionId?: string
-  confirmationId: string
-  operationId: string
-  expiresAt: string
-  reviewFingerprint: string
-  /** What is to be installed, as the runtime describes it. */
-  review: { resource: string; review: { [field: string]: unknown } }
-}
-export interface InstallationConfirmationResponse {
-  confirmationId: string
-  reviewFingerprint: string
-  decision: InstallationDecision
-}
 /** Tells when the question is void: taken back, or the runtime is gone. */
 export interface InstallationCancellation {
   readonly isCancellationRequested: boolean
-  onCancellationRequested(listener: () => void): { dispose(): void }
+  onCancellationRequested(listener: (event: unknown) => unknown): { dispose(): void }
 }
 export type InstallationConfirmationHandler = (
   request: InstallationConfirmationRequest,
@@ -67,7 +53,7 @@ export class InstallationQuestions {
         return signal.aborted
       },
       onCancellationRequested(listener) {
-        return { dispose: onAbort(signal, listener) }
+        return { dispose: onAbort(signal, () => listener(undefined)) }
       },
     }
     const takenBack = () => new Error('The installation question was taken back')

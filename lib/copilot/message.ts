@@ -1,4 +1,5 @@
 // What is sent to a session.
+import type { AttachmentExtensionContext } from './generated'
 
 /** Who a message is from. */
 export type MessageSource = 'user' | 'system' | `agent-${string}`
@@ -21,15 +22,7 @@ export type MessageAttachment =
   | ExtensionContextAttachment
 
 /** What an extension's canvas shows; runtimes since 1.0.89. */
-export interface ExtensionContextAttachment {
-  type: 'extension_context'
-  extensionId: string
-  title: string
-  payload?: unknown
-  capturedAt: string
-  canvasId?: string
-  instanceId?: string
-}
+export type ExtensionContextAttachment = AttachmentExtensionContext
 
 export interface MessageOptions {
   prompt: string

@@ -18,16 +18,17 @@ interface Field {
   title?: string
   description?: string
 }
+interface Several extends Field {
+  type: 'array'
+  minItems?: number
+  maxItems?: number
+  default?: string[]
+}
 export type ElicitationSchemaField =
   | (Field & { type: 'string'; enum: string[]; enumNames?: string[]; default?: string })
   | (Field & { type: 'string'; oneOf: { const: string; title: string }[]; default?: string })
-  | (Field & {
-      type: 'array'
-      minItems?: number
-      maxItems?: number
-      items: { type: 'string'; enum: string[] } | { anyOf: { const: string; title: string }[] }
-      default?: string[]
-    })
+  | (Several & { items: { type: 'string'; enum: string[] } })
+  | (Several & { items: { anyOf: { const: string; title: string }[] } })
   | (Field & { type: 'boolean'; default?: boolean })
   | (Field & {
       type: 'string'
@@ -121,6 +122,8 @@ export interface McpAuthRequest {
     clientSecret?: string
     grantType?: 'client_credentials'
     publicClient?: boolean
+    /** Asked for when the server's challenge names none; runtimes since 1.0.89. */
+    scope?: string
   }
 }
 export interface McpAuthToken {

@@ -15,6 +15,29 @@ import type { CopilotSession } from './session'
 /** A run's state changes are announced; one that is missed is found by looking. */
 const LOOK_EVERY_MS = 5000
 
+/** Not only by the code: a runtime has it too for what it knows and does not offer to this session. */
+function isUnknown(error: unknown): boolean {
+  const { code, rpcCode, message } = error as SheepdogErrorOf<'RPC_ERROR'>
+  return code === 'RPC_ERROR' && rpcCode === -32601 && message.startsWith('Unhandled method')
+}
+
+/**
+ * An answer by the word that was asked by: the runtime's other word stands in the name of one field, and in the type of a
+ * failure. What a run gave is left as it is.
+ */
+function inWord<T>(word: string, answer: T): T {
+  if (typeof answer !== 'object' || answer === null) return answer
+  if (Array.isArray(answer)) return answer.map((one: unknown) => inWord(word, one)) as T
+  const translated = Object.entries(answer).map(([field, value]: [string, unknown]) => {
+    const text = typeof value === 'string' ? value : undefined
+    if (field === 'factoryName' || field === 'workflowName') return [`${word}Name`, value]
+    if (field === 'type') return [field, text?.replace(/^(factory|workflow)_/, `${word}_`) ?? value]
+    if (['run', 'runs', 'failure', 'terminal'].includes(field)) return [field, inWord(word, value)]
+    return [field, value]
+  })
+  return Object.fromEntries(translated) as T
+}
+
 /** The methods of one word; a runtime that has only the other word is asked by that. */
 export function runApi(
   session: CopilotSession,
@@ -28,18 +51,17 @@ export function runApi(
   /** Asks by the word that this runtime knows. */
   async function ask<T>(request: (methods: SessionRpc['factory']) => Promise<T>): Promise<T> {
     try {
-      return await request(methodsOf(name))
+      return inWord(own, await request(methodsOf(name)))
     } catch (error) {
-      const { code, rpcCode } = error as SheepdogErrorOf<'RPC_ERROR'>
-      if (name !== own || code !== 'RPC_ERROR' || rpcCode !== -32601) throw error
+      if (name !== own || !isUnknown(error)) throw error
       try {
         const answer = await request(methodsOf(other))
         name = other
-        return answer
+        return inWord(own, answer)
       } catch (second) {
-        const unknown = (second as SheepdogErrorOf<'RPC_ERROR'>).rpcCode === -32601
-        if (!unknown) name = other
-        throw unknown ? error : second
+        if (isUnknown(second)) throw error
+        name = other
+        throw second
       }
     }
   }

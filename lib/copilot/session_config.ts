@@ -4,6 +4,7 @@ import { show } from '../option'
 import type { Canvas } from './canvas'
 import type { SessionEventHandler } from './event'
 import type {
+  DiagnosticsConfiguration,
   GitHubTokenAcquireRequest,
   GitHubTokenAcquireResult,
   OpenCanvasInstance,
@@ -158,7 +159,7 @@ export interface SessionConfigBase {
   contextTier?: ContextTier
   modelCapabilities?: ModelCapabilitiesOverride
   /** Which diagnostics of its MCP servers the session keeps; runtimes since 1.0.89. */
-  diagnostics?: { sources: { mcp?: { level: string } } }
+  diagnostics?: DiagnosticsConfiguration
   largeOutput?: LargeToolOutputConfig
   configDirectory?: string
   enableConfigDiscovery?: boolean
@@ -311,7 +312,6 @@ const asTheyAre = [
   'enableManagedSettings',
   'managedSettings',
   'diagnostics',
-  'refreshCustomInstructions',
 ] as const satisfies (keyof AnyConfig)[]
 
 /** A session of an empty-mode client has nothing that it was not given. */
@@ -394,7 +394,8 @@ export function toWireConfig(config: AnyConfig): Record<string, unknown> {
 
 /** What only `session.create` takes. */
 export function toWireCreate(config: SessionConfig): Record<string, unknown> {
-  return { requestPermission: !!config.onPermissionRequest, cloud: config.cloud }
+  const { onPermissionRequest, cloud, refreshCustomInstructions } = config
+  return { requestPermission: !!onPermissionRequest, cloud, refreshCustomInstructions }
 }
 
 /** What only `session.resume` takes. */

@@ -1,47 +1,45 @@
 // Workflows: what runtimes since 1.0.89 call factories. On an older one they are its factories.
-import type {
-  DeepReadonly,
-  FactoryAgentOptions,
-  FactoryContext,
-  FactoryJsonSchema,
-  FactoryLimitOverrides,
-  FactoryLimits,
-  FactoryListRunsOptions,
-  FactoryMeta,
-  FactoryPipelineStage,
-  FactoryResumeErrorCode,
-  FactoryResumeOptions,
-  FactoryRunOptions,
-  FactoryRunsPage,
-  FactoryStepOptions,
-  SessionFactoryApi,
+import {
+  type DeepReadonly,
+  type FactoryAgentOptions,
+  type FactoryContext,
+  type FactoryJsonSchema,
+  type FactoryLimitOverrides,
+  type FactoryLimits,
+  type FactoryMeta,
+  type FactoryPipelineStage,
+  type FactoryResumeErrorCode,
+  type FactoryResumeOptions,
+  type FactoryRunOptions,
+  type FactoryStepOptions,
+  isFactoryRunTerminal,
 } from './factory'
-import { isFactoryRunTerminal } from './factory'
 import type {
-  FactoryAgentSummary,
-  FactoryPhaseObservation,
-  FactoryPhaseStatus,
-  FactoryProgressLine,
-  FactoryProgressPage,
-  FactoryRunDetail,
-  FactoryRunResult,
-  FactoryRunStatus,
-  FactoryRunSummary,
+  WorkflowGetRunProgressRequest,
+  WorkflowListRunsRequest,
+  WorkflowListRunsResult,
+  WorkflowProgressPage,
+  WorkflowRunDetail,
+  WorkflowRunResult,
+  WorkflowRunStatus,
+  WorkflowRunSummary,
 } from './generated'
 import type { JsonValue } from './json'
 import { define } from './run_definition'
 
-export type WorkflowAgentSummary = FactoryAgentSummary
-export type WorkflowPhaseObservation = FactoryPhaseObservation
-export type WorkflowPhaseStatus = FactoryPhaseStatus
-export type WorkflowProgressLine = FactoryProgressLine
-export type WorkflowProgressPage = FactoryProgressPage
-export type WorkflowRunDetail = FactoryRunDetail
-export type WorkflowRunResult = FactoryRunResult
-export type WorkflowRunStatus = FactoryRunStatus
-export type WorkflowRunSummary = FactoryRunSummary
-export type WorkflowListRunsOptions = FactoryListRunsOptions
-export type WorkflowRunsPage = FactoryRunsPage
+export type {
+  WorkflowAgentSummary,
+  WorkflowPhaseObservation,
+  WorkflowPhaseStatus,
+  WorkflowProgressLine,
+  WorkflowProgressPage,
+  WorkflowRunDetail,
+  WorkflowRunResult,
+  WorkflowRunStatus,
+  WorkflowRunSummary,
+} from './generated'
+export type WorkflowListRunsOptions = WorkflowListRunsRequest
+export type WorkflowRunsPage = WorkflowListRunsResult
 export type WorkflowJsonSchema = FactoryJsonSchema
 export type WorkflowLimits = FactoryLimits
 export type WorkflowLimitOverrides = FactoryLimitOverrides
@@ -106,11 +104,24 @@ export class WorkflowResumeError extends Error {
   }
 }
 
-export interface SessionWorkflowApi extends Omit<SessionFactoryApi, 'run'> {
+export interface SessionWorkflowApi {
+  run(name: string, options?: WorkflowRunOptions): Promise<WorkflowRunResult>
   run<TArgs extends JsonValue>(
-    workflow: string | WorkflowHandle<TArgs, JsonValue | void>,
+    workflow: WorkflowHandle<TArgs, JsonValue | void>,
     options?: WorkflowRunOptions<TArgs>,
   ): Promise<WorkflowRunResult>
+  resume(runId: string, options?: WorkflowResumeOptions): Promise<WorkflowRunResult>
+  getRun(runId: string): Promise<WorkflowRunResult>
+  waitForRun(runId: string, options?: { signal?: AbortSignal }): Promise<WorkflowRunResult>
+  listRuns(): Promise<WorkflowRunSummary[]>
+  listRuns(options: WorkflowListRunsOptions): Promise<WorkflowRunsPage>
+  getRunDetail(runId: string): Promise<WorkflowRunDetail>
+  getRunProgress(
+    runId: string,
+    options?: Omit<WorkflowGetRunProgressRequest, 'runId'>,
+  ): Promise<WorkflowProgressPage>
+  pause(runId: string): Promise<WorkflowRunResult>
+  cancel(runId: string): Promise<WorkflowRunResult>
 }
 
 export function isWorkflowRunTerminal(status: WorkflowRunStatus): boolean {

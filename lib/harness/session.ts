@@ -9,6 +9,9 @@ import type { nativeLimit } from './limit'
 import { environmentChanges, schemaText, type HarnessOptions, type ProviderName } from './request'
 import type { TurnResult } from './result'
 import { native } from '../native'
+import { SessionWatch } from '../observability/session_watch'
+import { activeEnvironment } from '../observability/span'
+import { TurnWatch } from '../observability/turn_watch'
 import { check, show } from '../option'
 import { absolute, inheritance } from '../process'
 import { checkOpenOptions, checkPromptOptions, type OpenOptions, type PromptOptions } from './session/request'
@@ -54,6 +57,7 @@ export class AgentSession implements AsyncDisposable {
   readonly #asked: Questions
   readonly #tools: ToolServer | undefined
   readonly #letGo: () => void
+  readonly #watch: SessionWatch | undefined
   #closing: Promise<void> | undefined
   readonly sessionId: string
   readonly provider: ProviderName
@@ -69,14 +73,19 @@ export class AgentSession implements AsyncDisposable {
     facts: SessionFacts,
     options: OpenOptions,
     tools: ToolServer | undefined,
+    watch: SessionWatch | undefined,
   ) {
     this.#native = session
+    this.#watch = watch
     this.provider = provider
     this.sessionId = facts.sessionId
     this.protocolVersion = facts.protocolVersion
     this.history = facts.history
     this.#tools = tools
-    this.#asked = new Questions(session, facts.channel, options.onPermission, () => void tools?.close())
+    this.#asked = new Questions(session, facts.channel, options.onPermission, () => {
+      watch?.end()
+      void tools?.close()
+    })
     const { signal } = options
     const onAbort = () => void this.close()
     signal?.addEventListener('abort', onAbort, { once: true })
@@ -94,9 +103,17 @@ export class AgentSession implements AsyncDisposable {
   }
 
   #start(text: string, options: PromptOptions | undefined, hasListener: boolean): Turn {
+    let watch: TurnWatch | undefined
     try {
       check.string('prompt', text)
       checkPromptOptions(options)
+      const facts = {
+        provider: this.provider,
+        prompt: text,
+        resume: this.sessionId,
+        session: this.#watch?.id,
+      }
+      watch = TurnWatch.start(facts, hasListener)
       const { schema, background, signal, ...clocks } = options ?? {}
       if (signal?.aborted) {
         const message = 'the prompt was not sent: its abort signal was already aborted'
@@ -107,11 +124,11 @@ export class AgentSession implements AsyncDisposable {
         text,
         schema: schema && schemaText(schema),
         waits: background !== 'leave',
-        hasListener,
+        hasListener: hasListener || watch?.wantsEvents === true,
       }
-      return new Turn(this.#native.start(spec), signal, schema)
+      return new Turn(this.#native.start(spec), signal, schema, watch)
     } catch (error) {
-      return new Turn(error as Error)
+      return new Turn(error as Error, undefined, undefined, watch)
     }
   }
 
@@ -181,6 +198,7 @@ export class AgentSession implements AsyncDisposable {
     this.#letGo()
     await settle(this.#native.close())
     this.#asked.close()
+    this.#watch?.end()
     await this.#tools?.close()
   }
 
@@ -221,6 +239,8 @@ export async function openSession(
     const message = 'the session was not opened: its abort signal was already aborted'
     throw new SheepdogError('AGENT_ABORTED', message, {}, signal.reason)
   }
+  const watch = SessionWatch.start(defaults.provider, merged)
+  merged.env = { ...activeEnvironment(), ...merged.env }
   const tools = merged.tools?.length ? await ToolServer.start(merged.tools) : undefined
   try {
     const session = host.prepare(toSpec(defaults.provider, merged, tools), limits)
@@ -229,8 +249,10 @@ export async function openSession(
       await abortable(opening, signal, 'AGENT_ABORTED', () => session.abort()),
     ) as SessionFacts
     if (tools) tools.sessionId = facts.sessionId
-    return new AgentSession(session, defaults.provider, facts, merged, tools)
+    watch?.onOpen(facts.sessionId)
+    return new AgentSession(session, defaults.provider, facts, merged, tools, watch)
   } catch (error) {
+    watch?.end(error as Error)
     await tools?.close()
     throw error
   }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { startModelServer } from '../../fixtures/model-server.mjs'
 import { goodTurn } from './good-turn.mjs'
 import { stalledTurn } from './stalled-turn.mjs'
-import { onInterrupt, watch } from './sheepdog.mjs'
+import { leaveBy, onInterrupt, watch } from './sheepdog.mjs'
 import { describe, table } from './table.mjs'
 
 const [command, ...args] = process.argv.slice(2)
@@ -14,6 +14,7 @@ process.exitCode = command === undefined ? await agentDemo() : await commandDemo
 async function commandDemo(command, args) {
   const ended = await watch(command, args)
   console.log(`\n${table([{ what: [command, ...args].join(' '), ...ended }])}`)
+  if (ended.interrupt) leaveBy(ended.interrupt)
   return ended.status
 }
 

@@ -4,10 +4,13 @@
 //! returns the value or throws a JavaScript error with code, fields and the partial result.
 
 use super::error::Fault;
-use crate::error::Error;
-use napi::bindgen_prelude::{Object, PromiseRaw, ToNapiValue};
+use crate::error::{Error, ErrorCode};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use napi::bindgen_prelude::{JsValue, Object, PromiseRaw, ToNapiValue};
 use napi::{Env, sys};
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 
 /// What a promise resolves with: `{ value }`, or `{ error, partial }`.
 pub enum Settled<T> {
@@ -42,11 +45,45 @@ impl<T: ToNapiValue> ToNapiValue for Settled<T> {
     }
 }
 
+/// How an outcome becomes a JavaScript value, on its thread.
+type Conversion = Box<dyn FnOnce(sys::napi_env) -> napi::Result<sys::napi_value> + Send>;
+
+/// A value that has become one of JavaScript's already.
+struct Converted(sys::napi_value);
+
+impl ToNapiValue for Converted {
+    unsafe fn to_napi_value(_: sys::napi_env, converted: Self) -> napi::Result<sys::napi_value> {
+        Ok(converted.0)
+    }
+}
+
 /// Runs the future on the addon's threads. Costs about 15 us (a threadsafe function of its own): one a run, never one a line.
+/// A panic in it (a bug of ours, or tokio's when it is refused a thread) is an error with a code like every other.
 pub fn settle<'env, T, F>(env: &'env Env, future: F) -> napi::Result<PromiseRaw<'env, Settled<T>>>
 where
     T: ToNapiValue + Send + 'static,
     F: Future<Output = Settled<T>> + Send + 'static,
 {
-    env.spawn_future_with_callback(async move { Ok(future.await) }, |_, settled| Ok(settled))
+    let conversion = async move {
+        let settled = AssertUnwindSafe(future).catch_unwind().await;
+        let settled = settled.unwrap_or_else(|_| Settled::Failed { error: panicked(), partial: None });
+        // SAFETY: called once, with the environment of the promise, on its thread.
+        Box::new(|raw_env| unsafe { ToNapiValue::to_napi_value(raw_env, settled) }) as Conversion
+    };
+    Ok(PromiseRaw::new(env.raw(), promise_of(env, conversion.boxed())?))
+}
+
+/// All promises are one kind to napi and tokio: what they make of each kind is half a megabyte for those there are.
+fn promise_of(env: &Env, conversion: BoxFuture<'static, Conversion>) -> napi::Result<sys::napi_value> {
+    let promise =
+        env.spawn_future_with_callback(conversion.map(Ok), |env, convert| convert(env.raw()).map(Converted))?;
+    Ok(promise.raw())
+}
+
+fn panicked() -> Error {
+    Error::new(
+        ErrorCode::AddonPanicked,
+        "the addon failed while it worked on this call, and what became of it is unknown: the standard error output says where; \
+         please report it",
+    )
 }

@@ -4,6 +4,7 @@ use super::outbox::Outbox;
 use super::runtime_process::{RuntimeProcess, StdinSink, StdoutSource};
 use crate::error::{Error, ErrorCode};
 use crate::jsonrpc::ByteSource;
+use crate::os::connect_to;
 use crate::process::ProcessSpec;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +69,7 @@ async fn connect(host: &str, port: u16) -> Result<TcpStream, Error> {
         let message = format!("Failed to connect to CLI server: {why} ({host}:{port})");
         Error::new(ErrorCode::ConnectionLost, message).with("host", host).with("port", port)
     };
-    match timeout(TIMEOUT, TcpStream::connect((host, port))).await {
+    match timeout(TIMEOUT, connect_to(host, port)).await {
         Ok(Ok(socket)) => {
             // Small requests go out at once.
             let _ = socket.set_nodelay(true);

@@ -151,11 +151,12 @@ fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
 /// What an agent wrote as its answer, if that is a file of a length that an answer may have.
 pub(super) async fn read_answer_file(folder: &RunFolder) -> Option<String> {
     let path = folder.path().join(ANSWER_FILE);
-    let facts = tokio::fs::metadata(&path).await.ok()?;
-    if !facts.is_file() || facts.len() > MAX_ANSWER_FILE_BYTES {
-        return None;
-    }
-    tokio::fs::read_to_string(path).await.ok()
+    let read = crate::os::on_disk(move || {
+        let facts = path.metadata()?;
+        let is_taken = facts.is_file() && facts.len() <= MAX_ANSWER_FILE_BYTES;
+        if is_taken { std::fs::read_to_string(path).map(Some) } else { Ok(None) }
+    });
+    read.await.ok().flatten()
 }
 
 async fn blocking<T: Send + 'static>(

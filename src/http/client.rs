@@ -1,10 +1,12 @@
 //! The client: a pool of connections and the request's clocks.
 
 use super::failure::{HttpError, Waiting};
-use super::request::{Body, FileBody, Request, file_stream, from_beginning};
+use super::request::{Body, Request, file_stream};
 use super::response::Response;
 use super::{proxy, trust};
+use crate::os::addresses_of;
 use futures_util::StreamExt;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect;
 use std::future::Future;
@@ -95,10 +97,10 @@ impl HttpClient {
         builder = match request.body {
             Body::Empty => builder,
             Body::Bytes(bytes) => builder.body(bytes),
-            Body::File(FileBody { file, len, witness }) => {
-                let file = from_beginning(&file).await?;
+            Body::File(file) => {
                 let failure = file_failure.clone();
-                let bytes = file_stream(file, len, witness, Arc::new(taken))
+                let len = file.len;
+                let bytes = file_stream(file, Arc::new(taken))
                     .map(move |piece| piece.inspect_err(|error| note(&failure, error)));
                 builder.header(CONTENT_LENGTH, len).body(reqwest::Body::wrap_stream(bytes))
             }
@@ -126,6 +128,19 @@ impl HttpClient {
     }
 }
 
+/// reqwest's own look-up panics when the system refuses a thread.
+struct Addresses;
+
+impl Resolve for Addresses {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            // The port is put in by whoever connects.
+            let found = addresses_of(name.as_str(), 0).await?;
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
 fn build(options: &HttpOptions) -> Result<reqwest::Client, HttpError> {
     let mut builder = reqwest::Client::builder()
         .tls_backend_preconfigured(trust::tls_config()?)
@@ -135,6 +150,7 @@ fn build(options: &HttpOptions) -> Result<reqwest::Client, HttpError> {
         .pool_idle_timeout(Duration::from_secs(20))
         .pool_max_idle_per_host(32)
         .tcp_nodelay(true)
+        .dns_resolver(Arc::new(Addresses))
         .referer(false)
         // How often is the caller's decision.
         .retry(reqwest::retry::never())

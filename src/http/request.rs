@@ -1,15 +1,14 @@
 //! A request: values only, so that it can be sent again.
 
-use super::failure::HttpError;
+use crate::os::read_piece;
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream;
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::fs::File;
-use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio::sync::watch;
 
 /// Read and sent of a file at once.
@@ -30,7 +29,7 @@ pub type Witness = Arc<dyn Fn(&[u8]) + Send + Sync>;
 /// The first `len` bytes of an open file, streamed from disk. A file that is shorter by then is [`HttpError::File`].
 #[derive(Clone)]
 pub struct FileBody {
-    pub file: Arc<std::fs::File>,
+    pub file: Arc<File>,
     pub len: u64,
     /// Is shown each piece as it is sent, in order.
     pub witness: Option<Witness>,
@@ -82,43 +81,31 @@ impl Request {
     }
 }
 
-/// The file's bytes, telling each piece that was taken. What goes wrong with the file is left in `failure`, because
-/// reqwest's own error does not say whose fault it was.
+/// The file's bytes from its beginning, telling each piece that was taken. What goes wrong with the file is left in `failure`,
+/// because reqwest's own error does not say whose fault it was.
 pub(super) fn file_stream(
-    file: File,
-    len: u64,
-    witness: Option<Witness>,
+    body: FileBody,
     taken: Arc<watch::Sender<u64>>,
 ) -> impl Stream<Item = Result<Bytes, io::Error>> + Send + 'static {
-    stream::try_unfold((file, len), move |(mut file, left)| {
-        let (taken, witness) = (taken.clone(), witness.clone());
+    stream::try_unfold(0, move |offset| {
+        let (taken, body) = (taken.clone(), body.clone());
         async move {
             // Asked for the next piece: the one before has been taken.
-            taken.send_modify(|bytes| *bytes = len - left);
-            if left == 0 {
+            taken.send_modify(|bytes| *bytes = offset);
+            if offset == body.len {
                 return Ok(None);
             }
-            let mut piece = vec![0; FILE_CHUNK_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX))];
-            let read = file.read(&mut piece).await?;
-            if read == 0 {
-                return Err(io::Error::new(
-                    io::ErrorKind::UnexpectedEof,
-                    "the file became shorter while it was sent",
-                ));
+            let left = usize::try_from(body.len - offset).unwrap_or(usize::MAX);
+            let piece = read_piece(&body.file, offset, FILE_CHUNK_BYTES.min(left)).await?;
+            if piece.is_empty() {
+                let problem = "the file became shorter while it was sent";
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, problem));
             }
-            piece.truncate(read);
-            if let Some(witness) = witness {
+            if let Some(witness) = body.witness {
                 witness(&piece);
             }
-            Ok(Some((Bytes::from(piece), (file, left - read as u64))))
+            let next = offset + piece.len() as u64;
+            Ok(Some((piece, next)))
         }
     })
-}
-
-/// The file, to be read from its beginning.
-pub(super) async fn from_beginning(file: &std::fs::File) -> Result<File, HttpError> {
-    let failed = |error: io::Error| HttpError::File { problem: error.to_string() };
-    let mut file = File::from_std(file.try_clone().map_err(failed)?);
-    file.rewind().await.map_err(failed)?;
-    Ok(file)
 }

@@ -6,27 +6,36 @@
 //! | [`wait_for_exit`] | a pidfd, else a thread in waitid(2) | a thread in waitid(2) |
 //! | [`kill_process`] | a pidfd, so that a recycled pid is never hit | nothing: without a table nobody is known by pid |
 //! | [`signal_group`], [`group_exists`] | killpg(2) | killpg(2) |
-//! | [`Pipe`] | wide where the system allows it | as it is |
+//! | [`Pipe`], [`PipeWriter`] | wide where the system allows it | as it is |
+//! | [`Terminal`] | posix_openpt(3) | the same |
 //!
 //! And what every system can refuse or take away: [`blocking`] is the one home of work that blocks (a thread that can't be had is
-//! an error, never a panic), [`Awake`] the clock that rests while this process is stopped.
+//! an error, never a panic; [`addresses_of`] and [`connect_to`] look names up on it, [`on_disk`] and its
+//! like read and write files), [`Awake`] the clock that rests while this process is stopped.
 
+mod address;
 mod awake;
 mod blocking;
+mod disk;
 mod exit;
 mod group;
 #[cfg(target_os = "linux")]
 pub(crate) mod pidfd;
 mod pipe;
 mod process_table;
+mod terminal;
 
+pub(crate) use address::{addresses_of, connect_to};
 pub(crate) use awake::Awake;
 pub(crate) use blocking::blocking;
+pub(crate) use disk::{on_disk, open_file, pieces, read_piece, write_piece};
 pub(crate) use exit::wait_for_exit;
 pub(crate) use group::{group_exists, signal_group};
-pub(crate) use pipe::Pipe;
+pub(crate) use pipe::{Pipe, PipeWriter};
 pub use process_table::TreeUsage;
 pub(crate) use process_table::{
     ProcessEntry, ProcessIdentity, ProcessTable, kill_process, start_time, ticks_now, variables_of,
     walk_descendants,
 };
+pub(crate) use terminal::Terminal;
+pub use terminal::TerminalSize;

@@ -1,35 +1,50 @@
-//! The host's end of a pipe that a program writes to: read as tokio says, or as the system says right now.
+//! The host's ends of what a program reads and writes, pipes or a terminal: used as tokio says, or as the system says right now.
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use tokio::net::unix::pipe;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// Not for every pipe from the start: what a user's pipes may hold in all is bounded by the system.
 #[cfg(target_os = "linux")]
 const WIDE_BYTES: i32 = 256 << 10;
 
-pub(crate) struct Pipe(pipe::Receiver);
+/// What a program writes to.
+pub(crate) struct Pipe(AsyncFd<OwnedFd>);
+
+/// What a program reads from.
+pub(crate) struct PipeWriter(AsyncFd<OwnedFd>);
+
+fn watched(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    let flags = OFlag::from_bits_retain(fcntl(&descriptor, FcntlArg::F_GETFL)?);
+    fcntl(&descriptor, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    // SAFETY: the descriptor is owned by what is registered, and stays the same for its lifetime.
+    unsafe { AsyncFd::register_with_interest(descriptor, interest) }.map_err(io::Error::from)
+}
 
 impl Pipe {
     pub(crate) fn from_owned_fd(descriptor: OwnedFd) -> io::Result<Pipe> {
-        pipe::Receiver::from_owned_fd(descriptor).map(Pipe)
+        watched(descriptor, Interest::READABLE).map(Pipe)
     }
 
     pub(crate) async fn readable(&self) {
+        // Dropped without a word: the read that follows says what tokio has to forget.
         let _ = self.0.readable().await;
     }
 
     /// By tokio's knowledge of the pipe, which may be behind: right after this process was stopped, timers fire before the system was
     /// asked what became readable.
     pub(crate) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.try_read(buffer)
+        self.0.try_io(Interest::READABLE, |descriptor| {
+            nix::unistd::read(descriptor, &mut *buffer).map_err(io::Error::from)
+        })
     }
 
     /// By the pipe itself. What tokio believes is not touched: at worst it wakes once for nothing.
     pub(crate) fn read_now(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        // Non-blocking since tokio owns it.
-        nix::unistd::read(&self.0, buffer).map_err(io::Error::from)
+        nix::unistd::read(self.0.get_ref(), buffer).map_err(io::Error::from)
     }
 
     /// Whether bytes are waiting in it.
@@ -43,6 +58,27 @@ impl Pipe {
     /// Its writer is woken less often. That the system refuses is fine: the pipe then stays as it was.
     pub(crate) fn widen(&self) {
         #[cfg(target_os = "linux")]
-        let _ = nix::fcntl::fcntl(&self.0, nix::fcntl::FcntlArg::F_SETPIPE_SZ(WIDE_BYTES));
+        let _ = fcntl(self.0.get_ref(), FcntlArg::F_SETPIPE_SZ(WIDE_BYTES));
+    }
+}
+
+impl PipeWriter {
+    pub(crate) fn from_owned_fd(descriptor: OwnedFd) -> io::Result<PipeWriter> {
+        watched(descriptor, Interest::WRITABLE).map(PipeWriter)
+    }
+
+    /// Some of the bytes, as soon as they are taken. Cancel safe.
+    pub(crate) async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            let mut ready = self.0.writable().await?;
+            let written = ready.try_io(|descriptor| {
+                nix::unistd::write(descriptor.get_ref(), bytes).map_err(io::Error::from)
+            });
+            match written {
+                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(done) => return done,
+                Err(_would_block) => {}
+            }
+        }
     }
 }

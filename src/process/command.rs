@@ -3,10 +3,11 @@
 //! Everything that can be known to be wrong before the spawn is an error of its own here, so that "the program is missing"
 //! never stands for a missing folder. The rest (races, interpreters) comes back from the spawn as an errno.
 
-use super::spec::{Containment, Environment, EnvironmentBase, ProcessSpec, Strays};
+use super::spec::{Containment, Environment, EnvironmentBase, Input, ProcessSpec, Stdio, Strays};
 use crate::error::{Error, ErrorCode, Result};
 use nix::unistd::{AccessFlags, access};
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,8 @@ pub(crate) struct ResolvedCommand {
     pub cwd: Option<PathBuf>,
     /// The value of [`MARK`].
     pub mark: String,
+    /// What `Input::File` names.
+    pub input: Option<File>,
 }
 
 /// Checks and finds everything. Touches the file system: call it off the JavaScript thread.
@@ -46,7 +49,11 @@ pub(crate) fn resolve(spec: &ProcessSpec, mark: String) -> Result<ResolvedComman
             "\"keep\" can't be had with `containment: \"strict\"`: the namespace ends with the command",
         ));
     }
+    check_stdio(spec)?;
     let mut environment = build_environment(&spec.environment)?;
+    if let Stdio::Terminal(_) = spec.stdio {
+        describe_terminal(&mut environment, &spec.environment);
+    }
     set(&mut environment, MARK, Some(&mark));
     if let Some(cwd) = &spec.cwd {
         check_text("cwd", &cwd.to_string_lossy())?;
@@ -56,7 +63,56 @@ pub(crate) fn resolve(spec: &ProcessSpec, mark: String) -> Result<ResolvedComman
     let program = find_program(&spec.command, path, spec.cwd.as_deref())?;
     let mut argv = vec![OsString::from(&spec.command)];
     argv.extend(spec.args.iter().map(OsString::from));
-    Ok(ResolvedCommand { program, argv, environment, cwd: spec.cwd.clone(), mark })
+    let input = match &spec.input {
+        Input::File(path) => Some(open_input(path, spec.cwd.as_deref())?),
+        Input::Null | Input::Bytes(_) | Input::Pipe | Input::Inherit => None,
+    };
+    Ok(ResolvedCommand { program, argv, environment, cwd: spec.cwd.clone(), mark, input })
+}
+
+/// What can't be had together.
+fn check_stdio(spec: &ProcessSpec) -> Result<()> {
+    match (&spec.stdio, &spec.input) {
+        (Stdio::Piped, _) | (Stdio::Inherit, Input::Null | Input::Inherit) => Ok(()),
+        (Stdio::Inherit, _) => Err(Error::invalid_option(
+            "input",
+            "can't be had with `stdio: \"inherit\"`: stdin is the host's own",
+        )),
+        (Stdio::Terminal(_), Input::Null | Input::Bytes(_) | Input::Pipe) => Ok(()),
+        (Stdio::Terminal(_), Input::File(_) | Input::Inherit) => Err(Error::invalid_option(
+            "input",
+            "a terminal is typed into: pass what the file holds, or a pipe",
+        )),
+    }
+}
+
+/// What programs ask of a terminal by their environment. The host's own terminal is another one, of another size.
+fn describe_terminal(variables: &mut Vec<(OsString, OsString)>, environment: &Environment) {
+    let is_given = |name: &str| environment.changes.iter().any(|(given, _)| given == name);
+    for name in ["COLUMNS", "LINES"] {
+        if !is_given(name) {
+            set(variables, name, None);
+        }
+    }
+    if !is_given("TERM") && !variables.iter().any(|(name, value)| name == "TERM" && value != "dumb") {
+        set(variables, "TERM", Some("xterm-256color"));
+    }
+}
+
+fn open_input(path: &Path, cwd: Option<&Path>) -> Result<File> {
+    let path = cwd.map_or_else(|| path.to_path_buf(), |cwd| cwd.join(path));
+    let failed = |problem: String, errno: i32| {
+        let message = format!("`input.file`: {}: {problem}: nothing was started", path.display());
+        Error::new(ErrorCode::ProcessInputFailed, message)
+            .with("file", path.to_string_lossy().into_owned())
+            .with("errno", errno)
+    };
+    let file =
+        File::open(&path).map_err(|error| failed(error.to_string(), error.raw_os_error().unwrap_or(0)))?;
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        return Err(failed("is a directory".into(), nix::libc::EISDIR));
+    }
+    Ok(file)
 }
 
 /// The error for a spawn that the system refused.

@@ -5,16 +5,27 @@ use super::sink::{ChunkReader, Sink, chunk_channel};
 use super::spec::{Input, Outcome, ProcessSpec, StopReason};
 use super::stdin::StdinWriter;
 use crate::error::{Error, ErrorCode, Result};
-use crate::os::TreeUsage;
+use crate::os::{TerminalSize, TreeUsage};
+use nix::sys::signal::Signal;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// What the owner task is told.
 pub(super) enum Command {
-    Stop(StopReason),
+    Stop(Stop),
+    Resize(TerminalSize),
     Subscribe(Box<dyn Sink>),
     Detach,
     TreeUsage(oneshot::Sender<TreeUsage>),
+}
+
+/// The end that somebody wants.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stop {
+    pub reason: StopReason,
+    /// What the group is sent in place of SIGTERM: at once, also when it has been sent another one before.
+    pub signal: Option<Signal>,
 }
 
 /// What the owner task publishes, each once. It lives in that task and nowhere else: however the task ends, by a panic or because
@@ -67,16 +78,37 @@ pub struct Process {
 /// Starts a run and returns at once: that it could not be started comes by [`Process::started`] and [`Process::outcome`].
 /// Call it within tokio.
 pub fn spawn(spec: ProcessSpec) -> Process {
+    spawn_after(spec, Admission::free())
+}
+
+/// What a run waits for before its start, and holds until its tree is gone: a slot among others.
+pub struct Admission(pub(super) Pin<Box<dyn Future<Output = Held> + Send>>);
+
+pub(super) type Held = Box<dyn Send>;
+
+impl Admission {
+    /// What the future gives is held.
+    pub fn after<T: Send + 'static>(place: impl Future<Output = T> + Send + 'static) -> Self {
+        Admission(Box::pin(async move { Box::new(place.await) as Held }))
+    }
+
+    fn free() -> Self {
+        Self::after(std::future::ready(()))
+    }
+}
+
+/// As [`spawn`], when it is admitted. Its clocks start with the program; a stop while it waits is told at once.
+pub fn spawn_after(spec: ProcessSpec, admission: Admission) -> Process {
     let (commands, received) = mpsc::unbounded_channel();
     let (started, hears_started) = watch::channel(None);
     let (outcome, hears_outcome) = watch::channel(None);
     let publisher = Publisher { command: spec.command.clone(), started, outcome };
     let (writer, written) = match spec.input {
         Input::Pipe => {
-            let (sender, receiver) = mpsc::channel(4);
-            (Some(StdinWriter { sender }), Some(receiver))
+            let (writer, written) = StdinWriter::new();
+            (Some(writer), Some(written))
         }
-        Input::Null | Input::Bytes(_) => (None, None),
+        Input::Null | Input::Bytes(_) | Input::File(_) | Input::Inherit => (None, None),
     };
     let process = Process {
         commands,
@@ -84,7 +116,7 @@ pub fn spawn(spec: ProcessSpec) -> Process {
         outcome: hears_outcome,
         stdin: Arc::new(Mutex::new(writer)),
     };
-    tokio::spawn(runner::run(spec, written, publisher, received));
+    tokio::spawn(runner::run(spec, admission, written, publisher, received));
     process
 }
 
@@ -106,7 +138,20 @@ impl Process {
     /// Ends the run: SIGTERM to the group, `kill_grace`, SIGKILL to the tree for `Aborted`, `Killed` and `TimedOut`; SIGKILL at
     /// once for the others. The first reason wins; after the end nothing happens.
     pub fn stop(&self, reason: StopReason) {
-        let _ = self.commands.send(Command::Stop(reason));
+        let _ = self.commands.send(Command::Stop(Stop { reason, signal: None }));
+    }
+
+    /// As [`Process::stop`] with `Killed`, but what the group is sent is the signal of this number, now; by SIGKILL the whole tree is
+    /// ended at once. A number that is no signal's is SIGTERM.
+    pub fn kill(&self, signal: i32) {
+        let signal = Signal::try_from(signal).unwrap_or(Signal::SIGTERM);
+        let stop = Stop { reason: StopReason::Killed, signal: Some(signal) };
+        let _ = self.commands.send(Command::Stop(stop));
+    }
+
+    /// Another size for the program's terminal (`Stdio::Terminal`); nothing happens where there is none.
+    pub fn resize(&self, size: TerminalSize) {
+        let _ = self.commands.send(Command::Resize(size));
     }
 
     /// The raw output as it comes, first what was kept so far. One reader a run: a later one takes over.
@@ -161,7 +206,8 @@ pub struct WeakProcess {
 impl WeakProcess {
     /// As [`Process::stop`]; false when the run's handles are all gone.
     pub fn stop(&self, reason: StopReason) -> bool {
-        self.commands.upgrade().is_some_and(|commands| commands.send(Command::Stop(reason)).is_ok())
+        let stop = Command::Stop(Stop { reason, signal: None });
+        self.commands.upgrade().is_some_and(|commands| commands.send(stop).is_ok())
     }
 
     /// Whether the run has ended, or nobody can reach it any more.

@@ -57,9 +57,13 @@ impl Keep {
         Some(bytes)
     }
 
-    /// The text: all of it, or head and tail on line borders with one line between that says how much is missing.
-    pub(crate) fn into_text(self) -> String {
-        into_string(self.into_bytes())
+    /// The text: all of it, or head and tail on line borders with one line between that says how much is missing. Beside it the
+    /// bytes, where the text has replaced some of them.
+    pub(crate) fn into_text(self) -> (String, Option<Vec<u8>>) {
+        match String::from_utf8(self.into_bytes()) {
+            Ok(text) => (text, None),
+            Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), Some(error.into_bytes())),
+        }
     }
 
     /// The same, undecoded: what follows may complete its last character.
@@ -90,14 +94,6 @@ impl Keep {
         bytes.extend_from_slice(format!("[... {left_out} bytes left out ...]\n").as_bytes());
         bytes.extend_from_slice(&rest[from..]);
         bytes
-    }
-}
-
-/// Text with each invalid sequence replaced; valid text is not copied.
-pub(crate) fn into_string(bytes: Vec<u8>) -> String {
-    match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
     }
 }
 
@@ -208,7 +204,7 @@ mod tests {
         for bytes in pushes {
             keep.push(bytes);
         }
-        keep.into_text()
+        keep.into_text().0
     }
 
     #[test]
@@ -250,6 +246,14 @@ mod tests {
     #[test]
     fn replaces_what_is_no_utf8() {
         assert_eq!(kept(64, &[b"a\xffb\n"]), "a\u{fffd}b\n");
+    }
+
+    #[test]
+    fn keeps_the_bytes_beside_a_text_that_is_not_theirs() {
+        let mut keep = Keep::new(64);
+        keep.push(b"a\xffb");
+        assert_eq!(keep.into_text(), ("a\u{fffd}b".into(), Some(b"a\xffb".to_vec())));
+        assert_eq!(Keep::new(64).into_text(), (String::new(), None));
     }
 
     #[test]
@@ -302,7 +306,7 @@ mod tests {
             }
             prop_assert_eq!(keep.total(), all.len() as u64);
             prop_assert_eq!(keep.truncated(), all.len() > limit);
-            let text = keep.into_text();
+            let text = keep.into_text().0;
             if all.len() <= limit {
                 prop_assert_eq!(text, all);
             } else {

@@ -1,6 +1,6 @@
 //! The one interface between a run and how its program is started and held: [`launch`] gives pipes and a [`Tree`].
 //!
-//! A tree says when its command exited and when everything is gone; it is told to terminate, to kill, and, after the exit, to
+//! A tree says when its command exited and when everything is gone; it is given signals, told to be killed, and, after the exit, to
 //! finish. `guarded` is the launcher under guard; `direct` the one without: process group, parents and marks.
 
 mod direct;
@@ -8,13 +8,14 @@ mod direct;
 mod guarded;
 
 use super::command::ResolvedCommand;
-use super::spec::{Containment, ContainmentLevel, ProcessSpec, Strays, Usage};
+use super::spec::{Containment, ContainmentLevel, ProcessSpec, Stdio, Strays, Usage};
+use super::wiring::Ends;
 use crate::error::{Error, ErrorCode, Result};
-use crate::os::{Pipe, ProcessTable, TreeUsage, blocking};
+use crate::os::{Pipe, PipeWriter, ProcessTable, Terminal, TreeUsage, blocking};
+use nix::sys::signal::Signal;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::net::unix::pipe;
 use tokio::sync::{Notify, SemaphorePermit};
 
 /// A started program.
@@ -23,11 +24,17 @@ pub(crate) struct Launched {
     /// Just before the system was asked: the zero of the run's clocks.
     pub spawned: Instant,
     pub level: ContainmentLevel,
-    /// `None` when stdin is null.
-    pub stdin: Option<pipe::Sender>,
-    pub stdout: Pipe,
-    pub stderr: Pipe,
+    pub pipes: Pipes,
     pub tree: Tree,
+}
+
+/// The host's ends of what the program reads and writes, made ready to be watched; `None` where there is nothing to be done.
+#[derive(Default)]
+pub(crate) struct Pipes {
+    pub stdin: Option<PipeWriter>,
+    pub stdout: Option<Pipe>,
+    pub stderr: Option<Pipe>,
+    pub terminal: Option<Arc<Terminal>>,
 }
 
 /// Why there is nothing to watch.
@@ -72,15 +79,14 @@ pub(super) fn no_thread(error: io::Error) -> Error {
         .with("syscall", "clone")
 }
 
-/// The host's ends of a program's pipes, made ready to be watched.
-fn watch_pipes(
-    stdin: Option<OwnedFd>,
-    stdout: OwnedFd,
-    stderr: OwnedFd,
-) -> Result<(Option<pipe::Sender>, Pipe, Pipe)> {
-    let watch = || -> io::Result<_> {
-        let stdin = stdin.map(pipe::Sender::from_owned_fd).transpose()?;
-        Ok((stdin, Pipe::from_owned_fd(stdout)?, Pipe::from_owned_fd(stderr)?))
+fn watch_pipes(ends: Ends) -> Result<Pipes> {
+    let watch = || -> io::Result<Pipes> {
+        Ok(Pipes {
+            stdin: ends.stdin.map(PipeWriter::from_owned_fd).transpose()?,
+            stdout: ends.stdout.map(Pipe::from_owned_fd).transpose()?,
+            stderr: ends.stderr.map(Pipe::from_owned_fd).transpose()?,
+            terminal: ends.terminal.map(Arc::new),
+        })
     };
     watch().map_err(|error| {
         Error::new(ErrorCode::ProcessSpawnFailed, format!("the program's pipes can't be watched: {error}"))
@@ -144,12 +150,12 @@ impl Tree {
         }
     }
 
-    /// SIGTERM to the process group.
-    pub(crate) fn terminate(&mut self) {
+    /// To the process group.
+    pub(crate) fn signal(&mut self, signal: Signal) {
         match self {
-            Tree::Direct(tree) => tree.terminate(),
+            Tree::Direct(tree) => tree.signal(signal),
             #[cfg(target_os = "linux")]
-            Tree::Guarded(tree) => tree.terminate(),
+            Tree::Guarded(tree) => tree.signal(signal),
         }
     }
 
@@ -222,10 +228,18 @@ pub(crate) async fn launch(
         )
         .into());
     }
+    if let Stdio::Terminal(_) = spec.stdio {
+        return Err(no_terminal().into());
+    }
     if spec.memory_max_bytes.is_some() || spec.max_processes.is_some() {
         return Err(no_limits(None).into());
     }
     direct::launch(command, spec, turn, cut_short).await
+}
+
+fn no_terminal() -> Error {
+    let message = "`pty` needs the guard (Linux, a place to execute it from, and `containment` other than \"group\"): nothing was started";
+    Error::new(ErrorCode::ContainmentUnavailable, message).with("containment", "group")
 }
 
 fn no_sandbox(reason: &str) -> Error {

@@ -26,15 +26,16 @@ mod stdin;
 mod stop;
 mod sweep;
 mod watchdog;
+mod wiring;
 
 pub use crate::line::LineTooLong;
-pub use crate::os::TreeUsage;
-pub use handle::{Process, WeakProcess, spawn};
+pub use crate::os::{TerminalSize, TreeUsage};
+pub use handle::{Admission, Process, WeakProcess, spawn, spawn_after};
 pub use sandbox::{Network, Sandbox};
 pub(crate) use sink::Window;
 pub use sink::{ChunkReader, Sink};
 pub use spec::{
-    Containment, ContainmentLevel, Environment, EnvironmentBase, Input, Outcome, ProcessSpec, RunResult,
-    StopReason, Strays, Stream, Usage,
+    Containment, ContainmentLevel, Encoding, Environment, EnvironmentBase, Input, Outcome, ProcessSpec,
+    RunResult, Stdio, StopReason, Strays, Stream, Usage,
 };
 pub use stdin::StdinWriter;

@@ -32,8 +32,8 @@ pub(super) struct Output {
 }
 
 impl Output {
-    pub(crate) fn new(pipe: Pipe, keep: Keep) -> Self {
-        Output { pipe: Some(pipe), keep, is_wide: false }
+    pub(crate) fn new(pipe: Option<Pipe>, keep: Keep) -> Self {
+        Output { pipe, keep, is_wide: false }
     }
 
     /// Reads what is there, keeps it and gives it. In a flood the kernel writes right into what is kept, which saves a copy.

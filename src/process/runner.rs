@@ -3,23 +3,25 @@
 //! One `select!` names what happened and calls `on_<event>`; what follows from it is decided by the [`Watchdog`]. The run is
 //! over when the tree is gone and both pipes were read to their end, or closed at the end of the drain.
 
-use super::handle::{Command, Publisher};
+use super::handle::{Admission, Command, Publisher, Stop};
 use super::keep::Keep;
-use super::launch::{ExitStatus, Launched, Tree, TreeEvent, tree_usage};
+use super::launch::{ExitStatus, Launched, Pipes, Tree, TreeEvent, tree_usage};
 use super::output::{Ask, Output, READ_BUFFER, READ_BYTES, readable};
 use super::sink::Sink;
 use super::spec::{
-    ContainmentLevel, Input, Outcome, ProcessSpec, RunResult, StopReason, Strays, Stream, Usage,
+    ContainmentLevel, Encoding, Input, Outcome, ProcessSpec, RunResult, Stdio, StopReason, Strays, Stream,
+    Usage,
 };
 use super::start::{Begun, start};
-use super::stdin::{Fed, Feed};
+use super::stdin::{Chunk, Fed, Feed};
 use super::stop::stop_error;
 use super::watchdog::{Limits, Step, Watchdog};
 use crate::error::{Error, ErrorCode};
 use crate::line::LineTooLong;
-use crate::os::{Awake, Pipe, blocking};
+use crate::os::{Awake, Pipe, Terminal, blocking};
 use bytes::Bytes;
 use futures_util::FutureExt;
+use nix::sys::signal::Signal;
 use std::future::{pending, poll_fn};
 use std::io;
 use std::panic::AssertUnwindSafe;
@@ -30,7 +32,7 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 /// Reads of one stream before the other events get their turn.
 const READS_A_TURN: usize = 4;
 /// What may be waiting in a pipe at the exit at most: larger pipes need a privilege.
-const PIPE_BYTES: usize = 4 << 20;
+const PIPE_BYTES: u64 = 4 << 20;
 
 /// A tree that is killed after a fault of its own watcher is waited for so long.
 const FAULT_PATIENCE: Duration = Duration::from_secs(12);
@@ -40,12 +42,15 @@ const MUCH_TEXT: u64 = 1 << 20;
 /// Runs the spec to its end and publishes what happens.
 pub(super) async fn run(
     spec: ProcessSpec,
-    written: Option<Receiver<Bytes>>,
+    admission: Admission,
+    written: Option<Receiver<Chunk>>,
     publisher: Publisher,
     mut commands: UnboundedReceiver<Command>,
 ) {
     let mut early = Vec::new();
-    let launched = match start(&spec, &mut commands, &mut early).await {
+    // What admitted it is held to the end.
+    let (begun, _held) = start(&spec, admission, &mut commands, &mut early).await;
+    let launched = match begun {
         Begun::Launched(launched) => *launched,
         Begun::Not(error) => {
             publisher.set_started(Err(error.clone()));
@@ -83,6 +88,7 @@ fn unknown_outcome(spec: ProcessSpec, reason: StopReason) -> Outcome {
         signal: None,
         stdout: String::new(),
         stderr: String::new(),
+        raw: [None, None],
         stdout_bytes: 0,
         stderr_bytes: 0,
         truncated: false,
@@ -123,9 +129,9 @@ fn finish(
 /// Gives a sink what was kept of an ended run.
 pub(super) fn replay(outcome: &Outcome, sink: &mut dyn Sink) {
     if let Some(result) = &outcome.result {
-        for (stream, text) in [(Stream::Stdout, &result.stdout), (Stream::Stderr, &result.stderr)] {
+        for stream in [Stream::Stdout, Stream::Stderr] {
             if sink.takes(stream)
-                && give(sink, stream, text.as_bytes()).and_then(|()| sink.end(stream)).is_err()
+                && give(sink, stream, result.bytes_of(stream)).and_then(|()| sink.end(stream)).is_err()
             {
                 sink.fail(stream);
             }
@@ -159,6 +165,8 @@ struct Runner {
     stdout: Output,
     stderr: Output,
     feed: Option<Feed>,
+    /// Held to the end: without it the program's terminal would hang up.
+    terminal: Option<Arc<Terminal>>,
     tree: Tree,
     sink: Option<Box<dyn Sink>>,
     /// The sink has no room: streams that it takes are not read.
@@ -179,17 +187,19 @@ struct End {
 }
 
 impl Runner {
-    fn new(mut spec: ProcessSpec, written: Option<Receiver<Bytes>>, launched: Launched) -> Self {
+    fn new(mut spec: ProcessSpec, written: Option<Receiver<Chunk>>, launched: Launched) -> Self {
         let limits = Limits {
-            idle: spec.idle_timeout,
+            // Who prints to somebody else's screen is not heard here.
+            idle: spec.idle_timeout.filter(|_| spec.stdio != Stdio::Inherit),
             total: spec.timeout,
             kill_grace: spec.kill_grace,
             drain: spec.drain,
         };
         let first = match std::mem::replace(&mut spec.input, Input::Null) {
             Input::Bytes(bytes) => bytes,
-            Input::Null | Input::Pipe => Bytes::new(),
+            Input::Null | Input::Pipe | Input::File(_) | Input::Inherit => Bytes::new(),
         };
+        let Pipes { stdin, stdout, stderr, terminal } = launched.pipes;
         let limit = spec.max_output_bytes;
         let output = |pipe| Output::new(pipe, Keep::new(limit));
         let awake = Awake::new();
@@ -200,9 +210,10 @@ impl Runner {
             pid: launched.pid,
             level: launched.level,
             watchdog: Watchdog::new(limits, launched.spawned),
-            stdout: output(launched.stdout),
-            stderr: output(launched.stderr),
-            feed: launched.stdin.map(|stdin| Feed::new(stdin, first, written)),
+            stdout: output(stdout),
+            stderr: output(stderr),
+            feed: stdin.map(|stdin| Feed::new(stdin, first, written, terminal.clone())),
+            terminal,
             tree: launched.tree,
             sink: None,
             paused: false,
@@ -295,7 +306,14 @@ impl Runner {
 
     fn on_command(&mut self, command: Option<Command>) {
         match command {
-            Some(Command::Stop(reason)) => self.stop(reason),
+            Some(Command::Stop(Stop { reason, signal: None })) => self.stop(reason),
+            Some(Command::Stop(Stop { reason, signal: Some(signal) })) => self.stop_by(reason, signal),
+            Some(Command::Resize(size)) => {
+                if let Some(terminal) = &self.terminal {
+                    // Of a terminal that was hung up.
+                    let _ = terminal.resize(size);
+                }
+            }
             Some(Command::Subscribe(sink)) => self.on_subscribe(sink),
             Some(Command::Detach) => {
                 if let Some(mut sink) = self.sink.take() {
@@ -382,11 +400,8 @@ impl Runner {
     fn take_what_is_there(&mut self) {
         self.unpause();
         for stream in [Stream::Stdout, Stream::Stderr] {
-            for _ in 0..PIPE_BYTES / READ_BYTES {
-                if !self.read(stream, Ask::Pipe) {
-                    break;
-                }
-            }
+            let until = self.output(stream).keep.total() + PIPE_BYTES;
+            while self.read(stream, Ask::Pipe) && self.output(stream).keep.total() < until {}
         }
         self.unpause();
     }
@@ -409,6 +424,7 @@ impl Runner {
                 let now = self.now();
                 self.watchdog.on_activity(now);
             }
+            Fed::Reminded => {}
             Fed::Closed => self.feed = None,
         }
     }
@@ -514,10 +530,24 @@ impl Runner {
         self.take(step);
     }
 
+    fn stop_by(&mut self, reason: StopReason, signal: Signal) {
+        let now = self.now();
+        if signal == Signal::SIGKILL {
+            let step = self.watchdog.on_stop_at_once(reason, now);
+            return self.take(step);
+        }
+        match self.watchdog.on_stop(reason, now) {
+            Step::Terminate => self.tree.signal(signal),
+            // Told to end before, and asked for again by another signal.
+            Step::Nothing if self.watchdog.is_in_grace() => self.tree.signal(signal),
+            step => self.take(step),
+        }
+    }
+
     fn take(&mut self, step: Step) {
         match step {
             Step::Nothing => {}
-            Step::Terminate => self.tree.terminate(),
+            Step::Terminate => self.tree.signal(Signal::SIGTERM),
             Step::Kill => self.tree.kill(),
             Step::LookAtGroup => {
                 let (alive, now) = (self.tree.has_group(), self.now());
@@ -574,7 +604,8 @@ impl Runner {
             .map(|output| std::mem::replace(&mut output.keep, Keep::new(1)));
         let [stdout_bytes, stderr_bytes] = [kept[0].total(), kept[1].total()];
         let truncated = kept.iter().any(Keep::truncated);
-        let [stdout, stderr] = texts_of(kept).await;
+        let encoding = self.spec.encoding;
+        let [(stdout, raw_stdout), (stderr, raw_stderr)] = texts_of(kept, encoding).await;
         let status = end.status.unwrap_or_default();
         let result = RunResult {
             command: std::mem::take(&mut self.spec.command),
@@ -584,6 +615,7 @@ impl Runner {
             signal: status.signal_name(),
             stdout,
             stderr,
+            raw: [raw_stdout, raw_stderr],
             stdout_bytes,
             stderr_bytes,
             truncated,
@@ -601,8 +633,14 @@ impl Runner {
     }
 }
 
-/// Both streams' texts. Without a thread for much of it, it takes the other runs' time.
-async fn texts_of(kept: [Keep; 2]) -> [String; 2] {
+/// What is kept of a stream: its text, and its bytes where that is something else.
+type Text = (String, Option<Vec<u8>>);
+
+/// Of both streams. Without a thread for much of it, it takes the other runs' time.
+async fn texts_of(kept: [Keep; 2], encoding: Encoding) -> [Text; 2] {
+    if encoding == Encoding::Bytes {
+        return kept.map(|kept| (String::new(), Some(kept.into_bytes())));
+    }
     if kept.iter().all(|kept| kept.total() <= MUCH_TEXT) {
         return kept.map(Keep::into_text);
     }

@@ -2,6 +2,7 @@
 
 use super::sandbox::Sandbox;
 use crate::error::{Error, ErrorCode};
+use crate::os::TerminalSize;
 use bytes::Bytes;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -17,6 +18,9 @@ pub struct ProcessSpec {
     pub cwd: Option<PathBuf>,
     pub environment: Environment,
     pub input: Input,
+    pub stdio: Stdio,
+    /// Of what the result keeps.
+    pub encoding: Encoding,
     /// No byte read from stdout or stderr, nor accepted by stdin, for so long: the tree is killed. `None`: off; zero: over
     /// before anything is started.
     pub idle_timeout: Option<Duration>,
@@ -55,6 +59,8 @@ impl ProcessSpec {
             cwd: None,
             environment: Environment::default(),
             input: Input::Null,
+            stdio: Stdio::Piped,
+            encoding: Encoding::Text,
             idle_timeout: Some(Self::IDLE_TIMEOUT),
             timeout: Some(Self::TIMEOUT),
             kill_grace: Self::KILL_GRACE,
@@ -87,6 +93,30 @@ pub enum Input {
     Bytes(Bytes),
     /// A pipe that the owner of the handle writes to (`Process::take_stdin`).
     Pipe,
+    /// A file, opened before the start; relative to the program's working directory.
+    File(PathBuf),
+    /// The host's own.
+    Inherit,
+}
+
+/// What the program's three standard descriptors are wired to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stdio {
+    /// stdin is what the input says, stdout and stderr are read.
+    Piped,
+    /// The host's own three: nothing is read or kept, and silence means nothing.
+    Inherit,
+    /// A terminal of the program's own. What it shows is read as stdout; the input is typed.
+    Terminal(TerminalSize),
+}
+
+/// How the kept output is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// Invalid UTF-8 is replaced.
+    Text,
+    /// As it came: [`RunResult::raw`].
+    Bytes,
 }
 
 /// The program's environment: a base, then changes over it.
@@ -167,6 +197,8 @@ pub enum StopReason {
     Aborted,
     Killed,
     LineTooLong(Stream),
+    /// What its input comes from has failed.
+    InputFailed,
     /// Its guard was killed.
     Lost,
     /// The JavaScript environment that started it is being torn down.
@@ -207,8 +239,12 @@ pub struct RunResult {
     pub exit_code: Option<i32>,
     /// For example "SIGTERM".
     pub signal: Option<String>,
+    /// Empty with [`Encoding::Bytes`], as `stderr`.
     pub stdout: String,
     pub stderr: String,
+    /// stdout and stderr as they came, where the texts are something else: with [`Encoding::Bytes`], and where UTF-8 is invalid.
+    #[serde(skip)]
+    pub raw: [Option<Vec<u8>>; 2],
     pub stdout_bytes: u64,
     pub stderr_bytes: u64,
     /// Whether bytes were left out of `stdout` or `stderr`.
@@ -224,6 +260,18 @@ pub struct RunResult {
     pub strays_left: u32,
     pub containment: ContainmentLevel,
     pub usage: Usage,
+}
+
+impl RunResult {
+    /// What is kept of a stream, as it came.
+    pub fn bytes_of(&self, stream: Stream) -> &[u8] {
+        let [stdout, stderr] = &self.raw;
+        let (raw, text) = match stream {
+            Stream::Stdout => (stdout, &self.stdout),
+            Stream::Stderr => (stderr, &self.stderr),
+        };
+        raw.as_deref().unwrap_or(text.as_bytes())
+    }
 }
 
 /// Of the command and the descendants it waited for.

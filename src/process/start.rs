@@ -2,6 +2,7 @@
 //!
 //! | when a stop comes | what is true |
 //! |---|---|
+//! | while it waits to be admitted | nothing was started, and nothing will be: told at once |
 //! | before the launch | nothing was started, and nothing will be: told at once |
 //! | during it | it may run by now: the launch is waited for, cut short when it takes long, and its truth is told |
 //!
@@ -9,7 +10,7 @@
 //! handles are heard at every step.
 
 use super::command::resolve;
-use super::handle::Command;
+use super::handle::{Admission, Command, Held, Stop};
 use super::launch::{Launched, NotLaunched, launch, no_thread, with_turn};
 use super::runner::sleep_until;
 use super::spec::{ProcessSpec, StopReason};
@@ -55,16 +56,17 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
-    async fn stop(&mut self) -> StopReason {
+    async fn stop(&mut self) -> Stop {
+        let because = |reason| Stop { reason, signal: None };
         loop {
             tokio::select! {
                 biased;
                 command = self.commands.recv() => match command {
-                    Some(Command::Stop(reason)) => return reason,
+                    Some(Command::Stop(stop)) => return stop,
                     Some(other) => self.early.push(other),
-                    None => return StopReason::HostClosing,
+                    None => return because(StopReason::HostClosing),
                 },
-                () = sleep_until(self.deadline) => return StopReason::TimedOut,
+                () = sleep_until(self.deadline) => return because(StopReason::TimedOut),
             }
         }
     }
@@ -73,7 +75,7 @@ impl Words<'_> {
     fn stop_now(&mut self) -> Option<StopReason> {
         while let Ok(command) = self.commands.try_recv() {
             match command {
-                Command::Stop(reason) => return Some(reason),
+                Command::Stop(stop) => return Some(stop.reason),
                 other => self.early.push(other),
             }
         }
@@ -82,17 +84,27 @@ impl Words<'_> {
 }
 
 /// Commands that arrive before the program runs are kept in `early`.
+/// With what is started comes what it was admitted by, to be held until its tree is gone.
 pub(super) async fn start(
     spec: &ProcessSpec,
+    admission: Admission,
     commands: &mut UnboundedReceiver<Command>,
     early: &mut Vec<Command>,
-) -> Begun {
-    let not = |reason| Begun::Not(stopped_before_start(reason, spec));
-    let deadline = spec.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let mut words = Words { commands, early, deadline };
+) -> (Begun, Option<Held>) {
+    let mut words = Words { commands, early, deadline: None };
     if let Some(reason) = spec.passed() {
-        return not(reason);
+        return (Begun::Not(stopped_before_start(reason, spec)), None);
     }
+    let held = tokio::select! {
+        held = admission.0 => held,
+        stop = words.stop() => return (Begun::Not(stopped_before_start(stop.reason, spec)), None),
+    };
+    words.deadline = spec.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    (begin(spec, words).await, Some(held))
+}
+
+async fn begin(spec: &ProcessSpec, mut words: Words<'_>) -> Begun {
+    let not = |reason| Begun::Not(stopped_before_start(reason, spec));
     let resolving = async {
         let (owned, mark) = (spec.clone(), new_mark());
         let turn = start_turn().await;
@@ -103,7 +115,7 @@ pub(super) async fn start(
     }
     let (resolved, turn) = tokio::select! {
         resolved = resolving => resolved,
-        reason = words.stop() => return not(reason),
+        stop = words.stop() => return not(stop.reason),
     };
     let command = match resolved.map_err(no_thread) {
         Ok(Ok(command)) => command,
@@ -113,7 +125,7 @@ pub(super) async fn start(
         Some(turn) => Some(turn),
         None => tokio::select! {
             turn = start_turn() => turn,
-            reason = words.stop() => return not(reason),
+            stop = words.stop() => return not(stop.reason),
         },
     };
     if let Some(reason) = words.stop_now() {
@@ -122,13 +134,13 @@ pub(super) async fn start(
 
     let cut_short = Notify::new();
     let mut launching = std::pin::pin!(launch(command, spec, turn, &cut_short));
-    let reason = tokio::select! {
+    let stop = tokio::select! {
         launched = &mut launching => return match launched {
             Ok(launched) => Begun::Launched(Box::new(launched)),
             Err(NotLaunched::Failed(error)) => Begun::Not(error),
             Err(NotLaunched::Unknown) => Begun::Unknown(StopReason::Lost),
         },
-        reason = words.stop() => reason,
+        stop = words.stop() => stop,
     };
     let launched = match timeout(STOPPED_LAUNCH, &mut launching).await {
         Ok(launched) => launched,
@@ -139,11 +151,11 @@ pub(super) async fn start(
     };
     match launched {
         Ok(launched) => {
-            words.early.insert(0, Command::Stop(reason));
+            words.early.insert(0, Command::Stop(stop));
             Begun::Launched(Box::new(launched))
         }
-        Err(NotLaunched::Failed(_)) => not(reason),
-        Err(NotLaunched::Unknown) => Begun::Unknown(reason),
+        Err(NotLaunched::Failed(_)) => not(stop.reason),
+        Err(NotLaunched::Unknown) => Begun::Unknown(stop.reason),
     }
 }
 

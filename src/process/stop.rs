@@ -1,6 +1,6 @@
 //! PURE. Why a run was stopped, as the error that its user gets.
 
-use super::spec::{ProcessSpec, RunResult, StopReason, Stream};
+use super::spec::{ProcessSpec, RunResult, Stdio, StopReason, Stream};
 use crate::error::{Error, ErrorCode};
 
 /// The error of a run that was stopped.
@@ -11,8 +11,14 @@ pub(super) fn stop_error(reason: StopReason, spec: &ProcessSpec, result: &RunRes
         StopReason::Exited => return None,
         StopReason::Idle => {
             let limit = millis(spec.idle_timeout);
+            let likely = if result.stdout_bytes + result.stderr_bytes == 0 && spec.stdio == Stdio::Piped {
+                ". It has printed nothing at all: many programs hold their output back when they have no terminal; give it one \
+                 (`pty: true`), or its own switch for that (`PYTHONUNBUFFERED=1` in the environment of Python)"
+            } else {
+                ""
+            };
             let message = format!(
-                "{name} was silent for {limit} ms and was killed: raise `idleTimeoutMs` if it needs longer"
+                "{name} was silent for {limit} ms and was killed: raise `idleTimeoutMs` if it needs longer{likely}"
             );
             Error::new(ErrorCode::ProcessIdle, message).with("idleTimeoutMs", limit)
         }
@@ -37,6 +43,12 @@ pub(super) fn stop_error(reason: StopReason, spec: &ProcessSpec, result: &RunRes
                 .with("maxLineBytes", limit)
                 .with("stream", stream)
         }
+        StopReason::InputFailed => Error::new(
+            ErrorCode::ProcessInputFailed,
+            format!(
+                "what the `input` of {name} comes from failed, and {name} was killed before it could take a part for the whole"
+            ),
+        ),
         StopReason::Lost => Error::new(
             ErrorCode::ProcessLost,
             format!("the guard of {name} was killed: its processes are gone, its exit status is unknown"),
@@ -57,6 +69,7 @@ pub(super) fn stopped_before_start(reason: StopReason, spec: &ProcessSpec) -> Er
     match reason {
         StopReason::Aborted => error(ErrorCode::ProcessAborted),
         StopReason::TimedOut => error(ErrorCode::ProcessTimedOut).with("timeoutMs", millis(spec.timeout)),
+        StopReason::InputFailed => error(ErrorCode::ProcessInputFailed),
         StopReason::Idle => error(ErrorCode::ProcessIdle).with("idleTimeoutMs", millis(spec.idle_timeout)),
         _ => error(ErrorCode::ProcessKilled),
     }

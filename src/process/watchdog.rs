@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | running | no activity for `idle_timeout` (not while paused) | SIGKILL to the tree |
 //! | running | `timeout` since the spawn | SIGTERM to the group, state stopping |
-//! | running | abort, kill | SIGTERM to the group, state stopping |
-//! | running, stopping | line too long, the host's end | SIGKILL to the tree |
+//! | running | abort, kill | SIGTERM, or the signal asked for, to the group, state stopping |
+//! | running, stopping | line too long, a failed input, SIGKILL by the user, the host's end | SIGKILL to the tree |
 //! | stopping | `kill_grace` since the SIGTERM | SIGKILL to the tree |
 //! | running | the command's exit | state draining |
 //! | stopping | the command's exit | state parting |
@@ -244,6 +244,31 @@ impl Watchdog {
     }
 
     pub(crate) fn on_stop(&mut self, reason: StopReason, now: Instant) -> Step {
+        let gentle = match reason {
+            StopReason::TimedOut | StopReason::Aborted | StopReason::Killed => {
+                !self.limits.kill_grace.is_zero()
+            }
+            StopReason::Exited
+            | StopReason::Idle
+            | StopReason::LineTooLong(_)
+            | StopReason::InputFailed
+            | StopReason::Lost
+            | StopReason::HostClosing => false,
+        };
+        self.stop(reason, gentle, now)
+    }
+
+    /// As [`Watchdog::on_stop`], without a grace.
+    pub(crate) fn on_stop_at_once(&mut self, reason: StopReason, now: Instant) -> Step {
+        self.stop(reason, false, now)
+    }
+
+    /// Whether those who were told to end have time left to do so.
+    pub(crate) fn is_in_grace(&self) -> bool {
+        matches!(self.phase, Phase::Stopping(_) | Phase::Parting { .. })
+    }
+
+    fn stop(&mut self, reason: StopReason, gentle: bool, now: Instant) -> Step {
         if matches!(reason, StopReason::LineTooLong(_)) {
             // It is said of the output, whenever that is read: also after the exit.
             self.reason.get_or_insert(reason);
@@ -259,16 +284,6 @@ impl Watchdog {
             }
             Phase::Killing(_) | Phase::Over => return Step::Nothing,
         }
-        let gentle = match reason {
-            StopReason::TimedOut | StopReason::Aborted | StopReason::Killed => {
-                !self.limits.kill_grace.is_zero()
-            }
-            StopReason::Exited
-            | StopReason::Idle
-            | StopReason::LineTooLong(_)
-            | StopReason::Lost
-            | StopReason::HostClosing => false,
-        };
         match (gentle, self.phase) {
             (true, Phase::Running) => {
                 self.phase = Phase::Stopping(now);
@@ -381,6 +396,17 @@ mod tests {
         assert_eq!(dog.on_stop(StopReason::Killed, at(start, 1.1)), Step::Nothing);
         assert_eq!(dog.on_stop(StopReason::HostClosing, at(start, 1.2)), Step::Kill);
         assert_eq!(dog.reason(), Some(StopReason::Aborted));
+    }
+
+    #[test]
+    fn a_kill_without_grace_is_one_whatever_came_before() {
+        let (mut dog, start) = watchdog();
+        assert_eq!(dog.on_stop(StopReason::Killed, start), Step::Terminate);
+        assert!(dog.is_in_grace());
+        assert_eq!(dog.on_stop_at_once(StopReason::Killed, start), Step::Kill);
+        assert!(!dog.is_in_grace());
+        let (mut dog, start) = watchdog();
+        assert_eq!(dog.on_stop(StopReason::InputFailed, start), Step::Kill);
     }
 
     #[test]

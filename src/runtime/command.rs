@@ -8,6 +8,7 @@ use super::wire::client_message::CommandSpec;
 use super::wire::reply;
 use super::wire::runtime_message::{CommandResult, OutputStream};
 use crate::error::Error;
+use crate::os::blocking;
 use crate::process::{Environment, EnvironmentBase, ProcessSpec, StopReason, Stream, spawn};
 use crate::redaction::Redactor;
 use std::path::PathBuf;
@@ -46,7 +47,8 @@ impl CommandRunner {
         spec.max_output_bytes = PROCESS_KEEPS;
         if let Some(cwd) = &command.cwd {
             // Made when missing. What can't be made is told by the start of the process.
-            let _ = tokio::fs::create_dir_all(cwd).await;
+            let folder = cwd.clone();
+            let _ = blocking(move || std::fs::create_dir_all(folder)).await;
             spec.cwd = Some(PathBuf::from(cwd));
         }
         let process = spawn(spec);

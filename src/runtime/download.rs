@@ -5,11 +5,13 @@ use super::unzip::{UnzipLimits, unzip};
 use super::upgrade::percent_decoded;
 use super::wire::client_message::Downloadable;
 use crate::http::{HttpClient, HttpError};
+use crate::os::{blocking, on_disk, write_piece};
 use crate::watch::UNFINISHED_PREFIX;
+use std::fs::OpenOptions;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tokio::io::AsyncWriteExt;
 
 /// Longest download.
 const MAX_BYTES: u64 = 16 << 30;
@@ -25,7 +27,8 @@ pub async fn download(http: &HttpClient, wanted: &Downloadable) -> Result<(), St
     let name = file_name(&wanted.download_url).map_err(|problem| failed(problem.to_owned()))?;
     let directory = PathBuf::from(&wanted.working_dir);
     let io_failed = |error: std::io::Error| failed(format!("{}: {error}", wanted.working_dir));
-    tokio::fs::create_dir_all(&directory).await.map_err(io_failed)?;
+    let made = directory.clone();
+    on_disk(move || std::fs::create_dir_all(made)).await.map_err(io_failed)?;
     let number = NEXT_PART.fetch_add(1, Ordering::Relaxed);
     let unfinished = format!("{UNFINISHED_PREFIX}{}-{number}", std::process::id());
     let aside = directory.join(format!("{unfinished}.unpacked"));
@@ -33,11 +36,11 @@ pub async fn download(http: &HttpClient, wanted: &Downloadable) -> Result<(), St
     fetch(http, &wanted.download_url, &part.0).await.map_err(failed)?;
     if !name.ends_with(".zip") {
         // A rename replaces a symlink of that name instead of writing through it.
-        return tokio::fs::rename(&part.0, directory.join(&name)).await.map_err(io_failed);
+        return on_disk(move || std::fs::rename(&part.0, directory.join(&name))).await.map_err(io_failed);
     }
     let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
     let stopped = stop.0.clone();
-    let unpacked = crate::os::blocking(move || {
+    let unpacked = blocking(move || {
         let done = unzip(&part.0, &directory, &aside, UnzipLimits::default(), &stopped);
         drop(part);
         done
@@ -49,32 +52,30 @@ pub async fn download(http: &HttpClient, wanted: &Downloadable) -> Result<(), St
 }
 
 async fn fetch(http: &HttpClient, url: &str, path: &Path) -> Result<(), String> {
+    let words = |error: io::Error| error.to_string();
     // `create_new` never writes through a symlink.
-    let new = || async {
-        let opened = tokio::fs::OpenOptions::new().write(true).create_new(true).open(path).await;
-        opened.map_err(|error| error.to_string())
-    };
+    let path = path.to_owned();
+    let new = || on_disk(move || OpenOptions::new().write(true).create_new(true).open(path).map(Arc::new));
     if let Some(rest) = data_of(url) {
         let data = read_data(rest)?;
-        let mut file = new().await?;
-        file.write_all(&data).await.map_err(|error| error.to_string())?;
-        return file.flush().await.map_err(|error| error.to_string());
+        let file = new().await.map_err(words)?;
+        return write_piece(&file, data.into()).await.map_err(words);
     }
     let response = http.get(url, Vec::new()).await.map_err(|error| error.to_string())?;
     let mut response = response.success().await.map_err(|error| match error {
         HttpError::Status { status, .. } => format!("{status} {}", reason_of(status)).trim_end().to_owned(),
         other => other.to_string(),
     })?;
-    let mut file = new().await?;
+    let file = new().await.map_err(words)?;
     let mut bytes = 0;
     while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
         bytes += chunk.len() as u64;
         if bytes > MAX_BYTES {
             return Err(format!("more than {MAX_BYTES} bytes"));
         }
-        file.write_all(&chunk).await.map_err(|error| error.to_string())?;
+        write_piece(&file, chunk).await.map_err(words)?;
     }
-    file.flush().await.map_err(|error| error.to_string())
+    Ok(())
 }
 
 /// A file that is taken away unless it was renamed.

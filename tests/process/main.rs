@@ -10,7 +10,9 @@ mod output;
 mod sandbox;
 mod silence;
 mod start;
+mod stdio;
 mod stop;
+mod terminal;
 
 use sheepdog::process::{ChunkReader, Outcome, ProcessSpec, RunResult, Stream, spawn};
 use std::sync::Arc;

@@ -76,6 +76,47 @@ async fn the_last_words_after_sigterm_are_kept() {
 }
 
 #[tokio::test]
+async fn a_kill_by_a_signal_sends_that_one_and_then_climbs_the_ladder() {
+    for containment in BOTH {
+        let script = "trap 'echo interrupted' INT; trap 'echo terminated' TERM; echo ready; while :; do sleep 0.02; done";
+        let mut spec = ProcessSpec { containment, ..shell(script) };
+        spec.kill_grace = Duration::from_millis(400);
+        let process = spawn(spec);
+        let mut chunks = process.chunks();
+        chunks.next().await.expect("ready");
+        process.kill(nix::libc::SIGINT);
+        let outcome = process.outcome().await;
+        let result = outcome.result.as_ref().expect("a partial result");
+        assert_eq!(outcome.error.as_ref().map(|error| error.code().as_str()), Some("PROCESS_KILLED"));
+        assert_eq!(
+            (result.stdout.as_str(), result.signal.as_deref()),
+            ("ready\ninterrupted\n", Some("SIGKILL"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_second_signal_is_sent_too_and_sigkill_waits_for_nobody() {
+    for containment in BOTH {
+        let script = "trap 'echo interrupted' INT; trap '' TERM; echo ready; while :; do sleep 0.02; done";
+        let mut spec = ProcessSpec { containment, ..shell(script) };
+        spec.kill_grace = Duration::from_secs(60);
+        let process = spawn(spec);
+        let mut chunks = process.chunks();
+        chunks.next().await.expect("ready");
+        process.stop(StopReason::Aborted);
+        process.kill(nix::libc::SIGINT);
+        let (_, said) = chunks.next().await.expect("what it says to the signal");
+        assert_eq!(&said[..], b"interrupted\n");
+        process.kill(nix::libc::SIGKILL);
+        let outcome = process.outcome().await;
+        let result = outcome.result.as_ref().expect("a partial result");
+        assert_eq!(outcome.error.as_ref().map(|error| error.code().as_str()), Some("PROCESS_ABORTED"));
+        assert_eq!(result.signal.as_deref(), Some("SIGKILL"));
+    }
+}
+
+#[tokio::test]
 async fn the_first_reason_wins() {
     let mut spec = stubborn(Containment::Auto);
     spec.kill_grace = Duration::from_millis(100);

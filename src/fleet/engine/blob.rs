@@ -3,12 +3,17 @@
 use super::connection::Engine;
 use super::store::away;
 use crate::error::{Error, ErrorCode};
+use crate::os::{on_disk, open_file, pieces, write_piece};
 use async_nats::jetstream::object_store::{GetErrorKind, ObjectMetadata, ObjectStore};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use bytes::Bytes;
+use std::fs::File;
 use std::path::Path;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio_util::io::StreamReader;
 
 /// The default of 128 KiB costs half the speed; a server that takes less than this in a message gets what it takes.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -25,8 +30,8 @@ impl Engine {
 
     /// The file's length and its SHA-256 in hexadecimal digits.
     pub(crate) async fn put_file(&self, name: &str, path: &Path) -> Result<(u64, String), Error> {
-        let mut file = tokio::fs::File::open(path).await.map_err(|error| unreadable(path, &error))?;
-        self.put_from(name, &mut file).await
+        let file = open_file(path).await.map_err(|error| unreadable(path, &error))?;
+        self.put_from(name, &mut pin!(StreamReader::new(pieces(file)))).await
     }
 
     async fn put_from(
@@ -61,9 +66,12 @@ impl Engine {
         unfinished.push(format!(".{}.part", std::process::id()));
         let unfinished = std::path::PathBuf::from(unfinished);
         if let Some(folder) = to.parent() {
-            tokio::fs::create_dir_all(folder).await.map_err(|error| unwritable(to, &error))?;
+            let folder = folder.to_owned();
+            on_disk(move || std::fs::create_dir_all(folder)).await.map_err(|error| unwritable(to, &error))?;
         }
-        let mut file = tokio::fs::File::create(&unfinished).await.map_err(|error| unwritable(to, &error))?;
+        let created = unfinished.clone();
+        let file = on_disk(move || File::create(created).map(Arc::new)).await;
+        let file = file.map_err(|error| unwritable(to, &error))?;
         let mut buffer = vec![0; 256 << 10];
         let copied: Result<(), Error> = async {
             loop {
@@ -71,14 +79,15 @@ impl Engine {
                 if length == 0 {
                     break;
                 }
-                file.write_all(&buffer[..length]).await.map_err(|error| unwritable(to, &error))?;
+                let piece = Bytes::copy_from_slice(&buffer[..length]);
+                write_piece(&file, piece).await.map_err(|error| unwritable(to, &error))?;
             }
-            file.flush().await.map_err(|error| unwritable(to, &error))?;
-            tokio::fs::rename(&unfinished, to).await.map_err(|error| unwritable(to, &error))
+            let (from, to_path) = (unfinished.clone(), to.to_owned());
+            on_disk(move || std::fs::rename(from, to_path)).await.map_err(|error| unwritable(to, &error))
         }
         .await;
         if copied.is_err() {
-            let _ = tokio::fs::remove_file(&unfinished).await;
+            let _ = on_disk(move || std::fs::remove_file(unfinished)).await;
         }
         copied
     }

@@ -5,6 +5,7 @@ use crate::fleet::engine::Engine;
 use crate::fleet::record::Artifact;
 use crate::fleet::subject::Names;
 use crate::os::blocking;
+use crate::os::on_disk;
 use crate::watch::IgnoreRules;
 use std::path::{Component, Path, PathBuf};
 
@@ -31,12 +32,13 @@ pub(super) async fn keep(
 ) -> Result<Artifact, Error> {
     let path = relative.to_string_lossy().into_owned();
     // Not through a link: it may lead anywhere.
-    let found = tokio::fs::canonicalize(root.join(relative)).await;
-    let inside = match (&found, tokio::fs::canonicalize(root).await) {
-        (Ok(found), Ok(root)) => found.starts_with(root),
-        _ => false,
-    };
-    let Some(found) = found.ok().filter(|found| inside && found.is_file()) else {
+    let (asked, below) = (root.join(relative), root.to_owned());
+    let found = on_disk(move || {
+        let found = asked.canonicalize()?;
+        let is_file_inside = found.starts_with(below.canonicalize()?) && found.is_file();
+        Ok(is_file_inside.then_some(found))
+    });
+    let Some(found) = found.await.ok().flatten() else {
         let message = format!("{path} is no file below {}", root.display());
         return Err(Error::invalid_option("path", message));
     };

@@ -7,13 +7,14 @@ use super::lifeline::{GuardedProcess, Lifeline};
 use super::wire::{Request, Stage, Unencodable};
 use crate::process::Containment;
 use crate::process::sandbox::Plan;
+use crate::process::wiring::{Ends, Wiring};
 use nix::errno::Errno;
 use nix::libc;
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
 use nix::sys::signal::SigSet;
 use std::ffi::{CStr, OsStr};
-use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Write, pipe};
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -35,12 +36,6 @@ pub(crate) struct GuardedSpawn<'a> {
     pub containment: Containment,
     pub limits: Limits,
     pub sandbox: Option<&'a Plan>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StdinKind {
-    Null,
-    Pipe,
 }
 
 /// Why nothing runs.
@@ -78,6 +73,8 @@ pub(crate) enum GuardStage {
     Sandbox,
     /// One of the sandbox's paths, by its number.
     SandboxPath(u32),
+    /// The program's own terminal.
+    Terminal,
     /// The program. E2BIG: arguments and environment are too long.
     Exec,
     /// A guard was killed meanwhile.
@@ -96,6 +93,7 @@ impl From<Stage> for GuardStage {
             Stage::Exec => GuardStage::Exec,
             Stage::Sandbox => GuardStage::Sandbox,
             Stage::SandboxPath(index) => GuardStage::SandboxPath(index),
+            Stage::Terminal => GuardStage::Terminal,
         }
     }
 }
@@ -117,9 +115,7 @@ pub(crate) struct Launch {
     pub(super) unsent: Vec<u8>,
     pub(super) containment: Containment,
     pub(super) cgroup: Option<Cgroup>,
-    pub(super) stdin: Option<OwnedFd>,
-    pub(super) stdout: OwnedFd,
-    pub(super) stderr: OwnedFd,
+    pub(super) ends: Ends,
 }
 
 impl Launch {
@@ -130,14 +126,14 @@ impl Launch {
 }
 
 /// Starts a guard; half a millisecond, on the calling thread. The host's memory is not copied: no fork.
-pub(crate) fn launch(spawn: &GuardedSpawn<'_>, stdin: StdinKind) -> Result<Launch, GuardFailure> {
-    launch_by(spawn, stdin, false)
+pub(crate) fn launch(spawn: &GuardedSpawn<'_>, wiring: Wiring) -> Result<Launch, GuardFailure> {
+    launch_by(spawn, wiring, false)
 }
 
 /// `scan_proc`: as where the kernel keeps no list of children.
 pub(super) fn launch_by(
     spawn: &GuardedSpawn<'_>,
-    stdin: StdinKind,
+    wiring: Wiring,
     scan_proc: bool,
 ) -> Result<Launch, GuardFailure> {
     reap_unattended();
@@ -156,6 +152,7 @@ pub(super) fn launch_by(
         variables: spawn.environment,
         sandbox: spawn.sandbox,
         pid_namespace: spawn.containment == Containment::Strict,
+        has_terminal: wiring.ends.terminal.is_some(),
         scan_proc,
         host_pid: std::process::id(),
     };
@@ -166,16 +163,6 @@ pub(super) fn launch_by(
 
     let (mut lifeline, guards_end) = UnixStream::pair().map_err(failed_io)?;
     lifeline.set_nonblocking(true).map_err(failed_io)?;
-    let (stdin, program_stdin) = match stdin {
-        StdinKind::Null => (None, OpenOptions::new().read(true).open("/dev/null").map_err(failed_io)?.into()),
-        StdinKind::Pipe => {
-            let (reader, writer) = pipe().map_err(failed_io)?;
-            (Some(OwnedFd::from(writer)), OwnedFd::from(reader))
-        }
-    };
-    let (stdout, program_stdout) = pipe().map_err(failed_io)?;
-    let (stderr, program_stderr) = pipe().map_err(failed_io)?;
-
     // Before the guard is there: it finds its orders at once.
     let sent = match lifeline.write(&unsent) {
         Ok(sent) => sent,
@@ -184,22 +171,13 @@ pub(super) fn launch_by(
     };
     unsent.drain(..sent);
 
+    let [stdin, stdout, stderr] = wiring.program;
     let pid =
-        execute(image, [program_stdin, program_stdout.into(), program_stderr.into(), guards_end.into()])
-            .map_err(failed(GuardStage::Spawn))?;
+        execute(image, [stdin, stdout, stderr, guards_end.into()]).map_err(failed(GuardStage::Spawn))?;
     // Our copies of the guard's descriptors are closed by now.
     let guard = Leash::new(pid).map_err(failed(GuardStage::Spawn))?;
     let containment = spawn.containment;
-    Ok(Launch {
-        lifeline,
-        guard,
-        unsent,
-        containment,
-        cgroup,
-        stdin,
-        stdout: stdout.into(),
-        stderr: stderr.into(),
-    })
+    Ok(Launch { lifeline, guard, unsent, containment, cgroup, ends: wiring.ends })
 }
 
 /// The guard gets these four as 0 to 3, an empty environment, default signals, and a mask that blocks all of them, so that

@@ -3,12 +3,13 @@
 use super::cgroup::Cgroup;
 use super::launch::{GuardFailure, GuardStage, Launch};
 use super::leash::Leash;
-use super::wire::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_TERMINATE, Exit, Report, Reports, Toll};
+use super::wire::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, Exit, Report, Reports, Toll};
+use crate::process::wiring::Ends;
 use crate::process::{Containment, ContainmentLevel};
 use nix::libc;
+use nix::sys::signal::Signal;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::time::Duration;
@@ -31,9 +32,7 @@ pub(crate) struct GuardedProcess {
     pub pid: u32,
     pub level: ContainmentLevel,
     pub lifeline: Lifeline,
-    pub stdin: Option<OwnedFd>,
-    pub stdout: OwnedFd,
-    pub stderr: OwnedFd,
+    pub ends: Ends,
 }
 
 /// What happens to a run, in this order: at most one `Exited`, then `Gone` or `Lost`.
@@ -72,7 +71,7 @@ impl Lifeline {
     /// `cut_short`: the start is given up, and what became of it is told: a failure when the program did not run, else a process that
     /// is being killed. Its pid is 0 when the guards could not say whether it ran; then its end is a loss.
     pub(super) async fn start(launch: Launch, cut_short: &Notify) -> Result<GuardedProcess, GuardFailure> {
-        let Launch { lifeline, guard, unsent, containment, cgroup, stdin, stdout, stderr } = launch;
+        let Launch { lifeline, guard, unsent, containment, cgroup, ends } = launch;
         let broken = |error: io::Error| GuardFailure {
             stage: GuardStage::Spawn,
             errno: error.raw_os_error().unwrap_or(libc::EIO),
@@ -109,7 +108,7 @@ impl Lifeline {
                     _ if in_cgroup => ContainmentLevel::GuardCgroup,
                     _ => ContainmentLevel::Guard,
                 };
-                Ok(GuardedProcess { pid, level, lifeline, stdin, stdout, stderr })
+                Ok(GuardedProcess { pid, level, lifeline, ends })
             }
             Some(Report::SpawnError { stage, errno }) => {
                 lifeline.reap().await;
@@ -122,7 +121,7 @@ impl Lifeline {
                 };
                 lifeline.end = Some(GuardEvent::Lost(toll));
                 let level = ContainmentLevel::Guard;
-                Ok(GuardedProcess { pid: 0, level, lifeline, stdin, stdout, stderr })
+                Ok(GuardedProcess { pid: 0, level, lifeline, ends })
             }
             _ => Err(GuardFailure { stage: GuardStage::Lost, errno: 0 }),
         }
@@ -141,9 +140,10 @@ impl Lifeline {
         self.guard.pid() as u32
     }
 
-    /// SIGTERM to the program's group, as long as the program itself runs.
-    pub(crate) fn terminate(&mut self) {
-        self.send(COMMAND_TERMINATE);
+    /// To the program's group, as long as the program itself runs.
+    pub(crate) fn signal(&mut self, signal: Signal) {
+        // No number is larger than 64.
+        self.send(COMMAND_SIGNAL | signal as u8);
     }
 
     /// After `Exited`: what the program left behind lives on.

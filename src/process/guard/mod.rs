@@ -18,7 +18,7 @@ mod lifeline;
 mod wire;
 
 pub(crate) use cgroup::Limits;
-pub(crate) use launch::{GuardFailure, GuardStage, GuardedSpawn, Launch, StdinKind, landlock_abi, launch};
+pub(crate) use launch::{GuardFailure, GuardStage, GuardedSpawn, Launch, landlock_abi, launch};
 pub(crate) use lifeline::{GuardEvent, Lifeline};
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-pub(super) use protocol::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_TERMINATE};
+pub(super) use protocol::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL};
 
 /// What the guard is asked for.
 pub(super) struct Request<'a> {
@@ -26,6 +26,8 @@ pub(super) struct Request<'a> {
     pub variables: &'a [(&'a OsStr, &'a OsStr)],
     pub sandbox: Option<&'a Plan>,
     pub pid_namespace: bool,
+    /// The program's stdin is a terminal of its own.
+    pub has_terminal: bool,
     /// For tests.
     pub scan_proc: bool,
     pub host_pid: u32,
@@ -75,6 +77,7 @@ impl Request<'_> {
             (self.cgroup_required, protocol::FLAG_CGROUP_REQUIRED),
             (self.pid_namespace, protocol::FLAG_PID_NAMESPACE),
             (self.scan_proc, protocol::FLAG_SCAN_PROC),
+            (self.has_terminal, protocol::FLAG_TERMINAL),
         ] {
             if wanted {
                 flags |= flag;
@@ -151,6 +154,7 @@ pub(super) enum Stage {
     Sandbox,
     /// One of the sandbox's paths, by its number.
     SandboxPath(u32),
+    Terminal,
 }
 
 /// Puts the guard's bytes together to reports.
@@ -208,6 +212,7 @@ fn parse_report(kind: u8, payload: &[u8]) -> Option<Report> {
                 protocol::STAGE_CHDIR => Stage::Chdir,
                 protocol::STAGE_EXEC => Stage::Exec,
                 protocol::STAGE_SANDBOX => Stage::Sandbox,
+                protocol::STAGE_TERMINAL => Stage::Terminal,
                 stage if stage & 0xffff == protocol::STAGE_SANDBOX_PATH => Stage::SandboxPath(stage >> 16),
                 _ => return None,
             };
@@ -243,6 +248,7 @@ mod tests {
             variables,
             sandbox: None,
             pid_namespace: false,
+            has_terminal: false,
             scan_proc: false,
             host_pid: 7,
         }

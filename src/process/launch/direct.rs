@@ -5,10 +5,11 @@
 //! be another's.
 
 use super::super::command::{ResolvedCommand, spawn_error};
-use super::super::spec::{ContainmentLevel, Input, ProcessSpec, Strays, Usage};
+use super::super::spec::{ContainmentLevel, ProcessSpec, Strays, Usage};
 use super::super::sweep::{SweepRequest, Swept, sweep};
+use super::super::wiring::{Wires, Wiring};
 use super::{ExitStatus, Launched, NotLaunched, Tree, TreeEvent, no_thread, watch_pipes, with_turn};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
 use crate::os::{
     ProcessIdentity, ProcessTable, blocking, kill_process, signal_group, ticks_now, wait_for_exit,
     walk_descendants,
@@ -31,8 +32,8 @@ pub(super) async fn launch(
     turn: Option<SemaphorePermit<'static>>,
     cut_short: &Notify,
 ) -> std::result::Result<Launched, NotLaunched> {
-    let piped_stdin = !matches!(spec.input, Input::Null);
-    let spawning = blocking(move || spawn(command, piped_stdin));
+    let wires = Wires::of(spec);
+    let spawning = blocking(move || spawn(command, &wires));
     let spawning = std::pin::pin!(spawning);
     tokio::select! {
         (spawned, _) = with_turn(spawning, turn) => Ok(spawned.map_err(no_thread)??),
@@ -42,45 +43,46 @@ pub(super) async fn launch(
 }
 
 /// Only options that std passes on to posix_spawn: with `pre_exec`, a uid or a gid it would fork the host.
-fn builder(program: &Path, command: &ResolvedCommand, piped_stdin: bool) -> Command {
+fn builder(program: &Path, command: &ResolvedCommand, descriptors: &[OwnedFd; 3]) -> io::Result<Command> {
+    let [stdin, stdout, stderr] = descriptors;
     let mut builder = Command::new(program);
     builder
         .env_clear()
         .envs(command.environment.iter().map(|(name, value)| (name, value)))
-        .stdin(if piped_stdin { Stdio::piped() } else { Stdio::null() })
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stdin(Stdio::from(stdin.try_clone()?))
+        .stdout(Stdio::from(stdout.try_clone()?))
+        .stderr(Stdio::from(stderr.try_clone()?))
         .process_group(0);
     if let Some(cwd) = &command.cwd {
         builder.current_dir(cwd);
     }
-    builder
+    Ok(builder)
 }
 
 /// A script without a first line that names its interpreter is the shell's, as execvp and the guard have it.
-fn spawn_child(command: &ResolvedCommand, piped_stdin: bool) -> io::Result<Child> {
+fn spawn_child(command: &ResolvedCommand, descriptors: &[OwnedFd; 3]) -> io::Result<Child> {
     let arguments = command.argv.iter().skip(1);
-    let mut direct = builder(&command.program, command, piped_stdin);
+    let mut direct = builder(&command.program, command, descriptors)?;
     if let Some(name) = command.argv.first() {
         direct.arg0(name);
     }
     match direct.args(arguments.clone()).spawn() {
         Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => {
-            builder(Path::new("/bin/sh"), command, piped_stdin).arg(&command.program).args(arguments).spawn()
+            builder(Path::new("/bin/sh"), command, descriptors)?.arg(&command.program).args(arguments).spawn()
         }
         other => other,
     }
 }
 
-fn spawn(command: ResolvedCommand, piped_stdin: bool) -> Result<Launched> {
+fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched> {
+    let refused =
+        |error: io::Error| spawn_error(&command, error.raw_os_error().unwrap_or(libc::EIO), "posix_spawn");
+    let Wiring { program, ends } = wires.lay(command.input.as_ref()).map_err(refused)?;
     let (spawned, since) = (Instant::now(), ticks_now());
-    let mut child = spawn_child(&command, piped_stdin)
-        .map_err(|error| spawn_error(&command, error.raw_os_error().unwrap_or(libc::EIO), "posix_spawn"))?;
+    let child = spawn_child(&command, &program).map_err(refused)?;
+    // Only the program has them from here on: their end is its end.
+    drop(program);
     let pid = child.id();
-    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
-        return Err(Error::new(ErrorCode::ProcessSpawnFailed, "the system gave no pipes"));
-    };
-    let stdin = child.stdin.take().map(OwnedFd::from);
     // Dropping std's handle neither kills nor reaps: both are ours.
     drop(child);
     let tree = DirectTree {
@@ -90,16 +92,10 @@ fn spawn(command: ResolvedCommand, piped_stdin: bool) -> Result<Launched> {
         state: State::Running(wait_for_exit(pid as i32)),
         known: HashSet::new(),
     };
-    match watch_pipes(stdin, stdout.into(), stderr.into()) {
-        Ok((stdin, stdout, stderr)) => Ok(Launched {
-            pid,
-            spawned,
-            level: ContainmentLevel::Group,
-            stdin,
-            stdout,
-            stderr,
-            tree: Tree::Direct(tree),
-        }),
+    match watch_pipes(ends) {
+        Ok(pipes) => {
+            Ok(Launched { pid, spawned, level: ContainmentLevel::Group, pipes, tree: Tree::Direct(tree) })
+        }
         Err(error) => {
             // It runs already, but nobody could watch it.
             drop(tree);
@@ -153,9 +149,9 @@ impl DirectTree {
         }
     }
 
-    pub(super) fn terminate(&mut self) {
+    pub(super) fn signal(&mut self, signal: Signal) {
         if !matches!(self.state, State::Gone) {
-            signal_group(self.pid, Signal::SIGTERM);
+            signal_group(self.pid, signal);
         }
     }
 

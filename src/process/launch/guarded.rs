@@ -2,18 +2,20 @@
 
 use super::super::command::{ResolvedCommand, spawn_error};
 use super::super::guard::{
-    GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Lifeline, Limits, StdinKind, landlock_abi,
+    GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Lifeline, Limits, landlock_abi,
     launch as start,
 };
 use super::super::sandbox::{Plan, Sandbox};
-use super::super::spec::{Containment, Input, ProcessSpec, Strays, Usage};
+use super::super::spec::{Containment, ProcessSpec, Strays, Usage};
 use super::super::sweep::{SweepRequest, Swept, sweep};
+use super::super::wiring::Wires;
 use super::{
     ExitStatus, Launched, NotLaunched, Tree, TreeEvent, no_sandbox, no_thread, watch_pipes, with_turn,
 };
 use crate::error::{Error, ErrorCode, Result};
 use crate::os::{blocking, group_exists, ticks_now};
-use nix::libc::EACCES;
+use nix::libc::{EACCES, EIO};
+use nix::sys::signal::Signal;
 use std::ffi::OsStr;
 use std::time::Instant;
 use tokio::sync::{Notify, SemaphorePermit};
@@ -32,15 +34,15 @@ pub(super) async fn launch(
     turn: Option<SemaphorePermit<'static>>,
     cut_short: &Notify,
 ) -> std::result::Result<Attempt, NotLaunched> {
-    let stdin = if matches!(spec.input, Input::Null) { StdinKind::Null } else { StdinKind::Pipe };
     let containment = spec.containment;
     let limits = Limits { memory_max_bytes: spec.memory_max_bytes, max_processes: spec.max_processes };
     let since = ticks_now();
     let sandbox = spec.sandbox.as_ref().map(plan_of).transpose()?;
     let planned = sandbox.clone();
+    let wires = Wires::of(spec);
     let spawning = blocking(move || {
         let spawned = Instant::now();
-        let started = start_guard(&command, containment, limits, planned.as_ref(), stdin);
+        let started = start_guard(&command, containment, limits, planned.as_ref(), &wires);
         (command, spawned, started)
     });
     // The guard does the rest by itself, however long the program's file takes to come: it needs no turn for that.
@@ -62,7 +64,7 @@ pub(super) async fn launch(
             return Err(error.unwrap_or_else(|| failure_error(&command, containment, failure)).into());
         }
     };
-    let (stdin, stdout, stderr) = watch_pipes(process.stdin, process.stdout, process.stderr)?;
+    let pipes = watch_pipes(process.ends)?;
     let tree = GuardedTree {
         lifeline: process.lifeline,
         mark: command.mark,
@@ -76,9 +78,7 @@ pub(super) async fn launch(
         pid: process.pid,
         spawned,
         level: process.level,
-        stdin,
-        stdout,
-        stderr,
+        pipes,
         tree: Tree::Guarded(Box::new(tree)),
     }))
 }
@@ -88,8 +88,13 @@ fn start_guard(
     containment: Containment,
     limits: Limits,
     sandbox: Option<&Plan>,
-    stdin: StdinKind,
+    wires: &Wires,
 ) -> std::result::Result<Launch, GuardFailure> {
+    // Opened by us: the guard that can't be had leaves it to the next launcher.
+    let wiring = wires.lay(command.input.as_ref()).map_err(|error| GuardFailure {
+        stage: GuardStage::Spawn,
+        errno: error.raw_os_error().unwrap_or(EIO),
+    })?;
     let arguments: Vec<&OsStr> = command.argv.iter().map(|argument| argument.as_os_str()).collect();
     let environment: Vec<(&OsStr, &OsStr)> =
         command.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect();
@@ -102,7 +107,7 @@ fn start_guard(
         limits,
         sandbox,
     };
-    start(&spawn, stdin)
+    start(&spawn, wiring)
 }
 
 /// For the kernel at hand.
@@ -142,6 +147,7 @@ fn failure_error(command: &ResolvedCommand, containment: Containment, failure: G
         GuardStage::Exec => "execve",
         GuardStage::Chdir => "chdir",
         GuardStage::Fork => "fork",
+        GuardStage::Terminal => "ioctl",
         GuardStage::Spawn | GuardStage::Request | GuardStage::Supervise => "posix_spawn",
         GuardStage::Nul => {
             return Error::invalid_option("args", "contains a NUL character, which no program can be given");
@@ -235,8 +241,8 @@ impl GuardedTree {
         }
     }
 
-    pub(super) fn terminate(&mut self) {
-        self.lifeline.terminate();
+    pub(super) fn signal(&mut self, signal: Signal) {
+        self.lifeline.signal(signal);
     }
 
     pub(super) fn kill(&mut self) {

@@ -2,6 +2,7 @@
 
 use super::reconnect::PAUSES;
 use crate::error::{Error, ErrorCode, Result};
+use crate::os::connect_to;
 use crate::retry::random_fraction;
 use crate::runtime::outbox::{Outbox, Outgoing};
 use crate::runtime::wire::capability::Capabilities;
@@ -15,12 +16,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::client::{IntoClientRequest, uri_mode};
+use tokio_tungstenite::tungstenite::error::UrlError;
+use tokio_tungstenite::tungstenite::handshake::client::{Request, Response};
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
+use tokio_tungstenite::tungstenite::stream::Mode;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
-use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config};
+use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, client_async_tls_with_config};
 
 /// Results of other runtimes may be this large.
 const MAX_INBOUND_BYTES: usize = 128 << 20;
@@ -127,7 +131,7 @@ pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
         .read_buffer_size(256 << 10)
         .max_message_size(Some(MAX_INBOUND_BYTES))
         .max_frame_size(Some(MAX_INBOUND_BYTES));
-    match connect_async_tls_with_config(request, Some(config), true, Some(connector)).await {
+    match reach(request, config, connector).await {
         Ok((stream, response)) => Ok((stream, response.headers().contains_key(KNOWN_HEADER))),
         Err(WsError::Http(response)) => {
             let status = response.status().as_u16();
@@ -167,6 +171,22 @@ pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
             Err(if is_refused { error.with(REFUSED, true) } else { error })
         }
     }
+}
+
+/// Like tokio-tungstenite's own, whose look-up of the name panics when the system refuses a thread.
+async fn reach(
+    request: Request,
+    config: WebSocketConfig,
+    connector: Connector,
+) -> std::result::Result<(ClientStream, Response), WsError> {
+    let default_port = match uri_mode(request.uri())? {
+        Mode::Plain => 80,
+        Mode::Tls => 443,
+    };
+    let host = request.uri().host().ok_or(WsError::Url(UrlError::NoHostName))?;
+    let socket = connect_to(host, request.uri().port_u16().unwrap_or(default_port)).await?;
+    socket.set_nodelay(true)?;
+    client_async_tls_with_config(request, socket, Some(config), Some(connector)).await
 }
 
 /// What came of a hello.

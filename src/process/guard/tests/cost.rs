@@ -26,7 +26,7 @@ fn bare() {
 async fn guarded(containment: Containment) {
     let arguments = [OsStr::new("true")];
     let spawn = GuardedSpawn { containment, ..spawn_of("/bin/true", &arguments) };
-    let mut process = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap();
+    let mut process = started(launch(&spawn, piped(Source::Null)).unwrap()).await.unwrap();
     last_event(&mut process).await;
 }
 

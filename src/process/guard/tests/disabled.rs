@@ -95,12 +95,12 @@ fn disabled_guards_hold_their_tree_when_the_host_is_killed() {
 async fn the_end_of_a_program_is_seen_although_both_guards_were_stopped() {
     let arguments = [OsStr::new("sh"), OsStr::new("-c"), OsStr::new("echo up; read line; exit 7")];
     let spawn = spawn_of("/bin/sh", &arguments);
-    let mut process = started(launch(&spawn, StdinKind::Pipe).unwrap()).await.unwrap();
+    let mut process = started(launch(&spawn, piped(Source::Pipe)).unwrap()).await.unwrap();
     let outer = process.lifeline.guard_pid() as i32;
     let inner = children(outer)[0];
     Attack::Stop.on(outer);
     Attack::Stop.on(inner);
-    process.stdin = None;
+    process.ends.stdin = None;
     let exited = tokio::time::timeout(Duration::from_secs(5), process.lifeline.next()).await;
     let Ok(GuardEvent::Exited(exit)) = exited else { panic!("{exited:?}") };
     assert_eq!(exit.status, 7 << 8);
@@ -132,10 +132,10 @@ async fn as_scheduled_host() {
     let script = "cut -d ' ' -f 19,41 /proc/self/stat; umask; ulimit -n";
     let arguments = [OsStr::new("sh"), OsStr::new("-c"), OsStr::new(script)];
     let spawn = spawn_of("/bin/sh", &arguments);
-    let mut process = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap();
+    let mut process = started(launch(&spawn, piped(Source::Null)).unwrap()).await.unwrap();
     last_event(&mut process).await;
     let mut text = String::new();
-    fs::File::from(process.stdout).read_to_string(&mut text).unwrap();
+    fs::File::from(process.ends.stdout.unwrap()).read_to_string(&mut text).unwrap();
     let without = Command::new("sh").args(["-c", script]).output().unwrap();
     println!("\nguarded {:?}\nwithout {:?}", text, String::from_utf8_lossy(&without.stdout));
 }

@@ -15,7 +15,7 @@ use std::process::Command;
 async fn as_restricted_host() {
     let arguments = [OsStr::new("sleep"), OsStr::new("60")];
     let spawn = spawn_of("/bin/sleep", &arguments);
-    let started = match launch(&spawn, StdinKind::Null) {
+    let started = match launch(&spawn, piped(Source::Null)) {
         Ok(launch) => started(launch).await,
         Err(failure) => Err(failure),
     };

@@ -2,8 +2,9 @@
 
 use super::lifeline::GuardedProcess;
 use super::wire::{Exit, Toll};
-use super::{GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Limits, StdinKind, launch};
+use super::{GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Limits, launch};
 use crate::process::Containment;
+use crate::process::wiring::{Source, Wiring};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -26,6 +27,11 @@ fn spawn_of<'a, P: AsRef<Path> + ?Sized>(program: &'a P, arguments: &'a [&'a OsS
         limits: Limits::default(),
         sandbox: None,
     }
+}
+
+/// Pipes, and this stdin.
+fn piped(stdin: Source) -> Wiring {
+    Wiring::piped(stdin, None).unwrap()
 }
 
 /// Waits until the program runs, or says why not.

@@ -20,11 +20,11 @@ fn strings<'a>(arguments: &[&'a str]) -> Vec<&'a OsStr> {
 
 async fn start_sh(script: &str) -> GuardedProcess {
     let arguments = strings(&["sh", "-c", script]);
-    started(launch(&spawn_of("/bin/sh", &arguments), StdinKind::Null).unwrap()).await.unwrap()
+    started(launch(&spawn_of("/bin/sh", &arguments), piped(Source::Null)).unwrap()).await.unwrap()
 }
 
 async fn failure_of(spawn: &GuardedSpawn<'_>) -> (GuardStage, Errno) {
-    let failure = started(launch(spawn, StdinKind::Null).unwrap()).await.unwrap_err();
+    let failure = started(launch(spawn, piped(Source::Null)).unwrap()).await.unwrap_err();
     (failure.stage, Errno::from_raw(failure.errno))
 }
 
@@ -41,13 +41,13 @@ async fn end(process: &mut GuardedProcess) -> (Exit, Toll) {
 /// Everything that the program, and whoever held its pipe, wrote.
 fn output(process: GuardedProcess) -> String {
     let mut text = String::new();
-    File::from(process.stdout).read_to_string(&mut text).unwrap();
+    File::from(process.ends.stdout.unwrap()).read_to_string(&mut text).unwrap();
     text
 }
 
 /// Reads lines until `count` pids came.
 fn read_pids(process: &GuardedProcess, count: usize) -> Vec<i32> {
-    let stdout = File::from(process.stdout.try_clone().unwrap());
+    let stdout = File::from(process.ends.stdout.as_ref().unwrap().try_clone().unwrap());
     BufReader::new(stdout).lines().take(count).map(|line| line.unwrap().trim().parse().unwrap()).collect()
 }
 
@@ -107,7 +107,7 @@ async fn passes_arguments_environment_and_folder_on() {
         cwd: Some(&folder_path),
         ..spawn_of("/bin/sh", &arguments)
     };
-    let mut process = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap();
+    let mut process = started(launch(&spawn, piped(Source::Null)).unwrap()).await.unwrap();
     end(&mut process).await;
     let text = output(process);
     let (head, variables) = text.split_once("|/").unwrap();
@@ -122,7 +122,7 @@ async fn a_request_larger_than_the_sockets_buffer_arrives_whole() {
     let mut arguments = strings(&["sh", "-c", "for a; do echo ${#a}; done", "sh"]);
     arguments.extend(std::iter::repeat_n(OsStr::new(long.as_str()), 15));
     let mut process =
-        started(launch(&spawn_of("/bin/sh", &arguments), StdinKind::Null).unwrap()).await.unwrap();
+        started(launch(&spawn_of("/bin/sh", &arguments), piped(Source::Null)).unwrap()).await.unwrap();
     end(&mut process).await;
     assert_eq!(output(process), "100000\n".repeat(15));
 }
@@ -131,12 +131,12 @@ async fn a_request_larger_than_the_sockets_buffer_arrives_whole() {
 async fn stdin_is_a_pipe_or_at_its_end() {
     let arguments = strings(&["cat"]);
     let mut process =
-        started(launch(&spawn_of("/bin/cat", &arguments), StdinKind::Pipe).unwrap()).await.unwrap();
-    File::from(process.stdin.take().unwrap()).write_all(b"through").unwrap();
+        started(launch(&spawn_of("/bin/cat", &arguments), piped(Source::Pipe)).unwrap()).await.unwrap();
+    File::from(process.ends.stdin.take().unwrap()).write_all(b"through").unwrap();
     end(&mut process).await;
     assert_eq!(output(process), "through");
     let mut process =
-        started(launch(&spawn_of("/bin/cat", &arguments), StdinKind::Null).unwrap()).await.unwrap();
+        started(launch(&spawn_of("/bin/cat", &arguments), piped(Source::Null)).unwrap()).await.unwrap();
     end(&mut process).await;
     assert_eq!(output(process), "");
 }
@@ -162,7 +162,7 @@ async fn says_at_which_step_a_program_could_not_be_started() {
     let arguments = strings(&["true", &huge]);
     assert_eq!(failure_of(&spawn_of("/bin/true", &arguments)).await, (GuardStage::Exec, Errno::E2BIG));
     let arguments = strings(&["a\0b"]);
-    let failure = launch(&spawn_of("/bin/true", &arguments), StdinKind::Null).unwrap_err();
+    let failure = launch(&spawn_of("/bin/true", &arguments), piped(Source::Null)).unwrap_err();
     assert_eq!(failure.stage, GuardStage::Nul);
 }
 
@@ -174,7 +174,8 @@ async fn a_script_that_names_no_interpreter_is_run_by_the_shell() {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
     let arguments = strings(&["script", "one"]);
     let path = script.to_str().unwrap();
-    let mut process = started(launch(&spawn_of(path, &arguments), StdinKind::Null).unwrap()).await.unwrap();
+    let mut process =
+        started(launch(&spawn_of(path, &arguments), piped(Source::Null)).unwrap()).await.unwrap();
     end(&mut process).await;
     assert_eq!(output(process), format!("{path} one\n"));
 }
@@ -256,7 +257,7 @@ async fn strays_are_killed_and_counted_when_the_program_ends() {
 async fn strays_live_on_when_they_are_released() {
     let arguments = strings(&["sh", "-c", "setsid sleep 60 & echo $!"]);
     let spawn = spawn_of("/bin/sh", &arguments);
-    let mut process = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap();
+    let mut process = started(launch(&spawn, piped(Source::Null)).unwrap()).await.unwrap();
     let stray = read_pids(&process, 1)[0];
     let exited = process.lifeline.next().await;
     assert!(matches!(exited, GuardEvent::Exited(_)), "{exited:?}");
@@ -272,9 +273,9 @@ async fn strays_live_on_when_they_are_released() {
 async fn strays_die_when_the_run_is_stopped() {
     let arguments = strings(&["sh", "-c", "setsid sh -c 'echo $$; exec sleep 60' & exec sleep 60"]);
     let spawn = spawn_of("/bin/sh", &arguments);
-    let mut process = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap();
+    let mut process = started(launch(&spawn, piped(Source::Null)).unwrap()).await.unwrap();
     let stray = read_pids(&process, 1)[0];
-    process.lifeline.terminate();
+    process.lifeline.signal(Signal::SIGTERM);
     let (exit, toll) = end(&mut process).await;
     assert_eq!((exit.status, toll.strays_killed), (Signal::SIGTERM as i32, 1));
     assert!(!is_alive(stray));
@@ -284,7 +285,7 @@ async fn strays_die_when_the_run_is_stopped() {
 async fn terminate_reaches_the_group_and_leaves_time() {
     let mut process = start_sh("trap 'echo bye; exit 7' TERM; echo $$; while :; do sleep 0.01; done").await;
     read_pids(&process, 1);
-    process.lifeline.terminate();
+    process.lifeline.signal(Signal::SIGTERM);
     let (exit, _) = end(&mut process).await;
     assert_eq!(exit.status, exit_code(7));
 }

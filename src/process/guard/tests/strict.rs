@@ -20,7 +20,7 @@ fn sh(script: &str) -> Result<Launch, GuardFailure> {
         containment: Containment::Strict,
         ..spawn_of("/bin/sh", &arguments)
     };
-    launch(&spawn, StdinKind::Null)
+    launch(&spawn, piped(Source::Null))
 }
 
 /// Whether this machine lets this user have a PID namespace, as util-linux sees it.
@@ -45,8 +45,9 @@ async fn the_program_sees_only_its_own_namespace_and_the_host_its_real_pid() {
     let status = fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap();
     let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap();
     assert_eq!(pids.split_whitespace().collect::<Vec<_>>(), [&process.pid.to_string(), "2"]);
-    let mut lines =
-        BufReader::new(File::from(process.stdout.try_clone().unwrap())).lines().map(Result::unwrap);
+    let mut lines = BufReader::new(File::from(process.ends.stdout.as_ref().unwrap().try_clone().unwrap()))
+        .lines()
+        .map(Result::unwrap);
     let (user, group) = (nix::unistd::getuid(), nix::unistd::getgid());
     assert_eq!(lines.next().unwrap(), format!("2 1 {user} {group}"));
     let visible: u32 = lines.next().unwrap().parse().unwrap();
@@ -113,7 +114,7 @@ async fn a_program_that_is_not_there_is_reported_from_inside_a_namespace() {
     }
     let arguments = [OsStr::new("x")];
     let spawn = GuardedSpawn { containment: Containment::Strict, ..spawn_of("/nowhere/x", &arguments) };
-    let failure = started(launch(&spawn, StdinKind::Null).unwrap()).await.unwrap_err();
+    let failure = started(launch(&spawn, piped(Source::Null)).unwrap()).await.unwrap_err();
     assert_eq!(failure, GuardFailure { stage: GuardStage::Exec, errno: Errno::ENOENT as i32 });
 }
 

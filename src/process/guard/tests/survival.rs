@@ -130,12 +130,12 @@ async fn grow_by(behaviour: &str, containment: Containment, scan_proc: bool) -> 
     let token = token(behaviour);
     let arguments = [OsStr::new("survivors"), OsStr::new(behaviour), OsStr::new(&token)];
     let spawn = GuardedSpawn { containment, ..spawn_of(behaviour_program(), &arguments) };
-    let process = started(launch_by(&spawn, StdinKind::Null, scan_proc).unwrap()).await.unwrap();
+    let process = started(launch_by(&spawn, piped(Source::Null), scan_proc).unwrap()).await.unwrap();
     let outer = process.lifeline.guard_pid() as i32;
     let children = fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).unwrap();
     let inner = children.trim().parse().unwrap();
     let mut line = String::new();
-    let stdout = File::from(process.stdout.try_clone().unwrap());
+    let stdout = File::from(process.ends.stdout.as_ref().unwrap().try_clone().unwrap());
     BufReader::new(stdout).read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
     let lived = alive(&token).len();

@@ -1,29 +1,21 @@
-// Makes lib/copilot/generated_events.ts and generated.ts from the JSON schemas that the runtime's package ships: types of all
-// session events, and of the RPC trees. Run it after a new version of @github/copilot-sdk: `node scripts/copilot-types.mjs`.
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
+// Makes lib/copilot/generated_events.ts and generated.ts from the JSON schemas that the runtime's packages ship: types of all
+// session events, and of the RPC trees. Run it after a new version of the SDK: `node scripts/copilot/types.mjs`.
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import prettier from 'prettier'
-import { root } from './setup.mjs'
+import { isSameShape, readSchemas } from './schemas.mjs'
+import { root } from '../step.mjs'
 
-const scope = join(root, 'node_modules', '@github')
-const platform = readdirSync(scope).find((name) => name.startsWith('copilot-sdk-'))
-if (!platform) throw new Error('no platform package of @github/copilot-sdk is installed')
-const folder = join(scope, platform)
-const version = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).version
-const read = (name) => JSON.parse(readFileSync(join(folder, 'schemas', name), 'utf8'))
-const events = read('session-events.schema.json')
-const api = read('api.schema.json')
+const { origin, events, api } = readSchemas()
 
 const isName = /^[A-Za-z_$][\w$]*$/
 const key = (name) => (isName.test(name) ? name : JSON.stringify(name))
 
 /** Names of the API's definitions that say something else than the event definition of the same name. */
-const shape = (schema) =>
-  JSON.stringify(schema, (name, value) => (name === 'description' || name === 'title' ? undefined : value))
 const renamed = new Map()
 for (const name of Object.keys(api.definitions)) {
   const twin = events.definitions[name]
-  if (twin && shape(twin) !== shape(api.definitions[name])) renamed.set(name, `Rpc${name}`)
+  if (twin && !isSameShape(twin, api.definitions[name])) renamed.set(name, `Rpc${name}`)
 }
 
 function typeOf(schema, names) {
@@ -35,12 +27,13 @@ function typeOf(schema, names) {
   }
   if ('const' in schema) return JSON.stringify(schema.const)
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
-  const alternatives = (schema.anyOf ?? schema.oneOf)?.filter((one) => !isNothing(one))
+  const alternatives = (schema.anyOf ?? schema.oneOf)?.filter((one) => !isNothing(one) && !isInternal(one))
   // Alternatives that only say which fields belong together are no types.
   const areTypes = !alternatives?.every((one) => Object.keys(one).every((name) => name === 'required'))
   if (alternatives && areTypes)
     return [...new Set(alternatives.map((one) => group(typeOf(one, names))))].join(' | ') || 'never'
-  if (schema.allOf) return schema.allOf.map((one) => group(typeOf(one, names))).join(' & ')
+  const all = schema.allOf?.filter((one) => !one.if)
+  if (all?.length > 0) return all.map((one) => group(typeOf(one, names))).join(' & ')
   if (Array.isArray(schema.type)) {
     return [...new Set(schema.type.map((type) => group(typeOf({ ...schema, type }, names))))].join(' | ')
   }
@@ -73,45 +66,34 @@ function objectOf(schema, names, leftOut = []) {
     .filter(([name]) => !leftOut.includes(name))
     .map(([name, value]) => `${key(name)}${required.has(name) ? '' : '?'}: ${typeOf(value, names)}`)
   const rest = schema.additionalProperties
+  if (fields.length === 0 && schema.properties && !rest) return '{}'
   if (fields.length === 0) return rest ? recordOf(rest, names) : rest === false ? '{}' : recordOf(true, names)
-  if (rest) fields.push('[key: string]: unknown')
+  if (rest) fields.push(`[key: string]: ${rest['x-opaque-json'] ? 'JsonValue | undefined' : 'unknown'}`)
   return `{ ${fields.join('; ')} }`
 }
 
 /** "Nothing at all", among alternatives: the value may be left out. */
 const isNothing = (schema) => typeof schema === 'object' && JSON.stringify(schema.not) === '{}'
 
+/** What the runtime keeps for itself. */
+const isInternal = (schema) => schema.visibility === 'internal'
+
 const arrayOf = (item, least) => (least >= 1 ? `[${item}, ...${item}[]]` : `${item}[]`)
 
-/** What a request takes may be undefined, what an answer has is not; as the SDK's types. */
+/** A map may have nothing under a name, but where the SDK's types say that it has. */
+const wholeMaps = new Set([
+  'ContentFilterMode',
+  'ManagedMcpServerConfig',
+  'McpSerializableServerConfig',
+  'ProtocolSectionOverride',
+  'UIElicitationFieldValue',
+  'UserSettingMetadata',
+])
 const recordOf = (values, names) => {
   const isAnything = values === true || Object.keys(values).length === 0
-  return `{ [key: string]: ${isAnything ? 'unknown' : typeOf(values, names)}${isAsked && !isAnything ? ' | undefined' : ''} }`
+  const type = isAnything ? 'unknown' : typeOf(values, names)
+  return `{ [key: string]: ${type}${isAnything || wholeMaps.has(type) ? '' : ' | undefined'} }`
 }
-let isAsked = false
-
-/** Names of the definitions that a schema is made of. */
-function namesIn(schema, found = new Set()) {
-  if (typeof schema !== 'object' || schema === null) return found
-  if (schema.$ref) {
-    const name = schema.$ref.split('/').pop()
-    if (!found.has(name)) {
-      found.add(name)
-      namesIn(api.definitions[name], found)
-    }
-  }
-  for (const value of Object.values(schema)) namesIn(value, found)
-  return found
-}
-
-const answered = new Set()
-function findAnswers(node) {
-  if (typeof node !== 'object' || node === null) return
-  if (node.rpcMethod) namesIn(node.result, answered)
-  else Object.values(node).forEach(findAnswers)
-}
-findAnswers(api.server)
-findAnswers(api.session)
 
 /** A tree of methods; the path is the method's name. */
 function treeOf(nodes, prefix, leftOut) {
@@ -164,7 +146,7 @@ function resultOf(result) {
   return target?.type === 'null' ? 'void' : typeOf(result, renamed)
 }
 
-const banner = `// Generated by scripts/copilot-types.mjs from the schemas of ${platform.replace(/-(linux|darwin|win32).*/, '')} ${version}. Do not edit.`
+const banner = `// Generated by scripts/copilot/types.mjs from the schemas of ${origin}. Do not edit.`
 
 async function write(name, lines) {
   const path = join(root, 'lib/copilot', name)
@@ -176,24 +158,21 @@ async function write(name, lines) {
 }
 
 const none = new Map()
-/** A field of most alternatives is one of all: it can be read without asking which it is. */
-const withShared = (name, type) =>
-  name === 'PermissionRequest' ? `(${type}) & { managedApprovalRequired?: boolean }` : type
+/** The SDK's types leave these events out; they come all the same, as those that no version knows. */
+const isPublic = ({ $ref }) => !isInternal(events.definitions[$ref.split('/').pop()])
+events.definitions.SessionEvent.anyOf = events.definitions.SessionEvent.anyOf.filter(isPublic)
 await write('generated_events.ts', [
   '// Session events.',
   "import type { JsonValue } from './json'",
   ...Object.entries(events.definitions).map(
-    ([name, schema]) => `export type ${name} = ${withShared(name, typeOf(schema, none))}`,
+    ([name, schema]) => `export type ${name} = ${typeOf(schema, none)}`,
   ),
 ])
 
 const own = Object.entries(api.definitions).filter(([name]) => !events.definitions[name] || renamed.has(name))
 const body = [
   ...own.map(([name, schema]) => {
-    isAsked = !answered.has(name)
-    const type = typeOf(schema, renamed)
-    isAsked = false
-    return `export type ${renamed.get(name) ?? name} = ${type}`
+    return `export type ${renamed.get(name) ?? name} = ${typeOf(schema, renamed)}`
   }),
   `export type ServerRpc = ${treeOf(api.server, [], [])}`,
   `export type SessionRpc = ${treeOf(api.session, ['session'], ['sessionId'])}`,

@@ -1,0 +1,278 @@
+// What others are told of runs, turns, tools and sessions: by channels of Node's, and by spans of the real SDK.
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import { context, SpanStatusCode, trace } from '@opentelemetry/api'
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
+import diagnostics from 'node:diagnostics_channel'
+import { createRequire } from 'node:module'
+import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { join } from 'node:path'
+import { Harness, run, spawn } from '..'
+import type { RunMessage, SessionMessage, ToolMessage, TurnMessage } from '..'
+import {
+  answer,
+  command,
+  done,
+  failed,
+  failure,
+  folder,
+  played,
+  printed,
+  said,
+  session,
+  tool,
+} from './played-agent'
+
+const native = createRequire(import.meta.url)('../native/native.js')
+
+function heard<Message>(name: string): Message[] {
+  const messages: Message[] = []
+  const listener = (message: unknown) => void messages.push(message as Message)
+  diagnostics.subscribe(name, listener)
+  onTestFinished(() => void diagnostics.unsubscribe(name, listener))
+  return messages
+}
+
+const toolDone = {
+  line: {
+    type: 'item.completed',
+    item: { ...command, status: 'completed', exit_code: 0, aggregated_output: 'a\n' },
+  },
+}
+const toolFailed = { line: { type: 'item.completed', item: { ...command, status: 'failed', exit_code: 2 } } }
+const withTool = [session, tool, toolDone, said('Done.'), done]
+
+describe('the channel sheepdog:run', () => {
+  it('tells of a run that ended, and of one that failed', async () => {
+    const messages = heard<RunMessage>('sheepdog:run')
+    const result = await run('sh', ['-c', 'echo hi'])
+    const missing = await spawn('no-such-program-anywhere').result.catch((error) => error)
+    expect(messages).toEqual([
+      { phase: 'start', id: expect.any(Number), command: 'sh', args: ['-c', 'echo hi'], cwd: process.cwd() },
+      { phase: 'end', id: messages[0]!.id, command: 'sh', durationMs: expect.any(Number), result },
+      expect.objectContaining({ phase: 'start', command: 'no-such-program-anywhere' }),
+      expect.objectContaining({ phase: 'end', id: messages[2]!.id, error: missing }),
+    ])
+    expect(messages[2]!.id).not.toBe(messages[0]!.id)
+  })
+})
+
+describe('the channels sheepdog:turn and sheepdog:tool', () => {
+  it('tell of a turn and its tools, although nobody iterates it', async () => {
+    const turns = heard<TurnMessage>('sheepdog:turn')
+    const tools = heard<ToolMessage>('sheepdog:tool')
+    const result = await played(withTool, { model: 'm-1' }).run('List, please.')
+    await vi.waitFor(() => expect(turns).toHaveLength(2))
+    expect(turns[0]).toMatchObject({
+      phase: 'start',
+      provider: 'codex',
+      prompt: 'List, please.',
+      model: 'm-1',
+    })
+    expect(turns[1]).toEqual({
+      phase: 'end',
+      id: turns[0]!.id,
+      provider: 'codex',
+      durationMs: expect.any(Number),
+      result,
+      error: undefined,
+    })
+    const shared = { id: tools[0]!.id, turn: turns[0]!.id, toolCallId: 'c', name: 'command_execution' }
+    expect(tools).toEqual([
+      { phase: 'start', ...shared, input: expect.anything() },
+      {
+        phase: 'end',
+        ...shared,
+        durationMs: expect.any(Number),
+        output: 'a\n',
+        exitCode: 0,
+        isError: false,
+        isCut: false,
+      },
+    ])
+  })
+
+  it('tell of a turn that failed, and that a tool was cut by it', async () => {
+    const turns = heard<TurnMessage>('sheepdog:turn')
+    const tools = heard<ToolMessage>('sheepdog:tool')
+    const error = await failure(played([session, tool, failed('401 Unauthorized'), { exit: 1 }]).run('hi'))
+    await vi.waitFor(() => expect(turns).toHaveLength(2))
+    expect(turns[1]).toMatchObject({ phase: 'end', error })
+    expect(tools[1]).toMatchObject({ phase: 'end', isError: true, isCut: true })
+  })
+
+  it('tell of a turn that was never started', async () => {
+    const turns = heard<TurnMessage>('sheepdog:turn')
+    await failure(played(answer).run('hi', { signal: AbortSignal.abort() }))
+    await vi.waitFor(() => expect(turns.map(({ phase }) => phase)).toEqual(['start', 'end']))
+    expect(turns[1]).toMatchObject({ error: { code: 'AGENT_ABORTED' } })
+  })
+
+  it('change nothing for whoever iterates the turn: all, late, or not to the end', async () => {
+    const plain = await types(played(withTool).start('hi'))
+    const tools = heard<ToolMessage>('sheepdog:tool')
+    expect(await types(played(withTool).start('hi'))).toEqual(plain)
+
+    const late = played(withTool).start('hi')
+    await late.result
+    expect(await types(late)).toEqual(plain)
+
+    const left = played(withTool).start('hi')
+    for await (const event of left) if (event.type === 'session') break
+    await left.result
+    expect(() => left[Symbol.asyncIterator]()).toThrow(/being iterated already/)
+    await vi.waitFor(() =>
+      expect(tools.map(({ phase }) => phase)).toEqual(Array(3).fill(['start', 'end']).flat()),
+    )
+  })
+
+  it('let a slow reader slow the agent, as ever', async () => {
+    heard('sheepdog:tool')
+    const many = Array.from({ length: 5000 }, (_, index) => said(`${index} ${'x'.repeat(2000)}`))
+    const turn = played([printed(session, ...many, done)]).start('hi')
+    let count = 0
+    for await (const event of turn) {
+      if (event.type !== 'text') continue
+      if (count++ === 0) await new Promise((resolve) => setTimeout(resolve, 300))
+    }
+    expect(count).toBe(5000)
+    expect((await turn.result).text).toMatch(/^4999 x/)
+  })
+
+  it('bring no events to JavaScript when nobody subscribed', async () => {
+    const opened = vi.spyOn(native.NativeTurn.prototype, 'events')
+    onTestFinished(() => opened.mockRestore())
+    await played(withTool).run('hi')
+    expect(opened).toHaveBeenCalledTimes(0)
+    heard('sheepdog:turn')
+    await played(withTool).run('hi')
+    expect(opened, 'turns alone need none').toHaveBeenCalledTimes(0)
+    heard('sheepdog:tool')
+    await played(withTool).run('hi')
+    expect(opened).toHaveBeenCalledTimes(1)
+  })
+})
+
+describe('the channel sheepdog:session', () => {
+  const agent = join(__dirname, '../fixtures/acp/agent.mjs')
+  const opened = (start = '') =>
+    new Harness({ provider: 'gemini' }).open({ binary: ['node', agent, '--start', start], cwd: folder })
+
+  it('tells of a session, and the turns name it', async () => {
+    const sessions = heard<SessionMessage>('sheepdog:session')
+    const turns = heard<TurnMessage>('sheepdog:turn')
+    const session = await opened()
+    await session.prompt('hello')
+    await session.close()
+    await session.close()
+    const shared = { id: sessions[0]!.id, provider: 'gemini', durationMs: expect.any(Number) }
+    expect(sessions).toEqual([
+      { phase: 'start', id: shared.id, provider: 'gemini', cwd: folder, resume: undefined },
+      { phase: 'open', ...shared, sessionId: 'session-1' },
+      { phase: 'end', ...shared, sessionId: 'session-1', error: undefined },
+    ])
+    expect(turns[0]).toMatchObject({ phase: 'start', session: shared.id, resume: 'session-1' })
+  })
+
+  it('tells why one could not be opened', async () => {
+    const sessions = heard<SessionMessage>('sheepdog:session')
+    const binary = ['node', '-e', 'process.exit(3)']
+    const error = await failure(new Harness({ provider: 'gemini' }).open({ binary }))
+    expect(sessions.map(({ phase }) => phase)).toEqual(['start', 'end'])
+    expect(sessions[1]).toMatchObject({ error })
+  })
+})
+
+async function types(turn: AsyncIterable<{ type: string }>): Promise<string[]> {
+  const seen: string[] = []
+  for await (const { type } of turn) seen.push(type)
+  return seen
+}
+
+describe('OpenTelemetry', () => {
+  const exporter = new InMemorySpanExporter()
+  const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
+  beforeEach(() => {
+    trace.setGlobalTracerProvider(provider)
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+    exporter.reset()
+  })
+  afterEach(() => {
+    trace.disable()
+    context.disable()
+  })
+  afterAll(() => provider.shutdown())
+
+  /** Spans by name, when all that are expected have ended. */
+  const spans = (count: number) =>
+    vi.waitFor(() => {
+      expect(exporter.getFinishedSpans()).toHaveLength(count)
+      return Object.fromEntries(exporter.getFinishedSpans().map((span) => [span.name, span]))
+    })
+
+  it('gets a span of the turn, and in it one of each tool', async () => {
+    const tracer = trace.getTracer('test')
+    await tracer.startActiveSpan('caller', async (caller) => {
+      await played(withTool, { model: 'm-1' }).run('List, please.')
+      caller.end()
+    })
+    const found = await spans(3)
+    const turn = found['invoke_agent codex']!
+    const call = found['execute_tool command_execution']!
+    expect(turn.attributes).toEqual({
+      'gen_ai.operation.name': 'invoke_agent',
+      'gen_ai.agent.name': 'codex',
+      'gen_ai.request.model': 'm-1',
+      'gen_ai.conversation.id': 't-1',
+      'gen_ai.usage.input_tokens': 10,
+      'gen_ai.usage.output_tokens': 3,
+      'gen_ai.usage.cache_read.input_tokens': 2,
+      'sheepdog.turn.attempts': 1,
+      'sheepdog.turn.tool_calls': 1,
+    })
+    expect(call.attributes).toEqual({
+      'gen_ai.operation.name': 'execute_tool',
+      'gen_ai.tool.name': 'command_execution',
+      'gen_ai.tool.call.id': 'c',
+      'process.exit.code': 0,
+    })
+    expect(turn.parentSpanContext?.spanId).toBe(found.caller!.spanContext().spanId)
+    expect(call.parentSpanContext?.spanId).toBe(turn.spanContext().spanId)
+    expect(turn.status.code).toBe(SpanStatusCode.UNSET)
+    expect(JSON.stringify([turn.attributes, call.attributes, turn.events])).not.toContain('List, please.')
+  })
+
+  it('is told what failed, by the code', async () => {
+    await failure(played([session, tool, toolFailed, failed('401 Unauthorized'), { exit: 1 }]).run('hi'))
+    const found = await spans(2)
+    expect(found['invoke_agent codex']).toMatchObject({
+      attributes: { 'error.type': 'AGENT_FAILED' },
+      status: { code: SpanStatusCode.ERROR },
+    })
+    expect(found['execute_tool command_execution']).toMatchObject({
+      attributes: { 'error.type': 'tool_error', 'process.exit.code': 2 },
+      status: { code: SpanStatusCode.ERROR },
+    })
+  })
+
+  it('is handed on to the agent, unless the caller has other plans', async () => {
+    const tells = [session, { tell: 'env' }, done]
+    const parentOf = async (env?: Record<string, string | undefined>) => {
+      const { text } = await played(tells, { env }).run('hi')
+      return (JSON.parse(text) as Record<string, string>).TRACEPARENT
+    }
+    const parent = await parentOf()
+    const { 'invoke_agent codex': turn } = await spans(1)
+    const { traceId, spanId } = turn!.spanContext()
+    expect(parent).toBe(`00-${traceId}-${spanId}-01`)
+    expect(await parentOf({ TRACEPARENT: 'mine' })).toBe('mine')
+    expect(await parentOf({ TRACEPARENT: undefined })).toBeUndefined()
+  })
+
+  it('costs no events when no program has set it up', async () => {
+    trace.disable()
+    const opened = vi.spyOn(native.NativeTurn.prototype, 'events')
+    onTestFinished(() => opened.mockRestore())
+    await played(withTool).run('hi')
+    expect(opened).toHaveBeenCalledTimes(0)
+  })
+})

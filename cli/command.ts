@@ -1,0 +1,73 @@
+// What a command of `sheepdog` says of itself. Its help, the shells' completions and the manual are made of it: one table for all. PURE.
+import type { Interrupt } from './interrupt'
+
+/** What a word on a command line may be, for a shell that completes it. */
+export type Fitting = 'file' | 'folder' | 'program' | readonly string[]
+
+interface Flag {
+  type: 'boolean'
+  /** One letter. */
+  short?: string
+  /** What it does; lines are broken where they have to be. */
+  help: string
+}
+
+interface Setting extends Omit<Flag, 'type'> {
+  type: 'string'
+  /** May be given again. */
+  multiple?: boolean
+  /** How the help calls its value: DURATION, FILE. */
+  value: string
+  fits?: Fitting
+}
+
+export type Option = Flag | Setting
+
+/** By the option's name, without dashes. --help and -h are always known. */
+export type OptionTable = Readonly<Record<string, Option>>
+
+/** A word that is no option. */
+export interface Operand {
+  name: string
+  fits?: Fitting
+}
+
+/** An exit status, or the signal that ended it and ends this process as well. */
+export type Ending = number | Interrupt
+
+/** What each command's file exports. */
+export interface Command {
+  /** A few words for the list of commands. */
+  summary: string
+  /** How it is written, without "sheepdog NAME"; the first is the usual way. */
+  forms: readonly string[]
+  /** What it does: paragraphs. */
+  about: string
+  /** The words in their order. */
+  operands?: readonly Operand[]
+  options: OptionTable
+  /** Below the options: exit status, signals, variables. Paragraphs; one that begins with "Word: " is about that. */
+  notes?: string
+  /** Whole command lines. */
+  examples?: readonly string[]
+  /** The first word that is no option begins another program's command line: what follows is not ours to look at. */
+  runsProgram?: boolean
+  /** Resolves with how it ended. A UsageError is shown in one line, as any other error. */
+  run(args: string[]): Promise<Ending>
+}
+
+/** A command and its name. */
+export type NamedCommand = Command & { name: string }
+
+export const helpOption = { type: 'boolean', short: 'h', help: 'show this' } as const satisfies Option
+
+/** The options with --help, as help, completions and the manual list them. */
+export function allOptions({ options }: Command): [name: string, option: Option][] {
+  return [...Object.entries(options), ['help', helpOption]]
+}
+
+/** "-f, --follow", "--idle DURATION". */
+export function written(name: string, option: Option): string {
+  const short = option.short ? `-${option.short}, ` : ''
+  return `${short}--${name}${option.type === 'string' ? ` ${option.value}` : ''}`
+}

@@ -1,0 +1,105 @@
+// What is told to whoever subscribes to the channels of node:diagnostics_channel. Nobody subscribed: nothing is built.
+import { channel, type Channel } from 'node:diagnostics_channel'
+import type { ProviderName } from '../harness/request'
+import type { TurnResult } from '../harness/result'
+import type { RunResult } from '../process'
+
+/** Of the channel `sheepdog:run`: a program of `run` or `spawn`. */
+export type RunMessage =
+  | { phase: 'start'; id: number; command: string; args: string[]; cwd?: string | URL }
+  | { phase: 'end'; id: number; command: string; durationMs: number; result?: RunResult; error?: Error }
+
+/** Of the channel `sheepdog:turn`: a turn of a harness, or a prompt of a session. */
+export type TurnMessage =
+  | {
+      phase: 'start'
+      id: number
+      provider: ProviderName
+      prompt: string
+      model?: string
+      cwd?: string
+      resume?: string
+      /** The `id` of the session that it belongs to. */
+      session?: number
+    }
+  | {
+      phase: 'end'
+      id: number
+      provider: ProviderName
+      durationMs: number
+      result?: TurnResult
+      /** Why it failed; what there is of the result then is in `error.result`. */
+      error?: Error
+    }
+
+/** Of the channel `sheepdog:tool`: a tool that an agent called. */
+export type ToolMessage =
+  | { phase: 'start'; id: number; turn: number; toolCallId: string; name: string; input: unknown }
+  | {
+      phase: 'end'
+      id: number
+      turn: number
+      toolCallId: string
+      name: string
+      durationMs: number
+      output?: string
+      exitCode?: number
+      isError: boolean
+      /** The turn ended before the tool did. */
+      isCut: boolean
+    }
+
+/** Of the channel `sheepdog:session`: a session of `Harness.open`. */
+export type SessionMessage =
+  | { phase: 'start'; id: number; provider: ProviderName; cwd?: string; resume?: string }
+  | { phase: 'open'; id: number; provider: ProviderName; sessionId: string; durationMs: number }
+  | {
+      phase: 'end'
+      id: number
+      provider: ProviderName
+      sessionId?: string
+      durationMs: number
+      error?: Error
+    }
+
+export const channels: Record<keyof Messages, Channel> = {
+  run: channel('sheepdog:run'),
+  turn: channel('sheepdog:turn'),
+  tool: channel('sheepdog:tool'),
+  session: channel('sheepdog:session'),
+}
+
+interface Messages {
+  run: RunMessage
+  turn: TurnMessage
+  tool: ToolMessage
+  session: SessionMessage
+}
+
+export function publish<Name extends keyof Messages>(name: Name, message: Messages[Name]): void {
+  channels[name].publish(message)
+}
+
+let last = 0
+
+/** Of a run, a turn, a tool or a session: no two of this process have the same. */
+export function nextId(): number {
+  return ++last
+}
+
+/** Tells of a run, when somebody listens as it begins. */
+export function watchRun(
+  { command, args, cwd }: { command: string; args: string[]; cwd?: string | URL },
+  result: Promise<RunResult>,
+): void {
+  if (!channels.run.hasSubscribers) return
+  const id = nextId()
+  const startedMs = performance.now()
+  publish('run', { phase: 'start', id, command, args, cwd })
+  const end = (how: { result?: RunResult; error?: Error }) =>
+    publish('run', { phase: 'end', id, command, durationMs: performance.now() - startedMs, ...how })
+  result.then(
+    (result) => end({ result }),
+    (error: Error) => end({ error }),
+  )
+}

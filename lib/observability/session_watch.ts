@@ -1,0 +1,42 @@
+// A session as the channel `sheepdog:session` sees it.
+import type { ProviderName } from '../harness/request'
+import { channels, nextId, publish } from './channel'
+
+export class SessionWatch {
+  readonly id = nextId()
+  readonly #provider: ProviderName
+  readonly #startedMs = performance.now()
+  #sessionId: string | undefined
+  #isOver = false
+
+  /** There is one only where somebody looks when the session begins. */
+  static start(
+    provider: ProviderName,
+    { cwd, resume }: { cwd?: string; resume?: string },
+  ): SessionWatch | undefined {
+    if (!channels.session.hasSubscribers) return undefined
+    const watch = new SessionWatch(provider)
+    publish('session', { phase: 'start', id: watch.id, provider, cwd, resume })
+    return watch
+  }
+
+  private constructor(provider: ProviderName) {
+    this.#provider = provider
+  }
+
+  onOpen(sessionId: string): void {
+    this.#sessionId = sessionId
+    publish('session', { phase: 'open', ...this.#facts(), sessionId })
+  }
+
+  /** Once: a session that is lost is closed as well. */
+  end(error?: Error): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    publish('session', { phase: 'end', ...this.#facts(), sessionId: this.#sessionId, error })
+  }
+
+  #facts() {
+    return { id: this.id, provider: this.#provider, durationMs: performance.now() - this.#startedMs }
+  }
+}

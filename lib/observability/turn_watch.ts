@@ -1,0 +1,113 @@
+// A turn as channels and spans see it. There is a watch only where somebody looks when the turn begins.
+import type { AgentEvent } from '../harness/event'
+import type { ProviderName } from '../harness/request'
+import type { TurnResult } from '../harness/result'
+import { channels, nextId, publish } from './channel'
+import { TurnSpan, type ToolSpan } from './span'
+
+interface TurnFacts {
+  provider: ProviderName
+  prompt: string
+  model?: string
+  cwd?: string
+  /** The session that it goes on with. */
+  resume?: string
+  /** The watched session that it belongs to. */
+  session?: number
+}
+
+interface OpenTool {
+  id: number
+  name: string
+  startedMs: number
+  span?: ToolSpan
+}
+
+export class TurnWatch {
+  readonly #id = nextId()
+  readonly #provider: ProviderName
+  readonly #startedMs = performance.now()
+  readonly #span: TurnSpan | undefined
+  readonly #tools = new Map<string, OpenTool>()
+
+  /** `hasReader`: its events may be iterated. */
+  static start(facts: TurnFacts, hasReader: boolean): TurnWatch | undefined {
+    const span = TurnSpan.start(facts.provider, { model: facts.model, sessionId: facts.resume })
+    if (!span && !channels.turn.hasSubscribers && !channels.tool.hasSubscribers) return undefined
+    return new TurnWatch(facts, span, hasReader)
+  }
+
+  private constructor(
+    facts: TurnFacts,
+    span: TurnSpan | undefined,
+    readonly hasReader: boolean,
+  ) {
+    this.#provider = facts.provider
+    this.#span = span
+    if (channels.turn.hasSubscribers) publish('turn', { phase: 'start', id: this.#id, ...facts })
+  }
+
+  /** Whether the turn's events are worth bringing to JavaScript although nobody iterates them. */
+  get wantsEvents(): boolean {
+    return channels.tool.hasSubscribers || this.#span?.isRecording === true
+  }
+
+  /** What the agent's environment has besides. */
+  get environment(): Record<string, string> {
+    return this.#span?.environment() ?? {}
+  }
+
+  onEvent(event: AgentEvent): void {
+    switch (event.type) {
+      case 'tool_start':
+        return this.#startTool(event.id, event.name, event.input)
+      case 'tool_end':
+        return this.#endTool(event.id, event)
+      case 'retry':
+        return this.#span?.onRetry(event.message)
+    }
+  }
+
+  end(result: TurnResult | undefined, error: Error | undefined): void {
+    for (const toolCallId of [...this.#tools.keys()]) this.#endTool(toolCallId, undefined)
+    this.#span?.end(result ?? (error as { result?: TurnResult } | undefined)?.result, error)
+    if (!channels.turn.hasSubscribers) return
+    const durationMs = performance.now() - this.#startedMs
+    publish('turn', { phase: 'end', id: this.#id, provider: this.#provider, durationMs, result, error })
+  }
+
+  #startTool(toolCallId: string, name: string, input: unknown): void {
+    // A second start is the same call, told again.
+    if (this.#tools.has(toolCallId)) return
+    const id = nextId()
+    const span = this.#span?.startTool(name, toolCallId)
+    this.#tools.set(toolCallId, { id, name, startedMs: performance.now(), span })
+    if (channels.tool.hasSubscribers)
+      publish('tool', { phase: 'start', id, turn: this.#id, toolCallId, name, input })
+  }
+
+  /** Without an end of its own: the turn ended first. */
+  #endTool(toolCallId: string, end: Extract<AgentEvent, { type: 'tool_end' }> | undefined): void {
+    const tool = this.#tools.get(toolCallId)
+    if (!tool) return
+    this.#tools.delete(toolCallId)
+    const { id, name, startedMs, span } = tool
+    const { output, exitCode, isError = true } = end ?? {}
+    const isCut = end === undefined
+    span?.end(exitCode, isCut ? 'turn_ended' : isError ? 'tool_error' : undefined)
+    if (!channels.tool.hasSubscribers) return
+    const durationMs = performance.now() - startedMs
+    publish('tool', {
+      phase: 'end',
+      id,
+      turn: this.#id,
+      toolCallId,
+      name,
+      durationMs,
+      output,
+      exitCode,
+      isError,
+      isCut,
+    })
+  }
+}

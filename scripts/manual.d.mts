@@ -1,0 +1,2 @@
+export const manualFile: string
+export function manual(): string
