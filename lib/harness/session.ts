@@ -5,6 +5,7 @@ import { attach, delivery, detach, release, type Block, type Reader } from '../d
 import { SheepdogError, invalidOption, settle } from '../error'
 import { Turn } from './turn'
 import { events, type AgentEvent } from './event'
+import { nativeBudget } from './budget'
 import type { nativeLimit } from './limit'
 import { environmentChanges, schemaText, type HarnessOptions, type ProviderName } from './request'
 import type { TurnResult } from './result'
@@ -243,7 +244,11 @@ export async function openSession(
   merged.env = { ...activeEnvironment(), ...merged.env }
   const tools = merged.tools?.length ? await ToolServer.start(merged.tools) : undefined
   try {
-    const session = host.prepare(toSpec(defaults.provider, merged, tools), limits)
+    const session = host.prepare(
+      toSpec(defaults.provider, merged, tools),
+      limits,
+      merged.budget && nativeBudget(merged.budget),
+    )
     const opening = settle<string>(session.open(delivery), site)
     const facts = JSON.parse(
       await abortable(opening, signal, 'AGENT_ABORTED', () => session.abort()),
@@ -263,6 +268,7 @@ function openDefaults(options: HarnessOptions): OpenOptions {
   const { binary, cwd, env, inheritEnv, killGraceMs, containment, signal, model, systemPrompt, redact } =
     options
   const { startTimeoutMs, idleTimeoutMs, toolIdleTimeoutMs, timeoutMs } = options
+  const { maxTokens, maxCostUsd, prices, budget } = options
   const permission = options.permission as OpenOptions['permission']
   const shared = {
     binary,
@@ -277,7 +283,7 @@ function openDefaults(options: HarnessOptions): OpenOptions {
     redact,
   }
   const clocks = { startTimeoutMs, idleTimeoutMs, toolIdleTimeoutMs, timeoutMs }
-  return given({ ...shared, ...clocks, permission })
+  return given({ ...shared, ...clocks, maxTokens, maxCostUsd, prices, budget, permission })
 }
 
 function given<T extends object>(options: T | undefined): T {
@@ -295,7 +301,7 @@ function toSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer 
     mcpServers = [],
     onPermission,
   } = options
-  const { signal: _, tools: __, onPermission: ___, ...rest } = options
+  const { signal: _, tools: __, onPermission: ___, budget: ____, ...rest } = options
   const pairs = (record: Record<string, string> = {}) =>
     Object.entries(record).map(([name, value]) => ({ name, value }))
   const servers = mcpServers.map((server) => ({

@@ -2,6 +2,7 @@
 
 use super::permission::Level;
 use crate::harness::Provider;
+use crate::harness::spending::{Accounting, CachedInput};
 
 /// One agent, as this protocol sees it.
 pub(crate) struct Agent {
@@ -31,11 +32,14 @@ pub(crate) struct Agent {
     pub counts_on: bool,
     /// It takes no MCP server over HTTP.
     pub lacks_tools: bool,
+    /// What it tells of what its turns use: which budgets it can be held to.
+    pub accounting: Accounting,
 }
 
 const AGENTS: [Agent; 8] = [
     Agent {
         provider: Provider::ClaudeCode,
+        accounting: Accounting::TokensAndMoney(CachedInput::Beside),
         program: Some("claude-agent-acp"),
         package: "@agentclientprotocol/claude-agent-acp@0.100.0",
         modes: [Some("plan"), Some("acceptEdits"), Some("default"), Some("bypassPermissions")],
@@ -43,6 +47,7 @@ const AGENTS: [Agent; 8] = [
     },
     Agent {
         provider: Provider::Codex,
+        accounting: Accounting::Tokens(CachedInput::Within),
         program: Some("codex-acp"),
         package: "@agentclientprotocol/codex-acp@2.6.0",
         modes: [
@@ -56,6 +61,7 @@ const AGENTS: [Agent; 8] = [
     },
     Agent {
         provider: Provider::Gemini,
+        accounting: Accounting::Tokens(CachedInput::Within),
         args: &["--acp"],
         model_flag: Some("--model"),
         package: "@google/gemini-cli@0.61.0",
@@ -66,6 +72,7 @@ const AGENTS: [Agent; 8] = [
     },
     Agent {
         provider: Provider::Opencode,
+        accounting: Accounting::Tokens(CachedInput::Beside),
         args: &["acp"],
         package: "opencode-ai@1.18.33",
         modes: [Some("plan"), Some("build"), Some("build"), Some("build")],
@@ -82,6 +89,7 @@ const AGENTS: [Agent; 8] = [
     },
     Agent {
         provider: Provider::Copilot,
+        accounting: Accounting::Tokens(CachedInput::Within),
         args: &["--acp"],
         model_flag: Some("--model"),
         package: "@github/copilot@1.0.102",
@@ -99,6 +107,7 @@ const AGENTS: [Agent; 8] = [
     },
     Agent {
         provider: Provider::Qwen,
+        accounting: Accounting::Tokens(CachedInput::Within),
         args: &["--acp"],
         model_flag: Some("--model"),
         package: "@qwen-code/qwen-code@0.24.4",
@@ -138,6 +147,7 @@ const PLAIN: Agent = Agent {
     error_prefix: None,
     banner: None,
     counts_on: false,
+    accounting: Accounting::Nothing,
     lacks_tools: false,
 };
 

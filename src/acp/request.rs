@@ -1,9 +1,12 @@
 //! PURE: a session and its prompts as they are asked for.
 
+use super::agent::Agent;
 use super::permission::{Level, Policy};
 use crate::error::Error;
-use crate::harness::Provider;
+use crate::harness::allowance::Allowance;
 use crate::harness::clock::Limits;
+use crate::harness::spending::{Caps, Prices};
+use crate::harness::{Budget, Provider};
 use crate::model::Schema;
 use crate::process::{Containment, Environment, EnvironmentBase, ProcessSpec};
 use serde_json::{Value, json};
@@ -37,6 +40,12 @@ pub struct OpenRequest {
     /// For how long nothing may go on behind a turn before it is over.
     pub settle: Duration,
     pub redact: Vec<String>,
+    /// Of the whole session.
+    pub caps: Caps,
+    /// What its tokens cost, for `caps` and `budget`.
+    pub prices: Option<Prices>,
+    /// Shared with other sessions and turns.
+    pub budget: Option<Budget>,
 }
 
 impl OpenRequest {
@@ -62,7 +71,16 @@ impl OpenRequest {
             limits: Limits::default(),
             settle: Self::SETTLE,
             redact: Vec::new(),
+            caps: Caps::default(),
+            prices: None,
+            budget: None,
         }
+    }
+
+    /// What the session may use; `INVALID_OPTION` when its agent can't be held to that.
+    pub(crate) fn allowance(&self) -> Result<Allowance, Error> {
+        let accounting = Agent::of(self.provider).accounting;
+        Allowance::new(self.provider, accounting, self.caps, self.prices, self.budget.as_ref())
     }
 
     /// A variable of the session's environment, before the provider's own additions.

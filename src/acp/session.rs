@@ -134,6 +134,8 @@ pub async fn open(
     host: UnboundedSender<HostRequest>,
     aborted: impl Future<Output = ()>,
 ) -> Result<Session, Error> {
+    let allowance = request.allowance()?;
+    allowance.check()?;
     let mut aborted = std::pin::pin!(aborted);
     let slot = tokio::select! {
         biased;
@@ -152,7 +154,7 @@ pub async fn open(
         numbers: Mutex::default(),
         redact: request.redact.clone(),
     };
-    tokio::spawn(Owner::new(request, opened, host, shown, slot).run(received));
+    tokio::spawn(Owner::new(request, opened, host, shown, allowance, slot).run(received));
     Ok(Session { commands, facts: Arc::new(facts) })
 }
 

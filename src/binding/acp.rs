@@ -2,7 +2,7 @@
 
 use super::delivery::{Delivery, EventLines};
 use super::guests::{Guest, Guests};
-use super::harness::{NativeConcurrencyLimit, NativeTurn, compile};
+use super::harness::{NativeBudget, NativeConcurrencyLimit, NativeTurn, PricesSpec, compile, to_caps};
 use super::option::{Containment, Level, Millis};
 use super::process::{VariableChange, environment};
 use super::promise::{Settled, settle};
@@ -50,6 +50,9 @@ pub struct OpenSpec {
     pub timeout_ms: Option<Millis>,
     pub settle_ms: Option<Millis>,
     pub redact: Option<Vec<String>>,
+    pub max_tokens: Option<f64>,
+    pub max_cost_usd: Option<f64>,
+    pub prices: Option<PricesSpec>,
 }
 
 #[napi(object, object_to_js = false)]
@@ -106,10 +109,19 @@ impl SessionHost {
 
     /// A session that is not open yet.
     #[napi]
-    pub fn prepare(&self, spec: OpenSpec, limits: Vec<&NativeConcurrencyLimit>) -> NativeSession {
+    pub fn prepare(
+        &self,
+        spec: OpenSpec,
+        limits: Vec<&NativeConcurrencyLimit>,
+        budget: Option<&NativeBudget>,
+    ) -> NativeSession {
+        let budget = budget.map(|budget| budget.budget.clone());
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         NativeSession {
-            begin: Mutex::new(Some((to_request(spec), limits))),
+            begin: Mutex::new(Some((
+                to_request(spec).map(|request| OpenRequest { budget, ..request }),
+                limits,
+            ))),
             session: Arc::default(),
             switch: Arc::default(),
             sessions: self.sessions.clone(),
@@ -356,6 +368,8 @@ fn to_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
         request.settle = settle.duration();
     }
     request.redact = spec.redact.unwrap_or_default();
+    request.caps = to_caps(spec.max_tokens, spec.max_cost_usd);
+    request.prices = spec.prices.map(Into::into);
     Ok(request)
 }
 

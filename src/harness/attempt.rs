@@ -28,6 +28,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 /// Of each stream, kept for the result: the events were read from it already.
 const KEPT_OUTPUT_BYTES: usize = 1 << 20;
 
+/// For CLIs that exit before what they printed is read. A user that may not have so much is given 1 MiB.
+const WIDE_PIPE_BYTES: usize = 8 << 20;
+
 /// How one attempt ended.
 pub(crate) struct Attempted {
     pub transcript: Transcript,
@@ -69,6 +72,7 @@ pub(crate) async fn attempt(
         is_held: false,
         is_deaf: false,
         accounts: plan.allowance.open(),
+        left: Vec::new(),
         plan,
         process,
     };
@@ -89,6 +93,7 @@ fn spec_of(plan: &Plan<'_>) -> ProcessSpec {
     spec.kill_grace = request.kill_grace;
     spec.containment = request.containment;
     spec.max_output_bytes = KEPT_OUTPUT_BYTES;
+    spec.stdout_pipe_bytes = request.provider.descriptor().exits_early.then_some(WIDE_PIPE_BYTES);
     if let Some(text) = &launch.stdin {
         spec.input = Input::Bytes(Bytes::from(text.clone()));
     }
@@ -130,6 +135,8 @@ struct Watch<'a> {
     /// The last handle is gone: no more words come.
     is_deaf: bool,
     accounts: Accounts,
+    /// What ran behind when it was stopped: told to end, it says of all of it that it has.
+    left: Vec<String>,
 }
 
 impl Watch<'_> {
@@ -213,6 +220,10 @@ impl Watch<'_> {
     fn on_news(&mut self, audience: &mut Audience) {
         let mut heard = self.listening.heard();
         let progressed = heard.take_progress();
+        if let (Some(session), None) = (&self.plan.launch.session, heard.transcript.digest().session_id()) {
+            // It lives, and goes by the id that it was given; it says so itself only at its end.
+            heard.transcript.digest_mut().session(session);
+        }
         let digest = heard.transcript.digest();
         let news = Heard {
             in_tool: digest.open_tool().is_some() || digest.background().next().is_some(),
@@ -307,6 +318,7 @@ impl Watch<'_> {
             return;
         }
         self.stop = Some(stop);
+        self.left = left_behind(self.listening.heard().transcript.digest());
         // From here on it is read to its end, whoever is behind.
         self.hold(false);
         self.process.stop(match stop {
@@ -341,7 +353,7 @@ impl Watch<'_> {
             _ => Ending::Signalled("an unknown cause".to_owned()),
         };
         transcript.read_rest();
-        let left: Vec<String> = transcript.digest().background().take(10).map(str::to_owned).collect();
+        let left = if self.stop.is_some() { self.left } else { left_behind(transcript.digest()) };
         if transcript.digest().terminal().is_some() && !left.is_empty() {
             let message =
                 format!("left running behind its end of turn, and ended with it: {}", left.join(", "));
@@ -401,6 +413,11 @@ impl Watch<'_> {
             before: self.plan.before,
         }
     }
+}
+
+/// The work behind its end of turn, or the first few of it.
+fn left_behind(digest: &Digest) -> Vec<String> {
+    digest.background().take(10).map(str::to_owned).collect()
 }
 
 fn millis(duration: Duration) -> f64 {

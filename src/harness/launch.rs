@@ -57,6 +57,8 @@ pub struct Launch {
     /// Removed unless the caller sets the same name.
     pub removed: Vec<&'static str>,
     pub warnings: Vec<String>,
+    /// The id that a new session was given.
+    pub session: Option<String>,
     prompt: String,
     extra_args: Vec<String>,
     folder: PathBuf,

@@ -10,7 +10,7 @@
 //! is decided in `next`. Its events go to an `audience`, and through it to an
 //! [`EventSink`]; a slow one slows the agent's pipe. Dropping the last handle of a turn aborts it.
 
-mod allowance;
+pub(crate) mod allowance;
 mod answer;
 mod attempt;
 pub(crate) mod audience;
@@ -42,6 +42,7 @@ pub mod replay;
 pub mod request;
 pub mod reset;
 pub mod scheduler;
+pub mod session_log;
 pub mod spending;
 pub mod structured;
 mod tally;

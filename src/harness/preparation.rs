@@ -105,7 +105,8 @@ pub(super) async fn prepare(
     if let Some(session) = again.session() {
         wanted.resume = Some(session.to_owned());
     }
-    let launch = (provider.launch)(&wanted)?;
+    let mut launch = (provider.launch)(&wanted)?;
+    launch.session = if wanted.resume.is_none() { wanted.session_id } else { None };
     files.extend(launch.files.iter().cloned());
     let stale = folder.path().join(ANSWER_FILE);
     blocking(move || {

@@ -7,7 +7,7 @@
 use super::allowance::Allowance;
 use super::attempt::{Attempted, Plan, attempt};
 use super::audience::Audience;
-use super::event::{AgentEvent, ErrorKind};
+use super::event::{AgentEvent, ErrorKind, Usage};
 use super::folder::RunFolder;
 use super::hold::{AccountKey, wall_clock};
 use super::ledger;
@@ -19,6 +19,7 @@ use super::replay::TurnResult;
 use super::request::TurnRequest;
 use super::reset::zone_of;
 use super::scheduler::{ConcurrencyLimit, Slot, Waiting};
+use super::session_log;
 use super::structured::{Candidates, read_answer};
 use super::tally::Tally;
 use super::turn::{Command, Turn, TurnOutcome};
@@ -165,13 +166,14 @@ impl Owner {
             allowance.check()?;
             let launch = prepare(&self.request, folder, &again).await?;
             let resume = again.session().map(str::to_owned).or(self.request.resume.clone());
+            let before = used_before(&self.request, resume.as_deref()).await;
             let plan = Plan {
                 request: &self.request,
                 launch: &launch,
                 program,
                 folder,
                 resume: resume.as_deref(),
-                before: resume.as_deref().and_then(|session| ledger::counted(self.request.provider, session)),
+                before,
                 allowance,
             };
             let mut attempted = attempt(&plan, &mut self.commands, &mut self.audience).await;
@@ -408,6 +410,16 @@ impl Owner {
         }
         result
     }
+}
+
+/// What the session that is resumed has used. Others may have gone on with it since it was here: its own log knows best.
+async fn used_before(request: &TurnRequest, resume: Option<&str>) -> Option<Usage> {
+    let (provider, session) = (request.provider, resume?);
+    let logged = match provider.descriptor().session_log {
+        Some(log) => session_log::counted(log, |name| request.variable(name), session).await,
+        None => None,
+    };
+    logged.or_else(|| ledger::counted(provider, session))
 }
 
 /// No time when that has passed.

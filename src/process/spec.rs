@@ -42,6 +42,9 @@ pub struct ProcessSpec {
     pub max_processes: Option<u64>,
     /// Held by the kernel for the whole tree.
     pub sandbox: Option<Sandbox>,
+    /// Room that the pipe of stdout has from the start, for programs that exit before it is drained; the system's when `None`. What
+    /// all pipes of a user may hold is bounded.
+    pub stdout_pipe_bytes: Option<usize>,
 }
 
 impl ProcessSpec {
@@ -72,6 +75,7 @@ impl ProcessSpec {
             memory_max_bytes: None,
             max_processes: None,
             sandbox: None,
+            stdout_pipe_bytes: None,
         }
     }
 

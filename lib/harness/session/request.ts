@@ -1,6 +1,7 @@
 // What a session and its prompts are asked with: types and their checks.
 import type { Tool } from '../../copilot/tool'
 import { invalidOption } from '../../error'
+import { budgetChecks, checkBudget } from '../budget'
 import type { HarnessOptions, TurnOptions } from '../request'
 import { agentChecks, schemaText } from '../request'
 import { check, checkOptions, show } from '../../option'
@@ -28,6 +29,10 @@ export interface OpenOptions extends Pick<
   | 'idleTimeoutMs'
   | 'toolIdleTimeoutMs'
   | 'timeoutMs'
+  | 'maxTokens'
+  | 'maxCostUsd'
+  | 'prices'
+  | 'budget'
 > {
   /**
    * "ask": what the policy leaves open goes to `onPermission`; the default where one of the two is given, else "edit". The level
@@ -94,6 +99,8 @@ const serverChecks = {
 
 const openChecks = {
   ...agentChecks,
+  ...budgetChecks,
+  budget: checkBudget,
   permission: check.oneOf('plan', 'edit', 'auto', 'ask'),
   allow: check.strings,
   policy: (path: string, value: unknown) => checkOptions(value, { allow: rules, deny: rules }, path),

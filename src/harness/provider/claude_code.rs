@@ -7,7 +7,8 @@ use super::super::event::ErrorKind;
 use super::super::failure::{Words, no_exit_code};
 use super::super::launch::{Launch, Permission, Wanted};
 use super::super::spending::{Accounting, CachedInput};
-use super::message::{Messages, Style};
+use super::message::Messages;
+use super::message_usage::Style;
 use super::{Descriptor, SessionPolicy};
 use crate::error::Error;
 use serde_json::Value;
@@ -29,6 +30,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "CLAUDE_CODE_OAUTH_TOKEN",
         "ANTHROPIC_BASE_URL",
     ],
+    session_log: None,
+    exits_early: false,
     words: &WORDS,
 };
 
