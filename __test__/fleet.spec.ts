@@ -1,7 +1,7 @@
 import { statSync, readFileSync, writeFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Fleet, SheepdogError, type JobContext, type JobHandler } from '..'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { Fleet, type JobEvent, SheepdogError, type JobContext, type JobHandler } from '..'
 import { hasServer, newFolder, newQueue, wait } from './fleet-worker'
 import { failure } from './played-agent'
 
@@ -45,6 +45,35 @@ describe.runIf(hasServer)('a fleet', () => {
     expect(record.submittedAt).toBeLessThanOrEqual(record.startedAt!)
     expect(record.startedAt).toBeLessThanOrEqual(record.endedAt!)
     expect(record).not.toHaveProperty('token')
+    await worker.close()
+  })
+
+  it('tells what is in the log of a job that runs, and ends there when it is asked to', async () => {
+    const queue = newQueue()
+    let go = () => {}
+    const held = new Promise<void>((resolve) => (go = resolve))
+    const worker = await fleet.work({
+      queues: [queue],
+      handlers: {
+        async hold(job) {
+          for (const n of [1, 2, 3]) await job.emit({ type: 'step', n })
+          await held
+        },
+      },
+    })
+    const job = await fleet.submit({ handler: 'hold', queue })
+    const told = async () => {
+      const steps: JobEvent[] = []
+      for await (const event of job.events({ live: false })) if (event.type === 'step') steps.push(event)
+      return steps
+    }
+    await vi.waitFor(async () => expect(await told()).toHaveLength(3), { timeout: 10_000 })
+    const { cursor } = (await told())[1]!
+    const rest: JobEvent[] = []
+    for await (const event of job.events({ live: false, from: cursor })) rest.push(event)
+    expect(rest).toMatchObject([{ type: 'step', n: 3 }])
+    go()
+    await job.result
     await worker.close()
   })
 

@@ -87,6 +87,11 @@ describe('sheepdog serve, query and exec', () => {
     })
     expect(await sheepdog('exec', url, '--', 'nosuchprogram')).toMatchObject({ status: 127 })
     expect(await sheepdog('exec', url, '--', 'kill -9 $$')).toMatchObject({ status: 137 })
+    expect(await sheepdog('exec', url, '--', __filename)).toMatchObject({ status: 126 })
+    expect(await sheepdog('exec', '--idle', '300ms', url, '--', 'sleep 60')).toMatchObject({ status: 125 })
+    expect(await sheepdog('exec', '--env', 'A=b c', url, '--', 'echo "$A"')).toMatchObject({
+      stdout: 'b c\n',
+    })
     expect(await sheepdog('exec', '--timeout', '300ms', url, '--', 'sleep 60')).toMatchObject({ status: 124 })
   })
 

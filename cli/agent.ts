@@ -160,7 +160,7 @@ async function watchTurn(
   if (json) await output.write('stdout', `${JSON.stringify(resultRecord(result, error))}\n`)
   else {
     for (const line of quiet ? [] : story.end(error ? undefined : result)) output.say(line)
-    if (!error && result) await output.write('stdout', `${answerOf(result)}\n`)
+    if (!error && result) await output.write('stdout', answerOf(result))
   }
   // A turn that we ended because of that has no other reason.
   if (output.broken) output.sayBroken('sheepdog agent')
@@ -172,8 +172,10 @@ async function watchTurn(
   return error || output.broken ? 1 : 0
 }
 
+/** One line end behind it, whether or not the agent made one. */
 function answerOf(result: TurnResult): string {
-  return result.structured === undefined ? result.text : JSON.stringify(result.structured, null, 2)
+  const text = result.structured === undefined ? result.text : JSON.stringify(result.structured, null, 2)
+  return text.endsWith('\n') ? text : `${text}\n`
 }
 
 /** The last line of --json. */

@@ -98,30 +98,16 @@ function line(record: JobRecord): string {
   return `${id}  ${state.padEnd(9)}  ${provider ?? handler}  queue ${queue}  attempt ${attempt}  ${age}s old${why}`
 }
 
-/** What is in the log comes within so long. */
-const quietMs = 1000
-
-/** Writes the job's events; without `live` those that there are: until none has come for a second. */
+/** Writes the job's events; without `live` those that there are. */
 export async function followJob(
   job: Job,
   to: 'stdout' | 'stderr',
   { json = false, live = true }: { json?: boolean; live?: boolean } = {},
 ): Promise<void> {
-  const events = job.events()
-  for (;;) {
-    const next = events.next()
-    // Left behind, it ends with the connection.
-    next.catch(() => {})
-    const step = live ? await next : await Promise.race([next, quiet()])
-    if (!step || step.done) return
-    const event = step.value
+  for await (const event of job.events({ live })) {
     const text = json
       ? JSON.stringify(event)
       : (describeEvent(event as unknown as AgentEvent) ?? JSON.stringify(event))
     process[to].write(`${text}\n`)
   }
-}
-
-function quiet(): Promise<undefined> {
-  return new Promise((resolve) => setTimeout(resolve, quietMs, undefined).unref())
 }

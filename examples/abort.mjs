@@ -1,7 +1,7 @@
 // Stops a program from outside: by a signal of yours, after a time, or with kill().
 //
 //   node examples/abort.mjs
-import { run, spawn } from '../index.js' // in your project: from 'sheepdog'
+import { run, spawn } from 'sheepdog'
 
 // By a signal: SIGTERM to the program's group first, SIGKILL to the whole tree after killGraceMs.
 const stop = new AbortController()

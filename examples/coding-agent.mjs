@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startModelServer } from '../fixtures/model-server.mjs'
-import { spawn } from '../index.js' // in your project: from 'sheepdog'
+import { spawn } from 'sheepdog'
 
 const pi = fileURLToPath(
   new URL('../node_modules/@mariozechner/pi-coding-agent/dist/cli.js', import.meta.url),

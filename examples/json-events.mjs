@@ -2,7 +2,7 @@
 // the events does no harm, and a slow loop slows the program instead of filling the memory.
 //
 //   node examples/json-events.mjs
-import { spawn } from '../index.js' // in your project: from 'sheepdog'
+import { spawn } from 'sheepdog'
 
 const program = `
   for (let i = 1; i <= 1000; i++) console.log(JSON.stringify({ type: 'delta', text: 'x'.repeat(200), i }))

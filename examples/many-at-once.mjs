@@ -1,7 +1,7 @@
 // Watches several programs at once. Each has its own clocks, and one that hangs does not hold up the others.
 //
 //   node examples/many-at-once.mjs
-import { run } from '../index.js' // in your project: from 'sheepdog'
+import { run } from 'sheepdog'
 
 const programs = {
   quick: 'echo done',

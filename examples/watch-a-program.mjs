@@ -2,7 +2,7 @@
 //
 //   node examples/watch-a-program.mjs                    a program that falls silent
 //   node examples/watch-a-program.mjs git status         any other
-import { run } from '../index.js' // in your project: from 'sheepdog'
+import { run } from 'sheepdog'
 
 const [command, ...args] = process.argv.slice(2)
 const watched = command ? [command, args] : ['sh', ['-c', 'echo "working ..."; sleep 3600']]

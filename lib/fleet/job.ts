@@ -43,10 +43,14 @@ export class Job {
     return this.#result
   }
 
-  /** Its events over all attempts, kept ones first, then live; ends with the job. Any number of readers. */
-  async *events(options: { from?: string } = {}): AsyncGenerator<JobEvent, void, undefined> {
-    checkOptions(options, { from: check.name })
-    const follow = (await settle<NativeFollow>(this.#fleet.follow(this.id, options.from))) as NativeFollow
+  /**
+   * Its events over all attempts, kept ones first, then live; ends with the job. Any number of readers. With `live: false` it
+   * ends with what there is now.
+   */
+  async *events(options: { from?: string; live?: boolean } = {}): AsyncGenerator<JobEvent, void, undefined> {
+    checkOptions(options, { from: check.name, live: check.boolean })
+    const { from, live = true } = options
+    const follow = (await settle<NativeFollow>(this.#fleet.follow(this.id, from, live))) as NativeFollow
     for (;;) {
       const batch = await settle<FollowedEvents | null>(follow.next())
       if (!batch) return

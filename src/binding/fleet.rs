@@ -232,10 +232,11 @@ impl NativeFleet {
         env: &'env Env,
         id: String,
         from: Option<String>,
+        live: bool,
     ) -> napi::Result<PromiseRaw<'env, Settled<NativeFollow>>> {
         let fleet = self.fleet.clone();
         settle(env, async move {
-            let follow = fleet.follow(&id, from.as_deref()).await;
+            let follow = fleet.follow(&id, from.as_deref(), live).await;
             let reader = |follow| NativeFollow { follow: Arc::new(tokio::sync::Mutex::new(follow)) };
             follow.map(reader).into()
         })

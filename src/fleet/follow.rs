@@ -50,12 +50,19 @@ pub struct Follow {
     logs: LogReader,
     watch: RecordWatch,
     after: Cursor,
-    /// The last message that belongs to the job, once it is over.
+    live: bool,
+    /// The last message that is told, once it is known.
     last: Option<u64>,
 }
 
 impl Follow {
-    pub(crate) async fn open(engine: &Engine, id: &str, from: Option<&str>) -> Result<Follow, Error> {
+    /// `live`: until the job is over; else until what there is now was told.
+    pub(crate) async fn open(
+        engine: &Engine,
+        id: &str,
+        from: Option<&str>,
+        live: bool,
+    ) -> Result<Follow, Error> {
         let after = from.map(Cursor::parse).transpose()?.unwrap_or_default();
         Ok(Follow {
             engine: engine.clone(),
@@ -63,11 +70,12 @@ impl Follow {
             logs: engine.read_logs(id, after.sequence),
             watch: engine.watch_record(id).await?,
             after,
-            last: None,
+            live,
+            last: if live { None } else { Some(engine.last_of_logs(id).await?) },
         })
     }
 
-    /// The next events; `None` when the job is over and all of them were told. Dropping the future loses nothing.
+    /// The next events; `None` when all of them were told. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<Option<FollowedBatch>, Error> {
         loop {
             if self.last.is_some_and(|last| self.after.is_past(last)) {
@@ -88,7 +96,7 @@ impl Follow {
                         }));
                     }
                 }
-                kept = self.watch.next() => {
+                kept = self.watch.next(), if self.live => {
                     let state = kept?.map(|kept| kept.record.state);
                     // All that its attempts wrote is there before the record says that it is over. Tried again, it goes on.
                     self.last = match state {

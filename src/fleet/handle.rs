@@ -146,10 +146,10 @@ impl Fleet {
     }
 
     /// The job's events from this cursor on; `None`: all of them.
-    pub async fn follow(&self, id: &str, from: Option<&str>) -> Result<Follow, Error> {
+    pub async fn follow(&self, id: &str, from: Option<&str>, live: bool) -> Result<Follow, Error> {
         let engine = self.engine()?;
         engine.look_up(id).await?;
-        Follow::open(engine, id, from).await
+        Follow::open(engine, id, from, live).await
     }
 
     /// Writes an artifact of the attempt that counts into a file.

@@ -1,0 +1,150 @@
+// The README's comparison: what happens, tried with each of the three.
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { execa } from 'execa'
+import { afterAll, expect, it } from 'vitest'
+import { run } from '..'
+import { isAlive } from './cli-command'
+
+const root = join(import.meta.dirname, '..')
+const folder = mkdtempSync(join(tmpdir(), 'sheepdog-comparison-'))
+const leftovers: number[] = []
+afterAll(() => {
+  for (const pid of leftovers.filter(isAlive)) process.kill(pid, 'SIGKILL')
+  rmSync(folder, { recursive: true, force: true })
+})
+
+interface Limits {
+  timeoutMs?: number
+  maxBytes?: number
+}
+interface End {
+  stdout: string
+  isError: boolean
+}
+type Tool = (script: string, limits?: Limits) => Promise<End>
+
+/** Each with the option that it has for this. */
+const tools: Record<string, Tool> = {
+  child_process: (script, { timeoutMs, maxBytes } = {}) =>
+    new Promise((resolve) =>
+      execFile('sh', ['-c', script], { timeout: timeoutMs, maxBuffer: maxBytes }, (error, stdout) =>
+        resolve({ stdout, isError: error !== null }),
+      ),
+    ),
+  'execa 9.6': async (script, { timeoutMs, maxBytes } = {}) => {
+    const { stdout, failed } = await execa('sh', ['-c', script], {
+      timeout: timeoutMs,
+      maxBuffer: maxBytes,
+      reject: false,
+    })
+    return { stdout: String(stdout), isError: failed }
+  },
+  Sheepdog: async (script, { timeoutMs, maxBytes } = {}) => {
+    const options = { timeoutMs, maxOutputBytes: maxBytes }
+    const end = await run('sh', ['-c', script], options).then(
+      (result) => ({ result, isError: false }),
+      (error) => ({ result: error.result, isError: true }),
+    )
+    return { stdout: end.result.stdout, isError: end.isError }
+  },
+}
+
+/** As a host program writes it; the program prints its process id into the file. */
+const hosts: Record<string, (script: string) => string> = {
+  child_process: (script) => `require('node:child_process').spawn('sh', ['-c', ${script}])`,
+  'execa 9.6': (script) => `import('execa').then(({ execa }) => execa('sh', ['-c', ${script}]))`,
+  Sheepdog: (script) => `require(${JSON.stringify(root)}).spawn('sh', ['-c', ${script}])`,
+}
+
+async function appears(file: string): Promise<number> {
+  for (;;) {
+    try {
+      const pid = Number(readFileSync(file, 'utf8'))
+      if (pid > 0) return pid
+    } catch {
+      // Not yet.
+    }
+    await sleep(20)
+  }
+}
+
+/** Whether it dies within so long: what is killed dies soon, what is forgotten never does. */
+async function dies(pid: number): Promise<boolean> {
+  leftovers.push(pid)
+  for (let looks = 0; looks < 60; looks++) {
+    if (!isAlive(pid)) return true
+    await sleep(25)
+  }
+  return false
+}
+
+const rows: Record<string, (tool: Tool, name: string) => Promise<boolean>> = {
+  'output so far is in the error of a timeout': async (tool) =>
+    (await tool('echo so far; exec sleep 600', { timeoutMs: 400 })).stdout.includes('so far'),
+  'a timeout ends what the program started': async (tool, name) => {
+    const file = join(folder, `child-${name}`)
+    const script = `sleep 600 > /dev/null 2>&1 & echo $! > '${file}'; wait`
+    await tool(script, { timeoutMs: 400 })
+    return dies(await appears(file))
+  },
+  '... daemons too (`setsid`)': async (tool, name) => {
+    const file = join(folder, `daemon-${name}`)
+    const script = `setsid sh -c 'echo $$ > "${file}"; exec sleep 600' > /dev/null 2>&1 & exec sleep 600`
+    await tool(script, { timeoutMs: 600 })
+    return dies(await appears(file))
+  },
+  'it settles when the program exits, although a process that it left holds its output': async (tool) => {
+    const held = tool('sleep 3 & echo done')
+    return Promise.race([held.then(() => true), sleep(1500, false)])
+  },
+  'output beyond the limit leaves the program running': async (tool) => {
+    const { stdout, isError } = await tool('yes | head -c 100000; echo end', { maxBytes: 1000 })
+    return !isError && stdout.includes('end')
+  },
+  'the program dies with its host, `SIGKILL` included': async (_, name) => {
+    const file = join(folder, `host-${name}`)
+    const script = JSON.stringify(`echo $$ > '${file}'; exec sleep 600`)
+    const host = spawn(process.execPath, ['-e', `${hosts[name]!(script)}; setInterval(() => {}, 1e6)`], {
+      cwd: root,
+      stdio: 'ignore',
+    })
+    const pid = await appears(file)
+    host.kill('SIGKILL')
+    await once(host, 'exit')
+    return dies(pid)
+  },
+}
+
+function table(): Record<string, Record<string, string>> {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8')
+  const [, text = ''] = /<!-- table: comparison -->\n([\s\S]*?)<!-- end of table -->/.exec(readme) ?? []
+  const [head = [], , ...lines] = text
+    .trim()
+    .split('\n')
+    .map((line) => line.split('|').map((cell) => cell.trim()))
+  return Object.fromEntries(
+    lines.map(([, title = '', ...cells]) => [
+      title,
+      Object.fromEntries(head.slice(2, -1).map((name, index) => [name, cells[index]!])),
+    ]),
+  )
+}
+
+it.skipIf(process.platform !== 'linux')('is what happens', { timeout: 90_000 }, async () => {
+  const found: Record<string, Record<string, string>> = {}
+  for (const [title, happens] of Object.entries(rows)) {
+    const answers = Object.entries(tools).map(async ([name, tool]) => [
+      name,
+      (await happens(tool, name)) ? 'yes' : 'no',
+    ])
+    found[title] = Object.fromEntries(await Promise.all(answers))
+  }
+  const written = table()
+  expect(Object.fromEntries(Object.keys(found).map((title) => [title, written[title]]))).toEqual(found)
+})
