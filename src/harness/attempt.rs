@@ -43,6 +43,14 @@ pub(crate) struct Attempted {
     pub before: Option<Usage>,
 }
 
+impl Attempted {
+    /// A model answered, or a tool ran.
+    pub(crate) fn has_worked(&self) -> bool {
+        let digest = self.transcript.digest();
+        digest.turns() > 0 || digest.tool_calls() > 0
+    }
+}
+
 /// What an attempt is made of, besides the request.
 pub(crate) struct Plan<'a> {
     pub request: &'a TurnRequest,
