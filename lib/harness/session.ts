@@ -6,6 +6,7 @@ import { SheepdogError, invalidOption, settle } from '../error'
 import { Turn } from './turn'
 import { events, type AgentEvent } from './event'
 import type { nativeLimit } from '../limit'
+import { nativeBudget } from './budget'
 import { environmentChanges, schemaText, type HarnessOptions, type ProviderName } from './request'
 import type { TurnResult } from './result'
 import { native } from '../native'
@@ -248,7 +249,11 @@ export async function openSession(
   merged.env = { ...activeEnvironment(), ...merged.env }
   const tools = merged.tools?.length ? await ToolServer.start(merged.tools) : undefined
   try {
-    const session = host.prepare(toSpec(defaults.provider, merged, tools), limits)
+    const session = host.prepare(
+      toSpec(defaults.provider, merged, tools),
+      limits,
+      merged.budget && nativeBudget(merged.budget),
+    )
     const opening = settle<string>(session.open(delivery), site)
     const facts = JSON.parse(
       await abortable(opening, signal, 'AGENT_ABORTED', () => session.abort()),
@@ -270,6 +275,7 @@ function openDefaults(options: HarnessOptions): OpenOptions {
   const { record, maxRecordBytes, name } = options
   const { startTimeoutMs, idleTimeoutMs, toolIdleTimeoutMs, timeoutMs } = options
   const { permission, allow, sandbox } = options
+  const { maxTokens, maxCostUsd, prices, budget } = options
   const shared = {
     binary,
     cwd,
@@ -286,7 +292,8 @@ function openDefaults(options: HarnessOptions): OpenOptions {
     name,
   }
   const clocks = { startTimeoutMs, idleTimeoutMs, toolIdleTimeoutMs, timeoutMs }
-  return given({ ...shared, ...clocks, permission, allow, sandbox })
+  const budgets = { maxTokens, maxCostUsd, prices, budget }
+  return given({ ...shared, ...clocks, ...budgets, permission, allow, sandbox })
 }
 
 function given<T extends object>(options: T | undefined): T {
@@ -305,7 +312,7 @@ function toSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer 
     onPermission,
     sandbox,
   } = options
-  const { signal: _, tools: __, onPermission: ___, ...rest } = options
+  const { signal: _, tools: __, onPermission: ___, budget: ____, ...rest } = options
   const pairs = (record: Record<string, string> = {}) =>
     Object.entries(record).map(([name, value]) => ({ name, value }))
   const servers = mcpServers.map((server) => ({

@@ -154,6 +154,8 @@ pub(crate) struct SessionUsage {
     counted: Option<Usage>,
     cost: f64,
     cost_told: f64,
+    /// By the turns that are over.
+    spent: Usage,
 }
 
 impl SessionUsage {
@@ -170,6 +172,19 @@ impl SessionUsage {
     /// The money of the session so far.
     pub(crate) fn on_cost(&mut self, cost: f64) {
         self.cost = cost;
+    }
+
+    /// A turn is over that used this.
+    pub(crate) fn on_turn(&mut self, usage: Option<Usage>) {
+        self.spent = self.spent.plus(usage.unwrap_or_default());
+    }
+
+    /// All that the session has used, with a turn under way that used this so far. A resumed session's money counts on from
+    /// before; that is not this session's.
+    pub(crate) fn so_far(&self, turn: Option<Usage>) -> Usage {
+        let tokens = self.spent.plus(turn.unwrap_or_default());
+        let untold = self.cost - self.cost_told;
+        if untold > 0.0 { tokens.plus(Usage { cost_usd: Some(untold), ..Usage::default() }) } else { tokens }
     }
 
     /// The money since the last time that this was asked.

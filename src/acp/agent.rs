@@ -3,6 +3,7 @@
 use crate::harness::Provider;
 use crate::harness::level::{Level, Mode};
 use crate::harness::restraint::mode_of;
+use crate::harness::spending::{Accounting, CachedInput};
 
 /// One agent, as this protocol sees it.
 pub(crate) struct Agent {
@@ -26,17 +27,21 @@ pub(crate) struct Agent {
     pub counts_on: bool,
     /// It takes no MCP server over HTTP.
     pub lacks_tools: bool,
+    /// What it tells of what its turns use: which budgets it can be held to.
+    pub accounting: Accounting,
 }
 
 const AGENTS: [Agent; 8] = [
     Agent {
         provider: Provider::ClaudeCode,
+        accounting: Accounting::TokensAndMoney(CachedInput::Beside),
         program: Some("claude-agent-acp"),
         package: "@agentclientprotocol/claude-agent-acp@0.100.0",
         ..PLAIN
     },
     Agent {
         provider: Provider::Codex,
+        accounting: Accounting::Tokens(CachedInput::Within),
         program: Some("codex-acp"),
         package: "@agentclientprotocol/codex-acp@2.6.0",
         tells_usage: true,
@@ -44,6 +49,7 @@ const AGENTS: [Agent; 8] = [
     },
     Agent {
         provider: Provider::Gemini,
+        accounting: Accounting::Tokens(CachedInput::Within),
         args: &["--acp"],
         model_flag: Some("--model"),
         package: "@google/gemini-cli@0.61.0",
@@ -51,9 +57,16 @@ const AGENTS: [Agent; 8] = [
         set: &[("GEMINI_CLI_TRUST_WORKSPACE", "true"), ("GEMINI_CLI_NO_RELAUNCH", "true")],
         ..PLAIN
     },
-    Agent { provider: Provider::Opencode, args: &["acp"], package: "opencode-ai@1.18.33", ..PLAIN },
+    Agent {
+        provider: Provider::Opencode,
+        accounting: Accounting::Tokens(CachedInput::Beside),
+        args: &["acp"],
+        package: "opencode-ai@1.18.33",
+        ..PLAIN
+    },
     Agent {
         provider: Provider::Copilot,
+        accounting: Accounting::Tokens(CachedInput::Within),
         args: &["--acp"],
         model_flag: Some("--model"),
         package: "@github/copilot@1.0.102",
@@ -64,6 +77,7 @@ const AGENTS: [Agent; 8] = [
     },
     Agent {
         provider: Provider::Qwen,
+        accounting: Accounting::Tokens(CachedInput::Within),
         args: &["--acp"],
         model_flag: Some("--model"),
         package: "@qwen-code/qwen-code@0.24.4",
@@ -91,6 +105,7 @@ const PLAIN: Agent = Agent {
     error_prefix: None,
     banner: None,
     counts_on: false,
+    accounting: Accounting::Nothing,
     lacks_tools: false,
 };
 

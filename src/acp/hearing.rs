@@ -12,6 +12,7 @@ use super::opening::agent_fault;
 use super::owner::Owner;
 use super::turn_state::Version;
 use super::update::{AgentFault, State, StateUpdate, Update};
+use super::verdict::Stop;
 use crate::error::{Error, ErrorCode};
 use crate::harness::{AgentEvent, Usage};
 use serde_json::Value;
@@ -55,6 +56,7 @@ impl Owner {
                         self.tell(event);
                     }
                 }
+                self.charge();
             }
             Update::Thought { text } => {
                 self.acts(!text.is_empty());
@@ -88,7 +90,10 @@ impl Owner {
                     _ => self.show(),
                 }
             }
-            Update::Cost(cost) => self.usage.on_cost(cost),
+            Update::Cost(cost) => {
+                self.usage.on_cost(cost);
+                self.charge();
+            }
             Update::Retry { message } => self.tell(AgentEvent::Retry { message, until: None }),
             Update::Warning { message } => self.warn(message),
             Update::Quiet => {}
@@ -177,6 +182,15 @@ impl Owner {
         if let Some(event) = self.account().and_then(|account| account.on_end(tokens, cost)) {
             self.tell(event);
         }
+        self.charge();
+    }
+
+    /// What was used so far goes to the budgets. A turn that crosses one is ended.
+    fn charge(&mut self) {
+        let turn = self.account().and_then(|account| account.usage());
+        if self.accounts.set(Some(self.usage.so_far(turn))) {
+            self.stop(Stop::OverBudget);
+        }
     }
 
     pub(super) fn on_prompt_answered(&mut self, answer: Result<Value, Error>) {
@@ -206,6 +220,7 @@ impl Owner {
 
     pub(super) fn end_own_turn(&mut self) {
         if let Some(own) = self.own_turn.take() {
+            self.usage.on_turn(own.account.usage());
             self.seen_behind = true;
             self.tell_all(AgentEvent::TurnEnd { turn: own.turn });
         }

@@ -13,8 +13,10 @@ use super::session::{Command, HostRequest, Prompt, Reply, Shown};
 use super::settings::Settings;
 use super::tool_book::ToolBook;
 use super::turn_state::Version;
+use super::verdict::Stop;
 use super::wishes::{Pending, answer_closed, refuse};
 use crate::harness::AgentEvent;
+use crate::harness::allowance::{Accounts, Allowance};
 use crate::harness::audience::Audience;
 use crate::harness::folder::RunFolder;
 use crate::harness::scheduler::Slot;
@@ -49,6 +51,9 @@ pub(crate) struct Owner {
     pub(super) settings: Settings,
     pub(super) book: ToolBook,
     pub(super) usage: SessionUsage,
+    /// What the session may use, and what it has used of that.
+    pub(super) allowance: Allowance,
+    pub(super) accounts: Accounts,
     /// What goes on behind the turns, as the agent tells.
     pub(super) background: Vec<Value>,
     pub(super) active: Option<Active>,
@@ -84,6 +89,7 @@ impl Owner {
         opened: Opened,
         host: UnboundedSender<HostRequest>,
         shown: Arc<Mutex<Shown>>,
+        allowance: Allowance,
         slot: Slot,
     ) -> Self {
         let mut recorder = Audience::new(false, &request.redact);
@@ -99,6 +105,8 @@ impl Owner {
             settings: opened.settings,
             book: ToolBook::default(),
             usage: SessionUsage::default(),
+            accounts: allowance.open(),
+            allowance,
             background: Vec::new(),
             active: None,
             own_turn: None,
@@ -129,6 +137,7 @@ impl Owner {
     pub(crate) async fn run(mut self, mut commands: UnboundedReceiver<Command>) {
         let Some(mut inbox) = self.inbox.take() else { return };
         let mut closers = Vec::new();
+        let allowance = self.allowance.clone();
         let over = loop {
             self.flush();
             let is_held = self.is_full();
@@ -136,6 +145,7 @@ impl Owner {
                 active.clock.on_held(is_held || !self.questions.is_empty(), Instant::now());
             }
             let deadline = self.deadline();
+            let is_at_work = self.active.as_ref().is_some_and(|active| active.stop.is_none());
             let flow = tokio::select! {
                 biased;
                 command = commands.recv() => match command {
@@ -148,6 +158,10 @@ impl Owner {
                 },
                 letter = inbox.recv(), if !is_held => self.on_letters(letter, &mut inbox).await,
                 () = self.room(), if is_held => ControlFlow::Continue(()),
+                () = allowance.crossed(), if is_at_work => {
+                    self.stop(Stop::OverBudget);
+                    ControlFlow::Continue(())
+                }
                 () = sleep_until(deadline) => self.on_clock().await,
             };
             let flow = if flow.is_continue() { self.advance() } else { flow };

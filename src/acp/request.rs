@@ -1,9 +1,12 @@
 //! PURE: a session and its prompts as they are asked for.
 
+use super::agent::Agent;
 use super::permission::Policy;
 use crate::error::Error;
+use crate::harness::allowance::Allowance;
 use crate::harness::clock::Limits;
-use crate::harness::{AgentSandbox, Level, Provider};
+use crate::harness::spending::{Caps, Prices};
+use crate::harness::{AgentSandbox, Budget, Level, Provider};
 use crate::model::Schema;
 use crate::process::{Containment, Environment, EnvironmentBase, ProcessSpec};
 use serde_json::{Value, json};
@@ -44,6 +47,12 @@ pub struct OpenRequest {
     pub max_record_bytes: Option<u64>,
     /// What people call it.
     pub name: Option<String>,
+    /// Of the whole session.
+    pub caps: Caps,
+    /// What its tokens cost, for `caps` and `budget`.
+    pub prices: Option<Prices>,
+    /// Shared with other sessions and turns.
+    pub budget: Option<Budget>,
 }
 
 impl OpenRequest {
@@ -73,7 +82,16 @@ impl OpenRequest {
             record: None,
             max_record_bytes: None,
             name: None,
+            caps: Caps::default(),
+            prices: None,
+            budget: None,
         }
+    }
+
+    /// What the session may use; `INVALID_OPTION` when its agent can't be held to that.
+    pub(crate) fn allowance(&self) -> Result<Allowance, Error> {
+        let accounting = Agent::of(self.provider).accounting;
+        Allowance::new(self.provider, accounting, self.caps, self.prices, self.budget.as_ref())
     }
 
     /// A variable of the session's environment, before the provider's own additions.

@@ -137,6 +137,8 @@ pub async fn open(
     host: UnboundedSender<HostRequest>,
     aborted: impl Future<Output = ()>,
 ) -> Result<Session, Error> {
+    let allowance = request.allowance()?;
+    allowance.check()?;
     let mut aborted = std::pin::pin!(aborted);
     let slot = tokio::select! {
         biased;
@@ -156,7 +158,7 @@ pub async fn open(
         redact: request.redact.clone(),
         record: opened.record.as_ref().map(TurnRecord::folder),
     };
-    tokio::spawn(Owner::new(request, opened, host, shown, slot).run(received));
+    tokio::spawn(Owner::new(request, opened, host, shown, allowance, slot).run(received));
     Ok(Session { commands, facts: Arc::new(facts) })
 }
 

@@ -4,6 +4,7 @@ use super::active::{Active, Next, Session};
 use super::owner::{Over, Owner};
 use super::session::{Driver, Prompt};
 use super::turn_state::{Ending, Version};
+use super::verdict::Stop;
 use super::wishes::refuse;
 use crate::error::{Error, ErrorCode};
 use crate::harness::clock::Limits;
@@ -57,7 +58,8 @@ impl Owner {
 
     pub(super) fn begin(&mut self, prompt: Prompt) {
         let limits = prompt.request.limits(&self.request.limits);
-        if let Err(error) = prompt.request.check().and_then(|()| not_too_late(self.agent.name(), &limits)) {
+        let may_begin = prompt.request.check().and_then(|()| not_too_late(self.agent.name(), &limits));
+        if let Err(error) = may_begin.and_then(|()| self.allowance.check()) {
             return refuse(prompt, error);
         }
         if self.version == Version::One {
@@ -130,6 +132,8 @@ impl Owner {
 
     /// The turn under way is over.
     pub(super) fn finish(&mut self, structured: Option<Value>, error: Option<Error>, now: Instant) {
+        let is_over_budget = self.active.as_ref().is_some_and(|active| active.stop == Some(Stop::OverBudget));
+        let error = if is_over_budget { Some(self.allowance.exceeded()) } else { error };
         if let Some(error) = error.as_ref().filter(|error| error.code() == ErrorCode::AgentFailed) {
             let kind = error.facts().get("kind").and_then(Value::as_str).unwrap_or_default();
             let kind = ErrorKind::ALL.into_iter().find(|known| known.as_str() == kind);
@@ -144,6 +148,7 @@ impl Owner {
         }
         self.flush();
         let Some(mut active) = self.active.take() else { return };
+        self.usage.on_turn(active.account.usage());
         let result: TurnResult = active.result(self.agent, &self.session, structured, now);
         let outcome = match error {
             None => TurnOutcome::Succeeded(result),

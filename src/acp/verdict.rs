@@ -33,6 +33,8 @@ pub(crate) enum Stop {
     },
     /// The session is being closed.
     Closed,
+    /// More was used than is allowed; what that was, the owner says.
+    OverBudget,
 }
 
 /// What is weighed.
@@ -149,6 +151,7 @@ fn stopped(name: &str, stop: Stop, open_tool: Option<&str>) -> Error {
     match stop {
         Stop::Aborted => Error::new(ErrorCode::AgentAborted, format!("the {name} turn was aborted")),
         Stop::Closed => Error::new(ErrorCode::AgentAborted, format!("the {name} session was closed in its turn")),
+        Stop::OverBudget => Error::new(ErrorCode::AgentBudget, format!("the {name} turn used more than it may")),
         Stop::Idle { limit, in_tool: true } => Error::new(
             ErrorCode::AgentIdle,
             format!(

@@ -2,7 +2,7 @@
 
 use super::delivery::{Delivery, EventLines};
 use super::guests::{Guest, Guests};
-use super::harness::{NativeTurn, compile};
+use super::harness::{NativeBudget, NativeTurn, PricesSpec, compile, to_caps};
 use super::limit::NativeConcurrencyLimit;
 use super::option::{Containment, Level, Millis};
 use super::process::{VariableChange, environment};
@@ -56,6 +56,9 @@ pub struct OpenSpec {
     pub record: Option<String>,
     pub max_record_bytes: Option<f64>,
     pub name: Option<String>,
+    pub max_tokens: Option<f64>,
+    pub max_cost_usd: Option<f64>,
+    pub prices: Option<PricesSpec>,
 }
 
 #[napi(object, object_to_js = false)]
@@ -112,10 +115,19 @@ impl SessionHost {
 
     /// A session that is not open yet.
     #[napi]
-    pub fn prepare(&self, spec: OpenSpec, limits: Vec<&NativeConcurrencyLimit>) -> NativeSession {
+    pub fn prepare(
+        &self,
+        spec: OpenSpec,
+        limits: Vec<&NativeConcurrencyLimit>,
+        budget: Option<&NativeBudget>,
+    ) -> NativeSession {
+        let budget = budget.map(|budget| budget.budget.clone());
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         NativeSession {
-            begin: Mutex::new(Some((to_request(spec), limits))),
+            begin: Mutex::new(Some((
+                to_request(spec).map(|request| OpenRequest { budget, ..request }),
+                limits,
+            ))),
             session: Arc::default(),
             switch: Arc::default(),
             sessions: self.sessions.clone(),
@@ -367,6 +379,8 @@ fn to_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
     request.record = spec.record.map(Into::into);
     request.max_record_bytes = spec.max_record_bytes.map(|bytes| bytes as u64);
     request.name = spec.name;
+    request.caps = to_caps(spec.max_tokens, spec.max_cost_usd);
+    request.prices = spec.prices.map(Into::into);
     Ok(request)
 }
 

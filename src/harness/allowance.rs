@@ -3,7 +3,7 @@
 use super::budget::{Account, Budget};
 use super::event::Usage;
 use super::provider::Provider;
-use super::spending::{Cap, Caps, Prices};
+use super::spending::{Accounting, Cap, Caps, Prices};
 use crate::error::{Error, ErrorCode};
 use std::future::pending;
 
@@ -11,6 +11,7 @@ use std::future::pending;
 #[derive(Clone, Debug)]
 pub(crate) struct Allowance {
     provider: Provider,
+    accounting: Accounting,
     prices: Option<Prices>,
     own: Option<Budget>,
     shared: Option<Budget>,
@@ -20,18 +21,18 @@ impl Allowance {
     /// `caps` and `prices`: the turn's (or session's) own. `INVALID_OPTION` when this CLI can't be held to them.
     pub(crate) fn new(
         provider: Provider,
+        accounting: Accounting,
         caps: Caps,
         prices: Option<Prices>,
         shared: Option<&Budget>,
     ) -> Result<Self, Error> {
-        let accounting = provider.descriptor().accounting;
         let name = provider.as_str();
         caps.check("", name, accounting, prices.as_ref())?;
         if let Some(shared) = shared {
             shared.caps().check("budget.", name, accounting, prices.as_ref().or(shared.prices()))?;
         }
         let own = (!caps.is_empty()).then(|| Budget::new(caps, prices));
-        Ok(Allowance { provider, prices, own, shared: shared.cloned() })
+        Ok(Allowance { provider, accounting, prices, own, shared: shared.cloned() })
     }
 
     /// Every budget of the turn.
@@ -93,8 +94,7 @@ impl Allowance {
 
     /// The accounts of an attempt.
     pub(crate) fn open(&self) -> Accounts {
-        let accounting = self.provider.descriptor().accounting;
-        let open = |budget| Account::open(budget, self.prices.as_ref(), accounting);
+        let open = |budget| Account::open(budget, self.prices.as_ref(), self.accounting);
         Accounts { accounts: self.budgets().map(open).collect(), has_crossed: false }
     }
 
@@ -137,6 +137,10 @@ mod tests {
         Caps { max_tokens: Some(max_tokens), max_cost_usd: None }
     }
 
+    fn of(provider: Provider, caps: Caps, shared: Option<&Budget>) -> Result<Allowance, Error> {
+        Allowance::new(provider, provider.descriptor().accounting, caps, None, shared)
+    }
+
     fn usage(input_tokens: u64) -> Option<Usage> {
         Some(Usage { input_tokens, ..Usage::default() })
     }
@@ -144,8 +148,8 @@ mod tests {
     #[test]
     fn attempts_count_together_and_the_error_says_which_cap_it_was() {
         let shared = Budget::new(caps(100), None);
-        let one = Allowance::new(Provider::Codex, caps(50), None, Some(&shared)).unwrap();
-        let other = Allowance::new(Provider::Codex, Caps::default(), None, Some(&shared)).unwrap();
+        let one = of(Provider::Codex, caps(50), Some(&shared)).unwrap();
+        let other = of(Provider::Codex, Caps::default(), Some(&shared)).unwrap();
         assert!(!one.open().set(usage(30)));
         assert!(one.check().is_ok());
         assert!(!one.open().set(usage(20)));
@@ -165,9 +169,8 @@ mod tests {
     fn a_cli_that_can_t_be_held_to_a_budget_is_refused() {
         let cost = Caps { max_tokens: None, max_cost_usd: Some(1.0) };
         let shared = Budget::new(cost, None);
-        let message = |provider, caps, shared| {
-            Allowance::new(provider, caps, None, shared).err().map(|error| error.message().to_owned())
-        };
+        let message =
+            |provider, caps, shared| of(provider, caps, shared).err().map(|error| error.message().to_owned());
         assert!(message(Provider::Codex, cost, None).unwrap().starts_with("maxCostUsd: "));
         assert!(
             message(Provider::Codex, Caps::default(), Some(&shared))

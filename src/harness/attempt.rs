@@ -29,6 +29,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 /// Of each stream, kept for the result: the events were read from it already.
 const KEPT_OUTPUT_BYTES: usize = 1 << 20;
 
+/// For CLIs that exit before what they printed is read. A user that may not have so much is given 1 MiB.
+const WIDE_PIPE_BYTES: usize = 8 << 20;
+
 /// How one attempt ended.
 pub(crate) struct Attempted {
     pub transcript: Transcript,
@@ -41,6 +44,14 @@ pub(crate) struct Attempted {
     pub before: Option<Usage>,
     /// Why it was stopped.
     pub stop: Option<Stop>,
+}
+
+impl Attempted {
+    /// A model answered, or a tool ran.
+    pub(crate) fn has_worked(&self) -> bool {
+        let digest = self.transcript.digest();
+        digest.turns() > 0 || digest.tool_calls() > 0
+    }
 }
 
 /// What an attempt is made of, besides the request.
@@ -76,6 +87,7 @@ pub(crate) async fn attempt(
         is_held: false,
         is_deaf: false,
         accounts: plan.allowance.open(),
+        left: Vec::new(),
         plan,
         process,
     };
@@ -97,6 +109,7 @@ fn spec_of(plan: &Plan<'_>) -> ProcessSpec {
     spec.containment = request.containment;
     spec.sandbox.clone_from(&launch.sandbox);
     spec.max_output_bytes = KEPT_OUTPUT_BYTES;
+    spec.stdout_pipe_bytes = request.provider.descriptor().exits_early.then_some(WIDE_PIPE_BYTES);
     if let Some(text) = &launch.stdin {
         spec.input = Input::Bytes(Bytes::from(text.clone()));
     }
@@ -141,6 +154,8 @@ struct Watch<'a> {
     /// The last handle is gone: no more words come.
     is_deaf: bool,
     accounts: Accounts,
+    /// What ran behind when it was stopped: told to end, it says of all of it that it has.
+    left: Vec<String>,
 }
 
 impl Watch<'_> {
@@ -224,6 +239,10 @@ impl Watch<'_> {
     fn on_news(&mut self, audience: &mut Audience) {
         let mut heard = self.listening.heard();
         let progressed = heard.take_progress();
+        if let (Some(session), None) = (&self.plan.launch.session, heard.transcript.digest().session_id()) {
+            // It lives, and goes by the id that it was given; it says so itself only at its end.
+            heard.transcript.digest_mut().session(session);
+        }
         let digest = heard.transcript.digest();
         let news = Heard {
             in_tool: digest.open_tool().is_some() || digest.background().next().is_some(),
@@ -318,6 +337,7 @@ impl Watch<'_> {
             return;
         }
         self.stop = Some(stop);
+        self.left = left_behind(self.listening.heard().transcript.digest());
         // From here on it is read to its end, whoever is behind.
         self.hold(false);
         self.process.stop(match stop {
@@ -352,7 +372,7 @@ impl Watch<'_> {
             _ => Ending::Signalled("an unknown cause".to_owned()),
         };
         transcript.read_rest();
-        let left: Vec<String> = transcript.digest().background().take(10).map(str::to_owned).collect();
+        let left = if self.stop.is_some() { self.left } else { left_behind(transcript.digest()) };
         if transcript.digest().terminal().is_some() && !left.is_empty() {
             let message =
                 format!("left running behind its end of turn, and ended with it: {}", left.join(", "));
@@ -417,6 +437,11 @@ impl Watch<'_> {
             stop: self.stop,
         }
     }
+}
+
+/// The work behind its end of turn, or the first few of it.
+fn left_behind(digest: &Digest) -> Vec<String> {
+    digest.background().take(10).map(str::to_owned).collect()
 }
 
 fn millis(duration: Duration) -> f64 {

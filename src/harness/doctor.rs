@@ -15,8 +15,8 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A CLI that does not tell its version by then does not start. The slowest unpacks itself at its first start.
-const VERSION_TIMEOUT: Duration = Duration::from_secs(60);
+/// A CLI that does not tell its version by then does not start. The slowest takes 3 s, when it unpacks itself at its first start.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 /// A probe has nothing to put in order when it is no longer wanted.
 const KILL_GRACE: Duration = Duration::from_millis(200);
 /// Starts at a time: each is a runtime of its own.
@@ -110,6 +110,11 @@ async fn version_of(
     let outcome = process.outcome().await;
     folder.remove().await;
     match (&outcome.error, &outcome.result) {
+        (Some(error), _) if error.code() == ErrorCode::ProcessTimedOut => Err(format!(
+            "it did not tell its version within {} s: run `{} --version` by hand to see what it waits for",
+            VERSION_TIMEOUT.as_secs(),
+            request.provider.descriptor().program
+        )),
         (Some(error), _) => Err(format!("it does not start: {}", error.message())),
         (None, Some(result)) => version_in(result),
         (None, None) => Err("it does not start".to_owned()),

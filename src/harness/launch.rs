@@ -61,6 +61,8 @@ pub struct Launch {
     /// What the kernel holds it in.
     pub sandbox: Option<Sandbox>,
     pub warnings: Vec<String>,
+    /// The id that a new session was given.
+    pub session: Option<String>,
     prompt: String,
     extra_args: Vec<String>,
     folder: PathBuf,

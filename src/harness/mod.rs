@@ -12,7 +12,7 @@
 //! again. Dropping the last handle of a turn aborts it.
 
 pub(crate) mod allow;
-mod allowance;
+pub(crate) mod allowance;
 mod answer;
 mod attempt;
 pub(crate) mod audience;
@@ -47,6 +47,7 @@ pub mod request;
 pub mod reset;
 pub(crate) mod restraint;
 pub mod scheduler;
+pub mod session_log;
 pub mod spending;
 pub mod structured;
 mod tally;

@@ -67,8 +67,8 @@ pub(super) struct Past {
     pub after_tools: bool,
     /// The longest wait for the end of a limit.
     pub wait_for_reset: Duration,
-    /// The attempt followed such a wait.
-    pub has_waited: bool,
+    /// How many such waits there were since anything was done.
+    pub waits: u32,
     /// From 0 to 1, to scatter the waits.
     pub random: f64,
 }
@@ -106,13 +106,14 @@ fn after_fault<Read: FnOnce() -> Option<Reading>>(
     // What was begun goes on in its session; without one it would be done once more.
     let can_go_on = ended.session.is_some() || may_repeat;
     if let Some(wait) = wait.filter(|_| can_go_on && !ended.is_aborted && !past.wait_for_reset.is_zero()) {
-        // A limit that stands again after its end may do so for ever.
-        let counts = past.has_waited && !ended.has_worked;
+        // Once a limit may stand again after its end, which was rounded, or another one may. Then it may do so for ever.
+        let waits = if ended.has_worked { 0 } else { past.waits };
+        let counts = waits > 1;
         return if counts && past.attempts >= past.policy.attempts {
             Next::Failed(fault.clone())
         } else {
             let least =
-                if counts { past.policy.delay(past.attempts, None, past.random) } else { Duration::ZERO };
+                if waits > 0 { past.policy.delay(past.attempts, None, past.random) } else { Duration::ZERO };
             Next::Wait { wait: wait.max(least), counts }
         };
     }
@@ -147,7 +148,7 @@ mod tests {
             policy,
             after_tools: false,
             wait_for_reset: Duration::ZERO,
-            has_waited: false,
+            waits: 0,
             random: 0.0,
         }
     }
@@ -261,14 +262,15 @@ mod tests {
     #[test]
     fn a_limit_that_stands_again_after_its_end_is_not_waited_for_without_end() {
         let quota = fault(ErrorCode::AgentFailed, Some(ErrorKind::Quota));
-        let again = |attempts, has_worked| {
+        let again = |attempts, waits, has_worked| {
             let reset_in = Some(Duration::ZERO);
-            let past = Past { attempts, has_waited: true, wait_for_reset: Duration::from_secs(60), ..past() };
+            let past = Past { attempts, waits, wait_for_reset: Duration::from_secs(60), ..past() };
             next(Ended { reset_in, has_worked, ..ended(Some(&quota), || None) }, &past)
         };
         let wait = Duration::from_millis(500);
-        assert_eq!(again(1, false), Next::Wait { wait, counts: true }, "and not at once");
-        assert_eq!(again(3, false), Next::Failed(quota.clone()));
-        assert_eq!(again(3, true), Next::Wait { wait: Duration::ZERO, counts: false });
+        assert_eq!(again(1, 1, false), Next::Wait { wait, counts: false }, "not at once");
+        assert_eq!(again(1, 2, false), Next::Wait { wait, counts: true });
+        assert_eq!(again(3, 2, false), Next::Failed(quota.clone()));
+        assert_eq!(again(3, 2, true), Next::Wait { wait: Duration::ZERO, counts: false });
     }
 }

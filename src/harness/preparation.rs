@@ -116,6 +116,7 @@ pub(super) async fn prepare(
     if request.permission != Level::Auto {
         launch.removed.extend(provider.switches);
     }
+    launch.session = if wanted.resume.is_none() { wanted.session_id } else { None };
     files.extend(launch.files.iter().cloned());
     let stale = folder.path().join(ANSWER_FILE);
     let (sandbox, level, own) = (request.sandbox.clone(), request.permission, folder.path().to_owned());

@@ -115,7 +115,8 @@ impl TurnRequest {
 
     /// What the turn may use; `INVALID_OPTION` when its CLI can't be held to that.
     pub(crate) fn allowance(&self) -> Result<Allowance, Error> {
-        Allowance::new(self.provider, self.caps, self.prices, self.budget.as_ref())
+        let accounting = self.provider.descriptor().accounting;
+        Allowance::new(self.provider, accounting, self.caps, self.prices, self.budget.as_ref())
     }
 
     /// `INVALID_OPTION` for what no agent can be asked.

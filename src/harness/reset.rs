@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// A clock that shows a time which has just passed means that one: the words were rounded, or took a while to get here.
 const GRACE: SignedDuration = SignedDuration::from_mins(10);
+/// A clock shows no seconds: the limit ends somewhere in that minute.
+const ROUNDED: SignedDuration = SignedDuration::from_mins(1);
 /// What is said to be further away is no reset of a limit.
 const FURTHEST: SignedDuration = SignedDuration::from_hours(24 * 400);
 
@@ -122,6 +124,16 @@ impl Reset {
             }
         };
         (at.duration_since(now) <= FURTHEST).then_some(at)
+    }
+}
+
+impl Reset {
+    /// When it is worth another try, `at` being when it was said to end: who came in the minute that a clock showed, and was refused,
+    /// comes again at the end of it.
+    pub fn try_at(&self, at: Timestamp, now: Timestamp) -> Timestamp {
+        let since = now.duration_since(at);
+        let is_rounded = matches!(self, Reset::Clock { .. }) && !since.is_negative() && since < ROUNDED;
+        if is_rounded { at.checked_add(ROUNDED).unwrap_or(at) } else { at }
     }
 }
 

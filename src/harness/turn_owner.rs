@@ -7,7 +7,7 @@
 use super::allowance::Allowance;
 use super::attempt::{Attempted, Plan, attempt};
 use super::audience::Audience;
-use super::event::{AgentEvent, ErrorKind};
+use super::event::{AgentEvent, ErrorKind, Usage};
 use super::folder::RunFolder;
 use super::hold::{AccountKey, wall_clock};
 use super::ledger;
@@ -19,6 +19,7 @@ use super::replay::TurnResult;
 use super::request::TurnRequest;
 use super::reset::zone_of;
 use super::scheduler::{ConcurrencyLimit, Slot, Waiting};
+use super::session_log;
 use super::structured::{Candidates, read_answer};
 use super::tally::Tally;
 use super::turn::{Command, Turn, TurnOutcome};
@@ -59,6 +60,14 @@ struct Owner {
     last: Option<Attempted>,
     /// The harness knows the end without a verdict on the last attempt.
     is_told: bool,
+}
+
+/// A usage limit that an attempt ran into.
+#[derive(Clone, Copy)]
+struct Limit {
+    ends: SystemTime,
+    /// When it is worth another try.
+    try_at: SystemTime,
 }
 
 impl Owner {
@@ -189,18 +198,21 @@ impl Owner {
         allowance: &Allowance,
     ) -> Result<Option<Value>, Error> {
         let mut again = Again::Prompt;
+        // For the end of a limit, since anything was done.
+        let mut waits = 0u32;
         loop {
             // Others may have used it up since, and so may the attempt before.
             allowance.check()?;
             let launch = prepare(&self.request, folder, &again).await?;
             let resume = again.session().map(str::to_owned).or(self.request.resume.clone());
+            let before = used_before(&self.request, resume.as_deref()).await;
             let plan = Plan {
                 request: &self.request,
                 launch: &launch,
                 program,
                 folder,
                 resume: resume.as_deref(),
-                before: resume.as_deref().and_then(|session| ledger::counted(self.request.provider, session)),
+                before,
                 record: self
                     .audience
                     .record()
@@ -218,7 +230,10 @@ impl Owner {
             }
             let file = read_answer_file(folder).await;
             let reset = self.reset_of(attempted.verdict.fault.as_ref());
-            let next = self.next(&attempted, file.as_deref(), &again, reset);
+            if attempted.has_worked() {
+                waits = 0;
+            }
+            let next = self.next(&attempted, file.as_deref(), &again, (reset, waits));
             self.keep_judgement(&attempted, resume, file, &next);
             if matches!(next, Next::Done { .. }) {
                 attempted.verdict.fault = None;
@@ -256,12 +271,13 @@ impl Owner {
                         self.tally.uncount();
                     }
                     let soonest = SystemTime::now() + wait;
-                    let until = reset.map_or(soonest, |reset| reset.max(soonest));
+                    let until = reset.map_or(soonest, |limit| limit.try_at.max(soonest));
                     let name = self.request.provider.as_str();
                     let message = format!("{name} is at its usage limit: the turn goes on when that ends");
                     self.tell_retry(message, Some(until));
                     drop(slot);
                     self.or_abort(wall_clock(until)).await?;
+                    waits += 1;
                     again = again.after_limit(session, self.tally.has_worked());
                     slot = self.slot(None).await?;
                 }
@@ -299,17 +315,19 @@ impl Owner {
     }
 
     /// When the limit ends that an attempt ran into. Other turns of the account are held back until then.
-    fn reset_of(&self, fault: Option<&Fault>) -> Option<SystemTime> {
+    fn reset_of(&self, fault: Option<&Fault>) -> Option<Limit> {
         let fault = fault?;
         let zone = zone_of(self.request.variable("TZ").as_deref());
-        let now = SystemTime::now();
-        let reset = fault.reset.as_ref()?.resolve(now.try_into().ok()?, &zone)?.into();
-        if matches!(fault.kind, Some(ErrorKind::Quota | ErrorKind::RateLimit)) && reset > now {
-            for limit in &self.limits {
-                limit.holds().add(self.account, reset);
+        let now = SystemTime::now().try_into().ok()?;
+        let said = fault.reset.as_ref()?;
+        let ends = said.resolve(now, &zone)?;
+        let limit = Limit { ends: ends.into(), try_at: said.try_at(ends, now).into() };
+        if matches!(fault.kind, Some(ErrorKind::Quota | ErrorKind::RateLimit)) {
+            for shared in &self.limits {
+                shared.holds().add(self.account, limit.try_at);
             }
         }
-        Some(reset)
+        Some(limit)
     }
 
     fn count(&mut self, attempted: &Attempted) {
@@ -326,7 +344,7 @@ impl Owner {
         attempted: &Attempted,
         file: Option<&str>,
         again: &Again,
-        reset: Option<SystemTime>,
+        (reset, waits): (Option<Limit>, u32),
     ) -> Next {
         let digest = attempted.transcript.digest();
         let schema = self.request.schema.as_deref();
@@ -335,8 +353,8 @@ impl Owner {
             fault: attempted.verdict.fault.as_ref(),
             session: digest.session_id(),
             is_aborted: attempted.is_aborted,
-            reset_in: reset.map(from_now),
-            has_worked: digest.turns() > 0 || digest.tool_calls() > 0,
+            reset_in: reset.map(|limit| from_now(limit.try_at)),
+            has_worked: attempted.has_worked(),
             reading: || schema.map(|schema| read_answer(schema, &candidates)),
         };
         let past = Past {
@@ -346,20 +364,20 @@ impl Owner {
             policy: self.request.retry,
             after_tools: self.request.retry_after_tools,
             wait_for_reset: self.request.wait_for_reset,
-            has_waited: matches!(again, Again::AfterLimit { .. }),
+            waits,
             random: random_fraction(),
         };
         next(ended, &past)
     }
 
-    fn error_of(&self, fault: &Fault, reset: Option<SystemTime>) -> Error {
+    fn error_of(&self, fault: &Fault, limit: Option<Limit>) -> Error {
         let mut error = Error::new(fault.code, self.audience.redact(&fault.message));
         if let Some(kind) = fault.kind {
             error = error.with("kind", kind.as_str());
         }
-        if let Some(reset) = reset {
-            error = error.with("resetAt", epoch_millis(reset));
-            error = error.with("retryAfterMs", from_now(reset).as_millis() as u64);
+        if let Some(Limit { ends, .. }) = limit {
+            error = error.with("resetAt", epoch_millis(ends));
+            error = error.with("retryAfterMs", from_now(ends).as_millis() as u64);
         }
         error
     }
@@ -469,6 +487,16 @@ impl Owner {
         }
         result
     }
+}
+
+/// What the session that is resumed has used. Others may have gone on with it since it was here: its own log knows best.
+async fn used_before(request: &TurnRequest, resume: Option<&str>) -> Option<Usage> {
+    let (provider, session) = (request.provider, resume?);
+    let logged = match provider.descriptor().session_log {
+        Some(log) => session_log::counted(log, |name| request.variable(name), session).await,
+        None => None,
+    };
+    logged.or_else(|| ledger::counted(provider, session))
 }
 
 /// No time when that has passed.

@@ -34,7 +34,7 @@ pub(crate) use disk::{on_disk, open_file, pieces, read_piece, write_piece};
 pub(crate) use exit::wait_for_exit;
 pub(crate) use group::{group_exists, signal_group};
 pub(crate) use host::{Host, HostState};
-pub(crate) use pipe::{Pipe, PipeWriter};
+pub(crate) use pipe::{Pipe, PipeWriter, widen};
 pub use process_table::TreeUsage;
 pub(crate) use process_table::{
     ProcessEntry, ProcessIdentity, ProcessTable, kill_process, rss_bytes, signal_process, start_time,

@@ -8,8 +8,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// Not for every pipe from the start: what a user's pipes may hold in all is bounded by the system.
-#[cfg(target_os = "linux")]
-const WIDE_BYTES: i32 = 256 << 10;
+const WIDE_BYTES: usize = 256 << 10;
 
 /// What a program writes to.
 pub(crate) struct Pipe(AsyncFd<OwnedFd>);
@@ -57,8 +56,22 @@ impl Pipe {
 
     /// Its writer is woken less often. That the system refuses is fine: the pipe then stays as it was.
     pub(crate) fn widen(&self) {
-        #[cfg(target_os = "linux")]
-        let _ = fcntl(self.0.get_ref(), FcntlArg::F_SETPIPE_SZ(WIDE_BYTES));
+        widen(self.0.get_ref(), WIDE_BYTES);
+    }
+}
+
+/// Gives a pipe room for so many bytes, if it has less; for half of it, and half of that, where the system gives no more.
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(unused_variables, reason = "pipes are as wide as they are there")
+)]
+pub(crate) fn widen(pipe: &OwnedFd, bytes: usize) {
+    #[cfg(target_os = "linux")]
+    if let Ok(narrow) = fcntl(pipe, FcntlArg::F_GETPIPE_SZ) {
+        let mut wanted = i32::try_from(bytes).unwrap_or(i32::MAX / 2);
+        while wanted > narrow && fcntl(pipe, FcntlArg::F_SETPIPE_SZ(wanted)).is_err() {
+            wanted /= 2;
+        }
     }
 }
 
@@ -80,5 +93,23 @@ impl PipeWriter {
                 Err(_would_block) => {}
             }
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_made_wider_never_narrower() {
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let reader = OwnedFd::from(reader);
+        let bytes = || fcntl(&reader, FcntlArg::F_GETPIPE_SZ).unwrap();
+        for (asked, wide) in [(512 << 10, 512 << 10), (256 << 10, 512 << 10)] {
+            widen(&reader, asked);
+            assert_eq!(bytes(), wide, "{asked}");
+        }
+        widen(&reader, 1 << 30);
+        assert!(bytes() >= 1 << 20, "as wide as the system gives a user");
     }
 }

@@ -47,6 +47,9 @@ pub struct ProcessSpec {
     pub record: Option<RecordSpec>,
     /// What people call it, in a record and in the list of trees.
     pub name: Option<String>,
+    /// Room that the pipe of stdout has from the start, for programs that exit before it is drained; the system's when `None`. What
+    /// all pipes of a user may hold is bounded.
+    pub stdout_pipe_bytes: Option<usize>,
 }
 
 impl ProcessSpec {
@@ -79,6 +82,7 @@ impl ProcessSpec {
             sandbox: None,
             record: None,
             name: None,
+            stdout_pipe_bytes: None,
         }
     }
 

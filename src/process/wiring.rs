@@ -1,7 +1,7 @@
 //! What a program's three standard descriptors are, and the host's ends of them.
 
 use super::spec::{Input, ProcessSpec, Stdio};
-use crate::os::{Terminal, TerminalSize};
+use crate::os::{Terminal, TerminalSize, widen};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::fs::{File, OpenOptions};
 use std::io::{self, pipe};
@@ -30,6 +30,7 @@ pub(crate) struct Ends {
 pub(crate) struct Wires {
     stdio: Stdio,
     stdin: Source,
+    stdout_pipe_bytes: Option<usize>,
 }
 
 /// What the program's stdin is, beside a terminal.
@@ -49,7 +50,7 @@ impl Wires {
             Input::File(_) => Source::File,
             Input::Inherit => Source::Host,
         };
-        Wires { stdio: spec.stdio, stdin }
+        Wires { stdio: spec.stdio, stdin, stdout_pipe_bytes: spec.stdout_pipe_bytes }
     }
 
     /// Whether some of the three may be the host's terminal.
@@ -60,7 +61,13 @@ impl Wires {
     /// `file`: the one that the input names, opened.
     pub(crate) fn lay(&self, file: Option<&File>) -> io::Result<Wiring> {
         match self.stdio {
-            Stdio::Piped => Wiring::piped(self.stdin, file),
+            Stdio::Piped => {
+                let wiring = Wiring::piped(self.stdin, file)?;
+                if let (Some(bytes), Some(stdout)) = (self.stdout_pipe_bytes, &wiring.ends.stdout) {
+                    widen(stdout, bytes);
+                }
+                Ok(wiring)
+            }
             Stdio::Inherit => Wiring::inherited(),
             Stdio::Terminal(size) => Wiring::terminal(size),
         }

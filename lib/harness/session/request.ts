@@ -1,6 +1,7 @@
 // What a session and its prompts are asked with: types and their checks.
 import type { Tool } from '../../copilot/tool'
 import { invalidOption } from '../../error'
+import { budgetChecks, checkBudget } from '../budget'
 import type { HarnessOptions, TurnOptions } from '../request'
 import { agentChecks, schemaText } from '../request'
 import { check, checkOptions, show } from '../../option'
@@ -33,6 +34,10 @@ export interface OpenOptions extends Pick<
   | 'toolIdleTimeoutMs'
   | 'timeoutMs'
   | 'sandbox'
+  | 'maxTokens'
+  | 'maxCostUsd'
+  | 'prices'
+  | 'budget'
 > {
   /**
    * "plan": read; "edit": also write below `cwd`, and run the commands of `allow`; "auto": everything. "ask": what the policy
@@ -105,6 +110,8 @@ const openChecks = {
   record,
   maxRecordBytes,
   name,
+  ...budgetChecks,
+  budget: checkBudget,
   permission: check.oneOf('plan', 'edit', 'auto', 'ask'),
   policy: (path: string, value: unknown) => checkOptions(value, { allow: rules, deny: rules }, path),
   onPermission: check.function,

@@ -9,7 +9,8 @@ use super::super::failure::{Words, no_exit_code};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode};
 use super::super::spending::{Accounting, CachedInput};
-use super::message::{Messages, Style};
+use super::message::Messages;
+use super::message_usage::Style;
 use super::{Descriptor, SessionPolicy};
 use crate::error::Error;
 use serde_json::Value;
@@ -47,6 +48,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "CLAUDE_CODE_OAUTH_TOKEN",
         "ANTHROPIC_BASE_URL",
     ],
+    session_log: None,
+    exits_early: false,
     words: &WORDS,
 };
 

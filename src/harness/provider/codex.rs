@@ -10,6 +10,7 @@ use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode, unallowable};
 use super::super::package::{Program, is_program, npm_platform, package, siblings};
+use super::super::session_log::SessionLog;
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy};
@@ -39,8 +40,33 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),
     account: &["CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"],
+    session_log: Some(&LOG),
+    exits_early: false,
     words: &WORDS,
 };
+
+/// Its `total_token_usage` is what `turn.completed` tells.
+const LOG: SessionLog = SessionLog {
+    places: &[("CODEX_HOME", "sessions"), ("HOME", ".codex/sessions")],
+    sign: "token_count",
+    count: |line, usage| {
+        let [payload] = line.fields(["payload"]);
+        let total = payload.field("info").field("total_token_usage");
+        if total.is_object() {
+            *usage = usage_of(total);
+        }
+    },
+};
+
+fn usage_of(usage: Json) -> Usage {
+    let [input, cached, output] = usage.fields(["input_tokens", "cached_input_tokens", "output_tokens"]);
+    Usage {
+        input_tokens: input.count().unwrap_or(0),
+        output_tokens: output.count().unwrap_or(0),
+        cached_input_tokens: cached.count().unwrap_or(0),
+        cost_usd: None,
+    }
+}
 
 pub(super) const WORDS: Words = Words {
     kinds: &[(
@@ -53,6 +79,9 @@ pub(super) const WORDS: Words = Words {
     refused_aside: &["codex_sandboxing::violation: ", "codex_core::tools::router: error="],
     exit_code: no_exit_code,
 };
+
+/// Of a setting that goes by argument. The system takes 128 KiB of one, its name and its end included.
+const MAX_VALUE_BYTES: usize = 131_000;
 
 struct Codex {
     before: Usage,
@@ -80,14 +109,7 @@ impl Reader for Codex {
             b"item.completed" => item_completed(item, digest),
             b"turn.completed" => {
                 if usage.is_object() {
-                    let [input, cached, output] =
-                        usage.fields(["input_tokens", "cached_input_tokens", "output_tokens"]);
-                    let total = Usage {
-                        input_tokens: input.count().unwrap_or(0),
-                        output_tokens: output.count().unwrap_or(0),
-                        cached_input_tokens: cached.count().unwrap_or(0),
-                        cost_usd: None,
-                    };
+                    let total = usage_of(usage);
                     self.counted = Some(total);
                     digest.usage_total(total.since(self.before));
                 }
@@ -251,7 +273,12 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         launch.args(["--model", model]);
     }
     if let Some(system_prompt) = &wanted.system_prompt {
-        launch.args(["-c", &format!("developer_instructions={}", toml_string(system_prompt))]);
+        let value = toml_string(system_prompt).ok_or_else(|| {
+            let problem =
+                format!("is longer than {MAX_VALUE_BYTES} bytes once its quotes and controls are escaped");
+            Error::invalid_option("systemPrompt", problem)
+        })?;
+        launch.args(["-c", &format!("developer_instructions={value}")]);
     }
     if let Some(schema) = &wanted.schema_file {
         launch.args(["--output-schema", schema]);
@@ -265,9 +292,16 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     Ok(launch)
 }
 
-/// A TOML basic string: JSON's escapes are a subset of TOML's, save for the delete character.
-fn toml_string(text: &str) -> String {
-    Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+/// A TOML basic string: JSON's escapes are a subset of TOML's, save for the delete character. Where they make it longer than an
+/// argument may be, a literal string, which has none; `None` when that can't hold it.
+fn toml_string(text: &str) -> Option<String> {
+    let basic = Value::from(text).to_string().replace('\u{7f}', "\\u007f");
+    if basic.len() <= MAX_VALUE_BYTES {
+        return Some(basic);
+    }
+    let is_literal = |character: char| !character.is_control() || matches!(character, '\n' | '\t');
+    let fits = text.chars().all(is_literal) && !text.contains("'''") && !text.ends_with('\'');
+    (fits && text.len() <= MAX_VALUE_BYTES).then(|| format!("'''\n{text}'''"))
 }
 
 fn behind_launcher(file: &Path) -> Option<Program> {
@@ -357,6 +391,18 @@ fn is_closed(schema: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_text_of_quotes_is_no_longer_than_it_is() {
+        assert_eq!(toml_string("a\"b\u{7f}").as_deref(), Some("\"a\\\"b\\u007f\""));
+        let quotes = "\"".repeat(99_000);
+        assert_eq!(toml_string(&quotes), Some(format!("'''\n{quotes}'''")));
+        for text in
+            [format!("{quotes}'''"), format!("{quotes}'"), format!("{quotes}\u{1}"), "\n".repeat(131_001)]
+        {
+            assert_eq!(toml_string(&text), None);
+        }
+    }
 
     #[test]
     fn is_given_only_a_schema_that_its_service_takes() {

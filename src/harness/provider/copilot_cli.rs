@@ -41,6 +41,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "COPILOT_PROVIDER_BASE_URL",
         "COPILOT_PROVIDER_API_KEY",
     ],
+    session_log: None,
+    exits_early: false,
     words: &WORDS,
 };
 

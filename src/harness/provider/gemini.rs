@@ -38,6 +38,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "GOOGLE_APPLICATION_CREDENTIALS",
         "GOOGLE_GEMINI_BASE_URL",
     ],
+    session_log: None,
+    exits_early: true,
     words: &WORDS,
 };
 

@@ -31,6 +31,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     session: SessionPolicy::Told,
     accounting: Accounting::Nothing,
     account: &["KIMI_CODE_HOME", "KIMI_API_KEY", "KIMI_MODEL_API_KEY", "KIMI_CODE_OAUTH_KEY"],
+    session_log: None,
+    exits_early: false,
     words: &WORDS,
 };
 

@@ -8,14 +8,7 @@ use super::super::failure::Words;
 use super::super::json::{Json, Line};
 use super::super::reset::Reset;
 use super::Reader;
-use super::message_usage::{MessageUsage, usage_of};
-
-/// Where the two differ.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Style {
-    Claude,
-    Qwen,
-}
+use super::message_usage::{MessageUsage, Style, usage_of};
 
 /// Reads the lines of both.
 pub(crate) struct Messages {

@@ -7,7 +7,13 @@
 use super::super::digest::Digest;
 use super::super::event::Usage;
 use super::super::json::Json;
-use super::message::Style;
+
+/// Where the two differ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Style {
+    Claude,
+    Qwen,
+}
 
 /// Messages of sub-agents that are told apart; further ones count with the last.
 const MAX_MESSAGES: usize = 4096;

@@ -38,6 +38,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     session: SessionPolicy::Told,
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
     account: &["XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT"],
+    session_log: None,
+    exits_early: false,
     words: &WORDS,
 };
 

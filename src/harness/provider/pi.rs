@@ -32,6 +32,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     session: SessionPolicy::ByPrefix,
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
     account: &["PI_CODING_AGENT_DIR", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"],
+    session_log: None,
+    exits_early: false,
     words: &WORDS,
 };
 

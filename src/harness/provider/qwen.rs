@@ -3,14 +3,16 @@
 //! A failed model call is told as an assistant's text "[API Error: ...]" before the failing `result`. After a retry the words
 //! given before it may stand in the answer once more.
 
-use super::super::event::ErrorKind;
+use super::super::event::{ErrorKind, Usage};
 use super::super::failure::Words;
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode, unallowable};
 use super::super::package::{Program, package};
+use super::super::session_log::SessionLog;
 use super::super::spending::{Accounting, CachedInput};
 use super::claude_code::takes_schema;
-use super::message::{Messages, Style};
+use super::message::Messages;
+use super::message_usage::Style;
 use super::{Descriptor, SessionPolicy};
 use crate::error::Error;
 use serde_json::Value;
@@ -39,7 +41,26 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),
     account: &["OPENAI_API_KEY", "OPENAI_BASE_URL", "DASHSCOPE_API_KEY"],
+    session_log: Some(&LOG),
+    exits_early: true,
     words: &WORDS,
+};
+
+/// Each call to the model; a session that is resumed begins with their sum.
+const LOG: SessionLog = SessionLog {
+    places: &[("HOME", ".qwen/projects")],
+    sign: "api_response",
+    count: |line, usage| {
+        let [payload] = line.fields(["systemPayload"]);
+        const NAMES: [&str; 3] = ["input_token_count", "output_token_count", "cached_content_token_count"];
+        let [input, output, cached] = payload.field("uiEvent").fields(NAMES);
+        *usage = usage.plus(Usage {
+            input_tokens: input.count().unwrap_or(0),
+            output_tokens: output.count().unwrap_or(0),
+            cached_input_tokens: cached.count().unwrap_or(0),
+            cost_usd: None,
+        });
+    },
 };
 
 pub(super) const WORDS: Words = Words {
@@ -78,7 +99,7 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     Ok(())
 }
 
-/// `qwen --output-format stream-json ... --prompt=PROMPT`; a long prompt comes by stdin.
+/// `qwen --output-format stream-json ...`; the prompt comes by stdin.
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args(["--output-format", "stream-json"]);
@@ -110,7 +131,9 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         launch.args([&format!("--json-schema={schema}")]);
     }
     launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
-    launch.prompt_by_flag();
+    launch.extra_args();
+    // Its flag for it is to go, and behind `--` it takes none.
+    launch.prompt_by_stdin();
     // It starts itself once more for a larger heap; the child outlives a signal to the parent.
     launch.set("QWEN_CODE_NO_RELAUNCH", "true");
     launch.set("QWEN_CODE_SUPPRESS_YOLO_WARNING", "1");

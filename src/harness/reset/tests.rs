@@ -104,6 +104,18 @@ fn a_time_that_has_just_passed_is_meant_and_one_long_over_is_tomorrow_s() {
 }
 
 #[test]
+fn who_was_refused_in_the_minute_that_a_clock_showed_comes_again_at_its_end() {
+    let try_at = |words: &str, now: &str| {
+        let (reset, now) = (Reset::parse(words).unwrap(), now.parse().unwrap());
+        reset.try_at(reset.resolve(now, &TimeZone::UTC).unwrap(), now).to_string()
+    };
+    assert_eq!(try_at("resets 7pm", "2026-11-22T18:59:00Z"), "2026-11-22T19:00:00Z");
+    assert_eq!(try_at("resets 7pm", "2026-11-22T19:00:05Z"), "2026-11-22T19:01:00Z");
+    assert_eq!(try_at("resets 7pm", "2026-11-22T19:01:00Z"), "2026-11-22T19:00:00Z");
+    assert_eq!(try_at("resets_at: 1795374000", "2026-11-22T19:00:05Z"), "2026-11-22T19:00:00Z");
+}
+
+#[test]
 fn the_day_of_a_change_of_the_clocks_has_its_own_length() {
     // In spring 2:30 is not shown in Berlin: an hour later it is 3:30.
     assert_eq!(
