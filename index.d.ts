@@ -1110,6 +1110,19 @@ interface TurnOptions extends Pick<
   tools?: string[]
   maxTurns?: number
   maxBudgetUsd?: number
+  /**
+   * What it may do unasked. "plan": read. "edit" (default): also write in its working directory, and run the commands of `allow`.
+   * "auto": everything. Held by the CLI's own means (docs/agents.md); a level that it can't hold is INVALID_OPTION.
+   */
+  permission?: 'plan' | 'edit' | 'auto'
+  /** Commands that "edit" may run, as globs: "npm test", "git *". A CLI that can't be told so: INVALID_OPTION. */
+  allow?: string[]
+  /**
+   * Held by the kernel for the CLI and all that it starts, or SANDBOX_UNAVAILABLE. "workspace": it writes in its working directory
+   * alone (at "plan" not even there); or what is listed instead. A temporary folder of the run's own, and where the CLI keeps its
+   * state, may always be written.
+   */
+  sandbox?: 'workspace' | SandboxOptions
   /** Input and output tokens, over all attempts. More: AGENT_BUDGET, with what there is of the result. */
   maxTokens?: number
   /** US dollars, over all attempts, by `prices`, else as the CLI says; INVALID_OPTION where there are neither. AGENT_BUDGET. */
@@ -1118,8 +1131,6 @@ interface TurnOptions extends Pick<
   prices?: Prices
   /** Shared with other turns. */
   budget?: Budget
-  /** "auto" (default): tools run without asking; "plan": read only. */
-  permission?: 'plan' | 'auto'
   /** What the agent left running behind its end of turn: "wait" (default) for it, within the clocks; "leave": `warnings` name it. */
   background?: 'wait' | 'leave'
   /** JSON Schema of the answer, an object with `toJSONSchema()`, or a library's schema that can say its JSON Schema. */
@@ -1533,6 +1544,11 @@ declare class SessionHost {
   prepare(spec: OpenSpec, limits: Array<NativeConcurrencyLimit>): NativeSession
 }
 
+/** What an agent is held in: its workspace without `custom`. */
+interface AgentSandboxSpec {
+  custom?: SandboxSpec
+}
+
 type Background = 'wait' | 'leave'
 
 interface BudgetSpec {
@@ -1675,7 +1691,7 @@ interface ErrorClass {
 
 type ErrorCode$1 =
   | 'INVALID_OPTION'
-  | 'ADDON_PANICKED'
+  | 'ADDON_FAULT'
   | 'PROCESS_NOT_FOUND'
   | 'PROCESS_CWD_MISSING'
   | 'PROCESS_NOT_EXECUTABLE'
@@ -1856,6 +1872,7 @@ interface OpenSpec {
   model?: string
   systemPrompt?: string
   permission?: Level
+  sandbox?: AgentSandboxSpec
   allow: Array<RuleSpec>
   deny: Array<RuleSpec>
   /** Whether the host answers what the rules leave open. */
@@ -1878,8 +1895,6 @@ interface PairSpec {
   name: string
   value: string
 }
-
-type Permission = 'auto' | 'plan'
 
 /** TCP ports that may be connected to. */
 interface PortsSpec {
@@ -2167,10 +2182,12 @@ interface TurnSpec {
   tools?: Array<string>
   maxTurns?: number
   maxBudgetUsd?: number
+  permission?: Level
+  allow?: Array<string>
+  sandbox?: AgentSandboxSpec
   maxTokens?: number
   maxCostUsd?: number
   prices?: PricesSpec
-  permission?: Permission
   background?: Background
   /** A JSON Schema, as JSON. */
   schema?: string
@@ -2218,6 +2235,7 @@ type Native_AgentExamination = AgentExamination
 declare const Native_AgentExamination: typeof AgentExamination
 type Native_AgentHost = AgentHost
 declare const Native_AgentHost: typeof AgentHost
+type Native_AgentSandboxSpec = AgentSandboxSpec
 type Native_Background = Background
 type Native_BudgetSpec = BudgetSpec
 type Native_CompletionSpec = CompletionSpec
@@ -2285,7 +2303,6 @@ declare const Native_NativeWorker: typeof NativeWorker
 type Native_NetworkName = NetworkName
 type Native_OpenSpec = OpenSpec
 type Native_PairSpec = PairSpec
-type Native_Permission = Permission
 type Native_PortsSpec = PortsSpec
 type Native_PricesSpec = PricesSpec
 type Native_PromptSpec = PromptSpec
@@ -2381,6 +2398,7 @@ declare namespace Native {
     stopTree$1 as stopTree,
   }
   export type {
+    Native_AgentSandboxSpec as AgentSandboxSpec,
     Native_Background as Background,
     Native_BudgetSpec as BudgetSpec,
     Native_CompletionSpec as CompletionSpec,
@@ -2413,7 +2431,6 @@ declare namespace Native {
     Native_NetworkName as NetworkName,
     Native_OpenSpec as OpenSpec,
     Native_PairSpec as PairSpec,
-    Native_Permission as Permission,
     Native_PortsSpec as PortsSpec,
     Native_PricesSpec as PricesSpec,
     Native_PromptSpec as PromptSpec,
@@ -2786,7 +2803,10 @@ interface FailedCall {
 /** The fields of an error, by its code. */
 interface ErrorFacts {
   INVALID_OPTION: None
-  ADDON_PANICKED: None
+  /** `fault`: what the library said that gave up. */
+  ADDON_FAULT: {
+    fault: string
+  }
   PROCESS_NOT_FOUND: {
     command: string
     install?: string
@@ -3210,10 +3230,12 @@ interface OpenOptions extends Pick<
   | 'idleTimeoutMs'
   | 'toolIdleTimeoutMs'
   | 'timeoutMs'
+  | 'sandbox'
 > {
   /**
-   * "ask": what the policy leaves open goes to `onPermission`; the default where one of the two is given, else "edit". The level
-   * is the agent's own mode; one that it can't hold is INVALID_OPTION.
+   * "plan": read; "edit": also write below `cwd`, and run the commands of `allow`; "auto": everything. "ask": what the policy
+   * leaves open goes to `onPermission`; the default where one of the two is given, else "edit". The level is the agent's own
+   * mode; one that it can't hold is INVALID_OPTION.
    */
   permission?: 'plan' | 'edit' | 'auto' | 'ask'
   /** Commands that may run unasked, as globs. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
-import { run } from '../index.js'
+import { run, spawn } from '../index.js'
 import { command, isAlive, sheepdog, started } from './cli-command'
 
 const folder = mkdtempSync(join(tmpdir(), 'sheepdog-cli-'))
@@ -34,6 +34,64 @@ describe('sheepdog run', () => {
       stdout: '',
       stderr: '',
     })
+  })
+
+  it('gives the program what is piped to it, or a file', async () => {
+    const file = join(folder, 'input')
+    writeFileSync(file, 'a file\n')
+    const sheepdogRun = `'${process.execPath}' '${command}' run --`
+    const { stdout } = await run('sh', [
+      '-c',
+      `printf diff | ${sheepdogRun} wc -c; ${sheepdogRun} cat < '${file}'`,
+    ])
+    expect(stdout).toBe('4\na file\n')
+  })
+
+  it('leaves what the program does not read to whoever reads next', async () => {
+    const sheepdogRun = `'${process.execPath}' '${command}' run --`
+    const script = `printf '1\\n2\\n' | while read name; do ${sheepdogRun} echo "got $name"; done`
+    expect((await run('sh', ['-c', script])).stdout).toBe('got 1\ngot 2\n')
+  })
+
+  it('gives the program a terminal with --pty: it does not buffer, and has a size', async () => {
+    const python =
+      'import sys,time; print(sys.stdout.isatty()); time.sleep(0.4); print(1); time.sleep(0.4); print(2)'
+    const args = ['run', '--pty', '--idle', '20s', '--', 'python3', '-c', python]
+    expect(await sheepdog(args)).toEqual({ status: 0, stdout: 'True\r\n1\r\n2\r\n', stderr: '' })
+    const size = await sheepdog(['run', '--pty', '--', 'stty', 'size'])
+    expect(size.stdout).toBe('24 80\r\n')
+    const ended = await sheepdog(['run', '--pty', '--idle', '300ms', '--', 'sleep', '60'])
+    expect(ended.status).toBe(125)
+  })
+
+  it('passes on what is typed, and the size of our terminal', async () => {
+    const words = [command, 'run', '--pty', ...sh('stty size; read word; echo "got $word"; exit 5')]
+    const shell = spawn(process.execPath, words, { pty: { columns: 90, rows: 30 }, stdin: 'pipe' })
+    const seen: string[] = []
+    for await (const { text } of shell) {
+      seen.push(text.trim())
+      if (text.includes('30 90')) await shell.stdin.write('hello\r')
+      if (text.includes('got')) await shell.stdin.end()
+    }
+    expect(seen).toEqual(['30 90', 'hello', 'got hello'])
+    expect((await shell.result).exitCode).toBe(5)
+  })
+
+  it("leaves Ctrl-C to the program's terminal", async () => {
+    const words = [
+      command,
+      'run',
+      '--pty',
+      ...sh('trap "echo caught; exit 7" INT; echo ready; while :; do sleep 0.05; done'),
+    ]
+    const shell = spawn(process.execPath, words, { pty: true, stdin: 'pipe' })
+    const seen: string[] = []
+    for await (const { text } of shell) {
+      seen.push(text.trim())
+      if (text.includes('ready')) await shell.stdin.write('\u0003')
+    }
+    expect(seen.join(' ')).toMatch(/^ready \^?C?\s?caught$|^ready \^Ccaught$/)
+    expect((await shell.result).exitCode).toBe(7)
   })
 
   it.each([

@@ -58,7 +58,11 @@ describe('bad input', () => {
       install: expect.stringContaining('npm install -g'),
     })
     expect(
-      (await failure(new Harness({ provider: 'pi', binary: join(folder, 'none') }).run('hi'))).code,
+      (
+        await failure(
+          new Harness({ provider: 'pi', permission: 'auto', binary: join(folder, 'none') }).run('hi'),
+        )
+      ).code,
     ).toBe('AGENT_NOT_FOUND')
   })
 

@@ -10,7 +10,6 @@ import {
   folder,
   played,
   player,
-  said,
   session,
   tool,
 } from './played-agent'

@@ -268,6 +268,23 @@ describe('OpenTelemetry', () => {
     expect(await parentOf({ TRACEPARENT: undefined })).toBeUndefined()
   })
 
+  it('harms no turn when what others hang into it throws', async () => {
+    const broken = () => {
+      throw new Error('no room for spans')
+    }
+    const quiet = { forceFlush: async () => {}, shutdown: async () => {}, onStart() {}, onEnd() {} }
+    for (const processor of [
+      { ...quiet, onStart: broken },
+      { ...quiet, onEnd: broken },
+    ]) {
+      trace.disable()
+      trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [processor] }))
+      const turn = played(withTool).start('hi')
+      expect(await types(turn)).toContain('tool_end')
+      expect((await turn.result).text).toBe('Done.')
+    }
+  })
+
   it('costs no events when no program has set it up', async () => {
     trace.disable()
     const opened = vi.spyOn(native.NativeTurn.prototype, 'events')

@@ -1,12 +1,12 @@
 import { once } from 'node:events'
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { createReadStream, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { run, spawn } from '../index.js'
+import { ConcurrencyLimit, run, spawn } from '../index.js'
 
 const sh = (script: string) => ['-c', script]
 
@@ -225,6 +225,16 @@ describe('input', () => {
     })
   })
 
+  it('that has failed before it is asked is no end of the host', async () => {
+    const missing = createReadStream('/no/such/file')
+    const limit = new ConcurrencyLimit(1)
+    const held = spawn('sleep', ['60'], { limit })
+    const waiting = run('cat', { input: missing, limit })
+    await expect.poll(() => missing.errored).toBeTruthy()
+    await held.kill()
+    await expect(waiting).rejects.toMatchObject({ code: 'PROCESS_INPUT_FAILED', cause: { code: 'ENOENT' } })
+  })
+
   it('is given back when the program ends first', async () => {
     let isReturned = false
     async function* endless() {
@@ -238,6 +248,10 @@ describe('input', () => {
     await expect.poll(() => isReturned).toBe(true)
 
     let isCancelled = false
+    const quiet = new PassThrough()
+    await run('true', { input: quiet })
+    await expect.poll(() => quiet.destroyed).toBe(true)
+
     const silent = new ReadableStream({ cancel: () => void (isCancelled = true) })
     await run('true', { input: silent })
     await expect.poll(() => isCancelled).toBe(true)
@@ -264,6 +278,7 @@ describe('input', () => {
 
   it.each([
     ['a number', { input: 7 }, /^input: expected a string, a Uint8Array, a stream/],
+    ['numbers', { input: new Uint16Array([1]) }, /^input: expected .* got an object/],
     ['a plain object', { input: { path: 'x' } }, /^input: expected .* got an object/],
     ['a file that is no path', { input: { file: 7 } }, /^input\.file: expected a string/],
     ['another field', { input: { file: 'x', encoding: 'y' } }, /^input\.encoding: no such option/],

@@ -2,11 +2,26 @@
 // installed with the package's own tests.
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Harness, type ProviderName } from '..'
-import { bench, cases } from '../fixtures/agent-cases.mjs'
+import { Harness, run, type ProviderName } from '..'
+import { bench, cases as turnCases } from '../fixtures/agent-cases.mjs'
+import { levelCases } from '../fixtures/level-cases.mjs'
 import { startModelServer } from '../fixtures/model-server.mjs'
 
 type Context = ReturnType<typeof bench>
+type Cases = Record<string, (context: Context) => Promise<string>>
+
+/** Of the levels the short form; `npm run test:agents` has them all. */
+const levels = ['edit', 'edit, allow "touch *"', 'edit, sandbox', 'auto, sandbox']
+const cases: Cases = {
+  ...(turnCases as unknown as Cases),
+  ...Object.fromEntries(levels.map((name) => [name, (levelCases as unknown as Cases)[name]!])),
+}
+
+const hasSandbox = () =>
+  run('true', [], { sandbox: {} }).then(
+    () => true,
+    () => false,
+  )
 
 export function describeAgent(provider: ProviderName): void {
   let server: Awaited<ReturnType<typeof startModelServer>>
@@ -16,23 +31,20 @@ export function describeAgent(provider: ProviderName): void {
   afterAll(() => server.close())
 
   describe(provider, () => {
-    it.each(Object.entries(cases) as [string, (context: Context) => Promise<string>][])(
-      '%s',
-      { timeout: 180_000 },
-      async (_, test) => {
-        const binary = join(__dirname, '..', 'node_modules', '.bin', provider)
-        const context = bench({
-          provider,
-          server,
-          binary,
-          make: (options: any) => new Harness(options),
-        } as any)
-        try {
-          expect(await test(context)).toEqual(expect.any(String))
-        } finally {
-          context.close()
-        }
-      },
-    )
+    it.for(Object.entries(cases))('%s', { timeout: 180_000 }, async ([name, test], { skip }) => {
+      if (name.includes('sandbox') && !(await hasSandbox())) skip('this kernel holds no sandbox')
+      const binary = join(__dirname, '..', 'node_modules', '.bin', provider)
+      const context = bench({
+        provider,
+        server,
+        binary,
+        make: (options: any) => new Harness(options),
+      } as any)
+      try {
+        expect(await test(context)).toEqual(expect.any(String))
+      } finally {
+        context.close()
+      }
+    })
   })
 }

@@ -17,6 +17,7 @@ import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
 import { LiveLine, liveState } from './live'
 import { Output } from './output'
 import { recordOptions } from './record'
+import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'one turn of a coding agent, with its events as they come'
 
@@ -42,7 +43,8 @@ export const options = {
     help: 'go on with the session of an earlier turn, in the same folder',
   },
   model: { type: 'string', value: 'NAME', help: 'the model that the agent is to use' },
-  plan: { type: 'boolean', help: 'read only: the agent may look, but not change anything' },
+  ...levelOptions,
+  plan: { type: 'boolean', help: 'the same as --permission plan' },
   cwd: { type: 'string', value: 'FOLDER', fits: 'folder', help: 'where the agent works (default: here)' },
   env: {
     type: 'string',
@@ -71,12 +73,13 @@ it is left.`
 
 export const examples = [
   'sheepdog agent codex "Which tests fail, and why?"',
+  'sheepdog agent claude-code "Make the tests pass" --allow "npm test"',
   'sheepdog agent claude-code "List the open questions" --schema questions.schema.json',
   'git diff | sheepdog agent codex - --quiet > review.txt',
 ]
 
 export async function run(args: string[]): Promise<Ending> {
-  const { values, positionals, command } = parseArguments(args, options)
+  const { values, positionals, command } = parseArguments(withoutWorkspace(args), options)
   const words = [...positionals, ...(command ?? [])]
   const [provider, prompt, ...rest] = words
   if (!provider || prompt === undefined)
@@ -90,7 +93,9 @@ export async function run(args: string[]): Promise<Ending> {
     model: values.model,
     cwd: values.cwd,
     env: values.env && parseVariables('--env', values.env),
-    permission: values.plan ? 'plan' : undefined,
+    permission: levelOf(values),
+    allow: values.allow,
+    sandbox: toAgentSandbox(values),
     schema: values.schema === undefined ? undefined : readSchema(values.schema),
     timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
   }
@@ -102,6 +107,12 @@ export async function run(args: string[]): Promise<Ending> {
   }
   const harness = new Harness({ provider: provider as ProviderName })
   return watchTurn(harness, prompt === '-' ? await readAll(process.stdin) : prompt, turnOptions, values)
+}
+
+function levelOf(values: { plan?: boolean; permission?: string }): TurnOptions['permission'] {
+  if (values.plan && values.permission !== undefined && values.permission !== 'plan')
+    throw new UsageError(`--plan and --permission ${values.permission} contradict each other`)
+  return (values.plan ? 'plan' : values.permission) as TurnOptions['permission']
 }
 
 function readSchema(file: string): object {

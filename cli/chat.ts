@@ -15,7 +15,9 @@ import { providerNames } from '../lib/harness/provider'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeEvent, describeResult } from './event'
+import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
 import { Output } from './output'
+import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'a session with a coding agent: many prompts, live questions'
 
@@ -32,6 +34,7 @@ Lines that begin with a slash are for the session: /mode [ID], /option ID VALUE,
 export const operands = [{ name: 'PROVIDER', fits: providerNames() }] as const
 
 export const options = {
+  ...levelOptions,
   permission: {
     type: 'string',
     value: 'LEVEL',
@@ -66,7 +69,7 @@ export const examples = [
 ]
 
 export async function run(args: string[]): Promise<Ending> {
-  const { values, positionals } = parseArguments(args, options)
+  const { values, positionals } = parseArguments(withoutWorkspace(args), options)
   const [provider, ...rest] = positionals
   if (!provider) throw new UsageError('a provider is needed: sheepdog chat PROVIDER')
   if (rest.length > 0)
@@ -74,6 +77,8 @@ export async function run(args: string[]): Promise<Ending> {
   const isTerminal = process.stdin.isTTY === true && process.stderr.isTTY === true
   const openOptions: OpenOptions = {
     permission: values.permission as OpenOptions['permission'],
+    allow: values.allow,
+    sandbox: toAgentSandbox(values),
     policy: values.policy === undefined ? undefined : readPolicy(values.policy),
     resume: values.resume,
     model: values.model,
@@ -126,11 +131,15 @@ class Chat {
     })
   }
 
-  async run(): Promise<number> {
+  async run(): Promise<Ending> {
     let status = 0
     this.#lines.on('SIGINT', () => this.#onInterrupt())
-    const onSignal = () => this.#onInterrupt()
-    process.on('SIGINT', onSignal).on('SIGTERM', () => void this.#close())
+    // Of others: on a terminal Ctrl-C is a key, and the line above hears of it.
+    let interrupt: Interrupt | undefined
+    const leave = onInterrupt((signal) => {
+      interrupt = signal
+      void this.#close()
+    }, leaveBy)
     try {
       const queue: string[] = []
       let wake = () => {}
@@ -157,10 +166,10 @@ class Chat {
       }
     } finally {
       await this.#close()
-      process.off('SIGINT', onSignal)
+      leave()
       this.#output.close()
     }
-    return status
+    return interrupt ?? status
   }
 
   async #open(options: OpenOptions): Promise<void> {

@@ -3,7 +3,7 @@ import { suggestion } from '../lib/option'
 import { UsageError } from './arguments'
 import { available, load, names, variables, version } from './catalogue'
 import type { Ending, NamedCommand } from './command'
-import { renderHelp } from './help'
+import { renderHelp, wrap } from './help'
 import { leaveBy, signalStatus } from './interrupt'
 import { quietCodes } from './output'
 
@@ -27,10 +27,15 @@ Options:
   -v, --version  show the version
 
 Variables:
-${variables.map(([name, help]) => `  ${name.padEnd(24)}${help}`).join('\n')}
+${variables.map(describeVariable).join('\n')}
 
 \`sheepdog help COMMAND\` tells more of a command.
 `
+}
+
+function describeVariable([name, help]: (typeof variables)[number]): string {
+  const indent = ' '.repeat(26)
+  return `  ${name.padEnd(24)}${wrap(help, 74).join(`\n${indent}`)}`
 }
 
 /** Whether help is asked for, before the words of another program begin. */

@@ -38,7 +38,7 @@ export class Output {
   }
 
   /** Writes the text; resolves when the reader has room for more. */
-  async write(name: StreamName, text: string): Promise<void> {
+  async write(name: StreamName, text: string | Uint8Array): Promise<void> {
     if (this.#broken) return
     this.#live?.clear()
     const stream = process[name]

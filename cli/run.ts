@@ -33,6 +33,10 @@ export const options = {
     value: 'SIZE',
     help: 'memory of it and all it starts: 512M, 4G; needs a cgroup, else nothing is started',
   },
+  pty: {
+    type: 'boolean',
+    help: 'a terminal of its own, for programs that buffer, or refuse, without one; what is typed goes to it',
+  },
   ...sandboxOptions,
   ...recordOptions,
   quiet: { type: 'boolean', short: 'q', help: "nothing but the program's own output" },
@@ -46,11 +50,13 @@ Exit status: the program's own; 124 it took too long; 125 it was silent for too 
 127 it was not found; 128+N it was ended by signal N; 1 anything else. After Ctrl-C sheepdog is ended by SIGINT, as
 other programs are, so that a shell's loop stops.
 
-The program's standard input is empty. A second Ctrl-C kills at once.`
+Standard input is the program's where it is a pipe or a file, else it is empty; with --pty what is typed goes to it,
+Ctrl-C too. A second Ctrl-C kills at once.`
 
 export const examples = [
   'sheepdog run -- npm test',
   'sheepdog run --idle 5m --timeout 2h -- codex exec "fix the build"',
+  'git diff | sheepdog run -- codex exec -',
   'sheepdog run --write . --network none -- npm test',
   `sheepdog run --json -- make | jq -r 'select(.type == "line") | .text'`,
 ]
@@ -65,6 +71,7 @@ export async function run(args: string[]): Promise<Ending> {
     cwd: values.cwd,
     env: values.env && parseVariables('--env', values.env),
     memoryMaxBytes: values.memory === undefined ? undefined : parseSize('--memory', values.memory),
+    pty: values.pty,
     quiet: values.quiet,
     json: values.json,
     sandbox: toSandbox(values),

@@ -23,6 +23,47 @@ export const sandboxOptions = {
   },
 } as const satisfies OptionTable
 
+/** The same for an agent, whose sandbox is its workspace at least; `undefined`: none is asked for. */
+export function toAgentSandbox(values: {
+  sandbox?: boolean
+  write?: string[]
+  network?: string
+}): 'workspace' | SandboxOptions | undefined {
+  const sandbox = toSandbox(values)
+  if (!sandbox) return undefined
+  if (values.write === undefined && values.network === undefined) return 'workspace'
+  return { ...sandbox, write: ['.', ...(sandbox.write ?? [])] }
+}
+
+/** `--sandbox workspace` says no more than `--sandbox`: the word is taken away, so that it is no part of a prompt. */
+export function withoutWorkspace(args: string[]): string[] {
+  const isWord = (word: string, index: number) => word === 'workspace' && args[index - 1] === '--sandbox'
+  return args
+    .filter((word, index) => !isWord(word, index))
+    .map((word) => (word === '--sandbox=workspace' ? '--sandbox' : word))
+}
+
+/** What an agent may do, and what holds it. */
+export const levelOptions = {
+  permission: {
+    type: 'string',
+    value: 'LEVEL',
+    fits: ['plan', 'edit', 'auto'],
+    help: 'what it may do unasked: plan (read), edit (also write in its folder; the default), auto (everything)',
+  },
+  allow: {
+    type: 'string',
+    multiple: true,
+    value: 'GLOB',
+    help: 'a command that it may run at edit, such as "npm test" (may be given again)',
+  },
+  ...sandboxOptions,
+  sandbox: {
+    type: 'boolean',
+    help: 'the kernel keeps its writes in its folder, and where its CLI keeps its state',
+  },
+} as const satisfies OptionTable
+
 /** `undefined`: none is asked for. */
 export function toSandbox(values: {
   sandbox?: boolean

@@ -3,13 +3,14 @@ import { pathToFileURL } from 'node:url'
 import { resolve } from 'node:path'
 import { inspect } from 'node:util'
 import type { SheepdogError } from '../lib/error'
-import type { ProviderName } from '../lib/harness'
+import type { HarnessOptions, ProviderName } from '../lib/harness'
 import { providerNames } from '../lib/harness/provider'
 import { serveRuntime, type AgentHandler } from '../lib/runtime'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { onInterrupt } from './interrupt'
 import { recordOptions } from './record'
+import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'serve an agent, and commands, behind a WebSocket'
 
@@ -32,6 +33,7 @@ export const options = {
     fits: providerNames(),
     help: 'a coding agent of this machine, as of sheepdog agent',
   },
+  ...levelOptions,
   ...recordOptions,
   port: { type: 'string', value: 'N', help: 'default 8080; 0: any' },
   host: {
@@ -57,7 +59,7 @@ Prints "RuntimeUse server listening on port N" when clients can connect. Ctrl-C 
 nothing runs, else when uploads are through, within 10 s.`
 
 export async function run(args: string[]): Promise<Ending> {
-  const { values, positionals } = parseArguments(args, options)
+  const { values, positionals } = parseArguments(withoutWorkspace(args), options)
   if (positionals.length > 0) throw new UsageError(`unexpected ${JSON.stringify(positionals[0])}`)
   const port = values.port === undefined ? undefined : Number(values.port)
   if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port <= 65535)) {
@@ -71,7 +73,7 @@ export async function run(args: string[]): Promise<Ending> {
   const server = await serveRuntime({
     handler: values.handler === undefined ? undefined : await loadHandler(values.handler),
     provider,
-    harness: provider && { record: values.record, name: values.name },
+    harness: provider && { ...toHarness(values), record: values.record, name: values.name },
     port,
     host: values.host,
     token,
@@ -97,6 +99,11 @@ export async function run(args: string[]): Promise<Ending> {
   // Nor do its timers and sockets keep a closed server alive. The status is set by then.
   setTimeout(() => process.exit(), 100).unref()
   return 0
+}
+
+function toHarness(values: Parameters<typeof toAgentSandbox>[0] & { permission?: string; allow?: string[] }) {
+  const permission = values.permission as HarnessOptions['permission']
+  return { permission, allow: values.allow, sandbox: toAgentSandbox(values) }
 }
 
 /** The agent's name here; some know it by a shorter one. */

@@ -1,12 +1,13 @@
 // sheepdog submit: one job for a fleet.
 import { text as readAll } from 'node:stream/consumers'
 import type { Job, JobOptions } from '../lib/fleet'
-import type { ProviderName } from '../lib/harness'
+import type { ProviderName, TurnOptions } from '../lib/harness'
 import { providerNames } from '../lib/harness/provider'
 import { parseArguments, parseDuration, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { fleetTable, withFleet } from './fleet_way'
 import { followJob } from './jobs'
+import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'submit a job to a fleet'
 
@@ -40,6 +41,7 @@ export const options = {
   },
   cwd: { type: 'string', value: 'FOLDER', help: "where it works, on the worker's machine" },
   model: { type: 'string', value: 'NAME', help: 'the model that the agent is to use' },
+  ...levelOptions,
   wait: {
     type: 'boolean',
     help: 'follow it: events on stderr, the result on stdout; exit status 0 if it got done',
@@ -48,7 +50,7 @@ export const options = {
 } as const satisfies OptionTable
 
 export async function run(args: string[]): Promise<Ending> {
-  const { values, positionals, command } = parseArguments(args, options)
+  const { values, positionals, command } = parseArguments(withoutWorkspace(args), options)
   const [provider, prompt, ...rest] = [...positionals, ...(command ?? [])]
   if (rest.length > 0)
     throw new UsageError(`put the prompt in quotes: ${JSON.stringify(rest[0])} was not expected`)
@@ -60,6 +62,9 @@ export async function run(args: string[]): Promise<Ending> {
           provider: provider as ProviderName,
           prompt: prompt === '-' ? await readAll(process.stdin) : prompt!,
           model: values.model,
+          permission: values.permission as TurnOptions['permission'],
+          allow: values.allow,
+          sandbox: toAgentSandbox(values),
         }
       : { handler: values.handler, data: values.data === undefined ? undefined : parseData(values.data) }
   const job = {

@@ -1,11 +1,13 @@
 // One program under watch on this terminal or pipe: what `sheepdog run` does once its options are known.
-import type { LineBatch, SheepdogError } from '../lib/index'
+import type { LineBatch, RunningProcess, RunOptions, SheepdogError } from '../lib/index'
 import { spawn } from '../lib/index'
 import type { SandboxOptions } from '../lib/sandbox'
 import { basename } from 'node:path'
 import { leaveBy, onInterrupt } from './interrupt'
 import { LiveLine, liveState } from './live'
 import { Output } from './output'
+import { isRedirected } from './stdin'
+import { terminalSize, typeInto } from './terminal'
 import { describeEnd, describeExit, endRecord, exitStatus, type Ended } from './verdict'
 
 export interface WatchOptions {
@@ -15,6 +17,8 @@ export interface WatchOptions {
   env?: Record<string, string>
   memoryMaxBytes?: number
   sandbox?: SandboxOptions
+  /** A terminal of its own. */
+  pty?: boolean
   record?: string
   name?: string
   /** Nothing but the program's own output. */
@@ -29,12 +33,13 @@ export interface Watched extends Ended {
 }
 
 export async function watch(command: string, args: string[], options: WatchOptions = {}): Promise<Watched> {
-  const { json = false, quiet = false, ...limits } = options
-  const live = quiet
-    ? undefined
-    : LiveLine.on(process.stderr, liveState(basename(command), performance.now()))
+  const { json = false, quiet = false, pty = false, ...limits } = options
+  // What a program draws on its terminal leaves no place for a line of ours.
+  const live =
+    quiet || pty ? undefined : LiveLine.on(process.stderr, liveState(basename(command), performance.now()))
   const ended: Ended = { command, lines: 0 }
-  const child = spawn(command, args, limits)
+  const child: RunningProcess = spawn(command, args, { ...limits, ...(pty ? ownTerminal() : ownInput()) })
+  const giveBack = pty ? typeInto(child) : () => {}
   const output = new Output(live, () => {
     child.detachOutput()
     void child.kill().catch(() => {})
@@ -49,20 +54,24 @@ export async function watch(command: string, args: string[], options: WatchOptio
       output.hurry()
       void child.kill().catch(() => {})
     },
-    () => killAtOnce(child.pid),
+    () => void child.kill('SIGKILL').catch(() => {}),
     (signal) => {
       live?.close()
+      giveBack()
       leaveBy(signal)
     },
   )
   if (live) live.state.idleLimitMs = limits.idleTimeoutMs
   live?.draw()
   try {
-    for await (const batch of child.lineBatches()) {
-      ended.lines += batch.lines.length
-      const text = json ? jsonLines(batch) : `${batch.lines.join('\n')}\n`
-      if (live) note(live, batch)
-      await output.write(json ? 'stdout' : batch.stream, text)
+    if (pty && !json) for await (const bytes of child.bytes()) await output.write('stdout', bytes)
+    else {
+      for await (const batch of child.lineBatches()) {
+        ended.lines += batch.lines.length
+        const text = json ? jsonLines(batch) : `${batch.lines.join('\n')}\n`
+        if (live) note(live, batch)
+        await output.write(json ? 'stdout' : batch.stream, text)
+      }
     }
   } catch {
     // An iteration ends by throwing what `result` rejects with: it is looked at below.
@@ -73,6 +82,7 @@ export async function watch(command: string, args: string[], options: WatchOptio
     ended.error = error as SheepdogError
     ended.result = ended.error.result as Ended['result']
   }
+  giveBack()
   leave()
   Object.assign(ended, { broken: output.broken, brokenQuietly: output.brokenQuietly })
   live?.close()
@@ -85,6 +95,20 @@ export async function watch(command: string, args: string[], options: WatchOptio
   return { ...ended, status: exitStatus(ended) }
 }
 
+/**
+ * The very descriptor, not what we would read of it: a program that reads none, or only a part, leaves the rest to whoever has
+ * it next (the loop `while read ...`).
+ */
+function ownInput(): RunOptions {
+  return { stdin: isRedirected() ? 'inherit' : 'null' }
+}
+
+function ownTerminal(): RunOptions {
+  const pty = terminalSize()
+  if (process.stdin.isTTY) return { pty, stdin: 'pipe' }
+  return isRedirected() ? { pty, input: process.stdin } : { pty }
+}
+
 function note(live: LiveLine, batch: LineBatch): void {
   live.state.lastMs = performance.now()
   live.state.last = batch.lines.findLast((line) => line.trim() !== '') ?? live.state.last
@@ -94,16 +118,4 @@ function note(live: LiveLine, batch: LineBatch): void {
 
 function jsonLines({ stream, lines }: LineBatch): string {
   return lines.map((text) => `${JSON.stringify({ type: 'line', stream, text })}\n`).join('')
-}
-
-/** SIGKILL to the program and its group; what it started elsewhere is killed as strays right after. */
-function killAtOnce(pid: number | undefined): void {
-  if (!pid) return
-  for (const target of [-pid, pid]) {
-    try {
-      process.kill(target, 'SIGKILL')
-    } catch {
-      // It is gone already.
-    }
-  }
 }

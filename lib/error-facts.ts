@@ -57,7 +57,8 @@ interface FailedCall {
 /** The fields of an error, by its code. */
 export interface ErrorFacts {
   INVALID_OPTION: None
-  ADDON_PANICKED: None
+  /** `fault`: what the library said that gave up. */
+  ADDON_FAULT: { fault: string }
 
   PROCESS_NOT_FOUND: { command: string; install?: string }
   PROCESS_CWD_MISSING: { cwd: string }

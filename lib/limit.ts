@@ -66,7 +66,8 @@ async function inTime<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
 }
 
 function noRoom(timeoutMs: number): SheepdogError {
-  const message = `the limit had no room within ${timeoutMs} ms, and the work was not begun: raise \`timeoutMs\`, or the limit`
+  const late = timeoutMs < 0 ? 'its time to wait had passed' : `the limit had no room within ${timeoutMs} ms`
+  const message = `the work was not begun: ${late}; raise \`timeoutMs\`, or the limit`
   return new SheepdogError('PROCESS_TIMED_OUT', message, { timeoutMs })
 }
 

@@ -69,6 +69,7 @@ function start(call: Call, canBeWritten: boolean): Started {
   const { command, options } = call
   const { signal, limit } = options
   const { spec, source } = toSpec(call, canBeWritten)
+  source?.take()
   if (signal?.aborted) source?.close()
   throwIfAborted(
     signal,

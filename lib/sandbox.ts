@@ -45,6 +45,19 @@ const ports: (path: string, value: unknown) => void = (path, value) => {
 
 const checks = { write: paths, read: paths, network }
 
+/** Checks the option `sandbox` of an agent. */
+export function checkAgentSandbox(path: string, value: unknown): void {
+  if (value === 'workspace') return
+  if (typeof value === 'string')
+    throw invalidOption(path, `expected "workspace" or an object, got ${show(value)}`)
+  checkSandbox(path, value)
+}
+
+/** As it crosses: the workspace has nothing of its user's own. */
+export function agentSandbox(sandbox: 'workspace' | SandboxOptions | undefined) {
+  return sandbox && (sandbox === 'workspace' ? {} : { custom: sandbox })
+}
+
 /** Checks the option `sandbox`. */
 export function checkSandbox(path: string, value: unknown): void {
   check.object(path, value)

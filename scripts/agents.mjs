@@ -1,4 +1,4 @@
-// `npm run test:agents [-- NAME ...]`: one table of cases for all the real agent CLIs, against the carried model server. The
+// `npm run test:agents [-- NAME|CASE|levels ...]`: one table of cases for all the real agent CLIs, against the carried model server. The
 // CLIs are installed, in exact versions, into a cache folder (SHEEPDOG_AGENTS, else ~/.cache/sheepdog-agents: 2 GB); the table
 // goes to docs/agents.md when all ran.
 import { spawnSync } from 'node:child_process'
@@ -7,15 +7,22 @@ import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { agents } from '../fixtures/agents.mjs'
-import { bench, cases } from '../fixtures/agent-cases.mjs'
+import { bench, cases as turnCases } from '../fixtures/agent-cases.mjs'
+import { levelCases } from '../fixtures/level-cases.mjs'
 import { startModelServer } from '../fixtures/model-server.mjs'
 import { fail, prepare, root } from './setup.mjs'
 
 const CASE_MS = 180_000
+const cases = { ...turnCases, ...levelCases }
+/** The tables of docs/agents.md; each is written when all its cases ran with all agents. */
+const tables = { 'npm run test:agents': turnCases, 'npm run test:agents -- levels': levelCases }
 
 const folder = process.env.SHEEPDOG_AGENTS || join(homedir(), '.cache', 'sheepdog-agents')
 const wanted = process.argv.slice(2).filter((word) => word in agents)
-const only = process.argv.slice(2).filter((word) => word in cases)
+const only = process.argv
+  .slice(2)
+  .flatMap((word) => (word === 'levels' ? Object.keys(levelCases) : word))
+  .filter((word) => word in cases)
 // Each needs a node of its own age; one that this node is too old for is left out, and so is the table then.
 const node = Number(process.versions.node.split('.')[0])
 const names = (wanted.length > 0 ? wanted : Object.keys(agents)).filter((name) => {
@@ -58,16 +65,16 @@ async function runCase(test, context) {
   }
 }
 
-function writeTable(results) {
+function writeTable(results, name, tests) {
   const file = join(root, 'docs', 'agents.md')
-  const begin = '<!-- table: npm run test:agents -->'
+  const begin = `<!-- table: ${name} -->`
   const end = '<!-- end of table -->'
   const text = readFileSync(file, 'utf8')
   const [before, rest] = text.split(begin)
-  const after = rest?.split(end)[1]
+  const after = rest?.slice(rest.indexOf(end) + end.length)
   if (after === undefined) fail('docs/agents.md has lost the marks of its table')
   const titles = names.map((name) => `${name} ${agents[name].version}`)
-  const rows = Object.keys(cases).map(
+  const rows = Object.keys(tests).map(
     (test) => `| ${test} | ${names.map((name) => results[name][test]).join(' | ')} |`,
   )
   const table = [`| case | ${titles.join(' | ')} |`, `|---|${'---|'.repeat(names.length)}`, ...rows].join(
@@ -105,5 +112,8 @@ for (const name of names) {
     )
   }
 }
-if (names.length === Object.keys(agents).length && only.length === 0) writeTable(results)
+for (const [name, tests] of Object.entries(tables)) {
+  const ran = Object.values(results).every((words) => Object.keys(tests).every((test) => test in words))
+  if (ran && names.length === Object.keys(agents).length) writeTable(results, name, tests)
+}
 process.exit(failures === 0 ? 0 : 1)

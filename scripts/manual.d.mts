@@ -1,2 +1,1 @@
-export const manualFile: string
-export function manual(): string
+export function manuals(): Record<string, string>

@@ -1,22 +1,33 @@
-// `npm run manual`: man/sheepdog.1, made of what the built commands say of themselves. A test holds it to be current.
+// `npm run manual`, and part of `npm run build`: man/sheepdog.1 and docs/commands.md, made of what the built commands say of
+// themselves. A test holds both to be current.
 import { createRequire } from 'node:module'
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { root } from './step.mjs'
 
 const require = createRequire(import.meta.url)
 
-export const manualFile = join(root, 'man', 'sheepdog.1')
-
-export function manual() {
+/** What each file has to say, by its path. */
+export function manuals() {
   const { commands, variables, version } = require('../dist/cli/catalogue.js')
   const { renderManual } = require('../dist/cli/manual.js')
-  return renderManual(commands(), variables, version())
+  const { renderHelp } = require('../dist/cli/help.js')
+  const sections = commands().map(
+    (command) => `## sheepdog ${command.name}\n\n\`\`\`text\n${renderHelp(command)}\`\`\`\n`,
+  )
+  return {
+    [join(root, 'man', 'sheepdog.1')]: renderManual(commands(), variables, version()),
+    [join(root, 'docs', 'commands.md')]:
+      `# Every command\n\nMade by \`npm run manual\` of what \`sheepdog help COMMAND\` says. [cli.md](cli.md) tells more of the usual ones.\n\n${sections.join('\n')}`,
+  }
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  mkdirSync(join(root, 'man'), { recursive: true })
-  writeFileSync(manualFile, manual())
-  console.log(`written: ${manualFile}`)
+export function writeManuals() {
+  for (const [file, text] of Object.entries(manuals())) {
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, text)
+  }
 }
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) writeManuals()

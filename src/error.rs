@@ -32,8 +32,8 @@ macro_rules! codes {
 codes! {
     /// An option has the wrong type or value; the message begins with the option's path.
     InvalidOption = "INVALID_OPTION",
-    /// Something in the addon panicked: a bug of it, or no thread was to be had. What became of the call is unknown.
-    AddonPanicked = "ADDON_PANICKED",
+    /// A fault of the addon itself, or of a library in it, ended the work; what was started is taken down. Fields: `fault`.
+    AddonFault = "ADDON_FAULT",
 
     /// The program is neither a file nor on PATH. Fields: `command`.
     ProcessNotFound = "PROCESS_NOT_FOUND",

@@ -4,6 +4,7 @@ import { invalidOption } from '../error'
 import { native } from '../native'
 import { check, checkOptions, show, suggestion } from '../option'
 import { absolute, inheritance, processOptionChecks, recordFolder, type RunOptions } from '../process'
+import { agentSandbox, checkAgentSandbox, type SandboxOptions } from '../sandbox'
 import { isSchemaLike, schemaOf } from '../schema'
 import { budgetChecks, checkBudget, type Budget, type Prices } from './budget'
 import type { ConcurrencyLimit } from '../limit'
@@ -26,6 +27,19 @@ export interface TurnOptions extends Pick<
   tools?: string[]
   maxTurns?: number
   maxBudgetUsd?: number
+  /**
+   * What it may do unasked. "plan": read. "edit" (default): also write in its working directory, and run the commands of `allow`.
+   * "auto": everything. Held by the CLI's own means (docs/agents.md); a level that it can't hold is INVALID_OPTION.
+   */
+  permission?: 'plan' | 'edit' | 'auto'
+  /** Commands that "edit" may run, as globs: "npm test", "git *". A CLI that can't be told so: INVALID_OPTION. */
+  allow?: string[]
+  /**
+   * Held by the kernel for the CLI and all that it starts, or SANDBOX_UNAVAILABLE. "workspace": it writes in its working directory
+   * alone (at "plan" not even there); or what is listed instead. A temporary folder of the run's own, and where the CLI keeps its
+   * state, may always be written.
+   */
+  sandbox?: 'workspace' | SandboxOptions
   /** Input and output tokens, over all attempts. More: AGENT_BUDGET, with what there is of the result. */
   maxTokens?: number
   /** US dollars, over all attempts, by `prices`, else as the CLI says; INVALID_OPTION where there are neither. AGENT_BUDGET. */
@@ -34,8 +48,6 @@ export interface TurnOptions extends Pick<
   prices?: Prices
   /** Shared with other turns. */
   budget?: Budget
-  /** "auto" (default): tools run without asking; "plan": read only. */
-  permission?: 'plan' | 'auto'
   /** What the agent left running behind its end of turn: "wait" (default) for it, within the clocks; "leave": `warnings` name it. */
   background?: 'wait' | 'leave'
   /** JSON Schema of the answer, an object with `toJSONSchema()`, or a library's schema that can say its JSON Schema. */
@@ -106,6 +118,8 @@ export const agentChecks = {
   systemPrompt: check.string,
   resume: check.name,
   redact: check.strings,
+  allow: check.strings,
+  sandbox: checkAgentSandbox,
   startTimeoutMs: check.timeout,
   idleTimeoutMs: check.timeout,
   toolIdleTimeoutMs: check.timeout,
@@ -121,9 +135,9 @@ const turnChecks = {
       throw invalidOption(path, `expected a number of dollars > 0, got ${show(value)}`)
     }
   },
+  permission: check.oneOf('plan', 'edit', 'auto'),
   ...budgetChecks,
   budget: checkBudget,
-  permission: check.oneOf('plan', 'auto'),
   background: check.oneOf('wait', 'leave'),
   schema(path: string, value: unknown) {
     if (!isSchemaLike(value)) check.object(path, value)
@@ -175,6 +189,8 @@ export function merge(defaults: HarnessOptions, options: TurnOptions = {}): Harn
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
   const merged: HarnessOptions = { ...defaults, ...given }
   if (defaults.env && options.env) merged.env = { ...defaults.env, ...options.env }
+  // What "edit" may run is no business of a turn at another level.
+  if (given.permission !== undefined && given.permission !== 'edit' && !given.allow) delete merged.allow
   if (defaults.retry && options.retry) merged.retry = { ...defaults.retry, ...options.retry }
   return merged
 }
@@ -217,6 +233,7 @@ export function toSpec(prompt: string, options: HarnessOptions, hasListener: boo
     env = {},
     inheritEnv = true,
     schema,
+    sandbox,
     record,
     signal: _,
     limit: __,
@@ -231,6 +248,7 @@ export function toSpec(prompt: string, options: HarnessOptions, hasListener: boo
     cwd: absolute(cwd),
     env: environmentChanges(env),
     schema: schema && schemaText(schema),
+    sandbox: agentSandbox(sandbox),
     record: recordFolder(record),
     hasListener,
     ...inheritance(inheritEnv),

@@ -14,6 +14,7 @@ import { activeEnvironment } from '../observability/span'
 import { TurnWatch } from '../observability/turn_watch'
 import { check, show } from '../option'
 import { absolute, inheritance, recordFolder } from '../process'
+import { agentSandbox } from '../sandbox'
 import { checkOpenOptions, checkPromptOptions, type OpenOptions, type PromptOptions } from './session/request'
 import type { Answer, PermissionRequest } from './session/permission'
 import { ToolServer } from './session/tool_server'
@@ -268,7 +269,7 @@ function openDefaults(options: HarnessOptions): OpenOptions {
     options
   const { record, maxRecordBytes, name } = options
   const { startTimeoutMs, idleTimeoutMs, toolIdleTimeoutMs, timeoutMs } = options
-  const permission = options.permission as OpenOptions['permission']
+  const { permission, allow, sandbox } = options
   const shared = {
     binary,
     cwd,
@@ -285,7 +286,7 @@ function openDefaults(options: HarnessOptions): OpenOptions {
     name,
   }
   const clocks = { startTimeoutMs, idleTimeoutMs, toolIdleTimeoutMs, timeoutMs }
-  return given({ ...shared, ...clocks, permission })
+  return given({ ...shared, ...clocks, permission, allow, sandbox })
 }
 
 function given<T extends object>(options: T | undefined): T {
@@ -302,6 +303,7 @@ function toSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer 
     allow = [],
     mcpServers = [],
     onPermission,
+    sandbox,
   } = options
   const { signal: _, tools: __, onPermission: ___, ...rest } = options
   const pairs = (record: Record<string, string> = {}) =>
@@ -318,6 +320,7 @@ function toSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer 
     provider,
     binary: typeof binary === 'string' ? [binary] : binary,
     cwd: absolute(cwd),
+    sandbox: agentSandbox(sandbox),
     record: recordFolder(options.record),
     env: environmentChanges(env),
     ...inheritance(inheritEnv),

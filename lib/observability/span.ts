@@ -2,6 +2,7 @@
 // an SDK. The package is no dependency: whoever wants spans has it.
 import type * as OpenTelemetry from '@opentelemetry/api'
 import type { AgentUsage, TurnResult } from '../harness/result'
+import { warnOnce } from '../warning'
 
 type Span = OpenTelemetry.Span
 type Attributes = OpenTelemetry.Attributes
@@ -18,6 +19,16 @@ function openTelemetry(): typeof OpenTelemetry | null {
     }
   }
   return api
+}
+
+/** What others hang into their SDK may throw: that is no fault of a turn's. */
+function quietly<T>(act: () => T): T | undefined {
+  try {
+    return act()
+  } catch (error) {
+    warnOnce(`OpenTelemetry: a span could not be written: ${String(error)}`)
+    return undefined
+  }
 }
 
 /** A turn's span; its tools are its children. */
@@ -39,8 +50,9 @@ export class TurnSpan {
     const tracer = api.trace.getTracer('sheepdog')
     const parent = api.context.active()
     const kind = api.SpanKind.INTERNAL
-    const span = tracer.startSpan(`invoke_agent ${agent}`, { kind, attributes: given(attributes) }, parent)
-    return api.isSpanContextValid(span.spanContext()) ? new TurnSpan(api, span, parent) : undefined
+    const options = { kind, attributes: given(attributes) }
+    const span = quietly(() => tracer.startSpan(`invoke_agent ${agent}`, options, parent))
+    return span && api.isSpanContextValid(span.spanContext()) ? new TurnSpan(api, span, parent) : undefined
   }
 
   private constructor(api: typeof OpenTelemetry, span: Span, parent: OpenTelemetry.Context) {
@@ -63,7 +75,7 @@ export class TurnSpan {
     this.#span.addEvent('sheepdog.retry', { 'sheepdog.message': message })
   }
 
-  startTool(name: string, toolCallId: string): ToolSpan {
+  startTool(name: string, toolCallId: string): ToolSpan | undefined {
     const attributes = {
       'gen_ai.operation.name': 'execute_tool',
       'gen_ai.tool.name': name,
@@ -71,16 +83,14 @@ export class TurnSpan {
     }
     const tracer = this.#api.trace.getTracer('sheepdog')
     const kind = this.#api.SpanKind.INTERNAL
-    return new ToolSpan(
-      this.#api,
-      tracer.startSpan(`execute_tool ${name}`, { kind, attributes }, this.#context),
-    )
+    const span = quietly(() => tracer.startSpan(`execute_tool ${name}`, { kind, attributes }, this.#context))
+    return span && new ToolSpan(this.#api, span)
   }
 
   end(result: TurnResult | undefined, error: Error | undefined): void {
     if (result) this.#span.setAttributes(resultAttributes(result))
     if (error) fail(this.#api, this.#span, errorType(error), error.message)
-    this.#span.end()
+    quietly(() => this.#span.end())
   }
 }
 
@@ -97,7 +107,7 @@ export class ToolSpan {
   end(exitCode: number | undefined, problem: string | undefined): void {
     if (exitCode !== undefined) this.#span.setAttribute('process.exit.code', exitCode)
     if (problem !== undefined) fail(this.#api, this.#span, problem)
-    this.#span.end()
+    quietly(() => this.#span.end())
   }
 }
 

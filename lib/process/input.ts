@@ -6,6 +6,8 @@ import type { StdinQueue } from './stdin_queue'
 
 /** Chunks as they come. Nothing is asked of it before `next()`. */
 export interface Source {
+  /** It is ours from now on: what it fails with before it is asked is told by `next()`, and to nobody else. */
+  take(): void
   next(): Promise<{ done?: boolean; value?: unknown }>
   /** Nobody wants more. */
   close(): void
@@ -24,20 +26,32 @@ export function sourceOf(path: string, from: unknown): Source | undefined {
       throw invalidOption(path, 'is a stream that is being read by somebody else')
     return ofWebStream(() => (from as { getReader(): WebReader }).getReader())
   }
-  const destroy =
-    'destroy' in from && typeof from.destroy === 'function' ? from.destroy.bind(from) : undefined
+  // What counts its numbers is no source of text.
+  if (ArrayBuffer.isView(from)) return undefined
   const open =
     Symbol.asyncIterator in from
       ? () => (from as AsyncIterable<unknown>)[Symbol.asyncIterator]()
       : Symbol.iterator in from
         ? () => (from as Iterable<unknown>)[Symbol.iterator]()
         : undefined
-  return open && ofIterable(open, destroy as (() => void) | undefined)
+  return open && ofIterable(open, isNodeStream(from) ? from : undefined)
+}
+
+interface NodeStream {
+  on(event: 'error', listener: () => void): unknown
+  destroy(): unknown
+}
+
+function isNodeStream(from: object): from is NodeStream {
+  return (
+    'on' in from && typeof from.on === 'function' && 'destroy' in from && typeof from.destroy === 'function'
+  )
 }
 
 function ofWebStream(open: () => WebReader): Source {
   let reader: WebReader | undefined
   return {
+    take() {},
     next: async () => (reader ??= open()).read(),
     close() {
       try {
@@ -49,24 +63,26 @@ function ofWebStream(open: () => WebReader): Source {
   }
 }
 
-/** @param destroy of a Node stream: its iterator would wait for the chunk under way before it ends anything */
+/** @param stream its iterator would wait for the chunk under way before it ends anything: it is destroyed */
 function ofIterable(
   open: () => AsyncIterator<unknown> | Iterator<unknown>,
-  destroy: (() => void) | undefined,
+  stream: NodeStream | undefined,
 ): Source {
   let iterator: AsyncIterator<unknown> | Iterator<unknown> | undefined
   return {
+    // Without a listener its error would be the host's end.
+    take: () => void stream?.on('error', () => {}),
     next: async () => (iterator ??= open()).next(),
     close() {
       // Its failure to end is no failure of the run's.
-      const end = async () => (destroy ? destroy() : iterator?.return?.())
+      const end = async () => (stream ? stream.destroy() : iterator?.return?.())
       end().catch(() => {})
     },
   }
 }
 
 /** Asked for ahead of what the program has taken. */
-const AHEAD_BYTES = 64 << 10
+const AHEAD_BYTES = 256 << 10
 
 /**
  * Writes the source's chunks until its end, or until the program takes no more; then the source is closed. Rejects with what the

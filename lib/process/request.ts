@@ -201,11 +201,11 @@ export function toSpec(
     env = {},
     inheritEnv = true,
     idleTimeoutMs,
+    record,
     input,
     stdin,
     stdio,
     pty,
-    record,
     limit,
     signal,
     ...rest
@@ -228,9 +228,9 @@ export function toSpec(
     args,
     cwd: folder,
     env: changes,
+    record: recordFolder(record),
     inheritStdio: stdio === 'inherit',
     terminal: pty === true ? {} : pty || undefined,
-    record: recordFolder(record),
     idleTimeoutMs: idleTimeoutMs ?? idleTimeoutFromEnvironment(),
     ...inheritance(inheritEnv),
   }

@@ -15,8 +15,9 @@ const typedMs = 45
 const blinkMs = 120
 
 const script = [
-  { shell: 'for name in Ada Bo Cy; do echo "$name" | tee -a flock.txt; sleep 0.6; done' },
-  { text: 'Three sheep are in the meadow:\nAda eats, Bo sleeps, and Cy looks at the gate.\n', everyMs: 80 },
+  { calls: [{ name: 'ls', input: { path: '.' } }], delayMs: 700 },
+  { calls: [{ name: 'read', input: { path: 'flock.txt' } }], delayMs: 900 },
+  { text: 'Three sheep: Ada eats, Bo sleeps, and Cy looks at the gate.\n', everyMs: 60 },
 ]
 const stalling = `#!/bin/sh
 echo "reading the data"
@@ -26,7 +27,7 @@ setsid sleep 600 > /dev/null 2>&1 &
 sleep 600
 `
 const scenes = [
-  'sheepdog agent pi "Count the sheep, please." --model scripted/scripted-model',
+  'sheepdog agent pi "Count the sheep, please." --plan --model scripted/scripted-model',
   'sheepdog run --idle 4s -- ./train',
 ]
 
@@ -72,6 +73,7 @@ function prepare(folder, baseUrl) {
   const models = [{ id: 'scripted-model', contextWindow: 200_000, maxTokens: 8000 }]
   const scripted = { baseUrl, api: 'openai-completions', apiKey: 'none', models }
   writeFileSync(join(home, '.pi', 'agent', 'models.json'), JSON.stringify({ providers: { scripted } }))
+  writeFileSync(join(work, 'flock.txt'), 'Ada eats\nBo sleeps\nCy looks at the gate\n')
   writeFileSync(join(work, 'train'), stalling, { mode: 0o755 })
   const PATH = [bin, dirname(process.execPath), '/usr/local/bin', '/usr/bin', '/bin'].join(delimiter)
   return {

@@ -1,11 +1,13 @@
-// `npm run release:pack [FOLDER]`: the tarballs that are published, the main package naming those of the platforms.
-// A platform whose addon was not built (npm/<platform>/*.node) is told, and packed by nobody.
+// `npm run release:pack -- [--all] [FOLDER]`: the tarballs that are published, the main package naming those of the platforms.
+// A platform whose addon was not built (npm/<platform>/*.node) is told, and packed by nobody; with --all it is an error.
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { writeEsm } from '../esm.mjs'
 import { fail, root, step } from '../step.mjs'
 
-const folder = resolve(process.argv[2] ?? join(root, 'target', 'packages'))
+const words = process.argv.slice(2)
+const needsAll = words.includes('--all')
+const folder = resolve(words.find((word) => !word.startsWith('-')) ?? join(root, 'target', 'packages'))
 const staged = join(folder, 'sheepdog')
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(staged, { recursive: true })
@@ -18,6 +20,7 @@ for (const platform of readdirSync(join(root, 'npm'))) {
   // One version for all: an addon of another does not fit the glue.
   optionalDependencies[own.name] = main.version
   if (!existsSync(join(source, own.main))) {
+    if (needsAll) fail(`no addon in npm/${platform}`)
     console.warn(`no addon in npm/${platform}: its package is not packed`)
     continue
   }

@@ -112,6 +112,8 @@ function tryAll() {
   for (const [name, [version, ...command]] of Object.entries(runtimes))
     row(name, version, tryRuntime(command, name === 'Deno'))
 
+  row('the command, its manual, an example', process.versions.node, tryCommand())
+
   const esbuild = (...words) => [
     tool('esbuild', 'bin/esbuild'),
     '--bundle',
@@ -188,6 +190,22 @@ function tryRuntime(command, isDeno) {
   const pid = Number(third.stdout)
   if (third.signal !== 'SIGKILL' && !isDeno) return failed(third)
   return pid > 0 && isGone(pid) ? 'works, `import` and `require`' : failed(third)
+}
+
+function tryCommand() {
+  const command = launch([
+    join(app, 'node_modules/.bin/sheepdog'),
+    'run',
+    '--',
+    'sh',
+    '-c',
+    'echo from the command; exit 3',
+  ])
+  if (command.stdout !== 'from the command\n' || command.status !== 3) return failed(command)
+  const manual = launch(['grep', '-c', 'sheepdog run', join(app, 'node_modules/sheepdog/man/sheepdog.1')])
+  if (manual.status !== 0) return failed(manual)
+  const example = launch([process.execPath, join(app, 'node_modules/sheepdog/examples/agent-events.mjs')])
+  return example.stdout.includes('thread-1 again') ? 'works' : failed(example)
 }
 
 function isGone(pid) {

@@ -7,8 +7,8 @@ use super::session::{Driver, Prompt};
 use super::turn_state::{Ending, TurnState, Version};
 use super::verdict::{Evidence, Stop, verdict};
 use crate::error::{Error, ErrorCode};
+use crate::harness::Level;
 use crate::harness::clock::{Clock, Heard, Limits};
-use crate::harness::launch::Permission;
 use crate::harness::replay::TurnResult;
 use crate::harness::structured::{Candidates, prompt_with_problems, prompt_with_schema, read_answer};
 use crate::model::Reading;
@@ -71,7 +71,7 @@ impl Active {
     pub(crate) fn text(&self) -> String {
         match &self.request.schema {
             // No file is offered: the answer crosses whole.
-            Some(schema) => prompt_with_schema(&self.request.text, schema.source(), "", Permission::Plan),
+            Some(schema) => prompt_with_schema(&self.request.text, schema.source(), "", Level::Plan),
             None => self.request.text.clone(),
         }
     }

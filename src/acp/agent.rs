@@ -1,7 +1,8 @@
 //! PURE: what differs between the agents that speak the protocol.
 
-use super::permission::Level;
 use crate::harness::Provider;
+use crate::harness::level::{Level, Mode};
+use crate::harness::restraint::mode_of;
 
 /// One agent, as this protocol sees it.
 pub(crate) struct Agent {
@@ -13,14 +14,8 @@ pub(crate) struct Agent {
     pub model_flag: Option<&'static str>,
     /// What npm installs: the package with its version.
     pub package: &'static str,
-    /// The mode of each level: plan, edit, ask, auto. Empty: the agent as it starts. `None`: it can't be held.
-    modes: [Option<&'static str>; 4],
-    /// An environment variable that a level sets: plan, edit, ask, auto.
-    variables: Option<(&'static str, [&'static str; 4])>,
     /// Set unless the caller sets the same name.
     pub set: &'static [(&'static str, &'static str)],
-    /// Arguments that a level adds, to "auto" alone.
-    pub auto_args: &'static [&'static str],
     /// A good end always comes with its tokens: one without hides an error.
     pub tells_usage: bool,
     /// ... if a line of its text begins so.
@@ -38,19 +33,12 @@ const AGENTS: [Agent; 8] = [
         provider: Provider::ClaudeCode,
         program: Some("claude-agent-acp"),
         package: "@agentclientprotocol/claude-agent-acp@0.100.0",
-        modes: [Some("plan"), Some("acceptEdits"), Some("default"), Some("bypassPermissions")],
         ..PLAIN
     },
     Agent {
         provider: Provider::Codex,
         program: Some("codex-acp"),
         package: "@agentclientprotocol/codex-acp@2.6.0",
-        modes: [
-            Some("read-only"),
-            Some("workspace-write"),
-            Some("workspace-write"),
-            Some("agent-full-access"),
-        ],
         tells_usage: true,
         ..PLAIN
     },
@@ -61,37 +49,14 @@ const AGENTS: [Agent; 8] = [
         package: "@google/gemini-cli@0.61.0",
         // It refuses its freer modes in a folder that was not trusted on a terminal before; and its launcher heeds no signal.
         set: &[("GEMINI_CLI_TRUST_WORKSPACE", "true"), ("GEMINI_CLI_NO_RELAUNCH", "true")],
-        modes: [Some("plan"), Some("autoEdit"), Some("default"), Some("yolo")],
         ..PLAIN
     },
-    Agent {
-        provider: Provider::Opencode,
-        args: &["acp"],
-        package: "opencode-ai@1.18.33",
-        modes: [Some("plan"), Some("build"), Some("build"), Some("build")],
-        variables: Some((
-            "OPENCODE_PERMISSION",
-            [
-                r#"{"edit":"deny","bash":"ask","webfetch":"ask"}"#,
-                r#"{"edit":"ask","bash":"ask","webfetch":"ask"}"#,
-                r#"{"edit":"ask","bash":"ask","webfetch":"ask"}"#,
-                r#"{"edit":"allow","bash":"allow","webfetch":"allow"}"#,
-            ],
-        )),
-        ..PLAIN
-    },
+    Agent { provider: Provider::Opencode, args: &["acp"], package: "opencode-ai@1.18.33", ..PLAIN },
     Agent {
         provider: Provider::Copilot,
         args: &["--acp"],
         model_flag: Some("--model"),
         package: "@github/copilot@1.0.102",
-        modes: [
-            Some("https://agentclientprotocol.com/protocol/session-modes#plan"),
-            Some("https://agentclientprotocol.com/protocol/session-modes#agent"),
-            Some("https://agentclientprotocol.com/protocol/session-modes#agent"),
-            Some("https://agentclientprotocol.com/protocol/session-modes#agent"),
-        ],
-        auto_args: &["--allow-all-tools", "--allow-all-paths"],
         tells_usage: true,
         error_prefix: Some("Error: "),
         counts_on: true,
@@ -102,26 +67,17 @@ const AGENTS: [Agent; 8] = [
         args: &["--acp"],
         model_flag: Some("--model"),
         package: "@qwen-code/qwen-code@0.24.4",
-        modes: [Some("plan"), Some("auto-edit"), Some("default"), Some("yolo")],
         ..PLAIN
     },
     Agent {
         provider: Provider::Pi,
         program: Some("pi-acp"),
         package: "pi-acp@0.0.34 @earendil-works/pi-coding-agent@0.87.1",
-        modes: [None, None, None, Some("")],
         banner: Some(("pi v", "---")),
         lacks_tools: true,
         ..PLAIN
     },
-    // Its modes were never tried over this protocol: unasked, as it is with a prompt.
-    Agent {
-        provider: Provider::Kimi,
-        args: &["acp"],
-        package: "@moonshot-ai/kimi-code@2.1.0",
-        modes: [None, None, None, Some("")],
-        ..PLAIN
-    },
+    Agent { provider: Provider::Kimi, args: &["acp"], package: "@moonshot-ai/kimi-code@2.1.0", ..PLAIN },
 ];
 
 const PLAIN: Agent = Agent {
@@ -130,10 +86,7 @@ const PLAIN: Agent = Agent {
     args: &[],
     model_flag: None,
     package: "",
-    modes: [None; 4],
-    variables: None,
     set: &[],
-    auto_args: &[],
     tells_usage: false,
     error_prefix: None,
     banner: None,
@@ -165,23 +118,9 @@ impl Agent {
         self.banner.is_some_and(|(begin, end)| text.starts_with(begin) && text.trim_end().ends_with(end))
     }
 
-    /// The mode that holds this level; empty: none is to be set. `None`: this agent can't hold it.
-    pub(crate) fn mode(&self, level: Level) -> Option<&'static str> {
-        self.modes[index(level)]
-    }
-
-    /// The variable that this level sets.
-    pub(crate) fn variable(&self, level: Level) -> Option<(&'static str, &'static str)> {
-        self.variables.map(|(name, values)| (name, values[index(level)]))
-    }
-}
-
-fn index(level: Level) -> usize {
-    match level {
-        Level::Plan => 0,
-        Level::Edit => 1,
-        Level::Ask => 2,
-        Level::Auto => 3,
+    /// How it is held to this level; `None`: it can't be.
+    pub(crate) fn mode(&self, level: Level, is_sandboxed: bool) -> Option<&'static Mode> {
+        mode_of(self.provider, level, is_sandboxed)
     }
 }
 
@@ -195,7 +134,7 @@ mod tests {
             let agent = Agent::of(provider);
             assert_eq!(agent.provider, provider);
             assert!(agent.package.contains('@') && !agent.program().is_empty());
-            assert!(agent.mode(Level::Auto).is_some(), "{provider:?}");
+            assert!(agent.mode(Level::Auto, false).is_some(), "{provider:?}");
         }
     }
 
@@ -209,6 +148,22 @@ mod tests {
     #[test]
     fn pi_never_asks_and_so_holds_one_level() {
         let pi = Agent::of(Provider::Pi);
-        assert!([Level::Plan, Level::Edit, Level::Ask].iter().all(|level| pi.mode(*level).is_none()));
+        assert!([Level::Plan, Level::Edit, Level::Ask].iter().all(|level| pi.mode(*level, false).is_none()));
+    }
+
+    #[test]
+    fn a_mode_that_does_more_than_edit_is_not_taken_for_it() {
+        for provider in [Provider::ClaudeCode, Provider::Qwen] {
+            assert_eq!(Agent::of(provider).mode(Level::Edit, false).map(|mode| mode.id), Some("default"));
+        }
+    }
+
+    #[test]
+    fn codex_can_not_ask_from_within_a_sandbox() {
+        let codex = Agent::of(Provider::Codex);
+        let id = |level, is_sandboxed| codex.mode(level, is_sandboxed).map(|mode| mode.id);
+        assert_eq!(id(Level::Edit, false), Some("workspace-write"));
+        assert_eq!(id(Level::Edit, true), Some("agent-full-access"), "its own sandbox fails inside of ours");
+        assert_eq!(id(Level::Ask, true), None);
     }
 }

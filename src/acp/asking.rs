@@ -110,6 +110,9 @@ impl Owner {
             self.book.on_refused(&question.tool.id);
         }
         self.respond(&question.id, chosen);
+        if is_refused && by != Decider::Handler {
+            self.warn(format!("{} was refused: nothing allows it at this level", question.tool.title));
+        }
         if let Some(active) = &mut self.active {
             active.clock.on_held(!self.questions.is_empty(), Instant::now());
         }

@@ -49,7 +49,8 @@ mod update;
 mod verdict;
 mod wishes;
 
-pub use permission::{Level, Policy, Rule};
+pub use crate::harness::Level;
+pub use permission::{Policy, Rule};
 pub use question::{Answer, Decider, Location, Question, QuestionOption, QuestionTool};
 pub use request::{McpServer, OpenRequest, PromptRequest};
 pub use session::{HostRequest, Session, WeakSession, open};

@@ -5,7 +5,6 @@ use super::account::Account;
 use super::agent::Agent;
 use super::connection::{Connection, Inbox, Said};
 use super::opening_fault::{Fault, is_resume};
-use super::permission::Level;
 use super::request::OpenRequest;
 use super::session_record;
 use super::settings::{Settings, set_option};
@@ -17,11 +16,14 @@ use crate::harness::AgentEvent;
 use crate::harness::folder::RunFolder;
 use crate::harness::install::{find, locate};
 use crate::harness::launch::{Launch, Wanted, path_text};
+use crate::harness::level::{Level, Mode};
 use crate::harness::package::Program;
+use crate::harness::restraint::check_switches;
 use crate::harness::turn_record::TurnRecord;
+use crate::harness::workspace::{AgentSandbox, state_of};
 use crate::jsonrpc::Refusal;
 use crate::os::blocking;
-use crate::process::{Environment, ProcessSpec};
+use crate::process::{Environment, ProcessSpec, Sandbox};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,16 +49,18 @@ pub(crate) struct Opened {
 /// Opens a session, until `given_up` resolves. Call it within tokio.
 pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = ()>) -> Result<Opened, Error> {
     let agent = Agent::of(request.provider);
-    if agent.mode(request.level).is_none() {
-        let level = name_of(request.level);
+    let Some(mode) = agent.mode(request.level, request.sandbox.is_some()) else {
+        let level = request.level.as_str();
         return Err(Error::invalid_option(
             "permission",
             format!(
-                "{} can't be held to {level:?} over this protocol: it never asks. Ask for \"auto\" by name",
-                agent.name()
+                "{} can't be held to {level:?} over this protocol{}: it never asks. Ask for another level by name",
+                agent.name(),
+                if request.sandbox.is_some() { " in a sandbox" } else { "" }
             ),
         ));
-    }
+    };
+    check_switches(request.provider, request.level, &request.environment.changes)?;
     if request.limits.start == Some(Duration::ZERO) {
         return Err(Error::new(
             ErrorCode::AgentIdle,
@@ -76,12 +80,10 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
         })?,
     };
     let program = program_of(agent, request, &cwd)?;
-    let parent = request.variable("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
-    let folder = blocking(move || RunFolder::create(&parent))
-        .await
-        .map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))??;
     let mut record = session_record::open(request, &cwd).await?;
-    let mut spec = spec_of(agent, request, &program, &cwd, folder.path());
+    let (folder, sandbox) = make_room(request).await?;
+    let mut spec = spec_of(agent, mode, request, &program, &cwd, folder.path());
+    spec.sandbox = sandbox;
     spec.record = record.as_mut().map(|record| record.next_attempt(request.provider));
     spec.name = Some(session_record::label(request));
     let (connection, inbox) = match Connection::start(spec).await {
@@ -95,7 +97,7 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
             return Err(error);
         }
     };
-    let mut hall = Hall { agent, request, connection, inbox, heard: Vec::new(), has_ended: false };
+    let mut hall = Hall { agent, mode, request, connection, inbox, heard: Vec::new(), has_ended: false };
     let shaken = tokio::select! {
         shaken = hall.shake_hands(&cwd) => shaken,
         () = given_up => Err(Fault::Other(super::session::given_up())),
@@ -129,6 +131,23 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
             Err(error)
         }
     }
+}
+
+/// A folder of the session's own, and the sandbox that it is part of.
+async fn make_room(request: &OpenRequest) -> Result<(RunFolder, Option<Sandbox>), Error> {
+    let parent = request.variable("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let held = match &request.sandbox {
+        Some(sandbox) => Some((sandbox.clone(), state_of(request.provider, |name| request.variable(name))?)),
+        None => None,
+    };
+    let level = request.level;
+    let made = blocking(move || {
+        let folder = RunFolder::create(&parent)?;
+        let prepare = |(sandbox, state): (AgentSandbox, _)| sandbox.prepare(level, state, folder.path());
+        let sandbox = held.map(prepare).transpose()?;
+        Ok((folder, sandbox))
+    });
+    made.await.map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?
 }
 
 /// The program that speaks the protocol: as given, on PATH, or in the packages of the folder and those around it.
@@ -167,6 +186,7 @@ fn not_started(agent: &Agent, error: Error) -> Error {
 
 fn spec_of(
     agent: &Agent,
+    mode: &Mode,
     request: &OpenRequest,
     program: &Program,
     cwd: &Path,
@@ -177,31 +197,31 @@ fn spec_of(
     if let (Some(flag), Some(model)) = (agent.model_flag, &request.model) {
         args.extend([flag.to_owned(), model.clone()]);
     }
-    if request.level == Level::Auto {
-        args.extend(agent.auto_args.iter().map(|arg| (*arg).to_owned()));
-    }
+    args.extend(mode.args.iter().map(|arg| (*arg).to_owned()));
     let mut spec = ProcessSpec::new(&program.command, args);
     spec.cwd = Some(cwd.to_path_buf());
     spec.kill_grace = request.kill_grace;
     spec.containment = request.containment;
-    spec.environment = environment_of(agent, request, program, folder);
+    spec.environment = environment_of(agent, mode, request, program, folder);
     spec
 }
 
 /// The caller's environment, with what the provider needs. The caller's own changes win.
-fn environment_of(agent: &Agent, request: &OpenRequest, program: &Program, folder: &Path) -> Environment {
+fn environment_of(
+    agent: &Agent,
+    mode: &Mode,
+    request: &OpenRequest,
+    program: &Program,
+    folder: &Path,
+) -> Environment {
     let is_given = |name: &str| request.environment.changes.iter().any(|(changed, _)| changed == name);
     let launch = Launch::new(&Wanted::default());
     let removed = launch.removed.iter().map(|name| ((*name).to_owned(), None));
-    let variable = agent.variable(request.level).map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let fixed = agent.set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let set = program
-        .environment
-        .iter()
-        .cloned()
-        .chain(fixed)
-        .chain(variable)
-        .map(|(name, value)| (name, Some(value)));
+    let switches = request.provider.descriptor().switches.iter().filter(|_| request.level != Level::Auto);
+    let removed = removed.chain(switches.map(|name| ((*name).to_owned(), None)));
+    let fixed =
+        agent.set.iter().chain(mode.set).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let set = program.environment.iter().cloned().chain(fixed).map(|(name, value)| (name, Some(value)));
     let mut changes: Vec<(String, Option<String>)> =
         removed.chain(set).filter(|(name, _)| !is_given(name)).collect();
     changes.extend(request.environment.changes.iter().cloned());
@@ -226,6 +246,7 @@ struct Shaken {
 /// Where hands are shaken: what the agent says meanwhile is kept.
 struct Hall<'a> {
     agent: &'static Agent,
+    mode: &'static Mode,
     request: &'a OpenRequest,
     connection: Connection,
     inbox: Inbox,
@@ -316,7 +337,7 @@ impl Hall<'_> {
         session: &str,
         settings: &mut Settings,
     ) -> Result<(), Fault> {
-        let mode = self.agent.mode(self.request.level).unwrap_or_default();
+        let mode = self.mode.id;
         if mode.is_empty() || settings.mode().as_deref() == Some(mode) {
             return Ok(());
         }
@@ -326,7 +347,7 @@ impl Hall<'_> {
                 format!(
                     "{} can't be held to {:?}: {found}. Install {}",
                     self.agent.name(),
-                    name_of(self.request.level),
+                    self.request.level.as_str(),
                     self.agent.package
                 ),
             ))
@@ -410,15 +431,6 @@ pub(crate) fn agent_fault(error: &Error) -> AgentFault {
 
 pub(crate) fn unknown_method(method: &str) -> Refusal {
     Refusal { code: -32_601, message: format!("Method not found: {method}"), data: None }
-}
-
-fn name_of(level: Level) -> &'static str {
-    match level {
-        Level::Plan => "plan",
-        Level::Edit => "edit",
-        Level::Ask => "ask",
-        Level::Auto => "auto",
-    }
 }
 
 /// One request for both versions: an agent takes what it knows of it.

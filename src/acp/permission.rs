@@ -10,16 +10,8 @@
 
 use super::glob::{command_contains, command_matches, name_matches, path_matches};
 use super::question::Question;
+use crate::harness::Level;
 use std::path::{Component, Path, PathBuf};
-
-/// How much the agent may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    Plan,
-    Edit,
-    Ask,
-    Auto,
-}
 
 /// What is meant by a rule; a field that is absent means anything. A rule without any field means nothing at all.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,9 +1,9 @@
 //! PURE: a session and its prompts as they are asked for.
 
-use super::permission::{Level, Policy};
+use super::permission::Policy;
 use crate::error::Error;
-use crate::harness::Provider;
 use crate::harness::clock::Limits;
+use crate::harness::{AgentSandbox, Level, Provider};
 use crate::model::Schema;
 use crate::process::{Containment, Environment, EnvironmentBase, ProcessSpec};
 use serde_json::{Value, json};
@@ -26,6 +26,8 @@ pub struct OpenRequest {
     pub system_prompt: Option<String>,
     pub level: Level,
     pub policy: Policy,
+    /// What the kernel holds it in.
+    pub sandbox: Option<AgentSandbox>,
     /// Somebody answers what the rules leave open.
     pub has_handler: bool,
     /// For an answer of the handler; `None`: off.
@@ -60,6 +62,7 @@ impl OpenRequest {
             system_prompt: None,
             level: Level::Edit,
             policy: Policy::default(),
+            sandbox: None,
             has_handler: false,
             permission_timeout: Some(Self::PERMISSION_TIMEOUT),
             servers: Vec::new(),

@@ -7,6 +7,7 @@ use super::limit::NativeConcurrencyLimit;
 use super::option::{Containment, Level, Millis};
 use super::process::{VariableChange, environment};
 use super::promise::{Settled, settle};
+use super::sandbox::AgentSandboxSpec;
 use crate::acp::{
     self, Answer, HostRequest, McpServer, OpenRequest, Policy, PromptRequest, Rule, Session, WeakSession,
 };
@@ -38,6 +39,7 @@ pub struct OpenSpec {
     pub model: Option<String>,
     pub system_prompt: Option<String>,
     pub permission: Option<Level>,
+    pub sandbox: Option<AgentSandboxSpec>,
     pub allow: Vec<RuleSpec>,
     pub deny: Vec<RuleSpec>,
     /// Whether the host answers what the rules leave open.
@@ -336,6 +338,7 @@ fn to_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
     if let Some(level) = spec.permission {
         request.level = level.into();
     }
+    request.sandbox = spec.sandbox.map(Into::into);
     request.policy = Policy {
         allow: spec.allow.into_iter().map(Into::into).collect(),
         deny: spec.deny.into_iter().map(Into::into).collect(),

@@ -3,9 +3,10 @@
 use super::delivery::{Delivery, EventLines, create_text};
 use super::guests::{Guest, Guests};
 use super::limit::NativeConcurrencyLimit;
-use super::option::{Background, Containment, Millis, Permission};
+use super::option::{Background, Containment, Level, Millis};
 use super::process::{VariableChange, environment};
 use super::promise::{Settled, settle};
+use super::sandbox::AgentSandboxSpec;
 use crate::error::Error;
 use crate::harness::replay::TurnResult;
 use crate::harness::spending::{Caps, Prices};
@@ -40,10 +41,12 @@ pub struct TurnSpec {
     pub tools: Option<Vec<String>>,
     pub max_turns: Option<f64>,
     pub max_budget_usd: Option<f64>,
+    pub permission: Option<Level>,
+    pub allow: Option<Vec<String>>,
+    pub sandbox: Option<AgentSandboxSpec>,
     pub max_tokens: Option<f64>,
     pub max_cost_usd: Option<f64>,
     pub prices: Option<PricesSpec>,
-    pub permission: Option<Permission>,
     pub background: Option<Background>,
     /// A JSON Schema, as JSON.
     pub schema: Option<String>,
@@ -411,6 +414,8 @@ pub(super) fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
     if let Some(permission) = spec.permission {
         request.permission = permission.into();
     }
+    request.allow = spec.allow.unwrap_or_default();
+    request.sandbox = spec.sandbox.map(Into::into);
     if let Some(background) = spec.background {
         request.background = background.into();
     }

@@ -3,9 +3,8 @@
 //! lib/option.ts has checked the types. A choice is twinned here because the core knows no napi; both ways between twins are
 //! exhaustive, so a choice that one side lacks is an error of the compiler's.
 
-use crate::acp;
 use crate::copilot::resume;
-use crate::harness::{launch, request};
+use crate::harness::{self, request};
 use crate::process;
 use napi_derive::napi;
 use std::time::Duration;
@@ -78,8 +77,7 @@ twin!(process::ContainmentLevel {
     Group = "group",
 });
 twin!(request::Background { Wait = "wait", Leave = "leave" });
-twin!(acp::Level { Plan = "plan", Edit = "edit", Ask = "ask", Auto = "auto" });
-twin!(launch::Permission { Auto = "auto", Plan = "plan" });
+twin!(harness::Level { Plan = "plan", Edit = "edit", Ask = "ask", Auto = "auto" });
 twin!(resume::Fallback { Evidence = "evidence", UnlessCorrupt = "unless-corrupt", Never = "never" });
 twin!(resume::LogState {
     Absent = "absent",

@@ -65,8 +65,7 @@ where
     F: Future<Output = Settled<T>> + Send + 'static,
 {
     let conversion = async move {
-        let settled = AssertUnwindSafe(future).catch_unwind().await;
-        let settled = settled.unwrap_or_else(|_| Settled::Failed { error: panicked(), partial: None });
+        let settled = whatever_happens(future).await;
         // SAFETY: called once, with the environment of the promise, on its thread.
         Box::new(|raw_env| unsafe { ToNapiValue::to_napi_value(raw_env, settled) }) as Conversion
     };
@@ -80,10 +79,42 @@ fn promise_of(env: &Env, conversion: BoxFuture<'static, Conversion>) -> napi::Re
     Ok(promise.raw())
 }
 
-fn panicked() -> Error {
-    Error::new(
-        ErrorCode::AddonPanicked,
-        "the addon failed while it worked on this call, and what became of it is unknown: the standard error output says where; \
-         please report it",
-    )
+/// A panic settles the promise too: tokio and the resolver of names panic where the system refuses them a thread, and a task that
+/// is gone leaves its promise waiting for ever. Dropping the future takes down what it held.
+async fn whatever_happens<T>(future: impl Future<Output = Settled<T>>) -> Settled<T> {
+    // What the future shared is dropped with it; locks that it poisoned are read all the same (see PoisonError).
+    AssertUnwindSafe(future).catch_unwind().await.unwrap_or_else(|panic| {
+        let fault = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no words");
+        let message = format!(
+            "the work was ended by a fault inside of sheepdog ({fault}): if this machine has no threads or memory left, \
+             free some and try again; else please report it"
+        );
+        Settled::from(Err(Error::new(ErrorCode::AddonFault, message).with("fault", fault)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    #[expect(clippy::panic, reason = "that it is told is what is tested")]
+    async fn a_panic_is_an_error_with_its_words() {
+        for (fault, words) in [(Some("no thread"), "no thread"), (None, "no words")] {
+            let settled = whatever_happens::<()>(async move {
+                tokio::task::yield_now().await;
+                match fault {
+                    Some(fault) => panic!("{fault}"),
+                    None => std::panic::panic_any(7),
+                }
+            });
+            let Settled::Failed { error, partial: None } = settled.await else { panic!("it settled well") };
+            assert_eq!((error.code(), &error.facts()["fault"]), (ErrorCode::AddonFault, &words.into()));
+        }
+        assert!(matches!(whatever_happens(async { Settled::Value(1) }).await, Settled::Value(1)));
+    }
 }

@@ -1,5 +1,6 @@
 //! What crosses for a sandbox. Names and order as in lib/sandbox.ts, which has checked the types.
 
+use crate::harness::AgentSandbox;
 use crate::process::{Network, Sandbox};
 use napi::bindgen_prelude::Either;
 use napi_derive::napi;
@@ -10,6 +11,18 @@ pub struct SandboxSpec {
     pub write: Option<Vec<String>>,
     pub read: Option<Vec<String>>,
     pub network: Option<Either<NetworkName, PortsSpec>>,
+}
+
+/// What an agent is held in: its workspace without `custom`.
+#[napi(object, object_to_js = false)]
+pub struct AgentSandboxSpec {
+    pub custom: Option<SandboxSpec>,
+}
+
+impl From<AgentSandboxSpec> for AgentSandbox {
+    fn from(spec: AgentSandboxSpec) -> AgentSandbox {
+        spec.custom.map_or(AgentSandbox::Workspace, |sandbox| AgentSandbox::Custom(sandbox.into()))
+    }
 }
 
 /// A network that is there or not.

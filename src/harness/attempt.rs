@@ -95,6 +95,7 @@ fn spec_of(plan: &Plan<'_>) -> ProcessSpec {
     spec.timeout = None;
     spec.kill_grace = request.kill_grace;
     spec.containment = request.containment;
+    spec.sandbox.clone_from(&launch.sandbox);
     spec.max_output_bytes = KEPT_OUTPUT_BYTES;
     if let Some(text) = &launch.stdin {
         spec.input = Input::Bytes(Bytes::from(text.clone()));
@@ -119,6 +120,7 @@ pub(crate) fn environment_of(
     let set = launch.set.iter().chain(&program.environment).filter(|(name, _)| !is_given(name));
     changes.extend(set.map(|(name, value)| (name.clone(), Some(value.clone()))));
     changes.extend(request.environment.changes.iter().cloned());
+    changes.extend(launch.held.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
     changes.push(("TMPDIR".to_owned(), Some(path_text(folder.path()))));
     if let Some(folder) = &program.path_before {
         let path = request.variable("PATH").map(|path| format!("{folder}:{path}"));
@@ -355,6 +357,9 @@ impl Watch<'_> {
             let message =
                 format!("left running behind its end of turn, and ended with it: {}", left.join(", "));
             transcript.digest_mut().warning(&message);
+        }
+        for refusal in request.provider.descriptor().words.refusals_in(&stderr) {
+            transcript.digest_mut().warning(&refusal);
         }
         // What came with the last lines counts as well: who used too much has failed, however its turn ended.
         if self.accounts.set(transcript.digest().total_usage()) && self.stop != Some(Stop::Aborted) {

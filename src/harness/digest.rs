@@ -5,7 +5,7 @@ use super::answer::Answer;
 use super::background::BackgroundWork;
 use super::clip::clip;
 use super::event::{AgentEvent, Usage};
-use super::failure::Failure;
+use super::failure::{Failure, Words};
 use super::reset::Reset;
 use serde_json::Value;
 
@@ -23,6 +23,8 @@ pub struct Terminal {
 #[derive(Debug, Default)]
 pub struct Digest {
     detail: bool,
+    /// The CLI's own, where it is known.
+    words: Option<&'static Words>,
     events: Vec<AgentEvent>,
     session: Option<String>,
     model: Option<String>,
@@ -51,6 +53,12 @@ pub struct Digest {
 impl Digest {
     pub fn new(detail: bool) -> Self {
         Digest { detail, ..Digest::default() }
+    }
+
+    /// With the words by which a CLI says that it refused a tool.
+    pub fn knowing(mut self, words: &'static Words) -> Self {
+        self.words = Some(words);
+        self
     }
 
     /// Whether events are built from here on.
@@ -173,7 +181,22 @@ impl Digest {
         let open = self.open_tools.iter().position(|(open, _)| open == id);
         let name = open.map(|index| self.open_tools.swap_remove(index).1).filter(|name| !name.is_empty());
         self.in_answer = false;
-        self.emit(|| AgentEvent::ToolEnd { id: id.to_owned(), name, output: output(), exit_code, is_error });
+        if !is_error {
+            return self.emit(|| AgentEvent::ToolEnd {
+                id: id.to_owned(),
+                name,
+                output: output(),
+                exit_code,
+                is_error,
+            });
+        }
+        // A refusal is in the result too, whether or not somebody listens.
+        let output = output();
+        let refusal = output.as_deref().and_then(|output| self.words?.refusal(name.as_deref(), output));
+        self.emit(|| AgentEvent::ToolEnd { id: id.to_owned(), name, output, exit_code, is_error });
+        if let Some(refusal) = refusal {
+            self.warning(&refusal);
+        }
     }
 
     /// Usage of one step or message, to be added.

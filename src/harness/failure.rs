@@ -1,5 +1,6 @@
 //! PURE: why an agent says that it failed, as a kind. Numbers decide before words do.
 
+use super::clip::{clip_to, head};
 use super::event::ErrorKind;
 use super::reset::retry_after_in;
 use crate::retry::{Evidence, FailureKind, classify};
@@ -22,7 +23,13 @@ impl Failure {
     }
 }
 
+/// As much of a tool's output is looked at for a refusal: it stands at the beginning.
+const REFUSAL_BYTES: usize = 4096;
+/// Longest line of it that is told.
+const LINE_BYTES: usize = 300;
+
 /// A CLI's own words for what goes wrong. Signs are in lower case.
+#[derive(Debug)]
 pub struct Words {
     /// What it says of itself, or of a service in words that mean something else elsewhere: looked for before all else.
     pub kinds: &'static [(ErrorKind, &'static [&'static str])],
@@ -30,6 +37,10 @@ pub struct Words {
     pub unknown_session: &'static [&'static str],
     /// What it says of an answer that does not fit the schema of its flag.
     pub misshapen: &'static [&'static str],
+    /// What the output of a tool says that was not let, besides what the system says to every program.
+    pub refused: &'static [&'static str],
+    /// What stands on stderr before the words about a tool that was not let, where stdout is silent about it.
+    pub refused_aside: &'static [&'static str],
     /// What an exit code means where its lines left it open.
     pub exit_code: fn(i32) -> Option<(ErrorKind, &'static str)>,
 }
@@ -45,6 +56,39 @@ impl Words {
         let is_misshapen =
             kind == ErrorKind::Unknown && self.misshapen.iter().any(|sign| words.contains(sign));
         Failure { kind, is_resume: self.says_unknown_session(&words), is_misshapen, message }
+    }
+
+    /// What is told of a tool that failed because it was not let.
+    pub fn refusal(&self, name: Option<&str>, output: &str) -> Option<String> {
+        const SYSTEM: [&str; 3] = ["permission denied", "read-only file system", "eacces"];
+        let output = head(output, REFUSAL_BYTES);
+        let words = output.to_ascii_lowercase();
+        let is_refused = self.refused.iter().chain(&SYSTEM).any(|sign| words.contains(sign));
+        let line = output.lines().map(str::trim).find(|line| !line.is_empty());
+        is_refused.then(|| {
+            format!(
+                "{} was refused: {}",
+                name.unwrap_or("a tool"),
+                clip_to(line.unwrap_or_default(), LINE_BYTES)
+            )
+        })
+    }
+
+    /// The same for what stands on stderr alone; a few of them.
+    pub fn refusals_in(&self, stderr: &str) -> Vec<String> {
+        if self.refused_aside.is_empty() {
+            return Vec::new();
+        }
+        let plain = without_colors(stderr);
+        let told = |line: &str| {
+            self.refused_aside.iter().find_map(|sign| Some(line.split_once(sign)?.1.trim().to_owned()))
+        };
+        plain
+            .lines()
+            .filter_map(told)
+            .take(10)
+            .map(|words| format!("a tool was refused: {}", clip_to(&words, LINE_BYTES)))
+            .collect()
     }
 
     fn says_unknown_session(&self, lowercase: &str) -> bool {
@@ -242,6 +286,8 @@ mod tests {
         kinds: &[(ErrorKind::Quota, &["daily quota"])],
         unknown_session: &["session not found"],
         misshapen: &[],
+        refused: &["by rule"],
+        refused_aside: &["router: error="],
         exit_code: no_exit_code,
     };
 
@@ -269,5 +315,20 @@ mod tests {
         assert!(
             resume.is_some_and(|failure| failure.is_resume && failure.message == "Error: Session not found")
         );
+    }
+
+    #[test]
+    fn a_refusal_is_told_in_the_tools_words() {
+        assert_eq!(
+            WORDS.refusal(Some("Bash"), "\nDenied by rule 7.\nmore").as_deref(),
+            Some("Bash was refused: Denied by rule 7.")
+        );
+        let told = WORDS.refusal(None, "sh: 1: x: Permission denied");
+        assert_eq!(told.as_deref(), Some("a tool was refused: sh: 1: x: Permission denied"));
+        assert_eq!(WORDS.refusal(Some("Bash"), "exit 3"), None);
+        let long = format!("by rule {}", "é".repeat(5000));
+        assert!(WORDS.refusal(None, &long).unwrap().len() < 400);
+        let stderr = "banner\n\u{1b}[31mERROR\u{1b}[0m router: error=rm is rejected\nbye";
+        assert_eq!(WORDS.refusals_in(stderr), ["a tool was refused: rm is rejected"]);
     }
 }

@@ -1,17 +1,9 @@
 //! PURE: how a CLI is started for one turn: what is wanted, in the harness's words, and the launch that a provider makes of it.
 
+use super::level::Level;
+use crate::process::Sandbox;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-
-/// What the agent may do without asking.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Permission {
-    /// Tools run without asking.
-    #[default]
-    Auto,
-    /// Read only.
-    Plan,
-}
 
 /// One attempt of a turn, as the provider is asked for it.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +14,13 @@ pub struct Wanted {
     pub tools: Option<Vec<String>>,
     pub max_turns: Option<u64>,
     pub max_budget_usd: Option<f64>,
-    pub permission: Permission,
+    pub permission: Level,
+    /// Globs of commands that "edit" may run, checked.
+    pub allow: Vec<String>,
+    /// The kernel holds what it may write.
+    pub is_sandboxed: bool,
+    /// What the run's environment has under the names that the provider reads.
+    pub variables: Vec<(&'static str, String)>,
     /// For CLIs that take a schema by a flag: the schema, and a file that holds it.
     pub schema: Option<Value>,
     pub schema_file: Option<String>,
@@ -52,10 +50,14 @@ pub struct Launch {
     pub stdin: Option<String>,
     /// Set unless the caller sets or removes the same name.
     pub set: Vec<(String, String)>,
+    /// Set whatever the caller sets: a level is held by these.
+    pub held: Vec<(String, String)>,
     /// Written before the start.
     pub files: Vec<(PathBuf, String)>,
     /// Removed unless the caller sets the same name.
     pub removed: Vec<&'static str>,
+    /// What the kernel holds it in.
+    pub sandbox: Option<Sandbox>,
     pub warnings: Vec<String>,
     prompt: String,
     extra_args: Vec<String>,
@@ -119,6 +121,11 @@ impl Launch {
         self.set.push((name.to_owned(), value.to_owned()));
     }
 
+    /// See [`Launch::held`].
+    pub fn hold(&mut self, name: &str, value: &str) {
+        self.held.push((name.to_owned(), value.to_owned()));
+    }
+
     /// The caller's arguments, then the prompt by `--prompt=`, or by stdin if it is long.
     pub fn prompt_by_flag(&mut self) {
         self.extra_args();
@@ -176,7 +183,7 @@ mod tests {
     use super::*;
 
     fn wanted(prompt: &str) -> Wanted {
-        Wanted { prompt: prompt.into(), folder: "/own".into(), ..Wanted::default() }
+        Wanted { prompt: prompt.into(), permission: Level::Auto, folder: "/own".into(), ..Wanted::default() }
     }
 
     #[test]
@@ -236,13 +243,12 @@ mod tests {
     fn tools_that_only_read_leave_none_of_those_that_write() {
         let tools = |permission, tools: &[&str]| {
             let tools = Some(tools.iter().map(|tool| (*tool).to_owned()).collect());
-            (Provider::Pi.descriptor().launch)(&Wanted { permission, tools, ..wanted("hi") })
-                .unwrap()
-                .args
-                .join(" ")
+            let wanted = Wanted { permission, tools, is_sandboxed: true, ..wanted("hi") };
+            (Provider::Pi.descriptor().launch)(&wanted).unwrap().args.join(" ")
         };
-        assert!(tools(Permission::Plan, &["bash", "grep"]).contains("--tools grep"));
-        assert!(tools(Permission::Plan, &["bash"]).contains("--no-tools"), "an empty list might mean all");
+        assert!(tools(Level::Plan, &["bash", "grep"]).contains("--tools grep"));
+        assert!(tools(Level::Plan, &["bash"]).contains("--no-tools"), "an empty list might mean all");
+        assert!(tools(Level::Edit, &["bash", "write"]).contains("--tools write"));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! [`EventSink`]; a slow one slows the agent's pipe. A turn that is to be kept has a `turn_record`, which [`replay_record`] reads
 //! again. Dropping the last handle of a turn aborts it.
 
+pub(crate) mod allow;
 mod allowance;
 mod answer;
 mod attempt;
@@ -34,6 +35,7 @@ pub mod install;
 pub mod json;
 pub mod launch;
 mod ledger;
+pub mod level;
 mod next;
 pub mod package;
 mod preparation;
@@ -43,6 +45,7 @@ pub mod replay;
 pub mod replay_record;
 pub mod request;
 pub mod reset;
+pub(crate) mod restraint;
 pub mod scheduler;
 pub mod spending;
 pub mod structured;
@@ -53,11 +56,13 @@ pub mod turn;
 mod turn_owner;
 pub(crate) mod turn_record;
 pub mod verdict;
+pub(crate) mod workspace;
 
 pub use budget::Budget;
 pub use digest::Digest;
 pub use event::{AgentEvent, ErrorKind, Usage};
 pub use event_sink::{EventReader, EventSink};
+pub use level::Level;
 pub use provider::Provider;
 pub(crate) use provider::each_provider;
 pub use replay::{Recording, Replay, replay};
@@ -67,3 +72,4 @@ pub use scheduler::ConcurrencyLimit;
 pub use transcript::Transcript;
 pub use turn::{Turn, TurnOutcome, WeakTurn};
 pub use turn_owner::start;
+pub use workspace::AgentSandbox;

@@ -3,10 +3,12 @@
 use super::folder::{RunFolder, new_session_id};
 use super::install::locate;
 use super::launch::{Launch, Wanted, path_text};
+use super::level::Level;
 use super::package::Program;
 use super::provider::SessionPolicy;
 use super::request::TurnRequest;
 use super::structured::{ANSWER_FILE, prompt_with_problems, prompt_with_schema};
+use super::workspace::state_of;
 use crate::error::{Error, ErrorCode};
 use crate::model::Schema;
 use std::path::PathBuf;
@@ -78,6 +80,10 @@ pub(super) async fn prepare(
 ) -> Result<Launch, Error> {
     let provider = request.provider.descriptor();
     let mut wanted = wanted_of(request, folder);
+    let state = match &request.sandbox {
+        Some(_) => state_of(request.provider, |name| request.variable(name))?,
+        None => Vec::new(),
+    };
     if matches!(provider.session, SessionPolicy::Chosen) && request.resume.is_none() {
         wanted.session_id = Some(new_session_id());
     }
@@ -105,10 +111,14 @@ pub(super) async fn prepare(
     if let Some(session) = again.session() {
         wanted.resume = Some(session.to_owned());
     }
-    let launch = (provider.launch)(&wanted)?;
+    let mut launch = (provider.launch)(&wanted)?;
+    if request.permission != Level::Auto {
+        launch.removed.extend(provider.switches);
+    }
     files.extend(launch.files.iter().cloned());
     let stale = folder.path().join(ANSWER_FILE);
-    blocking(move || {
+    let (sandbox, level, own) = (request.sandbox.clone(), request.permission, folder.path().to_owned());
+    launch.sandbox = blocking(move || {
         let _ = std::fs::remove_file(stale);
         for (path, text) in files {
             std::fs::write(&path, text).map_err(|error| {
@@ -118,7 +128,7 @@ pub(super) async fn prepare(
                 )
             })?;
         }
-        Ok(())
+        sandbox.map(|sandbox| sandbox.prepare(level, state, &own)).transpose()
     })
     .await?;
     Ok(launch)
@@ -133,6 +143,7 @@ fn prompt_to_go_on(prompt: &str) -> String {
 
 /// The prompt and the options as the provider is asked for them.
 fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
+    let reads = request.provider.descriptor().reads;
     Wanted {
         prompt: request.prompt.clone(),
         model: request.model.clone(),
@@ -141,6 +152,9 @@ fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
         max_turns: request.max_turns,
         max_budget_usd: request.max_budget_usd,
         permission: request.permission,
+        allow: request.allow.clone(),
+        is_sandboxed: request.sandbox.is_some(),
+        variables: reads.iter().filter_map(|name| Some((*name, request.variable(name)?))).collect(),
         resume: request.resume.clone(),
         extra_args: request.extra_args.clone(),
         folder: folder.path().to_owned(),

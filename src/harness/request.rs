@@ -3,9 +3,11 @@
 use super::allowance::Allowance;
 use super::budget::Budget;
 use super::clock::Limits;
-use super::launch::Permission;
+use super::level::Level;
 use super::provider::Provider;
+use super::restraint::check_switches;
 use super::spending::{Caps, Prices};
+use super::workspace::AgentSandbox;
 use crate::error::Error;
 use crate::model::Schema;
 use crate::process::{Containment, Environment, EnvironmentBase, ProcessSpec};
@@ -40,13 +42,17 @@ pub struct TurnRequest {
     pub tools: Option<Vec<String>>,
     pub max_turns: Option<u64>,
     pub max_budget_usd: Option<f64>,
+    pub permission: Level,
+    /// Globs of commands that "edit" may run.
+    pub allow: Vec<String>,
+    /// What the kernel holds it in.
+    pub sandbox: Option<AgentSandbox>,
     /// Of this turn alone, over all its attempts.
     pub caps: Caps,
     /// What the tokens of this turn cost, for `caps` and `budget`.
     pub prices: Option<Prices>,
     /// Shared with other turns.
     pub budget: Option<Budget>,
-    pub permission: Permission,
     pub background: Background,
     pub schema: Option<Arc<Schema>>,
     pub resume: Option<String>,
@@ -85,10 +91,12 @@ impl TurnRequest {
             tools: None,
             max_turns: None,
             max_budget_usd: None,
+            permission: Level::Edit,
+            allow: Vec::new(),
+            sandbox: None,
             caps: Caps::default(),
             prices: None,
             budget: None,
-            permission: Permission::Auto,
             background: Background::Wait,
             schema: None,
             resume: None,
@@ -146,13 +154,23 @@ impl TurnRequest {
                 "is longer than 100000 bytes, which no program can be given",
             ));
         }
+        self.check_level()?;
         self.check_cwd()
+    }
+
+    /// Nothing raises the level behind its user's back.
+    fn check_level(&self) -> Result<(), Error> {
+        if self.permission == Level::Ask {
+            let problem = "\"ask\" is for sessions, where somebody can be asked: expected \"plan\", \"edit\" or \"auto\"";
+            return Err(Error::invalid_option("permission", problem));
+        }
+        super::allow::check(&self.allow, self.permission)?;
+        check_switches(self.provider, self.permission, &self.environment.changes)
     }
 
     /// An agent that may write is no use where it can't. What is not there at all is told by the start itself.
     fn check_cwd(&self) -> Result<(), Error> {
-        let Some(cwd) = self.cwd.as_ref().filter(|cwd| self.permission == Permission::Auto && cwd.is_dir())
-        else {
+        let Some(cwd) = self.cwd.as_ref().filter(|cwd| self.permission != Level::Plan && cwd.is_dir()) else {
             return Ok(());
         };
         if can_write(cwd) {

@@ -1,20 +1,20 @@
 //! PURE: an answer that fits a JSON Schema. By the CLI's own flag where it has one for this schema, else by asking for it in
 //! the prompt, to be given in the final answer and in a file of the run's own. Whatever came is validated here.
 
-use super::launch::Permission;
+use super::level::Level;
 use crate::model::{Reading, Schema};
 use serde_json::Value;
 
 /// The file that the agent is asked to write its answer to, in the run's own folder.
 pub const ANSWER_FILE: &str = "answer.json";
 
-/// The prompt, with what the answer has to look like. In a read-only turn there is no file to write.
-pub fn prompt_with_schema(prompt: &str, schema: &Value, file: &str, permission: Permission) -> String {
-    let by_file = match permission {
-        Permission::Auto => format!(
+/// The prompt, with what the answer has to look like. Only an agent that may write anywhere can write that file.
+pub fn prompt_with_schema(prompt: &str, schema: &Value, file: &str, level: Level) -> String {
+    let by_file = match level {
+        Level::Auto => format!(
             " If the answer is too long to give in one piece, write the same JSON to the file {file} instead and answer with the word done."
         ),
-        Permission::Plan => String::new(),
+        Level::Plan | Level::Edit | Level::Ask => String::new(),
     };
     format!(
         "{prompt}\n\n---\nYour final answer has to be one JSON value that is valid against this JSON Schema, and nothing else: no \

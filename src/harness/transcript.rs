@@ -25,7 +25,7 @@ impl Transcript {
     pub fn new(provider: Provider, detail: bool, before: Option<Usage>) -> Self {
         Transcript {
             reader: (provider.descriptor().reader)(before),
-            digest: Digest::new(detail),
+            digest: Digest::new(detail).knowing(provider.descriptor().words),
             index: Index::default(),
             rest: Vec::new(),
             is_skipping: false,

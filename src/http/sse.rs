@@ -94,6 +94,8 @@ impl SseParser {
     }
 
     fn on_line(&mut self, line: &[u8], events: &mut Vec<SseEvent>) -> Result<(), EventTooLong> {
+        // As it was checked while it came in pieces: how bytes are cut decides nothing.
+        self.check_length(line.len())?;
         let line = match line.strip_prefix("\u{feff}".as_bytes()) {
             Some(line) if self.first_line => line,
             _ => line,
@@ -201,6 +203,22 @@ mod tests {
         assert!(
             SseParser::new(100).push(b"event: a\ndata: b\n\n".repeat(50).as_slice(), &mut events).is_ok()
         );
+    }
+
+    #[test]
+    fn whether_it_is_too_long_does_not_depend_on_how_it_was_cut() {
+        for (text, is_good) in [
+            ("data: 1234567890\nsomething else\n\n", false),
+            ("data: 1234567890\nevent: x\n\n", true),
+            (": a comment of many words\n", false),
+        ] {
+            for step in [1, 3, text.len()] {
+                let mut parser = SseParser::new(20);
+                let pushed =
+                    text.as_bytes().chunks(step).all(|piece| parser.push(piece, &mut Vec::new()).is_ok());
+                assert_eq!(pushed, is_good, "{step}: {text}");
+            }
+        }
     }
 
     proptest! {

@@ -4,7 +4,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
 use nix::sys::stat::Mode;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -43,11 +43,16 @@ impl Terminal {
         // SAFETY: as above.
         Errno::result(unsafe { libc::unlockpt(master) })?;
         terminal.resize(size)?;
-        let mut name = [0; NAME_BYTES];
-        name_of(master, &mut name)?;
-        let name = CStr::from_bytes_until_nul(&name).map_err(io::Error::other)?;
-        let program = open(name, OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC, Mode::empty())?;
+        let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let program = open(terminal.path()?.as_c_str(), flags, Mode::empty())?;
         Ok((terminal, program))
+    }
+
+    /// The name of the program's end.
+    pub(crate) fn path(&self) -> io::Result<CString> {
+        let mut name = [0; NAME_BYTES];
+        name_of(self.0.as_raw_fd(), &mut name)?;
+        CStr::from_bytes_until_nul(&name).map(CStr::to_owned).map_err(io::Error::other)
     }
 
     /// The program's foreground group is told by SIGWINCH.

@@ -76,7 +76,10 @@ async fn nobody_to_ask_is_a_refusal_and_always_is_never_chosen_for_once() {
     let mut open = request(Provider::Qwen, 1, "");
     open.level = Level::Edit;
     let agent = opened(open).await;
-    assert_eq!(text(&agent.prompt("ask rm x").await), "chosen: no");
+    let refused = agent.prompt("ask rm x").await;
+    assert_eq!(text(&refused), "chosen: no");
+    let warnings = refused.result().cloned().unwrap().facts.warnings;
+    assert!(warnings[0].starts_with("rm x was refused"), "{warnings:?}");
     let mut open = request(Provider::Qwen, 1, "");
     open.level = Level::Auto;
     let agent = opened(open).await;

@@ -1,11 +1,12 @@
 //! The tables of docs/agents.md are what the providers' descriptors say.
 //!
-//! `SHEEPDOG_BLESS=1 cargo test --test agents harness_providers` writes them anew: read the diff.
+//! `SHEEPDOG_BLESS=1 cargo test --test agents harness_providers -- --test-threads=1` writes them anew: read the diff.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
 use serde_json::json;
-use sheepdog::harness::Provider;
+use sheepdog::harness::launch::{Launch, Wanted};
+use sheepdog::harness::{Level, Provider};
 use std::fs;
 use std::path::Path;
 
@@ -41,6 +42,85 @@ fn the_table_of_providers_is_that_of_the_descriptors() {
         table += &format!("| `{name}` | {title} | `{}` | `{}` | {schema} |\n", known.program, known.install);
     }
     check("providers", &table);
+}
+
+/// What holds a turn there, as a cell of a table.
+fn held(provider: Provider, permission: Level, allow: &[&str], is_sandboxed: bool) -> String {
+    let wanted = Wanted {
+        permission,
+        is_sandboxed,
+        allow: allow.iter().map(|glob| (*glob).to_owned()).collect(),
+        folder: "RUN".into(),
+        ..Wanted::default()
+    };
+    let mut launch = Launch::default();
+    if let Err(error) = (provider.descriptor().hold)(&wanted, &mut launch) {
+        let (option, _) = error.message().split_once(':').unwrap();
+        return format!("`INVALID_OPTION`, `{option}`");
+    }
+    let set = launch.set.iter().chain(&launch.held).map(|(name, value)| format!("`{name}={value}`"));
+    let files = launch.files.iter().map(|(path, text)| {
+        let text = text.trim().replace("\n[[rule]]", " [[rule]]").replace('\n', ", ").replace("]],", "]]");
+        format!("{}: `{text}`", path.display())
+    });
+    let args = Some(launch.args.join(" ")).filter(|args| !args.is_empty()).map(|args| format!("`{args}`"));
+    let cell = args.into_iter().chain(set).chain(files).collect::<Vec<_>>().join("<br>").replace('|', "\\|");
+    if cell.is_empty() { "nothing: it never asks".to_owned() } else { cell }
+}
+
+#[test]
+fn the_table_of_levels_is_that_of_the_descriptors() {
+    let mut table = "| `provider` | \"plan\" | \"edit\" | \"edit\", `allow: [\"git *\"]` | \"auto\" |\n|---|---|---|---|---|\n".to_owned();
+    for provider in Provider::ALL {
+        let cells = [
+            held(provider, Level::Plan, &[], false),
+            held(provider, Level::Edit, &[], false),
+            held(provider, Level::Edit, &["git *"], false),
+            held(provider, Level::Auto, &[], false),
+        ];
+        table += &format!("| `{}` | {} |\n", provider.as_str(), cells.join(" | "));
+    }
+    check("levels", &table);
+}
+
+#[test]
+fn the_table_of_sandboxes_is_that_of_the_descriptors() {
+    let mut table = "| `provider` | its state | what else changes in a sandbox |\n|---|---|---|\n".to_owned();
+    for provider in Provider::ALL {
+        let known = provider.descriptor();
+        let state = known.state.iter().map(|place| {
+            let ways = place.split('|').map(|way| format!("`{way}`")).collect::<Vec<_>>();
+            ways.join(", else ")
+        });
+        let changed = [Level::Plan, Level::Edit].into_iter().filter_map(|level| {
+            let inside = held(provider, level, &[], true);
+            (inside != held(provider, level, &[], false)).then(|| format!("{:?}: {inside}", level.as_str()))
+        });
+        let changed = changed.collect::<Vec<_>>().join("<br>");
+        table +=
+            &format!("| `{}` | {} | {changed} |\n", provider.as_str(), state.collect::<Vec<_>>().join("; "));
+    }
+    check("sandboxes", &table);
+}
+
+#[test]
+fn the_table_of_sessions_is_that_of_the_descriptors() {
+    let mut table =
+        "| `provider` | \"plan\" | \"edit\" | \"ask\" | \"auto\" |\n|---|---|---|---|---|\n".to_owned();
+    for provider in Provider::ALL {
+        let cells = provider.descriptor().modes.iter().map(|mode| {
+            let Some(mode) = mode else { return "`INVALID_OPTION`".to_owned() };
+            let id = mode.id.rsplit('#').next().unwrap_or_default();
+            let id = Some(format!("`{id}`")).filter(|_| !id.is_empty());
+            let args = Some(format!("`{}`", mode.args.join(" "))).filter(|_| !mode.args.is_empty());
+            let set = mode.set.iter().map(|(name, value)| format!("`{name}={value}`"));
+            let cell: Vec<_> = id.into_iter().chain(args).chain(set).collect();
+            if cell.is_empty() { "as it starts".to_owned() } else { cell.join(", ") }
+        });
+        let cells: Vec<_> = cells.collect();
+        table += &format!("| `{}` | {} |\n", provider.as_str(), cells.join(" | "));
+    }
+    check("sessions", &table);
 }
 
 #[test]

@@ -107,7 +107,7 @@ async fn a_program_that_lets_go_of_its_terminal_goes_on() {
 
 #[tokio::test]
 async fn a_tree_in_a_terminal_ends_as_any_other() {
-    for containment in [Containment::Auto, Containment::Strict] {
+    for containment in [Containment::Auto, Containment::Strict, Containment::Group] {
         let script = "trap '' HUP TERM INT; setsid sh -c 'trap \"\" HUP TERM; echo $$; sleep 60' & echo $$; sleep 60 & wait";
         let mut spec = ProcessSpec { containment, ..in_terminal(script) };
         spec.kill_grace = Duration::from_millis(200);
@@ -124,7 +124,7 @@ async fn a_tree_in_a_terminal_ends_as_any_other() {
         let outcome = process.outcome().await;
         let code = outcome.error.as_ref().map(|error| error.code().as_str());
         assert_eq!(code, Some("PROCESS_KILLED"));
-        if containment == Containment::Auto {
+        if containment != Containment::Strict {
             assert_all_dead(&pids_in(&pids));
         }
     }
@@ -147,8 +147,20 @@ async fn silence_in_a_terminal_is_silence() {
 }
 
 #[tokio::test]
-async fn a_terminal_at_group_level_is_refused() {
-    let mut spec = in_terminal("exit 0");
+async fn at_group_level_it_is_one_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let own = std::env::current_dir().expect("a folder");
+    // In another folder a shell goes there first, and names the program by its path.
+    for (cwd, name) in [(own.as_path(), "sh"), (folder.path(), "/sh")] {
+        let mut spec = in_terminal("[ -t 0 ] && stty size; : > /dev/tty && pwd; cat; echo \"$0\"; exit 3");
+        spec.containment = Containment::Group;
+        spec.cwd = Some(cwd.to_path_buf());
+        let result = result_of(spec).await;
+        assert!(result.stdout.starts_with(&format!("24 80\r\n{}\r\n", cwd.display())), "{result:?}");
+        assert!(result.stdout.ends_with(&format!("{name}\r\n")), "{result:?}");
+        assert_eq!(result.exit_code, Some(3));
+    }
+    let mut spec = in_terminal("trap '' HUP; sleep 60 & echo $!; exit 0");
     spec.containment = Containment::Group;
-    assert_eq!(failure_of(spec).await.0, "CONTAINMENT_UNAVAILABLE");
+    assert_all_dead(&pids_in(&result_of(spec).await.stdout));
 }

@@ -32,10 +32,12 @@ export interface OpenOptions extends Pick<
   | 'idleTimeoutMs'
   | 'toolIdleTimeoutMs'
   | 'timeoutMs'
+  | 'sandbox'
 > {
   /**
-   * "ask": what the policy leaves open goes to `onPermission`; the default where one of the two is given, else "edit". The level
-   * is the agent's own mode; one that it can't hold is INVALID_OPTION.
+   * "plan": read; "edit": also write below `cwd`, and run the commands of `allow`; "auto": everything. "ask": what the policy
+   * leaves open goes to `onPermission`; the default where one of the two is given, else "edit". The level is the agent's own
+   * mode; one that it can't hold is INVALID_OPTION.
    */
   permission?: 'plan' | 'edit' | 'auto' | 'ask'
   /** Commands that may run unasked, as globs. */
@@ -104,7 +106,6 @@ const openChecks = {
   maxRecordBytes,
   name,
   permission: check.oneOf('plan', 'edit', 'auto', 'ask'),
-  allow: check.strings,
   policy: (path: string, value: unknown) => checkOptions(value, { allow: rules, deny: rules }, path),
   onPermission: check.function,
   permissionTimeoutMs: check.timeout,

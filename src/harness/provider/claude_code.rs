@@ -3,9 +3,11 @@
 //! A failed model call ends in a `result` whose subtype is `success` with `is_error: true`. Its own retries take minutes,
 //! told as `system`/`api_retry`. Nested in itself it refuses to start, and so it does as root unless told it is in a sandbox.
 
+use super::super::allow::refuse;
 use super::super::event::ErrorKind;
 use super::super::failure::{Words, no_exit_code};
-use super::super::launch::{Launch, Permission, Wanted};
+use super::super::launch::{Launch, Wanted};
+use super::super::level::{Level, Mode};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::{Messages, Style};
 use super::{Descriptor, SessionPolicy};
@@ -17,6 +19,22 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     program: "claude",
     install: "npm install -g @anthropic-ai/claude-code",
     launch,
+    hold,
+    modes: [
+        Mode::named("plan"),
+        // Its "acceptEdits" also runs what it takes for harmless in its folder.
+        Mode::named("default"),
+        Mode::named("default"),
+        Mode::named("bypassPermissions"),
+    ],
+    mode_in_sandbox: None,
+    switches: &["CLAUDE_CODE_SANDBOXED", "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS"],
+    reads: &[],
+    state: &[
+        "$CLAUDE_CONFIG_DIR|~/.claude",
+        "$XDG_CACHE_HOME/claude-cli-nodejs|~/.cache/claude-cli-nodejs",
+        "$CLAUDE_CONFIG_DIR/.claude.json|~/.claude.json",
+    ],
     reader: |before| Box::new(Messages::new(Style::Claude, &WORDS, before)),
     behind_launcher: None,
     takes_schema,
@@ -42,6 +60,8 @@ pub(super) const WORDS: Words = Words {
     ],
     unknown_session: &["no conversation found with session id", "no session, task, or name matched"],
     misshapen: &["structured_output", "structured output"],
+    refused: &["is disabled for this session"],
+    refused_aside: &[],
     exit_code: no_exit_code,
 };
 
@@ -50,17 +70,39 @@ pub(super) fn takes_schema(schema: &Value) -> bool {
     schema["type"] == "object" && schema.to_string().len() <= Wanted::MAX_ARGUMENT_BYTES
 }
 
+/// Without commands its tool for them is taken away: as it accepts edits it would also run what writes in the folder. With
+/// some, all that is not allowed is refused, reading aside; a rule holds for each part of a command.
+fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    match wanted.permission {
+        Level::Plan => launch.args(["--permission-mode", "plan"]),
+        Level::Edit | Level::Ask if wanted.allow.is_empty() => {
+            launch.args(["--permission-mode", "acceptEdits", "--disallowedTools=Bash,PowerShell"]);
+        }
+        Level::Edit | Level::Ask => {
+            launch.args(["--permission-mode", "dontAsk", "--allowedTools=Edit(./**)"]);
+            for (index, glob) in wanted.allow.iter().enumerate() {
+                if glob.contains(":*") {
+                    return Err(refuse(
+                        index,
+                        "claude-code reads \":*\" as any ending: name the commands, or write \" *\"",
+                    ));
+                }
+                launch.args([format!("--allowedTools=Bash({glob})")]);
+            }
+        }
+        Level::Auto => {
+            launch.args(["--dangerously-skip-permissions"]);
+            launch.set("IS_SANDBOX", "1");
+        }
+    }
+    Ok(())
+}
+
 /// `claude -p ... -- PROMPT`; a long prompt comes by stdin.
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args(["-p", "--output-format", "stream-json", "--verbose"]);
-    match wanted.permission {
-        Permission::Auto => {
-            launch.args(["--dangerously-skip-permissions"]);
-            launch.set("IS_SANDBOX", "1");
-        }
-        Permission::Plan => launch.args(["--permission-mode", "plan"]),
-    }
+    hold(wanted, &mut launch)?;
     if let Some(model) = &wanted.model {
         launch.args(["--model", model]);
     }

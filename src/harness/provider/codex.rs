@@ -7,7 +7,8 @@ use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
 use super::super::failure::{Words, no_exit_code};
 use super::super::json::{Json, Line};
-use super::super::launch::{Launch, Permission, Wanted};
+use super::super::launch::{Launch, Wanted};
+use super::super::level::{Level, Mode, unallowable};
 use super::super::package::{Program, is_program, npm_platform, package, siblings};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
@@ -21,6 +22,17 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     program: "codex",
     install: "npm install -g @openai/codex",
     launch,
+    hold,
+    modes: [
+        Mode::named("read-only"),
+        Mode::named("workspace-write"),
+        Mode::named("workspace-write"),
+        Mode::named("agent-full-access"),
+    ],
+    mode_in_sandbox: Mode::named("agent-full-access"),
+    switches: &[],
+    reads: &["RUST_LOG"],
+    state: &["$CODEX_HOME|~/.codex"],
     reader: |before| Box::new(Codex::new(before)),
     behind_launcher: Some(behind_launcher),
     takes_schema,
@@ -37,6 +49,8 @@ pub(super) const WORDS: Words = Words {
     )],
     unknown_session: &["no rollout found for thread", "thread/resume failed"],
     misshapen: &[],
+    refused: &["patch rejected", "rejected by user approval settings"],
+    refused_aside: &["codex_sandboxing::violation: ", "codex_core::tools::router: error="],
     exit_code: no_exit_code,
 };
 
@@ -186,6 +200,39 @@ fn tool_input(item: Json, kind: Json) -> Value {
     }
 }
 
+/// By its own sandbox, in which it runs any command: what its user's settings and rules would let out of it counts not. Its
+/// sandbox can't be put up inside of another; ours then holds what it would.
+fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    unallowable(
+        &wanted.allow,
+        "codex runs any command, within its own sandbox, and can't be told which: leave it out, or use another provider",
+    )?;
+    if wanted.permission == Level::Auto {
+        launch.args(["--dangerously-bypass-approvals-and-sandbox"]);
+        return Ok(());
+    }
+    // `exec resume` has no --sandbox: the settings work for both.
+    let settings: &[&str] = match wanted.permission {
+        _ if wanted.is_sandboxed => &["sandbox_mode=\"danger-full-access\""],
+        Level::Plan => &["sandbox_mode=\"read-only\""],
+        _ => &[
+            "sandbox_mode=\"workspace-write\"",
+            "sandbox_workspace_write.writable_roots=[]",
+            "sandbox_workspace_write.exclude_slash_tmp=true",
+            "sandbox_workspace_write.network_access=false",
+        ],
+    };
+    for setting in ["approval_policy=\"never\""].iter().chain(settings) {
+        launch.args(["-c", setting]);
+    }
+    launch.args(["--ignore-rules"]);
+    // A command that its sandbox stops at once is told on stderr alone. Its commands see this too: the user's own counts.
+    if wanted.variables.is_empty() {
+        launch.set("RUST_LOG", "error,codex_sandboxing::violation=warn");
+    }
+    Ok(())
+}
+
 /// `codex exec [resume] --json ... -- PROMPT`; a long prompt comes by stdin as `-`.
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
@@ -194,13 +241,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         launch.args(["resume"]);
     }
     launch.args(["--json", "--skip-git-repo-check"]);
-    match wanted.permission {
-        Permission::Auto => launch.args(["--dangerously-bypass-approvals-and-sandbox"]),
-        // `exec resume` has no --sandbox: the setting works for both.
-        Permission::Plan => {
-            launch.args(["-c", "sandbox_mode=\"read-only\"", "-c", "approval_policy=\"never\""])
-        }
-    }
+    hold(wanted, &mut launch)?;
     // With analytics on and no net, it lingers for 5 s after its answer.
     for setting in ["analytics.enabled=false", "feedback.enabled=false", "check_for_update_on_startup=false"]
     {

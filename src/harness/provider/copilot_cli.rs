@@ -3,11 +3,13 @@
 //! The session id stands in the last line alone, so new sessions are given one. Events with an `agentId` are a sub-agent's.
 //! A run that was told to stop says `abort` and then reports `exitCode` 0. Tokens are not told.
 
+use super::super::allow::refuse;
 use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
 use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
-use super::super::launch::{Launch, Permission, Wanted};
+use super::super::launch::{Launch, Wanted};
+use super::super::level::{Level, Mode};
 use super::super::package::{Program, is_program, npm_platform, package, siblings};
 use super::super::spending::Accounting;
 use super::message::text_of;
@@ -20,6 +22,12 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     program: "copilot",
     install: "npm install -g @github/copilot",
     launch,
+    hold,
+    modes: MODES,
+    mode_in_sandbox: None,
+    switches: &["COPILOT_ALLOW_ALL"],
+    reads: &[],
+    state: &["$COPILOT_HOME|~/.copilot", "$XDG_CACHE_HOME/copilot|~/.cache/copilot"],
     reader: |_| Box::new(Copilot::default()),
     behind_launcher: Some(behind_launcher),
     takes_schema: no_schema,
@@ -40,6 +48,8 @@ pub(super) const WORDS: Words = Words {
     kinds: &[(ErrorKind::Quota, &["no quota", "premium request", "quota_exceeded"])],
     unknown_session: &["no session, task, or name matched"],
     misshapen: &[],
+    refused: &["permission to run this tool was denied", "command blocked"],
+    refused_aside: &[],
     exit_code: no_exit_code,
 };
 
@@ -202,22 +212,52 @@ fn tool_complete(data: Json, digest: &mut Digest) {
     });
 }
 
+const MODES: [Option<Mode>; 4] = {
+    const AGENT: &str = "https://agentclientprotocol.com/protocol/session-modes#agent";
+    [
+        Mode::named("https://agentclientprotocol.com/protocol/session-modes#plan"),
+        Mode::named(AGENT),
+        Mode::named(AGENT),
+        Some(Mode { id: AGENT, args: &["--allow-all-tools", "--allow-all-paths"], set: &[] }),
+    ]
+};
+
+/// What is not allowed is refused in a run without a terminal; a denial weighs more than any allowance. Files it keeps to its
+/// folder and the temporary one by itself.
+fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    match wanted.permission {
+        Level::Plan => launch.args(["--deny-tool=write", "--deny-tool=shell"]),
+        Level::Edit | Level::Ask if wanted.allow.is_empty() => {
+            launch.args(["--allow-tool=write", "--deny-tool=shell"]);
+        }
+        Level::Edit | Level::Ask => {
+            launch.args(["--allow-tool=write"]);
+            for (index, glob) in wanted.allow.iter().enumerate() {
+                launch.args([format!("--allow-tool=shell({}:*)", command_of(index, glob)?)]);
+            }
+        }
+        Level::Auto => launch.args(["--allow-all-tools", "--allow-all-paths"]),
+    }
+    Ok(())
+}
+
+/// It knows a command with whatever follows, and nothing else.
+fn command_of(index: usize, glob: &str) -> Result<&str, Error> {
+    let command = glob.strip_suffix(" *").filter(|command| !command.contains(['*', ':', '@']));
+    command.ok_or_else(|| {
+        let problem = format!(
+            "copilot allows a command with all its arguments: write {:?} if that is meant",
+            format!("{} *", glob.trim_end_matches(['*', ' ']))
+        );
+        refuse(index, problem)
+    })
+}
+
 /// `copilot --output-format json ... --prompt=PROMPT`; a long prompt comes by stdin.
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
-    launch.args([
-        "--output-format",
-        "json",
-        "--no-auto-update",
-        "--no-ask-user",
-        "--no-color",
-        "--allow-all-tools",
-    ]);
-    match wanted.permission {
-        Permission::Auto => launch.args(["--allow-all-paths"]),
-        // A denial weighs more than the allowance, which a run without a terminal can't do without.
-        Permission::Plan => launch.args(["--deny-tool=write", "--deny-tool=shell"]),
-    }
+    launch.args(["--output-format", "json", "--no-auto-update", "--no-ask-user", "--no-color"]);
+    hold(wanted, &mut launch)?;
     if let Some(model) = &wanted.model {
         launch.args(["--model", model]);
     }

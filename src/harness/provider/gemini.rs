@@ -7,7 +7,8 @@ use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
 use super::super::failure::{Words, kind_of};
 use super::super::json::Line;
-use super::super::launch::{Launch, Permission, Wanted};
+use super::super::launch::{Launch, Wanted};
+use super::super::level::{Level, Mode};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
@@ -18,6 +19,12 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     program: "gemini",
     install: "npm install -g @google/gemini-cli",
     launch,
+    hold,
+    modes: [Mode::named("plan"), Mode::named("autoEdit"), Mode::named("default"), Mode::named("yolo")],
+    mode_in_sandbox: None,
+    switches: &[],
+    reads: &[],
+    state: &["$GEMINI_CLI_HOME/.gemini|~/.gemini"],
     reader: |_| Box::new(Gemini),
     behind_launcher: None,
     takes_schema: no_schema,
@@ -40,6 +47,15 @@ pub(super) const WORDS: Words = Words {
     )],
     unknown_session: &["error resuming session", "no previous sessions found", "invalid session identifier"],
     misshapen: &[],
+    refused: &[
+        "denied by policy",
+        "path not in workspace",
+        "\"run_shell_command\" not found",
+        "\"write_file\" not found",
+        "\"replace\" not found",
+        "\"exit_plan_mode\" not found",
+    ],
+    refused_aside: &[],
     exit_code,
 };
 
@@ -147,11 +163,56 @@ fn result(line: Line, digest: &mut Digest) {
     digest.end(false, Some(failure));
 }
 
+/// By its modes, and by a policy over all others: without it the model leaves "plan" by a tool that nobody has to approve, and
+/// its user's own policies count.
+fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    let (mode, policy) = match wanted.permission {
+        Level::Auto => {
+            launch.args(["--approval-mode", "yolo"]);
+            return Ok(());
+        }
+        Level::Plan => {
+            ("plan", denied("\"run_shell_command\", \"write_file\", \"replace\", \"exit_plan_mode\""))
+        }
+        Level::Edit | Level::Ask => {
+            let mut policy = denied("\"run_shell_command\"");
+            wanted.allow.iter().for_each(|glob| policy.push_str(&allowed(glob)));
+            ("auto_edit", policy)
+        }
+    };
+    let file = launch.file("policy.toml", &policy);
+    launch.args(["--approval-mode", mode, &format!("--admin-policy={file}")]);
+    Ok(())
+}
+
+fn denied(tools: &str) -> String {
+    format!("[[rule]]\ntoolName = [{tools}]\ndecision = \"deny\"\npriority = 900\n")
+}
+
+/// The command stands in JSON: its end is the quotation mark. A star takes nothing that ends a command or a text.
+fn allowed(glob: &str) -> String {
+    let mut pattern = String::new();
+    for letter in glob.chars() {
+        match letter {
+            '*' => pattern.push_str(r#"[^"\\;&|`$<>()]*"#),
+            '.' | '+' => pattern.extend(['\\', letter]),
+            other => pattern.push(other),
+        }
+    }
+    format!(
+        "[[rule]]\ntoolName = \"run_shell_command\"\ncommandRegex = '{pattern}\"'\ndecision = \"allow\"\npriority = 950\n"
+    )
+}
+
 /// `gemini --output-format stream-json ... --prompt=PROMPT`; a long prompt comes by stdin.
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
-    launch.args(["--output-format", "stream-json", "--skip-trust", "--approval-mode"]);
-    launch.args([if wanted.permission == Permission::Plan { "plan" } else { "yolo" }]);
+    launch.args(["--output-format", "stream-json", "--skip-trust"]);
+    hold(wanted, &mut launch)?;
+    if wanted.is_sandboxed {
+        // In a sandbox there are no terminals to be had for its shell.
+        launch.set("GEMINI_PTY_INFO", "child_process");
+    }
     if let Some(model) = &wanted.model {
         launch.args(["--model", model]);
     }

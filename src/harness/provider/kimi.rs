@@ -7,7 +7,8 @@ use super::super::digest::Digest;
 use super::super::event::ErrorKind;
 use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
-use super::super::launch::{Launch, Permission, Wanted};
+use super::super::launch::{Launch, Wanted};
+use super::super::level::{AUTO_ALONE, Level, unallowable, unholdable};
 use super::super::spending::Accounting;
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
@@ -18,6 +19,12 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     program: "kimi",
     install: "npm install -g @moonshot-ai/kimi-code",
     launch,
+    hold,
+    modes: AUTO_ALONE,
+    mode_in_sandbox: None,
+    switches: &[],
+    reads: &[],
+    state: &["$KIMI_CODE_HOME|~/.kimi-code"],
     reader: |_| Box::new(Kimi),
     behind_launcher: None,
     takes_schema: no_schema,
@@ -31,6 +38,8 @@ const WORDS: Words = Words {
     kinds: &[(ErrorKind::Auth, &["provider.auth_error", "auth.login_required"])],
     unknown_session: &["failed to run prompt: session \""],
     misshapen: &[],
+    refused: &[],
+    refused_aside: &[],
     exit_code: no_exit_code,
 };
 
@@ -98,12 +107,26 @@ fn exit_code_in(output: &str) -> Option<i64> {
     line.trim_end_matches('.').parse().ok()
 }
 
+/// Given a prompt it runs every tool unasked. Only the kernel can keep its writes in its folder; its commands then run in there too.
+fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    unallowable(&wanted.allow, "kimi can't be held to some commands: it runs all of them")?;
+    match wanted.permission {
+        Level::Auto => {}
+        Level::Plan | Level::Edit | Level::Ask if wanted.is_sandboxed => {
+            launch.warnings.push(
+                "permission: kimi asks nobody, so its commands run too, held by `sandbox` alone".to_owned(),
+            );
+        }
+        Level::Plan | Level::Edit | Level::Ask => {
+            let why = "kimi runs every tool unasked when it is given a prompt. Give it `sandbox: \"workspace\"`, or ask for \"auto\" by name";
+            return Err(unholdable(wanted.permission, why));
+        }
+    }
+    Ok(())
+}
+
 /// `kimi --output-format stream-json ... --prompt=PROMPT`. It reads no prompt from stdin, and runs whatever the model wants.
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
-    if wanted.permission != Permission::Auto {
-        let problem = "kimi runs every tool unasked when it is given a prompt: only \"auto\" can be held";
-        return Err(Error::invalid_option("permission", problem));
-    }
     if wanted.is_long() {
         let problem = format!(
             "is longer than {} bytes, and kimi takes no prompt but by argument",
@@ -113,6 +136,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     }
     let mut launch = Launch::new(wanted);
     launch.args(["--output-format", "stream-json"]);
+    hold(wanted, &mut launch)?;
     if let Some(model) = &wanted.model {
         launch.args(["--model", model]);
     }

@@ -24,6 +24,7 @@ use super::event::Usage;
 use super::failure::Words;
 use super::json::Line;
 use super::launch::{Launch, Wanted};
+use super::level::{Mode, Modes};
 use super::package::Program;
 use super::spending::Accounting;
 use crate::error::Error;
@@ -85,6 +86,18 @@ pub struct Descriptor {
     pub install: &'static str,
     /// How it is started for a turn.
     pub launch: fn(&Wanted) -> Result<Launch, Error>,
+    /// Holds a turn to its level by the CLI's own means, or says why it can't be held.
+    pub hold: fn(&Wanted, &mut Launch) -> Result<(), Error>,
+    /// The same for a session over the Agent Client Protocol.
+    pub modes: Modes,
+    /// The mode of "plan" and "edit" in our sandbox, where its own means fail in there and ours hold instead.
+    pub mode_in_sandbox: Option<Mode>,
+    /// Variables that would let it do more than a level below "auto" says.
+    pub switches: &'static [&'static str],
+    /// Variables that the launch looks at.
+    pub reads: &'static [&'static str],
+    /// What it must write wherever it works: see `workspace`.
+    pub state: &'static [&'static str],
     /// A reader for one run. `before`: what the session had used when the turn began, for CLIs that count on.
     pub reader: fn(before: Option<Usage>) -> Box<dyn Reader>,
     /// The agent itself, where the file on PATH is known to be only its launcher.

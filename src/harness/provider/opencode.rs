@@ -7,18 +7,31 @@ use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
 use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
-use super::super::launch::{Launch, Permission, Wanted};
+use super::super::launch::{Launch, Wanted};
+use super::super::level::{Level, Mode};
 use super::super::reset::Reset;
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
 use crate::error::Error;
+use serde_json::{Value, json};
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     title: "opencode",
     program: "opencode",
     install: "npm install -g opencode-ai",
     launch,
+    hold,
+    modes: MODES,
+    mode_in_sandbox: None,
+    switches: &["OPENCODE_PERMISSION"],
+    reads: &["OPENCODE_CONFIG_CONTENT"],
+    state: &[
+        "$XDG_DATA_HOME/opencode|~/.local/share/opencode",
+        "$XDG_STATE_HOME/opencode|~/.local/state/opencode",
+        "$XDG_CACHE_HOME/opencode|~/.cache/opencode",
+        "$XDG_CONFIG_HOME/opencode|~/.config/opencode",
+    ],
     reader: |_| Box::new(Opencode::default()),
     behind_launcher: None,
     takes_schema: no_schema,
@@ -28,8 +41,14 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     words: &WORDS,
 };
 
-pub(super) const WORDS: Words =
-    Words { kinds: &[], unknown_session: &["session not found"], misshapen: &[], exit_code: no_exit_code };
+pub(super) const WORDS: Words = Words {
+    kinds: &[],
+    unknown_session: &["session not found"],
+    misshapen: &[],
+    refused: &["rule which prevents you", "unavailable tool"],
+    refused_aside: &[],
+    exit_code: no_exit_code,
+};
 
 /// A conversation that does not fit after so many compactions never will.
 const MAX_CONTINUED: u32 = 5;
@@ -193,6 +212,62 @@ fn tool_use(part: Json, digest: &mut Digest) {
     digest.tool_end(&id, exit_code, is_error, || text_of(output).or_else(|| text_of(error)));
 }
 
+const MODES: [Option<Mode>; 4] = {
+    const fn mode(id: &'static str, set: &'static [(&'static str, &'static str)]) -> Option<Mode> {
+        Some(Mode { id, args: &[], set })
+    }
+    const ASKING: &[(&str, &str)] =
+        &[("OPENCODE_PERMISSION", r#"{"edit":"ask","bash":"ask","webfetch":"ask"}"#)];
+    [
+        mode("plan", &[("OPENCODE_PERMISSION", r#"{"edit":"deny","bash":"ask","webfetch":"ask"}"#)]),
+        mode("build", ASKING),
+        mode("build", ASKING),
+        mode("build", &[("OPENCODE_PERMISSION", r#"{"edit":"allow","bash":"allow","webfetch":"allow"}"#)]),
+    ]
+};
+
+const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
+
+/// By an agent of our own, in the configuration that the CLI reads last; what its user has there is kept. Its rules come after all
+/// others, and the last rule counts. Its name is the run's: rules for it can't stand in a configuration before.
+fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    if wanted.permission == Level::Auto {
+        // What would ask is refused in a run without a terminal.
+        launch.set("OPENCODE_PERMISSION", r#"{"*":"allow"}"#);
+        return Ok(());
+    }
+    let mut rules = json!({ "*": "deny", "read": "allow", "list": "allow", "glob": "allow", "grep": "allow", "todowrite": "allow" });
+    if wanted.permission != Level::Plan {
+        rules["edit"] = "allow".into();
+        rules["external_directory"] = "deny".into();
+        let mut commands = json!({ "*": "deny" });
+        for glob in &wanted.allow {
+            commands[glob.as_str()] = "allow".into();
+        }
+        // Where the output goes is not looked at otherwise.
+        commands["*>*"] = "deny".into();
+        rules["bash"] = commands;
+    }
+    let given = wanted.variables.iter().find(|(name, _)| *name == CONTENT).map(|(_, text)| text.as_str());
+    let mut content = serde_json::from_str(given.unwrap_or("{}")).unwrap_or_default();
+    let agents = match &mut content {
+        Value::Object(fields) => fields.entry("agent").or_insert_with(|| json!({})).as_object_mut(),
+        _ => None,
+    };
+    let Some(agents) = agents else {
+        let problem = format!(
+            "has to be a configuration in JSON, without comments: the rules of {:?} are put into it",
+            wanted.permission.as_str()
+        );
+        return Err(Error::invalid_option(&format!("env[{CONTENT:?}]"), problem));
+    };
+    let agent = wanted.folder.file_name().map_or("sheepdog".into(), |name| name.to_string_lossy());
+    agents.insert(agent.to_string(), json!({ "mode": "primary", "permission": rules }));
+    launch.args(["--agent", &agent]);
+    launch.hold(CONTENT, &content.to_string());
+    Ok(())
+}
+
 /// `opencode run --format json ...`. The prompt comes by stdin: of an argument with a space in it, it makes a quotation, with
 /// every quote inside escaped.
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
@@ -204,14 +279,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     if let Some(session) = &wanted.resume {
         launch.args(["--session", session]);
     }
-    match wanted.permission {
-        // What would ask is refused in a run without a terminal.
-        Permission::Auto => launch.set("OPENCODE_PERMISSION", r#"{"*":"allow"}"#),
-        Permission::Plan => {
-            launch.args(["--agent", "plan"]);
-            launch.set("OPENCODE_PERMISSION", r#"{"edit":"deny","bash":"deny","task":"deny"}"#);
-        }
-    }
+    hold(wanted, &mut launch)?;
     launch.cannot("systemPrompt", wanted.system_prompt.is_some());
     launch.cannot_limit(wanted, &["tools", "maxTurns", "maxBudgetUsd"]);
     launch.extra_args();

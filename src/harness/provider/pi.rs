@@ -8,7 +8,8 @@ use super::super::digest::Digest;
 use super::super::event::{ErrorKind, Usage};
 use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
-use super::super::launch::{Launch, Permission, Wanted};
+use super::super::launch::{Launch, Wanted};
+use super::super::level::{AUTO_ALONE, Level, unallowable, unholdable};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
@@ -19,6 +20,12 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     program: "pi",
     install: "npm install -g @earendil-works/pi-coding-agent",
     launch,
+    hold,
+    modes: AUTO_ALONE,
+    mode_in_sandbox: None,
+    switches: &[],
+    reads: &[],
+    state: &["$PI_CODING_AGENT_DIR|~/.pi"],
     reader: |_| Box::new(Pi::default()),
     behind_launcher: None,
     takes_schema: no_schema,
@@ -32,6 +39,8 @@ pub(super) const WORDS: Words = Words {
     kinds: &[],
     unknown_session: &["no session found matching"],
     misshapen: &[],
+    refused: &["tool bash not found", "tool write not found", "tool edit not found"],
+    refused_aside: &[],
     exit_code: no_exit_code,
 };
 
@@ -230,6 +239,38 @@ fn exit_code_in(output: &str) -> Option<i64> {
     output.lines().next_back()?.strip_prefix("Command exited with code ")?.trim().parse().ok()
 }
 
+/// By the tools that it has, it asks nobody: some that only read, or some without a shell, which write where the kernel lets them.
+fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    const READING: &[&str] = &["read", "grep", "find", "ls"];
+    const WRITING: &[&str] = &["read", "edit", "write", "grep", "find", "ls"];
+    unallowable(&wanted.allow, "pi can't be held to some commands: it runs all of them, or none")?;
+    let offered = match wanted.permission {
+        Level::Plan => READING,
+        Level::Edit | Level::Ask if wanted.is_sandboxed => WRITING,
+        Level::Edit | Level::Ask => {
+            let why = "pi asks nobody, and writes wherever its user may. Give it `sandbox: \"workspace\"`, or ask for \"plan\" or \"auto\" by name";
+            return Err(unholdable(wanted.permission, why));
+        }
+        Level::Auto => {
+            match &wanted.tools {
+                Some(tools) if tools.is_empty() => launch.args(["--no-tools"]),
+                Some(tools) => launch.args(["--tools", &tools.join(",")]),
+                None => {}
+            }
+            return Ok(());
+        }
+    };
+    let is_wanted =
+        |tool: &&str| wanted.tools.as_ref().is_none_or(|tools| tools.iter().any(|name| name == tool));
+    let tools: Vec<_> = offered.iter().copied().filter(is_wanted).collect();
+    if tools.is_empty() {
+        launch.args(["--no-tools"]);
+    } else {
+        launch.args(["--tools", &tools.join(",")]);
+    }
+    Ok(())
+}
+
 /// `pi --mode json ... PROMPT`. It knows no `--`, and takes a leading `@` for a file: such a prompt comes by stdin, as a
 /// long one does.
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
@@ -244,23 +285,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     if let Some(system_prompt) = &wanted.system_prompt {
         launch.args(["--append-system-prompt", system_prompt]);
     }
-    match (wanted.permission, &wanted.tools) {
-        (_, Some(tools)) if tools.is_empty() => launch.args(["--no-tools"]),
-        (Permission::Auto, Some(tools)) => launch.args(["--tools", &tools.join(",")]),
-        (Permission::Auto, None) => {}
-        // Its tools that only read; pi has no other way to hold it back.
-        (Permission::Plan, tools) => {
-            const READING: [&str; 4] = ["read", "grep", "find", "ls"];
-            let wanted =
-                |tool: &&str| tools.as_ref().is_none_or(|tools| tools.iter().any(|name| name == tool));
-            let reading: Vec<_> = READING.into_iter().filter(wanted).collect();
-            if reading.is_empty() {
-                launch.args(["--no-tools"]);
-            } else {
-                launch.args(["--tools", &reading.join(",")]);
-            }
-        }
-    }
+    hold(wanted, &mut launch)?;
     launch.cannot_limit(wanted, &["maxTurns", "maxBudgetUsd"]);
     launch.extra_args();
     if wanted.is_long() || wanted.prompt.starts_with(['-', '@']) {

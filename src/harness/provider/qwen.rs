@@ -5,7 +5,8 @@
 
 use super::super::event::ErrorKind;
 use super::super::failure::Words;
-use super::super::launch::{Launch, Permission, Wanted};
+use super::super::launch::{Launch, Wanted};
+use super::super::level::{Level, Mode, unallowable};
 use super::super::package::{Program, package};
 use super::super::spending::{Accounting, CachedInput};
 use super::claude_code::takes_schema;
@@ -20,6 +21,18 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     program: "qwen",
     install: "npm install -g @qwen-code/qwen-code",
     launch,
+    hold,
+    modes: [
+        Mode::named("plan"),
+        // Its "auto-edit" writes anywhere: here it asks, and what is below the folder is allowed.
+        Mode::named("default"),
+        Mode::named("default"),
+        Mode::named("yolo"),
+    ],
+    mode_in_sandbox: None,
+    switches: &[],
+    reads: &[],
+    state: &["$QWEN_HOME|~/.qwen"],
     reader: |before| Box::new(Messages::new(Style::Qwen, &WORDS, before)),
     behind_launcher: Some(behind_launcher),
     takes_schema,
@@ -37,14 +50,44 @@ pub(super) const WORDS: Words = Words {
     ],
     unknown_session: &["no saved session found"],
     misshapen: &["structured_output", "structured output", "json-schema"],
+    refused: &[],
+    refused_aside: &[],
     exit_code,
 };
+
+/// Its "auto-edit" writes anywhere, so it asks (which a run without a terminal refuses), and only writing below its folder is
+/// allowed. Its rules for commands let a line feed, and behind it any command, through.
+fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    unallowable(
+        &wanted.allow,
+        "qwen can't be held to some commands: its rules let others through behind a line feed. Leave it out, or use another provider",
+    )?;
+    match wanted.permission {
+        Level::Plan => {
+            launch.args(["--approval-mode", "plan", "--exclude-tools=run_shell_command,write_file,edit"])
+        }
+        Level::Edit | Level::Ask => launch.args([
+            "--approval-mode",
+            "default",
+            "--allowed-tools=Edit(./**)",
+            "--allowed-tools=WriteFile(./**)",
+            "--exclude-tools=run_shell_command",
+        ]),
+        Level::Auto => launch.args(["--approval-mode", "yolo"]),
+    }
+    Ok(())
+}
 
 /// `qwen --output-format stream-json ... --prompt=PROMPT`; a long prompt comes by stdin.
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
-    launch.args(["--output-format", "stream-json", "--approval-mode"]);
-    launch.args([if wanted.permission == Permission::Plan { "plan" } else { "yolo" }]);
+    launch.args(["--output-format", "stream-json"]);
+    hold(wanted, &mut launch)?;
+    if wanted.is_sandboxed {
+        // In a sandbox there are no terminals to be had for its shell.
+        let file = launch.file("defaults.json", r#"{"tools":{"shell":{"enableInteractiveShell":false}}}"#);
+        launch.set("QWEN_CODE_SYSTEM_DEFAULTS_PATH", &file);
+    }
     if let Some(model) = &wanted.model {
         launch.args(["--model", model]);
     }

@@ -8,6 +8,7 @@ use super::super::command::{ResolvedCommand, spawn_error};
 use super::super::spec::{ContainmentLevel, ProcessSpec, Strays, Usage};
 use super::super::sweep::{SweepRequest, Swept, sweep};
 use super::super::wiring::{Wires, Wiring};
+use super::terminal;
 use super::{ExitStatus, Launched, NotLaunched, Tree, TreeEvent, no_thread, watch_pipes, with_turn};
 use crate::error::Result;
 use crate::os::{
@@ -79,12 +80,14 @@ fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched> {
         |error: io::Error| spawn_error(&command, error.raw_os_error().unwrap_or(libc::EIO), "posix_spawn");
     let Wiring { program, ends } = wires.lay(command.input.as_ref()).map_err(refused)?;
     let (spawned, since) = (Instant::now(), ticks_now());
-    let child = spawn_child(&command, &program).map_err(refused)?;
+    let pid = match &ends.terminal {
+        Some(terminal) => terminal::spawn_in(terminal, &command),
+        // Dropping std's handle neither kills nor reaps: both are ours.
+        None => spawn_child(&command, &program).map(|child| child.id()),
+    }
+    .map_err(refused)?;
     // Only the program has them from here on: their end is its end.
     drop(program);
-    let pid = child.id();
-    // Dropping std's handle neither kills nor reaps: both are ours.
-    drop(child);
     let tree = DirectTree {
         pid: pid as i32,
         mark: command.mark,

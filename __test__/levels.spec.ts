@@ -1,0 +1,204 @@
+// What an agent may do, at the edge: the default, what is refused, what reaches the CLI, and the sandbox around it. What the real
+// CLIs make of it: fixtures/level-cases.mjs.
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { Harness, serveRuntime, RuntimeClient, type HarnessOptions, type TurnOptions } from '..'
+import { sheepdog } from './cli-command'
+import { done, failure, folder, played, player, session } from './played-agent'
+
+const told = [session, { tell: 'args' }, done]
+const args = async (options: Partial<HarnessOptions> = {}, turn?: TurnOptions) =>
+  JSON.parse((await played(told, options).run('hi', turn)).text).join(' ') as string
+
+describe('permission', () => {
+  it('is "edit" unless it is named, and a turn says so for itself', async () => {
+    expect(await args()).toContain('sandbox_mode="workspace-write"')
+    expect(await args({ permission: 'plan' })).toContain('sandbox_mode="read-only"')
+    expect(await args({ permission: 'plan' }, { permission: 'auto' })).toContain(
+      '--dangerously-bypass-approvals-and-sandbox',
+    )
+    for (const permission of ['plan', 'edit'] as const)
+      expect(await args({ permission })).not.toContain('dangerously')
+  })
+
+  it('is "edit" too behind a runtime, whose clients can not raise it by a variable', async () => {
+    const harness = { binary: ['node', player, JSON.stringify(told)], cwd: folder }
+    await using server = await serveRuntime({ provider: 'codex', harness, port: 0 })
+    await using client = await RuntimeClient.connect(server.url)
+    const { data } = await client.query('hi', { systemPrompt: '', model: '' })
+    expect(JSON.stringify(data)).toContain('workspace-write')
+    const copilot = { ...harness, binary: ['node', player, '[]'] }
+    await using guarded = await serveRuntime({ provider: 'copilot', harness: copilot, port: 0 })
+    await using other = await RuntimeClient.connect(guarded.url)
+    const error = await failure(
+      other.query('hi', { systemPrompt: '', model: '', agentEnv: { COPILOT_ALLOW_ALL: 'true' } }),
+    )
+    expect(error.message).toContain('env["COPILOT_ALLOW_ALL"]')
+  })
+
+  it('that a CLI can not hold is refused by its name, before anything is started', async () => {
+    for (const provider of ['pi', 'kimi'] as const) {
+      const harness = new Harness({ provider, binary: ['sh', '-c', 'echo started > started'], cwd: folder })
+      const error = await failure(harness.run('hi'))
+      expect(error).toMatchObject({
+        code: 'INVALID_OPTION',
+        message: expect.stringMatching(/^permission: "edit"/),
+      })
+      expect(error.message).toContain('sandbox')
+      expect(existsSync(join(folder, 'started'))).toBe(false)
+    }
+  })
+
+  it.each<[Partial<HarnessOptions>, RegExp]>([
+    [{ permission: 'yolo' as never }, /^permission: expected "plan" or "edit" or "auto", got "yolo"/],
+    [{ allow: 'npm test' as never }, /^allow: expected an array of strings/],
+    [{ allow: ['npm test'] }, /^allow: codex runs any command/],
+    [{ allow: ['npm test'], permission: 'plan' }, /^allow: counts at permission "edit" alone/],
+    [{ allow: ['npm test'], permission: 'auto' }, /^allow: counts at permission "edit" alone/],
+    [{ sandbox: 'workshop' as never }, /^sandbox: expected "workspace" or an object, got "workshop"/],
+    [{ sandbox: { write: ['/no/such'] } }, /^sandbox.write\[0\]: \/no\/such/],
+  ])('%j is refused by its path', async (options, message) => {
+    const failed = async () => played(told, options).run('hi')
+    expect(await failure(failed())).toMatchObject({
+      code: 'INVALID_OPTION',
+      message: expect.stringMatching(message),
+    })
+  })
+
+  it.each([
+    'a; b',
+    'a && b',
+    'a | b',
+    'a & b',
+    '$(a)',
+    'a `b`',
+    'a > b',
+    'a\nb',
+    'a) Bash(*',
+    'a,b',
+    '--yolo',
+    '"a"',
+    '',
+  ])('the glob %j is refused by its place', async (glob) => {
+    for (const provider of ['claude-code', 'gemini', 'opencode', 'copilot'] as const) {
+      const harness = new Harness({ provider, binary: ['sh', '-c', 'exit 3'], cwd: folder })
+      const error = await failure(harness.run('hi', { allow: ['ls *', glob] }))
+      expect(error).toMatchObject({ code: 'INVALID_OPTION', message: expect.stringMatching(/^allow\[1\]: /) })
+    }
+  })
+
+  it('a glob with spaces is one argument', async () => {
+    const file = join(folder, 'arguments')
+    const script = `printf '%s\\n' "$@" > ${file}`
+    const harness = new Harness({ provider: 'claude-code', binary: ['sh', '-c', script, 'sh'], cwd: folder })
+    await failure(harness.run('hi', { allow: ['npm run build --flag *'], retry: { attempts: 1 } }))
+    expect(readFileSync(file, 'utf8').split('\n')).toContain('--allowedTools=Bash(npm run build --flag *)')
+  })
+
+  it('a turn at another level has nothing to do with what "edit" may run', async () => {
+    const harness = new Harness({
+      provider: 'claude-code',
+      binary: ['sh', '-c', 'exit 3'],
+      allow: ['npm test'],
+    })
+    const { code } = await failure(harness.run('hi', { permission: 'plan', retry: { attempts: 1 } }))
+    expect(code).toBe('AGENT_CRASHED')
+  })
+})
+
+describe('the sandbox of an agent', () => {
+  const place = mkdtempSync(join(tmpdir(), 'levels-spec-'))
+  afterAll(() => rmSync(place, { recursive: true }))
+  const [home, work, outside] = ['home', 'work', 'outside'].map((name) => join(place, name)) as [
+    string,
+    string,
+    string,
+  ]
+  for (const made of [home, work, outside]) mkdirSync(made)
+  const tried = [work, outside, home, join(home, '.codex')]
+  /** Where the agent could write. */
+  async function written(options: TurnOptions): Promise<string[]> {
+    for (const folder of tried) rmSync(join(folder, 'file'), { force: true })
+    const tries = `for at in ${tried.join(' ')} "$TMPDIR"; do echo x > "$at/file" && echo "could $at" >&2; done`
+    const script = `${tries}; exec node ${player} '${JSON.stringify([session, done])}'`
+    const harness = new Harness({
+      provider: 'codex',
+      binary: ['sh', '-c', script],
+      cwd: work,
+      env: { HOME: home },
+    })
+    const { stderr } = (await harness.run('hi', options)).process!
+    return [...stderr.matchAll(/^could (.*)$/gm)].map(([, at]) =>
+      at!.replace(place, '').replace(/.*\/sheepdog-.*/, 'own'),
+    )
+  }
+
+  it("holds it in its folder, its CLI's state, which is made, and a folder of its own", async () => {
+    expect(await written({ sandbox: 'workspace' })).toEqual(['/work', '/home/.codex', 'own'])
+    expect(await written({ sandbox: 'workspace', permission: 'auto' })).toEqual([
+      '/work',
+      '/home/.codex',
+      'own',
+    ])
+  })
+
+  it('is for reading at "plan"', async () => {
+    expect(await written({ sandbox: 'workspace', permission: 'plan' })).toEqual(['/home/.codex', 'own'])
+  })
+
+  it('lists other folders in place of its own, relative to it', async () => {
+    expect(await written({ sandbox: { write: ['../outside'] } })).toEqual(['/outside', '/home/.codex', 'own'])
+  })
+
+  it('holds through a working directory that is a link', async () => {
+    const link = join(place, 'link')
+    symlinkSync(work, link)
+    expect(await written({ sandbox: 'workspace', cwd: link })).toEqual(['/work', '/home/.codex', 'own'])
+  })
+
+  it('is there for sessions', async () => {
+    const agent = join(__dirname, '..', 'fixtures', 'acp', 'agent.mjs')
+    const script = `echo x > ${outside}/by-session; echo x > ${work}/by-session; exec node ${agent} --version 1`
+    const binary = ['sh', '-c', script]
+    const harness = new Harness({ provider: 'gemini', cwd: work, env: { HOME: home }, sandbox: 'workspace' })
+    await using opened = await harness.open({ binary })
+    expect((await opened.prompt('hello')).text).toBe('Hello world')
+    expect(readdirSync(work)).toContain('by-session')
+    expect(readdirSync(outside)).not.toContain('by-session')
+    expect(readdirSync(home)).toContain('.gemini')
+  })
+
+  it('is refused where the kernel can not hold it', async () => {
+    const harness = new Harness({ provider: 'codex', binary: ['sh'], cwd: work, containment: 'group' })
+    expect((await failure(harness.run('hi', { sandbox: 'workspace' }))).code).toBe('SANDBOX_UNAVAILABLE')
+    const opening = harness.open({ binary: ['sh'], sandbox: 'workspace' })
+    expect((await failure(opening)).code).toBe('SANDBOX_UNAVAILABLE')
+  })
+})
+
+describe('on the command line', () => {
+  it.each([
+    [['agent', 'pi', 'hi'], /INVALID_OPTION: permission: "edit" can't be held/],
+    [['agent', 'codex', 'hi', '--allow', 'npm test'], /INVALID_OPTION: allow: codex/],
+    [['agent', 'codex', 'hi', '--permission', 'yolo'], /permission: expected "plan" or "edit" or "auto"/],
+    [['agent', 'codex', 'hi', '--plan', '--permission', 'auto'], /contradict each other/],
+    [
+      ['agent', 'codex', 'hi', '--sandbox', 'workspace', '--write', '/no/such'],
+      /sandbox.write\[1\]: \/no\/such/,
+    ],
+    [['chat', 'pi', '--sandbox'], /permission: pi can't be held to "edit"/],
+    [['serve', '--agent', 'codex', '--permission', 'yolo'], /harness.permission: expected "plan"/],
+  ])('%j', async (words, message) => {
+    const bin = join(folder, 'bin')
+    mkdirSync(bin, { recursive: true })
+    for (const name of ['pi', 'codex', 'pi-acp']) {
+      rmSync(join(bin, name), { force: true })
+      symlinkSync('/bin/true', join(bin, name))
+    }
+    const { stderr, status } = await sheepdog(words, { PATH: `${bin}:${process.env.PATH}` })
+    expect(stderr).toMatch(message)
+    expect(status).toBe(1)
+  })
+})

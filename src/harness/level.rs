@@ -1,0 +1,64 @@
+//! PURE: how much an agent may do without a person.
+//!
+//! A level is held by the CLI's own means, which each provider's file writes down: for a turn in `hold`, for a session over
+//! the Agent Client Protocol in `modes`. What a CLI can't be held to is refused; it is never more than was asked for.
+
+use crate::error::Error;
+
+/// How much the agent may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Level {
+    /// It reads.
+    Plan,
+    /// It also writes in its working directory, and runs the commands that are allowed by name.
+    #[default]
+    Edit,
+    /// It asks for all else. Of sessions alone.
+    Ask,
+    /// Everything, unasked.
+    Auto,
+}
+
+impl Level {
+    pub const ALL: [Level; 4] = [Level::Plan, Level::Edit, Level::Ask, Level::Auto];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Level::Plan => "plan",
+            Level::Edit => "edit",
+            Level::Ask => "ask",
+            Level::Auto => "auto",
+        }
+    }
+}
+
+/// How a session over the Agent Client Protocol is held to a level.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mode {
+    /// The agent's own mode; empty: it is left as it starts.
+    pub id: &'static str,
+    pub args: &'static [&'static str],
+    pub set: &'static [(&'static str, &'static str)],
+}
+
+impl Mode {
+    pub(crate) const fn named(id: &'static str) -> Option<Mode> {
+        Some(Mode { id, args: &[], set: &[] })
+    }
+}
+
+/// Plan, edit, ask, auto; `None`: a session can't be held there.
+pub type Modes = [Option<Mode>; 4];
+
+/// A CLI that asks nobody: everything, or nothing.
+pub(crate) const AUTO_ALONE: Modes = [None, None, None, Mode::named("")];
+
+/// The level can't be held by this CLI.
+pub(crate) fn unholdable(level: Level, why: &str) -> Error {
+    Error::invalid_option("permission", format!("{:?} can't be held: {why}", level.as_str()))
+}
+
+/// The CLI can't be told which commands may run.
+pub(crate) fn unallowable(allow: &[String], why: &str) -> Result<(), Error> {
+    if allow.is_empty() { Ok(()) } else { Err(Error::invalid_option("allow", why)) }
+}
