@@ -205,7 +205,6 @@ export function toSpec(
     stdin,
     stdio,
     pty,
-    record,
     limit,
     signal,
     ...rest
@@ -230,7 +229,6 @@ export function toSpec(
     env: changes,
     inheritStdio: stdio === 'inherit',
     terminal: pty === true ? {} : pty || undefined,
-    record: recordFolder(record),
     idleTimeoutMs: idleTimeoutMs ?? idleTimeoutFromEnvironment(),
     ...inheritance(inheritEnv),
   }
