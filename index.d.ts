@@ -11,6 +11,10 @@ import type {
   InstallationConfirmationRequest,
   InstallationDecision,
   LlmInferenceHeaders,
+  SessionFsStatResult,
+  SessionFsReaddirWithTypesEntry,
+  SessionFsSqliteQueryType,
+  SessionFsSqliteQueryResult as SessionFsSqliteQueryResult$1,
   SessionFsReadFileRequest,
   SessionFsReadFileResult,
   SessionFsWriteFileRequest,
@@ -19,7 +23,6 @@ import type {
   SessionFsExistsRequest,
   SessionFsExistsResult,
   SessionFsStatRequest,
-  SessionFsStatResult,
   SessionFsMkdirRequest,
   SessionFsReaddirRequest,
   SessionFsReaddirResult,
@@ -28,12 +31,9 @@ import type {
   SessionFsRmRequest,
   SessionFsRenameRequest,
   SessionFsSqliteQueryRequest,
-  SessionFsSqliteQueryResult as SessionFsSqliteQueryResult$1,
   SessionFsSqliteTransactionRequest,
   SessionFsSqliteTransactionResult,
   SessionFsSqliteExistsResult,
-  SessionFsReaddirWithTypesEntry,
-  SessionFsSqliteQueryType,
   SessionFsSqliteTransactionErrorClass,
   GitHubTelemetryNotification,
   PermissionRequest as PermissionRequest$2,
@@ -51,18 +51,6 @@ import type {
   FactoryProgressPage,
   ContextTier as ContextTier$1,
   FactoryRunStatus,
-  CanvasJsonSchema,
-  CanvasProviderInvokeActionRequest,
-  CanvasProviderOpenRequest,
-  CanvasProviderOpenResult,
-  CanvasProviderCloseRequest,
-  ReasoningSummary,
-  DiagnosticsConfiguration,
-  SessionLimitsConfig,
-  GitHubTokenAcquireRequest,
-  GitHubTokenAcquireResult,
-  RemoteSessionMode,
-  OpenCanvasInstance,
   WorkflowRunResult,
   WorkflowRunSummary,
   WorkflowListRunsRequest,
@@ -72,7 +60,19 @@ import type {
   WorkflowProgressPage,
   WorkflowRunStatus,
   SessionRpc,
+  OpenCanvasInstance,
+  ReasoningSummary,
   ModelSwitchAutoTierResult,
+  CanvasJsonSchema,
+  CanvasProviderInvokeActionRequest,
+  CanvasProviderOpenRequest,
+  CanvasProviderOpenResult,
+  CanvasProviderCloseRequest,
+  DiagnosticsConfiguration,
+  SessionLimitsConfig,
+  GitHubTokenAcquireRequest,
+  GitHubTokenAcquireResult,
+  RemoteSessionMode,
   ServerRpc,
 } from './copilot-protocol.js'
 export type {
@@ -777,19 +777,6 @@ interface SandboxOptions {
       }
 }
 
-declare class StdinQueue {
-  #private
-  constructor(process: NativeProcess)
-  /** False once the program takes no more. */
-  get isOpen(): boolean
-  /** Not taken yet. */
-  get waitingBytes(): number
-  /** Whether the pipe took it; false when the program takes no more. */
-  write(chunk: string | Uint8Array): Promise<boolean>
-  /** Closes stdin when everything is written. */
-  end(): Promise<void>
-}
-
 /** What is written to stdin: text and bytes, now or as they come, or a file that the program is given as its stdin. */
 type RunInput =
   | string
@@ -860,6 +847,15 @@ interface RunOptions {
   maxProcesses?: number
   /** What the program and all it starts may do, held by the kernel; or SANDBOX_UNAVAILABLE, and nothing is started. */
   sandbox?: SandboxOptions
+  /**
+   * A folder: a new one in it keeps what ran, all it printed with times, and how it ended (docs/record.md). Written off the JavaScript
+   * thread, whole to a quarter of a second before a kill of this process. INVALID_OPTION when it can't be written.
+   */
+  record?: string
+  /** The most that a record keeps of each stream; past it the end alone. Default 256 MiB. */
+  maxRecordBytes?: number
+  /** What people call it, in `sheepdog ps` and in its record. */
+  name?: string
   /** Shared with others: the program is started when there is room, and the slot is free when its tree is gone. The clocks start with the program. */
   limit?: ConcurrencyLimit
   /** Stops the run when aborted; one that is already aborted starts nothing. */
@@ -903,6 +899,17 @@ interface RunResult<Output = string> {
     systemMs: number
     maxRssBytes: number
   }
+  /** Where it is on record, when that was asked for. */
+  record?: RecordFacts
+}
+/** What became of a record. */
+interface RecordFacts {
+  /** The run's own folder. */
+  folder: string
+  /** Printed and not in the files: past `maxRecordBytes`, or the disk could not follow. */
+  leftOutBytes: number
+  /** Why the record is not whole. */
+  problem?: string
 }
 /** A line, without its end. */
 interface OutputLine {
@@ -915,17 +922,13 @@ interface LineBatch {
   lines: string[]
 }
 
-/** A place in the program; its text is made when it is asked for, which only an error does. */
-type CallSite = Error
-
 /**
  * The stdin of a process that was spawned with `stdin: "pipe"`. A program that reads slowly slows its writer; one that takes no more is
  * no error: what is written then is let go.
  */
 declare class ProcessStdin {
+  private constructor()
   #private
-  /** @internal */
-  constructor(queue: StdinQueue, fail: (reason: unknown) => void)
   /** False after `end()`, and once the program is known to take no more. */
   get isOpen(): boolean
   /** Resolves when the pipe has taken the chunk. Rejects after `end()`: PROCESS_STDIN_CLOSED. */
@@ -944,19 +947,10 @@ declare class ProcessStdin {
   get writableNode(): Writable
 }
 
-/** What was begun; without a process nothing was. */
-interface Started<Output = string> {
-  process?: NativeProcess
-  result: Promise<RunResult<Output>>
-  stdin?: ProcessStdin
-  hasTerminal: boolean
-  site?: CallSite
-}
 /** A program under watch. Async iterable: the same as `lines()`. */
 declare class RunningProcess<Output = string> implements AsyncIterable<OutputLine>, AsyncDisposable {
+  private constructor()
   #private
-  /** @internal */
-  constructor({ process, result, stdin, hasTerminal, site }: Started<Output>)
   /** Resolves once the program runs; rejects when it could not be started. */
   get started(): Promise<{
     pid: number
@@ -1077,8 +1071,12 @@ declare class Budget {
 /** How a turn is run. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
 interface TurnOptions extends Pick<
   RunOptions,
-  'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'signal'
+  'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'maxRecordBytes' | 'signal'
 > {
+  /** A folder: a new one in it keeps the turn: prompt, events, what every attempt printed, and the verdict (docs/record.md). */
+  record?: string
+  /** What people call it, in `sheepdog ps` and in its record; default: the head of the prompt. */
+  name?: string
   model?: string
   /** Added to the CLI's own instructions (gemini: in place of them). */
   systemPrompt?: string
@@ -1166,11 +1164,6 @@ interface AgentUsage extends TokenUsage {
   /** US dollars, where the CLI tells. */
   costUsd?: number
 }
-/** @internal What the addon tells of a turn's end: its text, and all else as JSON. */
-interface TurnEnd {
-  text: string
-  facts: string
-}
 /** What a turn came to; as `result` of an error it is partial. */
 interface TurnResult<Structured = unknown> {
   /** The agent's final answer, whole. */
@@ -1200,472 +1193,13 @@ interface TurnResult<Structured = unknown> {
   warnings: string[]
   /** The last process. */
   process?: RunResult
-}
-
-/* auto-generated by NAPI-RS */
-/* eslint-disable */
-
-/**
- * Which binding artifact the generated loader actually loaded: `'native'` for
- * a native addon, otherwise the `platformArchABI` of the WASI flavor. Every
- * flavor napi-rs can build is listed, because `NAPI_RS_NATIVE_LIBRARY_PATH`
- * can point the loader at a WASI artifact this package does not build itself.
- */
-declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-wasip1'
-
-/** A look at the agents that are there; it ends early when it is aborted, or with its JavaScript environment. */
-declare class AgentExamination {
-  constructor()
-  /** What was found; an array as JSON. */
-  examine(spec: TurnSpec): Promise<Settled<string>>
-  abort(): void
-}
-
-/** One a JavaScript environment: its turns end with it. */
-declare class AgentHost {
-  constructor()
-  /** Starts a turn; faults come by its promise. */
-  start(
-    spec: TurnSpec,
-    limits: Array<NativeConcurrencyLimit>,
-    budget?: NativeBudget | undefined | null,
-  ): NativeTurn
-}
-
-/** One start of the runtime, and the queue of what comes from it. */
-declare class CopilotLink {
-  /** `onWake` is called when there is something to take, and not again before `take` found nothing. */
-  constructor(onWake: () => void)
-  /** Starts or reaches the runtime. */
-  start(spec: CopilotStartSpec): Promise<Settled<CopilotStarted>>
-  /** The next batch, JSON text of an array of items; null when there is nothing. */
-  take(): string | null
-  /** A request; its result comes through the queue under `call`. */
-  request(call: number, method: string, params: string, timeoutMs?: Millis | undefined | null): void
-  /** Answers a request of the runtime: the result, or an error's data, as JSON text. */
-  respond(
-    id: string,
-    result?: string | undefined | null,
-    code?: number | undefined | null,
-    message?: string | undefined | null,
-  ): void
-  /** Notifications beside `session.event` that are wanted; `*` is all. */
-  wantNotifications(methods: Array<string>): void
-  /** Makes a session known; returns its number, 0 without a connection. */
-  openSession(sessionId: string): number
-  /** Which events of the session go over. */
-  wantEvents(session: number, all: boolean, kinds: Array<string>): void
-  /** Forgets the session; its turns end with SESSION_CLOSED. */
-  closeSession(session: number, message: string): void
-  /** Messages that the runtime took of this session. */
-  countSent(session: number): number
-  /** Whether the session has a turn open or a message on its way. */
-  isBusy(session: number): boolean
-  /** `session.send`, in order. */
-  send(call: number, session: number, params: string, timeoutMs?: Millis | undefined | null): void
-  /** `session.send`, in order; the result is the answer of the turn, or null. */
-  sendAndWait(call: number, session: number, params: string, spec: CopilotTurnSpec): void
-  /** The caller's signal was aborted: the turn of this call ends, and its work is stopped. */
-  abortTurn(call: number): void
-  /** `session.abort` is on its way. */
-  onAbortRequested(session: number): void
-  /** `session.resume`, and what follows from its failure; the result is `{ how, reason, response }`. */
-  resume(call: number, spec: CopilotResumeSpec): void
-  /** Ends politely; resolves when the process tree is gone, with what went wrong. */
-  stop(): Promise<Settled<Fault[]>>
-  /** Ends at once; resolves when the process tree is gone. */
-  kill(): Promise<Settled<void>>
-}
-
-/** One a JavaScript environment: hands text over, and ends the environment's runs with it. */
-declare class Delivery {
-  /**
-   * `onFlush` gets `[channel, kind, text, weight, ...]`: kind 0 is stdout, 1 stderr, 2 more for text beyond Latin-1, 4 more for
-   * bytes in the text's place; -1 is the
-   * channel's end, -2 and -3 the same after a line of stdout or stderr that was too long.
-   */
-  constructor(onFlush: (blocks: unknown[]) => void)
-  /** The loop has turned since a flush. */
-  acknowledge(): void
-  /** The reader of a channel took text of this weight. */
-  release(channel: number, weight: number): void
-}
-
-/** One a JavaScript environment: its fleets end with it. */
-declare class FleetHost {
-  constructor()
-  connect(spec: FleetSpec): Promise<Settled<NativeFleet>>
-}
-
-/** A call that can be aborted, before it begins as well. */
-declare class ModelCall {
-  constructor()
-  /** The completion as JSON. */
-  complete(spec: CompletionSpec): Promise<Settled<string>>
-  /** What came since the last call, in order; null when nothing more will come. */
-  nextText(): Promise<Settled<TextPiece[] | null>>
-  abort(): void
-}
-
-/** A coding agent that answers prompts. */
-declare class NativeAgent {
-  /** What the client does not say, the spec says; its prompt is not looked at. A fault comes by [`serve_runtime`]'s promise. */
-  constructor(spec: TurnSpec, limits: Array<NativeConcurrencyLimit>, budget?: NativeBudget | undefined | null)
-  /** Aborts the turns under way, and each one that is asked for later. */
-  stop(): void
-}
-
-/** So much for all the turns that share it. */
-declare class NativeBudget {
-  constructor(spec: BudgetSpec)
-  get usedTokens(): number
-  get usedCostUsd(): number
-  /** Endless without a cap. */
-  get tokensLeft(): number
-  /** Endless without a cap. */
-  get costUsdLeft(): number
-}
-
-/** So many at once. */
-declare class NativeConcurrencyLimit {
-  /** Without a number: a harness's own default. */
-  constructor(max?: number | undefined | null)
-  /** A place in the queue, taken now. */
-  takePlace(): NativePlace
-}
-
-/** A connection to be opened. */
-declare class NativeConnection {
-  constructor(url: string, token?: string | undefined | null, connectTimeoutMs?: Millis | undefined | null)
-  /** Connects, once. */
-  open(host: RuntimeHost): Promise<Settled<NativeRuntimeClient>>
-  /** Gives up, unless it is open. */
-  abort(): void
-}
-
-/** A connection to a fleet. */
-declare class NativeFleet {
-  /** `spec`: JSON. Resolves with the job's id. */
-  submit(spec: string): Promise<Settled<string>>
-  record(id: string): Promise<Settled<string>>
-  /** All records; an array as JSON. */
-  records(): Promise<Settled<string>>
-  /** The record once the job is over. */
-  settled(id: string): Promise<Settled<string>>
-  /** A result that its record only names; JSON. */
-  resultObject(name: string): Promise<Settled<string>>
-  cancel(id: string, isForced: boolean): Promise<Settled<string>>
-  retry(id: string): Promise<Settled<void>>
-  follow(id: string, from: string | undefined | null, live: boolean): Promise<Settled<NativeFollow>>
-  download(id: string, path: string, to: string): Promise<Settled<void>>
-  /** `onJob` is called for each job and answers by the job's own methods. */
-  work(
-    spec: WorkSpec,
-    limits: Array<NativeConcurrencyLimit>,
-    budget: NativeBudget | undefined | null,
-    onJob: (job: NativeJob) => void,
-  ): Promise<Settled<NativeWorker>>
-  /** JSON. */
-  status(): Promise<Settled<string>>
-  close(): Promise<Settled<void>>
-}
-
-/** A reader of a job's events. */
-declare class NativeFollow {
-  /** The next events; nothing when the job is over and all were told. */
-  next(): Promise<Settled<FollowedEvents | null>>
-}
-
-/** One prompt on its way to the handler in JavaScript. */
-declare class NativeInvocation {
-  /** What the handler is asked, as JSON. */
-  get request(): string
-  /** Takes the request's secrets out of a line for the log. */
-  redact(text: string): string
-  sendAssistantMessage(textBlocks: Array<string>): Promise<Settled<void>>
-  sendErrorMessage(error: string, metadata: Record<string, any>): Promise<Settled<void>>
-  /** Resolves with true when the handler is to stop, with false when the request is over without. */
-  stopped(): Promise<Settled<boolean>>
-  answerText(text: string, metadata: Record<string, any>): void
-  /** `structured`: JSON. */
-  answerStructured(structured: string, metadata: Record<string, any>): void
-  fail(error: string, metadata: Record<string, any>): void
-}
-
-/** One attempt at a job. */
-declare class NativeJob {
-  get id(): string
-  get attempt(): number
-  /** What was submitted, as JSON. */
-  get spec(): string
-  get cwd(): string
-  /** `event`: JSON. Resolves when there is room for more. */
-  emit(event: string): Promise<Settled<void>>
-  artifact(path: string): Promise<Settled<void>>
-  /** Resolves with true when the job is to stop, with false when it is over without. */
-  stopped(): Promise<Settled<boolean>>
-  /** The job is this turn; its prompt, its events and its end are the core's business. */
-  runTurn(spec: TurnSpec): void
-  /** `value`: JSON. */
-  finish(value: string): void
-  fail(code: string, message: string, facts: Record<string, any>): void
-}
-
-/** A place in a limit's queue, and then a slot. Collected, it is given up. */
-declare class NativePlace {
-  /** Resolves when the slot is this one's: once. */
-  granted(): Promise<Settled<boolean>>
-  /** Gives the slot back, or the place up. */
-  release(): void
-}
-
-/** A run. */
-declare class NativeProcess {
-  started(): Promise<Settled<number>>
-  outcome(): Promise<Settled<RunResult>>
-  /** Ends the run because its signal was aborted, or because `kill()` was called. */
-  stop(reason: StopReason): void
-  /** As `stop` by `kill()`, but the group is sent the signal of this number. */
-  kill(signal: number): void
-  /** Another size for its terminal. */
-  resize(size: TerminalSpec): void
-  /** Whether the pipe has taken all of it; false: the program takes no more. One at a time: those at once have no order. */
-  writeStdin(bytes: Uint8Array): Promise<Settled<boolean>>
-  /** The pipe is closed when everything is written. */
-  endStdin(): void
-  /** Lines of both streams; returns the channel's number. */
-  lines(delivery: Delivery): number
-  /** JSON objects of stdout; returns the channel's number. */
-  json(types: Array<string> | undefined | null, delivery: Delivery): number
-  /** stdout as it comes; returns the channel's number. */
-  bytes(delivery: Delivery): number
-  detachOutput(): void
-}
-
-declare class NativeRuntimeClient {
-  /** Sends a request and resolves with its number. */
-  request(request: RuntimeRequest): Promise<Settled<number>>
-  abort(request: number): Promise<Settled<void>>
-  /** What happened next; empty when nothing will happen any more. */
-  nextEvents(): Promise<Settled<RuntimeEvent[]>>
-  answer(request: RuntimeUploadRequest, presignedUrl: string, contentType: string): Promise<Settled<void>>
-  decline(request: RuntimeUploadRequest, reason: string): Promise<Settled<void>>
-  endSession(): Promise<Settled<RuntimeEnd>>
-  close(): Promise<Settled<void>>
-}
-
-/** A server that listens. */
-declare class NativeRuntimeServer$1 {
-  get port(): number
-  get url(): string
-  close(): Promise<Settled<void>>
-  /** Resolves when the server was closed; until then it keeps the host alive. */
-  closed(): Promise<Settled<void>>
-}
-
-/** A session. */
-declare class NativeSession {
-  /** Opens it: `{ sessionId, protocolVersion, history, channel }` as JSON. The channel gets the questions, one JSON a line: `{ question }` or `{ withdrawn }`. */
-  open(delivery: Delivery): Promise<Settled<string>>
-  /** Gives the opening up. */
-  abort(): void
-  /** Sends a prompt; faults come by its promise. */
-  start(spec: PromptSpec): NativeTurn
-  /** All events from here on, one JSON a line; returns the channel's number. */
-  events(delivery: Delivery): number
-  /** `answer`: `allow`, `allow-always`, `reject`, or with `isOption` the id of an option. `problem`: the handler failed. */
-  answer(id: string, answer: string, isOption: boolean, problem?: string | undefined | null): void
-  /** The modes, as JSON. */
-  modes(): string
-  /** The options, as JSON. */
-  options(): string
-  setMode(mode: string): Promise<Settled<void>>
-  /** `value` as JSON. */
-  setOption(id: string, value: string): Promise<Settled<void>>
-  steer(text: string): Promise<Settled<void>>
-  cancel(): Promise<Settled<void>>
-  idle(): Promise<Settled<void>>
-  close(): Promise<Settled<void>>
-}
-
-/** A turn under way. */
-declare class NativeTurn {
-  /** What the turn came to: `{ text, facts }`, the facts as JSON. */
-  outcome(): Promise<Settled<TurnEnd>>
-  abort(): void
-  /** The events, one JSON a line; returns the channel's number. */
-  events(delivery: Delivery): number
-  leave(): void
-}
-
-/** A worker under way. */
-declare class NativeWorker {
-  get name(): string
-  close(): Promise<Settled<void>>
-  /** Resolves when the worker was closed; until then it keeps the host alive. */
-  closed(): Promise<Settled<void>>
-}
-
-/** One a JavaScript environment. */
-declare class RuntimeHost {
-  constructor()
-}
-
-/** One a JavaScript environment: its sessions end with it. */
-declare class SessionHost {
-  constructor()
-  /** A session that is not open yet. */
-  prepare(spec: OpenSpec, limits: Array<NativeConcurrencyLimit>): NativeSession
-}
-
-/** What an agent is held in: its workspace without `custom`. */
-interface AgentSandboxSpec {
-  custom?: SandboxSpec
-}
-
-type Background = 'wait' | 'leave'
-
-interface BudgetSpec {
-  maxTokens?: number
-  maxCostUsd?: number
-  prices?: PricesSpec
-}
-
-/** What a failed resume means. */
-declare function classifyCopilotResume(
-  code: number | undefined | null,
-  message: string,
-  evidence: CopilotResumeEvidence,
-): CopilotJudgement
-
-declare function classifyError(layers: Array<ErrorLayerSpec>): ErrorClass
-
-/** Checked options of a call; what is absent has the core's default. JSON crosses as text. */
-interface CompletionSpec {
-  baseUrl: string
-  apiKey?: string
-  model: string
-  messages: string
-  tools?: string
-  toolChoice?: string
-  temperature?: number
-  maxTokens?: number
-  seed?: number
-  extraBody?: string
-  schema?: string
-  timeoutMs?: Millis
-  idleTimeoutMs?: Millis
-  retry: RetrySpec
-  headers: Array<HeaderSpec>
-  /** Whether the text is asked for as it comes, by [`ModelCall::next_text`]. */
-  hasListener: boolean
-}
-
-type Containment = 'auto' | 'group' | 'strict'
-
-type ContainmentLevel = 'guard' | 'guard+cgroup' | 'pidns' | 'group'
-
-interface CopilotInspection {
-  log: LogState
-  turns: number
-  lastEventId?: string
-  badLine?: number
-  path: string
-}
-
-interface CopilotJudgement {
-  verdict: Verdict
-  reason: string
-  line?: number
-}
-
-interface CopilotLeftOut {
-  line: number
-  reason: string
-}
-
-/** Bytes of a session's log, 0 without one. */
-declare function copilotLogSize(home: string, sessionId: string): number
-
-/** Evidence about a session that could not be resumed. */
-interface CopilotResumeEvidence {
-  log?: LogState
-  knownTurns?: number
-  fallback?: Fallback
-  agent?: boolean
-}
-
-interface CopilotResumeSpec {
-  sessionId: string
-  /** Of `session.resume`, JSON text. */
-  params: string
-  /** Of `session.create`, JSON text. */
-  createParams: string
-  home?: string
-  knownTurns: number
-  /** Messages that this client sent to the session before. */
-  seenTurns: number
-  fallback?: Fallback
-  timeoutMs?: Millis
-}
-
-interface CopilotSalvage {
-  sessionId: string
-  kept: number
-  leftOut: Array<CopilotLeftOut>
-}
-
-/** A request to make before the start is done. */
-interface CopilotSetupCall {
-  method: string
-  /** JSON text. */
-  params: string
-}
-
-interface CopilotStarted {
-  pid?: number
-  port?: number
-  protocolVersion: number
-  version?: string
-}
-
-/** Where the runtime is, and how to start; what is absent has the core's default. */
-interface CopilotStartSpec {
-  transport: Transport
-  command?: string
-  args: Array<string>
-  cwd?: string
-  /** The whole environment. */
-  env: Array<VariableChange>
-  host?: string
-  port?: number
-  /** Parameters of `connect`, JSON text. */
-  handshake: string
-  setup: Array<CopilotSetupCall>
-  startTimeoutMs?: Millis
-  tellStderr: boolean
-}
-
-interface CopilotTurnSpec {
-  timeoutMs?: Millis
-  idleTimeoutMs?: Millis
-  waitForTasks: boolean
-  /** Sent into a running turn. */
-  steering: boolean
-}
-
-type Encoding = 'utf8' | 'buffer'
-
-interface ErrorClass {
-  kind: FailureKind
-  retryable: boolean
-  status?: number
-  retryAfterMs?: number
+  /** Where it is on record, when that was asked for. */
+  record?: RecordFacts
 }
 
 type ErrorCode$1 =
   | 'INVALID_OPTION'
-  | 'ADDON_PANICKED'
+  | 'ADDON_FAULT'
   | 'PROCESS_NOT_FOUND'
   | 'PROCESS_CWD_MISSING'
   | 'PROCESS_NOT_EXECUTABLE'
@@ -1736,676 +1270,8 @@ type ErrorCode$1 =
   | 'FLEET_SERVER_MISSING'
   | 'FLEET_CLOSED'
 
-/** One layer of an error: see `model::ErrorLayer`. */
-interface ErrorLayerSpec {
-  codes: Array<string>
-  status?: number
-  kind?: string
-  message?: string
-  retryAfter?: string
-  retryAfterMs?: number
-}
-
-type FailureKind =
-  | 'auth'
-  | 'rate_limit'
-  | 'quota'
-  | 'overloaded'
-  | 'context_length'
-  | 'invalid_request'
-  | 'network'
-  | 'server'
-  | 'permission'
-  | 'timeout'
-  | 'aborted'
-  | 'unknown'
-
-type Fallback = 'evidence' | 'unless-corrupt' | 'never'
-
-/** An error on its way to JavaScript. */
-interface Fault {
-  code: ErrorCode$1
-  message: string
-  /** The further fields of the error. */
-  facts: Record<string, unknown>
-  cause?: Fault
-}
-
-/** Checked options of a connection; what is absent has the core's default. */
-interface FleetSpec {
-  servers: Array<string>
-  dir: string
-  /** What the variable SHEEPDOG_NATS_SERVER says. */
-  serverProgram?: string
-  /** The variable PATH. */
-  path?: string
-  /** The program of the optional package. */
-  serverPackage?: string
-  credentials?: string
-  token?: string
-  prefix?: string
-  leaseMs?: Millis
-  replicas?: number
-}
-
-/** Some events of one attempt; the cursor of each is `cursor` and the number of its line. */
-interface FollowedEvents {
-  attempt: number
-  cursor: string
-  firstLine: number
-  /** One JSON a line. */
-  lines: string
-}
-
-interface HeaderSpec {
-  name: string
-  value: string
-}
-
-/** Reads a session's log. */
-declare function inspectCopilotSession(home: string, sessionId: string): Promise<Settled<CopilotInspection>>
-
-type Level = 'plan' | 'edit' | 'ask' | 'auto'
-
-/** Why the addon can't be used; lib/native.ts throws it. */
-declare function loadingProblem(): string | null
-
-type LogState = 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
-
-/** With `url`: over HTTP; else a program. */
-interface McpServerSpec {
-  name: string
-  url?: string
-  headers: Array<PairSpec>
-  command?: string
-  args: Array<string>
-  env: Array<PairSpec>
-}
-
-/** A number of milliseconds, as JavaScript has it. */
-type Millis = number
-
-/** A network that is there or not. */
-type NetworkName = 'all' | 'none'
-
-/** Checked options of a session; what is absent has the core's default. */
-interface OpenSpec {
-  provider: string
-  binary?: Array<string>
-  cwd?: string
-  env: Array<VariableChange>
-  /** Inherit these names alone. */
-  inheritOnly?: Array<string>
-  /** A worker thread's own environment, instead of the process's. */
-  inherited?: Array<VariableChange>
-  killGraceMs?: Millis
-  containment?: Containment
-  model?: string
-  systemPrompt?: string
-  permission?: Level
-  sandbox?: AgentSandboxSpec
-  allow: Array<RuleSpec>
-  deny: Array<RuleSpec>
-  /** Whether the host answers what the rules leave open. */
-  hasHandler: boolean
-  permissionTimeoutMs?: Millis
-  servers: Array<McpServerSpec>
-  resume?: string
-  startTimeoutMs?: Millis
-  idleTimeoutMs?: Millis
-  toolIdleTimeoutMs?: Millis
-  timeoutMs?: Millis
-  settleMs?: Millis
-  redact?: Array<string>
-}
-
-interface PairSpec {
-  name: string
-  value: string
-}
-
-/** TCP ports that may be connected to. */
-interface PortsSpec {
-  ports: Array<number>
-}
-
-interface PricesSpec {
-  inputPerMillion: number
-  outputPerMillion: number
-  cachedPerMillion?: number
-}
-
-/** Checked options of a prompt. */
-interface PromptSpec {
-  text: string
-  /** A JSON Schema, as JSON. */
-  schema?: string
-  idleTimeoutMs?: Millis
-  toolIdleTimeoutMs?: Millis
-  timeoutMs?: Millis
-  /** Whether what goes on behind the turn is waited for. */
-  waits: boolean
-  hasListener: boolean
-}
-
 /** An agent that the harness can run. */
 type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' | 'qwen' | 'pi' | 'kimi'
-
-/** The names of the providers. */
-declare function providerNames(): ProviderName[]
-
-/** Events and verdict of a recorded run, as JSON. Without exit code and signal the end is unknown. */
-declare function replayRecording(
-  provider: string,
-  stdout: string | Uint8Array,
-  stderr: string,
-  exitCode?: number | undefined | null,
-  signal?: string | undefined | null,
-): string
-
-/** How often and how long: for `withRetry`, whose operation runs in JavaScript. */
-declare function retryAttempts(spec: RetrySpec): number
-
-/** Milliseconds to wait after so many failures. */
-declare function retryDelay(
-  spec: RetrySpec,
-  failures: number,
-  retryAfterMs?: Millis | undefined | null,
-): number
-
-interface RetrySpec {
-  attempts?: number
-  baseDelayMs?: Millis
-  maxDelayMs?: Millis
-  /** SHEEPDOG_AI_TIMEOUT_RETRIES as the calling thread sees it. */
-  ownRetries?: string
-  /** AGENTFIELD_AI_TIMEOUT_RETRIES as the calling thread sees it. */
-  inheritedRetries?: string
-}
-
-interface RuleSpec {
-  kind?: string
-  name?: string
-  command?: string
-  path?: string
-}
-
-/** Checked options of a run; what is absent has the core's default. */
-interface RunSpec {
-  command: string
-  args: Array<string>
-  cwd?: string
-  env: Array<VariableChange>
-  /** Inherit these names alone. */
-  inheritOnly?: Array<string>
-  /** A worker thread's own environment, instead of the process's. */
-  inherited?: Array<VariableChange>
-  input?: string | Uint8Array
-  /** A file that is stdin. */
-  inputFile?: string
-  /** Where stdin comes from when there is no input. */
-  stdin?: StdinSource
-  /** The host's own three. */
-  inheritStdio?: boolean
-  terminal?: TerminalSpec
-  encoding?: Encoding
-  idleTimeoutMs?: Millis
-  timeoutMs?: Millis
-  killGraceMs?: Millis
-  drainMs?: Millis
-  maxOutputBytes?: number
-  maxLineBytes?: number
-  strays?: Strays
-  containment?: Containment
-  memoryMaxBytes?: number
-  maxProcesses?: number
-  sandbox?: SandboxSpec
-}
-
-/** How one command ended. */
-interface RuntimeCommandResult {
-  command: string
-  exitCode: number
-  signal?: string
-  stdout?: string
-  truncated?: boolean
-}
-
-interface RuntimeCommandSpec {
-  command: string
-  cwd?: string
-  env?: Record<string, string>
-}
-
-interface RuntimeDownload {
-  downloadUrl: string
-  workingDir: string
-}
-
-/** How the session ended. */
-interface RuntimeEnd {
-  confirmed: boolean
-  uploaded: number
-  undelivered: Array<UndeliveredArtifact>
-}
-
-/** What happened. */
-type RuntimeEvent =
-  | { kind: 'assistant'; request: number; textBlocks: Array<string> }
-  | { kind: 'output'; request: number; stream: 'stdout' | 'stderr'; text: string; command: string }
-  | { kind: 'asked'; uploadRequest: RuntimeUploadRequest }
-  | { kind: 'uploaded'; upload: RuntimeUpload }
-  | { kind: 'answered'; request: number; text: string; structuredOutput?: string; metadata: string }
-  | { kind: 'ran'; request: number; results: Array<RuntimeCommandResult> }
-  | { kind: 'failed'; request: number; error: Fault }
-  | { kind: 'confirmed' }
-
-interface RuntimePrompt {
-  systemPrompt: string
-  userPrompt: string
-  model: string
-  /** JSON: `{ type: "json_schema", schema }`. */
-  outputFormat?: string
-  agentEnv?: Record<string, string>
-  preCommands?: Array<RuntimeCommandSpec>
-  postCommands?: Array<RuntimeCommandSpec>
-}
-
-/** A request: a prompt or commands, checked. */
-interface RuntimeRequest {
-  prompt?: RuntimePrompt
-  commands?: Array<RuntimeCommandSpec>
-  secrets?: Array<string>
-  artifactsDirs?: Array<string>
-  artifactsIgnore?: string
-  downloads?: Array<RuntimeDownload>
-  timeoutMs?: Millis
-  idleTimeoutMs?: Millis
-}
-
-/** How an upload went. */
-interface RuntimeUpload {
-  path: string
-  status: 'uploaded' | 'failed'
-  bytes?: number
-  sha256?: string
-  attempts: number
-  reason?: string
-}
-
-/** A file that the runtime wants a URL for. */
-interface RuntimeUploadRequest {
-  filename: string
-  filepath: string
-  uploadId?: string
-}
-
-/** Copies the valid lines of a session's log to a new session. */
-declare function salvageCopilotSession(
-  home: string,
-  sessionId: string,
-  newId: string,
-): Promise<Settled<CopilotSalvage>>
-
-/** What a program and all it starts may do; what is absent has the core's default. */
-interface SandboxSpec {
-  write?: Array<string>
-  read?: Array<string>
-  network?: NetworkName | PortsSpec
-}
-
-/** Why this is no JSON Schema, if it is none. */
-declare function schemaProblem(schema: string): string | null
-
-/**
- * Listens. `onInvocation` is called for each prompt and answers by the invocation's own methods; or the agent answers.
- * Without either only commands are run.
- */
-declare function serveRuntime$1(
-  spec: ServeSpec,
-  onInvocation: ((invocation: NativeInvocation) => void) | undefined,
-  agent: NativeAgent | undefined | null,
-  host: RuntimeHost,
-): Promise<Settled<NativeRuntimeServer$1>>
-
-/** Checked options of a server; what is absent has the core's default. */
-interface ServeSpec {
-  host?: string
-  port?: number
-  token?: string
-  allowedOrigins?: Array<string>
-  heartbeatIntervalMs?: Millis
-  drainTimeoutMs?: Millis
-  maxSessions?: number
-}
-
-/** Starts a run, when the limit has room; faults come by its promises. A class of its own so that the glue can hold it. */
-declare function spawnProcess(
-  spec: RunSpec,
-  delivery: Delivery,
-  limit?: NativeConcurrencyLimit | undefined | null,
-): NativeProcess
-
-/** What a program's stdin is when it is given no input. */
-type StdinSource = 'pipe' | 'inherit'
-
-/** Why the host ends a run. */
-type StopReason = 'aborted' | 'killed' | 'input-failed'
-
-type Strays = 'kill' | 'keep'
-
-/** A terminal's size; what is absent has the core's default. */
-interface TerminalSpec {
-  columns?: number
-  rows?: number
-}
-
-/** A piece of the answer. The text of a later attempt begins anew. */
-interface TextPiece {
-  text: string
-  attempt: number
-}
-
-/** How the Copilot CLI is reached. */
-type Transport = 'stdio' | 'tcp' | 'address'
-
-interface TurnRetrySpec {
-  attempts?: number
-  baseDelayMs?: Millis
-  maxDelayMs?: Millis
-  afterTools?: boolean
-  waitForResetMs?: Millis
-}
-
-/** Checked options of a turn; what is absent has the core's default. */
-interface TurnSpec {
-  provider: string
-  prompt: string
-  binary?: Array<string>
-  cwd?: string
-  env: Array<VariableChange>
-  /** Inherit these names alone. */
-  inheritOnly?: Array<string>
-  /** A worker thread's own environment, instead of the process's. */
-  inherited?: Array<VariableChange>
-  killGraceMs?: Millis
-  containment?: Containment
-  model?: string
-  systemPrompt?: string
-  tools?: Array<string>
-  maxTurns?: number
-  maxBudgetUsd?: number
-  permission?: Level
-  allow?: Array<string>
-  sandbox?: AgentSandboxSpec
-  maxTokens?: number
-  maxCostUsd?: number
-  prices?: PricesSpec
-  background?: Background
-  /** A JSON Schema, as JSON. */
-  schema?: string
-  resume?: string
-  startTimeoutMs?: Millis
-  idleTimeoutMs?: Millis
-  toolIdleTimeoutMs?: Millis
-  timeoutMs?: Millis
-  retry?: TurnRetrySpec
-  extraArgs?: Array<string>
-  redact?: Array<string>
-  /** Whether somebody may listen to the events. */
-  hasListener: boolean
-}
-
-interface UndeliveredArtifact {
-  path: string
-  reason: string
-}
-
-/** A variable to set, or to remove when it has no value. */
-interface VariableChange {
-  name: string
-  value?: string
-}
-
-type Verdict = 'recreate' | 'without-agent' | 'corrupt' | 'not-found' | 'in-use' | 'transient' | 'failed'
-
-/** Checked options of a worker. */
-interface WorkSpec {
-  queues?: Array<string>
-  concurrency?: number
-  name?: string
-  /** The names of the handlers. */
-  handlers: Array<string>
-  /** Whether turns of agents are run. */
-  runsAgents: boolean
-  drainTimeoutMs?: Millis
-}
-
-type Native_AgentExamination = AgentExamination
-declare const Native_AgentExamination: typeof AgentExamination
-type Native_AgentHost = AgentHost
-declare const Native_AgentHost: typeof AgentHost
-type Native_AgentSandboxSpec = AgentSandboxSpec
-type Native_Background = Background
-type Native_BudgetSpec = BudgetSpec
-type Native_CompletionSpec = CompletionSpec
-type Native_Containment = Containment
-type Native_ContainmentLevel = ContainmentLevel
-type Native_CopilotInspection = CopilotInspection
-type Native_CopilotJudgement = CopilotJudgement
-type Native_CopilotLeftOut = CopilotLeftOut
-type Native_CopilotLink = CopilotLink
-declare const Native_CopilotLink: typeof CopilotLink
-type Native_CopilotResumeEvidence = CopilotResumeEvidence
-type Native_CopilotResumeSpec = CopilotResumeSpec
-type Native_CopilotSalvage = CopilotSalvage
-type Native_CopilotSetupCall = CopilotSetupCall
-type Native_CopilotStartSpec = CopilotStartSpec
-type Native_CopilotStarted = CopilotStarted
-type Native_CopilotTurnSpec = CopilotTurnSpec
-type Native_Delivery = Delivery
-declare const Native_Delivery: typeof Delivery
-type Native_Encoding = Encoding
-type Native_ErrorClass = ErrorClass
-type Native_ErrorLayerSpec = ErrorLayerSpec
-type Native_FailureKind = FailureKind
-type Native_Fallback = Fallback
-type Native_Fault = Fault
-type Native_FleetHost = FleetHost
-declare const Native_FleetHost: typeof FleetHost
-type Native_FleetSpec = FleetSpec
-type Native_FollowedEvents = FollowedEvents
-type Native_HeaderSpec = HeaderSpec
-type Native_Level = Level
-type Native_LogState = LogState
-type Native_McpServerSpec = McpServerSpec
-type Native_Millis = Millis
-type Native_ModelCall = ModelCall
-declare const Native_ModelCall: typeof ModelCall
-type Native_NativeAgent = NativeAgent
-declare const Native_NativeAgent: typeof NativeAgent
-type Native_NativeBudget = NativeBudget
-declare const Native_NativeBudget: typeof NativeBudget
-type Native_NativeConcurrencyLimit = NativeConcurrencyLimit
-declare const Native_NativeConcurrencyLimit: typeof NativeConcurrencyLimit
-type Native_NativeConnection = NativeConnection
-declare const Native_NativeConnection: typeof NativeConnection
-type Native_NativeFleet = NativeFleet
-declare const Native_NativeFleet: typeof NativeFleet
-type Native_NativeFollow = NativeFollow
-declare const Native_NativeFollow: typeof NativeFollow
-type Native_NativeInvocation = NativeInvocation
-declare const Native_NativeInvocation: typeof NativeInvocation
-type Native_NativeJob = NativeJob
-declare const Native_NativeJob: typeof NativeJob
-type Native_NativePlace = NativePlace
-declare const Native_NativePlace: typeof NativePlace
-type Native_NativeProcess = NativeProcess
-declare const Native_NativeProcess: typeof NativeProcess
-type Native_NativeRuntimeClient = NativeRuntimeClient
-declare const Native_NativeRuntimeClient: typeof NativeRuntimeClient
-type Native_NativeSession = NativeSession
-declare const Native_NativeSession: typeof NativeSession
-type Native_NativeTurn = NativeTurn
-declare const Native_NativeTurn: typeof NativeTurn
-type Native_NativeWorker = NativeWorker
-declare const Native_NativeWorker: typeof NativeWorker
-type Native_NetworkName = NetworkName
-type Native_OpenSpec = OpenSpec
-type Native_PairSpec = PairSpec
-type Native_PortsSpec = PortsSpec
-type Native_PricesSpec = PricesSpec
-type Native_PromptSpec = PromptSpec
-type Native_ProviderName = ProviderName
-type Native_RetrySpec = RetrySpec
-type Native_RuleSpec = RuleSpec
-type Native_RunSpec = RunSpec
-type Native_RuntimeCommandResult = RuntimeCommandResult
-type Native_RuntimeCommandSpec = RuntimeCommandSpec
-type Native_RuntimeDownload = RuntimeDownload
-type Native_RuntimeEnd = RuntimeEnd
-type Native_RuntimeEvent = RuntimeEvent
-type Native_RuntimeHost = RuntimeHost
-declare const Native_RuntimeHost: typeof RuntimeHost
-type Native_RuntimePrompt = RuntimePrompt
-type Native_RuntimeRequest = RuntimeRequest
-type Native_RuntimeUpload = RuntimeUpload
-type Native_RuntimeUploadRequest = RuntimeUploadRequest
-type Native_SandboxSpec = SandboxSpec
-type Native_ServeSpec = ServeSpec
-type Native_SessionHost = SessionHost
-declare const Native_SessionHost: typeof SessionHost
-type Native_StdinSource = StdinSource
-type Native_StopReason = StopReason
-type Native_Strays = Strays
-type Native_TerminalSpec = TerminalSpec
-type Native_TextPiece = TextPiece
-type Native_Transport = Transport
-type Native_TurnRetrySpec = TurnRetrySpec
-type Native_TurnSpec = TurnSpec
-type Native_UndeliveredArtifact = UndeliveredArtifact
-type Native_VariableChange = VariableChange
-type Native_Verdict = Verdict
-type Native_WorkSpec = WorkSpec
-declare const Native___napiBindingTarget: typeof __napiBindingTarget
-declare const Native_classifyCopilotResume: typeof classifyCopilotResume
-declare const Native_classifyError: typeof classifyError
-declare const Native_copilotLogSize: typeof copilotLogSize
-declare const Native_inspectCopilotSession: typeof inspectCopilotSession
-declare const Native_loadingProblem: typeof loadingProblem
-declare const Native_providerNames: typeof providerNames
-declare const Native_replayRecording: typeof replayRecording
-declare const Native_retryAttempts: typeof retryAttempts
-declare const Native_retryDelay: typeof retryDelay
-declare const Native_salvageCopilotSession: typeof salvageCopilotSession
-declare const Native_schemaProblem: typeof schemaProblem
-declare const Native_spawnProcess: typeof spawnProcess
-declare namespace Native {
-  export {
-    Native_AgentExamination as AgentExamination,
-    Native_AgentHost as AgentHost,
-    Native_CopilotLink as CopilotLink,
-    Native_Delivery as Delivery,
-    Native_FleetHost as FleetHost,
-    Native_ModelCall as ModelCall,
-    Native_NativeAgent as NativeAgent,
-    Native_NativeBudget as NativeBudget,
-    Native_NativeConcurrencyLimit as NativeConcurrencyLimit,
-    Native_NativeConnection as NativeConnection,
-    Native_NativeFleet as NativeFleet,
-    Native_NativeFollow as NativeFollow,
-    Native_NativeInvocation as NativeInvocation,
-    Native_NativeJob as NativeJob,
-    Native_NativePlace as NativePlace,
-    Native_NativeProcess as NativeProcess,
-    Native_NativeRuntimeClient as NativeRuntimeClient,
-    NativeRuntimeServer$1 as NativeRuntimeServer,
-    Native_NativeSession as NativeSession,
-    Native_NativeTurn as NativeTurn,
-    Native_NativeWorker as NativeWorker,
-    Native_RuntimeHost as RuntimeHost,
-    Native_SessionHost as SessionHost,
-    Native___napiBindingTarget as __napiBindingTarget,
-    Native_classifyCopilotResume as classifyCopilotResume,
-    Native_classifyError as classifyError,
-    Native_copilotLogSize as copilotLogSize,
-    Native_inspectCopilotSession as inspectCopilotSession,
-    Native_loadingProblem as loadingProblem,
-    Native_providerNames as providerNames,
-    Native_replayRecording as replayRecording,
-    Native_retryAttempts as retryAttempts,
-    Native_retryDelay as retryDelay,
-    Native_salvageCopilotSession as salvageCopilotSession,
-    Native_schemaProblem as schemaProblem,
-    serveRuntime$1 as serveRuntime,
-    Native_spawnProcess as spawnProcess,
-  }
-  export type {
-    Native_AgentSandboxSpec as AgentSandboxSpec,
-    Native_Background as Background,
-    Native_BudgetSpec as BudgetSpec,
-    Native_CompletionSpec as CompletionSpec,
-    Native_Containment as Containment,
-    Native_ContainmentLevel as ContainmentLevel,
-    Native_CopilotInspection as CopilotInspection,
-    Native_CopilotJudgement as CopilotJudgement,
-    Native_CopilotLeftOut as CopilotLeftOut,
-    Native_CopilotResumeEvidence as CopilotResumeEvidence,
-    Native_CopilotResumeSpec as CopilotResumeSpec,
-    Native_CopilotSalvage as CopilotSalvage,
-    Native_CopilotSetupCall as CopilotSetupCall,
-    Native_CopilotStartSpec as CopilotStartSpec,
-    Native_CopilotStarted as CopilotStarted,
-    Native_CopilotTurnSpec as CopilotTurnSpec,
-    Native_Encoding as Encoding,
-    Native_ErrorClass as ErrorClass,
-    ErrorCode$1 as ErrorCode,
-    Native_ErrorLayerSpec as ErrorLayerSpec,
-    Native_FailureKind as FailureKind,
-    Native_Fallback as Fallback,
-    Native_Fault as Fault,
-    Native_FleetSpec as FleetSpec,
-    Native_FollowedEvents as FollowedEvents,
-    Native_HeaderSpec as HeaderSpec,
-    Native_Level as Level,
-    Native_LogState as LogState,
-    Native_McpServerSpec as McpServerSpec,
-    Native_Millis as Millis,
-    Native_NetworkName as NetworkName,
-    Native_OpenSpec as OpenSpec,
-    Native_PairSpec as PairSpec,
-    Native_PortsSpec as PortsSpec,
-    Native_PricesSpec as PricesSpec,
-    Native_PromptSpec as PromptSpec,
-    Native_ProviderName as ProviderName,
-    Native_RetrySpec as RetrySpec,
-    Native_RuleSpec as RuleSpec,
-    Native_RunSpec as RunSpec,
-    Native_RuntimeCommandResult as RuntimeCommandResult,
-    Native_RuntimeCommandSpec as RuntimeCommandSpec,
-    Native_RuntimeDownload as RuntimeDownload,
-    Native_RuntimeEnd as RuntimeEnd,
-    Native_RuntimeEvent as RuntimeEvent,
-    Native_RuntimePrompt as RuntimePrompt,
-    Native_RuntimeRequest as RuntimeRequest,
-    Native_RuntimeUpload as RuntimeUpload,
-    Native_RuntimeUploadRequest as RuntimeUploadRequest,
-    Native_SandboxSpec as SandboxSpec,
-    Native_ServeSpec as ServeSpec,
-    Native_StdinSource as StdinSource,
-    Native_StopReason as StopReason,
-    Native_Strays as Strays,
-    Native_TerminalSpec as TerminalSpec,
-    Native_TextPiece as TextPiece,
-    Native_Transport as Transport,
-    Native_TurnRetrySpec as TurnRetrySpec,
-    Native_TurnSpec as TurnSpec,
-    Native_UndeliveredArtifact as UndeliveredArtifact,
-    Native_VariableChange as VariableChange,
-    Native_Verdict as Verdict,
-    Native_WorkSpec as WorkSpec,
-  }
-}
 
 /** What a tool does, as the agent classifies it. */
 type ToolKind =
@@ -2746,7 +1612,10 @@ interface FailedCall {
 /** The fields of an error, by its code. */
 interface ErrorFacts {
   INVALID_OPTION: None
-  ADDON_PANICKED: None
+  /** `fault`: what the library said that gave up. */
+  ADDON_FAULT: {
+    fault: string
+  }
   PROCESS_NOT_FOUND: {
     command: string
     install?: string
@@ -2922,12 +1791,6 @@ interface ErrorFacts {
 type Same<A extends B, B extends C, C = A> = A
 type Code = Same<keyof ErrorFacts, ErrorCode$1, keyof ErrorFacts>
 
-/** What every native promise resolves with (src/binding/promise.rs). */
-interface Settled<T> {
-  value?: T
-  error?: Fault
-  partial?: T
-}
 /** The stable name of a fault, for programs. */
 type ErrorCode = Code
 /** An error of this package with this code: what was found out is in its fields. */
@@ -2970,65 +1833,20 @@ interface SheepdogErrorConstructor {
 type SheepdogError = SheepdogErrorOf<ErrorCode>
 declare const SheepdogError: SheepdogErrorConstructor
 
-interface TurnFacts {
-  provider: ProviderName
-  prompt: string
-  model?: string
-  cwd?: string | URL
-  /** The session that it goes on with. */
-  resume?: string
-  /** The watched session that it belongs to. */
-  session?: number
-}
-declare class TurnWatch {
-  #private
-  readonly hasReader: boolean
-  /** `hasReader`: its events may be iterated. */
-  static start(facts: TurnFacts, hasReader: boolean): TurnWatch | undefined
-  private constructor()
-  /** Whether the turn's events are worth bringing to JavaScript although nobody iterates them. */
-  get wantsEvents(): boolean
-  /** What the agent's environment has besides. */
-  get environment(): Record<string, string>
-  onEvent(event: AgentEvent): void
-  end(result: TurnResult | undefined, error: Error | undefined): void
-}
-
 /**
  * A turn under way. Iterating it gives its events; a slow reader slows the agent. Events that nobody iterates are dropped. The
  * iteration just ends with the turn: how the turn went is what `result` says.
  */
 declare class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, AsyncDisposable {
+  private constructor()
   #private
   /** As of `Harness.run`. Need not be awaited. */
   readonly result: Promise<TurnResult<Structured>>
-  /** @internal */
-  constructor(turn: NativeTurn | Error, signal?: AbortSignal, schema?: object, watch?: TurnWatch)
   /** Ends the turn; resolves when its tree is gone. After the end nothing happens. */
   abort(): Promise<void>
   [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent>
   /** Aborts the turn if it still runs, and waits until its tree is gone. */
   [Symbol.asyncDispose](): Promise<void>
-}
-
-declare class SessionWatch {
-  #private
-  readonly id: number
-  /** There is one only where somebody looks when the session begins. */
-  static start(
-    provider: ProviderName,
-    {
-      cwd,
-      resume,
-    }: {
-      cwd?: string | URL
-      resume?: string
-    },
-  ): SessionWatch | undefined
-  private constructor()
-  onOpen(sessionId: string): void
-  /** Once: a session that is lost is closed as well. */
-  end(error?: Error): void
 }
 
 type ToolResultType = 'success' | 'failure' | 'rejected' | 'denied' | 'timeout'
@@ -3159,6 +1977,9 @@ interface OpenOptions extends Pick<
   | 'containment'
   | 'killGraceMs'
   | 'redact'
+  | 'record'
+  | 'maxRecordBytes'
+  | 'name'
   | 'signal'
   | 'model'
   | 'systemPrompt'
@@ -3168,6 +1989,10 @@ interface OpenOptions extends Pick<
   | 'toolIdleTimeoutMs'
   | 'timeoutMs'
   | 'sandbox'
+  | 'maxTokens'
+  | 'maxCostUsd'
+  | 'prices'
+  | 'budget'
 > {
   /**
    * "plan": read; "edit": also write below `cwd`, and run the commands of `allow`; "auto": everything. "ask": what the policy
@@ -3202,27 +2027,6 @@ interface PromptOptions extends Pick<
 > {
   /** "wait" (default): until what the agent left behind its end of turn is done; "leave": it is named in `warnings`. */
   background?: 'wait' | 'leave'
-}
-
-declare class ToolServer {
-  #private
-  readonly token: string
-  sessionId: string
-  static start(tools: Tool[]): Promise<ToolServer>
-  private constructor()
-  /** As the agent is told of it. */
-  get server(): {
-    name: string
-    url: string
-    headers: {
-      name: string
-      value: string
-    }[]
-    args: never[]
-    env: never[]
-  }
-  /** Calls that run are told by their signals. */
-  close(): Promise<void>
 }
 
 /** A way to work that the agent offers. */
@@ -3261,6 +2065,7 @@ type AgentSessionEvent = AgentEvent & {
  * const { text } = await session.prompt('Which tests fail?')
  */
 declare class AgentSession implements AsyncDisposable {
+  private constructor()
   #private
   readonly sessionId: string
   readonly provider: ProviderName
@@ -3268,15 +2073,8 @@ declare class AgentSession implements AsyncDisposable {
   readonly protocolVersion: 1 | 2
   /** What a resumed agent repeated. */
   readonly history: AgentEvent[]
-  /** @internal */
-  constructor(
-    session: NativeSession,
-    provider: ProviderName,
-    facts: SessionFacts,
-    options: OpenOptions,
-    tools: ToolServer | undefined,
-    watch: SessionWatch | undefined,
-  )
+  /** The folder of its record, when that was asked for. */
+  readonly record: string | undefined
   /** One prompt, after those that were sent before. Resolves and rejects as `Harness.run` does. */
   prompt(text: string, options?: PromptOptions): Promise<TurnResult>
   /** As `prompt`, with the events of the turn. Never throws: errors reject `result`. */
@@ -3304,12 +2102,6 @@ declare class AgentSession implements AsyncDisposable {
   /** Ends the session; resolves when nothing of its tree is left. Once or more often. */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
-}
-interface SessionFacts {
-  sessionId: string
-  protocolVersion: 1 | 2
-  history: AgentEvent[]
-  channel: number
 }
 
 type DoctorOptions = Pick<RunOptions, 'env' | 'inheritEnv' | 'signal'>
@@ -3354,6 +2146,24 @@ interface Replay {
 /** Events and verdict of a recorded run. Never throws for what is recorded; INVALID_OPTION for what is no recording. */
 declare function replay(provider: ProviderName, recorded: Recorded): Replay
 
+/** A record, read again. */
+interface RecordReplay {
+  /** `run.json` as it is. */
+  start: Record<string, unknown> & {
+    kind: 'run' | 'turn' | 'attempt' | 'session'
+  }
+  /** `end.json` as it is; null when there is none. */
+  end: Record<string, unknown> | null
+  /**
+   * Why there is no end: "running"; "host-gone": its host was killed; "elsewhere": its host was of another machine, boot or container.
+   */
+  unfinished: 'running' | 'host-gone' | 'elsewhere' | null
+  /** Events and verdict of a turn, read again from what the agent printed; null for a session and for a run of another program. */
+  turn: Replay | null
+}
+/** Reads the folder of a run that was kept on record. INVALID_OPTION for what is no record. */
+declare function replayRecord(folder: string): Promise<RecordReplay>
+
 /**
  * A coding-agent CLI as a function.
  *
@@ -3391,6 +2201,53 @@ declare class Harness {
    */
   open(options?: OpenOptions): Promise<AgentSession>
 }
+
+/** The processes of a run, seen from outside: of any host of this user. */
+interface RunTree {
+  id: string
+  /** As it was named, or the head of its prompt. */
+  name: string | null
+  /**
+   * "running": its host watches it; "kept": its run is over and left it behind on purpose (`strays: "keep"`); "left": its host is gone;
+   * "elsewhere": its host is of another container or boot, and nothing is known of it.
+   */
+  state: 'running' | 'kept' | 'left' | 'elsewhere'
+  hostPid: number
+  /** The host's command line, while it is alive. */
+  hostCommand: string | null
+  command: string
+  /** The command's own, while it is alive. */
+  pid: number | null
+  /** Milliseconds since 1970; null when nobody wrote it down. */
+  startedAtMs: number | null
+  durationMs: number
+  /** Since the last output, to a second; null when nobody wrote it down. */
+  silentMs: number | null
+  /** Memory of all its processes. */
+  rssBytes: number
+  processes: {
+    pid: number
+    parent: number
+    command: string
+    rssBytes: number
+    cpuMs: number
+  }[]
+  /** The folder of its record. */
+  record: string | null
+}
+/** A tree that was ended. */
+interface ReapedTree {
+  tree: RunTree
+  killed: number
+  /** Alive in spite of it: they run as another user. */
+  left: number
+}
+/** Every tree of this user that was started by this package, the oldest first: `sheepdog ps`. Linux only; elsewhere none is found. */
+declare function listTrees(): Promise<RunTree[]>
+/** Ends the trees whose host is gone, all or those with these ids; says what it ended: `sheepdog reap`. */
+declare function reapTrees(ids?: string[]): Promise<ReapedTree[]>
+/** Ends one tree whatever its host: SIGTERM, and SIGKILL after two seconds. Its host tells that the program was ended by a signal. */
+declare function stopTree(id: string): Promise<ReapedTree>
 
 /** Of the channel `sheepdog:run`: a program of `run` or `spawn`. */
 type RunMessage =
@@ -3670,31 +2527,10 @@ declare class CopilotWebSocketCloseStatus {
   static readonly normalClosure: CopilotWebSocketCloseStatus
   constructor(description?: string | undefined, errorCode?: string | undefined, error?: Error | undefined)
 }
-type Send = (method: string, params: object) => Promise<unknown>
-/** The way back to the runtime; a response is started once, and ended once. */
-declare class ResponseWriter {
-  #private
-  readonly requestId: string
-  readonly send: Send
-  isCancelled: boolean
-  constructor(requestId: string, send: Send)
-  get isStarted(): boolean
-  get isFinished(): boolean
-  start(status: number, headers: Record<string, string[]>, statusText?: string): Promise<void>
-  write(data: string | Uint8Array): Promise<void>
-  end(error?: { message: string; code?: string }): Promise<void>
-}
-declare const kOpen: unique symbol
-declare const kClosed: unique symbol
-declare const kSuppressClose: unique symbol
 /** One WebSocket of the runtime's, as the program serves it. */
 declare abstract class CopilotWebSocketHandler implements AsyncDisposable {
   #private
   protected readonly context: CopilotRequestContext
-  /** @internal */
-  readonly [kClosed]: Promise<CopilotWebSocketCloseStatus>;
-  /** @internal */
-  [kSuppressClose]: boolean
   protected constructor(context: CopilotRequestContext)
   /** A message of the runtime. */
   abstract sendRequestMessage(data: string | Uint8Array): Promise<void> | void
@@ -3702,54 +2538,18 @@ declare abstract class CopilotWebSocketHandler implements AsyncDisposable {
   sendResponseMessage(data: string | Uint8Array): Promise<void>
   close(status?: CopilotWebSocketCloseStatus): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
-  /** @internal */
-  [kOpen](): Promise<void>
 }
 /** Passes the messages on to the request's own address. Needs the global WebSocket (Node 22). */
 declare class CopilotWebSocketForwarder extends CopilotWebSocketHandler {
   #private
   constructor(context: CopilotRequestContext)
   sendRequestMessage(data: string | Uint8Array): void
-  /** @internal */
-  [kOpen](): Promise<void>
   close(status?: CopilotWebSocketCloseStatus): Promise<void>
 }
 /** Override what should be done otherwise than the runtime would do it. */
 declare class CopilotRequestHandler {
   protected sendRequest(request: Request, context: CopilotRequestContext): Promise<Response>
   protected openWebSocket(context: CopilotRequestContext): Promise<CopilotWebSocketHandler>
-  /** @internal */
-  [kOpen](exchange: Exchange): Promise<void>
-}
-interface StartParams {
-  requestId: string
-  sessionId?: string
-  agentId?: string
-  parentAgentId?: string
-  interactionType?: string
-  method: string
-  url: string
-  headers: LlmInferenceHeaders
-  transport?: 'http' | 'websocket'
-}
-interface ChunkParams {
-  requestId: string
-  data?: string
-  binary?: boolean
-  end?: boolean
-  cancel?: boolean
-  cancelReason?: string
-}
-/** One request on its way: its body comes in pieces, maybe before its head. */
-declare class Exchange {
-  #private
-  readonly writer: ResponseWriter
-  context: CopilotRequestContext
-  constructor(requestId: string, send: Send)
-  begin(params: StartParams): void
-  push({ data, binary, end, cancel, cancelReason }: ChunkParams): void
-  body(): AsyncGenerator<string | Uint8Array>
-  toRequest(): Promise<Request>
 }
 
 /** A process of its own for the runtime. */
@@ -3945,42 +2745,6 @@ interface RuntimeExit {
   signal: string | null
   /** The last of its stderr. */
   stderr: string
-}
-/** What comes from the runtime and is no reply. */
-interface LinkReceiver {
-  onEvent(session: number, event: unknown): void
-  onRequest(id: string, method: string, params: unknown): void
-  onNotification(method: string, params: unknown): void
-  onExit(exit: RuntimeExit): void
-  onStderr(line: string): void
-}
-declare class Link {
-  #private
-  constructor(receiver: LinkReceiver)
-  start(spec: CopilotStartSpec): Promise<CopilotStarted>
-  /** Ends politely; resolves with what went wrong. */
-  stop(): Promise<Error[]>
-  kill(): Promise<void>
-  /** A request; it is bounded by its method's own limit unless `timeoutMs` says otherwise. */
-  request<T>(method: string, params: unknown, timeoutMs?: number): Promise<T>
-  resume<T>(spec: CopilotResumeSpec): Promise<T>
-  send<T>(session: number, params: unknown): Promise<T>
-  /** Resolves with the answer's event, or null; `onStart` gets what stops the wait and the work. */
-  sendAndWait<T>(
-    session: number,
-    params: unknown,
-    spec: CopilotTurnSpec,
-    onStart: (abort: () => void) => void,
-  ): Promise<T>
-  respond(id: string, result: unknown): void
-  refuse(id: string, code: number, message: string, data?: unknown): void
-  wantNotifications(methods: string[]): void
-  openSession(sessionId: string): number
-  wantEvents(session: number, all: boolean, kinds: string[]): void
-  closeSession(session: number, message: string): void
-  onAbortRequested(session: number): void
-  countSent(session: number): number
-  isBusy(session: number): boolean
 }
 
 type ConnectionState = 'disconnected' | 'connecting' | 'connected' | 'error'
@@ -4458,6 +3222,189 @@ type McpAuthHandler = (
 ) =>
   McpAuthResult | McpAuthToken | null | undefined | Promise<McpAuthResult | McpAuthToken | null | undefined>
 
+/** A schema of a validating library that can say itself as JSON Schema, as zod's since 4. */
+interface ResponseSchema<TResult> {
+  toJSONSchema(): object
+  parse(value: unknown): TResult
+}
+
+type WorkflowListRunsOptions = WorkflowListRunsRequest
+type WorkflowRunsPage = WorkflowListRunsResult
+type WorkflowJsonSchema = FactoryJsonSchema
+type WorkflowLimits = FactoryLimits
+type WorkflowLimitOverrides = FactoryLimitOverrides
+type WorkflowMeta = FactoryMeta
+type WorkflowAgentOptions = FactoryAgentOptions
+type WorkflowStepOptions = FactoryStepOptions
+type WorkflowPipelineStage<TInput = unknown, TResult = unknown> = FactoryPipelineStage<TInput, TResult>
+interface WorkflowContext<TArgs extends JsonValue = JsonValue> extends Omit<
+  FactoryContext<TArgs>,
+  'factory'
+> {
+  workflow(name: string, args?: JsonValue): Promise<JsonValue | void>
+}
+interface WorkflowDefinition<
+  TArgs extends JsonValue = JsonValue,
+  TResult extends JsonValue | void = JsonValue | void,
+> {
+  meta: WorkflowMeta
+  run(context: WorkflowContext<TArgs>): Promise<TResult>
+}
+declare const brand: unique symbol
+interface WorkflowHandle<
+  TArgs extends JsonValue = JsonValue,
+  TResult extends JsonValue | void = JsonValue | void,
+> {
+  readonly meta: DeepReadonly<WorkflowMeta>
+  readonly [brand]: {
+    readonly args: TArgs
+    readonly result: TResult
+  }
+}
+type WorkflowRunOptions<TArgs extends JsonValue = JsonValue> = Omit<
+  FactoryRunOptions<TArgs>,
+  'resumeFromRunId'
+>
+type WorkflowResumeOptions = FactoryResumeOptions
+type WorkflowResumeErrorCode =
+  | Extract<FactoryResumeErrorCode, 'not_found' | 'non_resumable' | 'already_active'>
+  | 'workflow_run_not_resumable'
+  | 'workflow_already_running'
+  | 'workflow_limits_invalid'
+  | 'workflow_session_disposed'
+  | 'workflow_storage_unavailable'
+  | 'workflow_storage_corrupt'
+declare class WorkflowResumeError extends Error {
+  readonly code: WorkflowResumeErrorCode
+  constructor(code: WorkflowResumeErrorCode, message: string)
+}
+interface SessionWorkflowApi {
+  run(name: string, options?: WorkflowRunOptions): Promise<WorkflowRunResult>
+  run<TArgs extends JsonValue>(
+    workflow: WorkflowHandle<TArgs, JsonValue | void>,
+    options?: WorkflowRunOptions<TArgs>,
+  ): Promise<WorkflowRunResult>
+  resume(runId: string, options?: WorkflowResumeOptions): Promise<WorkflowRunResult>
+  getRun(runId: string): Promise<WorkflowRunResult>
+  waitForRun(
+    runId: string,
+    options?: {
+      signal?: AbortSignal
+    },
+  ): Promise<WorkflowRunResult>
+  listRuns(): Promise<WorkflowRunSummary[]>
+  listRuns(options: WorkflowListRunsOptions): Promise<WorkflowRunsPage>
+  getRunDetail(runId: string): Promise<WorkflowRunDetail>
+  getRunProgress(
+    runId: string,
+    options?: Omit<WorkflowGetRunProgressRequest, 'runId'>,
+  ): Promise<WorkflowProgressPage>
+  pause(runId: string): Promise<WorkflowRunResult>
+  cancel(runId: string): Promise<WorkflowRunResult>
+}
+declare function isWorkflowRunTerminal(status: WorkflowRunStatus): boolean
+/** Checks a definition and gives the handle that `session.workflow.run` takes. */
+declare function defineWorkflow<
+  TArgs extends JsonValue = JsonValue,
+  TResult extends JsonValue | void = JsonValue | void,
+>(definition: WorkflowDefinition<TArgs, TResult>): WorkflowHandle<TArgs, TResult>
+
+/** What the host behind the runtime can do. */
+interface SessionCapabilities {
+  ui?: {
+    elicitation?: boolean
+    mcpApps?: boolean
+    canvases?: boolean
+  }
+}
+/** How a resumed session came to be open. */
+type ResumeOutcome = 'resumed' | 'recreated' | 'without-agent'
+declare class CopilotSession {
+  private constructor()
+  #private
+  readonly sessionId: string
+  /** For a session of `resumeSession`: whether its history was opened, it was empty and opened afresh, or its agent was gone. */
+  readonly resumed: ResumeOutcome | undefined
+  /** What that was decided from. */
+  readonly resumeReason: string | undefined
+  /** Runs of registered factories. Experimental, as in the runtime. */
+  readonly factory: SessionFactoryApi
+  /** The same under the name that runtimes since 1.0.89 have for it; works with either. */
+  readonly workflow: SessionWorkflowApi
+  /** Methods of the session by path: `session.rpc.model.getCurrent()` is the request "session.model.getCurrent". */
+  get rpc(): SessionRpc
+  /** Where the session keeps its plan, checkpoints and files; undefined when infinite sessions are off. */
+  get workspacePath(): string | undefined
+  get capabilities(): SessionCapabilities
+  get openCanvases(): OpenCanvasInstance[]
+  /** Dialogs of the host. */
+  get ui(): SessionUiApi
+  /** Sends a message; resolves with its id when it is queued. Messages of a session go out in the order of the calls. */
+  send(message: string | MessageOptions): Promise<string>
+  send(message: MessageOptions): Promise<string>
+  /**
+   * Sends a message and waits for the end of its turn, background work included; resolves with the last answer of the main
+   * agent to this message, or undefined when there was none. The work goes on after a timeout; the signal stops it.
+   *
+   * Rejects with SESSION_TIMED_OUT, SESSION_IDLE, SESSION_ERROR (what the session reported), SESSION_ABORTED, SESSION_CLOSED
+   * (shutdown, disconnect(), stop()), or CONNECTION_LOST.
+   */
+  sendAndWait(
+    message: string | MessageOptions,
+    timeout?: number | SendAndWaitOptions,
+  ): Promise<AssistantMessageEvent | undefined>
+  /** Asks for an answer of this shape, and resolves with what the schema makes of it. */
+  sendAndWait<TResult>(
+    message: string | MessageOptions,
+    responseSchema: ResponseSchema<TResult>,
+    timeout?: number | SendAndWaitOptions,
+  ): Promise<TResult>
+  sendAndWait(
+    message: MessageOptions,
+    timeout?: number | SendAndWaitOptions,
+  ): Promise<AssistantMessageEvent | undefined>
+  /**
+   * Subscribes to events of a type, or to all; returns what ends the subscription. Types that this version does not know come
+   * as they are. Events that nobody subscribed to never reach JavaScript.
+   */
+  on<K extends SessionEventType>(eventType: K, handler: TypedSessionEventHandler<K>): () => void
+  on(
+    eventType: string,
+    handler: (event: { type: string; data: unknown; [field: string]: unknown }) => void,
+  ): () => void
+  on(handler: SessionEventHandler): () => void
+  /** The session's history. */
+  getEvents(): Promise<SessionEvent[]>
+  /** Stops the turn that runs; a `sendAndWait` that waits for it ends with SESSION_ABORTED. */
+  abort(): Promise<void>
+  setModel(
+    model: string,
+    options?: {
+      reasoningEffort?: ReasoningEffort
+      reasoningSummary?: ReasoningSummary
+      contextTier?: ContextTier
+      modelCapabilities?: ModelCapabilitiesOverride
+      autoTier?: AutoTier | null
+    },
+  ): Promise<void>
+  /** Asks for another tier of the "auto" model; it takes effect with a later turn. */
+  setAutoTier(autoTier: AutoTier | null): Promise<ModelSwitchAutoTierResult>
+  /** Writes a line into the session's timeline. */
+  log(
+    message: string,
+    options?: {
+      level?: 'info' | 'warning' | 'error'
+      ephemeral?: boolean
+    },
+  ): Promise<void>
+  /** Lets the session go; its history stays and can be resumed. Turns that wait end with SESSION_CLOSED. */
+  disconnect(): Promise<void>
+  /** @deprecated The name that `disconnect()` had in older versions of the SDK. */
+  destroy(): Promise<void>
+  /** As `disconnect()`; with the runtime gone there is nothing to let go of, and the error that told so is not masked. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
 /** What the runtime asks a session says which. */
 type OfSession<T> = T & {
   sessionId: string
@@ -4500,8 +3447,6 @@ declare class Canvas {
   readonly open: CanvasOptions['open']
   readonly onClose?: CanvasOptions['onClose']
   constructor(options: CanvasOptions)
-  /** @internal */
-  act(request: OfSession<CanvasProviderInvokeActionRequest>): Promise<unknown>
 }
 declare function createCanvas(options: CanvasOptions): Canvas
 
@@ -4890,241 +3835,6 @@ interface ResumeSessionConfig extends SessionConfigBase {
   openCanvases?: OpenCanvasInstance[]
 }
 
-interface Data {
-  requestId: string
-  [field: string]: unknown
-}
-declare class Responder {
-  #private
-  sessionFs: SessionFsHandler | undefined
-  openCanvases: OpenCanvasInstance[]
-  constructor(link: Link, sessionId: string, config: SessionConfig & ResumeSessionConfig)
-  close(): void
-  /** An event of the session; what it asks is answered without making the events after it wait. */
-  onEvent(type: string, data: Data): void
-  /** A request of the runtime to this session; undefined when there is no such method. */
-  answer(method: string): ((params: never) => Promise<unknown>) | undefined
-}
-
-/** A schema of a validating library that can say itself as JSON Schema, as zod's since 4. */
-interface ResponseSchema<TResult> {
-  toJSONSchema(): object
-  parse(value: unknown): TResult
-}
-
-type WorkflowListRunsOptions = WorkflowListRunsRequest
-type WorkflowRunsPage = WorkflowListRunsResult
-type WorkflowJsonSchema = FactoryJsonSchema
-type WorkflowLimits = FactoryLimits
-type WorkflowLimitOverrides = FactoryLimitOverrides
-type WorkflowMeta = FactoryMeta
-type WorkflowAgentOptions = FactoryAgentOptions
-type WorkflowStepOptions = FactoryStepOptions
-type WorkflowPipelineStage<TInput = unknown, TResult = unknown> = FactoryPipelineStage<TInput, TResult>
-interface WorkflowContext<TArgs extends JsonValue = JsonValue> extends Omit<
-  FactoryContext<TArgs>,
-  'factory'
-> {
-  workflow(name: string, args?: JsonValue): Promise<JsonValue | void>
-}
-interface WorkflowDefinition<
-  TArgs extends JsonValue = JsonValue,
-  TResult extends JsonValue | void = JsonValue | void,
-> {
-  meta: WorkflowMeta
-  run(context: WorkflowContext<TArgs>): Promise<TResult>
-}
-declare const brand: unique symbol
-interface WorkflowHandle<
-  TArgs extends JsonValue = JsonValue,
-  TResult extends JsonValue | void = JsonValue | void,
-> {
-  readonly meta: DeepReadonly<WorkflowMeta>
-  readonly [brand]: {
-    readonly args: TArgs
-    readonly result: TResult
-  }
-}
-type WorkflowRunOptions<TArgs extends JsonValue = JsonValue> = Omit<
-  FactoryRunOptions<TArgs>,
-  'resumeFromRunId'
->
-type WorkflowResumeOptions = FactoryResumeOptions
-type WorkflowResumeErrorCode =
-  | Extract<FactoryResumeErrorCode, 'not_found' | 'non_resumable' | 'already_active'>
-  | 'workflow_run_not_resumable'
-  | 'workflow_already_running'
-  | 'workflow_limits_invalid'
-  | 'workflow_session_disposed'
-  | 'workflow_storage_unavailable'
-  | 'workflow_storage_corrupt'
-declare class WorkflowResumeError extends Error {
-  readonly code: WorkflowResumeErrorCode
-  constructor(code: WorkflowResumeErrorCode, message: string)
-}
-interface SessionWorkflowApi {
-  run(name: string, options?: WorkflowRunOptions): Promise<WorkflowRunResult>
-  run<TArgs extends JsonValue>(
-    workflow: WorkflowHandle<TArgs, JsonValue | void>,
-    options?: WorkflowRunOptions<TArgs>,
-  ): Promise<WorkflowRunResult>
-  resume(runId: string, options?: WorkflowResumeOptions): Promise<WorkflowRunResult>
-  getRun(runId: string): Promise<WorkflowRunResult>
-  waitForRun(
-    runId: string,
-    options?: {
-      signal?: AbortSignal
-    },
-  ): Promise<WorkflowRunResult>
-  listRuns(): Promise<WorkflowRunSummary[]>
-  listRuns(options: WorkflowListRunsOptions): Promise<WorkflowRunsPage>
-  getRunDetail(runId: string): Promise<WorkflowRunDetail>
-  getRunProgress(
-    runId: string,
-    options?: Omit<WorkflowGetRunProgressRequest, 'runId'>,
-  ): Promise<WorkflowProgressPage>
-  pause(runId: string): Promise<WorkflowRunResult>
-  cancel(runId: string): Promise<WorkflowRunResult>
-}
-declare function isWorkflowRunTerminal(status: WorkflowRunStatus): boolean
-/** Checks a definition and gives the handle that `session.workflow.run` takes. */
-declare function defineWorkflow<
-  TArgs extends JsonValue = JsonValue,
-  TResult extends JsonValue | void = JsonValue | void,
->(definition: WorkflowDefinition<TArgs, TResult>): WorkflowHandle<TArgs, TResult>
-
-/** What the host behind the runtime can do. */
-interface SessionCapabilities {
-  ui?: {
-    elicitation?: boolean
-    mcpApps?: boolean
-    canvases?: boolean
-  }
-}
-/** How a resumed session came to be open. */
-type ResumeOutcome = 'resumed' | 'recreated' | 'without-agent'
-/** What a session needs of its client. */
-interface SessionOwner {
-  /** The connection that the session lives on, after bringing it back if that is allowed. */
-  reach(session: CopilotSession): Promise<void>
-  forget(session: CopilotSession): void
-  readonly onGetTraceContext: TraceContextProvider | undefined
-}
-declare class CopilotSession {
-  #private
-  readonly sessionId: string
-  /** For a session of `resumeSession`: whether its history was opened, it was empty and opened afresh, or its agent was gone. */
-  readonly resumed: ResumeOutcome | undefined
-  /** What that was decided from. */
-  readonly resumeReason: string | undefined
-  /** Runs of registered factories. Experimental, as in the runtime. */
-  readonly factory: SessionFactoryApi
-  /** The same under the name that runtimes since 1.0.89 have for it; works with either. */
-  readonly workflow: SessionWorkflowApi
-  /** @internal */
-  constructor(owner: SessionOwner, link: Link, sessionId: string, config: SessionConfig & ResumeSessionConfig)
-  /** Methods of the session by path: `session.rpc.model.getCurrent()` is the request "session.model.getCurrent". */
-  get rpc(): SessionRpc
-  /** Where the session keeps its plan, checkpoints and files; undefined when infinite sessions are off. */
-  get workspacePath(): string | undefined
-  get capabilities(): SessionCapabilities
-  get openCanvases(): OpenCanvasInstance[]
-  /** Dialogs of the host. */
-  get ui(): SessionUiApi
-  /** Sends a message; resolves with its id when it is queued. Messages of a session go out in the order of the calls. */
-  send(message: string | MessageOptions): Promise<string>
-  send(message: MessageOptions): Promise<string>
-  /**
-   * Sends a message and waits for the end of its turn, background work included; resolves with the last answer of the main
-   * agent to this message, or undefined when there was none. The work goes on after a timeout; the signal stops it.
-   *
-   * Rejects with SESSION_TIMED_OUT, SESSION_IDLE, SESSION_ERROR (what the session reported), SESSION_ABORTED, SESSION_CLOSED
-   * (shutdown, disconnect(), stop()), or CONNECTION_LOST.
-   */
-  sendAndWait(
-    message: string | MessageOptions,
-    timeout?: number | SendAndWaitOptions,
-  ): Promise<AssistantMessageEvent | undefined>
-  /** Asks for an answer of this shape, and resolves with what the schema makes of it. */
-  sendAndWait<TResult>(
-    message: string | MessageOptions,
-    responseSchema: ResponseSchema<TResult>,
-    timeout?: number | SendAndWaitOptions,
-  ): Promise<TResult>
-  sendAndWait(
-    message: MessageOptions,
-    timeout?: number | SendAndWaitOptions,
-  ): Promise<AssistantMessageEvent | undefined>
-  /**
-   * Subscribes to events of a type, or to all; returns what ends the subscription. Types that this version does not know come
-   * as they are. Events that nobody subscribed to never reach JavaScript.
-   */
-  on<K extends SessionEventType>(eventType: K, handler: TypedSessionEventHandler<K>): () => void
-  on(
-    eventType: string,
-    handler: (event: { type: string; data: unknown; [field: string]: unknown }) => void,
-  ): () => void
-  on(handler: SessionEventHandler): () => void
-  /** The session's history. */
-  getEvents(): Promise<SessionEvent[]>
-  /** Stops the turn that runs; a `sendAndWait` that waits for it ends with SESSION_ABORTED. */
-  abort(): Promise<void>
-  setModel(
-    model: string,
-    options?: {
-      reasoningEffort?: ReasoningEffort
-      reasoningSummary?: ReasoningSummary
-      contextTier?: ContextTier
-      modelCapabilities?: ModelCapabilitiesOverride
-      autoTier?: AutoTier | null
-    },
-  ): Promise<void>
-  /** Asks for another tier of the "auto" model; it takes effect with a later turn. */
-  setAutoTier(autoTier: AutoTier | null): Promise<ModelSwitchAutoTierResult>
-  /** Writes a line into the session's timeline. */
-  log(
-    message: string,
-    options?: {
-      level?: 'info' | 'warning' | 'error'
-      ephemeral?: boolean
-    },
-  ): Promise<void>
-  /** Lets the session go; its history stays and can be resumed. Turns that wait end with SESSION_CLOSED. */
-  disconnect(): Promise<void>
-  /** @deprecated The name that `disconnect()` had in older versions of the SDK. */
-  destroy(): Promise<void>
-  /** As `disconnect()`; with the runtime gone there is nothing to let go of, and the error that told so is not masked. */
-  [Symbol.asyncDispose](): Promise<void>
-  /** @internal Tells the runtime; it is asked twice. */
-  detach(timeoutMs?: number): Promise<void>
-  /** @internal */
-  close(message?: string): void
-  /** @internal Takes over the answer of `session.create` or `session.resume`. */
-  opened(
-    answer: {
-      workspacePath?: string
-      capabilities?: SessionCapabilities
-      openCanvases?: OpenCanvasInstance[]
-    },
-    resumed?: ResumeOutcome,
-    reason?: string,
-  ): void
-  /** @internal The session goes on over another connection. */
-  moveTo(link: Link, config: SessionConfig & ResumeSessionConfig): void
-  /** @internal Another object of the same session answers for it from now on, or does not any more. */
-  supersede(isSuperseded: boolean): void
-  /** @internal */
-  onEvent(event: { type: string; data: never }): void
-  /** @internal */
-  get key(): number
-  /** @internal */
-  get link(): Link
-  /** @internal */
-  get responder(): Responder
-  /** @internal */
-  get isBusy(): boolean
-}
-
 interface SessionContext {
   workingDirectory: string
   gitRoot?: string
@@ -5293,8 +4003,6 @@ interface AgentHandler {
   run(invocation: AgentInvocation, sender: AgentSender): Promise<AgentResult>
 }
 
-declare const native: typeof Native
-
 /** How a runtime is served. */
 interface ServeRuntimeOptions {
   /** Answers prompts. Without it and `provider` only commands are run. */
@@ -5326,14 +4034,9 @@ interface ServeRuntimeOptions {
  * Rejects with INVALID_OPTION, also for an address that can't be listened on.
  */
 declare function serveRuntime(options: ServeRuntimeOptions): Promise<RuntimeServer>
-interface NativeRuntimeServer {
-  port: number
-  url: string
-  close(): ReturnType<InstanceType<typeof native.NativeRuntimeServer>['close']>
-  closed(): ReturnType<InstanceType<typeof native.NativeRuntimeServer>['closed']>
-}
 /** A runtime that is being served. It keeps the process alive until it is closed. */
 declare class RuntimeServer implements AsyncDisposable {
+  private constructor()
   #private
   /** The real port, also when any was asked for. */
   readonly port: number
@@ -5341,8 +4044,6 @@ declare class RuntimeServer implements AsyncDisposable {
   readonly url: string
   /** Resolves when the server was closed. */
   readonly closed: Promise<void>
-  /** @internal */
-  constructor(server: NativeRuntimeServer)
   /** Cancels requests, finishes open uploads, closes all sockets; at once when nothing runs, within 10 s in any case. */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
@@ -5534,10 +4235,9 @@ type JobEvent = (
 }
 /** A job of a fleet. A handle: dropping it changes nothing. */
 declare class Job {
+  private constructor()
   #private
   readonly id: string
-  /** @internal */
-  constructor(fleet: NativeFleet, id: string)
   /** What is known of it now. JOB_NOT_FOUND when the fleet has forgotten it (30 days after its end). */
   record(): Promise<JobRecord>
   /**
@@ -5639,13 +4339,12 @@ interface WorkOptions {
 }
 /** A worker. It keeps the process alive until it is closed. */
 declare class Worker implements AsyncDisposable {
+  private constructor()
   #private
   /** How records name it. */
   readonly name: string
   /** Resolves when it was closed. */
   readonly closed: Promise<void>
-  /** @internal */
-  constructor(worker: NativeWorker)
   /** Drains: nothing new is begun, what runs has `drainTimeoutMs` and is then given to others. */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
@@ -5805,10 +4504,14 @@ export {
   doctor,
   isFactoryRunTerminal,
   isWorkflowRunTerminal,
+  listTrees,
+  reapTrees,
   replay,
+  replayRecord,
   run,
   serveRuntime,
   spawn,
+  stopTree,
   withRetry,
 }
 export type {
@@ -5974,7 +4677,10 @@ export type {
   ProviderTokenArgs,
   QueryOptions,
   QueryResult,
+  ReapedTree,
   ReasoningEffort,
+  RecordFacts,
+  RecordReplay,
   Recorded,
   Replay,
   ResponseSchema,
@@ -5991,6 +4697,7 @@ export type {
   RunMessage,
   RunOptions,
   RunResult,
+  RunTree,
   RuntimeCommand,
   RuntimeExit,
   RuntimeLogger,

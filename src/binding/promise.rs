@@ -102,7 +102,6 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    #[expect(clippy::panic, reason = "that it is told is what is tested")]
     async fn a_panic_is_an_error_with_its_words() {
         for (fault, words) in [(Some("no thread"), "no thread"), (None, "no words")] {
             let settled = whatever_happens::<()>(async move {
