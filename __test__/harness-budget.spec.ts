@@ -20,6 +20,7 @@ function metered(plan: object[], options: Partial<HarnessOptions> = {}): Harness
     provider: 'pi',
     binary: ['node', player, JSON.stringify([{ line: { type: 'session', id: 'pi-session' } }, ...plan])],
     cwd: folder,
+    permission: 'auto',
     ...options,
   })
 }

@@ -146,7 +146,7 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
     // Its guard ends what it left.
     await page.locator('#tree').waitFor({ state: 'hidden' })
     expect(await page.locator('#message').textContent()).toMatch(/^The host was gone before it ended/)
-    expect(await rows(page)).toContain('sed -n 1,80p src/resume.ts')
+    await page.locator('.row .text', { hasText: 'sed -n 1,80p src/resume.ts' }).waitFor()
     expect(await page.locator('#stop').isVisible()).toBe(false)
     await screenshot(page, 'view-killed.png')
     await page.close()

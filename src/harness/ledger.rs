@@ -3,6 +3,8 @@
 
 use super::event::Usage;
 use super::provider::Provider;
+use super::request::TurnRequest;
+use super::session_log;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -20,7 +22,7 @@ fn ledger() -> MutexGuard<'static, Ledger> {
 }
 
 /// What the session had used, where it is known.
-pub(crate) fn counted(provider: Provider, session: &str) -> Option<Usage> {
+fn counted(provider: Provider, session: &str) -> Option<Usage> {
     ledger().counted.get(&(provider, session.to_owned())).copied()
 }
 
@@ -35,4 +37,14 @@ pub(crate) fn note(provider: Provider, session: &str, usage: Usage) {
     {
         ledger.counted.remove(&oldest);
     }
+}
+
+/// What the session that is resumed has used. Others may have gone on with it since it was here: its own log knows best.
+pub(crate) async fn used_before(request: &TurnRequest, resume: Option<&str>) -> Option<Usage> {
+    let (provider, session) = (request.provider, resume?);
+    let logged = match provider.descriptor().session_log {
+        Some(log) => session_log::counted(log, |name| request.variable(name), session).await,
+        None => None,
+    };
+    logged.or_else(|| counted(provider, session))
 }

@@ -7,9 +7,9 @@
 use super::allowance::Allowance;
 use super::attempt::{Attempted, Plan, attempt};
 use super::audience::Audience;
-use super::event::{AgentEvent, ErrorKind, Usage};
+use super::event::{AgentEvent, ErrorKind};
 use super::folder::RunFolder;
-use super::hold::{AccountKey, wall_clock};
+use super::hold::{AccountKey, epoch_millis, from_now, wall_clock};
 use super::ledger;
 use super::next::{Ended, Next, Past, next};
 use super::package::Program;
@@ -19,7 +19,6 @@ use super::replay::TurnResult;
 use super::request::TurnRequest;
 use super::reset::zone_of;
 use super::scheduler::{ConcurrencyLimit, Slot, Waiting};
-use super::session_log;
 use super::structured::{Candidates, read_answer};
 use super::tally::Tally;
 use super::turn::{Command, Turn, TurnOutcome};
@@ -205,7 +204,7 @@ impl Owner {
             allowance.check()?;
             let launch = prepare(&self.request, folder, &again).await?;
             let resume = again.session().map(str::to_owned).or(self.request.resume.clone());
-            let before = used_before(&self.request, resume.as_deref()).await;
+            let before = ledger::used_before(&self.request, resume.as_deref()).await;
             let plan = Plan {
                 request: &self.request,
                 launch: &launch,
@@ -487,25 +486,6 @@ impl Owner {
         }
         result
     }
-}
-
-/// What the session that is resumed has used. Others may have gone on with it since it was here: its own log knows best.
-async fn used_before(request: &TurnRequest, resume: Option<&str>) -> Option<Usage> {
-    let (provider, session) = (request.provider, resume?);
-    let logged = match provider.descriptor().session_log {
-        Some(log) => session_log::counted(log, |name| request.variable(name), session).await,
-        None => None,
-    };
-    logged.or_else(|| ledger::counted(provider, session))
-}
-
-/// No time when that has passed.
-fn from_now(time: SystemTime) -> Duration {
-    time.duration_since(SystemTime::now()).unwrap_or_default()
-}
-
-fn epoch_millis(time: SystemTime) -> u64 {
-    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
 fn tail(text: &str, bytes: usize) -> &str {
