@@ -269,31 +269,15 @@ export async function openSession(
 }
 
 /** What a harness's turns and its sessions have in common. */
+const sharedNames = [
+  ...(['binary', 'cwd', 'env', 'inheritEnv', 'killGraceMs', 'containment', 'signal'] as const),
+  ...(['model', 'systemPrompt', 'redact', 'record', 'maxRecordBytes', 'name'] as const),
+  ...(['startTimeoutMs', 'idleTimeoutMs', 'toolIdleTimeoutMs', 'timeoutMs'] as const),
+  ...(['maxTokens', 'maxCostUsd', 'prices', 'budget', 'permission', 'allow', 'sandbox'] as const),
+] satisfies (keyof HarnessOptions & keyof OpenOptions)[]
+
 function openDefaults(options: HarnessOptions): OpenOptions {
-  const { binary, cwd, env, inheritEnv, killGraceMs, containment, signal, model, systemPrompt, redact } =
-    options
-  const { record, maxRecordBytes, name } = options
-  const { startTimeoutMs, idleTimeoutMs, toolIdleTimeoutMs, timeoutMs } = options
-  const { permission, allow, sandbox } = options
-  const { maxTokens, maxCostUsd, prices, budget } = options
-  const shared = {
-    binary,
-    cwd,
-    env,
-    inheritEnv,
-    killGraceMs,
-    containment,
-    signal,
-    model,
-    systemPrompt,
-    redact,
-    record,
-    maxRecordBytes,
-    name,
-  }
-  const clocks = { startTimeoutMs, idleTimeoutMs, toolIdleTimeoutMs, timeoutMs }
-  const budgets = { maxTokens, maxCostUsd, prices, budget }
-  return given({ ...shared, ...clocks, ...budgets, permission, allow, sandbox })
+  return given(Object.fromEntries(sharedNames.map((name) => [name, options[name]])))
 }
 
 function given<T extends object>(options: T | undefined): T {

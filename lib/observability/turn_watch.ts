@@ -2,19 +2,10 @@
 import type { AgentEvent } from '../harness/event'
 import type { ProviderName } from '../harness/request'
 import type { TurnResult } from '../harness/result'
-import { channels, nextId, publish } from './channel'
+import { channels, nextId, publish, type TurnMessage } from './channel'
 import { TurnSpan, type ToolSpan } from './span'
 
-interface TurnFacts {
-  provider: ProviderName
-  prompt: string
-  model?: string
-  cwd?: string | URL
-  /** The session that it goes on with. */
-  resume?: string
-  /** The watched session that it belongs to. */
-  session?: number
-}
+type TurnFacts = Omit<Extract<TurnMessage, { phase: 'start' }>, 'phase' | 'id'>
 
 interface OpenTool {
   id: number
