@@ -491,7 +491,7 @@ impl Owner {
         };
         result.facts.process = self.last.as_ref().and_then(|last| last.process.clone());
         self.tally.fill(&mut result.facts);
-        result.facts.queued_ms = self.queued.as_millis();
+        result.facts.queued_ms = self.queued.as_secs_f64() * 1e3;
         result.facts.duration_ms = self.started.elapsed().saturating_sub(self.queued).as_secs_f64() * 1e3;
         if self.audience.has_secrets() {
             self.redact(&mut result);
