@@ -145,11 +145,7 @@ impl NativeJob {
     pub fn run_turn(&self, spec: TurnSpec) {
         self.settle(match to_request(spec) {
             Ok(request) => Answer::Turn(Box::new(request)),
-            Err(error) => Answer::Failed(JobFault {
-                code: error.code().as_str().to_owned(),
-                message: error.message().to_owned(),
-                facts: error.facts().clone(),
-            }),
+            Err(error) => Answer::Failed(JobFault::from(&error)),
         });
     }
 

@@ -11,13 +11,13 @@ use super::output::{Ask, Output, READ_BUFFER, READ_BYTES, readable};
 use super::roster::{Enrolled, Entry};
 use super::sink::Sink;
 use super::spec::{
-    ContainmentLevel, Encoding, Input, Outcome, ProcessSpec, RunResult, Stdio, StopReason, Strays, Stream,
-    Usage,
+    ContainmentLevel, Encoding, Input, Outcome, ProcessSpec, ProcessUsage, RunResult, Stdio, StopReason,
+    Strays, Stream,
 };
 use super::start::{Begun, Opened, start};
 use super::stdin::{Chunk, Fed, Feed};
 use super::stop::stop_error;
-use super::watchdog::{Limits, Step, Watchdog};
+use super::watchdog::{RunLimits, Step, Watchdog};
 use crate::error::{Error, ErrorCode};
 use crate::line::LineTooLong;
 use crate::os::{Awake, Pipe, Terminal, blocking};
@@ -117,7 +117,7 @@ fn unknown_outcome(spec: ProcessSpec, reason: StopReason) -> Outcome {
         strays_killed: 0,
         strays_left: 1,
         containment: ContainmentLevel::Group,
-        usage: Usage::default(),
+        usage: ProcessUsage::default(),
         record: None,
     };
     let error = stop_error(reason, &spec, &result);
@@ -210,7 +210,7 @@ struct Runner {
 
 struct End {
     status: Option<ExitStatus>,
-    usage: Usage,
+    usage: ProcessUsage,
     strays_killed: u32,
     strays_left: u32,
 }
@@ -229,7 +229,7 @@ impl Runner {
             record.push(Channel::Note, format!("pid {}", launched.pid).as_bytes());
         }
         let enrolled = Enrolled::new(Entry::of(&spec, &mark, &launched, record.as_ref()));
-        let limits = Limits {
+        let limits = RunLimits {
             // Who prints to somebody else's screen is not heard here.
             idle: spec.idle_timeout.filter(|_| spec.stdio != Stdio::Inherit),
             total: spec.timeout,
@@ -315,7 +315,7 @@ impl Runner {
                         self.end = Some(End { status: Some(status), usage, strays_killed, strays_left });
                     }
                     TreeEvent::Lost { strays_killed, strays_left } => {
-                        let usage = Usage::default();
+                        let usage = ProcessUsage::default();
                         self.end = Some(End { status: None, usage, strays_killed, strays_left });
                     }
                 }
@@ -420,7 +420,8 @@ impl Runner {
             TreeEvent::Lost { strays_killed, strays_left } => {
                 debug!(target: RUN, id = self.number, strays_killed, strays_left, "lost its guard");
                 self.watchdog.on_lost();
-                self.end = Some(End { status: None, usage: Usage::default(), strays_killed, strays_left });
+                self.end =
+                    Some(End { status: None, usage: ProcessUsage::default(), strays_killed, strays_left });
                 self.give_up();
             }
             TreeEvent::Dying => {
@@ -639,7 +640,7 @@ impl Runner {
             Step::GiveUp => {
                 self.end.get_or_insert(End {
                     status: None,
-                    usage: Usage::default(),
+                    usage: ProcessUsage::default(),
                     strays_killed: 0,
                     strays_left: 1,
                 });
@@ -676,7 +677,7 @@ impl Runner {
 
     async fn outcome(&mut self) -> Outcome {
         let since = |at: Instant| at.saturating_duration_since(self.started).as_secs_f64() * 1e3;
-        let nothing = End { status: None, usage: Usage::default(), strays_killed: 0, strays_left: 0 };
+        let nothing = End { status: None, usage: ProcessUsage::default(), strays_killed: 0, strays_left: 0 };
         let end = self.end.take().unwrap_or(nothing);
         let duration_ms = since(self.exited.unwrap_or_else(Instant::now));
         let first_output_ms = self.first_output.map(since);
