@@ -12,11 +12,13 @@
 //!
 //! And what every system can refuse or take away: [`blocking`] is the one home of work that blocks (a thread that can't be had is
 //! an error, never a panic; [`addresses_of`] and [`connect_to`] look names up on it, [`on_disk`] and its
-//! like read and write files), [`Awake`] the clock that rests while this process is stopped.
+//! like read and write files), [`Awake`] the clock that rests while this process is stopped; [`sleep_until`] waits for a time that may
+//! not be set.
 
 mod address;
 mod awake;
 mod blocking;
+mod deadline;
 mod disk;
 mod exit;
 mod group;
@@ -30,6 +32,7 @@ mod terminal;
 pub(crate) use address::{addresses_of, connect_to};
 pub(crate) use awake::Awake;
 pub(crate) use blocking::blocking;
+pub(crate) use deadline::sleep_until;
 pub(crate) use disk::{on_disk, open_file, pieces, read_piece, write_piece};
 pub(crate) use exit::wait_for_exit;
 pub(crate) use group::{group_exists, signal_group};
