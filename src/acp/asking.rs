@@ -6,6 +6,7 @@ use super::permission::{Ruling, rule};
 use super::question::{Answer, Decider, HostRequest, OpenQuestion, Question, outcome};
 use super::update::ToolUpdate;
 use crate::harness::AgentEvent;
+use crate::trace::{SESSION, debug};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -32,6 +33,7 @@ impl Owner {
                 self.decide(&question, &Answer::Reject, Decider::Policy)
             }
             Ruling::Open => {
+                debug!(target: SESSION, id = self.number, "asks its handler for a permission");
                 let reject_at =
                     self.request.permission_timeout.and_then(|limit| Instant::now().checked_add(limit));
                 let _ = self.host.send(HostRequest::Question(question.clone()));
@@ -99,6 +101,7 @@ impl Owner {
         let is_refused = chosen.is_none_or(|id| {
             question.options.iter().any(|option| option.id == id && option.kind.starts_with("reject"))
         });
+        debug!(target: SESSION, id = self.number, ?by, is_refused, "decided on a permission");
         if is_refused {
             self.book.on_refused(&question.tool.id);
         }

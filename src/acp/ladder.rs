@@ -9,6 +9,7 @@ use super::turn_state::Ending;
 use super::verdict::{Evidence, Stop, verdict};
 use crate::error::{Error, ErrorCode};
 use crate::harness::clock::{Due, Sample};
+use crate::trace::{SESSION, debug};
 use serde_json::json;
 use std::ops::ControlFlow;
 use std::sync::{MutexGuard, PoisonError};
@@ -23,6 +24,7 @@ impl Owner {
             return;
         }
         active.stop = Some(stop);
+        debug!(target: SESSION, id = self.number, turn = active.turn, ?stop, "decided: the turn is stopped");
         active.state.on_cancel();
         active.kill_at = now.checked_add(self.request.agent.kill_grace);
         // It has ended, and what goes on behind it is not waited for any more.
@@ -49,6 +51,7 @@ impl Owner {
         self.reject_overdue(now);
         let Some(active) = &mut self.active else { return ControlFlow::Continue(()) };
         if active.kill_at.is_some_and(|at| at <= now) {
+            debug!(target: SESSION, id = self.number, "decided: the agent is killed, it did not end its turn when asked");
             self.connection.kill();
             return ControlFlow::Break(Over::Gone(self.connection.exit().await));
         }

@@ -20,6 +20,7 @@ use crate::harness::audience::Audience;
 use crate::harness::folder::RunFolder;
 use crate::harness::scheduler::Slot;
 use crate::os::sleep_until;
+use crate::trace::{self, SESSION, debug};
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -57,6 +58,8 @@ pub(crate) struct Shown {
 }
 
 pub(crate) struct Owner {
+    /// What the log calls it by.
+    pub(super) number: u64,
     pub(super) request: OpenRequest,
     pub(super) agent: &'static Agent,
     pub(super) connection: Connection,
@@ -111,6 +114,7 @@ impl Owner {
         let mut recorder = Audience::new(false, &request.agent.redact);
         recorder.keep(opened.record);
         let owner = Owner {
+            number: trace::number(),
             request,
             agent: opened.agent,
             connection: opened.connection,
@@ -146,6 +150,7 @@ impl Owner {
             cancel_waiters: Vec::new(),
             _slot: slot,
         };
+        debug!(target: SESSION, id = owner.number, run = owner.connection.process.number(), agent = owner.agent.name(), version = ?owner.version, "is open");
         owner.show();
         owner
     }
@@ -185,7 +190,12 @@ impl Owner {
                 break over;
             }
         };
+        match &over {
+            Over::Closed => debug!(target: SESSION, id = self.number, "is to be closed"),
+            Over::Gone(_) => debug!(target: SESSION, id = self.number, "lost its agent"),
+        }
         self.end(over).await;
+        debug!(target: SESSION, id = self.number, turns = self.turns, "ended");
         // What was said before the end was known is answered with it.
         orders.close();
         while let Some(order) = orders.recv().await {

@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorCode};
 use crate::harness::clock::ClockLimits;
 use crate::harness::replay::TurnResult;
 use crate::harness::{AgentErrorKind, AgentEvent, TurnOutcome};
+use crate::trace::{SESSION, debug};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -72,6 +73,7 @@ impl Owner {
             version: self.version,
             settle: self.request.settle,
         };
+        debug!(target: SESSION, id = self.number, turn, "sends a prompt");
         let mut active = Active::new(prompt, turn, tag, Instant::now(), session);
         for warning in std::mem::take(&mut self.warnings) {
             active.account.warn(warning);
@@ -98,6 +100,7 @@ impl Owner {
             self.tell(event);
         }
         let open_tool = self.book.open().next().map(str::to_owned);
+        debug!(target: SESSION, id = self.number, in_tool = open_tool.is_some(), behind = self.background.len(), "heard the end of the turn");
         let tag = self.next_tag();
         let Some(active) = &mut self.active else { return };
         match active.next(self.agent, ending, open_tool.as_deref()) {
@@ -144,6 +147,8 @@ impl Owner {
                 message: error.message().to_owned(),
             });
         }
+        let code = error.as_ref().map_or("none", |error| error.code().as_str());
+        debug!(target: SESSION, id = self.number, turn = self.active.as_ref().map(|active| active.turn), error = code, "judged the turn");
         self.tell(AgentEvent::End { ok: error.is_none() });
         if let Some(active) = &self.active {
             self.for_all.push(AgentEvent::TurnEnd { turn: active.turn });

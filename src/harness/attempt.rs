@@ -21,6 +21,7 @@ use crate::error::{Error, ErrorCode};
 use crate::os::sleep_until;
 use crate::process::{self, Input, Outcome, Process, ProcessSpec, RunResult, StopReason};
 use crate::record::RecordSpec;
+use crate::trace::{TURN, debug, trace};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,6 +57,8 @@ impl Attempted {
 
 /// What an attempt is made of, besides the request.
 pub(crate) struct Plan<'a> {
+    /// What the log calls the turn by.
+    pub number: u64,
     pub request: &'a TurnRequest,
     pub launch: &'a Launch,
     pub program: &'a Program,
@@ -80,6 +83,7 @@ pub(crate) async fn attempt(
     let (ear, listening) =
         ear(Transcript::new(plan.request.agent.provider, audience.wants_events(), plan.before));
     process.subscribe(Box::new(ear));
+    debug!(target: TURN, id = plan.number, run = process.number(), resumes = plan.resume.is_some(), "begins an attempt");
     let mut watch = Watch {
         listening,
         clock: Clock::new(plan.request.agent.limits, Instant::now()),
@@ -89,6 +93,7 @@ pub(crate) async fn attempt(
         is_deaf: false,
         accounts: plan.allowance.open(),
         left: Vec::new(),
+        last_news: None,
         plan,
         process,
     };
@@ -134,6 +139,8 @@ struct Watch<'a> {
     accounts: Accounts,
     /// What ran behind when it was stopped: told to end, it says of all of it that it has.
     left: Vec<String>,
+    /// Of what was heard last: in a tool, and over.
+    last_news: Option<(bool, bool)>,
 }
 
 impl Watch<'_> {
@@ -228,10 +235,16 @@ impl Watch<'_> {
             ended: self.is_over(digest),
         };
         let is_stuck = digest.is_stuck();
+        let (turns, tool_calls) = (digest.turns(), digest.tool_calls());
         let usage = digest.total_usage();
         drop(heard);
         if self.accounts.set(usage) {
             self.stop_for(Stop::OverBudget);
+        }
+        let Heard { in_tool, progressed, ended } = news;
+        trace!(target: TURN, id = self.plan.number, progressed, in_tool, ended, turns, tool_calls, "heard something");
+        if self.last_news.replace((in_tool, ended)) != Some((in_tool, ended)) {
+            debug!(target: TURN, id = self.plan.number, in_tool, ended, turns, tool_calls, "heard where the agent is");
         }
         self.clock.on_heard(news, Instant::now());
         self.check_session();
@@ -288,6 +301,9 @@ impl Watch<'_> {
     }
 
     fn on_due(&mut self, due: Due, audience: &mut Audience) {
+        if !matches!(due, Due::Nothing | Due::Sample) {
+            debug!(target: TURN, id = self.plan.number, ?due, "heard the clock");
+        }
         match due {
             Due::Nothing | Due::Sample => {}
             Due::Extend { limit } => {
@@ -315,6 +331,7 @@ impl Watch<'_> {
             return;
         }
         self.stop = Some(stop);
+        debug!(target: TURN, id = self.plan.number, ?stop, "decided: the attempt is stopped");
         self.left = left_behind(self.listening.heard().transcript.digest());
         // From here on it is read to its end, whoever is behind.
         self.hold(false);
@@ -376,6 +393,11 @@ impl Watch<'_> {
             stderr: &stderr,
             resume,
         });
+        let error = verdict.fault.as_ref().map_or("none", |fault| fault.code.as_str());
+        let (turns, tool_calls) = (transcript.digest().turns(), transcript.digest().tool_calls());
+        let (exit_code, recovered) =
+            (outcome.result.as_ref().and_then(|result| result.exit_code), verdict.recovered);
+        debug!(target: TURN, id = self.plan.number, error, exit_code, recovered, turns, tool_calls, "judged the attempt");
         let process = outcome.result.clone();
         Attempted {
             transcript,
@@ -389,6 +411,7 @@ impl Watch<'_> {
     }
 
     fn not_run(self, error: Error) -> Attempted {
+        debug!(target: TURN, id = self.plan.number, error = error.code().as_str(), "could not run the attempt");
         let request = self.plan.request;
         let error = match error.code() {
             ErrorCode::ProcessNotFound => {

@@ -55,6 +55,7 @@ mod tally;
 mod token;
 pub mod transcript;
 pub mod turn;
+mod turn_log;
 mod turn_owner;
 pub(crate) mod turn_record;
 pub mod verdict;

@@ -7,6 +7,7 @@
 use super::allowance::Allowance;
 use super::attempt::{Attempted, Plan, attempt};
 use super::audience::Audience;
+use super::clip::tail;
 use super::event::{AgentErrorKind, AgentEvent};
 use super::folder::RunFolder;
 use super::hold::{AccountKey, epoch_millis, from_now, wall_clock};
@@ -22,10 +23,12 @@ use super::scheduler::{ConcurrencyLimit, Slot, Waiting};
 use super::structured::{Candidates, read_answer};
 use super::tally::Tally;
 use super::turn::{Order, Turn, TurnOutcome};
+use super::turn_log::{log_begin, log_end, log_next};
 use super::turn_record::{Judged, TurnRecord};
 use super::verdict::Fault;
 use crate::error::{Error, ErrorCode};
 use crate::retry::random_fraction;
+use crate::trace::{self, TURN, debug};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -46,6 +49,8 @@ pub fn start(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
 }
 
 struct Owner {
+    /// What the log calls it by.
+    number: u64,
     request: TurnRequest,
     limits: Vec<ConcurrencyLimit>,
     account: AccountKey,
@@ -72,6 +77,7 @@ struct Limit {
 impl Owner {
     fn new(request: TurnRequest, limits: Vec<ConcurrencyLimit>, orders: UnboundedReceiver<Order>) -> Self {
         Owner {
+            number: trace::number(),
             audience: Audience::new(request.has_listener, &request.agent.redact),
             account: AccountKey::of(&request.agent),
             request,
@@ -87,6 +93,7 @@ impl Owner {
     }
 
     async fn run(&mut self, place: Waiting) -> TurnOutcome {
+        log_begin(self.number, &self.request);
         let ended = match self.allowance() {
             Ok(allowance) => match self.open_record().await {
                 Ok(()) => self.run_in_turn(place, &allowance).await,
@@ -100,6 +107,7 @@ impl Owner {
             self.audience.tell(last.transcript.take_events());
         }
         self.audience.end();
+        log_end(self.number, self.tally.attempts, ended.as_ref().err());
         let outcome = self.outcome(ended);
         self.close_record(outcome).await
     }
@@ -151,6 +159,7 @@ impl Owner {
         let slot = self.slot(Some(place)).await;
         self.queued = self.started.elapsed();
         let slot = slot?;
+        debug!(target: TURN, id = self.number, queued_ms = self.queued.as_millis(), "has a slot");
         let program = program_of(&self.request.agent)?;
         let folder = run_folder(&self.request.agent).await?;
         let ended = self.run_attempts(slot, &program, &folder, allowance).await;
@@ -163,6 +172,7 @@ impl Owner {
         loop {
             if let Some(until) = self.held_until() {
                 place = None;
+                debug!(target: TURN, id = self.number, for_ms = from_now(until).as_millis(), "is held back: its account is at its limit");
                 let name = self.request.agent.provider.as_str();
                 self.tell_retry(format!("{name} is at its usage limit: the turn is held back"), Some(until));
                 self.or_abort(wall_clock(until)).await?;
@@ -202,6 +212,7 @@ impl Owner {
             let resume = again.session().map(str::to_owned).or(self.request.agent.resume.clone());
             let before = ledger::used_before(&self.request.agent, resume.as_deref()).await;
             let plan = Plan {
+                number: self.number,
                 request: &self.request,
                 launch: &launch,
                 program,
@@ -230,6 +241,7 @@ impl Owner {
             }
             let next = self.next(&attempted, file.as_deref(), &again, (reset, waits));
             self.keep_judgement(&attempted, resume, file, &next);
+            log_next(self.number, self.tally.attempts, &next);
             if matches!(next, Next::Done { .. }) {
                 attempted.verdict.fault = None;
             }
@@ -482,12 +494,4 @@ impl Owner {
         }
         result
     }
-}
-
-fn tail(text: &str, bytes: usize) -> &str {
-    let mut at = text.len().saturating_sub(bytes);
-    while !text.is_char_boundary(at) {
-        at += 1;
-    }
-    &text[at..]
 }

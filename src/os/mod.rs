@@ -12,10 +12,11 @@
 //!
 //! And what every system can refuse or take away: [`blocking`] is the one home of work that blocks (a thread that can't be had is
 //! an error, never a panic; [`addresses_of`] and [`connect_to`] look names up on it, [`on_disk`] and its
-//! like read and write files), [`Awake`] the clock that rests while this process is stopped; [`sleep_until`] waits for a time that may
-//! not be set.
+//! like read and write files), [`Awake`] the clock that rests while this process is stopped, [`sleep_until`] a wait for a time that may
+//! not be set. [`at_exit`] is called at this process's own end.
 
 mod address;
+mod at_exit;
 mod awake;
 mod blocking;
 mod deadline;
@@ -30,6 +31,7 @@ mod process_table;
 mod terminal;
 
 pub(crate) use address::{addresses_of, connect_to};
+pub(crate) use at_exit::at_exit;
 pub(crate) use awake::Awake;
 pub(crate) use blocking::blocking;
 pub(crate) use deadline::sleep_until;

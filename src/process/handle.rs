@@ -10,6 +10,7 @@ use super::start::Admission;
 use super::stdin::StdinWriter;
 use crate::error::{Error, ErrorCode, Result};
 use crate::os::{TerminalSize, TreeUsage};
+use crate::trace;
 use nix::sys::signal::Signal;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
@@ -20,6 +21,7 @@ pub struct Process {
     orders: mpsc::UnboundedSender<Order>,
     published: Published,
     stdin: Arc<Mutex<Option<StdinWriter>>>,
+    number: u64,
 }
 
 /// Starts a run and returns at once: that it could not be started comes by [`Process::started`] and [`Process::outcome`].
@@ -39,8 +41,9 @@ pub fn spawn_after(spec: ProcessSpec, admission: Admission) -> Process {
         }
         Input::Null | Input::Bytes(_) | Input::File(_) | Input::Inherit => (None, None),
     };
-    let process = Process { orders, published, stdin: Arc::new(Mutex::new(writer)) };
-    tokio::spawn(life::run(spec, admission, written, publisher, received));
+    let number = trace::number();
+    let process = Process { orders, published, stdin: Arc::new(Mutex::new(writer)), number };
+    tokio::spawn(life::run(number, spec, admission, written, publisher, received));
     process
 }
 
@@ -50,6 +53,11 @@ impl Process {
         let mut started = self.published.started.clone();
         let value = started.wait_for(Option::is_some).await.map(|value| value.clone());
         value.ok().flatten().unwrap_or_else(|| Err(shut_down()))
+    }
+
+    /// What the log calls it by.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// How the run ended; resolves when the tree is gone. May be awaited many times.

@@ -9,6 +9,7 @@ use super::runner::Runner;
 use super::spec::{Outcome, ProcessSpec};
 use super::start::{Admission, Begun, Opened, start};
 use super::stdin::Chunk;
+use crate::trace::{RUN, debug};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 /// Runs the spec to its end and publishes what happens.
 pub(super) async fn run(
+    number: u64,
     mut spec: ProcessSpec,
     admission: Admission,
     written: Option<Receiver<Chunk>>,
@@ -29,12 +31,14 @@ pub(super) async fn run(
     let launched = match begun {
         Begun::Launched(launched) => *launched,
         Begun::Not(error) => {
+            debug!(target: RUN, id = number, code = error.code().as_str(), "was not started");
             publisher.set_started(Err(error.clone()));
             let mut outcome = Outcome { result: None, error: Some(error) };
             on_record::close(opened.record, &mut outcome).await;
             return finish(&publisher, orders, early, outcome);
         }
         Begun::Unknown(reason) => {
+            debug!(target: RUN, id = number, ?reason, "was stopped while it was started");
             let mut outcome = Report::of_nobody(&mut spec, reason).outcome().await;
             publisher.set_started(outcome.error.clone().map_or(Ok(0), Err));
             on_record::close(opened.record, &mut outcome).await;
@@ -42,7 +46,9 @@ pub(super) async fn run(
         }
     };
     publisher.set_started(Ok(launched.pid));
-    let mut runner = Runner::new(spec, written, launched, opened);
+    let containment = launched.level;
+    debug!(target: RUN, id = number, pid = launched.pid, ps = opened.short_mark(), ?containment, "runs");
+    let mut runner = Runner::new(number, spec, written, launched, opened);
     let watched = AssertUnwindSafe(async {
         for order in early {
             runner.on_order(Some(order));
@@ -53,7 +59,11 @@ pub(super) async fn run(
         Ok(outcome) => outcome,
         Err(_) => runner.after_panic().await,
     };
-    on_record::close(runner.leave(), &mut outcome).await;
+    let record = runner.leave();
+    let duration_ms = outcome.result.as_ref().map(|result| result.duration_ms);
+    let error = outcome.error.as_ref().map_or("none", |error| error.code().as_str());
+    debug!(target: RUN, id = number, error, duration_ms, "ended");
+    on_record::close(record, &mut outcome).await;
     finish(&publisher, orders, Vec::new(), outcome);
 }
 

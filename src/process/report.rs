@@ -101,3 +101,20 @@ async fn texts_of(kept: [Keep; 2], encoding: Encoding) -> [Text; 2] {
         _ => take(&kept).map(|kept| kept.map(Keep::into_text)).unwrap_or_default(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorCode;
+
+    #[tokio::test]
+    async fn a_run_that_nobody_saw_is_told_in_the_shape_that_was_asked_for() {
+        let mut spec = ProcessSpec::new("program", ["argument"]);
+        spec.encoding = Encoding::Bytes;
+        let outcome = Report::of_nobody(&mut spec, StopReason::Lost).outcome().await;
+        let result = outcome.result.unwrap();
+        assert_eq!((result.command.as_str(), result.pid, result.strays_left), ("program", 0, 1));
+        assert_eq!((result.raw, result.duration_ms), ([Some(Vec::new()), Some(Vec::new())], 0.0));
+        assert_eq!(outcome.error.unwrap().code(), ErrorCode::ProcessLost);
+    }
+}

@@ -19,6 +19,7 @@ use super::watchdog::{RunLimits, Step, Watchdog};
 use crate::error::{Error, ErrorCode};
 use crate::os::{Awake, Terminal, sleep_until};
 use crate::record::{Channel, Record};
+use crate::trace::{RUN, debug, trace};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,6 +33,7 @@ const PIPE_BYTES: u64 = 4 << 20;
 const FAULT_PATIENCE: Duration = Duration::from_secs(12);
 
 pub(super) struct Runner {
+    number: u64,
     spec: ProcessSpec,
     pid: u32,
     level: ContainmentLevel,
@@ -54,6 +56,7 @@ pub(super) struct Runner {
 
 impl Runner {
     pub(super) fn new(
+        number: u64,
         mut spec: ProcessSpec,
         written: Option<Receiver<Chunk>>,
         launched: Launched,
@@ -80,6 +83,7 @@ impl Runner {
         let awake = Awake::new();
         let lost = awake.lost();
         Runner {
+            number,
             awake,
             lost: [lost, lost],
             pid: launched.pid,
@@ -177,10 +181,13 @@ impl Runner {
 
     pub(super) fn on_order(&mut self, order: Option<Order>) {
         match order {
-            Some(Order::Stop(Stop { reason, signal: None })) => self.stop(reason),
-            Some(Order::Stop(Stop { reason, signal: Some(signal) })) => {
+            Some(Order::Stop(Stop { reason, signal })) => {
+                debug!(target: RUN, id = self.number, ?reason, ?signal, "is to be stopped");
                 let now = self.now();
-                let step = self.watchdog.on_signal(reason, signal, now);
+                let step = match signal {
+                    None => self.watchdog.on_stop(reason, now),
+                    Some(signal) => self.watchdog.on_signal(reason, signal, now),
+                };
                 self.take(step);
             }
             Some(Order::Resize(size)) => {
@@ -201,7 +208,10 @@ impl Runner {
                 });
             }
             // The last handle is gone: nobody can want this run any more.
-            None => self.stop(StopReason::HostClosing),
+            None => {
+                debug!(target: RUN, id = self.number, "has no handle any more");
+                self.stop(StopReason::HostClosing);
+            }
         }
     }
 
@@ -222,8 +232,14 @@ impl Runner {
                 self.watchdog.on_dying(now);
             }
             Consequence::Over { end, is_lost, gives_up } => {
+                let End { strays_killed, strays_left, .. } = end;
                 if is_lost {
+                    debug!(target: RUN, id = self.number, strays_killed, strays_left, "lost its guard");
                     self.watchdog.on_lost();
+                } else {
+                    let (code, signal) =
+                        end.status.map_or((None, None), |status| (status.code, status.signal));
+                    debug!(target: RUN, id = self.number, code, ?signal, strays_killed, strays_left, "heard that its tree is gone");
                 }
                 self.end = Some(end);
                 if gives_up {
@@ -235,6 +251,7 @@ impl Runner {
 
     fn on_exit(&mut self) {
         self.exited = Some(Instant::now());
+        debug!(target: RUN, id = self.number, "heard that its command exited");
         let now = self.now();
         let step = self.watchdog.on_exit(now);
         self.feed = None;
@@ -297,9 +314,14 @@ impl Runner {
     /// One read; false when there is nothing to read now, or never again.
     fn read(&mut self, stream: Stream, ask: Ask) -> bool {
         let awake_now = self.now();
-        let Runner { outputs, outlet, enrolled, watchdog, .. } = self;
+        let Runner { number, outputs, outlet, enrolled, watchdog, .. } = self;
+        let is_first = outputs.first.is_none();
         let read = outputs.read(stream, ask, |bytes, now| {
             watchdog.on_activity(awake_now);
+            trace!(target: RUN, id = *number, ?stream, bytes = bytes.len(), "read");
+            if is_first {
+                debug!(target: RUN, id = *number, ?stream, "heard the first of its output");
+            }
             enrolled.on_output(now);
             outlet.push(stream, bytes)
         });
@@ -335,6 +357,7 @@ impl Runner {
 
     fn check_room(&mut self) {
         if self.outlet.is_full() && !self.outlet.is_paused {
+            debug!(target: RUN, id = self.number, "is not read: who takes its output is behind");
             self.outlet.is_paused = true;
             let now = self.now();
             self.watchdog.on_pause(now);
@@ -342,7 +365,9 @@ impl Runner {
     }
 
     fn on_room(&mut self) {
-        self.outlet.is_paused = false;
+        if std::mem::take(&mut self.outlet.is_paused) {
+            debug!(target: RUN, id = self.number, "is read again");
+        }
         let now = self.now();
         self.watchdog.on_resume(now);
     }
@@ -354,6 +379,7 @@ impl Runner {
     }
 
     fn take(&mut self, step: Step) {
+        self.tell_step(step);
         match step {
             Step::Nothing => {}
             Step::Signal(signal) => self.tree.signal(signal),
@@ -377,6 +403,19 @@ impl Runner {
             Step::GiveUp => {
                 self.end.get_or_insert(End::UNKNOWN);
                 self.give_up();
+            }
+        }
+    }
+
+    fn tell_step(&self, step: Step) {
+        let (id, reason) = (self.number, self.watchdog.reason());
+        match step {
+            Step::Nothing => {}
+            // Asked for again and again, until it is gone.
+            Step::LookAtGroup => trace!(target: RUN, id, ?step, ?reason, "decided"),
+            _ => {
+                let silent_ms = self.outputs.last.unwrap_or(self.started).elapsed().as_secs_f64() * 1e3;
+                debug!(target: RUN, id, ?step, ?reason, silent_ms, "decided");
             }
         }
     }
