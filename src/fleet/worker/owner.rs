@@ -8,6 +8,7 @@ use super::attempt::Attempt;
 use super::options::WorkerOptions;
 use crate::error::Error;
 use crate::fleet::engine::{Delivery, Engine, Lane};
+use crate::os::sleep_until;
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -113,8 +114,8 @@ impl Owner {
                 // The server may have forgotten who waits.
                 Ok(()) = connections.changed() => self.on_connected(),
                 _ = presence.tick() => self.announce(),
-                () = until(self.paused_until) => self.paused_until = None,
-                () = until(self.closing.flatten()) => {
+                () = sleep_until(self.paused_until) => self.paused_until = None,
+                () = sleep_until(self.closing.flatten()) => {
                     self.closing = Some(None);
                     self.drain.send_replace(true);
                 }
@@ -271,12 +272,5 @@ impl Owner {
             let length = engine.lease();
             let _ = engine.announce(&subject, Bytes::from(facts.to_string()), length).await;
         });
-    }
-}
-
-async fn until(end: Option<Instant>) {
-    match end {
-        Some(end) => tokio::time::sleep_until(end).await,
-        None => std::future::pending().await,
     }
 }
