@@ -2,7 +2,8 @@
 import type { NativeJob, NativeWorker, WorkSpec } from '../../native/native'
 import { invalidOption, settle, SheepdogError } from '../error'
 import { ConcurrencyLimit, type HarnessOptions, type ProviderName, type TurnOptions } from '../harness'
-import { checkHarnessOptions, merge, toSpec } from '../harness/request'
+import { checkHarnessOptions, environmentChanges, merge, toSpec } from '../harness/request'
+import { SeenTurn } from '../harness/seen_turn'
 import { check, checkOptions, show } from '../option'
 
 /** One attempt at a job, as its handler sees it. */
@@ -99,7 +100,7 @@ export interface SubmittedSpec {
 export async function take(job: NativeJob, options: WorkOptions): Promise<void> {
   try {
     const spec = JSON.parse(job.spec) as SubmittedSpec
-    if (spec.provider) job.runTurn(turnSpec(spec, options.harness))
+    if (spec.provider) runTurn(job, spec, spec.provider, options.harness)
     else job.finish(JSON.stringify(await call(job, spec, options.handlers?.[spec.handler ?? ''])) ?? 'null')
   } catch (error) {
     const { code, message, facts } = faultOf(error)
@@ -107,15 +108,34 @@ export async function take(job: NativeJob, options: WorkOptions): Promise<void> 
   }
 }
 
+/** The core runs it; channels and spans are told of it as of any turn. */
+function runTurn(
+  job: NativeJob,
+  spec: SubmittedSpec,
+  provider: ProviderName,
+  harness: Partial<HarnessOptions> | undefined,
+): void {
+  const options = turnOptions(spec, provider, harness)
+  const native = toSpec(spec.prompt, options, true)
+  const { model, cwd, resume } = options
+  const seen = SeenTurn.start({ provider, prompt: spec.prompt, model, cwd, resume })
+  if (seen) native.env = [...environmentChanges(seen.environment), ...native.env]
+  const turn = job.runTurn(native, seen !== undefined)
+  if (turn) seen?.show(turn)
+}
+
 /** The turn that was submitted, over the worker's own defaults. */
-function turnSpec(spec: SubmittedSpec, harness: Partial<HarnessOptions> = {}) {
-  const provider = spec.provider!
+function turnOptions(
+  spec: SubmittedSpec,
+  provider: ProviderName,
+  harness: Partial<HarnessOptions> = {},
+): HarnessOptions {
   const { binary, limit: _, signal: __, maxConcurrent: ___, provider: own, ...defaults } = harness
   const mine: HarnessOptions =
     own === undefined || own === provider ? { ...defaults, binary, provider } : { provider }
   const turn = { ...spec.options, cwd: spec.cwd } as TurnOptions
   if (turn.env) turn.env = fromJson(turn.env as Record<string, string | null>)
-  return toSpec(spec.prompt, merge(mine, turn), true)
+  return merge(mine, turn)
 }
 
 /** JSON has no `undefined`: a name that is to be removed travels as null. */

@@ -3,14 +3,16 @@
 
 use super::job_run::JobRun;
 use crate::fleet::fault::JobFault;
-use crate::harness::{AgentEvent, ConcurrencyLimit, TurnOutcome, TurnRequest, start};
+use crate::harness::{AgentEvent, ConcurrencyLimit, Mirror, TurnOutcome, TurnRequest, start};
 use serde_json::{Value, json};
 
-/// Runs the job as this turn: under its id, in the session it has to go on in. Ends when the agent's tree is gone.
+/// Runs the job as this turn: under its id, in the session it has to go on in. Ends when the agent's tree is gone. `mirror`: for
+/// who looks.
 pub async fn run_turn(
     run: JobRun,
     mut request: TurnRequest,
     limits: Vec<ConcurrencyLimit>,
+    mut mirror: Option<Mirror>,
 ) -> Result<Value, JobFault> {
     let changes = &mut request.agent.environment.changes;
     changes.push(("SHEEPDOG_JOB_ID".to_owned(), Some(run.id.to_string())));
@@ -29,6 +31,9 @@ pub async fn run_turn(
     let tell = async {
         let (mut has_session, mut tools_ran) = (false, false);
         while let Some(some) = events.next().await {
+            if let Some(mirror) = &mut mirror {
+                mirror.hear(&some).await;
+            }
             for event in &some {
                 match event {
                     AgentEvent::Session { session_id } if !has_session => {
@@ -56,7 +61,11 @@ pub async fn run_turn(
             turn.abort();
         }
     }
-    match &*turn.outcome().await {
+    let outcome = turn.outcome().await;
+    if let Some(mirror) = mirror {
+        mirror.end(outcome.clone());
+    }
+    match &*outcome {
         TurnOutcome::Succeeded(result) => Ok(plain(json!(result))),
         TurnOutcome::Failed { error, partial } => {
             let mut fault = JobFault::from(error);
