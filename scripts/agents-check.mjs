@@ -1,4 +1,4 @@
-// `npm run agents:check [-- NAME ...] [--write]`: the newest of every agent CLI, as npm has it today, through the tables of cases of
+// `npm run agents:check [-- NAME|CASE ...] [--write]`: the newest of every agent CLI, as npm has it today, through the tables of cases of
 // `npm run test:agents`. Prints what is new against fixtures/agents-seen.json, which holds what was seen last: versions, and the word
 // of every case. `--write` makes today that. The exit status is 1 when a case came out otherwise or failed.
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -14,7 +14,11 @@ import { prepare, root } from './setup.mjs'
 const file = join(root, 'fixtures', 'agents-seen.json')
 const words = process.argv.slice(2)
 const names = words.filter((word) => word in agents)
-const cases = { ...turnCases, ...limitCases }
+const every = { ...turnCases, ...limitCases }
+const only = words.filter((word) => word in every)
+const cases = Object.fromEntries(
+  Object.entries(every).filter(([title]) => only.length === 0 || only.includes(title)),
+)
 /** Of those whose packages ask for a newer one than this. */
 const NODE = 22
 
@@ -32,7 +36,11 @@ for (const agent of installed) agent.node = nodeOf(NODE)
 const seen = JSON.parse(readFileSync(file, 'utf8'))
 const { results, failures } = await runTable(installed, cases)
 const now = Object.fromEntries(
-  installed.map(({ name, version }) => [name, { version, cases: results[name] }]),
+  installed.map(({ name, version }) => {
+    // Of the cases that were not asked for, what was seen of the same version.
+    const others = only.length > 0 && seen[name]?.version === version ? seen[name].cases : {}
+    return [name, { version, cases: { ...others, ...results[name] } }]
+  }),
 )
 const news = changes(seen, now)
 console.log(`\n${news.length > 0 ? news.join('\n') : 'Nothing has changed.'}`)

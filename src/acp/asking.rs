@@ -33,7 +33,7 @@ impl Owner {
         if self.active.as_ref().is_some_and(|active| active.stop.is_some()) {
             return self.respond(id, None);
         }
-        match rule(&self.request.policy, self.request.level, &question, &self.cwd) {
+        match rule(&self.request.policy, self.request.agent.level, &question, &self.cwd) {
             Ruling::Allow => self.decide(&question, &Answer::Allow, Decider::Policy),
             Ruling::Reject => self.decide(&question, &Answer::Reject, Decider::Policy),
             Ruling::Open if !self.request.has_handler => {

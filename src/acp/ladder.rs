@@ -27,7 +27,7 @@ impl Owner {
         active.stop = Some(stop);
         debug!(target: SESSION, id = self.number, turn = active.turn, ?stop, "decided: the turn is stopped");
         active.state.on_cancel();
-        active.kill_at = now.checked_add(self.request.kill_grace);
+        active.kill_at = now.checked_add(self.request.agent.kill_grace);
         // It has ended, and what goes on behind it is not waited for any more.
         let is_over = active.state.has_ended() && !active.state.is_running();
         if !is_over {

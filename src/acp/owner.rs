@@ -95,7 +95,7 @@ impl Owner {
         allowance: Allowance,
         slot: Slot,
     ) -> Self {
-        let mut recorder = Audience::new(false, &request.redact);
+        let mut recorder = Audience::new(false, &request.agent.redact);
         recorder.keep(opened.record);
         let owner = Owner {
             number: trace::number(),

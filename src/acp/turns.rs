@@ -58,7 +58,7 @@ impl Owner {
     }
 
     pub(super) fn begin(&mut self, prompt: Prompt) {
-        let limits = prompt.request.limits(&self.request.limits);
+        let limits = prompt.request.limits(&self.request.agent.limits);
         let may_begin = prompt.request.check().and_then(|()| not_too_late(self.agent.name(), &limits));
         if let Err(error) = may_begin.and_then(|()| self.allowance.check()) {
             return refuse(prompt, error);
@@ -69,8 +69,11 @@ impl Owner {
         self.tell_record(AgentEvent::Prompt { text: prompt.request.text.clone() });
         self.turns += 1;
         let (turn, tag) = (self.turns, self.next_tag());
-        let session =
-            Session { limits: &self.request.limits, version: self.version, settle: self.request.settle };
+        let session = Session {
+            limits: &self.request.agent.limits,
+            version: self.version,
+            settle: self.request.settle,
+        };
         debug!(target: SESSION, id = self.number, turn, "sends a prompt");
         let mut active = Active::new(prompt, turn, tag, Instant::now(), session);
         for warning in std::mem::take(&mut self.warnings) {
@@ -104,7 +107,7 @@ impl Owner {
         match active.next(self.agent, ending, open_tool.as_deref()) {
             Next::Reask(text) => {
                 let session = Session {
-                    limits: &self.request.limits,
+                    limits: &self.request.agent.limits,
                     version: self.version,
                     settle: self.request.settle,
                 };
@@ -166,7 +169,7 @@ impl Owner {
     }
 
     pub(super) fn without_secrets(&self, driver: &Driver, error: Error) -> Error {
-        if self.request.redact.is_empty() {
+        if self.request.agent.redact.is_empty() {
             return error;
         }
         let ears = driver.ears();

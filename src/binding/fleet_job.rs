@@ -64,7 +64,7 @@ impl JobHost for JsHost {
             let ended = match answered.await {
                 Ok(Answer::Turn(turn)) => {
                     let (mut request, mirror) = *turn;
-                    request.budget = budget;
+                    request.agent.budget = budget;
                     run_turn(run, request, limits, mirror).await
                 }
                 Ok(Answer::Done(value)) => Ok(value),

@@ -7,8 +7,8 @@ use crate::error::Error;
 use crate::trace::{TURN, debug};
 
 pub(super) fn log_begin(id: u64, request: &TurnRequest) {
-    let (resumes, has_schema) = (request.resume.is_some(), request.schema.is_some());
-    debug!(target: TURN, id, provider = request.provider.as_str(), resumes, has_schema, "begins");
+    let (resumes, has_schema) = (request.agent.resume.is_some(), request.schema.is_some());
+    debug!(target: TURN, id, provider = request.agent.provider.as_str(), resumes, has_schema, "begins");
 }
 
 pub(super) fn log_end(id: u64, attempts: u32, error: Option<&Error>) {

@@ -82,8 +82,8 @@ impl Owner {
     ) -> Self {
         Owner {
             number: trace::number(),
-            audience: Audience::new(request.has_listener, &request.redact),
-            account: AccountKey::of(&request),
+            audience: Audience::new(request.has_listener, &request.agent.redact),
+            account: AccountKey::of(&request.agent),
             request,
             limits,
             commands,
@@ -153,7 +153,7 @@ impl Owner {
     fn allowance(&self) -> Result<Allowance, Error> {
         self.request.check()?;
         let allowance = self.request.allowance()?;
-        match self.request.limits.passed() {
+        match self.request.agent.limits.passed() {
             Some(error) => Err(error),
             None => allowance.check().map(|()| allowance),
         }
@@ -164,8 +164,8 @@ impl Owner {
         self.queued = self.started.elapsed();
         let slot = slot?;
         debug!(target: TURN, id = self.number, queued_ms = self.queued.as_millis(), "has a slot");
-        let program = program_of(&self.request)?;
-        let folder = run_folder(&self.request).await?;
+        let program = program_of(&self.request.agent)?;
+        let folder = run_folder(&self.request.agent).await?;
         let ended = self.run_attempts(slot, &program, &folder, allowance).await;
         folder.remove().await;
         ended
@@ -177,7 +177,7 @@ impl Owner {
             if let Some(until) = self.held_until() {
                 place = None;
                 debug!(target: TURN, id = self.number, for_ms = from_now(until).as_millis(), "is held back: its account is at its limit");
-                let name = self.request.provider.as_str();
+                let name = self.request.agent.provider.as_str();
                 self.tell_retry(format!("{name} is at its usage limit: the turn is held back"), Some(until));
                 self.or_abort(wall_clock(until)).await?;
                 continue;
@@ -213,8 +213,8 @@ impl Owner {
             // Others may have used it up since, and so may the attempt before.
             allowance.check()?;
             let launch = prepare(&self.request, folder, &again).await?;
-            let resume = again.session().map(str::to_owned).or(self.request.resume.clone());
-            let before = ledger::used_before(&self.request, resume.as_deref()).await;
+            let resume = again.session().map(str::to_owned).or(self.request.agent.resume.clone());
+            let before = ledger::used_before(&self.request.agent, resume.as_deref()).await;
             let plan = Plan {
                 number: self.number,
                 request: &self.request,
@@ -227,7 +227,7 @@ impl Owner {
                     .audience
                     .record()
                     .as_mut()
-                    .map(|record| record.next_attempt(self.request.provider)),
+                    .map(|record| record.next_attempt(self.request.agent.provider)),
                 name: self.label(),
                 allowance,
             };
@@ -279,7 +279,7 @@ impl Owner {
                 Next::Wait { wait, .. } => {
                     let soonest = SystemTime::now() + wait;
                     let until = reset.map_or(soonest, |limit| limit.try_at.max(soonest));
-                    let name = self.request.provider.as_str();
+                    let name = self.request.agent.provider.as_str();
                     let message = format!("{name} is at its usage limit: the turn goes on when that ends");
                     self.tell_retry(message, Some(until));
                     drop(slot);
@@ -325,7 +325,7 @@ impl Owner {
     /// When the limit ends that an attempt ran into. Other turns of the account are held back until then.
     fn reset_of(&self, fault: Option<&Fault>) -> Option<Limit> {
         let fault = fault?;
-        let zone = zone_of(self.request.variable("TZ").as_deref());
+        let zone = zone_of(self.request.agent.variable("TZ").as_deref());
         let now = SystemTime::now().try_into().ok()?;
         let said = fault.reset.as_ref()?;
         let ends = said.resolve(now, &zone)?;
@@ -343,7 +343,7 @@ impl Owner {
         self.tally.count(digest);
         if let (Some(session), Some(counted)) = (digest.session_id(), attempted.transcript.reader().counted())
         {
-            ledger::note(self.request.provider, session, counted);
+            ledger::note(self.request.agent.provider, session, counted);
         }
     }
 
@@ -372,7 +372,7 @@ impl Owner {
             policy: self.request.retry,
             after_tools: self.request.retry_after_tools,
             wait_for_reset: self.request.wait_for_reset,
-            may_begin_anew: again.is_of_nothing() && self.request.resume.is_none(),
+            may_begin_anew: again.is_of_nothing() && self.request.agent.resume.is_none(),
             waits,
             random: random_fraction(),
         };
@@ -392,7 +392,7 @@ impl Owner {
     }
 
     fn misfit(&self, problems: &[String]) -> Error {
-        let name = self.request.provider.as_str();
+        let name = self.request.agent.provider.as_str();
         // They quote the answer, which may hold anything.
         let problems: Vec<String> = problems.iter().map(|problem| self.audience.redact(problem)).collect();
         let message = format!("the answer of {name} does not fit the schema: {}", problems.join("; "));
@@ -417,7 +417,7 @@ impl Owner {
                     Some(Command::Listen(sink)) => self.audience.listen(sink),
                     Some(Command::Leave) => self.audience.leave(),
                     Some(Command::Abort) | None => {
-                        let name = self.request.provider.as_str();
+                        let name = self.request.agent.provider.as_str();
                         return Err(Error::new(ErrorCode::AgentAborted, format!("the {name} turn was aborted while it waited")));
                     }
                 },
@@ -474,7 +474,7 @@ impl Owner {
             self.last.as_ref().and_then(|last| Some((last, last.process.as_ref()?)))
         {
             let warnings = last.transcript.digest().warnings();
-            let provider = self.request.provider;
+            let provider = self.request.agent.provider;
             events.extend(reread(provider, last.before, &process.stdout, process.truncated, warnings));
         }
         last_values(self.audience.redact_all(events))
@@ -482,7 +482,7 @@ impl Owner {
 
     /// What there is of a result, without secrets.
     fn result(&mut self) -> TurnResult {
-        let provider = self.request.provider;
+        let provider = self.request.agent.provider;
         let mut result = match &mut self.last {
             Some(last) => TurnResult::of(provider, last.transcript.digest_mut(), &last.verdict),
             None => TurnResult::empty(provider),

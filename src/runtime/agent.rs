@@ -49,19 +49,20 @@ impl HarnessAgent {
     fn request(&self, invocation: &AgentInvocation) -> Result<TurnRequest, Error> {
         let mut request = self.defaults.clone();
         request.prompt.clone_from(&invocation.user_prompt);
-        for (given, option) in
-            [(&invocation.system_prompt, &mut request.system_prompt), (&invocation.model, &mut request.model)]
-        {
+        for (given, option) in [
+            (&invocation.system_prompt, &mut request.agent.system_prompt),
+            (&invocation.model, &mut request.agent.model),
+        ] {
             if !given.is_empty() {
                 *option = Some(given.clone());
             }
         }
         let environment = invocation.env.clone().unwrap_or_default();
-        request.environment.changes.extend(own_environment(&environment));
+        request.agent.environment.changes.extend(own_environment(&environment));
         if let Some(source) = invocation.output_format.clone().and_then(schema_in) {
             request.schema = Some(Arc::new(Schema::compile(source, "output_format_json_schema_str")?));
         }
-        request.redact.extend(invocation.secrets.iter().cloned());
+        request.agent.redact.extend(invocation.secrets.iter().cloned());
         request.has_listener = true;
         Ok(request)
     }
@@ -123,13 +124,13 @@ impl AgentHandler for HarnessAgent {
 }
 
 fn facts_of(request: &TurnRequest) -> Value {
-    let secrets = Redactor::new(request.redact.iter().map(|secret| Secret::new(secret.as_str())));
+    let secrets = Redactor::new(request.agent.redact.iter().map(|secret| Secret::new(secret.as_str())));
     json!({
-        "provider": request.provider.as_str(),
+        "provider": request.agent.provider.as_str(),
         "prompt": secrets.redact(&request.prompt),
-        "model": request.model,
-        "cwd": request.cwd,
-        "resume": request.resume,
+        "model": request.agent.model,
+        "cwd": request.agent.cwd,
+        "resume": request.agent.resume,
     })
 }
 
