@@ -2,7 +2,7 @@
 import type { NativeJob, NativeWorker, WorkSpec } from '../../native/native'
 import { invalidOption, settle, SheepdogError } from '../error'
 import { ConcurrencyLimit, type HarnessOptions, type ProviderName, type TurnOptions } from '../harness'
-import { checkHarnessOptions, environmentChanges, merge, toSpec } from '../harness/request'
+import { checkHarnessOptions, merge, toSpec } from '../harness/request'
 import { SeenTurn } from '../harness/seen_turn'
 import { check, checkOptions, show } from '../option'
 
@@ -116,12 +116,16 @@ function runTurn(
   harness: Partial<HarnessOptions> | undefined,
 ): void {
   const options = turnOptions(spec, provider, harness)
-  const native = toSpec(spec.prompt, options, true)
   const { model, cwd, resume } = options
   const seen = SeenTurn.start({ provider, prompt: spec.prompt, model, cwd, resume })
-  if (seen) native.env = [...environmentChanges(seen.environment), ...native.env]
-  const turn = job.runTurn(native, seen !== undefined)
-  if (turn) seen?.show(turn)
+  if (seen) options.env = { ...seen.environment, ...options.env }
+  try {
+    const turn = job.runTurn(toSpec(spec.prompt, options, true), seen !== undefined)
+    if (turn) seen?.show(turn)
+  } catch (error) {
+    seen?.show(error as Error)
+    throw error
+  }
 }
 
 /** The turn that was submitted, over the worker's own defaults. */

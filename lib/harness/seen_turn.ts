@@ -21,8 +21,8 @@ export class SeenTurn {
     return this.#watch.environment
   }
 
-  /** `turn`: a handle that can't end it. */
-  show(turn: NativeTurn): void {
+  /** `turn`: a handle that can't end it; or why it was never started. */
+  show(turn: NativeTurn | Error): void {
     void new Turn(turn, undefined, undefined, this.#watch)
   }
 }
