@@ -13,7 +13,7 @@ import { check, checkOptions, show } from './option'
 
 export { Job, type JobEvent } from './fleet/job'
 export type { JobArtifact, JobRecord, JobState } from './fleet/record'
-export type { JobOptions } from './fleet/submission'
+export type { JobOptions, JobSource } from './fleet/submission'
 export { Worker, type JobContext, type JobHandler, type WorkOptions } from './fleet/worker'
 
 /** How to get to a fleet. */

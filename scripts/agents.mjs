@@ -1,15 +1,14 @@
 // `npm run test:agents [-- NAME|CASE|levels ...]`: one table of cases for all the real agent CLIs, against the carried model server. The
 // CLIs are installed, in exact versions, into a cache folder (SHEEPDOG_AGENTS, else ~/.cache/sheepdog-agents: 2 GB); the table
 // goes to docs/agents.md when all ran.
-import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { agents } from '../fixtures/agents.mjs'
 import { bench, cases as turnCases } from '../fixtures/agent-cases.mjs'
 import { levelCases } from '../fixtures/level-cases.mjs'
 import { startModelServer } from '../fixtures/model-server.mjs'
+import { agentsFolder, installAgent } from './agent-install.mjs'
 import { fail, prepare, root } from './setup.mjs'
 
 const CASE_MS = 180_000
@@ -17,7 +16,6 @@ const cases = { ...turnCases, ...levelCases }
 /** The tables of docs/agents.md; each is written when all its cases ran with all agents. */
 const tables = { 'npm run test:agents': turnCases, 'npm run test:agents -- levels': levelCases }
 
-const folder = process.env.SHEEPDOG_AGENTS || join(homedir(), '.cache', 'sheepdog-agents')
 const wanted = process.argv.slice(2).filter((word) => word in agents)
 const only = process.argv
   .slice(2)
@@ -30,26 +28,6 @@ const names = (wanted.length > 0 ? wanted : Object.keys(agents)).filter((name) =
   if (!isOldEnough) console.log(`${name} needs node ${agents[name].node}: left out`)
   return isOldEnough
 })
-
-function install(name) {
-  const { package: packageName, version, program } = agents[name]
-  const place = join(folder, `${name}-${version}`)
-  const binary = join(place, 'node_modules', '.bin', program)
-  if (existsSync(binary)) return binary
-  console.log(`> installing ${packageName}@${version}`)
-  mkdirSync(place, { recursive: true })
-  writeFileSync(join(place, 'package.json'), '{"private":true}\n')
-  const installed = spawnSync(
-    'npm',
-    ['install', '--no-audit', '--no-fund', '--loglevel=error', `${packageName}@${version}`],
-    {
-      cwd: place,
-      stdio: 'inherit',
-    },
-  )
-  if (installed.status !== 0 || !existsSync(binary)) fail(`${packageName}@${version} could not be installed`)
-  return binary
-}
 
 async function runCase(test, context) {
   let timer
@@ -89,7 +67,7 @@ const server = await startModelServer()
 const results = {}
 let failures = 0
 for (const name of names) {
-  const binary = install(name)
+  const binary = installAgent(name)
   results[name] = {}
   console.log(`\n${name} ${agents[name].version}`)
   for (const [title, test] of Object.entries(cases)) {
@@ -98,7 +76,7 @@ for (const name of names) {
       provider: name,
       server,
       binary,
-      cache: join(folder, 'cache'),
+      cache: join(agentsFolder, 'cache'),
       make: (options) => new Harness(options),
     })
     const started = performance.now()

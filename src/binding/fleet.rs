@@ -48,6 +48,8 @@ pub struct WorkSpec {
     /// Whether turns of agents are run.
     pub runs_agents: bool,
     pub drain_timeout_ms: Option<Millis>,
+    pub git_dir: Option<String>,
+    pub git_idle_timeout_ms: Option<Millis>,
 }
 
 /// Some events of one attempt; the cursor of each is `cursor` and the number of its line.
@@ -283,6 +285,12 @@ impl NativeFleet {
         options.name = spec.name;
         if let Some(millis) = spec.drain_timeout_ms {
             options.drain_timeout = millis.limit();
+        }
+        if let Some(folder) = spec.git_dir {
+            options.git.folder = PathBuf::from(folder);
+        }
+        if let Some(millis) = spec.git_idle_timeout_ms {
+            options.git.idle_timeout = millis.limit().unwrap_or(Duration::MAX);
         }
         let fleet = self.fleet.clone();
         settle(env, async move { fleet.work(options).await.map(|worker| NativeWorker { worker }).into() })

@@ -156,6 +156,11 @@ impl Names {
         format!("$KV.{}.hold.{}", self.lease_bucket(), escape(provider))
     }
 
+    /// Names the job that an agent's session was of last. No job's own object: those have a number there.
+    pub fn session(provider: &str, session: &str) -> String {
+        format!("session/{provider}/{}", escape(session))
+    }
+
     /// An artifact of an attempt.
     pub fn artifact(id: &str, attempt: u32, path: &str) -> String {
         format!("{}/{attempt}/{path}", escape(id))

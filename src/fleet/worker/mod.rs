@@ -7,24 +7,30 @@
 
 mod artifacts;
 mod attempt;
+mod checkout;
 mod keeper;
 mod log_writer;
 mod owner;
+mod session;
 mod turn;
 
+pub use checkout::GitPlace;
 pub use turn::run_turn;
 
 use super::engine::Engine;
 use super::record::{Artifact, JobFault};
 use super::spec::JobSpec;
+use super::subject::Names;
 use crate::error::Error;
 use attempt::Book;
+use bytes::Bytes;
+use checkout::Checkout;
 use log_writer::LogWriter;
 use serde_json::Value;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
@@ -49,6 +55,7 @@ pub struct WorkerOptions {
     pub name: Option<String>,
     /// What runs has so long to end when the worker closes; `None`: as long as it takes.
     pub drain_timeout: Option<Duration>,
+    pub git: GitPlace,
     pub host: Arc<dyn JobHost>,
 }
 
@@ -62,6 +69,7 @@ impl WorkerOptions {
             concurrency: Self::CONCURRENCY,
             name: None,
             drain_timeout: Some(Self::DRAIN_TIMEOUT),
+            git: GitPlace::of_user(),
             host,
         }
     }
@@ -143,11 +151,17 @@ pub struct JobRun {
     pub spec: Arc<JobSpec>,
     /// The agent's session to go on in: a tool ran in it before.
     pub resume: Option<String>,
+    /// Its files, as an object.
+    session_object: Option<String>,
     pub stop: StopSignal,
     engine: Engine,
     log: LogWriter,
     book: Arc<Book>,
     artifacts: Arc<Mutex<Vec<Artifact>>>,
+    /// Where a turn works that its worker has a folder for.
+    folder: Arc<OnceLock<PathBuf>>,
+    /// Of a job with a repository, once it is there.
+    checkout: Arc<OnceLock<Checkout>>,
 }
 
 impl JobRun {
@@ -158,6 +172,12 @@ impl JobRun {
 
     /// Where the job works: paths of artifacts are below it.
     pub fn cwd(&self) -> PathBuf {
+        if let Some(checkout) = self.checkout.get() {
+            return checkout.path().to_owned();
+        }
+        if let Some(folder) = self.folder.get() {
+            return folder.clone();
+        }
         let own = || std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         self.spec.cwd.as_ref().map_or_else(own, PathBuf::from)
     }
@@ -174,7 +194,15 @@ impl JobRun {
 
     /// Writes into the record what the next attempt has to know. Done before anything else happens.
     async fn note(&self, session_id: Option<String>, tools_ran: bool) {
-        self.book.note(session_id, tools_ran).await;
+        self.book.note(session_id, tools_ran, None).await;
+    }
+
+    /// Stores what the agent wrote for its session, and has the record name it.
+    async fn keep_session(&self, packed: Bytes) -> Result<(), Error> {
+        let name = Names::artifact(&self.id, self.attempt, "/session");
+        self.engine.put_object(&name, packed).await?;
+        self.book.note(None, false, Some(name)).await;
+        Ok(())
     }
 }
 

@@ -91,6 +91,7 @@ impl Owner {
     }
 
     pub(super) async fn run(mut self) {
+        tokio::spawn(super::checkout::sweep(self.options.git.folder.clone()));
         let mut connections = self.engine.connections();
         let mut presence = tokio::time::interval(self.engine.lease() / 3);
         loop {
@@ -247,6 +248,7 @@ impl Owner {
             engine: self.engine.clone(),
             worker: self.name.clone(),
             host: self.options.host.clone(),
+            git: self.options.git.clone(),
             delivery: receiver,
             drain: self.drain.subscribe(),
         };

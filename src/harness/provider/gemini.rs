@@ -9,6 +9,7 @@ use super::super::failure::{Words, kind_of};
 use super::super::json::Line;
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode};
+use super::super::session_files::{Project, SessionFiles};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
@@ -39,8 +40,15 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "GOOGLE_GEMINI_BASE_URL",
     ],
     session_log: None,
+    session_files: Some(&FILES),
     exits_early: true,
     words: &WORDS,
+};
+
+const FILES: SessionFiles = SessionFiles {
+    root: "$GEMINI_CLI_HOME/.gemini|~/.gemini",
+    patterns: &["tmp/{project}/chats/session-*{head}.jsonl"],
+    project: Project::Marked { parent: "tmp", marker: ".project_root" },
 };
 
 pub(super) const WORDS: Words = Words {
