@@ -42,7 +42,15 @@ export interface FleetStatus {
   server: string
   leaseMs: number
   queues: Record<string, { queued: number; running: number; oldestSubmittedAt?: number }>
-  workers: { name: string; pid: number; queues: string[]; concurrency: number; running: string[] }[]
+  workers: {
+    name: string
+    pid: number
+    queues: string[]
+    concurrency: number
+    handlers: string[]
+    /** Ids of jobs. */
+    running: string[]
+  }[]
   /** Jobs that do not go on, and why; the oldest 20. */
   stuck: { id: string; why: string }[]
 }

@@ -32,6 +32,14 @@ const dir = join(base, 'fleet')
 const model = await startModelServer()
 const fleet = await Fleet.connect({ dir, leaseMs: 3000 })
 
+const workers = new Set()
+/** None outlives this script: it would keep the fleet up, as a worker does. */
+function killWorkers() {
+  for (const worker of workers) worker.kill('SIGKILL')
+}
+process.once('exit', killWorkers)
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
+
 /** A worker process at home in a folder of its own. */
 async function machine(provider, binary, url, name) {
   const place = { home: join(base, provider, name, 'home'), cwd: join(base, provider, name, 'work') }
@@ -50,6 +58,8 @@ async function machine(provider, binary, url, name) {
   }
   const args = [join(root, 'fixtures/fleet/worker.mjs'), JSON.stringify({ dir }), JSON.stringify(work)]
   const worker = spawn(process.execPath, args, { cwd: place.cwd, stdio: ['ignore', 'pipe', 'inherit'] })
+  workers.add(worker)
+  worker.once('exit', () => workers.delete(worker))
   await once(worker.stdout, 'data')
   return { worker, queue: `${provider}-${name}` }
 }
@@ -132,6 +142,7 @@ for (const provider of words.length > 0 ? words : travelling) {
       (error) => error,
     )
     clearTimeout(timer)
+    killWorkers()
     if (error) failures++
     const seconds = ((performance.now() - begun) / 1000).toFixed(1)
     console.log(

@@ -29,6 +29,7 @@ pub mod retry_table;
 pub mod source;
 pub mod spec;
 pub mod status;
+mod stuck;
 pub mod subject;
 mod submitter;
 mod worker;

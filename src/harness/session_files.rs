@@ -23,6 +23,8 @@ pub struct SessionFiles {
     pub root: &'static str,
     pub patterns: &'static [&'static str],
     pub project: Project,
+    /// The field of its lines that names the working directory, where the CLI resumes only what is of its own.
+    pub own: Option<&'static str>,
 }
 
 /// How a CLI calls the folder of a working directory.
@@ -176,6 +178,18 @@ impl SessionPlace {
         }
     }
 
+    /// The working directory, as the CLI writes it.
+    pub(crate) fn cwd(&self) -> &str {
+        &self.cwd
+    }
+
+    /// The text of a file that was written in another working directory, as it would be in this one.
+    pub(crate) fn at_home(&self, text: &[u8], written_in: &str) -> Vec<u8> {
+        let Some(field) = self.files.own.filter(|_| written_in != self.cwd) else { return text.to_vec() };
+        let member = |cwd: &str| format!("\"{field}\":{}", serde_json::json!(cwd)).into_bytes();
+        replaced(text, &member(written_in), &member(&self.cwd))
+    }
+
     fn fits(&self, part: &str, name: &str) -> bool {
         if part == "{project}" {
             return self.project.as_deref() == Some(name);
@@ -197,6 +211,17 @@ impl SessionPlace {
     fn new_project(&self) -> String {
         plain(&self.cwd).trim_matches('-').to_owned()
     }
+}
+
+fn replaced(text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
+    let (mut written, mut from) = (Vec::with_capacity(text.len()), 0);
+    for at in memchr::memmem::find_iter(text, old) {
+        written.extend_from_slice(&text[from..at]);
+        written.extend_from_slice(new);
+        from = at + old.len();
+    }
+    written.extend_from_slice(&text[from..]);
+    written
 }
 
 /// Letters and digits stay, all else becomes `-`: how several CLIs name a folder after a path.

@@ -42,6 +42,9 @@ pub trait JobHost: Send + Sync + 'static {
     /// Whether this host can run the job; others are given what it can't.
     fn accepts(&self, spec: &JobSpec) -> bool;
 
+    /// The names of its own code, for `fleet status`.
+    fn handlers(&self) -> Vec<String>;
+
     /// Runs it. After the run's stop signal the future has to end; what it then says does not count.
     fn run(&self, run: JobRun) -> JobFuture;
 }

@@ -27,6 +27,9 @@ pub(super) enum Command {
     Stop,
 }
 
+/// Between two words about what it runs.
+const MIN_PRESENCE_PAUSE: Duration = Duration::from_secs(1);
+
 /// What a question to the lanes came to.
 enum Pulled {
     Probe(Vec<Delivery>),
@@ -93,12 +96,17 @@ impl Owner {
     pub(super) async fn run(mut self) {
         tokio::spawn(super::checkout::sweep(self.options.git.folder.clone()));
         let mut connections = self.engine.connections();
-        let mut presence = tokio::time::interval(self.engine.lease() / 3);
+        // What it runs is told soon, but not at each change: each is a write on the server's disk.
+        let (rest, pause) = (self.engine.lease() / 3, (self.engine.lease() / 10).max(MIN_PRESENCE_PAUSE));
+        let (mut presence, mut told) = (Instant::now(), Vec::new());
         loop {
             if self.is_over() {
                 break;
             }
             self.pull();
+            if told.len() != self.running.len() || !told.iter().all(|id| self.running.contains_key(id)) {
+                presence = presence.min(Instant::now() + pause);
+            }
             tokio::select! {
                 command = self.commands.recv() => self.on_command(command),
                 Some(pulled) = self.pulls.join_next() => {
@@ -113,7 +121,10 @@ impl Owner {
                 }
                 // The server may have forgotten who waits.
                 Ok(()) = connections.changed() => self.on_connected(),
-                _ = presence.tick() => self.announce(),
+                () = tokio::time::sleep_until(presence) => {
+                    presence = Instant::now() + rest;
+                    told = self.announce();
+                }
                 () = until(self.paused_until) => self.paused_until = None,
                 () = until(self.closing.flatten()) => {
                     self.closing = Some(None);
@@ -256,16 +267,17 @@ impl Owner {
         self.running.insert(id, Running { task, delivery: sender });
     }
 
-    /// Says that this worker is there, for `fleet status`.
-    fn announce(&self) {
+    /// Says that this worker is there, for `fleet status`; what it runs is what was told.
+    fn announce(&self) -> Vec<String> {
         let (engine, subject) = (self.engine.clone(), self.engine.names().worker(&self.name));
-        let mut running: Vec<&String> = self.running.keys().collect();
+        let mut running: Vec<String> = self.running.keys().cloned().collect();
         running.sort();
         let facts = serde_json::json!({
             "name": &*self.name,
             "pid": std::process::id(),
             "queues": self.options.queues,
             "concurrency": self.options.concurrency,
+            "handlers": self.options.host.handlers(),
             "running": running,
             "closing": self.closing.is_some(),
         });
@@ -273,6 +285,7 @@ impl Owner {
             let length = engine.lease();
             let _ = engine.announce(&subject, Bytes::from(facts.to_string()), length).await;
         });
+        running
     }
 }
 

@@ -28,6 +28,8 @@ const TRY_EVERY: Duration = Duration::from_millis(200);
 /// The first line of the object; the files follow, one right behind the other.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Contents {
+    /// Where it was written.
+    cwd: String,
     files: Vec<Content>,
 }
 
@@ -60,7 +62,7 @@ fn packed(place: &SessionPlace, is_over: bool) -> io::Result<Option<Bytes>> {
     if files.is_empty() {
         return Ok(None);
     }
-    let (mut contents, mut all) = (Contents { files: Vec::new() }, Vec::new());
+    let (mut contents, mut all) = (Contents { cwd: place.cwd().to_owned(), files: Vec::new() }, Vec::new());
     for file in files {
         let mut text = fs::read(&file.path)?;
         if !is_over && file.name.ends_with(".jsonl") {
@@ -127,12 +129,15 @@ fn unpack(place: &SessionPlace, object: &[u8]) -> io::Result<bool> {
     let damaged = || io::Error::other("what the fleet keeps of it is damaged");
     let end = object.iter().position(|byte| *byte == b'\n').ok_or_else(damaged)?;
     let contents: Contents = serde_json::from_slice(&object[..end])?;
-    let mut rest = &object[end + 1..];
+    let mut rest = object.get(end + 1..).unwrap_or_default();
     if contents.files.iter().map(|file| file.bytes).sum::<usize>() != rest.len() {
         return Err(damaged());
     }
-    let here: u64 = place.list()?.iter().map(|file| file.bytes).sum();
-    if here >= rest.len() as u64 {
+    let mut here = 0;
+    for file in place.list()? {
+        here += lines(&fs::read(&file.path)?);
+    }
+    if here >= lines(rest) {
         return Ok(false);
     }
     if let Some((path, text)) = place.marker() {
@@ -142,9 +147,15 @@ fn unpack(place: &SessionPlace, object: &[u8]) -> io::Result<bool> {
         let (text, next) = rest.split_at(file.bytes);
         rest = next;
         let path = place.target(&file.name).ok_or_else(damaged)?;
-        write(&path, text)?;
+        write(&path, &place.at_home(text, &contents.cwd))?;
     }
     Ok(true)
+}
+
+/// How much of a session there is: logs grow by lines, and a path in them may be longer elsewhere.
+fn lines(text: &[u8]) -> usize {
+    let ends = text.iter().filter(|byte| **byte == b'\n').count();
+    ends + usize::from(text.last().is_some_and(|last| *last != b'\n'))
 }
 
 /// There whole or not at all, and its owner's alone.
@@ -190,17 +201,19 @@ mod tests {
         assert_eq!(pack(&request(home, cwd), ID, true).await.unwrap(), None);
         let here = chat(home, cwd);
         fs::create_dir_all(here.parent().unwrap()).unwrap();
-        fs::write(&here, "{\"a\":1}\n{\"b\"").unwrap();
+        fs::write(&here, format!("{}\n{{\"b\"", serde_json::json!({ "cwd": cwd.canonicalize().unwrap() })))
+            .unwrap();
         let place = |home, cwd| SessionPlace::of(&request(home, cwd), ID).unwrap();
         let running = pack(&request(home, cwd), ID, false).await.unwrap().unwrap();
         assert!(unpack(&place(other_home, other_cwd), &running).unwrap());
         let there = chat(other_home, other_cwd);
-        assert_eq!(fs::read_to_string(&there).unwrap(), "{\"a\":1}\n", "no torn line");
+        let line = |cwd: &Path| format!("{}\n", serde_json::json!({ "cwd": cwd.canonicalize().unwrap() }));
+        assert_eq!(fs::read_to_string(&there).unwrap(), line(other_cwd), "no torn line, its own folder");
         let whole = pack(&request(home, cwd), ID, true).await.unwrap().unwrap();
         assert!(unpack(&place(other_home, other_cwd), &whole).unwrap());
-        assert_eq!(fs::read_to_string(&there).unwrap(), "{\"a\":1}\n{\"b\"");
+        assert_eq!(fs::read_to_string(&there).unwrap(), format!("{}{{\"b\"", line(other_cwd)));
         assert!(!unpack(&place(home, cwd), &whole).unwrap(), "it is here already");
-        fs::write(&there, "{\"a\":1}\n{\"b\":2}\n").unwrap();
+        fs::write(&there, "1\n2\n3\n").unwrap();
         assert!(!unpack(&place(other_home, other_cwd), &whole).unwrap(), "there is more of it here");
     }
 
@@ -210,9 +223,9 @@ mod tests {
         let place = SessionPlace::of(&request(home.path(), cwd.path()), ID).unwrap();
         for object in [
             "no JSON\n",
-            "{\"files\":[{\"name\":\"settings.json\",\"bytes\":2}]}\n{}",
-            "{\"files\":[{\"name\":\"projects/../settings.json\",\"bytes\":2}]}\n{}",
-            "{\"files\":[{\"name\":\"projects/{project}/chats/x.jsonl\",\"bytes\":3}]}\n{}",
+            "{\"cwd\":\"/w\",\"files\":[{\"name\":\"settings.json\",\"bytes\":2}]}\n{}",
+            "{\"cwd\":\"/w\",\"files\":[{\"name\":\"projects/../settings.json\",\"bytes\":2}]}\n{}",
+            "{\"cwd\":\"/w\",\"files\":[{\"name\":\"projects/{project}/chats/x.jsonl\",\"bytes\":3}]}\n{}",
             "",
         ] {
             assert!(unpack(&place, object.as_bytes()).is_err(), "{object}");

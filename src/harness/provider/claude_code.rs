@@ -59,6 +59,7 @@ const FILES: SessionFiles = SessionFiles {
     root: "$CLAUDE_CONFIG_DIR|~/.claude",
     patterns: &["projects/{project}/{session}.jsonl", "projects/{project}/{session}/**"],
     project: Project::Named(plain),
+    own: None,
 };
 
 pub(super) const WORDS: Words = Words {

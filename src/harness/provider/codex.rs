@@ -51,6 +51,7 @@ const FILES: SessionFiles = SessionFiles {
     root: "$CODEX_HOME|~/.codex",
     patterns: &["sessions/*/*/*/rollout-*{session}.jsonl"],
     project: Project::None,
+    own: None,
 };
 
 /// Its `total_token_usage` is what `turn.completed` tells.

@@ -52,6 +52,7 @@ const FILES: SessionFiles = SessionFiles {
     root: "$COPILOT_HOME|~/.copilot",
     patterns: &["session-state/{session}/**"],
     project: Project::None,
+    own: None,
 };
 
 pub(super) const WORDS: Words = Words {

@@ -49,6 +49,7 @@ const FILES: SessionFiles = SessionFiles {
     root: "$GEMINI_CLI_HOME/.gemini|~/.gemini",
     patterns: &["tmp/{project}/chats/session-*{head}.jsonl"],
     project: Project::Marked { parent: "tmp", marker: ".project_root" },
+    own: None,
 };
 
 pub(super) const WORDS: Words = Words {

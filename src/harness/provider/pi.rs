@@ -43,6 +43,7 @@ const FILES: SessionFiles = SessionFiles {
     root: "$PI_CODING_AGENT_DIR|~/.pi/agent",
     patterns: &["sessions/{project}/*_{session}.jsonl"],
     project: Project::Named(project_of),
+    own: None,
 };
 
 /// `--work-repo--` for /work/repo.

@@ -52,6 +52,7 @@ const FILES: SessionFiles = SessionFiles {
     root: "$QWEN_HOME|~/.qwen",
     patterns: &["projects/{project}/chats/{session}.jsonl"],
     project: Project::Named(plain),
+    own: Some("cwd"),
 };
 
 /// Each call to the model; a session that is resumed begins with their sum.
