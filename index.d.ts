@@ -4415,6 +4415,8 @@ interface FleetStatus {
     pid: number
     queues: string[]
     concurrency: number
+    handlers: string[]
+    /** Ids of jobs. */
     running: string[]
   }[]
   /** Jobs that do not go on, and why; the oldest 20. */

@@ -143,7 +143,7 @@ cluster { name: "c", listen: "${addressOf(place)}:6222", routes: [${routes.map((
       fleet = await Fleet.connect(options)
     } catch (error) {
       // The cluster has no leader yet.
-      if (tries === 40) throw error
+      if (tries === 120) throw error
       await wait(500)
     }
   }

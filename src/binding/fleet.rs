@@ -58,6 +58,8 @@ pub struct FollowedEvents {
     pub attempt: u32,
     pub cursor: String,
     pub first_line: u32,
+    /// Epoch milliseconds, by the server's clock.
+    pub stored_at_ms: f64,
     /// One JSON a line.
     pub lines: String,
 }
@@ -343,6 +345,7 @@ fn to_events(batch: FollowedBatch) -> FollowedEvents {
         attempt: batch.attempt,
         cursor: batch.cursor,
         first_line: u32::try_from(batch.first_line).unwrap_or(u32::MAX),
+        stored_at_ms: batch.stored_at as f64,
         lines: String::from_utf8_lossy(&batch.lines).into_owned(),
     }
 }
