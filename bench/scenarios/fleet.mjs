@@ -86,9 +86,10 @@ const peer = (name) => createRequire(join(peersFolder, 'package.json'))(name)
 const now = () => performance.now()
 const newFolder = () => mkdtempSync(join(tmpdir(), 'fleet-bench-'))
 
-/** Megabytes of a process and all below it. */
+/** Megabytes of a process and all below it; what they share counts once. */
 function memoryMb(pid) {
-  const own = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024
+  const own =
+    Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0) / 1024
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
   return children.reduce((sum, child) => sum + memoryMb(child), own)
 }
@@ -217,6 +218,8 @@ async function bullmq(onJob, fsync) {
   const queue = new Queue('bench', { connection })
   const events = new QueueEvents('bench', { connection })
   await events.waitUntilReady()
+  // 32 at once is what it is asked for.
+  queue.setMaxListeners(100)
   const worker = new Worker('bench', async (job) => onJob(job.data), { connection, concurrency: CONCURRENCY })
   await worker.waitUntilReady()
   return {

@@ -24,6 +24,7 @@ mod follow;
 mod handle;
 pub mod lease;
 mod local;
+mod login;
 pub mod record;
 pub mod retry_table;
 pub mod source;

@@ -4,6 +4,7 @@
 //! over HTTP all that stands before the `@` is a secret: it is parted from the address before git is started, so that no command
 //! line, no configuration and no error has it.
 
+use super::login::{decode, part};
 use crate::error::Error;
 use crate::redaction::Secret;
 use serde::{Deserialize, Serialize};
@@ -31,11 +32,11 @@ pub struct GitSource {
 #[derive(Clone, Debug)]
 pub(crate) struct Address {
     pub url: String,
-    pub login: Option<Login>,
+    pub login: Option<SiteLogin>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Login {
+pub(crate) struct SiteLogin {
     /// Scheme and host, which alone are told it.
     pub site: String,
     pub user: Secret,
@@ -60,18 +61,22 @@ impl GitSource {
     }
 
     pub(crate) fn address(&self) -> Address {
-        let bare = Address { url: self.url.clone(), login: None };
-        let Some((scheme, rest)) = self.url.split_once("://") else { return bare };
-        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let Some((who, host)) = authority.rsplit_once('@') else { return bare };
-        let (user, password) = who.split_once(':').unwrap_or((who, ""));
-        if !scheme.starts_with("http") {
+        let (plain, login) = part(&self.url);
+        let scheme = self.url.split_once("://").map_or("", |(scheme, _)| scheme);
+        match login {
+            Some(login) if scheme.starts_with("http") => {
+                let host = plain.get(scheme.len() + 3..).unwrap_or_default();
+                let site = format!("{scheme}://{}", host.split('/').next().unwrap_or_default());
+                let password = login.password.unwrap_or_else(|| Secret::new(""));
+                Address { url: plain, login: Some(SiteLogin { site, user: login.user, password }) }
+            }
             // The name is part of the address; ssh takes no password from it.
-            return Address { url: format!("{scheme}://{user}@{host}{path}"), login: None };
+            Some(login) if !scheme.is_empty() => {
+                let rest = plain.get(scheme.len() + 3..).unwrap_or_default();
+                Address { url: format!("{scheme}://{}@{rest}", login.user.expose()), login: None }
+            }
+            _ => Address { url: self.url.clone(), login: None },
         }
-        let site = format!("{scheme}://{host}");
-        let login = Login { site, user: Secret::new(decode(user)), password: Secret::new(decode(password)) };
-        Address { url: format!("{scheme}://{host}{path}"), login: Some(login) }
     }
 }
 
@@ -135,25 +140,6 @@ fn check_ref(name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("expected a branch, a tag or a whole commit id, got {name:?}"))
-}
-
-/// `%41` is `A`; what is no such thing stays as it is.
-fn decode(text: &str) -> String {
-    let (bytes, mut decoded, mut at) = (text.as_bytes(), Vec::new(), 0);
-    while at < bytes.len() {
-        let code = text.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) => {
-                decoded.push(byte);
-                at += 3;
-            }
-            None => {
-                decoded.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
 }
 
 #[cfg(test)]

@@ -105,6 +105,10 @@ impl Engine {
                 }
                 Err(error) => error.to_string(),
             };
+            if self.is_denied(subject) {
+                let message = format!("who we are may not write to {subject}: check the rights of this user");
+                return Err(Refused::Fault(Error::new(ErrorCode::FleetUnauthorized, message)));
+            }
             if begun.elapsed() + pause > patience.0 {
                 return Err(Refused::Fault(away(&why)));
             }

@@ -4,7 +4,7 @@
 //! relative would be the repository's. A login goes by the environment to a helper that answers for its own host alone.
 
 use crate::error::{Error, ErrorCode};
-use crate::fleet::source::{Address, Login};
+use crate::fleet::source::{Address, SiteLogin};
 use crate::process::{ProcessSpec, spawn};
 use crate::redaction::Redactor;
 use std::path::Path;
@@ -122,7 +122,7 @@ impl Git {
     }
 }
 
-fn environment(login: Option<&Login>) -> Vec<(String, Option<String>)> {
+fn environment(login: Option<&SiteLogin>) -> Vec<(String, Option<String>)> {
     let mut changes: Vec<(String, Option<String>)> =
         REMOVED.iter().map(|name| ((*name).to_owned(), None)).collect();
     let mut set = |name: &str, value: &str| changes.push((name.to_owned(), Some(value.to_owned())));
