@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { agents, pointAt } from '../fixtures/agents.mjs'
 import { startModelServer } from '../fixtures/model-server.mjs'
-import { installAgent } from './agent-install.mjs'
+import { install } from './agents/install.mjs'
 import { findServer } from './nats-server.mjs'
 import { fail, prepare, root } from './setup.mjs'
 
@@ -128,7 +128,10 @@ const cases = {
 
 let failures = 0
 for (const provider of words.length > 0 ? words : travelling) {
-  const binary = installAgent(provider)
+  const { package: packageName, version, program } = agents[provider]
+  const { bin, problem } = install(provider, packageName, version)
+  if (problem) fail(`${packageName}@${version} could not be installed: ${problem}`)
+  const binary = join(bin, program)
   console.log(`\n${provider} ${agents[provider].version}`)
   for (const [title, test] of Object.entries(cases)) {
     rmSync(join(base, provider), { recursive: true, force: true })

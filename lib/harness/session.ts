@@ -7,15 +7,13 @@ import { Turn } from './turn'
 import { events, type AgentEvent } from './event'
 import type { nativeLimit } from '../limit'
 import { nativeBudget } from './budget'
-import { environmentChanges, schemaText, type HarnessOptions, type ProviderName } from './request'
+import { agentSpec, schemaText, type HarnessOptions, type ProviderName } from './request'
 import type { TurnResult } from './result'
 import { native } from '../native'
 import { SessionWatch } from '../observability/session_watch'
 import { activeEnvironment } from '../observability/span'
 import { TurnWatch } from '../observability/turn_watch'
 import { check, show } from '../option'
-import { absolute, inheritance, recordFolder } from '../process'
-import { agentSandbox } from '../sandbox'
 import { checkOpenOptions, checkPromptOptions, type OpenOptions, type PromptOptions } from './session/request'
 import type { Answer, PermissionRequest } from './session/permission'
 import { ToolServer } from './session/tool_server'
@@ -285,18 +283,7 @@ function given<T extends object>(options: T | undefined): T {
 }
 
 function toSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer | undefined) {
-  const {
-    binary,
-    cwd,
-    env = {},
-    inheritEnv = true,
-    policy,
-    allow = [],
-    mcpServers = [],
-    onPermission,
-    sandbox,
-  } = options
-  const { signal: _, tools: __, onPermission: ___, budget: ____, ...rest } = options
+  const { policy, allow = [], mcpServers = [], onPermission, permissionTimeoutMs, settleMs } = options
   const pairs = (record: Record<string, string> = {}) =>
     Object.entries(record).map(([name, value]) => ({ name, value }))
   const servers = mcpServers.map((server) => ({
@@ -307,20 +294,18 @@ function toSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer 
   }))
   const asks = onPermission !== undefined || policy !== undefined
   return {
-    ...rest,
-    provider,
-    binary: typeof binary === 'string' ? [binary] : binary,
-    cwd: absolute(cwd),
-    sandbox: agentSandbox(sandbox),
-    record: recordFolder(options.record),
-    env: environmentChanges(env),
-    ...inheritance(inheritEnv),
-    permission: options.permission ?? (asks ? ('ask' as const) : undefined),
+    agent: agentSpec({
+      ...options,
+      provider,
+      permission: options.permission ?? (asks ? 'ask' : undefined),
+      redact: tools ? [...(options.redact ?? []), tools.token] : options.redact,
+    }),
     allow: [...(policy?.allow ?? []), ...allow.map((command) => ({ command }))],
     deny: policy?.deny ?? [],
     hasHandler: onPermission !== undefined,
+    permissionTimeoutMs,
     servers: tools ? [tools.server, ...servers] : servers,
-    redact: tools ? [...(options.redact ?? []), tools.token] : options.redact,
+    settleMs,
   }
 }
 

@@ -12,7 +12,6 @@ use super::tool_book::ToolBook;
 use super::turn_state::Version;
 use super::update::{AgentFault, Update, owned};
 use crate::error::{Error, ErrorCode};
-use crate::harness::AgentEvent;
 use crate::harness::folder::RunFolder;
 use crate::harness::install::{find, locate};
 use crate::harness::launch::{Launch, Wanted, path_text};
@@ -21,6 +20,7 @@ use crate::harness::package::Program;
 use crate::harness::restraint::check_switches;
 use crate::harness::turn_record::TurnRecord;
 use crate::harness::workspace::{AgentSandbox, state_of};
+use crate::harness::{AgentEvent, AgentRequest};
 use crate::jsonrpc::Refusal;
 use crate::os::blocking;
 use crate::process::{Environment, ProcessSpec, Sandbox};
@@ -48,20 +48,20 @@ pub(crate) struct Opened {
 
 /// Opens a session, until `given_up` resolves. Call it within tokio.
 pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = ()>) -> Result<Opened, Error> {
-    let agent = Agent::of(request.provider);
-    let Some(mode) = agent.mode(request.level, request.sandbox.is_some()) else {
-        let level = request.level.as_str();
+    let agent = Agent::of(request.agent.provider);
+    let Some(mode) = agent.mode(request.agent.level, request.agent.sandbox.is_some()) else {
+        let level = request.agent.level.as_str();
         return Err(Error::invalid_option(
             "permission",
             format!(
                 "{} can't be held to {level:?} over this protocol{}: it never asks. Ask for another level by name",
                 agent.name(),
-                if request.sandbox.is_some() { " in a sandbox" } else { "" }
+                if request.agent.sandbox.is_some() { " in a sandbox" } else { "" }
             ),
         ));
     };
-    check_switches(request.provider, request.level, &request.environment.changes)?;
-    if request.limits.start == Some(Duration::ZERO) {
+    check_switches(request.agent.provider, request.agent.level, &request.agent.environment.changes)?;
+    if request.agent.limits.start == Some(Duration::ZERO) {
         return Err(Error::new(
             ErrorCode::AgentIdle,
             format!("{} was not started: startTimeoutMs is a deadline that has passed", agent.name()),
@@ -73,7 +73,7 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
             format!("{} takes no tools over this protocol", agent.name()),
         ));
     }
-    let cwd = match &request.cwd {
+    let cwd = match &request.agent.cwd {
         Some(cwd) => cwd.clone(),
         None => std::env::current_dir().map_err(|error| {
             Error::new(ErrorCode::ProcessCwdMissing, format!("the working directory can't be found: {error}"))
@@ -84,7 +84,7 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
     let (folder, sandbox) = make_room(request).await?;
     let mut spec = spec_of(agent, mode, request, &program, &cwd, folder.path());
     spec.sandbox = sandbox;
-    spec.record = record.as_mut().map(|record| record.next_attempt(request.provider));
+    spec.record = record.as_mut().map(|record| record.next_attempt(request.agent.provider));
     spec.name = Some(session_record::label(request));
     let (connection, inbox) = match Connection::start(spec).await {
         Ok(started) => started,
@@ -100,7 +100,7 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
     let mut hall = Hall { agent, mode, request, connection, inbox, heard: Vec::new(), has_ended: false };
     let shaken = tokio::select! {
         shaken = hall.shake_hands(&cwd) => shaken,
-        () = given_up => Err(Fault::Other(super::session::given_up())),
+        () = given_up => Err(Fault::Other(aborted())),
     };
     match shaken {
         Ok(shaken) => Ok(Opened {
@@ -135,12 +135,14 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
 
 /// A folder of the session's own, and the sandbox that it is part of.
 async fn make_room(request: &OpenRequest) -> Result<(RunFolder, Option<Sandbox>), Error> {
-    let parent = request.variable("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
-    let held = match &request.sandbox {
-        Some(sandbox) => Some((sandbox.clone(), state_of(request.provider, |name| request.variable(name))?)),
+    let parent = request.agent.temporary_folder();
+    let held = match &request.agent.sandbox {
+        Some(sandbox) => {
+            Some((sandbox.clone(), state_of(request.agent.provider, |name| request.agent.variable(name))?))
+        }
         None => None,
     };
-    let level = request.level;
+    let level = request.agent.level;
     let made = blocking(move || {
         let folder = RunFolder::create(&parent)?;
         let prepare = |(sandbox, state): (AgentSandbox, _)| sandbox.prepare(level, state, folder.path());
@@ -152,11 +154,11 @@ async fn make_room(request: &OpenRequest) -> Result<(RunFolder, Option<Sandbox>)
 
 /// The program that speaks the protocol: as given, on PATH, or in the packages of the folder and those around it.
 fn program_of(agent: &Agent, request: &OpenRequest, cwd: &Path) -> Result<Program, Error> {
-    let path = request.variable("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
+    let path = request.agent.search_path();
     let around: Vec<String> =
         cwd.ancestors().map(|folder| path_text(&folder.join("node_modules").join(".bin"))).collect();
     let path = format!("{path}:{}", around.join(":"));
-    let found = match (&request.binary, agent.program) {
+    let found = match (&request.agent.binary, agent.program) {
         (None, Some(program)) => {
             find(program, &path).map(|file| Program { command: path_text(&file), ..Program::default() })
         }
@@ -194,43 +196,33 @@ fn spec_of(
 ) -> ProcessSpec {
     let mut args = program.arguments.clone();
     args.extend(agent.args.iter().map(|arg| (*arg).to_owned()));
-    if let (Some(flag), Some(model)) = (agent.model_flag, &request.model) {
+    if let (Some(flag), Some(model)) = (agent.model_flag, &request.agent.model) {
         args.extend([flag.to_owned(), model.clone()]);
     }
     args.extend(mode.args.iter().map(|arg| (*arg).to_owned()));
     let mut spec = ProcessSpec::new(&program.command, args);
     spec.cwd = Some(cwd.to_path_buf());
-    spec.kill_grace = request.kill_grace;
-    spec.containment = request.containment;
-    spec.environment = environment_of(agent, mode, request, program, folder);
+    spec.kill_grace = request.agent.kill_grace;
+    spec.containment = request.agent.containment;
+    spec.environment = environment_of(agent, mode, &request.agent, program, folder);
     spec
 }
 
-/// The caller's environment, with what the provider needs. The caller's own changes win.
+/// The caller's environment, with what the provider and its mode need. The caller's own changes win.
 fn environment_of(
     agent: &Agent,
     mode: &Mode,
-    request: &OpenRequest,
+    request: &AgentRequest,
     program: &Program,
     folder: &Path,
 ) -> Environment {
-    let is_given = |name: &str| request.environment.changes.iter().any(|(changed, _)| changed == name);
-    let launch = Launch::new(&Wanted::default());
-    let removed = launch.removed.iter().map(|name| ((*name).to_owned(), None));
-    let switches = request.provider.descriptor().switches.iter().filter(|_| request.level != Level::Auto);
-    let removed = removed.chain(switches.map(|name| ((*name).to_owned(), None)));
-    let fixed =
-        agent.set.iter().chain(mode.set).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let set = program.environment.iter().cloned().chain(fixed).map(|(name, value)| (name, Some(value)));
-    let mut changes: Vec<(String, Option<String>)> =
-        removed.chain(set).filter(|(name, _)| !is_given(name)).collect();
-    changes.extend(request.environment.changes.iter().cloned());
-    changes.push(("TMPDIR".to_owned(), Some(path_text(folder))));
-    if let Some(folder) = &program.path_before {
-        let path = request.variable("PATH").map(|path| format!("{folder}:{path}"));
-        changes.push(("PATH".to_owned(), Some(path.unwrap_or_else(|| folder.clone()))));
+    let mut launch = Launch::new(&Wanted::default());
+    if request.level != Level::Auto {
+        launch.removed.extend(request.provider.descriptor().switches);
     }
-    Environment { base: request.environment.base.clone(), changes }
+    let set = agent.set.iter().chain(mode.set);
+    launch.set.extend(set.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    request.environment_for(&launch, program, folder)
 }
 
 struct Shaken {
@@ -273,7 +265,7 @@ impl Hall<'_> {
         let mut warnings = Vec::new();
         let (method, mut params) = self.beginning(version, &hello, cwd);
         let mut preamble = None;
-        if let Some(text) = &self.request.system_prompt {
+        if let Some(text) = &self.request.agent.system_prompt {
             if takes_system_prompt(&hello) {
                 params["systemPrompt"] =
                     json!({ "mode": "append", "content": [{ "type": "text", "text": text }] });
@@ -285,7 +277,7 @@ impl Hall<'_> {
         self.heard.clear();
         let opened = self.ask(method, &params).await?;
         let heard = std::mem::take(&mut self.heard);
-        let session = match (&self.request.resume, owned(&opened["sessionId"])) {
+        let session = match (&self.request.agent.resume, owned(&opened["sessionId"])) {
             (Some(asked), Some(given)) if *asked != given => {
                 let message = format!(
                     "{} was asked to go on with session {asked} but began {given}",
@@ -319,7 +311,7 @@ impl Hall<'_> {
     fn beginning(&self, version: Version, hello: &Value, cwd: &Path) -> (&'static str, Value) {
         let servers: Vec<Value> = self.request.servers.iter().map(|server| server.to_json()).collect();
         let mut params = json!({ "cwd": cwd, "mcpServers": servers });
-        let Some(session) = &self.request.resume else { return ("session/new", params) };
+        let Some(session) = &self.request.agent.resume else { return ("session/new", params) };
         params["sessionId"] = json!(session);
         if version == Version::Two {
             params["replayFrom"] = json!({ "type": "start" });
@@ -347,7 +339,7 @@ impl Hall<'_> {
                 format!(
                     "{} can't be held to {:?}: {found}. Install {}",
                     self.agent.name(),
-                    self.request.level.as_str(),
+                    self.request.agent.level.as_str(),
                     self.agent.package
                 ),
             ))
@@ -376,7 +368,8 @@ impl Hall<'_> {
         session: &str,
         settings: &mut Settings,
     ) -> Result<Option<String>, Fault> {
-        let Some(model) = self.request.model.as_ref().filter(|_| self.agent.model_flag.is_none()) else {
+        let Some(model) = self.request.agent.model.as_ref().filter(|_| self.agent.model_flag.is_none())
+        else {
             return Ok(None);
         };
         let chosen = settings.model(model).map(|(id, value)| set_option(version, session, id, &json!(value)));
@@ -390,7 +383,7 @@ impl Hall<'_> {
 
     /// Sends a request and waits for its answer; what is said meanwhile is kept.
     async fn ask(&mut self, method: &'static str, params: &Value) -> Result<Value, Fault> {
-        let limit = self.request.limits.start;
+        let limit = self.request.agent.limits.start;
         self.connection.send(method, params, limit, 0);
         while let Some(letter) = self.inbox.recv().await {
             match letter.said {
@@ -411,12 +404,17 @@ impl Hall<'_> {
         match error.code() {
             ErrorCode::RpcError => Fault::Refused { method, fault: agent_fault(error) },
             ErrorCode::ConnectionTimedOut => {
-                Fault::Silent { method, limit: self.request.limits.start.unwrap_or_default() }
+                Fault::Silent { method, limit: self.request.agent.limits.start.unwrap_or_default() }
             }
             // The stream may be over though the process lives on.
             _ => Fault::Gone { method },
         }
     }
+}
+
+/// It was aborted before it was open.
+pub(crate) fn aborted() -> Error {
+    Error::new(ErrorCode::AgentAborted, "the session was aborted before it was open")
 }
 
 /// The agent's own error, from the one that the connection made of it.

@@ -2,24 +2,24 @@
 //! says in `hearing`, its questions in `asking`; turns begin and end in `turns`, and by force in `ladder`.
 
 use super::account::SessionUsage;
-use super::active::Active;
+use super::active::{Active, OwnTurn};
 use super::agent::Agent;
-use super::asking::OpenQuestion;
 use super::connection::{Connection, Exit, Letter, Said};
-use super::hearing::OwnTurn;
 use super::opening::Opened;
+use super::order::{Order, Prompt, Reply};
+use super::question::{HostRequest, OpenQuestion};
 use super::request::OpenRequest;
-use super::session::{Command, HostRequest, Prompt, Reply, Shown};
-use super::settings::Settings;
+use super::settings::{Mode, SessionOption, Settings};
 use super::tool_book::ToolBook;
 use super::turn_state::Version;
 use super::verdict::Stop;
-use super::wishes::{Pending, answer_closed, refuse};
+use crate::error::{Error, ErrorCode};
 use crate::harness::AgentEvent;
 use crate::harness::allowance::{Accounts, Allowance};
 use crate::harness::audience::Audience;
 use crate::harness::folder::RunFolder;
 use crate::harness::scheduler::Slot;
+use crate::trace::{self, SESSION, debug};
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::future::{pending, poll_fn};
@@ -40,7 +40,25 @@ pub(super) enum Over {
     Gone(Exit),
 }
 
+/// A request of ours that is not a prompt.
+pub(super) enum Pending {
+    Mode { mode: String, reply: Reply<()> },
+    Option { id: String, value: Value, reply: Reply<()> },
+    Steer { reply: Reply<()> },
+}
+
+/// What everybody may read without asking the owner.
+#[derive(Default)]
+pub(crate) struct Shown {
+    pub modes: Vec<Mode>,
+    pub options: Vec<SessionOption>,
+    /// Why every call is refused, once the session is over.
+    pub gone: Option<Error>,
+}
+
 pub(crate) struct Owner {
+    /// What the log calls it by.
+    pub(super) number: u64,
     pub(super) request: OpenRequest,
     pub(super) agent: &'static Agent,
     pub(super) connection: Connection,
@@ -92,9 +110,10 @@ impl Owner {
         allowance: Allowance,
         slot: Slot,
     ) -> Self {
-        let mut recorder = Audience::new(false, &request.redact);
+        let mut recorder = Audience::new(false, &request.agent.redact);
         recorder.keep(opened.record);
         let owner = Owner {
+            number: trace::number(),
             request,
             agent: opened.agent,
             connection: opened.connection,
@@ -130,11 +149,12 @@ impl Owner {
             cancel_waiters: Vec::new(),
             _slot: slot,
         };
+        debug!(target: SESSION, id = owner.number, run = owner.connection.process.number(), agent = owner.agent.name(), version = ?owner.version, "is open");
         owner.show();
         owner
     }
 
-    pub(crate) async fn run(mut self, mut commands: UnboundedReceiver<Command>) {
+    pub(crate) async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
         let Some(mut inbox) = self.inbox.take() else { return };
         let mut closers = Vec::new();
         let allowance = self.allowance.clone();
@@ -148,12 +168,12 @@ impl Owner {
             let is_at_work = self.active.as_ref().is_some_and(|active| active.stop.is_none());
             let flow = tokio::select! {
                 biased;
-                command = commands.recv() => match command {
-                    Some(Command::Close { reply }) => {
+                order = orders.recv() => match order {
+                    Some(Order::Close { reply }) => {
                         closers.push(reply);
                         ControlFlow::Break(Over::Closed)
                     }
-                    Some(command) => self.on_command(command),
+                    Some(order) => self.on_order(order),
                     None => ControlFlow::Break(Over::Closed),
                 },
                 letter = inbox.recv(), if !is_held => self.on_letters(letter, &mut inbox).await,
@@ -169,14 +189,18 @@ impl Owner {
                 break over;
             }
         };
+        match &over {
+            Over::Closed => debug!(target: SESSION, id = self.number, "is to be closed"),
+            Over::Gone(_) => debug!(target: SESSION, id = self.number, "lost its agent"),
+        }
         self.end(over).await;
+        debug!(target: SESSION, id = self.number, turns = self.turns, "ended");
         // What was said before the end was known is answered with it.
-        commands.close();
-        while let Some(command) = commands.recv().await {
-            match command {
-                Command::Close { reply } => closers.push(reply),
-                Command::Prompt(prompt) => refuse(*prompt, self.gone()),
-                other => answer_closed(other, self.gone()),
+        orders.close();
+        while let Some(order) = orders.recv().await {
+            match order {
+                Order::Close { reply } => closers.push(reply),
+                other => other.refuse(self.gone()),
             }
         }
         for reply in closers {
@@ -273,6 +297,10 @@ impl Owner {
     pub(super) async fn room(&mut self) {
         poll_fn(|context| self.poll_room(context)).await;
     }
+}
+
+pub(super) fn closed() -> Error {
+    Error::new(ErrorCode::SessionClosed, "the session is closed: open another one, with `resume` to go on")
 }
 
 async fn sleep_until(deadline: Option<Instant>) {

@@ -1,15 +1,15 @@
 //! A turn of a session, from its prompt to what it came to.
 
 use super::active::{Active, Next, Session};
+use super::order::{Driver, Prompt};
 use super::owner::{Over, Owner};
-use super::session::{Driver, Prompt};
 use super::turn_state::{Ending, Version};
 use super::verdict::Stop;
-use super::wishes::refuse;
 use crate::error::{Error, ErrorCode};
-use crate::harness::clock::Limits;
+use crate::harness::clock::ClockLimits;
 use crate::harness::replay::TurnResult;
-use crate::harness::{AgentEvent, ErrorKind, TurnOutcome};
+use crate::harness::{AgentErrorKind, AgentEvent, TurnOutcome};
+use crate::trace::{SESSION, debug};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -57,10 +57,10 @@ impl Owner {
     }
 
     pub(super) fn begin(&mut self, prompt: Prompt) {
-        let limits = prompt.request.limits(&self.request.limits);
+        let limits = prompt.request.limits(&self.request.agent.limits);
         let may_begin = prompt.request.check().and_then(|()| not_too_late(self.agent.name(), &limits));
         if let Err(error) = may_begin.and_then(|()| self.allowance.check()) {
-            return refuse(prompt, error);
+            return prompt.refuse(error);
         }
         if self.version == Version::One {
             self.end_own_turn();
@@ -68,8 +68,12 @@ impl Owner {
         self.tell_record(AgentEvent::Prompt { text: prompt.request.text.clone() });
         self.turns += 1;
         let (turn, tag) = (self.turns, self.next_tag());
-        let session =
-            Session { limits: &self.request.limits, version: self.version, settle: self.request.settle };
+        let session = Session {
+            limits: &self.request.agent.limits,
+            version: self.version,
+            settle: self.request.settle,
+        };
+        debug!(target: SESSION, id = self.number, turn, "sends a prompt");
         let mut active = Active::new(prompt, turn, tag, Instant::now(), session);
         for warning in std::mem::take(&mut self.warnings) {
             active.account.warn(warning);
@@ -96,12 +100,13 @@ impl Owner {
             self.tell(event);
         }
         let open_tool = self.book.open().next().map(str::to_owned);
+        debug!(target: SESSION, id = self.number, in_tool = open_tool.is_some(), behind = self.background.len(), "heard the end of the turn");
         let tag = self.next_tag();
         let Some(active) = &mut self.active else { return };
         match active.next(self.agent, ending, open_tool.as_deref()) {
             Next::Reask(text) => {
                 let session = Session {
-                    limits: &self.request.limits,
+                    limits: &self.request.agent.limits,
                     version: self.version,
                     settle: self.request.settle,
                 };
@@ -136,12 +141,14 @@ impl Owner {
         let error = if is_over_budget { Some(self.allowance.exceeded()) } else { error };
         if let Some(error) = error.as_ref().filter(|error| error.code() == ErrorCode::AgentFailed) {
             let kind = error.facts().get("kind").and_then(Value::as_str).unwrap_or_default();
-            let kind = ErrorKind::ALL.into_iter().find(|known| known.as_str() == kind);
+            let kind = AgentErrorKind::ALL.into_iter().find(|known| known.as_str() == kind);
             self.tell(AgentEvent::Error {
-                kind: kind.unwrap_or(ErrorKind::Unknown),
+                kind: kind.unwrap_or(AgentErrorKind::Unknown),
                 message: error.message().to_owned(),
             });
         }
+        let code = error.as_ref().map_or("none", |error| error.code().as_str());
+        debug!(target: SESSION, id = self.number, turn = self.active.as_ref().map(|active| active.turn), error = code, "judged the turn");
         self.tell(AgentEvent::End { ok: error.is_none() });
         if let Some(active) = &self.active {
             self.for_all.push(AgentEvent::TurnEnd { turn: active.turn });
@@ -161,7 +168,7 @@ impl Owner {
     }
 
     pub(super) fn without_secrets(&self, driver: &Driver, error: Error) -> Error {
-        if self.request.redact.is_empty() {
+        if self.request.agent.redact.is_empty() {
             return error;
         }
         let ears = driver.ears();
@@ -176,7 +183,7 @@ impl Owner {
 }
 
 /// A deadline that has passed: the prompt is not sent.
-fn not_too_late(name: &str, limits: &Limits) -> Result<(), Error> {
+fn not_too_late(name: &str, limits: &ClockLimits) -> Result<(), Error> {
     let has_passed = |limit: Option<Duration>| limit == Some(Duration::ZERO);
     let late = |code, option: &str| {
         Err(Error::new(code, format!("{name} was not prompted: {option} is a deadline that has passed")))

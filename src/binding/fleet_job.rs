@@ -67,7 +67,7 @@ impl JobHost for JsHost {
         Box::pin(async move {
             let ended = match answered.await {
                 Ok(Answer::Turn(mut request)) => {
-                    request.budget = budget;
+                    request.agent.budget = budget;
                     run_turn(run, *request, limits).await
                 }
                 Ok(Answer::Done(value)) => Ok(value),
@@ -149,11 +149,7 @@ impl NativeJob {
     pub fn run_turn(&self, spec: TurnSpec) {
         self.settle(match to_request(spec) {
             Ok(request) => Answer::Turn(Box::new(request)),
-            Err(error) => Answer::Failed(JobFault {
-                code: error.code().as_str().to_owned(),
-                message: error.message().to_owned(),
-                facts: error.facts().clone(),
-            }),
+            Err(error) => Answer::Failed(JobFault::from(&error)),
         });
     }
 

@@ -1,6 +1,7 @@
 //! What crosses for serving a runtime. Names and order as in lib/runtime/server.ts and lib/runtime/handler.ts.
 
-use super::harness::{NativeBudget, TurnSpec, to_request};
+use super::budget::NativeBudget;
+use super::harness::{TurnSpec, to_request};
 use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
 use super::promise::{Settled, settle};
@@ -47,7 +48,7 @@ impl NativeAgent {
     pub fn new(spec: TurnSpec, limits: Vec<&NativeConcurrencyLimit>, budget: Option<&NativeBudget>) -> Self {
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         let agent = to_request(spec).map(|mut request| {
-            request.budget = budget.map(|budget| budget.budget.clone());
+            request.agent.budget = budget.map(|budget| budget.budget.clone());
             HarnessAgent::new(request, limits)
         });
         NativeAgent { agent }

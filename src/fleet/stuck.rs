@@ -85,7 +85,7 @@ fn has(list: &Value, wanted: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::JobFault;
+    use super::super::fault::JobFault;
     use super::*;
     use serde_json::json;
 

@@ -60,13 +60,13 @@ pub(crate) struct SessionFile {
 impl SessionPlace {
     /// Of the session that a turn like this has, or would have; `None` for a CLI whose sessions stay where they are.
     pub(crate) fn of(request: &TurnRequest, session: &str) -> Option<SessionPlace> {
-        let cwd = match &request.cwd {
+        let cwd = match &request.agent.cwd {
             Some(cwd) => cwd.clone(),
             None => std::env::current_dir().ok()?,
         };
         // As the CLI itself is told.
         let cwd = cwd.canonicalize().unwrap_or(cwd).to_str()?.to_owned();
-        Self::at(request.provider, |name| request.variable(name), cwd, session)
+        Self::at(request.agent.provider, |name| request.agent.variable(name), cwd, session)
     }
 
     fn at(

@@ -7,7 +7,8 @@
 use super::allowance::Allowance;
 use super::attempt::{Attempted, Plan, attempt};
 use super::audience::Audience;
-use super::event::{AgentEvent, ErrorKind};
+use super::clip::tail;
+use super::event::{AgentErrorKind, AgentEvent};
 use super::folder::RunFolder;
 use super::hold::{AccountKey, epoch_millis, from_now, wall_clock};
 use super::ledger;
@@ -21,11 +22,13 @@ use super::reset::zone_of;
 use super::scheduler::{ConcurrencyLimit, Slot, Waiting};
 use super::structured::{Candidates, read_answer};
 use super::tally::Tally;
-use super::turn::{Command, Turn, TurnOutcome};
+use super::turn::{Order, Turn, TurnOutcome};
+use super::turn_log::{log_begin, log_end, log_next};
 use super::turn_record::{Judged, TurnRecord};
 use super::verdict::Fault;
 use crate::error::{Error, ErrorCode};
 use crate::retry::random_fraction;
+use crate::trace::{self, TURN, debug};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -46,10 +49,12 @@ pub fn start(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
 }
 
 struct Owner {
+    /// What the log calls it by.
+    number: u64,
     request: TurnRequest,
     limits: Vec<ConcurrencyLimit>,
     account: AccountKey,
-    commands: UnboundedReceiver<Command>,
+    orders: UnboundedReceiver<Order>,
     audience: Audience,
     started: Instant,
     queued: Duration,
@@ -70,17 +75,14 @@ struct Limit {
 }
 
 impl Owner {
-    fn new(
-        request: TurnRequest,
-        limits: Vec<ConcurrencyLimit>,
-        commands: UnboundedReceiver<Command>,
-    ) -> Self {
+    fn new(request: TurnRequest, limits: Vec<ConcurrencyLimit>, orders: UnboundedReceiver<Order>) -> Self {
         Owner {
-            audience: Audience::new(request.has_listener, &request.redact),
-            account: AccountKey::of(&request),
+            number: trace::number(),
+            audience: Audience::new(request.has_listener, &request.agent.redact),
+            account: AccountKey::of(&request.agent),
             request,
             limits,
-            commands,
+            orders,
             started: Instant::now(),
             queued: Duration::ZERO,
             tally: Tally::default(),
@@ -91,6 +93,7 @@ impl Owner {
     }
 
     async fn run(&mut self, place: Waiting) -> TurnOutcome {
+        log_begin(self.number, &self.request);
         let ended = match self.allowance() {
             Ok(allowance) => match self.open_record().await {
                 Ok(()) => self.run_in_turn(place, &allowance).await,
@@ -104,6 +107,7 @@ impl Owner {
             self.audience.tell(last.transcript.take_events());
         }
         self.audience.end();
+        log_end(self.number, self.tally.attempts, ended.as_ref().err());
         let outcome = self.outcome(ended);
         self.close_record(outcome).await
     }
@@ -132,10 +136,10 @@ impl Owner {
     /// Who asks for the events only after the end is given what was kept.
     async fn serve_late_listener(mut self) {
         while self.audience.is_waiting() {
-            match self.commands.recv().await {
-                Some(Command::Listen(sink)) => self.audience.listen(sink),
-                Some(Command::Leave) | None => self.audience.leave(),
-                Some(Command::Abort) => {}
+            match self.orders.recv().await {
+                Some(Order::Listen(sink)) => self.audience.listen(sink),
+                Some(Order::Leave) | None => self.audience.leave(),
+                Some(Order::Abort) => {}
             }
         }
         self.audience.end();
@@ -145,7 +149,7 @@ impl Owner {
     fn allowance(&self) -> Result<Allowance, Error> {
         self.request.check()?;
         let allowance = self.request.allowance()?;
-        match self.request.limits.passed() {
+        match self.request.agent.limits.passed() {
             Some(error) => Err(error),
             None => allowance.check().map(|()| allowance),
         }
@@ -155,8 +159,9 @@ impl Owner {
         let slot = self.slot(Some(place)).await;
         self.queued = self.started.elapsed();
         let slot = slot?;
-        let program = program_of(&self.request)?;
-        let folder = run_folder(&self.request).await?;
+        debug!(target: TURN, id = self.number, queued_ms = self.queued.as_millis(), "has a slot");
+        let program = program_of(&self.request.agent)?;
+        let folder = run_folder(&self.request.agent).await?;
         let ended = self.run_attempts(slot, &program, &folder, allowance).await;
         folder.remove().await;
         ended
@@ -167,7 +172,8 @@ impl Owner {
         loop {
             if let Some(until) = self.held_until() {
                 place = None;
-                let name = self.request.provider.as_str();
+                debug!(target: TURN, id = self.number, for_ms = from_now(until).as_millis(), "is held back: its account is at its limit");
+                let name = self.request.agent.provider.as_str();
                 self.tell_retry(format!("{name} is at its usage limit: the turn is held back"), Some(until));
                 self.or_abort(wall_clock(until)).await?;
                 continue;
@@ -203,9 +209,10 @@ impl Owner {
             // Others may have used it up since, and so may the attempt before.
             allowance.check()?;
             let launch = prepare(&self.request, folder, &again).await?;
-            let resume = again.session().map(str::to_owned).or(self.request.resume.clone());
-            let before = ledger::used_before(&self.request, resume.as_deref()).await;
+            let resume = again.session().map(str::to_owned).or(self.request.agent.resume.clone());
+            let before = ledger::used_before(&self.request.agent, resume.as_deref()).await;
             let plan = Plan {
+                number: self.number,
                 request: &self.request,
                 launch: &launch,
                 program,
@@ -216,11 +223,11 @@ impl Owner {
                     .audience
                     .record()
                     .as_mut()
-                    .map(|record| record.next_attempt(self.request.provider)),
+                    .map(|record| record.next_attempt(self.request.agent.provider)),
                 name: self.label(),
                 allowance,
             };
-            let mut attempted = attempt(&plan, &mut self.commands, &mut self.audience).await;
+            let mut attempted = attempt(&plan, &mut self.orders, &mut self.audience).await;
             self.count(&attempted);
             self.is_told = true;
             if let Some(error) = attempted.error.take() {
@@ -234,6 +241,10 @@ impl Owner {
             }
             let next = self.next(&attempted, file.as_deref(), &again, (reset, waits));
             self.keep_judgement(&attempted, resume, file, &next);
+            log_next(self.number, self.tally.attempts, &next);
+            if !next.counts() {
+                self.tally.uncount();
+            }
             if matches!(next, Next::Done { .. }) {
                 attempted.verdict.fault = None;
             }
@@ -244,12 +255,8 @@ impl Owner {
                 Next::Failed(fault) if fault.code == ErrorCode::AgentBudget => {
                     return Err(allowance.exceeded());
                 }
-                // Nothing was kept of a session in which nothing had been done.
-                Next::Failed(Fault { code: ErrorCode::AgentResumeFailed, .. })
-                    if matches!(&again, Again::AfterLimit { session: Some(_), has_begun: false })
-                        && self.request.resume.is_none() =>
-                {
-                    self.tally.uncount();
+                Next::Anew => {
+                    self.tell_retry("its session was not kept: the turn is begun anew".to_owned(), None);
                     again = Again::Prompt;
                 }
                 Next::Failed(fault) => return Err(self.error_of(&fault, reset)),
@@ -265,13 +272,10 @@ impl Owner {
                     self.or_abort(tokio::time::sleep(delay)).await?;
                     slot = self.slot(None).await?;
                 }
-                Next::Wait { wait, counts } => {
-                    if !counts {
-                        self.tally.uncount();
-                    }
+                Next::Wait { wait, .. } => {
                     let soonest = SystemTime::now() + wait;
                     let until = reset.map_or(soonest, |limit| limit.try_at.max(soonest));
-                    let name = self.request.provider.as_str();
+                    let name = self.request.agent.provider.as_str();
                     let message = format!("{name} is at its usage limit: the turn goes on when that ends");
                     self.tell_retry(message, Some(until));
                     drop(slot);
@@ -301,12 +305,13 @@ impl Owner {
             Next::Retry { reason, .. } => Some(self.audience.redact(reason)),
             Next::Wait { .. } => Some("its usage limit is waited out".to_owned()),
             Next::Reask { .. } => Some("the answer does not fit the schema".to_owned()),
+            Next::Anew => Some("its session was not kept".to_owned()),
             Next::Done { .. } | Next::Failed(_) | Next::Misfit { .. } => None,
         };
         // Until the next one is judged; and what a budget has come to, no attempt can say.
         let is_budget = matches!(next, Next::Failed(fault) if fault.code == ErrorCode::AgentBudget);
         self.is_told = retry.is_some() || is_budget;
-        let is_uncounted = matches!(next, Next::Wait { counts: false, .. });
+        let is_uncounted = !next.counts();
         if let Some(record) = self.audience.record() {
             let (stop, before) = (attempted.stop, attempted.before);
             record.judge(&Judged { stop, resume, before, answer, retry, is_uncounted });
@@ -316,12 +321,12 @@ impl Owner {
     /// When the limit ends that an attempt ran into. Other turns of the account are held back until then.
     fn reset_of(&self, fault: Option<&Fault>) -> Option<Limit> {
         let fault = fault?;
-        let zone = zone_of(self.request.variable("TZ").as_deref());
+        let zone = zone_of(self.request.agent.variable("TZ").as_deref());
         let now = SystemTime::now().try_into().ok()?;
         let said = fault.reset.as_ref()?;
         let ends = said.resolve(now, &zone)?;
         let limit = Limit { ends: ends.into(), try_at: said.try_at(ends, now).into() };
-        if matches!(fault.kind, Some(ErrorKind::Quota | ErrorKind::RateLimit)) {
+        if matches!(fault.kind, Some(AgentErrorKind::Quota | AgentErrorKind::RateLimit)) {
             for shared in &self.limits {
                 shared.holds().add(self.account, limit.try_at);
             }
@@ -334,7 +339,7 @@ impl Owner {
         self.tally.count(digest);
         if let (Some(session), Some(counted)) = (digest.session_id(), attempted.transcript.reader().counted())
         {
-            ledger::note(self.request.provider, session, counted);
+            ledger::note(self.request.agent.provider, session, counted);
         }
     }
 
@@ -363,6 +368,7 @@ impl Owner {
             policy: self.request.retry,
             after_tools: self.request.retry_after_tools,
             wait_for_reset: self.request.wait_for_reset,
+            may_begin_anew: again.is_of_nothing() && self.request.agent.resume.is_none(),
             waits,
             random: random_fraction(),
         };
@@ -382,7 +388,7 @@ impl Owner {
     }
 
     fn misfit(&self, problems: &[String]) -> Error {
-        let name = self.request.provider.as_str();
+        let name = self.request.agent.provider.as_str();
         // They quote the answer, which may hold anything.
         let problems: Vec<String> = problems.iter().map(|problem| self.audience.redact(problem)).collect();
         let message = format!("the answer of {name} does not fit the schema: {}", problems.join("; "));
@@ -403,11 +409,11 @@ impl Owner {
         loop {
             tokio::select! {
                 biased;
-                command = self.commands.recv() => match command {
-                    Some(Command::Listen(sink)) => self.audience.listen(sink),
-                    Some(Command::Leave) => self.audience.leave(),
-                    Some(Command::Abort) | None => {
-                        let name = self.request.provider.as_str();
+                order = self.orders.recv() => match order {
+                    Some(Order::Listen(sink)) => self.audience.listen(sink),
+                    Some(Order::Leave) => self.audience.leave(),
+                    Some(Order::Abort) | None => {
+                        let name = self.request.agent.provider.as_str();
                         return Err(Error::new(ErrorCode::AgentAborted, format!("the {name} turn was aborted while it waited")));
                     }
                 },
@@ -464,7 +470,7 @@ impl Owner {
             self.last.as_ref().and_then(|last| Some((last, last.process.as_ref()?)))
         {
             let warnings = last.transcript.digest().warnings();
-            let provider = self.request.provider;
+            let provider = self.request.agent.provider;
             events.extend(reread(provider, last.before, &process.stdout, process.truncated, warnings));
         }
         last_values(self.audience.redact_all(events))
@@ -472,7 +478,7 @@ impl Owner {
 
     /// What there is of a result, without secrets.
     fn result(&mut self) -> TurnResult {
-        let provider = self.request.provider;
+        let provider = self.request.agent.provider;
         let mut result = match &mut self.last {
             Some(last) => TurnResult::of(provider, last.transcript.digest_mut(), &last.verdict),
             None => TurnResult::empty(provider),
@@ -486,12 +492,4 @@ impl Owner {
         }
         result
     }
-}
-
-fn tail(text: &str, bytes: usize) -> &str {
-    let mut at = text.len().saturating_sub(bytes);
-    while !text.is_char_boundary(at) {
-        at += 1;
-    }
-    &text[at..]
 }

@@ -9,7 +9,7 @@ mod guarded;
 mod session;
 
 use super::command::ResolvedCommand;
-use super::spec::{Containment, ContainmentLevel, ProcessSpec, Strays, Usage};
+use super::spec::{Containment, ContainmentLevel, ProcessSpec, ProcessUsage, Strays};
 use super::wiring::Ends;
 use crate::error::{Error, ErrorCode, Result};
 use crate::os::{Pipe, PipeWriter, ProcessTable, Terminal, TreeUsage, blocking};
@@ -127,7 +127,7 @@ pub(crate) enum TreeEvent {
     /// The command itself exited; nothing else was touched yet.
     Exited,
     /// Nothing of the tree is alive (or, with strays kept, nothing that is still ours).
-    Gone { status: ExitStatus, usage: Usage, strays_killed: u32, strays_left: u32 },
+    Gone { status: ExitStatus, usage: ProcessUsage, strays_killed: u32, strays_left: u32 },
     /// What held the tree was killed; the tree is gone all the same, but for what can't be killed.
     Lost { strays_killed: u32, strays_left: u32 },
     /// Killed processes are on their way out: much memory takes the kernel its time. May come many times.

@@ -44,6 +44,6 @@ pub(crate) use sink::Window;
 pub use sink::{ChunkReader, Sink};
 pub use spec::{
     Containment, ContainmentLevel, Encoding, Environment, EnvironmentBase, Input, Outcome, ProcessSpec,
-    RunResult, Stdio, StopReason, Strays, Stream, Usage,
+    ProcessUsage, RunResult, Stdio, StopReason, Strays, Stream,
 };
 pub use stdin::StdinWriter;

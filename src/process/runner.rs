@@ -11,17 +11,18 @@ use super::output::{Ask, Output, READ_BUFFER, READ_BYTES, readable};
 use super::roster::{Enrolled, Entry};
 use super::sink::Sink;
 use super::spec::{
-    ContainmentLevel, Encoding, Input, Outcome, ProcessSpec, RunResult, Stdio, StopReason, Strays, Stream,
-    Usage,
+    ContainmentLevel, Encoding, Input, Outcome, ProcessSpec, ProcessUsage, RunResult, Stdio, StopReason,
+    Strays, Stream,
 };
 use super::start::{Begun, Opened, start};
 use super::stdin::{Chunk, Fed, Feed};
 use super::stop::stop_error;
-use super::watchdog::{Limits, Step, Watchdog};
+use super::watchdog::{RunLimits, Step, Watchdog};
 use crate::error::{Error, ErrorCode};
 use crate::line::LineTooLong;
 use crate::os::{Awake, Pipe, Terminal, blocking};
 use crate::record::{Channel, Record};
+use crate::trace::{RUN, debug, trace};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use nix::sys::signal::Signal;
@@ -45,6 +46,7 @@ const MUCH_TEXT: u64 = 1 << 20;
 
 /// Runs the spec to its end and publishes what happens.
 pub(super) async fn run(
+    number: u64,
     spec: ProcessSpec,
     admission: Admission,
     written: Option<Receiver<Chunk>>,
@@ -58,12 +60,14 @@ pub(super) async fn run(
     let launched = match begun {
         Begun::Launched(launched) => *launched,
         Begun::Not(error) => {
+            debug!(target: RUN, id = number, code = error.code().as_str(), "was not started");
             publisher.set_started(Err(error.clone()));
             let mut outcome = Outcome { result: None, error: Some(error) };
             on_record::close(opened.record, &mut outcome).await;
             return finish(&publisher, commands, early, outcome);
         }
         Begun::Unknown(reason) => {
+            debug!(target: RUN, id = number, ?reason, "was stopped while it was started");
             let mut outcome = unknown_outcome(spec, reason);
             publisher.set_started(outcome.error.clone().map_or(Ok(0), Err));
             on_record::close(opened.record, &mut outcome).await;
@@ -71,7 +75,9 @@ pub(super) async fn run(
         }
     };
     publisher.set_started(Ok(launched.pid));
-    let mut runner = Runner::new(spec, written, launched, opened);
+    let containment = launched.level;
+    debug!(target: RUN, id = number, pid = launched.pid, ps = opened.short_mark(), ?containment, "runs");
+    let mut runner = Runner::new(number, spec, written, launched, opened);
     let watched = AssertUnwindSafe(async {
         for command in early {
             runner.on_command(Some(command));
@@ -83,6 +89,9 @@ pub(super) async fn run(
         Err(_) => runner.after_panic().await,
     };
     runner.enrolled.end();
+    let duration_ms = outcome.result.as_ref().map(|result| result.duration_ms);
+    let error = outcome.error.as_ref().map_or("none", |error| error.code().as_str());
+    debug!(target: RUN, id = number, error, duration_ms, "ended");
     on_record::close(runner.record.take(), &mut outcome).await;
     finish(&publisher, commands, Vec::new(), outcome);
 }
@@ -108,7 +117,7 @@ fn unknown_outcome(spec: ProcessSpec, reason: StopReason) -> Outcome {
         strays_killed: 0,
         strays_left: 1,
         containment: ContainmentLevel::Group,
-        usage: Usage::default(),
+        usage: ProcessUsage::default(),
         record: None,
     };
     let error = stop_error(reason, &spec, &result);
@@ -172,6 +181,7 @@ enum Read {
 }
 
 struct Runner {
+    number: u64,
     spec: ProcessSpec,
     pid: u32,
     level: ContainmentLevel,
@@ -200,13 +210,14 @@ struct Runner {
 
 struct End {
     status: Option<ExitStatus>,
-    usage: Usage,
+    usage: ProcessUsage,
     strays_killed: u32,
     strays_left: u32,
 }
 
 impl Runner {
     fn new(
+        number: u64,
         mut spec: ProcessSpec,
         written: Option<Receiver<Chunk>>,
         launched: Launched,
@@ -218,7 +229,7 @@ impl Runner {
             record.push(Channel::Note, format!("pid {}", launched.pid).as_bytes());
         }
         let enrolled = Enrolled::new(Entry::of(&spec, &mark, &launched, record.as_ref()));
-        let limits = Limits {
+        let limits = RunLimits {
             // Who prints to somebody else's screen is not heard here.
             idle: spec.idle_timeout.filter(|_| spec.stdio != Stdio::Inherit),
             total: spec.timeout,
@@ -235,6 +246,7 @@ impl Runner {
         let awake = Awake::new();
         let lost = awake.lost();
         Runner {
+            number,
             awake,
             lost: [lost, lost],
             pid: launched.pid,
@@ -303,7 +315,7 @@ impl Runner {
                         self.end = Some(End { status: Some(status), usage, strays_killed, strays_left });
                     }
                     TreeEvent::Lost { strays_killed, strays_left } => {
-                        let usage = Usage::default();
+                        let usage = ProcessUsage::default();
                         self.end = Some(End { status: None, usage, strays_killed, strays_left });
                     }
                 }
@@ -338,8 +350,13 @@ impl Runner {
 
     fn on_command(&mut self, command: Option<Command>) {
         match command {
-            Some(Command::Stop(Stop { reason, signal: None })) => self.stop(reason),
-            Some(Command::Stop(Stop { reason, signal: Some(signal) })) => self.stop_by(reason, signal),
+            Some(Command::Stop(Stop { reason, signal })) => {
+                debug!(target: RUN, id = self.number, ?reason, ?signal, "is to be stopped");
+                match signal {
+                    None => self.stop(reason),
+                    Some(signal) => self.stop_by(reason, signal),
+                }
+            }
             Some(Command::Resize(size)) => {
                 if let Some(terminal) = &self.terminal {
                     // Of a terminal that was hung up.
@@ -360,7 +377,10 @@ impl Runner {
                 });
             }
             // The last handle is gone: nobody can want this run any more.
-            None => self.stop(StopReason::HostClosing),
+            None => {
+                debug!(target: RUN, id = self.number, "has no handle any more");
+                self.stop(StopReason::HostClosing);
+            }
         }
     }
 
@@ -389,6 +409,7 @@ impl Runner {
         match event {
             TreeEvent::Exited => self.on_exit(),
             TreeEvent::Gone { status, usage, strays_killed, strays_left } => {
+                debug!(target: RUN, id = self.number, code = status.code, signal = ?status.signal, strays_killed, strays_left, "heard that its tree is gone");
                 // Without an exit it could not be killed: nobody can say how it will end, or when its pipes do.
                 let exited = self.exited.is_some();
                 self.end = Some(End { status: exited.then_some(status), usage, strays_killed, strays_left });
@@ -397,8 +418,10 @@ impl Runner {
                 }
             }
             TreeEvent::Lost { strays_killed, strays_left } => {
+                debug!(target: RUN, id = self.number, strays_killed, strays_left, "lost its guard");
                 self.watchdog.on_lost();
-                self.end = Some(End { status: None, usage: Usage::default(), strays_killed, strays_left });
+                self.end =
+                    Some(End { status: None, usage: ProcessUsage::default(), strays_killed, strays_left });
                 self.give_up();
             }
             TreeEvent::Dying => {
@@ -410,6 +433,7 @@ impl Runner {
 
     fn on_exit(&mut self) {
         self.exited = Some(Instant::now());
+        debug!(target: RUN, id = self.number, "heard that its command exited");
         let now = self.now();
         let step = self.watchdog.on_exit(now);
         self.feed = None;
@@ -503,7 +527,11 @@ impl Runner {
         };
         let now = Instant::now();
         self.watchdog.on_activity(awake_now);
-        self.first_output.get_or_insert(now);
+        trace!(target: RUN, id = self.number, ?stream, bytes = bytes.len(), "read");
+        if self.first_output.is_none() {
+            debug!(target: RUN, id = self.number, ?stream, "heard the first of its output");
+            self.first_output = Some(now);
+        }
         self.last_output = Some(now);
         self.enrolled.on_output(now);
         if let Some(record) = &mut self.record {
@@ -549,6 +577,7 @@ impl Runner {
         let mut nobody = Context::from_waker(Waker::noop());
         let full = poll_room(&mut self.sink, &mut self.record, &mut nobody).is_pending();
         if full && !self.paused {
+            debug!(target: RUN, id = self.number, "is not read: who takes its output is behind");
             self.paused = true;
             let now = self.now();
             self.watchdog.on_pause(now);
@@ -556,7 +585,9 @@ impl Runner {
     }
 
     fn unpause(&mut self) {
-        self.paused = false;
+        if std::mem::take(&mut self.paused) {
+            debug!(target: RUN, id = self.number, "is read again");
+        }
         let now = self.now();
         self.watchdog.on_resume(now);
     }
@@ -582,6 +613,7 @@ impl Runner {
     }
 
     fn take(&mut self, step: Step) {
+        self.tell_step(step);
         match step {
             Step::Nothing => {}
             Step::Terminate => self.tree.signal(Signal::SIGTERM),
@@ -608,11 +640,24 @@ impl Runner {
             Step::GiveUp => {
                 self.end.get_or_insert(End {
                     status: None,
-                    usage: Usage::default(),
+                    usage: ProcessUsage::default(),
                     strays_killed: 0,
                     strays_left: 1,
                 });
                 self.give_up();
+            }
+        }
+    }
+
+    fn tell_step(&self, step: Step) {
+        let (id, reason) = (self.number, self.watchdog.reason());
+        match step {
+            Step::Nothing => {}
+            // Asked for again and again, until it is gone.
+            Step::LookAtGroup => trace!(target: RUN, id, ?step, ?reason, "decided"),
+            _ => {
+                let silent_ms = self.last_output.unwrap_or(self.started).elapsed().as_secs_f64() * 1e3;
+                debug!(target: RUN, id, ?step, ?reason, silent_ms, "decided");
             }
         }
     }
@@ -632,7 +677,7 @@ impl Runner {
 
     async fn outcome(&mut self) -> Outcome {
         let since = |at: Instant| at.saturating_duration_since(self.started).as_secs_f64() * 1e3;
-        let nothing = End { status: None, usage: Usage::default(), strays_killed: 0, strays_left: 0 };
+        let nothing = End { status: None, usage: ProcessUsage::default(), strays_killed: 0, strays_left: 0 };
         let end = self.end.take().unwrap_or(nothing);
         let duration_ms = since(self.exited.unwrap_or_else(Instant::now));
         let first_output_ms = self.first_output.map(since);

@@ -48,7 +48,7 @@ pub(crate) enum Step {
 
 /// The limits of a run; `None` is off.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct RunLimits {
     pub idle: Option<Duration>,
     pub total: Option<Duration>,
     pub kill_grace: Duration,
@@ -85,7 +85,7 @@ struct Held {
 
 #[derive(Debug)]
 pub(crate) struct Watchdog {
-    limits: Limits,
+    limits: RunLimits,
     started: Instant,
     last_activity: Instant,
     /// A slow reader keeps us from reading.
@@ -104,7 +104,7 @@ const KILL_PATIENCE: Duration = Duration::from_secs(12);
 const READER_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Watchdog {
-    pub(crate) fn new(limits: Limits, now: Instant) -> Self {
+    pub(crate) fn new(limits: RunLimits, now: Instant) -> Self {
         Watchdog {
             limits,
             started: now,
@@ -339,7 +339,7 @@ fn after(start: Instant, limit: Option<Duration>) -> Option<Instant> {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: RunLimits = RunLimits {
         idle: Some(Duration::from_secs(10)),
         total: Some(Duration::from_secs(60)),
         kill_grace: Duration::from_secs(2),
@@ -412,7 +412,7 @@ mod tests {
     #[test]
     fn a_grace_of_zero_kills_at_once() {
         let start = Instant::now();
-        let mut dog = Watchdog::new(Limits { kill_grace: Duration::ZERO, ..LIMITS }, start);
+        let mut dog = Watchdog::new(RunLimits { kill_grace: Duration::ZERO, ..LIMITS }, start);
         assert_eq!(dog.on_stop(StopReason::Killed, start), Step::Kill);
     }
 
@@ -503,7 +503,7 @@ mod tests {
     #[test]
     fn endless_limits_never_fire() {
         let start = Instant::now();
-        let limits = Limits { idle: None, total: Some(Duration::MAX), ..LIMITS };
+        let limits = RunLimits { idle: None, total: Some(Duration::MAX), ..LIMITS };
         let mut dog = Watchdog::new(limits, start);
         assert_eq!(dog.deadline(), None);
         assert_eq!(dog.on_time(at(start, 1e6)), Step::Nothing);

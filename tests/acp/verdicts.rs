@@ -135,7 +135,7 @@ async fn what_comes_between_prompts_is_never_the_next_ones_text() {
 #[tokio::test]
 async fn background_work_that_never_ends_is_waited_for_until_it_was_silent_too_long() {
     let mut open = request(ClaudeCode, 2, "");
-    open.limits.tool_idle = Some(millis(200));
+    open.agent.limits.tool_idle = Some(millis(200));
     let agent = opened(open).await;
     let outcome = agent.prompt("forever").await;
     assert_eq!((code(&outcome).as_str(), text(&outcome).as_str()), ("ok", "started"));
@@ -163,7 +163,7 @@ async fn an_answer_that_misfits_is_asked_for_once_more() {
 async fn a_resumed_session_keeps_its_history_apart() {
     for version in [1, 2] {
         let mut open = request(Gemini, version, "");
-        open.resume = Some("session-7".into());
+        open.agent.resume = Some("session-7".into());
         let agent = opened(open).await;
         assert_eq!(agent.session.id(), "session-7");
         let history = serde_json::to_value(agent.session.history()).unwrap();
@@ -173,7 +173,7 @@ async fn a_resumed_session_keeps_its_history_apart() {
         assert_eq!(text(&agent.prompt("hello").await), "Hello world");
     }
     let mut unknown = request(Gemini, 1, "");
-    unknown.resume = Some("unknown".into());
+    unknown.agent.resume = Some("unknown".into());
     assert_eq!(try_open(unknown).await.err().map(|error| error_code(&error)).unwrap(), "AGENT_RESUME_FAILED");
 }
 
@@ -186,7 +186,7 @@ async fn the_level_is_the_agents_own_mode() {
         (Codex, 2, Level::Ask, "workspace-write"),
     ] {
         let mut open = request(provider, version, "");
-        open.level = level;
+        open.agent.level = level;
         let agent = opened(open).await;
         let state: serde_json::Value = serde_json::from_str(&text(&agent.prompt("state").await)).unwrap();
         assert_eq!(state["mode"], mode, "{provider:?} {level:?}");
@@ -201,7 +201,7 @@ async fn the_level_is_the_agents_own_mode() {
     }
     for level in [Level::Plan, Level::Edit, Level::Ask] {
         let mut open = request(Pi, 1, "");
-        open.level = level;
+        open.agent.level = level;
         let refused = try_open(open).await.err().unwrap();
         assert!(refused.message().starts_with("permission: "), "{refused}");
     }
@@ -232,7 +232,7 @@ async fn steering_is_for_agents_that_offer_it() {
 #[tokio::test]
 async fn secrets_end_here() {
     let mut open = request(Gemini, 1, "");
-    open.redact = vec!["hunter2".into()];
+    open.agent.redact = vec!["hunter2".into()];
     let agent = opened(open).await;
     let mut events = agent.session.events();
     let outcome = agent.prompt("echo hunter2").await;

@@ -4,8 +4,8 @@
 //! once; what a wait brings when no slot is free any more is given back at once. A probe is never cut off: what it was given
 //! would be nobody's for a whole lease.
 
-use super::WorkerOptions;
 use super::attempt::Attempt;
+use super::options::WorkerOptions;
 use crate::error::Error;
 use crate::fleet::engine::{Delivery, Engine, Lane};
 use bytes::Bytes;
@@ -22,7 +22,7 @@ const WAIT: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// A word to the owner.
-pub(super) enum Command {
+pub(super) enum Order {
     Close,
     Stop,
 }
@@ -46,7 +46,7 @@ pub(super) struct Owner {
     engine: Engine,
     name: Arc<str>,
     options: WorkerOptions,
-    commands: mpsc::Receiver<Command>,
+    orders: mpsc::Receiver<Order>,
     /// Class by class, in each all queues.
     lanes: Arc<Vec<Lane>>,
     waits: Vec<Option<AbortHandle>>,
@@ -67,7 +67,7 @@ impl Owner {
         engine: Engine,
         name: Arc<str>,
         options: WorkerOptions,
-        commands: mpsc::Receiver<Command>,
+        orders: mpsc::Receiver<Order>,
     ) -> Result<Owner, Error> {
         let mut lanes = Vec::new();
         for class in Engine::classes() {
@@ -81,7 +81,7 @@ impl Owner {
             engine,
             name,
             options,
-            commands,
+            orders,
             is_probing: false,
             is_probe_due: true,
             paused_until: None,
@@ -108,7 +108,7 @@ impl Owner {
                 presence = presence.min(Instant::now() + pause);
             }
             tokio::select! {
-                command = self.commands.recv() => self.on_command(command),
+                order = self.orders.recv() => self.on_order(order),
                 Some(pulled) = self.pulls.join_next() => {
                     if let Ok(pulled) = pulled {
                         self.on_pulled(pulled).await;
@@ -145,15 +145,15 @@ impl Owner {
         self.options.concurrency.saturating_sub(self.attempts.len())
     }
 
-    fn on_command(&mut self, command: Option<Command>) {
-        match command {
-            Some(Command::Close) if self.closing.is_none() => {
+    fn on_order(&mut self, order: Option<Order>) {
+        match order {
+            Some(Order::Close) if self.closing.is_none() => {
                 let end = self.options.drain_timeout.map(|timeout| Instant::now() + timeout);
                 self.closing = Some(end);
                 self.abandon_waits();
             }
-            Some(Command::Close) => {}
-            Some(Command::Stop) | None => {
+            Some(Order::Close) => {}
+            Some(Order::Stop) | None => {
                 self.closing = Some(None);
                 self.drain.send_replace(true);
                 self.abandon_waits();

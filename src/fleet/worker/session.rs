@@ -88,7 +88,7 @@ pub(super) async fn bring(
     let Some(place) = SessionPlace::of(request, session) else { return Ok(false) };
     let told = match object {
         Some(object) => Some(object.to_owned()),
-        None => told(engine, request.provider.as_str(), session).await?,
+        None => told(engine, request.agent.provider.as_str(), session).await?,
     };
     let Some(name) = told else { return Ok(false) };
     let mut tries = 0;
@@ -179,11 +179,11 @@ mod tests {
 
     fn request(home: &Path, cwd: &Path) -> TurnRequest {
         let mut request = TurnRequest::new(Provider::Qwen, "x");
-        request.environment.changes = vec![
+        request.agent.environment.changes = vec![
             ("HOME".to_owned(), Some(home.to_str().unwrap().to_owned())),
             ("QWEN_HOME".to_owned(), None),
         ];
-        request.cwd = Some(cwd.to_owned());
+        request.agent.cwd = Some(cwd.to_owned());
         request
     }
 

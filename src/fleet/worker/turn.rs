@@ -1,9 +1,9 @@
 //! A job that is a turn of an agent: its events go to the log as they come, and the record learns of its session and its tools
 //! before the events do. What the agent writes for its session is stored along the way (`session`).
 
-use super::attempt::fault_of;
-use super::{JobRun, session};
-use crate::fleet::record::JobFault;
+use super::job_run::JobRun;
+use super::session;
+use crate::fleet::fault::JobFault;
 use crate::harness::{AgentEvent, ConcurrencyLimit, TurnOutcome, TurnRequest, start};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub async fn run_turn(
     mut request: TurnRequest,
     limits: Vec<ConcurrencyLimit>,
 ) -> Result<Value, JobFault> {
-    let changes = &mut request.environment.changes;
+    let changes = &mut request.agent.environment.changes;
     changes.push(("SHEEPDOG_JOB_ID".to_owned(), Some(run.id.to_string())));
     changes.push(("SHEEPDOG_ATTEMPT".to_owned(), Some(run.attempt.to_string())));
     request.has_listener = true;
@@ -40,9 +40,9 @@ pub async fn run_turn(
             "This task was interrupted and goes on here. Look at what is done already, then finish it. The task was:\n\n{}",
             request.prompt
         );
-        request.resume = Some(session.clone());
+        request.agent.resume = Some(session.clone());
     }
-    if let Some(cwd) = &request.cwd {
+    if let Some(cwd) = &request.agent.cwd {
         // Artifacts are looked for where the agent works.
         let _ = run.folder.set(cwd.clone());
     }
@@ -96,7 +96,7 @@ pub async fn run_turn(
     match &*outcome {
         TurnOutcome::Succeeded(result) => Ok(plain(json!(result))),
         TurnOutcome::Failed { error, partial } => {
-            let mut fault = fault_of(error);
+            let mut fault = JobFault::from(error);
             // They are in the log.
             fault.facts.remove("events");
             if let Some(result) = partial {
@@ -109,13 +109,13 @@ pub async fn run_turn(
 
 /// The files of the session that the turn resumes, where they are not here already.
 async fn bring_session(run: &JobRun, request: &TurnRequest) -> Result<(), JobFault> {
-    let Some(session) = &request.resume else { return Ok(()) };
+    let Some(session) = &request.agent.resume else { return Ok(()) };
     let object = run.resume.as_ref().and(run.session_object.as_deref());
     match session::bring(&run.engine, request, session, object).await {
         Ok(false) => Ok(()),
         Ok(true) => {
             let event = json!({ "type": "session_brought", "sessionId": session });
-            run.emit(event.to_string()).await.map_err(|error| fault_of(&error))
+            run.emit(event.to_string()).await.map_err(|error| JobFault::from(&error))
         }
         // The machine may have it all the same: the CLI says so.
         Err(error) => {
@@ -151,7 +151,7 @@ async fn keep_session(
     let Some(packed) = session::pack(request, session, is_over).await? else { return Ok(()) };
     run.keep_session(packed).await?;
     if is_over {
-        session::tell(&run.engine, request.provider.as_str(), session, &run.id).await;
+        session::tell(&run.engine, request.agent.provider.as_str(), session, &run.id).await;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Starts one guard by posix_spawn and hands it the request.
 
-use super::cgroup::{self, Cgroup, Limits};
+use super::cgroup::{self, Cgroup, ResourceLimits};
 use super::image::{Image, image, is_scarcity};
 use super::leash::{Leash, reap_unattended};
 use super::lifeline::{GuardedProcess, Lifeline};
@@ -34,7 +34,7 @@ pub(crate) struct GuardedSpawn<'a> {
     /// The host's when `None`.
     pub cwd: Option<&'a Path>,
     pub containment: Containment,
-    pub limits: Limits,
+    pub limits: ResourceLimits,
     pub sandbox: Option<&'a Plan>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) enum GuardStage {
     /// The namespaces that `strict` needs.
     Namespace,
     /// The limits that were asked for: no cgroup that could enforce them can be made.
-    Limits,
+    ResourceLimits,
     /// The run's cgroup, which could be made but not joined.
     Cgroup,
     /// The program's own process.
@@ -142,7 +142,7 @@ pub(super) fn launch_by(
         stage: if is_scarcity(errno) { GuardStage::Spawn } else { GuardStage::Unavailable },
         errno: errno as i32,
     })?;
-    let cgroup = cgroup::create(&spawn.limits).map_err(failed(GuardStage::Limits))?;
+    let cgroup = cgroup::create(&spawn.limits).map_err(failed(GuardStage::ResourceLimits))?;
     let request = Request {
         program: spawn.program.as_os_str(),
         directory: spawn.cwd.map(Path::as_os_str),

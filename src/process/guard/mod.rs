@@ -17,7 +17,7 @@ mod leash;
 mod lifeline;
 mod wire;
 
-pub(crate) use cgroup::Limits;
+pub(crate) use cgroup::ResourceLimits;
 pub(crate) use launch::{GuardFailure, GuardStage, GuardedSpawn, Launch, landlock_abi, launch};
 pub(crate) use lifeline::{GuardEvent, Lifeline};
 #[cfg(any(test, fuzzing))]

@@ -5,7 +5,7 @@
 //! be another's.
 
 use super::super::command::{ResolvedCommand, spawn_error};
-use super::super::spec::{ContainmentLevel, ProcessSpec, Strays, Usage};
+use super::super::spec::{ContainmentLevel, ProcessSpec, ProcessUsage, Strays};
 use super::super::sweep::{SweepRequest, Swept, sweep};
 use super::super::wiring::{Wires, Wiring};
 use super::session;
@@ -214,7 +214,7 @@ impl Drop for DirectTree {
 }
 
 /// Takes the exit status and the resource usage of an exited child.
-fn reap(pid: i32) -> (ExitStatus, Usage) {
+fn reap(pid: i32) -> (ExitStatus, ProcessUsage) {
     let mut status = 0;
     // SAFETY: zeroed bytes are a valid rusage, which the call only writes to.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -226,16 +226,16 @@ fn reap(pid: i32) -> (ExitStatus, Usage) {
         }
         if reaped < 0 && nix::errno::Errno::last() != nix::errno::Errno::EINTR {
             // Somebody else in the host waited for all children: the status is gone.
-            return (ExitStatus::default(), Usage::default());
+            return (ExitStatus::default(), ProcessUsage::default());
         }
     }
 }
 
-fn usage_of(usage: &libc::rusage) -> Usage {
+fn usage_of(usage: &libc::rusage) -> ProcessUsage {
     let millis = |time: libc::timeval| time.tv_sec as f64 * 1e3 + time.tv_usec as f64 / 1e3;
     // Linux counts in KiB, macOS in bytes.
     let unit = if cfg!(target_os = "linux") { 1024 } else { 1 };
-    Usage {
+    ProcessUsage {
         user_ms: millis(usage.ru_utime),
         system_ms: millis(usage.ru_stime),
         max_rss_bytes: usage.ru_maxrss.max(0) as u64 * unit,
