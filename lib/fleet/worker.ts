@@ -4,6 +4,7 @@ import type { NativeJob, NativeWorker, WorkSpec } from '../../native/native'
 import { invalidOption, settle, SheepdogError } from '../error'
 import { ConcurrencyLimit, type HarnessOptions, type ProviderName, type TurnOptions } from '../harness'
 import { checkHarnessOptions, merge, toSpec } from '../harness/request'
+import { SeenTurn } from '../harness/seen_turn'
 import { check, checkOptions, show } from '../option'
 
 /** One attempt at a job, as its handler sees it. */
@@ -121,7 +122,8 @@ export interface SubmittedSpec {
 export async function take(job: NativeJob, options: WorkOptions): Promise<void> {
   try {
     const spec = JSON.parse(job.spec) as SubmittedSpec
-    if (spec.provider) job.runTurn(turnSpec(spec.git ? { ...spec, cwd: job.cwd } : spec, options.harness))
+    if (spec.provider)
+      runTurn(job, spec.git ? { ...spec, cwd: job.cwd } : spec, spec.provider, options.harness)
     else job.finish(JSON.stringify(await call(job, spec, options.handlers?.[spec.handler ?? ''])) ?? 'null')
   } catch (error) {
     const { code, message, facts } = faultOf(error)
@@ -129,15 +131,38 @@ export async function take(job: NativeJob, options: WorkOptions): Promise<void> 
   }
 }
 
+/** The core runs it; channels and spans are told of it as of any turn. */
+function runTurn(
+  job: NativeJob,
+  spec: SubmittedSpec,
+  provider: ProviderName,
+  harness: Partial<HarnessOptions> | undefined,
+): void {
+  const options = turnOptions(spec, provider, harness)
+  const { model, cwd, resume } = options
+  const seen = SeenTurn.start({ provider, prompt: spec.prompt, model, cwd, resume })
+  if (seen) options.env = { ...seen.environment, ...options.env }
+  try {
+    const turn = job.runTurn(toSpec(spec.prompt, options, true), seen !== undefined)
+    if (turn) seen?.show(turn)
+  } catch (error) {
+    seen?.show(error as Error)
+    throw error
+  }
+}
+
 /** The turn that was submitted, over the worker's own defaults. */
-function turnSpec(spec: SubmittedSpec, harness: Partial<HarnessOptions> = {}) {
-  const provider = spec.provider!
+function turnOptions(
+  spec: SubmittedSpec,
+  provider: ProviderName,
+  harness: Partial<HarnessOptions> = {},
+): HarnessOptions {
   const { binary, limit: _, signal: __, maxConcurrent: ___, provider: own, ...defaults } = harness
   const mine: HarnessOptions =
     own === undefined || own === provider ? { ...defaults, binary, provider } : { provider }
   const turn = { ...spec.options, cwd: spec.cwd } as TurnOptions
   if (turn.env) turn.env = fromJson(turn.env as Record<string, string | null>)
-  return toSpec(spec.prompt, merge(mine, turn), true)
+  return merge(mine, turn)
 }
 
 /** JSON has no `undefined`: a name that is to be removed travels as null. */

@@ -19,10 +19,11 @@ use crate::harness::allowance::{Accounts, Allowance};
 use crate::harness::audience::Audience;
 use crate::harness::folder::RunFolder;
 use crate::harness::scheduler::Slot;
+use crate::os::sleep_until;
 use crate::trace::{self, SESSION, debug};
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
-use std::future::{pending, poll_fn};
+use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -301,11 +302,4 @@ impl Owner {
 
 pub(super) fn closed() -> Error {
     Error::new(ErrorCode::SessionClosed, "the session is closed: open another one, with `resume` to go on")
-}
-
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
-        None => pending().await,
-    }
 }

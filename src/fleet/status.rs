@@ -56,7 +56,7 @@ impl Engine {
         status.workers = said.iter().filter_map(|said| serde_json::from_slice(said).ok()).collect();
         let running = status.workers.iter().filter_map(|worker| worker["running"].as_array());
         let running: HashSet<String> =
-            running.flatten().filter_map(Value::as_str).map(|id| Names::token(id)).collect();
+            running.flatten().filter_map(Value::as_str).map(Names::token).collect();
         for (queue, id) in self.unfinished().await? {
             let queue = status.queues.entry(queue).or_default();
             if running.contains(&id) {

@@ -18,11 +18,11 @@ use super::transcript::Transcript;
 use super::turn::Order;
 use super::verdict::{Ending, Evidence, Fault, Stop, Verdict, verdict};
 use crate::error::{Error, ErrorCode};
+use crate::os::sleep_until;
 use crate::process::{self, Input, Outcome, Process, ProcessSpec, RunResult, StopReason};
 use crate::record::RecordSpec;
 use crate::trace::{TURN, debug, trace};
 use bytes::Bytes;
-use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -449,11 +449,4 @@ fn left_behind(digest: &Digest) -> Vec<String> {
 
 fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
-}
-
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
-        None => pending().await,
-    }
 }

@@ -100,10 +100,10 @@ impl SessionPlace {
         Ok(found)
     }
 
-    fn walk<'a>(
+    fn walk(
         &self,
         folder: &Path,
-        parts: &[&'a str],
+        parts: &[&str],
         walked: &mut Vec<String>,
         found: &mut Vec<SessionFile>,
     ) -> io::Result<()> {

@@ -198,6 +198,10 @@ pub enum Stream {
     Stderr,
 }
 
+impl Stream {
+    pub const BOTH: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
+}
+
 /// Why a run ended. The first reason wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
@@ -289,7 +293,7 @@ impl RunResult {
 }
 
 /// Of the command and the descendants it waited for.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessUsage {
     pub user_ms: f64,

@@ -8,6 +8,7 @@ use super::attempt::Attempt;
 use super::options::WorkerOptions;
 use crate::error::Error;
 use crate::fleet::engine::{Delivery, Engine, Lane};
+use crate::os::sleep_until;
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -127,8 +128,8 @@ impl Owner {
                     presence = Instant::now() + rest;
                     told = self.announce();
                 }
-                () = until(self.paused_until) => self.paused_until = None,
-                () = until(self.closing.flatten()) => {
+                () = sleep_until(self.paused_until) => self.paused_until = None,
+                () = sleep_until(self.closing.flatten()) => {
                     self.closing = Some(None);
                     self.drain.send_replace(true);
                 }
@@ -315,13 +316,6 @@ fn arrival(held: Option<(u64, bool)>, sequence: u64) -> Arrival {
         None | Some((_, true)) => Arrival::New,
         Some((held, false)) if held == sequence => Arrival::Again,
         Some(_) => Arrival::Early,
-    }
-}
-
-async fn until(end: Option<Instant>) {
-    match end {
-        Some(end) => tokio::time::sleep_until(end).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -4,7 +4,7 @@
 use super::job_run::JobRun;
 use super::session;
 use crate::fleet::fault::JobFault;
-use crate::harness::{AgentEvent, ConcurrencyLimit, TurnOutcome, TurnRequest, start};
+use crate::harness::{AgentEvent, ConcurrencyLimit, Mirror, TurnOutcome, TurnRequest, start};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -24,11 +24,13 @@ struct Progress {
     steps: u64,
 }
 
-/// Runs the job as this turn: under its id, in the session it has to go on in. Ends when the agent's tree is gone.
+/// Runs the job as this turn: under its id, in the session it has to go on in. Ends when the agent's tree is gone. `mirror`: for
+/// who looks.
 pub async fn run_turn(
     run: JobRun,
     mut request: TurnRequest,
     limits: Vec<ConcurrencyLimit>,
+    mut mirror: Option<Mirror>,
 ) -> Result<Value, JobFault> {
     let changes = &mut request.agent.environment.changes;
     changes.push(("SHEEPDOG_JOB_ID".to_owned(), Some(run.id.to_string())));
@@ -53,6 +55,9 @@ pub async fn run_turn(
     let tell = async {
         let mut tools_ran = false;
         while let Some(some) = events.next().await {
+            if let Some(mirror) = &mut mirror {
+                mirror.hear(&some).await;
+            }
             for event in &some {
                 match event {
                     AgentEvent::Session { session_id } if progress.borrow().session.is_none() => {
@@ -86,6 +91,9 @@ pub async fn run_turn(
         }
     }
     let outcome = turn.outcome().await;
+    if let Some(mirror) = mirror {
+        mirror.end(outcome.clone());
+    }
     let session = progress.borrow().session.clone();
     if let Some(session) = session {
         // A session that can't travel is no reason to lose what its turn came to.

@@ -8,8 +8,11 @@ use super::super::command::{ResolvedCommand, spawn_error};
 use super::super::spec::{ContainmentLevel, ProcessSpec, ProcessUsage, Strays};
 use super::super::sweep::{SweepRequest, Swept, sweep};
 use super::super::wiring::{Wires, Wiring};
+use super::launched::{Launched, NotLaunched, watch_pipes};
+use super::refusal::no_thread;
 use super::session;
-use super::{ExitStatus, Launched, NotLaunched, Tree, TreeEvent, no_thread, watch_pipes, with_turn};
+use super::tree_event::{ExitStatus, TreeEvent};
+use super::turn::with_turn;
 use crate::error::Result;
 use crate::os::{
     ProcessIdentity, ProcessTable, blocking, kill_process, signal_group, ticks_now, wait_for_exit,
@@ -32,7 +35,7 @@ pub(super) async fn launch(
     spec: &ProcessSpec,
     turn: Option<SemaphorePermit<'static>>,
     cut_short: &Notify,
-) -> std::result::Result<Launched, NotLaunched> {
+) -> std::result::Result<Launched<DirectTree>, NotLaunched> {
     let wires = Wires::of(spec);
     let spawning = blocking(move || spawn(command, &wires));
     let spawning = std::pin::pin!(spawning);
@@ -75,7 +78,7 @@ fn spawn_child(command: &ResolvedCommand, descriptors: &[OwnedFd; 3]) -> io::Res
     }
 }
 
-fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched> {
+fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched<DirectTree>> {
     let refused =
         |error: io::Error| spawn_error(&command, error.raw_os_error().unwrap_or(libc::EIO), "posix_spawn");
     let Wiring { program, ends } = wires.lay(command.input.as_ref()).map_err(refused)?;
@@ -97,9 +100,7 @@ fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched> {
         known: HashSet::new(),
     };
     match watch_pipes(ends) {
-        Ok(pipes) => {
-            Ok(Launched { pid, spawned, level: ContainmentLevel::Group, pipes, tree: Tree::Direct(tree) })
-        }
+        Ok(pipes) => Ok(Launched { pid, spawned, level: ContainmentLevel::Group, pipes, tree }),
         Err(error) => {
             // It runs already, but nobody could watch it.
             drop(tree);

@@ -9,9 +9,10 @@ use super::super::sandbox::{OWN_TERMINAL, Plan, Sandbox};
 use super::super::spec::{Containment, ProcessSpec, ProcessUsage, Stdio, Strays};
 use super::super::sweep::{SweepRequest, Swept, sweep};
 use super::super::wiring::Wires;
-use super::{
-    ExitStatus, Launched, NotLaunched, Tree, TreeEvent, no_sandbox, no_thread, watch_pipes, with_turn,
-};
+use super::launched::{Launched, NotLaunched, watch_pipes};
+use super::refusal::{no_limits, no_sandbox, no_thread};
+use super::tree_event::{ExitStatus, TreeEvent};
+use super::turn::with_turn;
 use crate::error::{Error, ErrorCode, Result};
 use crate::os::{blocking, group_exists, ticks_now};
 use nix::libc::{EACCES, EIO};
@@ -24,7 +25,7 @@ use tokio::task::JoinHandle;
 
 /// What became of the attempt.
 pub(super) enum Attempt {
-    Launched(Launched),
+    Launched(Launched<Box<GuardedTree>>),
     /// No guard can be executed on this system: the command comes back for the group launcher.
     Unavailable(ResolvedCommand),
 }
@@ -81,7 +82,7 @@ pub(super) async fn launch(
         spawned,
         level: process.level,
         pipes,
-        tree: Tree::Guarded(Box::new(tree)),
+        tree: Box::new(tree),
     }))
 }
 
@@ -168,7 +169,7 @@ fn failure_error(command: &ResolvedCommand, containment: Containment, failure: G
         GuardStage::Sandbox | GuardStage::SandboxPath(_) => {
             return no_sandbox(&format!("the kernel refused its rules: {reason}"));
         }
-        GuardStage::ResourceLimits => return super::no_limits(Some(failure.errno)),
+        GuardStage::Limits => return no_limits(Some(failure.errno)),
         GuardStage::Namespace | GuardStage::Cgroup | GuardStage::Unavailable => {
             let wanted = if containment == Containment::Strict { "strict" } else { "auto" };
             let message = match failure.stage {
