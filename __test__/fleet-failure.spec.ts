@@ -84,6 +84,26 @@ describe.runIf(hasServer)('a fleet whose parts fail', () => {
     witness.kill('SIGKILL')
   })
 
+  it('tries a job again at once, however soon after its end it is asked to', async () => {
+    // A lease is longer than this test may take: whatever has to wait for one fails it.
+    const own = await Fleet.connect({ dir: newFolder(), leaseMs: 300_000 })
+    const worker = await own.work({
+      handlers: {
+        bad(job) {
+          throw new Error(`attempt ${job.attempt}`)
+        },
+      },
+    })
+    const job = await own.submit({ handler: 'bad', attempts: 1 })
+    for (let attempt = 1; attempt <= 40; attempt++) {
+      expect(await failure(job.result)).toMatchObject({ message: `attempt ${attempt}` })
+      await job.retry()
+    }
+    await failure(job.result)
+    await worker.close()
+    await own.close()
+  }, 120_000)
+
   it('goes on when the server is killed: runs, logs and results', async () => {
     const queue = newQueue()
     const worker = await workerProcess({ dir }, { queues: [queue] })

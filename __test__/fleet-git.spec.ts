@@ -1,9 +1,9 @@
 // Jobs that work in a repository.
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Fleet, type JobHandler } from '..'
+import { Fleet, type HarnessOptions, type JobHandler } from '..'
 import { firstEvent, hasServer, newFolder, newQueue, workerProcess } from './fleet-worker'
 import { done, failure, player, session, tool } from './played-agent'
 
@@ -108,12 +108,12 @@ describe.runIf(hasServer)('a job with a repository', () => {
   it('goes on in the files of an attempt that was lost after a tool had run', async () => {
     const queue = newQueue()
     const place = { dir: newFolder() }
-    const harness = (steps: object[]) => ({
-      provider: 'codex' as const,
+    const harness = (steps: object[]): Partial<HarnessOptions> => ({
+      provider: 'codex',
       binary: ['node', player, JSON.stringify(steps)],
     })
     const hangs = harness([session, tool, { hang: true }])
-    const first = await workerProcess({ dir }, { queues: [queue], git: place, harness: hangs as never })
+    const first = await workerProcess({ dir }, { queues: [queue], git: place, harness: hangs })
     const job = await fleet.submit({
       provider: 'codex',
       prompt: 'Do it.',
@@ -133,6 +133,21 @@ describe.runIf(hasServer)('a job with a repository', () => {
     expect(paths).toEqual([path, path])
     await worker.close()
     expect(existsSync(path)).toBe(false)
+  })
+
+  it('that names neither a repository nor a folder works where its worker does', async () => {
+    const queue = newQueue()
+    const cwd = realpathSync(newFolder())
+    const script = [session, done].map(({ line }) => `echo '${JSON.stringify(line)}'`).join(';')
+    const binary = ['sh', '-c', `pwd > where.txt; ${script}`]
+    const harness: Partial<HarnessOptions> = { provider: 'codex', binary, cwd }
+    const worker = await fleet.work({ queues: [queue], harness })
+    const job = await fleet.submit({ provider: 'codex', prompt: 'x', queue, artifacts: ['where.txt'] })
+    await job.result
+    const where = join(newFolder(), 'where')
+    await job.download('where.txt', where)
+    expect(readFileSync(where, 'utf8').trim()).toBe(cwd)
+    await worker.close()
   })
 
   it('says what is wrong with an address before anything is stored', async () => {

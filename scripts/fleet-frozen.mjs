@@ -1,6 +1,6 @@
 // `npm run test:fleet-frozen [-- --runs N]`: runs of an agent whose workers are frozen for longer than the lease, while other workers do
 // the jobs, and that wake up then: what they commit has to be refused, and nothing of their trees may be left.
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -28,9 +28,17 @@ const thread = '{"type":"thread.started","thread_id":"t-1"}'
 const said = `{"type":"item.completed","item":{"id":"m","type":"agent_message","text":"by attempt $SHEEPDOG_ATTEMPT"}}`
 const done = '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'
 const line = (text) => `echo "${text.replaceAll('"', String.raw`\"`)}"`
+const [go, marks] = [join(dir, 'go'), join(dir, 'ended-')]
 // The first attempt ends while its worker is frozen, and leaves somebody behind who would go on for long.
-const script = `trap '' HUP; ${line(thread)}; if [ "$SHEEPDOG_ATTEMPT" = 1 ]; then (sleep 1000 &) ; sleep 4; fi; ${line(said)}; ${line(done)}`
-const harness = { provider: 'codex', binary: ['sh', '-c', script], permission: 'auto' }
+const first = `(sleep 1000 &) ; while [ ! -e ${go} ]; do sleep 0.2; done`
+const script = `${line(thread)}; if [ "$SHEEPDOG_ATTEMPT" = 1 ]; then ${first}; fi; ${line(said)}; ${line(done)}; [ "$SHEEPDOG_ATTEMPT" = 1 ] && : > ${marks}$SHEEPDOG_JOB_ID; exit 0`
+const harness = {
+  provider: 'codex',
+  binary: ['sh', '-c', script],
+  permission: 'auto',
+  toolIdleTimeoutMs: 600_000,
+  idleTimeoutMs: 600_000,
+}
 
 const ids = []
 for (let n = 0; n < runs; n++)
@@ -45,10 +53,11 @@ await inParallel(runs, 16, async (n) => {
   for await (const event of (await fleet.job(ids[n])).events()) if (event.type === 'session') break
 })
 for (const { worker } of frozen) worker.kill('SIGSTOP')
+writeFileSync(go, '')
 const awake = Array.from({ length: 4 }, (_, n) => startWorker({ dir }, work(`awake-${n}`)))
 await inParallel(runs, 16, async (n) => (await fleet.job(ids[n])).result)
-// All their agents have ended by now: what the frozen do first when they wake is to commit.
-await wait(4000)
+// All their agents have ended: what the frozen do first when they wake is to commit.
+while (readdirSync(dir).filter((name) => name.startsWith('ended-')).length < runs) await wait(100)
 const before = await Promise.all(ids.map(async (id) => JSON.stringify(await (await fleet.job(id)).record())))
 for (const { worker } of frozen) worker.kill('SIGCONT')
 // They have understood when they can be drained; then they end.

@@ -140,6 +140,8 @@ impl Engine {
             let revision = if next == kept.record {
                 kept.revision
             } else {
+                // Its worker may not have taken it off the queue yet, and would then take the new one for the old.
+                self.drop_job(id).await?;
                 match self.write_record(&next, kept.revision, Patience::ASKED).await {
                     Ok(written) => written.revision,
                     Err(Refused::Conflict) => continue,

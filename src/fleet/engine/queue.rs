@@ -12,6 +12,7 @@ use async_nats::jetstream::message::{Acker, Message, StreamMessage};
 use async_nats::jetstream::stream::RawMessageErrorKind;
 use bytes::Bytes;
 use futures_util::StreamExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A spec that is longer goes to the object store, and its message only names it.
@@ -29,7 +30,10 @@ pub(crate) struct Delivery {
     pub spec: JobSpec,
     /// How often it was given out, this time included.
     pub deliveries: u64,
+    /// Of the message: a job that is tried again has another one.
+    pub sequence: u64,
     acker: Acker,
+    is_disposed: AtomicBool,
 }
 
 impl Engine {
@@ -198,10 +202,14 @@ impl Engine {
     }
 
     async fn delivery(&self, message: Message) -> Result<Delivery, Error> {
-        let deliveries = message.info().map_or(1, |info| u64::try_from(info.delivered).unwrap_or(1));
+        let (deliveries, sequence) = message
+            .info()
+            .map_or((1, 0), |info| (u64::try_from(info.delivered).unwrap_or(1), info.stream_sequence));
         let (message, acker) = message.split();
         match self.spec_of(&message.payload, message.headers.as_ref()).await {
-            Ok(spec) => Ok(Delivery { spec, deliveries, acker }),
+            Ok(spec) => {
+                Ok(Delivery { spec, deliveries, sequence, acker, is_disposed: AtomicBool::new(false) })
+            }
             Err(error) => {
                 // It may be readable elsewhere, or later.
                 let _ = acker.ack_with(AckKind::Nak(Some(Duration::from_secs(5)))).await;
@@ -243,14 +251,21 @@ impl Delivery {
         let _ = self.acker.ack_with(AckKind::Progress).await;
     }
 
+    /// Whether its holder has given it back, or taken it off the queue.
+    pub(crate) fn is_disposed(&self) -> bool {
+        self.is_disposed.load(Ordering::Acquire)
+    }
+
     /// Given back: to be given out again after so long.
     pub(crate) async fn give_back(&self, delay: Duration) {
+        self.is_disposed.store(true, Ordering::Release);
         // When this is lost the lease runs out.
         let _ = self.acker.ack_with(AckKind::Nak((!delay.is_zero()).then_some(delay))).await;
     }
 
     /// Takes it off the queue. When the word is lost, the next worker finds the record over and says it again.
     pub(crate) async fn finish(&self) {
+        self.is_disposed.store(true, Ordering::Release);
         for _ in 0..3 {
             if self.acker.double_ack().await.is_ok() {
                 return;

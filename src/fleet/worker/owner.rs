@@ -28,6 +28,8 @@ pub(super) enum Order {
     Stop,
 }
 
+/// Until an attempt that is at its end is out of our hands.
+const EARLY_DELAY: Duration = Duration::from_millis(100);
 /// Between two words about what it runs.
 const MIN_PRESENCE_PAUSE: Duration = Duration::from_secs(1);
 
@@ -246,10 +248,18 @@ impl Owner {
     }
 
     async fn on_delivery(&mut self, delivery: Delivery) {
-        // Ours already: the server missed our beats. The attempt goes on under the new delivery.
-        if let Some(running) = self.running.get(&delivery.spec.id) {
-            running.delivery.send_replace(Arc::new(delivery));
-            return;
+        let running = self.running.get(&delivery.spec.id);
+        let held = running.map(|running| {
+            let held = running.delivery.borrow();
+            (held.sequence, held.is_disposed())
+        });
+        match (arrival(held, delivery.sequence), running) {
+            (Arrival::Again, Some(running)) => {
+                running.delivery.send_replace(Arc::new(delivery));
+                return;
+            }
+            (Arrival::Early, _) => return delivery.give_back(EARLY_DELAY).await,
+            _ => {}
         }
         if self.free() == 0 || self.closing.is_some() {
             return delivery.give_back(Duration::ZERO).await;
@@ -287,5 +297,39 @@ impl Owner {
             let _ = engine.announce(&subject, Bytes::from(facts.to_string()), length).await;
         });
         running
+    }
+}
+
+/// What a delivery is to a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arrival {
+    New,
+    /// The server missed our beats: the attempt that runs goes on under it.
+    Again,
+    /// A message of its own, of a job that was tried again before our attempt at the last one is out of our hands.
+    Early,
+}
+
+/// `held`: the sequence of the message that an attempt at the same job was given, and whether it is done with it.
+fn arrival(held: Option<(u64, bool)>, sequence: u64) -> Arrival {
+    match held {
+        None | Some((_, true)) => Arrival::New,
+        Some((held, false)) if held == sequence => Arrival::Again,
+        Some(_) => Arrival::Early,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_comes_again_is_told_from_one_that_was_tried_again() {
+        assert_eq!(arrival(None, 7), Arrival::New);
+        assert_eq!(arrival(Some((7, false)), 7), Arrival::Again);
+        // Given back a moment ago, and here again before its attempt's task was taken off the list.
+        assert_eq!(arrival(Some((7, true)), 7), Arrival::New);
+        assert_eq!(arrival(Some((7, false)), 9), Arrival::Early);
+        assert_eq!(arrival(Some((7, true)), 9), Arrival::New);
     }
 }
