@@ -100,7 +100,7 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
     let mut hall = Hall { agent, mode, request, connection, inbox, heard: Vec::new(), has_ended: false };
     let shaken = tokio::select! {
         shaken = hall.shake_hands(&cwd) => shaken,
-        () = given_up => Err(Fault::Other(super::session::given_up())),
+        () = given_up => Err(Fault::Other(aborted())),
     };
     match shaken {
         Ok(shaken) => Ok(Opened {
@@ -410,6 +410,11 @@ impl Hall<'_> {
             _ => Fault::Gone { method },
         }
     }
+}
+
+/// It was aborted before it was open.
+pub(crate) fn aborted() -> Error {
+    Error::new(ErrorCode::AgentAborted, "the session was aborted before it was open")
 }
 
 /// The agent's own error, from the one that the connection made of it.

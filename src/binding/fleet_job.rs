@@ -148,11 +148,7 @@ impl NativeJob {
         let (mirror, seen) = is_seen.then(Mirror::new).unzip();
         self.settle(match to_request(spec) {
             Ok(request) => Answer::Turn(Box::new((request, mirror))),
-            Err(error) => Answer::Failed(JobFault {
-                code: error.code().as_str().to_owned(),
-                message: error.message().to_owned(),
-                facts: error.facts().clone(),
-            }),
+            Err(error) => Answer::Failed(JobFault::from(&error)),
         });
         seen.map(|turn| NativeTurn::of(Ok(turn)))
     }

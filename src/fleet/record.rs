@@ -10,10 +10,11 @@
 //! `attempt` counts every run of the job for good. `spent` counts those that the budget pays for: one is spent at each claim,
 //! so that a job that kills its workers runs out of them, and given back for a drain or a limit.
 
-use super::retry_table::Verdict;
+use super::fault::JobFault;
+use super::retry_table::Consequence;
 use super::spec::JobSpec;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,25 +43,6 @@ impl JobState {
             JobState::Cancelled => "cancelled",
             JobState::Dead => "dead",
         }
-    }
-}
-
-/// An error on its journey: a handler's may have any code.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct JobFault {
-    pub code: String,
-    pub message: String,
-    #[serde(flatten)]
-    pub facts: Map<String, Value>,
-}
-
-impl JobFault {
-    pub fn new(code: &str, message: impl Into<String>) -> Self {
-        JobFault { code: code.to_owned(), message: message.into(), facts: Map::new() }
-    }
-
-    fn as_value(&self) -> Value {
-        json!({ "code": self.code, "message": self.message })
     }
 }
 
@@ -173,7 +155,7 @@ pub enum JobEvent {
     Failed {
         token: String,
         fault: JobFault,
-        verdict: Verdict,
+        consequence: Consequence,
         log: LogEnd,
         artifacts: Vec<Artifact>,
         now: u64,
@@ -290,9 +272,9 @@ impl JobRecord {
                 next.artifacts.clone_from(artifacts);
                 Ok(next)
             }
-            JobEvent::Failed { token, fault, verdict, log, artifacts, now } => {
+            JobEvent::Failed { token, fault, consequence, log, artifacts, now } => {
                 let held = self.held_by(token)?;
-                let mut next = held.after_fault(fault, verdict, *now);
+                let mut next = held.after_fault(fault, consequence, *now);
                 next.log = Some(*log);
                 next.artifacts.clone_from(artifacts);
                 Ok(next)
@@ -362,17 +344,17 @@ impl JobRecord {
         if is_holder { Ok(self) } else { Err(Refusal::Fenced) }
     }
 
-    fn after_fault(&self, fault: &JobFault, verdict: &Verdict, now: u64) -> JobRecord {
+    fn after_fault(&self, fault: &JobFault, consequence: &Consequence, now: u64) -> JobRecord {
         let may_go_on = !self.must_resume() || self.session_id.is_some();
-        let mut next = match verdict {
-            Verdict::Wait(delay) if may_go_on => {
+        let mut next = match consequence {
+            Consequence::Wait(delay) if may_go_on => {
                 let mut next = self.released();
                 next.spent = next.spent.saturating_sub(1);
                 next.waits += 1;
                 next.not_before = Some(now.saturating_add(delay.as_millis() as u64));
                 next
             }
-            Verdict::Again(delay) if may_go_on && self.spent < self.attempts && !self.cancel_asked => {
+            Consequence::Again(delay) if may_go_on && self.spent < self.attempts && !self.cancel_asked => {
                 let mut next = self.released();
                 next.not_before = Some(now.saturating_add(delay.as_millis() as u64));
                 next

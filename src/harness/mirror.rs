@@ -5,14 +5,14 @@
 
 use super::audience::Audience;
 use super::event::AgentEvent;
-use super::turn::{Command, Turn, TurnOutcome};
+use super::turn::{Order, Turn, TurnOutcome};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 
 pub struct Mirror {
     audience: Audience,
-    words: UnboundedReceiver<Command>,
+    words: UnboundedReceiver<Order>,
     publish: watch::Sender<Option<Arc<TurnOutcome>>>,
 }
 
@@ -60,12 +60,12 @@ impl Mirror {
         });
     }
 
-    fn on_word(&mut self, word: Command) {
+    fn on_word(&mut self, word: Order) {
         match word {
-            Command::Listen(sink) => self.audience.listen(sink),
-            Command::Leave => self.audience.leave(),
+            Order::Listen(sink) => self.audience.listen(sink),
+            Order::Leave => self.audience.leave(),
             // Whose turn it is, ends it.
-            Command::Abort => {}
+            Order::Abort => {}
         }
     }
 }

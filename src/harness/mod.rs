@@ -66,7 +66,7 @@ pub(crate) mod workspace;
 pub use agent_request::AgentRequest;
 pub use budget::Budget;
 pub use digest::Digest;
-pub use event::{AgentEvent, ErrorKind, Usage};
+pub use event::{AgentErrorKind, AgentEvent, Usage};
 pub use event_sink::{EventReader, EventSink};
 pub use level::Level;
 pub use mirror::Mirror;

@@ -10,7 +10,7 @@
 //! | a fault that passes by itself    | any                           | another attempt, while there are any left and no tool ran |
 //! | any other fault                  | any                           | the fault |
 
-use super::event::ErrorKind;
+use super::event::AgentErrorKind;
 use super::verdict::Fault;
 use crate::error::ErrorCode;
 use crate::model::Reading;
@@ -116,7 +116,7 @@ fn after_fault<Read: FnOnce() -> Option<Reading>>(
         matches!(fault.code, ErrorCode::AgentFailed | ErrorCode::AgentCrashed | ErrorCode::AgentTruncated);
     let is_worth_it = is_the_agents && fault.kind.is_some_and(|kind| kind.is_transient());
     let may_repeat = past.after_tools || past.tool_calls == 0;
-    let is_limit = matches!(fault.kind, Some(ErrorKind::Quota | ErrorKind::RateLimit));
+    let is_limit = matches!(fault.kind, Some(AgentErrorKind::Quota | AgentErrorKind::RateLimit));
     let wait = ended.reset_in.filter(|wait| is_the_agents && is_limit && *wait <= past.wait_for_reset);
     // What was begun goes on in its session; without one it would be done once more.
     let can_go_on = ended.session.is_some() || may_repeat;
@@ -146,7 +146,7 @@ mod tests {
     use crate::model::Problem;
     use serde_json::json;
 
-    fn fault(code: ErrorCode, kind: Option<ErrorKind>) -> Fault {
+    fn fault(code: ErrorCode, kind: Option<AgentErrorKind>) -> Fault {
         Fault { code, kind, message: "it said so".into(), is_misshapen: false, reset: None }
     }
 
@@ -180,13 +180,13 @@ mod tests {
     #[test]
     fn a_fault_is_tried_again_only_if_it_passes_by_itself_and_nothing_was_done_in_it() {
         use ErrorCode::*;
-        let server = Some(ErrorKind::Server);
+        let server = Some(AgentErrorKind::Server);
         let cases = [
             (fault(AgentFailed, server), past(), true),
             (fault(AgentCrashed, server), past(), true),
-            (fault(AgentTruncated, Some(ErrorKind::Network)), past(), true),
-            (fault(AgentFailed, Some(ErrorKind::Auth)), past(), false),
-            (fault(AgentFailed, Some(ErrorKind::Quota)), past(), false),
+            (fault(AgentTruncated, Some(AgentErrorKind::Network)), past(), true),
+            (fault(AgentFailed, Some(AgentErrorKind::Auth)), past(), false),
+            (fault(AgentFailed, Some(AgentErrorKind::Quota)), past(), false),
             (fault(AgentCrashed, None), past(), false),
             (fault(AgentIdle, server), past(), false),
             (fault(AgentTimedOut, server), past(), false),
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn an_aborted_attempt_is_followed_by_none() {
-        let fault = fault(ErrorCode::AgentFailed, Some(ErrorKind::Server));
+        let fault = fault(ErrorCode::AgentFailed, Some(AgentErrorKind::Server));
         let aborted = Ended { is_aborted: true, ..ended(Some(&fault), || None) };
         assert_eq!(next(aborted, &past()), Next::Failed(fault.clone()));
         let misfit = || Some(Reading::NoJson);
@@ -234,12 +234,12 @@ mod tests {
     #[test]
     fn a_fault_of_the_shape_counts_only_if_the_answer_does_not_fit() {
         let misshapen =
-            Fault { is_misshapen: true, ..fault(ErrorCode::AgentFailed, Some(ErrorKind::Unknown)) };
+            Fault { is_misshapen: true, ..fault(ErrorCode::AgentFailed, Some(AgentErrorKind::Unknown)) };
         let read = |fault, reading| next(ended(fault, || reading), &past());
         let fits = || Some(Reading::Fits(json!({"a": 1})));
         assert_eq!(read(Some(&misshapen), fits()), Next::Done { structured: Some(json!({"a": 1})) });
         assert_eq!(read(Some(&misshapen), None), Next::Failed(misshapen.clone()));
-        let other = fault(ErrorCode::AgentFailed, Some(ErrorKind::InvalidRequest));
+        let other = fault(ErrorCode::AgentFailed, Some(AgentErrorKind::InvalidRequest));
         assert_eq!(read(Some(&other), fits()), Next::Failed(other.clone()), "it covers no other fault");
     }
 
@@ -247,7 +247,7 @@ mod tests {
     fn a_limit_is_waited_out_if_it_ends_soon_enough_and_counts_as_no_attempt() {
         let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
         let patient = || Past { wait_for_reset: hour, attempts: 3, ..past() };
-        let quota = fault(ErrorCode::AgentFailed, Some(ErrorKind::Quota));
+        let quota = fault(ErrorCode::AgentFailed, Some(AgentErrorKind::Quota));
         let wait = |fault: &Fault, reset_in, past: &Past| {
             next(Ended { reset_in, ..ended(Some(fault), || None) }, past)
         };
@@ -257,15 +257,15 @@ mod tests {
         assert_eq!(wait(&quota, None, &patient()), Next::Failed(quota.clone()));
         assert_eq!(wait(&quota, Some(minute), &past()), Next::Failed(quota.clone()), "off by default");
         assert_eq!(wait(&quota, Some(Duration::ZERO), &past()), Next::Failed(quota.clone()));
-        let rate = fault(ErrorCode::AgentCrashed, Some(ErrorKind::RateLimit));
+        let rate = fault(ErrorCode::AgentCrashed, Some(AgentErrorKind::RateLimit));
         assert_eq!(wait(&rate, Some(minute), &patient()), waits(minute));
-        let busy = fault(ErrorCode::AgentFailed, Some(ErrorKind::Overloaded));
+        let busy = fault(ErrorCode::AgentFailed, Some(AgentErrorKind::Overloaded));
         assert_eq!(
             wait(&busy, Some(minute), &patient()),
             Next::Failed(busy.clone()),
             "no limit of an account"
         );
-        let silent = fault(ErrorCode::AgentIdle, Some(ErrorKind::Quota));
+        let silent = fault(ErrorCode::AgentIdle, Some(AgentErrorKind::Quota));
         assert_eq!(wait(&silent, Some(minute), &patient()), Next::Failed(silent.clone()));
         let worked = Past { tool_calls: 5, ..patient() };
         assert_eq!(wait(&quota, Some(minute), &worked), waits(minute), "the session goes on");
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_stands_again_after_its_end_is_not_waited_for_without_end() {
-        let quota = fault(ErrorCode::AgentFailed, Some(ErrorKind::Quota));
+        let quota = fault(ErrorCode::AgentFailed, Some(AgentErrorKind::Quota));
         let again = |attempts, waits, has_worked| {
             let reset_in = Some(Duration::ZERO);
             let past = Past { attempts, waits, wait_for_reset: Duration::from_secs(60), ..past() };

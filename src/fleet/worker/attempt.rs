@@ -1,12 +1,15 @@
 //! One job in the hands of a worker: claimed, run, committed. The record decides at each step whether it still is ours.
 
-use super::keeper::Keeper;
+use super::artifacts;
+use super::book::Book;
+use super::job_run::{JobHost, JobRun, StopSignal};
+use super::keeper::{Keeper, Standing};
 use super::log_writer::LogWriter;
-use super::{JobHost, JobRun, StopSignal, artifacts};
 use crate::error::Error;
-use crate::fleet::engine::{Delivery, Engine, Kept, LeaseSlot, Patience, Refused};
-use crate::fleet::record::{Artifact, Claim, JobEvent, JobFault, JobRecord, JobState, LogEnd, Refusal};
-use crate::fleet::retry_table::{Verdict, refusal_delay, verdict};
+use crate::fleet::engine::{Delivery, Engine, Kept, LeaseSlot, Patience};
+use crate::fleet::fault::JobFault;
+use crate::fleet::record::{Artifact, Claim, JobEvent, JobRecord, JobState, LogEnd};
+use crate::fleet::retry_table::{Consequence, consequence_of, refusal_delay};
 use crate::fleet::spec::JobSpec;
 use crate::fleet::submitter::now;
 use bytes::Bytes;
@@ -26,14 +29,6 @@ const STOP_GRACE: Duration = Duration::from_secs(10);
 /// A result that is longer is kept beside the record.
 const MAX_RESULT_BYTES: usize = 256 << 10;
 
-/// What the keeper says; a later one outranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Word {
-    Hold,
-    Cancel,
-    Fenced,
-}
-
 /// One attempt on its way.
 pub(super) struct Attempt {
     pub engine: Engine,
@@ -42,49 +37,6 @@ pub(super) struct Attempt {
     pub delivery: watch::Receiver<Arc<Delivery>>,
     /// True when the worker has to give it up.
     pub drain: watch::Receiver<bool>,
-}
-
-/// The record as it was last seen, and the one hand that writes it.
-pub(super) struct Book {
-    engine: Engine,
-    token: String,
-    kept: tokio::sync::Mutex<Kept>,
-}
-
-impl Book {
-    /// Writes what the event makes of the record. `Err(None)`: the job is not ours any more.
-    async fn write(&self, event: &JobEvent) -> Result<JobRecord, Option<Error>> {
-        let mut kept = self.kept.lock().await;
-        loop {
-            let next = match kept.record.after(event) {
-                Ok(next) => next,
-                Err(Refusal::Unchanged) => return Ok(kept.record.clone()),
-                Err(Refusal::Fenced | Refusal::NotRetried(_)) => return Err(None),
-            };
-            match self.engine.write_record(&next, kept.revision, Patience::WORK).await {
-                Ok(written) => {
-                    *kept = written;
-                    return Ok(next);
-                }
-                Err(Refused::Conflict) => {
-                    match self.engine.read_record(&kept.record.id, Patience::WORK).await.map_err(Some)? {
-                        Some(found) => *kept = found,
-                        None => return Err(None),
-                    }
-                }
-                Err(refused) => return Err(Some(refused.into_error())),
-            }
-        }
-    }
-
-    pub(super) async fn note(&self, session_id: Option<String>, tools_ran: bool) {
-        // When it fails we are fenced, or the store is away: the commit will find out.
-        let _ = self.write(&JobEvent::Seen { token: self.token.clone(), session_id, tools_ran }).await;
-    }
-
-    async fn record(&self) -> JobRecord {
-        self.kept.lock().await.record.clone()
-    }
 }
 
 impl Attempt {
@@ -143,14 +95,14 @@ impl Attempt {
         let begun = Instant::now();
         let Some(kept) = self.claim(delivery, &spec).await else { return };
         let token = kept.record.token.clone().unwrap_or_default();
-        let (words, mut heard) = watch::channel(Word::Hold);
+        let (tell, mut heard) = watch::channel(Standing::Held);
         let keeper = Keeper {
             engine: self.engine.clone(),
             id: spec.id.as_str().into(),
             token: token.clone(),
             delivery: self.delivery.clone(),
             slot,
-            words,
+            tell,
         };
         let keeper = tokio::spawn(keeper.run(begun));
         let (stop, stopped) = watch::channel(false);
@@ -184,9 +136,9 @@ impl Attempt {
                 tokio::time::timeout(STOP_GRACE, work).await.ok()
             }
         };
-        let word = *heard.borrow();
-        if word != Word::Fenced {
-            self.commit(&run, &token, ended, word).await;
+        let standing = *heard.borrow();
+        if standing != Standing::Fenced {
+            self.commit(&run, &token, ended, standing).await;
         }
         keeper.abort();
     }
@@ -233,16 +185,22 @@ impl Attempt {
     }
 
     /// Writes what came of it, and takes the job off the queue or gives it back.
-    async fn commit(&self, run: &JobRun, token: &str, ended: Option<Result<Value, JobFault>>, word: Word) {
+    async fn commit(
+        &self,
+        run: &JobRun,
+        token: &str,
+        ended: Option<Result<Value, JobFault>>,
+        standing: Standing,
+    ) {
         let token = token.to_owned();
         let Ok(log) = run.log.end().await else { return };
         let is_drain = *self.drain.borrow();
         let event = match ended {
-            _ if word == Word::Cancel => JobEvent::Stopped { token, log, now: now() },
+            _ if standing == Standing::Cancelled => JobEvent::Stopped { token, log, now: now() },
             Some(Ok(value)) => self.done(run, token, value, log).await,
             _ if is_drain => JobEvent::Drained { token },
             Some(Err(fault)) => self.failed(run, token, fault, log).await,
-            // It was stopped for a word that was taken back: nothing says so today.
+            // It was stopped for a standing that was taken back: nothing says so today.
             None => JobEvent::Drained { token },
         };
         let may_need_burial = !matches!(event, JobEvent::Done { .. } | JobEvent::Drained { .. });
@@ -255,7 +213,9 @@ impl Attempt {
         match (record.state, &event) {
             (
                 JobState::Queued,
-                JobEvent::Failed { verdict: Verdict::Again(delay) | Verdict::Wait(delay), .. },
+                JobEvent::Failed {
+                    consequence: Consequence::Again(delay) | Consequence::Wait(delay), ..
+                },
             ) => {
                 delivery.give_back(*delay).await;
             }
@@ -268,7 +228,7 @@ impl Attempt {
         let artifacts = match self.collect(run).await {
             Ok(artifacts) => artifacts,
             Err(error) => {
-                let fault = fault_of(&error);
+                let fault = JobFault::from(&error);
                 return self.failed(run, token, fault, log).await;
             }
         };
@@ -289,7 +249,7 @@ impl Attempt {
                 JobEvent::Done { token, result: None, result_object: Some(name), log, artifacts, now: now() }
             }
             Err(error) => {
-                let fault = fault_of(&error);
+                let fault = JobFault::from(&error);
                 self.failed(run, token, fault, log).await
             }
         }
@@ -297,8 +257,8 @@ impl Attempt {
 
     async fn failed(&self, run: &JobRun, token: String, fault: JobFault, log: LogEnd) -> JobEvent {
         let record = run.book.record().await;
-        let verdict = verdict(&fault, record.spent, record.waits);
-        if let (Verdict::Wait(length), Some(provider)) = (&verdict, &run.spec.provider) {
+        let consequence = consequence_of(&fault, record.spent, record.waits);
+        if let (Consequence::Wait(length), Some(provider)) = (&consequence, &run.spec.provider) {
             let subject = self.engine.names().hold(provider);
             let payload = Bytes::from(length.as_millis().to_string());
             // When it can't be told, each worker finds out for itself.
@@ -306,7 +266,7 @@ impl Attempt {
         }
         // What a failed attempt left may be what its user looks for; that it can't be kept is no other failure.
         let artifacts = self.collect(run).await.unwrap_or_default();
-        JobEvent::Failed { token, fault, verdict, log, artifacts, now: now() }
+        JobEvent::Failed { token, fault, consequence, log, artifacts, now: now() }
     }
 
     /// What was kept while it ran, and what the job's globs find now.
@@ -328,13 +288,4 @@ impl Attempt {
 fn too_early(spec: &JobSpec) -> Option<Duration> {
     let left = spec.at?.checked_sub(now()).filter(|left| *left > 0)?;
     Some(Duration::from_millis(left).min(MAX_LATER_DELAY))
-}
-
-/// An error of the core on its journey.
-pub(super) fn fault_of(error: &Error) -> JobFault {
-    JobFault {
-        code: error.code().as_str().to_owned(),
-        message: error.message().to_owned(),
-        facts: error.facts().clone(),
-    }
 }

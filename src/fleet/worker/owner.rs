@@ -4,10 +4,11 @@
 //! once; what a wait brings when no slot is free any more is given back at once. A probe is never cut off: what it was given
 //! would be nobody's for a whole lease.
 
-use super::WorkerOptions;
 use super::attempt::Attempt;
+use super::options::WorkerOptions;
 use crate::error::Error;
 use crate::fleet::engine::{Delivery, Engine, Lane};
+use crate::os::sleep_until;
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ const WAIT: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// A word to the owner.
-pub(super) enum Command {
+pub(super) enum Order {
     Close,
     Stop,
 }
@@ -43,7 +44,7 @@ pub(super) struct Owner {
     engine: Engine,
     name: Arc<str>,
     options: WorkerOptions,
-    commands: mpsc::Receiver<Command>,
+    orders: mpsc::Receiver<Order>,
     /// Class by class, in each all queues.
     lanes: Arc<Vec<Lane>>,
     waits: Vec<Option<AbortHandle>>,
@@ -64,7 +65,7 @@ impl Owner {
         engine: Engine,
         name: Arc<str>,
         options: WorkerOptions,
-        commands: mpsc::Receiver<Command>,
+        orders: mpsc::Receiver<Order>,
     ) -> Result<Owner, Error> {
         let mut lanes = Vec::new();
         for class in Engine::classes() {
@@ -78,7 +79,7 @@ impl Owner {
             engine,
             name,
             options,
-            commands,
+            orders,
             is_probing: false,
             is_probe_due: true,
             paused_until: None,
@@ -99,7 +100,7 @@ impl Owner {
             }
             self.pull();
             tokio::select! {
-                command = self.commands.recv() => self.on_command(command),
+                order = self.orders.recv() => self.on_order(order),
                 Some(pulled) = self.pulls.join_next() => {
                     if let Ok(pulled) = pulled {
                         self.on_pulled(pulled).await;
@@ -113,8 +114,8 @@ impl Owner {
                 // The server may have forgotten who waits.
                 Ok(()) = connections.changed() => self.on_connected(),
                 _ = presence.tick() => self.announce(),
-                () = until(self.paused_until) => self.paused_until = None,
-                () = until(self.closing.flatten()) => {
+                () = sleep_until(self.paused_until) => self.paused_until = None,
+                () = sleep_until(self.closing.flatten()) => {
                     self.closing = Some(None);
                     self.drain.send_replace(true);
                 }
@@ -133,15 +134,15 @@ impl Owner {
         self.options.concurrency.saturating_sub(self.attempts.len())
     }
 
-    fn on_command(&mut self, command: Option<Command>) {
-        match command {
-            Some(Command::Close) if self.closing.is_none() => {
+    fn on_order(&mut self, order: Option<Order>) {
+        match order {
+            Some(Order::Close) if self.closing.is_none() => {
                 let end = self.options.drain_timeout.map(|timeout| Instant::now() + timeout);
                 self.closing = Some(end);
                 self.abandon_waits();
             }
-            Some(Command::Close) => {}
-            Some(Command::Stop) | None => {
+            Some(Order::Close) => {}
+            Some(Order::Stop) | None => {
                 self.closing = Some(None);
                 self.drain.send_replace(true);
                 self.abandon_waits();
@@ -271,12 +272,5 @@ impl Owner {
             let length = engine.lease();
             let _ = engine.announce(&subject, Bytes::from(facts.to_string()), length).await;
         });
-    }
-}
-
-async fn until(end: Option<Instant>) {
-    match end {
-        Some(end) => tokio::time::sleep_until(end).await,
-        None => std::future::pending().await,
     }
 }

@@ -1,9 +1,8 @@
 //! A job that is a turn of an agent: its events go to the log as they come, and the record learns of its session and its tools
 //! before the events do.
 
-use super::JobRun;
-use super::attempt::fault_of;
-use crate::fleet::record::JobFault;
+use super::job_run::JobRun;
+use crate::fleet::fault::JobFault;
 use crate::harness::{AgentEvent, ConcurrencyLimit, Mirror, TurnOutcome, TurnRequest, start};
 use serde_json::{Value, json};
 
@@ -69,7 +68,7 @@ pub async fn run_turn(
     match &*outcome {
         TurnOutcome::Succeeded(result) => Ok(plain(json!(result))),
         TurnOutcome::Failed { error, partial } => {
-            let mut fault = fault_of(error);
+            let mut fault = JobFault::from(error);
             // They are in the log.
             fault.facts.remove("events");
             if let Some(result) = partial {

@@ -4,7 +4,7 @@
 //! told as `system`/`api_retry`. Nested in itself it refuses to start, and so it does as root unless told it is in a sandbox.
 
 use super::super::allow::refuse;
-use super::super::event::ErrorKind;
+use super::super::event::AgentErrorKind;
 use super::super::failure::{Words, no_exit_code};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode};
@@ -56,10 +56,10 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 pub(super) const WORDS: Words = Words {
     kinds: &[
         (
-            ErrorKind::Quota,
+            AgentErrorKind::Quota,
             &["hit your", "usage limit reached", "out of extra usage", "error_max_budget_usd"],
         ),
-        (ErrorKind::MaxTurns, &["error_max_turns", "maximum number of turns"]),
+        (AgentErrorKind::MaxTurns, &["error_max_turns", "maximum number of turns"]),
     ],
     unknown_session: &["no conversation found with session id", "no session, task, or name matched"],
     misshapen: &["structured_output", "structured output"],

@@ -4,7 +4,7 @@
 //! the usage of `turn.completed` counts on over all turns of a thread.
 
 use super::super::digest::Digest;
-use super::super::event::{ErrorKind, Usage};
+use super::super::event::{AgentErrorKind, Usage};
 use super::super::failure::{Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
@@ -70,7 +70,7 @@ fn usage_of(usage: Json) -> Usage {
 
 pub(super) const WORDS: Words = Words {
     kinds: &[(
-        ErrorKind::Quota,
+        AgentErrorKind::Quota,
         &["hit your usage limit", "usage limit has been reached", "usage_limit_reached"],
     )],
     unknown_session: &["no rollout found for thread", "thread/resume failed"],

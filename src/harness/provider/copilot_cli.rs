@@ -5,7 +5,7 @@
 
 use super::super::allow::refuse;
 use super::super::digest::Digest;
-use super::super::event::{ErrorKind, Usage};
+use super::super::event::{AgentErrorKind, Usage};
 use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
@@ -47,7 +47,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 pub(super) const WORDS: Words = Words {
-    kinds: &[(ErrorKind::Quota, &["no quota", "premium request", "quota_exceeded"])],
+    kinds: &[(AgentErrorKind::Quota, &["no quota", "premium request", "quota_exceeded"])],
     unknown_session: &["no session, task, or name matched"],
     misshapen: &[],
     refused: &["permission to run this tool was denied", "command blocked"],
@@ -174,7 +174,7 @@ impl Copilot {
         digest.session(&session.text().unwrap_or_default());
         let exit_code = exit_code.whole();
         if self.is_aborted {
-            return digest.end(false, Some(Failure::new(ErrorKind::Unknown, "the turn was aborted")));
+            return digest.end(false, Some(Failure::new(AgentErrorKind::Unknown, "the turn was aborted")));
         }
         // Whole: it tells an exit code. What went wrong after its last answer weighs more than a good one.
         let Some(exit_code) = exit_code else { return };
@@ -183,7 +183,10 @@ impl Copilot {
         }
         let failure = self.session_error.take().or(self.call.take());
         let failure = failure.unwrap_or_else(|| {
-            Failure::new(ErrorKind::Unknown, format!("the agent ended its turn with exit code {}", exit_code))
+            Failure::new(
+                AgentErrorKind::Unknown,
+                format!("the agent ended its turn with exit code {}", exit_code),
+            )
         });
         digest.end(false, Some(failure));
     }
@@ -194,10 +197,10 @@ fn session_error(data: Json) -> Failure {
     let mut failure = WORDS.failure(status.whole(), message.text().unwrap_or("the session failed".into()));
     if status.whole().is_none() {
         failure.kind = match kind.word() {
-            b"authentication" => ErrorKind::Auth,
-            b"quota" => ErrorKind::Quota,
-            b"rate_limit" => ErrorKind::RateLimit,
-            b"context_limit" => ErrorKind::ContextLength,
+            b"authentication" => AgentErrorKind::Auth,
+            b"quota" => AgentErrorKind::Quota,
+            b"rate_limit" => AgentErrorKind::RateLimit,
+            b"context_limit" => AgentErrorKind::ContextLength,
             _ => failure.kind,
         };
     }

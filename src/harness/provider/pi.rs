@@ -5,7 +5,7 @@
 //! may be compacted, which takes a model call in silence, and the turn goes on if that was to make room for it.
 
 use super::super::digest::Digest;
-use super::super::event::{ErrorKind, Usage};
+use super::super::event::{AgentErrorKind, Usage};
 use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
@@ -169,7 +169,7 @@ impl Pi {
             }
             // A body that is no model's answer ends like one, with nothing in it.
             _ if parts == 0 && is_silent => Ending::Failed(Failure::new(
-                ErrorKind::Server,
+                AgentErrorKind::Server,
                 "the model answered with nothing: no text, no tool call, no tokens",
             )),
             _ => {
@@ -217,7 +217,7 @@ impl Pi {
             Some(Ending::Failed(failure)) => digest.end(false, Some(failure.clone())),
             None => digest.end(
                 false,
-                Some(Failure::new(ErrorKind::Unknown, "the agent ended without a message of the model")),
+                Some(Failure::new(AgentErrorKind::Unknown, "the agent ended without a message of the model")),
             ),
         }
     }

@@ -3,7 +3,7 @@
 //! A failed model call is told as an assistant's text "[API Error: ...]" before the failing `result`. After a retry the words
 //! given before it may stand in the answer once more.
 
-use super::super::event::{ErrorKind, Usage};
+use super::super::event::{AgentErrorKind, Usage};
 use super::super::failure::Words;
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode, unallowable};
@@ -65,9 +65,9 @@ const LOG: SessionLog = SessionLog {
 
 pub(super) const WORDS: Words = Words {
     kinds: &[
-        (ErrorKind::ContextLength, &["context is too large"]),
-        (ErrorKind::Quota, &["daily quota", "quota exceeded:"]),
-        (ErrorKind::MaxTurns, &["error_max_turns", "max session turns", "maximum number of turns"]),
+        (AgentErrorKind::ContextLength, &["context is too large"]),
+        (AgentErrorKind::Quota, &["daily quota", "quota exceeded:"]),
+        (AgentErrorKind::MaxTurns, &["error_max_turns", "max session turns", "maximum number of turns"]),
     ],
     unknown_session: &["no saved session found"],
     misshapen: &["structured_output", "structured output", "json-schema"],
@@ -146,9 +146,9 @@ fn behind_launcher(file: &Path) -> Option<Program> {
     Some(whole_script(&file))
 }
 
-fn exit_code(code: i32) -> Option<(ErrorKind, &'static str)> {
+fn exit_code(code: i32) -> Option<(AgentErrorKind, &'static str)> {
     match code {
-        53 => Some((ErrorKind::MaxTurns, "the limit of turns was reached")),
+        53 => Some((AgentErrorKind::MaxTurns, "the limit of turns was reached")),
         _ => None,
     }
 }

@@ -6,6 +6,7 @@ use super::in_flight::{Due, InFlight};
 use super::reconnect::{Next, Reconnect};
 use super::socket::{Address, ClientStream, Greeting, SocketEnd, SocketEvent, open_again, pump};
 use crate::error::{Error, ErrorCode, Result};
+use crate::os::sleep_until;
 use crate::retry::random_fraction;
 use crate::runtime::outbox::Outbox;
 use crate::runtime::sequence::{Arrival, Sequence};
@@ -516,11 +517,4 @@ fn failure_of(error: RuntimeError) -> Error {
     // Deeper than anybody looks, it is told as text.
     let metadata = error.metadata.read::<Value>().unwrap_or_else(|_| Value::from(error.metadata.text()));
     Error::new(ErrorCode::RuntimeFailed, text).with("metadata", metadata)
-}
-
-async fn sleep_until(wake: Option<Instant>) {
-    match wake {
-        Some(wake) => tokio::time::sleep_until(wake.into()).await,
-        None => std::future::pending().await,
-    }
 }

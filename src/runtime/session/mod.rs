@@ -10,6 +10,7 @@
 mod advance;
 mod artifacts;
 
+use crate::os::sleep_until;
 use crate::runtime::artifact::{ArtifactBook, UploadFailure, Uploaded};
 use crate::runtime::handler::{CancelReason, CancelSignal, Decided};
 use crate::runtime::outbox::{Outbox, Ticket};
@@ -211,7 +212,7 @@ impl Session {
                     }
                     self.on_server_closing();
                 }
-                () = until(self.wake) => {}
+                () = sleep_until(self.wake) => {}
             }
         }
         self.cancel(CancelReason::Disconnected);
@@ -446,13 +447,6 @@ impl Session {
 async fn next_found(watch: &mut Option<(TreeWatch, mpsc::Receiver<FoundFile>)>) -> Option<FoundFile> {
     match watch {
         Some((_, found)) => found.recv().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn until(wake: Option<Instant>) {
-    match wake {
-        Some(wake) => tokio::time::sleep_until(wake).await,
         None => std::future::pending().await,
     }
 }
