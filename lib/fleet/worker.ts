@@ -1,4 +1,5 @@
 // Workers: what a job becomes here, a turn of an agent or a call of the user's own code.
+import { resolve } from 'node:path'
 import type { NativeJob, NativeWorker, WorkSpec } from '../../native/native'
 import { invalidOption, settle, SheepdogError } from '../error'
 import { ConcurrencyLimit, type HarnessOptions, type ProviderName, type TurnOptions } from '../harness'
@@ -40,6 +41,13 @@ export interface WorkOptions {
   handlers?: Record<string, JobHandler>
   /** How long jobs may go on when the worker closes, before others get them; default 60 s, Infinity: as long as they take. */
   drainTimeoutMs?: number
+  /** Checkouts of jobs with `git`. */
+  git?: {
+    /** Mirrors of the repositories, and the checkouts; shared by workers that name the same. Default ~/.cache/sheepdog/git. */
+    dir?: string
+    /** A git that says nothing for so long is ended; default 60 s. */
+    idleTimeoutMs?: number
+  }
   /** Closes the worker when aborted. */
   signal?: AbortSignal
 }
@@ -55,6 +63,10 @@ const checks = {
       check.function(`${path}[${show(name)}]`, handler)
   },
   drainTimeoutMs: check.timeout,
+  git(path: string, value: unknown) {
+    check.object(path, value)
+    checkOptions(value as object, { dir: check.name, idleTimeoutMs: check.duration }, path)
+  },
   signal: check.signal,
 }
 
@@ -75,7 +87,14 @@ export function checkWorkOptions(options: WorkOptions): void {
 }
 
 /** @internal */
-export function workSpec({ queues, concurrency, name, handlers, drainTimeoutMs }: WorkOptions): WorkSpec {
+export function workSpec({
+  queues,
+  concurrency,
+  name,
+  handlers,
+  drainTimeoutMs,
+  git,
+}: WorkOptions): WorkSpec {
   return {
     queues,
     concurrency,
@@ -83,6 +102,8 @@ export function workSpec({ queues, concurrency, name, handlers, drainTimeoutMs }
     handlers: Object.keys(handlers ?? {}),
     runsAgents: true,
     drainTimeoutMs,
+    gitDir: git?.dir === undefined ? undefined : resolve(git.dir),
+    gitIdleTimeoutMs: git?.idleTimeoutMs,
   }
 }
 
@@ -92,6 +113,7 @@ export interface SubmittedSpec {
   handler?: string
   prompt: string
   cwd?: string
+  git?: object
   data?: unknown
   options?: Record<string, unknown>
 }
@@ -100,7 +122,8 @@ export interface SubmittedSpec {
 export async function take(job: NativeJob, options: WorkOptions): Promise<void> {
   try {
     const spec = JSON.parse(job.spec) as SubmittedSpec
-    if (spec.provider) runTurn(job, spec, spec.provider, options.harness)
+    if (spec.provider)
+      runTurn(job, spec.git ? { ...spec, cwd: job.cwd } : spec, spec.provider, options.harness)
     else job.finish(JSON.stringify(await call(job, spec, options.handlers?.[spec.handler ?? ''])) ?? 'null')
   } catch (error) {
     const { code, message, facts } = faultOf(error)

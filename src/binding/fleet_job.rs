@@ -54,6 +54,10 @@ impl JobHost for JsHost {
         }
     }
 
+    fn handlers(&self) -> Vec<String> {
+        self.handlers.clone()
+    }
+
     fn run(&self, run: JobRun) -> JobFuture {
         let (answer, answered) = oneshot::channel();
         let (over, is_over) = watch::channel(false);
