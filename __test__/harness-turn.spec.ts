@@ -165,6 +165,14 @@ describe('the verdict', () => {
     expect(error).toHaveProperty('stderr')
   })
 
+  it('warns of what its processes left running, and ends that', async () => {
+    const result = await played([{ spawn: true }, ...answer]).run('hi')
+    expect(result).toMatchObject({ text: 'Hello.', process: { straysKilled: 1 } })
+    expect(result.warnings).toEqual([
+      'a process that it started still ran when it had ended, and was ended with it',
+    ])
+  })
+
   it('is a success when an agent hangs after its good end of turn', async () => {
     const result = await played([...answer, { spawn: true }, { hang: true }]).run('hi')
     expect(result).toMatchObject({ text: 'Hello.', recovered: true })

@@ -372,6 +372,10 @@ impl Watch<'_> {
             let message =
                 format!("left running behind its end of turn, and ended with it: {}", left.join(", "));
             transcript.digest_mut().warning(&message);
+        } else if self.stop.is_none()
+            && let Some(message) = strays_of(&outcome)
+        {
+            transcript.digest_mut().warning(&message);
         }
         for refusal in request.agent.provider.descriptor().words.refusals_in(&stderr) {
             transcript.digest_mut().warning(&refusal);
@@ -445,6 +449,17 @@ impl Watch<'_> {
 /// The work behind its end of turn, or the first few of it.
 fn left_behind(digest: &Digest) -> Vec<String> {
     digest.background().take(10).map(str::to_owned).collect()
+}
+
+/// What a CLI that ended by itself left to run without telling: its shell's `&`, a server that it started.
+fn strays_of(outcome: &Outcome) -> Option<String> {
+    match outcome.result.as_ref().map_or(0, |result| result.strays_killed) {
+        0 => None,
+        1 => Some("a process that it started still ran when it had ended, and was ended with it".to_owned()),
+        many => Some(format!(
+            "{many} processes that it started still ran when it had ended, and were ended with it"
+        )),
+    }
 }
 
 fn millis(duration: Duration) -> f64 {

@@ -102,6 +102,13 @@ mod words {
                 "quota",
             ),
             (Provider::Qwen, "Context is too large", "context_length"),
+            // An answer that was cut at the model's longest.
+            (
+                Provider::ClaudeCode,
+                "API Error: Claude's response exceeded the 128000 output token maximum. To configure this behavior, set ...",
+                "context_length",
+            ),
+            (Provider::Codex, "Incomplete response returned, reason: max_output_tokens", "context_length"),
         ];
         for (provider, words, expected) in cases {
             assert_eq!(kind(provider, words), expected, "{}: {words}", provider.as_str());

@@ -69,6 +69,7 @@ pub(super) const WORDS: Words = Words {
             &["hit your", "usage limit reached", "out of extra usage", "error_max_budget_usd"],
         ),
         (AgentErrorKind::MaxTurns, &["error_max_turns", "maximum number of turns"]),
+        (AgentErrorKind::ContextLength, &["output token maximum"]),
     ],
     unknown_session: &["no conversation found with session id", "no session, task, or name matched"],
     misshapen: &["structured_output", "structured output"],

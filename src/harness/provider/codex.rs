@@ -78,10 +78,13 @@ fn usage_of(usage: Json) -> Usage {
 }
 
 pub(super) const WORDS: Words = Words {
-    kinds: &[(
-        AgentErrorKind::Quota,
-        &["hit your usage limit", "usage limit has been reached", "usage_limit_reached"],
-    )],
+    kinds: &[
+        (
+            AgentErrorKind::Quota,
+            &["hit your usage limit", "usage limit has been reached", "usage_limit_reached"],
+        ),
+        (AgentErrorKind::ContextLength, &["max_output_tokens"]),
+    ],
     unknown_session: &["no rollout found for thread", "thread/resume failed"],
     misshapen: &[],
     refused: &["patch rejected", "rejected by user approval settings"],
