@@ -2,7 +2,7 @@
 // CLIs are installed, in exact versions, into a cache folder (SHEEPDOG_AGENTS, else ~/.cache/sheepdog-agents: 2 GB); the table
 // goes to docs/agents.md when all ran.
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,8 @@ import { agents } from '../fixtures/agents.mjs'
 import { bench, cases as turnCases } from '../fixtures/agent-cases.mjs'
 import { levelCases } from '../fixtures/level-cases.mjs'
 import { startModelServer } from '../fixtures/model-server.mjs'
-import { fail, prepare, root } from './setup.mjs'
+import { fail, prepare } from './setup.mjs'
+import { writeTable } from './table.mjs'
 
 const CASE_MS = 180_000
 const cases = { ...turnCases, ...levelCases }
@@ -65,22 +66,11 @@ async function runCase(test, context) {
   }
 }
 
-function writeTable(results, name, tests) {
-  const file = join(root, 'docs', 'agents.md')
-  const begin = `<!-- table: ${name} -->`
-  const end = '<!-- end of table -->'
-  const text = readFileSync(file, 'utf8')
-  const [before, rest] = text.split(begin)
-  const after = rest?.slice(rest.indexOf(end) + end.length)
-  if (after === undefined) fail('docs/agents.md has lost the marks of its table')
+/** The results of these cases, each row a case. */
+function rowsOf(results, tests) {
   const titles = names.map((name) => `${name} ${agents[name].version}`)
-  const rows = Object.keys(tests).map(
-    (test) => `| ${test} | ${names.map((name) => results[name][test]).join(' | ')} |`,
-  )
-  const table = [`| case | ${titles.join(' | ')} |`, `|---|${'---|'.repeat(names.length)}`, ...rows].join(
-    '\n',
-  )
-  writeFileSync(file, `${before}${begin}\n${table}\n${end}${after}`)
+  const row = (test) => [test, ...names.map((name) => results[name][test])]
+  return [['case', ...titles], ...Object.keys(tests).map(row)]
 }
 
 if (!process.argv.includes('--built')) prepare({ addon: 'any' })
@@ -114,6 +104,7 @@ for (const name of names) {
 }
 for (const [name, tests] of Object.entries(tables)) {
   const ran = Object.values(results).every((words) => Object.keys(tests).every((test) => test in words))
-  if (ran && names.length === Object.keys(agents).length) writeTable(results, name, tests)
+  if (ran && names.length === Object.keys(agents).length)
+    writeTable('agents.md', name, rowsOf(results, tests))
 }
 process.exit(failures === 0 ? 0 : 1)

@@ -28,6 +28,10 @@ pub(crate) struct Active {
     pub account: Account,
     pub clock: Clock,
     pub stop: Option<Stop>,
+    /// The last tool that was refused.
+    pub refused: Option<String>,
+    /// The failure that its log tells, of an agent that does not say.
+    pub logged: Option<String>,
     /// When an agent that does not obey is killed.
     pub kill_at: Option<Instant>,
     is_reasked: bool,
@@ -58,6 +62,8 @@ impl Active {
             account: Account::default(),
             clock,
             stop: None,
+            refused: None,
+            logged: None,
             kill_at: None,
             is_reasked: false,
             asked: prompt.asked,
@@ -94,6 +100,8 @@ impl Active {
             tool_calls: self.account.tool_calls(),
             has_usage: self.account.usage().is_some(),
             open_tool,
+            refused: self.refused.as_deref(),
+            logged: self.logged.as_deref(),
         });
         match (error, &self.request.schema) {
             (Some(error), _) => Next::Failed(error),

@@ -108,6 +108,9 @@ impl Owner {
         });
         if is_refused {
             self.book.on_refused(&question.tool.id);
+            if let Some(active) = &mut self.active {
+                active.refused = Some(question.tool.title.clone());
+            }
         }
         self.respond(&question.id, chosen);
         if is_refused && by != Decider::Handler {

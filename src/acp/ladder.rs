@@ -163,6 +163,8 @@ fn verdict_of(agent: &Agent, active: &Active, stop: Stop) -> Error {
         tool_calls: active.account.tool_calls(),
         has_usage: active.account.usage().is_some(),
         open_tool: None,
+        refused: None,
+        logged: None,
     };
     verdict(&evidence).unwrap_or_else(closed)
 }

@@ -28,6 +28,7 @@
 mod account;
 mod active;
 mod agent;
+mod agent_log;
 mod asking;
 mod connection;
 mod glob;
@@ -37,6 +38,7 @@ mod opening;
 mod opening_fault;
 mod owner;
 mod permission;
+mod program;
 mod question;
 mod request;
 mod session;
@@ -48,6 +50,7 @@ mod turns;
 mod update;
 mod verdict;
 mod wishes;
+mod young_chat;
 
 pub use crate::harness::Level;
 pub use permission::{Policy, Rule};

@@ -5,25 +5,23 @@ use super::account::Account;
 use super::agent::Agent;
 use super::connection::{Connection, Inbox, Said};
 use super::opening_fault::{Fault, is_resume};
+use super::program::{Held, not_started, program_of, spec_of};
 use super::request::OpenRequest;
 use super::session_record;
 use super::settings::{Settings, set_option};
 use super::tool_book::ToolBook;
 use super::turn_state::Version;
 use super::update::{AgentFault, Update, owned};
+use super::young_chat;
 use crate::error::{Error, ErrorCode};
 use crate::harness::AgentEvent;
 use crate::harness::folder::RunFolder;
-use crate::harness::install::{find, locate};
-use crate::harness::launch::{Launch, Wanted, path_text};
-use crate::harness::level::{Level, Mode};
-use crate::harness::package::Program;
 use crate::harness::restraint::check_switches;
 use crate::harness::turn_record::TurnRecord;
 use crate::harness::workspace::{AgentSandbox, state_of};
 use crate::jsonrpc::Refusal;
 use crate::os::blocking;
-use crate::process::{Environment, ProcessSpec, Sandbox};
+use crate::process::Sandbox;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -82,7 +80,14 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
     let program = program_of(agent, request, &cwd)?;
     let mut record = session_record::open(request, &cwd).await?;
     let (folder, sandbox) = make_room(request).await?;
-    let mut spec = spec_of(agent, mode, request, &program, &cwd, folder.path());
+    let held = match Held::of(mode, request, folder.path()) {
+        Ok(held) => held,
+        Err(error) => {
+            folder.remove().await;
+            return Err(error);
+        }
+    };
+    let mut spec = spec_of(agent, &held, request, &program, &cwd, folder.path());
     spec.sandbox = sandbox;
     spec.record = record.as_mut().map(|record| record.next_attempt(request.provider));
     spec.name = Some(session_record::label(request));
@@ -97,7 +102,8 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
             return Err(error);
         }
     };
-    let mut hall = Hall { agent, mode, request, connection, inbox, heard: Vec::new(), has_ended: false };
+    let mut hall =
+        Hall { agent, mode: held.id, request, connection, inbox, heard: Vec::new(), has_ended: false };
     let shaken = tokio::select! {
         shaken = hall.shake_hands(&cwd) => shaken,
         () = given_up => Err(Fault::Other(super::session::given_up())),
@@ -150,89 +156,6 @@ async fn make_room(request: &OpenRequest) -> Result<(RunFolder, Option<Sandbox>)
     made.await.map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?
 }
 
-/// The program that speaks the protocol: as given, on PATH, or in the packages of the folder and those around it.
-fn program_of(agent: &Agent, request: &OpenRequest, cwd: &Path) -> Result<Program, Error> {
-    let path = request.variable("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
-    let around: Vec<String> =
-        cwd.ancestors().map(|folder| path_text(&folder.join("node_modules").join(".bin"))).collect();
-    let path = format!("{path}:{}", around.join(":"));
-    let found = match (&request.binary, agent.program) {
-        (None, Some(program)) => {
-            find(program, &path).map(|file| Program { command: path_text(&file), ..Program::default() })
-        }
-        (binary, _) => locate(agent.provider, binary.as_deref(), &path),
-    };
-    found.ok_or_else(|| not_found(agent, agent.program()))
-}
-
-fn not_found(agent: &Agent, command: &str) -> Error {
-    let install = agent.install();
-    let message = format!(
-        "{} can't be opened: {command}, which speaks the Agent Client Protocol for it, is no program on PATH. Install it with: {install}",
-        agent.name()
-    );
-    Error::new(ErrorCode::AgentNotFound, message).with("install", install).with("command", command)
-}
-
-fn not_started(agent: &Agent, error: Error) -> Error {
-    match error.code() {
-        ErrorCode::ProcessNotFound => {
-            let command = error.facts().get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
-            not_found(agent, &command).caused_by(error)
-        }
-        _ => error,
-    }
-}
-
-fn spec_of(
-    agent: &Agent,
-    mode: &Mode,
-    request: &OpenRequest,
-    program: &Program,
-    cwd: &Path,
-    folder: &Path,
-) -> ProcessSpec {
-    let mut args = program.arguments.clone();
-    args.extend(agent.args.iter().map(|arg| (*arg).to_owned()));
-    if let (Some(flag), Some(model)) = (agent.model_flag, &request.model) {
-        args.extend([flag.to_owned(), model.clone()]);
-    }
-    args.extend(mode.args.iter().map(|arg| (*arg).to_owned()));
-    let mut spec = ProcessSpec::new(&program.command, args);
-    spec.cwd = Some(cwd.to_path_buf());
-    spec.kill_grace = request.kill_grace;
-    spec.containment = request.containment;
-    spec.environment = environment_of(agent, mode, request, program, folder);
-    spec
-}
-
-/// The caller's environment, with what the provider needs. The caller's own changes win.
-fn environment_of(
-    agent: &Agent,
-    mode: &Mode,
-    request: &OpenRequest,
-    program: &Program,
-    folder: &Path,
-) -> Environment {
-    let is_given = |name: &str| request.environment.changes.iter().any(|(changed, _)| changed == name);
-    let launch = Launch::new(&Wanted::default());
-    let removed = launch.removed.iter().map(|name| ((*name).to_owned(), None));
-    let switches = request.provider.descriptor().switches.iter().filter(|_| request.level != Level::Auto);
-    let removed = removed.chain(switches.map(|name| ((*name).to_owned(), None)));
-    let fixed =
-        agent.set.iter().chain(mode.set).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let set = program.environment.iter().cloned().chain(fixed).map(|(name, value)| (name, Some(value)));
-    let mut changes: Vec<(String, Option<String>)> =
-        removed.chain(set).filter(|(name, _)| !is_given(name)).collect();
-    changes.extend(request.environment.changes.iter().cloned());
-    changes.push(("TMPDIR".to_owned(), Some(path_text(folder))));
-    if let Some(folder) = &program.path_before {
-        let path = request.variable("PATH").map(|path| format!("{folder}:{path}"));
-        changes.push(("PATH".to_owned(), Some(path.unwrap_or_else(|| folder.clone()))));
-    }
-    Environment { base: request.environment.base.clone(), changes }
-}
-
 struct Shaken {
     session: String,
     version: Version,
@@ -246,7 +169,7 @@ struct Shaken {
 /// Where hands are shaken: what the agent says meanwhile is kept.
 struct Hall<'a> {
     agent: &'static Agent,
-    mode: &'static Mode,
+    mode: String,
     request: &'a OpenRequest,
     connection: Connection,
     inbox: Inbox,
@@ -282,6 +205,9 @@ impl Hall<'_> {
                 preamble = Some(text.clone());
             }
         }
+        if self.agent.forgets_young && is_resume(method) {
+            warnings.extend(self.wait_until_old().await);
+        }
         self.heard.clear();
         let opened = self.ask(method, &params).await?;
         let heard = std::mem::take(&mut self.heard);
@@ -315,6 +241,18 @@ impl Hall<'_> {
         Ok(Shaken { session, version, can_steer, settings, history, preamble, warnings })
     }
 
+    /// A warning if it had to be waited.
+    async fn wait_until_old(&self) -> Option<String> {
+        let session = self.request.resume.as_deref()?;
+        let wait = young_chat::wait(|name| self.request.variable(name), session).await?;
+        tokio::time::sleep(wait).await;
+        let name = self.agent.name();
+        Some(format!(
+            "resume: {} s were waited, for {name} empties a session that is taken up in the minute it was begun in",
+            wait.as_secs()
+        ))
+    }
+
     /// The request that makes the session, or takes it up.
     fn beginning(&self, version: Version, hello: &Value, cwd: &Path) -> (&'static str, Value) {
         let servers: Vec<Value> = self.request.servers.iter().map(|server| server.to_json()).collect();
@@ -337,7 +275,7 @@ impl Hall<'_> {
         session: &str,
         settings: &mut Settings,
     ) -> Result<(), Fault> {
-        let mode = self.mode.id;
+        let mode = self.mode.as_str();
         if mode.is_empty() || settings.mode().as_deref() == Some(mode) {
             return Ok(());
         }
@@ -361,7 +299,7 @@ impl Hall<'_> {
         match self.ask(method, &params).await {
             Ok(answer) => {
                 settings.on_options(&answer["configOptions"]);
-                settings.on_mode(mode);
+                settings.on_mode(&self.mode);
                 Ok(())
             }
             Err(Fault::Refused { fault, .. }) => Err(cannot(fault.words())),

@@ -4,6 +4,7 @@
 use super::account::SessionUsage;
 use super::active::Active;
 use super::agent::Agent;
+use super::agent_log;
 use super::asking::OpenQuestion;
 use super::connection::{Connection, Exit, Letter, Said};
 use super::hearing::OwnTurn;
@@ -196,7 +197,10 @@ impl Owner {
             let Some(letter) = next else { break };
             match letter.said {
                 Said::Ended => return ControlFlow::Break(Over::Gone(self.connection.ended().await)),
-                Said::Answered { tag, answer } => self.on_answered(tag, answer),
+                Said::Answered { tag, answer } => {
+                    self.look_into_log(tag).await;
+                    self.on_answered(tag, answer);
+                }
                 said => self.on_said(said),
             }
             // An end of turn is looked at before what comes after it.
@@ -206,6 +210,15 @@ impl Owner {
             next = inbox.try_recv().ok();
         }
         ControlFlow::Continue(())
+    }
+
+    /// A prompt was answered by an agent that tells only its log when its model failed.
+    async fn look_into_log(&mut self, tag: u64) {
+        let Some(log) = self.agent.log else { return };
+        if let Some(active) = self.active.as_mut().filter(|active| active.tag == tag) {
+            let variable = |name: &str| self.request.variable(name);
+            active.logged = agent_log::failure(log, variable, &self.session).await;
+        }
     }
 
     // Who listens.

@@ -69,10 +69,11 @@ fn usage_of(usage: Json) -> Usage {
 }
 
 pub(super) const WORDS: Words = Words {
-    kinds: &[(
-        ErrorKind::Quota,
-        &["hit your usage limit", "usage limit has been reached", "usage_limit_reached"],
-    )],
+    kinds: &[
+        (ErrorKind::Quota, &["hit your usage limit", "usage limit has been reached", "usage_limit_reached"]),
+        // What it says of any failure of its service.
+        (ErrorKind::Overloaded, &["experiencing high demand"]),
+    ],
     unknown_session: &["no rollout found for thread", "thread/resume failed"],
     misshapen: &[],
     refused: &["patch rejected", "rejected by user approval settings"],
