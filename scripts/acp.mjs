@@ -70,8 +70,8 @@ async function runCase(provider, test, folders, server, sheepdog) {
   try {
     session = await harness.open(options)
     const openMs = Math.round(performance.now() - begun)
-    const ran = test.run(session, { place, asked, called, questions, kill, reopen })
-    said = { ms: openMs, ...(await within(ran, CASE_MS)) }
+    const ran = test.run(session, { place, openMs, asked, called, questions, kill, reopen })
+    said = await within(Promise.resolve(ran), CASE_MS)
   } catch (error) {
     said = { word: `${error.code ?? ''} ${error.message}` }
   }

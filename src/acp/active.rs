@@ -12,6 +12,7 @@ use crate::harness::clock::{Clock, Heard, Limits};
 use crate::harness::replay::TurnResult;
 use crate::harness::structured::{Candidates, prompt_with_problems, prompt_with_schema, read_answer};
 use crate::model::Reading;
+use crate::process::Moment;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,8 @@ pub(crate) struct Active {
     pub logged: Option<String>,
     /// When an agent that does not obey is killed.
     pub kill_at: Option<Instant>,
+    /// As births of processes are compared with.
+    pub begun_at: Moment,
     is_reasked: bool,
     asked: Instant,
     begun: Instant,
@@ -65,6 +68,7 @@ impl Active {
             refused: None,
             logged: None,
             kill_at: None,
+            begun_at: Moment::now(),
             is_reasked: false,
             asked: prompt.asked,
             begun: now,

@@ -39,12 +39,6 @@ impl Owner {
         self.withdraw_all();
     }
 
-    pub(super) fn tell_cancelled(&mut self) {
-        for reply in self.cancel_waiters.drain(..) {
-            let _ = reply.send(Ok(()));
-        }
-    }
-
     pub(super) async fn on_clock(&mut self) -> ControlFlow<Over> {
         let now = Instant::now();
         self.reject_overdue(now);

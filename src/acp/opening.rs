@@ -44,8 +44,18 @@ pub(crate) struct Opened {
     pub record: Option<TurnRecord>,
 }
 
-/// Opens a session, until `given_up` resolves. Call it within tokio.
-pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = ()>) -> Result<Opened, Error> {
+/// The program runs, and was asked nothing yet.
+pub(super) struct Entered<'a> {
+    hall: Hall<'a>,
+    folder: RunFolder,
+    cwd: PathBuf,
+    record: Option<TurnRecord>,
+    /// Of the program.
+    pub(super) path: String,
+}
+
+/// Starts the program. Call it within tokio.
+pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
     let agent = Agent::of(request.provider);
     let Some(mode) = agent.mode(request.level, request.sandbox.is_some()) else {
         let level = request.level.as_str();
@@ -102,8 +112,14 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
             return Err(error);
         }
     };
-    let mut hall =
-        Hall { agent, mode: held.id, request, connection, inbox, heard: Vec::new(), has_ended: false };
+    let hall = Hall { agent, mode: held.id, request, connection, inbox, heard: Vec::new(), has_ended: false };
+    Ok(Entered { hall, folder, cwd, record, path: program.command })
+}
+
+/// Opens a session, until `given_up` resolves. Call it within tokio.
+pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = ()>) -> Result<Opened, Error> {
+    let Entered { mut hall, folder, cwd, record, .. } = enter(request).await?;
+    let agent = hall.agent;
     let shaken = tokio::select! {
         shaken = hall.shake_hands(&cwd) => shaken,
         () = given_up => Err(Fault::Other(super::session::given_up())),
@@ -177,12 +193,32 @@ struct Hall<'a> {
     has_ended: bool,
 }
 
+impl Entered<'_> {
+    /// Asks the program alone what it speaks, until `given_up` resolves; nothing of it is left then.
+    pub(super) async fn greet(mut self, given_up: impl Future<Output = ()>) -> Result<Version, Error> {
+        let greeted = tokio::select! {
+            greeted = self.hall.greet() => greeted,
+            () = given_up => Err(Fault::Other(super::session::given_up())),
+        };
+        let exit = match greeted {
+            Ok(_) => self.hall.connection.close().await,
+            Err(_) => {
+                self.hall.connection.kill();
+                self.hall.connection.ended().await
+            }
+        };
+        self.folder.remove().await;
+        greeted.map(|(version, _)| version).map_err(|fault| fault.into_error(self.hall.agent, &exit))
+    }
+}
+
 impl Hall<'_> {
-    async fn shake_hands(&mut self, cwd: &Path) -> Result<Shaken, Fault> {
+    /// The version that the agent speaks, and all that it says of itself.
+    async fn greet(&mut self) -> Result<(Version, Value), Fault> {
         let hello = self.ask("initialize", &hello()).await?;
-        let version = match hello["protocolVersion"].as_u64() {
-            Some(1) => Version::One,
-            Some(2) => Version::Two,
+        match hello["protocolVersion"].as_u64() {
+            Some(1) => Ok((Version::One, hello)),
+            Some(2) => Ok((Version::Two, hello)),
             other => {
                 let spoken = other.map_or("none".to_owned(), |version| version.to_string());
                 let message = format!(
@@ -190,9 +226,13 @@ impl Hall<'_> {
                     self.agent.name(),
                     self.agent.package
                 );
-                return Err(Fault::Other(Error::new(ErrorCode::ProtocolMismatch, message)));
+                Err(Fault::Other(Error::new(ErrorCode::ProtocolMismatch, message)))
             }
-        };
+        }
+    }
+
+    async fn shake_hands(&mut self, cwd: &Path) -> Result<Shaken, Fault> {
+        let (version, hello) = self.greet().await?;
         let mut warnings = Vec::new();
         let (method, mut params) = self.beginning(version, &hello, cwd);
         let mut preamble = None;

@@ -12,6 +12,7 @@ use super::opening::Opened;
 use super::request::OpenRequest;
 use super::session::{Command, HostRequest, Prompt, Reply, Shown};
 use super::settings::Settings;
+use super::stray::Search;
 use super::tool_book::ToolBook;
 use super::turn_state::Version;
 use super::verdict::Stop;
@@ -21,6 +22,7 @@ use crate::harness::allowance::{Accounts, Allowance};
 use crate::harness::audience::Audience;
 use crate::harness::folder::RunFolder;
 use crate::harness::scheduler::Slot;
+use crate::process::Moment;
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::future::{pending, poll_fn};
@@ -28,7 +30,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// Messages that are looked at before their events are told.
 const TOGETHER: usize = 256;
@@ -39,6 +41,12 @@ pub(super) enum Over {
     Closed,
     /// The process is gone, or was killed for not obeying.
     Gone(Exit),
+}
+
+/// Who waits for the end of a turn that was cancelled.
+pub(super) struct CancelWaiter {
+    pub(super) kills_strays: bool,
+    pub(super) reply: Reply<()>,
 }
 
 pub(crate) struct Owner {
@@ -80,7 +88,11 @@ pub(crate) struct Owner {
     pub(super) for_turn: Vec<AgentEvent>,
     pub(super) for_all: Vec<AgentEvent>,
     pub(super) idle_waiters: Vec<Reply<()>>,
-    pub(super) cancel_waiters: Vec<Reply<()>>,
+    pub(super) cancel_waiters: Vec<CancelWaiter>,
+    /// From when to when the last turn went that ended by our cancel.
+    pub(super) cancelled: Option<(Moment, Moment)>,
+    pub(super) stray_sender: UnboundedSender<Search>,
+    stray_receiver: Option<UnboundedReceiver<Search>>,
     pub(super) _slot: Slot,
 }
 
@@ -95,6 +107,7 @@ impl Owner {
     ) -> Self {
         let mut recorder = Audience::new(false, &request.redact);
         recorder.keep(opened.record);
+        let (stray_sender, stray_receiver) = unbounded_channel();
         let owner = Owner {
             request,
             agent: opened.agent,
@@ -129,6 +142,9 @@ impl Owner {
             for_all: Vec::new(),
             idle_waiters: Vec::new(),
             cancel_waiters: Vec::new(),
+            cancelled: None,
+            stray_sender,
+            stray_receiver: Some(stray_receiver),
             _slot: slot,
         };
         owner.show();
@@ -136,7 +152,9 @@ impl Owner {
     }
 
     pub(crate) async fn run(mut self, mut commands: UnboundedReceiver<Command>) {
-        let Some(mut inbox) = self.inbox.take() else { return };
+        let (Some(mut inbox), Some(mut strays)) = (self.inbox.take(), self.stray_receiver.take()) else {
+            return;
+        };
         let mut closers = Vec::new();
         let allowance = self.allowance.clone();
         let over = loop {
@@ -161,6 +179,10 @@ impl Owner {
                 () = self.room(), if is_held => ControlFlow::Continue(()),
                 () = allowance.crossed(), if is_at_work => {
                     self.stop(Stop::OverBudget);
+                    ControlFlow::Continue(())
+                }
+                Some(search) = strays.recv() => {
+                    self.on_strays(search);
                     ControlFlow::Continue(())
                 }
                 () = sleep_until(deadline) => self.on_clock().await,

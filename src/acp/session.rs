@@ -12,6 +12,7 @@ use crate::harness::scheduler::Waiting;
 use crate::harness::turn::Command as TurnCommand;
 use crate::harness::turn_record::TurnRecord;
 use crate::harness::{AgentEvent, ConcurrencyLimit, EventReader, EventSink, Turn, TurnOutcome};
+use crate::process::Strays;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,6 +56,7 @@ pub(crate) enum Command {
         reply: Reply<()>,
     },
     Cancel {
+        strays: Strays,
         reply: Reply<()>,
     },
     Idle {
@@ -249,9 +251,9 @@ impl Session {
         self.ask(|reply| Command::SetOption { id, value, reply }).await
     }
 
-    /// Ends the turn under way; resolves when it is over.
-    pub async fn cancel(&self) -> Result<(), Error> {
-        self.ask(|reply| Command::Cancel { reply }).await
+    /// Ends the turn under way; resolves when it is over, and what it left running is told, or killed.
+    pub async fn cancel(&self, strays: Strays) -> Result<(), Error> {
+        self.ask(|reply| Command::Cancel { strays, reply }).await
     }
 
     /// Resolves when nothing runs, in front or behind.
@@ -264,6 +266,11 @@ impl Session {
         // A session that is gone is closed.
         let _ = self.ask(|reply| Command::Close { reply }).await;
         self.commands.closed().await;
+    }
+
+    /// Whether every call is refused from here on. Known before the turn that it cost is told.
+    pub fn is_over(&self) -> bool {
+        self.shown().gone.is_some() || self.commands.is_closed()
     }
 
     /// A handle that does not keep the session alive.

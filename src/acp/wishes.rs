@@ -1,13 +1,14 @@
 //! What the users of a session say, and the answers to what is asked of the agent for them.
 
 use super::opening::agent_fault;
-use super::owner::{Over, Owner};
+use super::owner::{CancelWaiter, Over, Owner};
 use super::session::{Command, Prompt, Reply};
 use super::settings::set_option;
 use super::verdict::Stop;
 use crate::error::{Error, ErrorCode};
 use crate::harness::audience::Audience;
 use crate::harness::{AgentEvent, EventSink, TurnOutcome};
+use crate::process::Strays;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 
@@ -30,11 +31,12 @@ impl Owner {
             Command::Steer { text, reply } => self.on_steer(&text, reply),
             Command::SetMode { mode, reply } => self.on_set_mode(mode, reply),
             Command::SetOption { id, value, reply } => self.on_set_option(id, value, reply),
-            Command::Cancel { reply } => {
-                self.cancel_waiters.push(reply);
+            Command::Cancel { strays, reply } => {
+                self.cancel_waiters.push(CancelWaiter { kills_strays: strays == Strays::Kill, reply });
                 match (&self.active, &self.own_turn) {
                     (Some(_), _) => self.stop(Stop::Aborted),
                     (None, Some(_)) => self.notify_cancel(),
+                    (None, None) if strays == Strays::Kill => self.search_strays(),
                     (None, None) => self.tell_cancelled(),
                 }
             }
@@ -192,7 +194,7 @@ pub(super) fn answer_closed(command: Command, error: Error) {
         Command::Steer { reply, .. }
         | Command::SetMode { reply, .. }
         | Command::SetOption { reply, .. }
-        | Command::Cancel { reply }
+        | Command::Cancel { reply, .. }
         | Command::Idle { reply }
         | Command::Close { reply } => {
             let _ = reply.send(Err(error));

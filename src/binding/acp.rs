@@ -14,7 +14,7 @@ use crate::acp::{
 use crate::error::{Error, ErrorCode};
 use crate::harness::Provider;
 use crate::model::AbortSwitch;
-use crate::process::Stream;
+use crate::process::{Strays, Stream};
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, within_runtime_if_available};
 use napi_derive::napi;
@@ -125,7 +125,7 @@ impl SessionHost {
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         NativeSession {
             begin: Mutex::new(Some((
-                to_request(spec).map(|request| OpenRequest { budget, ..request }),
+                to_open_request(spec).map(|request| OpenRequest { budget, ..request }),
                 limits,
             ))),
             session: Arc::default(),
@@ -286,9 +286,14 @@ impl NativeSession {
     }
 
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn cancel<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    pub fn cancel<'env>(
+        &self,
+        env: &'env Env,
+        kills_strays: bool,
+    ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
         let session = self.opened();
-        settle(env, async move { word(session, async |session| session.cancel().await).await })
+        let strays = if kills_strays { Strays::Kill } else { Strays::Keep };
+        settle(env, async move { word(session, async |session| session.cancel(strays).await).await })
     }
 
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
@@ -334,7 +339,7 @@ fn closed() -> Error {
     Error::new(ErrorCode::SessionClosed, "the session is not open")
 }
 
-fn to_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
+pub(super) fn to_open_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
     let mut request = OpenRequest::new(Provider::parse(&spec.provider)?);
     request.binary = spec.binary;
     request.cwd = spec.cwd.map(Into::into);

@@ -7,6 +7,7 @@ use super::option::{Background, Containment, Level, Millis};
 use super::process::{VariableChange, environment};
 use super::promise::{Settled, settle};
 use super::sandbox::AgentSandboxSpec;
+use crate::acp;
 use crate::error::Error;
 use crate::harness::replay::TurnResult;
 use crate::harness::spending::{Caps, Prices};
@@ -206,10 +207,10 @@ impl AgentExamination {
         let (request, switch) = (to_request(spec), self.switch.clone());
         settle(env, async move {
             let findings = match request {
-                Ok(request) => doctor::examine(&request, &switch).await,
+                Ok(request) => examined(&request, &switch).await,
                 Err(error) => Err(error),
             };
-            findings.map(|findings| json!(findings).to_string()).into()
+            findings.map(|findings| findings.to_string()).into()
         })
     }
 
@@ -217,6 +218,17 @@ impl AgentExamination {
     pub fn abort(&self) {
         self.switch.abort();
     }
+}
+
+/// What was found of each agent, and with `session` of the program that speaks the protocol of sessions for it.
+async fn examined(request: &TurnRequest, switch: &AbortSwitch) -> Result<Value, Error> {
+    let mut findings = json!(doctor::examine(request, switch).await?);
+    let speakers = acp::examine(&request.environment, switch).await?;
+    for finding in findings.as_array_mut().into_iter().flatten() {
+        let speaker = speakers.iter().find(|speaker| finding["provider"] == speaker.provider);
+        finding["session"] = json!(speaker);
+    }
+    Ok(findings)
 }
 
 impl Drop for AgentExamination {

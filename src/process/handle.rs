@@ -1,5 +1,6 @@
 //! The cloneable handle of a run. All state is the owner task's; a handle only sends words and awaits the shared end.
 
+use super::newcomer::{Moment, Newcomer};
 use super::runner;
 use super::sink::{ChunkReader, Sink, chunk_channel};
 use super::spec::{Input, Outcome, ProcessSpec, StopReason};
@@ -18,6 +19,7 @@ pub(super) enum Command {
     Subscribe(Box<dyn Sink>),
     Detach,
     TreeUsage(oneshot::Sender<TreeUsage>),
+    Newcomers { since: Moment, until: Moment, reply: oneshot::Sender<Vec<Newcomer>> },
 }
 
 /// The end that somebody wants.
@@ -194,6 +196,13 @@ impl Process {
         let (reply, usage) = oneshot::channel();
         let _ = self.commands.send(Command::TreeUsage(reply));
         usage.await.unwrap_or_default()
+    }
+
+    /// Who was born into the tree between these two, and lives; nobody after the end.
+    pub(crate) async fn newcomers(&self, since: Moment, until: Moment) -> Vec<Newcomer> {
+        let (reply, found) = oneshot::channel();
+        let _ = self.commands.send(Command::Newcomers { since, until, reply });
+        found.await.unwrap_or_default()
     }
 }
 

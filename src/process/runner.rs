@@ -6,6 +6,7 @@
 use super::handle::{Admission, Command, Publisher, Stop};
 use super::keep::Keep;
 use super::launch::{ExitStatus, Launched, Pipes, Tree, TreeEvent, tree_usage};
+use super::newcomer::newcomers;
 use super::on_record;
 use super::output::{Ask, Output, READ_BUFFER, READ_BYTES, readable};
 use super::roster::{Enrolled, Entry};
@@ -357,6 +358,12 @@ impl Runner {
                 let root = self.tree.root();
                 tokio::spawn(async move {
                     let _ = reply.send(tree_usage(root).await);
+                });
+            }
+            Some(Command::Newcomers { since, until, reply }) => {
+                let root = self.tree.root();
+                tokio::spawn(async move {
+                    let _ = reply.send(newcomers(root, since, until).await);
                 });
             }
             // The last handle is gone: nobody can want this run any more.

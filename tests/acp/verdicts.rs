@@ -247,7 +247,8 @@ async fn what_an_agent_says_of_its_tries_is_no_answer() {
     let agent = opened(open).await;
     assert_eq!(code(&agent.prompt("tool").await), "ok");
     let log = folder.join(format!("now_{}.jsonl", agent.session.id()));
-    let line = r#"{"type":"message","message":{"role":"assistant","stopReason":"error","errorMessage":"500: no"}}"#;
+    let line =
+        r#"{"type":"message","message":{"role":"assistant","stopReason":"error","errorMessage":"500: no"}}"#;
     std::fs::write(&log, line).unwrap();
     let outcome = agent.prompt("tool").await;
     assert_eq!(code(&outcome), "AGENT_FAILED server", "its text is {:?}", text(&outcome));

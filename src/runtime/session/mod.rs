@@ -12,6 +12,7 @@ mod artifacts;
 
 use crate::runtime::artifact::{ArtifactBook, UploadFailure, Uploaded};
 use crate::runtime::handler::{CancelReason, CancelSignal, Decided};
+use crate::runtime::kept_agent::KeptSession;
 use crate::runtime::outbox::{Outbox, Ticket};
 use crate::runtime::request::{RequestContext, RequestKind, run_request};
 use crate::runtime::secrets::SessionSecrets;
@@ -118,6 +119,8 @@ pub struct Session {
     outbox: Arc<Outbox>,
     inbound: Sequence<Result<ClientMessage, Malformed>>,
     presence: Presence,
+    /// The agent's, where one is kept.
+    kept: KeptSession,
     /// A socket said hello before.
     greeted: bool,
     secrets: SessionSecrets,
@@ -162,6 +165,7 @@ impl Session {
             outbox,
             inbound: Sequence::default(),
             presence: Presence::Away(now),
+            kept: KeptSession::default(),
             greeted: false,
             secrets: SessionSecrets::default(),
             running: None,
@@ -216,6 +220,8 @@ impl Session {
         }
         self.cancel(CancelReason::Disconnected);
         self.outbox.close();
+        // The server waits for it: nothing of an agent outlives its client.
+        self.kept.close().await;
     }
 
     fn on_event(&mut self, event: SessionEvent) {
@@ -371,6 +377,7 @@ impl Session {
             http: self.service.http.clone(),
             handler: self.service.handler.clone(),
             decided: self.decided_sender.clone(),
+            kept: self.kept.clone(),
             new_roots,
             watch: self.watch.as_ref().map(|(watch, _)| watch.clone()),
         };
