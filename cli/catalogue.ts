@@ -50,5 +50,6 @@ export const variables: [name: string, help: string][] = [
   ],
   ['SHEEPDOG_RUNTIME_TOKEN', 'the token of serve, query and exec, out of sight of `ps`'],
   ['SHEEPDOG_NATS', 'the NATS server of work, submit, jobs and fleet'],
+  ['SHEEPDOG_LOG', 'debug: tells on stderr what was heard and decided; trace: every read too'],
   ['NO_COLOR', 'when it is set, no colours'],
 ]

@@ -78,8 +78,14 @@ function acknowledgeSoon(): void {
   acknowledging = true
   setImmediate(() => {
     acknowledging = false
-    for (const [channel, weight] of taken) delivery.release(channel, weight)
+    const pairs = new Uint32Array(2 * taken.size)
+    let at = 0
+    for (const [channel, weight] of taken) {
+      pairs[at++] = channel
+      pairs[at++] = weight
+    }
     taken.clear()
-    for (; flushes > 0; flushes--) delivery.acknowledge()
+    delivery.acknowledge(flushes, pairs)
+    flushes = 0
   })
 }

@@ -12,6 +12,7 @@ pub mod jsonrpc;
 pub(crate) mod os;
 pub mod process;
 pub mod record;
+pub(crate) mod trace;
 pub mod watch;
 
 // Layer 2: agents.

@@ -16,7 +16,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("retry", &["error"]),
     ("os", &[]),
     ("record", &["error", "redaction", "os"]),
-    ("process", &["error", "line", "redaction", "retry", "os", "record"]),
+    ("trace", &["os", "record"]),
+    ("process", &["error", "line", "redaction", "retry", "os", "record", "trace"]),
     ("jsonrpc", &["error", "line", "redaction", "retry", "os", "record"]),
     ("http", &["error", "line", "redaction", "retry", "os", "record"]),
     ("watch", &["error", "line", "redaction", "retry", "os", "record"]),
@@ -30,6 +31,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "retry",
             "os",
             "record",
+            "trace",
             "process",
             "jsonrpc",
             "http",
@@ -46,6 +48,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "retry",
             "os",
             "record",
+            "trace",
             "process",
             "jsonrpc",
             "http",
@@ -105,6 +108,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "retry",
             "os",
             "record",
+            "trace",
             "process",
             "jsonrpc",
             "http",
@@ -187,13 +191,15 @@ const HOMES: &[(&str, &[&str])] = &[
     ("libc", &["os", "process", "watch"]),
     ("httparse", &["runtime"]),
     ("async_nats", &["fleet"]),
+    ("tracing", &["trace"]),
 ];
 
 /// Values are pure, and so is every file that says PURE in its first line.
 const PURE_NEVER: &[&str] = &["tokio", "reqwest", "napi", "inotify"];
 
 /// Rooms in which no two files use each other, on whatever way round. The aim is all of them: add yours when it is free.
-const WITHOUT_CIRCLES: &[&str] = &["os", "record", "http", "watch", "model", "harness", "runtime", "binding"];
+const WITHOUT_CIRCLES: &[&str] =
+    &["os", "record", "trace", "http", "watch", "model", "harness", "runtime", "binding"];
 
 struct Source {
     path: PathBuf,

@@ -4,7 +4,7 @@ import { settle } from '../error'
 import { native } from '../native'
 import { checkOptions } from '../option'
 import { processOptionChecks, type RunOptions } from '../process'
-import { toSpec, type ProviderName } from './request'
+import { agentSpec, type ProviderName } from './request'
 
 export type DoctorOptions = Pick<RunOptions, 'env' | 'inheritEnv' | 'signal'>
 
@@ -48,11 +48,7 @@ export async function doctor(options: DoctorOptions = {}): Promise<Finding[]> {
     'AGENT_ABORTED',
     'the examination was not begun: its abort signal was already aborted',
   )
-  const spec = toSpec(
-    'version',
-    { provider: 'codex', env: options.env, inheritEnv: options.inheritEnv },
-    false,
-  )
+  const spec = agentSpec({ provider: 'codex', env: options.env, inheritEnv: options.inheritEnv })
   const examination = new native.AgentExamination()
   const findings = settle<string>(examination.examine(spec), callSite())
   return JSON.parse(

@@ -1,5 +1,5 @@
 // What a turn is asked with: types and their checks. What a value means, and its default, is the core's business.
-import type { ProviderName, TurnSpec } from '../../native/native'
+import type { AgentSpec, ProviderName, TurnSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { native } from '../native'
 import { check, checkOptions, show, suggestion } from '../option'
@@ -226,31 +226,39 @@ export function environmentChanges(
   })
 }
 
-export function toSpec(prompt: string, options: HarnessOptions, hasListener: boolean): TurnSpec {
-  const {
-    binary,
-    cwd,
-    env = {},
-    inheritEnv = true,
-    schema,
-    sandbox,
-    record,
-    signal: _,
-    limit: __,
-    budget: ____,
-    maxConcurrent: ___,
-    ...rest
-  } = options
+type AgentOptions = Omit<
+  Pick<HarnessOptions, (keyof AgentSpec & keyof HarnessOptions) | 'inheritEnv'>,
+  'permission'
+> &
+  Pick<AgentSpec, 'permission'>
+
+/** What turns and sessions share, as it crosses. */
+export function agentSpec(options: AgentOptions): AgentSpec {
+  const { binary, cwd, env = {}, inheritEnv = true, sandbox, record, ...rest } = options
   return {
     ...rest,
-    prompt,
     binary: typeof binary === 'string' ? [binary] : binary,
     cwd: absolute(cwd),
     env: environmentChanges(env),
-    schema: schema && schemaText(schema),
+    ...inheritance(inheritEnv),
     sandbox: agentSandbox(sandbox),
     record: recordFolder(record),
+  }
+}
+
+export function toSpec(prompt: string, options: HarnessOptions, hasListener: boolean): TurnSpec {
+  const { schema, tools, maxTurns, maxBudgetUsd, allow, background, retry, extraArgs } = options
+  return {
+    agent: agentSpec(options),
+    prompt,
+    tools,
+    maxTurns,
+    maxBudgetUsd,
+    allow,
+    background,
+    schema: schema && schemaText(schema),
+    retry,
+    extraArgs,
     hasListener,
-    ...inheritance(inheritEnv),
   }
 }

@@ -7,6 +7,7 @@ use super::question::{Answer, Decider, Question, outcome};
 use super::session::HostRequest;
 use super::update::ToolUpdate;
 use crate::harness::AgentEvent;
+use crate::trace::{SESSION, debug};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -32,13 +33,14 @@ impl Owner {
         if self.active.as_ref().is_some_and(|active| active.stop.is_some()) {
             return self.respond(id, None);
         }
-        match rule(&self.request.policy, self.request.level, &question, &self.cwd) {
+        match rule(&self.request.policy, self.request.agent.level, &question, &self.cwd) {
             Ruling::Allow => self.decide(&question, &Answer::Allow, Decider::Policy),
             Ruling::Reject => self.decide(&question, &Answer::Reject, Decider::Policy),
             Ruling::Open if !self.request.has_handler => {
                 self.decide(&question, &Answer::Reject, Decider::Policy)
             }
             Ruling::Open => {
+                debug!(target: SESSION, id = self.number, "asks its handler for a permission");
                 let reject_at =
                     self.request.permission_timeout.and_then(|limit| Instant::now().checked_add(limit));
                 let _ = self.host.send(HostRequest::Question(question.clone()));
@@ -106,6 +108,7 @@ impl Owner {
         let is_refused = chosen.is_none_or(|id| {
             question.options.iter().any(|option| option.id == id && option.kind.starts_with("reject"))
         });
+        debug!(target: SESSION, id = self.number, ?by, is_refused, "decided on a permission");
         if is_refused {
             self.book.on_refused(&question.tool.id);
             if let Some(active) = &mut self.active {

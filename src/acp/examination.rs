@@ -62,11 +62,11 @@ async fn examine_one(
     aborted: impl Future<Output = ()>,
 ) -> Speaker {
     let mut request = OpenRequest::new(provider);
-    request.environment = environment;
-    request.kill_grace = KILL_GRACE;
-    request.limits.start = Some(GREETING_TIMEOUT);
+    request.agent.environment = environment;
+    request.agent.kill_grace = KILL_GRACE;
+    request.agent.limits.start = Some(GREETING_TIMEOUT);
     // The one level that every agent can be held to: nothing is asked of it.
-    request.level = Level::Auto;
+    request.agent.level = Level::Auto;
     let mut speaker = Speaker {
         provider: provider.as_str(),
         found: false,

@@ -16,6 +16,7 @@ use super::update::{AgentFault, State, StateUpdate, Update};
 use super::verdict::Stop;
 use crate::error::{Error, ErrorCode};
 use crate::harness::{AgentEvent, Usage};
+use crate::trace::{SESSION, debug};
 use serde_json::Value;
 use std::time::Instant;
 
@@ -228,12 +229,14 @@ impl Owner {
 
     fn begin_own_turn(&mut self) {
         let turn = self.next_turn();
+        debug!(target: SESSION, id = self.number, turn, "heard that the agent began a turn of its own");
         self.own_turn = Some(OwnTurn { turn, account: Account::default() });
         self.tell_all(AgentEvent::TurnStart { turn, by: "agent" });
     }
 
     pub(super) fn end_own_turn(&mut self) {
         if let Some(own) = self.own_turn.take() {
+            debug!(target: SESSION, id = self.number, turn = own.turn, "the agent's own turn is over");
             self.usage.on_turn(own.account.usage());
             self.seen_behind = true;
             self.tell_all(AgentEvent::TurnEnd { turn: own.turn });

@@ -10,6 +10,7 @@ use super::verdict::{Evidence, Stop, verdict};
 use super::wishes::{Pending, refuse};
 use crate::error::{Error, ErrorCode};
 use crate::harness::clock::{Due, Sample};
+use crate::trace::{SESSION, debug};
 use serde_json::json;
 use std::ops::ControlFlow;
 use std::sync::{MutexGuard, PoisonError};
@@ -24,8 +25,9 @@ impl Owner {
             return;
         }
         active.stop = Some(stop);
+        debug!(target: SESSION, id = self.number, turn = active.turn, ?stop, "decided: the turn is stopped");
         active.state.on_cancel();
-        active.kill_at = now.checked_add(self.request.kill_grace);
+        active.kill_at = now.checked_add(self.request.agent.kill_grace);
         // It has ended, and what goes on behind it is not waited for any more.
         let is_over = active.state.has_ended() && !active.state.is_running();
         if !is_over {
@@ -44,6 +46,7 @@ impl Owner {
         self.reject_overdue(now);
         let Some(active) = &mut self.active else { return ControlFlow::Continue(()) };
         if active.kill_at.is_some_and(|at| at <= now) {
+            debug!(target: SESSION, id = self.number, "decided: the agent is killed, it did not end its turn when asked");
             self.connection.kill();
             return ControlFlow::Break(Over::Gone(self.connection.exit().await));
         }

@@ -56,20 +56,20 @@ pub(super) struct Entered<'a> {
 
 /// Starts the program. Call it within tokio.
 pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
-    let agent = Agent::of(request.provider);
-    let Some(mode) = agent.mode(request.level, request.sandbox.is_some()) else {
-        let level = request.level.as_str();
+    let agent = Agent::of(request.agent.provider);
+    let Some(mode) = agent.mode(request.agent.level, request.agent.sandbox.is_some()) else {
+        let level = request.agent.level.as_str();
         return Err(Error::invalid_option(
             "permission",
             format!(
                 "{} can't be held to {level:?} over this protocol{}: it never asks. Ask for another level by name",
                 agent.name(),
-                if request.sandbox.is_some() { " in a sandbox" } else { "" }
+                if request.agent.sandbox.is_some() { " in a sandbox" } else { "" }
             ),
         ));
     };
-    check_switches(request.provider, request.level, &request.environment.changes)?;
-    if request.limits.start == Some(Duration::ZERO) {
+    check_switches(request.agent.provider, request.agent.level, &request.agent.environment.changes)?;
+    if request.agent.limits.start == Some(Duration::ZERO) {
         return Err(Error::new(
             ErrorCode::AgentIdle,
             format!("{} was not started: startTimeoutMs is a deadline that has passed", agent.name()),
@@ -81,7 +81,7 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
             format!("{} takes no tools over this protocol", agent.name()),
         ));
     }
-    let cwd = match &request.cwd {
+    let cwd = match &request.agent.cwd {
         Some(cwd) => cwd.clone(),
         None => std::env::current_dir().map_err(|error| {
             Error::new(ErrorCode::ProcessCwdMissing, format!("the working directory can't be found: {error}"))
@@ -90,7 +90,7 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
     let program = program_of(agent, request, &cwd)?;
     let mut record = session_record::open(request, &cwd).await?;
     let (folder, sandbox) = make_room(request).await?;
-    let held = match Held::of(mode, request, folder.path()) {
+    let held = match Held::of(agent, mode, request, folder.path()) {
         Ok(held) => held,
         Err(error) => {
             folder.remove().await;
@@ -99,7 +99,7 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
     };
     let mut spec = spec_of(agent, &held, request, &program, &cwd, folder.path());
     spec.sandbox = sandbox;
-    spec.record = record.as_mut().map(|record| record.next_attempt(request.provider));
+    spec.record = record.as_mut().map(|record| record.next_attempt(request.agent.provider));
     spec.name = Some(session_record::label(request));
     let (connection, inbox) = match Connection::start(spec).await {
         Ok(started) => started,
@@ -112,7 +112,8 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
             return Err(error);
         }
     };
-    let hall = Hall { agent, mode: held.id, request, connection, inbox, heard: Vec::new(), has_ended: false };
+    let hall =
+        Hall { agent, mode: held.mode, request, connection, inbox, heard: Vec::new(), has_ended: false };
     Ok(Entered { hall, folder, cwd, record, path: program.command })
 }
 
@@ -157,12 +158,14 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
 
 /// A folder of the session's own, and the sandbox that it is part of.
 async fn make_room(request: &OpenRequest) -> Result<(RunFolder, Option<Sandbox>), Error> {
-    let parent = request.variable("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
-    let held = match &request.sandbox {
-        Some(sandbox) => Some((sandbox.clone(), state_of(request.provider, |name| request.variable(name))?)),
+    let parent = request.agent.temporary_folder();
+    let held = match &request.agent.sandbox {
+        Some(sandbox) => {
+            Some((sandbox.clone(), state_of(request.agent.provider, |name| request.agent.variable(name))?))
+        }
         None => None,
     };
-    let level = request.level;
+    let level = request.agent.level;
     let made = blocking(move || {
         let folder = RunFolder::create(&parent)?;
         let prepare = |(sandbox, state): (AgentSandbox, _)| sandbox.prepare(level, state, folder.path());
@@ -236,7 +239,7 @@ impl Hall<'_> {
         let mut warnings = Vec::new();
         let (method, mut params) = self.beginning(version, &hello, cwd);
         let mut preamble = None;
-        if let Some(text) = &self.request.system_prompt {
+        if let Some(text) = &self.request.agent.system_prompt {
             if takes_system_prompt(&hello) {
                 params["systemPrompt"] =
                     json!({ "mode": "append", "content": [{ "type": "text", "text": text }] });
@@ -251,7 +254,7 @@ impl Hall<'_> {
         self.heard.clear();
         let opened = self.ask(method, &params).await?;
         let heard = std::mem::take(&mut self.heard);
-        let session = match (&self.request.resume, owned(&opened["sessionId"])) {
+        let session = match (&self.request.agent.resume, owned(&opened["sessionId"])) {
             (Some(asked), Some(given)) if *asked != given => {
                 let message = format!(
                     "{} was asked to go on with session {asked} but began {given}",
@@ -283,8 +286,8 @@ impl Hall<'_> {
 
     /// A warning if it had to be waited.
     async fn wait_until_old(&self) -> Option<String> {
-        let session = self.request.resume.as_deref()?;
-        let wait = young_chat::wait(|name| self.request.variable(name), session).await?;
+        let session = self.request.agent.resume.as_deref()?;
+        let wait = young_chat::wait(|name| self.request.agent.variable(name), session).await?;
         tokio::time::sleep(wait).await;
         let name = self.agent.name();
         Some(format!(
@@ -297,7 +300,7 @@ impl Hall<'_> {
     fn beginning(&self, version: Version, hello: &Value, cwd: &Path) -> (&'static str, Value) {
         let servers: Vec<Value> = self.request.servers.iter().map(|server| server.to_json()).collect();
         let mut params = json!({ "cwd": cwd, "mcpServers": servers });
-        let Some(session) = &self.request.resume else { return ("session/new", params) };
+        let Some(session) = &self.request.agent.resume else { return ("session/new", params) };
         params["sessionId"] = json!(session);
         if version == Version::Two {
             params["replayFrom"] = json!({ "type": "start" });
@@ -325,7 +328,7 @@ impl Hall<'_> {
                 format!(
                     "{} can't be held to {:?}: {found}. Install {}",
                     self.agent.name(),
-                    self.request.level.as_str(),
+                    self.request.agent.level.as_str(),
                     self.agent.package
                 ),
             ))
@@ -354,7 +357,8 @@ impl Hall<'_> {
         session: &str,
         settings: &mut Settings,
     ) -> Result<Option<String>, Fault> {
-        let Some(model) = self.request.model.as_ref().filter(|_| self.agent.model_flag.is_none()) else {
+        let Some(model) = self.request.agent.model.as_ref().filter(|_| self.agent.model_flag.is_none())
+        else {
             return Ok(None);
         };
         let chosen = settings.model(model).map(|(id, value)| set_option(version, session, id, &json!(value)));
@@ -368,7 +372,7 @@ impl Hall<'_> {
 
     /// Sends a request and waits for its answer; what is said meanwhile is kept.
     async fn ask(&mut self, method: &'static str, params: &Value) -> Result<Value, Fault> {
-        let limit = self.request.limits.start;
+        let limit = self.request.agent.limits.start;
         self.connection.send(method, params, limit, 0);
         while let Some(letter) = self.inbox.recv().await {
             match letter.said {
@@ -389,7 +393,7 @@ impl Hall<'_> {
         match error.code() {
             ErrorCode::RpcError => Fault::Refused { method, fault: agent_fault(error) },
             ErrorCode::ConnectionTimedOut => {
-                Fault::Silent { method, limit: self.request.limits.start.unwrap_or_default() }
+                Fault::Silent { method, limit: self.request.agent.limits.start.unwrap_or_default() }
             }
             // The stream may be over though the process lives on.
             _ => Fault::Gone { method },

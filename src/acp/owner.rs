@@ -23,6 +23,7 @@ use crate::harness::audience::Audience;
 use crate::harness::folder::RunFolder;
 use crate::harness::scheduler::Slot;
 use crate::process::Moment;
+use crate::trace::{self, SESSION, debug};
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::future::{pending, poll_fn};
@@ -50,6 +51,8 @@ pub(super) struct CancelWaiter {
 }
 
 pub(crate) struct Owner {
+    /// What the log calls it by.
+    pub(super) number: u64,
     pub(super) request: OpenRequest,
     pub(super) agent: &'static Agent,
     pub(super) connection: Connection,
@@ -105,10 +108,11 @@ impl Owner {
         allowance: Allowance,
         slot: Slot,
     ) -> Self {
-        let mut recorder = Audience::new(false, &request.redact);
+        let mut recorder = Audience::new(false, &request.agent.redact);
         recorder.keep(opened.record);
         let (stray_sender, stray_receiver) = unbounded_channel();
         let owner = Owner {
+            number: trace::number(),
             request,
             agent: opened.agent,
             connection: opened.connection,
@@ -147,6 +151,7 @@ impl Owner {
             stray_receiver: Some(stray_receiver),
             _slot: slot,
         };
+        debug!(target: SESSION, id = owner.number, run = owner.connection.process.number(), agent = owner.agent.name(), version = ?owner.version, "is open");
         owner.show();
         owner
     }
@@ -192,7 +197,12 @@ impl Owner {
                 break over;
             }
         };
+        match &over {
+            Over::Closed => debug!(target: SESSION, id = self.number, "is to be closed"),
+            Over::Gone(_) => debug!(target: SESSION, id = self.number, "lost its agent"),
+        }
         self.end(over).await;
+        debug!(target: SESSION, id = self.number, turns = self.turns, "ended");
         // What was said before the end was known is answered with it.
         commands.close();
         while let Some(command) = commands.recv().await {
@@ -238,7 +248,7 @@ impl Owner {
     async fn look_into_log(&mut self, tag: u64) {
         let Some(log) = self.agent.log else { return };
         if let Some(active) = self.active.as_mut().filter(|active| active.tag == tag) {
-            let variable = |name: &str| self.request.variable(name);
+            let variable = |name: &str| self.request.agent.variable(name);
             active.logged = agent_log::failure(log, variable, &self.session).await;
         }
     }

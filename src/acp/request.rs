@@ -5,54 +5,24 @@ use super::permission::Policy;
 use crate::error::Error;
 use crate::harness::allowance::Allowance;
 use crate::harness::clock::Limits;
-use crate::harness::spending::{Caps, Prices};
-use crate::harness::{AgentSandbox, Budget, Level, Provider};
+use crate::harness::{AgentRequest, Provider};
 use crate::model::Schema;
-use crate::process::{Containment, Environment, EnvironmentBase, ProcessSpec};
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A session to open.
 #[derive(Clone)]
 pub struct OpenRequest {
-    pub provider: Provider,
-    /// The program that speaks the protocol, with leading arguments; else the provider's own.
-    pub binary: Option<Vec<String>>,
-    /// The host's own when `None`.
-    pub cwd: Option<PathBuf>,
-    pub environment: Environment,
-    pub kill_grace: Duration,
-    pub containment: Containment,
-    pub model: Option<String>,
-    pub system_prompt: Option<String>,
-    pub level: Level,
+    pub agent: AgentRequest,
     pub policy: Policy,
-    /// What the kernel holds it in.
-    pub sandbox: Option<AgentSandbox>,
     /// Somebody answers what the rules leave open.
     pub has_handler: bool,
     /// For an answer of the handler; `None`: off.
     pub permission_timeout: Option<Duration>,
     pub servers: Vec<McpServer>,
-    pub resume: Option<String>,
-    /// `start` bounds every request but prompts; the others are the prompts' defaults.
-    pub limits: Limits,
     /// For how long nothing may go on behind a turn before it is over.
     pub settle: Duration,
-    pub redact: Vec<String>,
-    /// The folder in which a new one keeps the session.
-    pub record: Option<PathBuf>,
-    pub max_record_bytes: Option<u64>,
-    /// What people call it.
-    pub name: Option<String>,
-    /// Of the whole session.
-    pub caps: Caps,
-    /// What its tokens cost, for `caps` and `budget`.
-    pub prices: Option<Prices>,
-    /// Shared with other sessions and turns.
-    pub budget: Option<Budget>,
 }
 
 impl OpenRequest {
@@ -60,53 +30,23 @@ impl OpenRequest {
     pub const SETTLE: Duration = Duration::from_millis(500);
 
     pub fn new(provider: Provider) -> Self {
+        Self::of(AgentRequest::new(provider))
+    }
+
+    pub fn of(agent: AgentRequest) -> Self {
         OpenRequest {
-            provider,
-            binary: None,
-            cwd: None,
-            environment: Environment::default(),
-            kill_grace: ProcessSpec::KILL_GRACE,
-            containment: Containment::Auto,
-            model: None,
-            system_prompt: None,
-            level: Level::Edit,
+            agent,
             policy: Policy::default(),
-            sandbox: None,
             has_handler: false,
             permission_timeout: Some(Self::PERMISSION_TIMEOUT),
             servers: Vec::new(),
-            resume: None,
-            limits: Limits::default(),
             settle: Self::SETTLE,
-            redact: Vec::new(),
-            record: None,
-            max_record_bytes: None,
-            name: None,
-            caps: Caps::default(),
-            prices: None,
-            budget: None,
         }
     }
 
     /// What the session may use; `INVALID_OPTION` when its agent can't be held to that.
     pub(crate) fn allowance(&self) -> Result<Allowance, Error> {
-        let accounting = Agent::of(self.provider).accounting;
-        Allowance::new(self.provider, accounting, self.caps, self.prices, self.budget.as_ref())
-    }
-
-    /// A variable of the session's environment, before the provider's own additions.
-    pub(crate) fn variable(&self, name: &str) -> Option<String> {
-        if let Some((_, value)) = self.environment.changes.iter().rev().find(|(changed, _)| changed == name) {
-            return value.clone();
-        }
-        match &self.environment.base {
-            EnvironmentBase::Inherit => std::env::var(name).ok(),
-            EnvironmentBase::Empty => None,
-            EnvironmentBase::Variables(variables) => {
-                let found = variables.iter().find(|(known, _)| known == name);
-                found.map(|(_, value)| value.to_string_lossy().into_owned())
-            }
-        }
+        self.agent.allowance(Agent::of(self.agent.provider).accounting)
     }
 }
 

@@ -152,12 +152,12 @@ pub async fn open(
     let shown = Arc::new(Mutex::new(Shown::default()));
     let facts = Facts {
         id: opened.session.clone(),
-        provider: request.provider.as_str(),
+        provider: request.agent.provider.as_str(),
         version: opened.version,
         history: std::mem::take(&mut opened.history),
         shown: Arc::clone(&shown),
         numbers: Mutex::default(),
-        redact: request.redact.clone(),
+        redact: request.agent.redact.clone(),
         record: opened.record.as_ref().map(TurnRecord::folder),
     };
     tokio::spawn(Owner::new(request, opened, host, shown, allowance, slot).run(received));

@@ -2,14 +2,13 @@
 
 use super::request::OpenRequest;
 use crate::error::Error;
-use crate::harness::turn_record::{TurnRecord, common_start, secrets};
-use crate::record::{Place, RecordSpec};
+use crate::harness::turn_record::{TurnRecord, common_start};
 use serde_json::json;
 use std::path::Path;
 
 /// What the session is called.
 pub(super) fn label(request: &OpenRequest) -> String {
-    request.name.clone().unwrap_or_else(|| format!("{} session", request.provider.as_str()))
+    request.agent.name.clone().unwrap_or_else(|| format!("{} session", request.agent.provider.as_str()))
 }
 
 /// Makes the folder; `None` when none is wanted.
@@ -17,16 +16,13 @@ pub(super) fn label(request: &OpenRequest) -> String {
 /// # Errors
 /// `INVALID_OPTION` where nothing can be written.
 pub(super) async fn open(request: &OpenRequest, cwd: &Path) -> Result<Option<TurnRecord>, Error> {
-    let Some(folder) = &request.record else { return Ok(None) };
-    let mut spec = RecordSpec::new(Place::Below(folder.clone()));
-    spec.secrets = secrets(&request.redact, &request.environment);
-    spec.max_bytes = request.max_record_bytes.unwrap_or(spec.max_bytes);
+    let Some(spec) = request.agent.record_spec() else { return Ok(None) };
     let mut start = common_start("session", &label(request));
     let facts = [
-        ("provider", json!(request.provider.as_str())),
-        ("model", json!(request.model)),
+        ("provider", json!(request.agent.provider.as_str())),
+        ("model", json!(request.agent.model)),
         ("cwd", json!(cwd)),
-        ("resume", json!(request.resume)),
+        ("resume", json!(request.agent.resume)),
     ];
     start.extend(facts.map(|(name, value)| (name.to_owned(), value)));
     TurnRecord::create(spec, start).await.map(Some)

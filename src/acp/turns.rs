@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorCode};
 use crate::harness::clock::Limits;
 use crate::harness::replay::TurnResult;
 use crate::harness::{AgentEvent, ErrorKind, TurnOutcome};
+use crate::trace::{SESSION, debug};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -57,7 +58,7 @@ impl Owner {
     }
 
     pub(super) fn begin(&mut self, prompt: Prompt) {
-        let limits = prompt.request.limits(&self.request.limits);
+        let limits = prompt.request.limits(&self.request.agent.limits);
         let may_begin = prompt.request.check().and_then(|()| not_too_late(self.agent.name(), &limits));
         if let Err(error) = may_begin.and_then(|()| self.allowance.check()) {
             return refuse(prompt, error);
@@ -68,8 +69,12 @@ impl Owner {
         self.tell_record(AgentEvent::Prompt { text: prompt.request.text.clone() });
         self.turns += 1;
         let (turn, tag) = (self.turns, self.next_tag());
-        let session =
-            Session { limits: &self.request.limits, version: self.version, settle: self.request.settle };
+        let session = Session {
+            limits: &self.request.agent.limits,
+            version: self.version,
+            settle: self.request.settle,
+        };
+        debug!(target: SESSION, id = self.number, turn, "sends a prompt");
         let mut active = Active::new(prompt, turn, tag, Instant::now(), session);
         for warning in std::mem::take(&mut self.warnings) {
             active.account.warn(warning);
@@ -96,12 +101,13 @@ impl Owner {
             self.tell(event);
         }
         let open_tool = self.book.open().next().map(str::to_owned);
+        debug!(target: SESSION, id = self.number, in_tool = open_tool.is_some(), behind = self.background.len(), "heard the end of the turn");
         let tag = self.next_tag();
         let Some(active) = &mut self.active else { return };
         match active.next(self.agent, ending, open_tool.as_deref()) {
             Next::Reask(text) => {
                 let session = Session {
-                    limits: &self.request.limits,
+                    limits: &self.request.agent.limits,
                     version: self.version,
                     settle: self.request.settle,
                 };
@@ -142,6 +148,8 @@ impl Owner {
                 message: error.message().to_owned(),
             });
         }
+        let code = error.as_ref().map_or("none", |error| error.code().as_str());
+        debug!(target: SESSION, id = self.number, turn = self.active.as_ref().map(|active| active.turn), error = code, "judged the turn");
         self.tell(AgentEvent::End { ok: error.is_none() });
         if let Some(active) = &self.active {
             self.for_all.push(AgentEvent::TurnEnd { turn: active.turn });
@@ -164,7 +172,7 @@ impl Owner {
     }
 
     pub(super) fn without_secrets(&self, driver: &Driver, error: Error) -> Error {
-        if self.request.redact.is_empty() {
+        if self.request.agent.redact.is_empty() {
             return error;
         }
         let ears = driver.ears();

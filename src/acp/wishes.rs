@@ -60,7 +60,7 @@ impl Owner {
 
     /// Who comes in the middle of a turn is told which.
     pub(super) fn on_listen(&mut self, sink: Box<dyn EventSink>) {
-        let mut audience = Audience::new(true, &self.request.redact);
+        let mut audience = Audience::new(true, &self.request.agent.redact);
         audience.listen(sink);
         if let Some(active) = &self.active {
             audience.tell(vec![AgentEvent::TurnStart { turn: active.turn, by: "prompt" }]);
@@ -129,7 +129,7 @@ impl Owner {
     pub(super) fn send(&mut self, method: &str, params: &Value, pending: impl FnOnce(u64) -> Pending) {
         let tag = self.next_tag();
         self.pending.insert(tag, pending(tag));
-        self.connection.send(method, params, self.request.limits.start, tag);
+        self.connection.send(method, params, self.request.agent.limits.start, tag);
     }
 
     pub(super) fn next_tag(&mut self) -> u64 {

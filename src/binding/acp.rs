@@ -1,18 +1,17 @@
 //! What crosses for sessions. Names and order as in lib/harness/session.ts.
 
+use super::agent::{AgentSpec, to_agent};
+use super::budget::NativeBudget;
 use super::delivery::{Delivery, EventLines};
 use super::guests::{Guest, Guests};
-use super::harness::{NativeBudget, NativeTurn, PricesSpec, compile, to_caps};
+use super::harness::{NativeTurn, compile};
 use super::limit::NativeConcurrencyLimit;
-use super::option::{Containment, Level, Millis};
-use super::process::{VariableChange, environment};
+use super::option::Millis;
 use super::promise::{Settled, settle};
-use super::sandbox::AgentSandboxSpec;
 use crate::acp::{
     self, Answer, HostRequest, McpServer, OpenRequest, Policy, PromptRequest, Rule, Session, WeakSession,
 };
 use crate::error::{Error, ErrorCode};
-use crate::harness::Provider;
 use crate::model::AbortSwitch;
 use crate::process::{Strays, Stream};
 use napi::Env;
@@ -26,39 +25,14 @@ use tokio::sync::mpsc::unbounded_channel;
 /// Checked options of a session; what is absent has the core's default.
 #[napi(object, object_to_js = false)]
 pub struct OpenSpec {
-    pub provider: String,
-    pub binary: Option<Vec<String>>,
-    pub cwd: Option<String>,
-    pub env: Vec<VariableChange>,
-    /// Inherit these names alone.
-    pub inherit_only: Option<Vec<String>>,
-    /// A worker thread's own environment, instead of the process's.
-    pub inherited: Option<Vec<VariableChange>>,
-    pub kill_grace_ms: Option<Millis>,
-    pub containment: Option<Containment>,
-    pub model: Option<String>,
-    pub system_prompt: Option<String>,
-    pub permission: Option<Level>,
-    pub sandbox: Option<AgentSandboxSpec>,
+    pub agent: AgentSpec,
     pub allow: Vec<RuleSpec>,
     pub deny: Vec<RuleSpec>,
     /// Whether the host answers what the rules leave open.
     pub has_handler: bool,
     pub permission_timeout_ms: Option<Millis>,
     pub servers: Vec<McpServerSpec>,
-    pub resume: Option<String>,
-    pub start_timeout_ms: Option<Millis>,
-    pub idle_timeout_ms: Option<Millis>,
-    pub tool_idle_timeout_ms: Option<Millis>,
-    pub timeout_ms: Option<Millis>,
     pub settle_ms: Option<Millis>,
-    pub redact: Option<Vec<String>>,
-    pub record: Option<String>,
-    pub max_record_bytes: Option<f64>,
-    pub name: Option<String>,
-    pub max_tokens: Option<f64>,
-    pub max_cost_usd: Option<f64>,
-    pub prices: Option<PricesSpec>,
 }
 
 #[napi(object, object_to_js = false)]
@@ -122,12 +96,13 @@ impl SessionHost {
         budget: Option<&NativeBudget>,
     ) -> NativeSession {
         let budget = budget.map(|budget| budget.budget.clone());
+        let request = to_open_request(spec).map(|mut request| {
+            request.agent.budget = budget;
+            request
+        });
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         NativeSession {
-            begin: Mutex::new(Some((
-                to_open_request(spec).map(|request| OpenRequest { budget, ..request }),
-                limits,
-            ))),
+            begin: Mutex::new(Some((request, limits))),
             session: Arc::default(),
             switch: Arc::default(),
             sessions: self.sessions.clone(),
@@ -340,22 +315,7 @@ fn closed() -> Error {
 }
 
 pub(super) fn to_open_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
-    let mut request = OpenRequest::new(Provider::parse(&spec.provider)?);
-    request.binary = spec.binary;
-    request.cwd = spec.cwd.map(Into::into);
-    request.environment = environment(spec.env, spec.inherited, spec.inherit_only.as_deref());
-    if let Some(grace) = spec.kill_grace_ms {
-        request.kill_grace = grace.duration();
-    }
-    if let Some(containment) = spec.containment {
-        request.containment = containment.into();
-    }
-    request.model = spec.model;
-    request.system_prompt = spec.system_prompt;
-    if let Some(level) = spec.permission {
-        request.level = level.into();
-    }
-    request.sandbox = spec.sandbox.map(Into::into);
+    let mut request = OpenRequest::of(to_agent(spec.agent)?);
     request.policy = Policy {
         allow: spec.allow.into_iter().map(Into::into).collect(),
         deny: spec.deny.into_iter().map(Into::into).collect(),
@@ -365,27 +325,9 @@ pub(super) fn to_open_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
         request.permission_timeout = timeout.limit();
     }
     request.servers = spec.servers.into_iter().map(to_server).collect();
-    request.resume = spec.resume;
-    let clocks = [
-        (spec.start_timeout_ms, &mut request.limits.start),
-        (spec.idle_timeout_ms, &mut request.limits.idle),
-        (spec.tool_idle_timeout_ms, &mut request.limits.tool_idle),
-        (spec.timeout_ms, &mut request.limits.total),
-    ];
-    for (timeout, clock) in clocks {
-        if let Some(timeout) = timeout {
-            *clock = timeout.limit();
-        }
-    }
     if let Some(settle) = spec.settle_ms {
         request.settle = settle.duration();
     }
-    request.redact = spec.redact.unwrap_or_default();
-    request.record = spec.record.map(Into::into);
-    request.max_record_bytes = spec.max_record_bytes.map(|bytes| bytes as u64);
-    request.name = spec.name;
-    request.caps = to_caps(spec.max_tokens, spec.max_cost_usd);
-    request.prices = spec.prices.map(Into::into);
     Ok(request)
 }
 

@@ -1,8 +1,8 @@
 //! What crosses for a fleet. Names and order as in lib/fleet.ts. Records and specs cross as JSON.
 
+use super::budget::NativeBudget;
 use super::fleet_job::{JsHost, NativeJob};
 use super::guests::{Guest, Guests};
-use super::harness::NativeBudget;
 use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
 use super::promise::{Settled, settle};

@@ -63,7 +63,7 @@ impl JobHost for JsHost {
         Box::pin(async move {
             let ended = match answered.await {
                 Ok(Answer::Turn(mut request)) => {
-                    request.budget = budget;
+                    request.agent.budget = budget;
                     run_turn(run, *request, limits).await
                 }
                 Ok(Answer::Done(value)) => Ok(value),

@@ -1,18 +1,19 @@
 //! What crosses for the harness. Names and order as in lib/harness.ts.
 
+use super::agent::{AgentSpec, to_agent};
+use super::budget::NativeBudget;
 use super::delivery::{Delivery, EventLines, create_text};
 use super::guests::{Guest, Guests};
 use super::limit::NativeConcurrencyLimit;
-use super::option::{Background, Containment, Level, Millis};
-use super::process::{VariableChange, environment};
+use super::option::{Background, Millis};
 use super::promise::{Settled, settle};
-use super::sandbox::AgentSandboxSpec;
 use crate::acp;
 use crate::error::Error;
 use crate::harness::replay::TurnResult;
-use crate::harness::spending::{Caps, Prices};
 use crate::harness::verdict::Ending;
-use crate::harness::{self, Budget, Provider, Recording, Replay, Turn, TurnOutcome, TurnRequest, WeakTurn};
+use crate::harness::{
+    self, AgentRequest, Provider, Recording, Replay, Turn, TurnOutcome, TurnRequest, WeakTurn,
+};
 use crate::harness::{doctor, each_provider};
 use crate::model::{AbortSwitch, Schema};
 use napi::bindgen_prelude::{
@@ -26,108 +27,19 @@ use std::sync::Arc;
 /// Checked options of a turn; what is absent has the core's default.
 #[napi(object, object_to_js = false)]
 pub struct TurnSpec {
-    pub provider: String,
+    pub agent: AgentSpec,
     pub prompt: String,
-    pub binary: Option<Vec<String>>,
-    pub cwd: Option<String>,
-    pub env: Vec<VariableChange>,
-    /// Inherit these names alone.
-    pub inherit_only: Option<Vec<String>>,
-    /// A worker thread's own environment, instead of the process's.
-    pub inherited: Option<Vec<VariableChange>>,
-    pub kill_grace_ms: Option<Millis>,
-    pub containment: Option<Containment>,
-    pub model: Option<String>,
-    pub system_prompt: Option<String>,
     pub tools: Option<Vec<String>>,
     pub max_turns: Option<f64>,
     pub max_budget_usd: Option<f64>,
-    pub permission: Option<Level>,
     pub allow: Option<Vec<String>>,
-    pub sandbox: Option<AgentSandboxSpec>,
-    pub max_tokens: Option<f64>,
-    pub max_cost_usd: Option<f64>,
-    pub prices: Option<PricesSpec>,
     pub background: Option<Background>,
     /// A JSON Schema, as JSON.
     pub schema: Option<String>,
-    pub resume: Option<String>,
-    pub start_timeout_ms: Option<Millis>,
-    pub idle_timeout_ms: Option<Millis>,
-    pub tool_idle_timeout_ms: Option<Millis>,
-    pub timeout_ms: Option<Millis>,
     pub retry: Option<TurnRetrySpec>,
     pub extra_args: Option<Vec<String>>,
-    pub redact: Option<Vec<String>>,
     /// Whether somebody may listen to the events.
     pub has_listener: bool,
-    pub record: Option<String>,
-    pub max_record_bytes: Option<f64>,
-    pub name: Option<String>,
-}
-
-#[napi(object, object_to_js = false)]
-pub struct PricesSpec {
-    pub input_per_million: f64,
-    pub output_per_million: f64,
-    pub cached_per_million: Option<f64>,
-}
-
-impl From<PricesSpec> for Prices {
-    fn from(spec: PricesSpec) -> Self {
-        let PricesSpec { input_per_million, output_per_million, cached_per_million } = spec;
-        Prices { input_per_million, output_per_million, cached_per_million }
-    }
-}
-
-#[napi(object, object_to_js = false)]
-pub struct BudgetSpec {
-    pub max_tokens: Option<f64>,
-    pub max_cost_usd: Option<f64>,
-    pub prices: Option<PricesSpec>,
-}
-
-pub(super) fn to_caps(max_tokens: Option<f64>, max_cost_usd: Option<f64>) -> Caps {
-    Caps { max_tokens: max_tokens.map(|max| max as u64), max_cost_usd }
-}
-
-/// So much for all the turns that share it.
-#[napi]
-pub struct NativeBudget {
-    pub(super) budget: Budget,
-}
-
-#[napi]
-impl NativeBudget {
-    #[napi(constructor)]
-    pub fn new(spec: BudgetSpec) -> Self {
-        let caps = to_caps(spec.max_tokens, spec.max_cost_usd);
-        NativeBudget { budget: Budget::new(caps, spec.prices.map(Into::into)) }
-    }
-
-    #[napi(getter)]
-    pub fn used_tokens(&self) -> f64 {
-        self.budget.spent().tokens as f64
-    }
-
-    #[napi(getter)]
-    pub fn used_cost_usd(&self) -> f64 {
-        self.budget.spent().cost_usd()
-    }
-
-    /// Endless without a cap.
-    #[napi(getter)]
-    pub fn tokens_left(&self) -> f64 {
-        let (tokens, _) = self.budget.caps().left(self.budget.spent());
-        tokens.map_or(f64::INFINITY, |tokens| tokens as f64)
-    }
-
-    /// Endless without a cap.
-    #[napi(getter)]
-    pub fn cost_usd_left(&self) -> f64 {
-        let (_, cost) = self.budget.caps().left(self.budget.spent());
-        cost.unwrap_or(f64::INFINITY)
-    }
 }
 
 #[napi(object, object_to_js = false)]
@@ -163,7 +75,7 @@ impl AgentHost {
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         match to_request(spec) {
             Ok(mut request) => {
-                request.budget = budget.map(|budget| budget.budget.clone());
+                request.agent.budget = budget.map(|budget| budget.budget.clone());
                 let turn = within_runtime_if_available(|| harness::start(request, limits));
                 self.turns.welcome(turn.downgrade());
                 NativeTurn { turn: Ok(turn) }
@@ -202,9 +114,9 @@ impl AgentExamination {
     pub fn examine<'env>(
         &self,
         env: &'env Env,
-        spec: TurnSpec,
+        spec: AgentSpec,
     ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
-        let (request, switch) = (to_request(spec), self.switch.clone());
+        let (request, switch) = (to_agent(spec), self.switch.clone());
         settle(env, async move {
             let findings = match request {
                 Ok(request) => examined(&request, &switch).await,
@@ -221,7 +133,7 @@ impl AgentExamination {
 }
 
 /// What was found of each agent, and with `session` of the program that speaks the protocol of sessions for it.
-async fn examined(request: &TurnRequest, switch: &AbortSwitch) -> Result<Value, Error> {
+async fn examined(request: &AgentRequest, switch: &AbortSwitch) -> Result<Value, Error> {
     let mut findings = json!(doctor::examine(request, switch).await?);
     let speakers = acp::examine(&request.environment, switch).await?;
     for finding in findings.as_array_mut().into_iter().flatten() {
@@ -406,44 +318,15 @@ pub(super) fn compile(schema: &str) -> Result<Schema, Error> {
 }
 
 pub(super) fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
-    let mut request = TurnRequest::new(Provider::parse(&spec.provider)?, spec.prompt);
-    request.binary = spec.binary;
-    request.cwd = spec.cwd.map(Into::into);
-    request.environment = environment(spec.env, spec.inherited, spec.inherit_only.as_deref());
-    if let Some(kill_grace) = spec.kill_grace_ms {
-        request.kill_grace = kill_grace.duration();
-    }
-    if let Some(containment) = spec.containment {
-        request.containment = containment.into();
-    }
-    request.model = spec.model;
-    request.system_prompt = spec.system_prompt;
+    let mut request = TurnRequest::of(to_agent(spec.agent)?, spec.prompt);
     request.tools = spec.tools;
     request.max_turns = spec.max_turns.map(|turns| turns as u64);
     request.max_budget_usd = spec.max_budget_usd;
-    request.caps = to_caps(spec.max_tokens, spec.max_cost_usd);
-    request.prices = spec.prices.map(Into::into);
-    if let Some(permission) = spec.permission {
-        request.permission = permission.into();
-    }
     request.allow = spec.allow.unwrap_or_default();
-    request.sandbox = spec.sandbox.map(Into::into);
     if let Some(background) = spec.background {
         request.background = background.into();
     }
     request.schema = spec.schema.map(|schema| compile(&schema)).transpose()?.map(Arc::new);
-    request.resume = spec.resume;
-    let clocks = [
-        (spec.start_timeout_ms, &mut request.limits.start),
-        (spec.idle_timeout_ms, &mut request.limits.idle),
-        (spec.tool_idle_timeout_ms, &mut request.limits.tool_idle),
-        (spec.timeout_ms, &mut request.limits.total),
-    ];
-    for (timeout, clock) in clocks {
-        if let Some(timeout) = timeout {
-            *clock = timeout.limit();
-        }
-    }
     if let Some(retry) = spec.retry {
         if let Some(attempts) = retry.attempts {
             request.retry.attempts = attempts as u32;
@@ -460,10 +343,6 @@ pub(super) fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
         request.retry_after_tools = retry.after_tools.unwrap_or(request.retry_after_tools);
     }
     request.extra_args = spec.extra_args.unwrap_or_default();
-    request.redact = spec.redact.unwrap_or_default();
     request.has_listener = spec.has_listener;
-    request.record = spec.record.map(Into::into);
-    request.max_record_bytes = spec.max_record_bytes.map(|bytes| bytes as u64);
-    request.name = spec.name;
     Ok(request)
 }

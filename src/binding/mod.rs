@@ -6,6 +6,8 @@
 //! their numbers and names mean stands in [`option`].
 
 pub mod acp;
+pub mod agent;
+pub mod budget;
 pub mod copilot;
 pub mod copilot_log;
 pub mod delivery;

@@ -1,7 +1,8 @@
 //! What crosses for serving a runtime. Names and order as in lib/runtime/server.ts and lib/runtime/handler.ts.
 
 use super::acp::{OpenSpec, to_open_request};
-use super::harness::{NativeBudget, TurnSpec, to_request};
+use super::budget::NativeBudget;
+use super::harness::{TurnSpec, to_request};
 use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
 use super::promise::{Settled, settle};
@@ -55,7 +56,7 @@ impl NativeAgent {
     pub fn new(spec: TurnSpec, limits: Vec<&NativeConcurrencyLimit>, budget: Option<&NativeBudget>) -> Self {
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         let agent = to_request(spec).map(|mut request| {
-            request.budget = budget.map(|budget| budget.budget.clone());
+            request.agent.budget = budget.map(|budget| budget.budget.clone());
             Agent::Turns(HarnessAgent::new(request, limits))
         });
         NativeAgent { agent }
@@ -66,7 +67,7 @@ impl NativeAgent {
     pub fn kept(spec: OpenSpec, limits: Vec<&NativeConcurrencyLimit>, budget: Option<&NativeBudget>) -> Self {
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         let agent = to_open_request(spec).map(|mut request| {
-            request.budget = budget.map(|budget| budget.budget.clone());
+            request.agent.budget = budget.map(|budget| budget.budget.clone());
             Agent::Kept(KeptAgent::new(request, limits))
         });
         NativeAgent { agent }

@@ -1,5 +1,6 @@
 //! The threads that the core runs on: one tokio runtime for all environments of the process.
 
+use crate::trace;
 use napi_derive::{module_init, napi};
 use std::io;
 use std::panic::catch_unwind;
@@ -15,6 +16,7 @@ static PROBLEM: OnceLock<String> = OnceLock::new();
 /// Runs when the addon is loaded, where a panic would be the host's end.
 #[module_init]
 fn start_threads() {
+    trace::install();
     let runtime = build().or_else(|error| {
         let _ = PROBLEM.set(format!(
             "sheepdog can't be loaded: the system gives it no thread ({error}); raise the limit of processes (`ulimit -u`)"

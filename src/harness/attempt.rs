@@ -10,7 +10,7 @@ use super::digest::Digest;
 use super::ear::{Listening, ear};
 use super::event::Usage;
 use super::folder::RunFolder;
-use super::launch::{Launch, path_text};
+use super::launch::Launch;
 use super::package::Program;
 use super::preparation::not_found;
 use super::request::{Background, TurnRequest};
@@ -18,8 +18,9 @@ use super::transcript::Transcript;
 use super::turn::Command;
 use super::verdict::{Ending, Evidence, Fault, Stop, Verdict, verdict};
 use crate::error::{Error, ErrorCode};
-use crate::process::{self, Environment, Input, Outcome, Process, ProcessSpec, RunResult, StopReason};
+use crate::process::{self, Input, Outcome, Process, ProcessSpec, RunResult, StopReason};
 use crate::record::RecordSpec;
+use crate::trace::{TURN, debug, trace};
 use bytes::Bytes;
 use std::future::pending;
 use std::sync::Arc;
@@ -56,6 +57,8 @@ impl Attempted {
 
 /// What an attempt is made of, besides the request.
 pub(crate) struct Plan<'a> {
+    /// What the log calls the turn by.
+    pub number: u64,
     pub request: &'a TurnRequest,
     pub launch: &'a Launch,
     pub program: &'a Program,
@@ -77,17 +80,20 @@ pub(crate) async fn attempt(
     audience: &mut Audience,
 ) -> Attempted {
     let process = process::spawn(spec_of(plan));
-    let (ear, listening) = ear(Transcript::new(plan.request.provider, audience.wants_events(), plan.before));
+    let (ear, listening) =
+        ear(Transcript::new(plan.request.agent.provider, audience.wants_events(), plan.before));
     process.subscribe(Box::new(ear));
+    debug!(target: TURN, id = plan.number, run = process.number(), resumes = plan.resume.is_some(), "begins an attempt");
     let mut watch = Watch {
         listening,
-        clock: Clock::new(plan.request.limits, Instant::now()),
+        clock: Clock::new(plan.request.agent.limits, Instant::now()),
         stop: None,
         is_aborted: false,
         is_held: false,
         is_deaf: false,
         accounts: plan.allowance.open(),
         left: Vec::new(),
+        last_news: None,
         plan,
         process,
     };
@@ -102,44 +108,21 @@ pub(crate) async fn attempt(
 fn spec_of(plan: &Plan<'_>) -> ProcessSpec {
     let Plan { request, launch, program, folder, .. } = plan;
     let mut spec = ProcessSpec::new(&program.command, program.arguments.iter().chain(&launch.args).cloned());
-    spec.cwd = request.cwd.clone();
+    spec.cwd = request.agent.cwd.clone();
     spec.idle_timeout = None;
     spec.timeout = None;
-    spec.kill_grace = request.kill_grace;
-    spec.containment = request.containment;
+    spec.kill_grace = request.agent.kill_grace;
+    spec.containment = request.agent.containment;
     spec.sandbox.clone_from(&launch.sandbox);
     spec.max_output_bytes = KEPT_OUTPUT_BYTES;
-    spec.stdout_pipe_bytes = request.provider.descriptor().exits_early.then_some(WIDE_PIPE_BYTES);
+    spec.stdout_pipe_bytes = request.agent.provider.descriptor().exits_early.then_some(WIDE_PIPE_BYTES);
     if let Some(text) = &launch.stdin {
         spec.input = Input::Bytes(Bytes::from(text.clone()));
     }
-    spec.environment = environment_of(request, launch, program, folder);
+    spec.environment = request.agent.environment_for(launch, program, folder.path());
     spec.record.clone_from(&plan.record);
     spec.name = Some(plan.name.clone());
     spec
-}
-
-/// The caller's environment, with what the provider, its program and the run's own folder need. The caller's own changes win.
-pub(crate) fn environment_of(
-    request: &TurnRequest,
-    launch: &Launch,
-    program: &Program,
-    folder: &RunFolder,
-) -> Environment {
-    let is_given = |name: &str| request.environment.changes.iter().any(|(changed, _)| changed == name);
-    let mut changes: Vec<(String, Option<String>)> = Vec::new();
-    changes
-        .extend(launch.removed.iter().filter(|name| !is_given(name)).map(|name| ((*name).to_owned(), None)));
-    let set = launch.set.iter().chain(&program.environment).filter(|(name, _)| !is_given(name));
-    changes.extend(set.map(|(name, value)| (name.clone(), Some(value.clone()))));
-    changes.extend(request.environment.changes.iter().cloned());
-    changes.extend(launch.held.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
-    changes.push(("TMPDIR".to_owned(), Some(path_text(folder.path()))));
-    if let Some(folder) = &program.path_before {
-        let path = request.variable("PATH").map(|path| format!("{folder}:{path}"));
-        changes.push(("PATH".to_owned(), Some(path.unwrap_or_else(|| folder.clone()))));
-    }
-    Environment { base: request.environment.base.clone(), changes }
 }
 
 struct Watch<'a> {
@@ -156,6 +139,8 @@ struct Watch<'a> {
     accounts: Accounts,
     /// What ran behind when it was stopped: told to end, it says of all of it that it has.
     left: Vec<String>,
+    /// Of what was heard last: in a tool, and over.
+    last_news: Option<(bool, bool)>,
 }
 
 impl Watch<'_> {
@@ -250,10 +235,16 @@ impl Watch<'_> {
             ended: self.is_over(digest),
         };
         let is_stuck = digest.is_stuck();
+        let (turns, tool_calls) = (digest.turns(), digest.tool_calls());
         let usage = digest.total_usage();
         drop(heard);
         if self.accounts.set(usage) {
             self.stop_for(Stop::OverBudget);
+        }
+        let Heard { in_tool, progressed, ended } = news;
+        trace!(target: TURN, id = self.plan.number, progressed, in_tool, ended, turns, tool_calls, "heard something");
+        if self.last_news.replace((in_tool, ended)) != Some((in_tool, ended)) {
+            debug!(target: TURN, id = self.plan.number, in_tool, ended, turns, tool_calls, "heard where the agent is");
         }
         self.clock.on_heard(news, Instant::now());
         self.check_session();
@@ -287,7 +278,7 @@ impl Watch<'_> {
     /// A CLI that began another session than the one it was to go on with answers a question that it was not asked.
     fn check_session(&mut self) {
         let Some(asked) = self.plan.resume else { return };
-        let provider = self.plan.request.provider;
+        let provider = self.plan.request.agent.provider;
         let heard = self.listening.heard();
         let reported = heard.transcript.digest().session_id();
         let is_other = reported.is_some_and(|reported| !provider.is_same_session(asked, reported));
@@ -310,6 +301,9 @@ impl Watch<'_> {
     }
 
     fn on_due(&mut self, due: Due, audience: &mut Audience) {
+        if !matches!(due, Due::Nothing | Due::Sample) {
+            debug!(target: TURN, id = self.plan.number, ?due, "heard the clock");
+        }
         match due {
             Due::Nothing | Due::Sample => {}
             Due::Extend { limit } => {
@@ -337,6 +331,7 @@ impl Watch<'_> {
             return;
         }
         self.stop = Some(stop);
+        debug!(target: TURN, id = self.plan.number, ?stop, "decided: the attempt is stopped");
         self.left = left_behind(self.listening.heard().transcript.digest());
         // From here on it is read to its end, whoever is behind.
         self.hold(false);
@@ -364,7 +359,7 @@ impl Watch<'_> {
         if let (None, Some(error)) = (&outcome.result, &outcome.error) {
             return self.not_run(error.clone());
         }
-        let (mut transcript, stderr) = self.listening.end(request.provider);
+        let (mut transcript, stderr) = self.listening.end(request.agent.provider);
         let stderr = String::from_utf8_lossy(&stderr);
         let ending = match &outcome.result {
             Some(RunResult { exit_code: Some(code), .. }) => Ending::Exited(*code),
@@ -378,7 +373,7 @@ impl Watch<'_> {
                 format!("left running behind its end of turn, and ended with it: {}", left.join(", "));
             transcript.digest_mut().warning(&message);
         }
-        for refusal in request.provider.descriptor().words.refusals_in(&stderr) {
+        for refusal in request.agent.provider.descriptor().words.refusals_in(&stderr) {
             transcript.digest_mut().warning(&refusal);
         }
         // What came with the last lines counts as well: who used too much has failed, however its turn ended.
@@ -391,13 +386,18 @@ impl Watch<'_> {
             transcript.digest_mut().warning(message);
         }
         let verdict = verdict(&Evidence {
-            provider: request.provider,
+            provider: request.agent.provider,
             digest: transcript.digest(),
             ending: &ending,
             stop: self.stop,
             stderr: &stderr,
             resume,
         });
+        let error = verdict.fault.as_ref().map_or("none", |fault| fault.code.as_str());
+        let (turns, tool_calls) = (transcript.digest().turns(), transcript.digest().tool_calls());
+        let (exit_code, recovered) =
+            (outcome.result.as_ref().and_then(|result| result.exit_code), verdict.recovered);
+        debug!(target: TURN, id = self.plan.number, error, exit_code, recovered, turns, tool_calls, "judged the attempt");
         let process = outcome.result.clone();
         Attempted {
             transcript,
@@ -411,12 +411,15 @@ impl Watch<'_> {
     }
 
     fn not_run(self, error: Error) -> Attempted {
+        debug!(target: TURN, id = self.plan.number, error = error.code().as_str(), "could not run the attempt");
         let request = self.plan.request;
         let error = match error.code() {
-            ErrorCode::ProcessNotFound => not_found(request, &self.plan.program.command).caused_by(error),
+            ErrorCode::ProcessNotFound => {
+                not_found(&request.agent, &self.plan.program.command).caused_by(error)
+            }
             ErrorCode::ProcessAborted | ErrorCode::ProcessKilled if self.is_aborted => Error::new(
                 ErrorCode::AgentAborted,
-                format!("the {} turn was aborted", request.provider.as_str()),
+                format!("the {} turn was aborted", request.agent.provider.as_str()),
             ),
             _ => error,
         };
@@ -428,7 +431,7 @@ impl Watch<'_> {
             reset: None,
         };
         Attempted {
-            transcript: self.listening.end(request.provider).0,
+            transcript: self.listening.end(request.agent.provider).0,
             verdict: Verdict { recovered: false, fault: Some(fault) },
             process: None,
             error: Some(error),

@@ -11,6 +11,15 @@ pub(super) fn head(text: &str, mut bytes: usize) -> &str {
     &text[..bytes]
 }
 
+/// The longest end of `text` that is no longer than `bytes` and begins between characters.
+pub(super) fn tail(text: &str, bytes: usize) -> &str {
+    let mut at = text.len().saturating_sub(bytes);
+    while !text.is_char_boundary(at) {
+        at += 1;
+    }
+    &text[at..]
+}
+
 /// The text, or its beginning and how much is missing.
 pub(crate) fn clip(text: &str) -> std::borrow::Cow<'_, str> {
     clip_to(text, MAX_EVENT_BYTES)

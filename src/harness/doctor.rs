@@ -1,18 +1,16 @@
 //! Which agents are installed here, and whether they start.
 
-use super::attempt::environment_of;
+use super::agent_request::AgentRequest;
 use super::failure::without_colors;
 use super::folder::RunFolder;
 use super::install::{find, locate};
 use super::launch::{Launch, Wanted};
 use super::package::Program;
 use super::provider::Provider;
-use super::request::TurnRequest;
 use crate::error::{Error, ErrorCode};
 use crate::model::AbortSwitch;
 use crate::process::{self, ProcessSpec, RunResult, StopReason};
 use serde::Serialize;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// A CLI that does not tell its version by then does not start. The slowest takes 3 s, when it unpacks itself at its first start.
@@ -39,13 +37,13 @@ pub struct Finding {
 
 /// Looks for every provider on the PATH of `base` (a request whose environment counts) and asks each for its version.
 /// `AGENT_ABORTED` when the switch is thrown, after what was started is gone.
-pub async fn examine(base: &TurnRequest, switch: &AbortSwitch) -> Result<Vec<Finding>, Error> {
+pub async fn examine(base: &AgentRequest, switch: &AbortSwitch) -> Result<Vec<Finding>, Error> {
     let mut findings = Vec::new();
     for few in Provider::ALL.chunks(AT_ONCE) {
         let started: Vec<_> = few
             .iter()
-            .map(|provider| TurnRequest { provider: *provider, ..base.clone() })
-            .map(|request| tokio::spawn(examine_one(request, switch.aborted())))
+            .map(|provider| AgentRequest { provider: *provider, ..base.clone() })
+            .map(|agent| tokio::spawn(examine_one(agent, switch.aborted())))
             .collect();
         for finding in started {
             // A task that was cut off belongs to an addon that is shutting down.
@@ -58,8 +56,8 @@ pub async fn examine(base: &TurnRequest, switch: &AbortSwitch) -> Result<Vec<Fin
     Ok(findings)
 }
 
-async fn examine_one(request: TurnRequest, aborted: impl Future<Output = ()>) -> Finding {
-    let provider = request.provider;
+async fn examine_one(agent: AgentRequest, aborted: impl Future<Output = ()>) -> Finding {
+    let provider = agent.provider;
     let mut finding = Finding {
         provider: provider.as_str(),
         found: false,
@@ -68,7 +66,7 @@ async fn examine_one(request: TurnRequest, aborted: impl Future<Output = ()>) ->
         problem: None,
         install: provider.descriptor().install,
     };
-    let path = request.variable("PATH").unwrap_or_default();
+    let path = agent.variable("PATH").unwrap_or_default();
     let (Some(file), Some(program)) =
         (find(provider.descriptor().program, &path), locate(provider, None, &path))
     else {
@@ -77,7 +75,7 @@ async fn examine_one(request: TurnRequest, aborted: impl Future<Output = ()>) ->
     };
     finding.found = true;
     finding.path = Some(file.to_string_lossy().into_owned());
-    match version_of(&request, &program, aborted).await {
+    match version_of(&agent, &program, aborted).await {
         Ok(version) => finding.version = Some(version),
         Err(problem) => finding.problem = Some(problem),
     }
@@ -85,11 +83,11 @@ async fn examine_one(request: TurnRequest, aborted: impl Future<Output = ()>) ->
 }
 
 async fn version_of(
-    request: &TurnRequest,
+    agent: &AgentRequest,
     program: &Program,
     aborted: impl Future<Output = ()>,
 ) -> Result<String, String> {
-    let parent = request.variable("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let parent = agent.temporary_folder();
     let folder = crate::os::blocking(move || RunFolder::create(&parent)).await;
     let folder = folder.map_err(|error| error.to_string())?.map_err(|error| error.message().to_owned())?;
     let mut spec =
@@ -100,8 +98,8 @@ async fn version_of(
     spec.max_output_bytes = 64 << 10;
     let wanted =
         Wanted { prompt: "version".to_owned(), folder: folder.path().to_owned(), ..Wanted::default() };
-    let launch = (request.provider.descriptor().launch)(&wanted).unwrap_or_else(|_| Launch::default());
-    spec.environment = environment_of(request, &launch, program, &folder);
+    let launch = (agent.provider.descriptor().launch)(&wanted).unwrap_or_else(|_| Launch::default());
+    spec.environment = agent.environment_for(&launch, program, folder.path());
     let process = process::spawn(spec);
     tokio::select! {
         _ = process.outcome() => {}
@@ -113,7 +111,7 @@ async fn version_of(
         (Some(error), _) if error.code() == ErrorCode::ProcessTimedOut => Err(format!(
             "it did not tell its version within {} s: run `{} --version` by hand to see what it waits for",
             VERSION_TIMEOUT.as_secs(),
-            request.provider.descriptor().program
+            agent.provider.descriptor().program
         )),
         (Some(error), _) => Err(format!("it does not start: {}", error.message())),
         (None, Some(result)) => version_in(result),

@@ -1,7 +1,7 @@
 //! Which accounts are at their limit, and until when: what a [`ConcurrencyLimit`](super::ConcurrencyLimit) holds turns back for.
 
+use super::agent_request::AgentRequest;
 use super::provider::Provider;
-use super::request::TurnRequest;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
@@ -19,12 +19,12 @@ pub(crate) struct AccountKey {
 }
 
 impl AccountKey {
-    pub(crate) fn of(request: &TurnRequest) -> Self {
+    pub(crate) fn of(agent: &AgentRequest) -> Self {
         let mut hasher = DefaultHasher::new();
-        for name in ["HOME"].iter().chain(request.provider.descriptor().account) {
-            request.variable(name).hash(&mut hasher);
+        for name in ["HOME"].iter().chain(agent.provider.descriptor().account) {
+            agent.variable(name).hash(&mut hasher);
         }
-        AccountKey { provider: request.provider, signed_in_by: hasher.finish() }
+        AccountKey { provider: agent.provider, signed_in_by: hasher.finish() }
     }
 }
 
@@ -72,15 +72,15 @@ mod tests {
 
     #[test]
     fn an_account_is_held_until_the_latest_time_that_was_said() {
-        let mut request = TurnRequest::new(Provider::Codex, "hi");
+        let mut agent = AgentRequest::new(Provider::Codex);
         let home = |home: &str| ("HOME".to_owned(), Some(home.to_owned()));
-        request.environment.changes = vec![home("/one")];
-        let one = AccountKey::of(&request);
-        request.environment.changes.push(("LANG".to_owned(), Some("C".to_owned())));
-        assert_eq!(AccountKey::of(&request), one, "that signs nobody in");
-        request.environment.changes = vec![home("/two")];
-        let two = AccountKey::of(&request);
-        let other = AccountKey::of(&TurnRequest { provider: Provider::Pi, ..request });
+        agent.environment.changes = vec![home("/one")];
+        let one = AccountKey::of(&agent);
+        agent.environment.changes.push(("LANG".to_owned(), Some("C".to_owned())));
+        assert_eq!(AccountKey::of(&agent), one, "that signs nobody in");
+        agent.environment.changes = vec![home("/two")];
+        let two = AccountKey::of(&agent);
+        let other = AccountKey::of(&AgentRequest { provider: Provider::Pi, ..agent });
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
         let after = |seconds| now + Duration::from_secs(seconds);
         let holds = Holds::default();

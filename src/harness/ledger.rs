@@ -1,9 +1,9 @@
 //! What sessions had used when their last turn here ended, for the CLIs that count on: so that the next turn's usage is its
 //! own alone. One for the whole host, since sessions outlive harnesses; bounded, the oldest entry goes first.
 
+use super::agent_request::AgentRequest;
 use super::event::Usage;
 use super::provider::Provider;
-use super::request::TurnRequest;
 use super::session_log;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -40,10 +40,10 @@ pub(crate) fn note(provider: Provider, session: &str, usage: Usage) {
 }
 
 /// What the session that is resumed has used. Others may have gone on with it since it was here: its own log knows best.
-pub(crate) async fn used_before(request: &TurnRequest, resume: Option<&str>) -> Option<Usage> {
-    let (provider, session) = (request.provider, resume?);
+pub(crate) async fn used_before(agent: &AgentRequest, resume: Option<&str>) -> Option<Usage> {
+    let (provider, session) = (agent.provider, resume?);
     let logged = match provider.descriptor().session_log {
-        Some(log) => session_log::counted(log, |name| request.variable(name), session).await,
+        Some(log) => session_log::counted(log, |name| agent.variable(name), session).await,
         None => None,
     };
     logged.or_else(|| counted(provider, session))

@@ -11,6 +11,7 @@
 //! [`EventSink`]; a slow one slows the agent's pipe. A turn that is to be kept has a `turn_record`, which [`replay_record`] reads
 //! again. Dropping the last handle of a turn aborts it.
 
+mod agent_request;
 pub(crate) mod allow;
 pub(crate) mod allowance;
 mod answer;
@@ -54,11 +55,13 @@ mod tally;
 mod token;
 pub mod transcript;
 pub mod turn;
+mod turn_log;
 mod turn_owner;
 pub(crate) mod turn_record;
 pub mod verdict;
 pub(crate) mod workspace;
 
+pub use agent_request::AgentRequest;
 pub use budget::Budget;
 pub use digest::Digest;
 pub use event::{AgentEvent, ErrorKind, Usage};

@@ -1,5 +1,6 @@
 //! What an attempt needs before its start: its program, its arguments and files; and what it may leave behind for us to read.
 
+use super::agent_request::AgentRequest;
 use super::folder::{RunFolder, new_session_id};
 use super::install::locate;
 use super::launch::{Launch, Wanted, path_text};
@@ -48,16 +49,16 @@ impl Again {
 }
 
 /// The program of a request, or `AGENT_NOT_FOUND`.
-pub(super) fn program_of(request: &TurnRequest) -> Result<Program, Error> {
-    let path = request.variable("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
-    locate(request.provider, request.binary.as_deref(), &path)
-        .ok_or_else(|| not_found(request, request.provider.descriptor().program))
+pub(super) fn program_of(agent: &AgentRequest) -> Result<Program, Error> {
+    let path = agent.search_path();
+    locate(agent.provider, agent.binary.as_deref(), &path)
+        .ok_or_else(|| not_found(agent, agent.provider.descriptor().program))
 }
 
-pub(super) fn not_found(request: &TurnRequest, command: &str) -> Error {
-    let install = request.provider.descriptor().install;
-    let provider = request.provider.as_str();
-    let message = match &request.binary {
+pub(super) fn not_found(agent: &AgentRequest, command: &str) -> Error {
+    let install = agent.provider.descriptor().install;
+    let provider = agent.provider.as_str();
+    let message = match &agent.binary {
         Some(_) => format!("{provider} was not found: there is no program at `binary`, {command}"),
         None => {
             format!("{provider} was not found: {command} is no program on PATH. Install it with: {install}")
@@ -67,8 +68,8 @@ pub(super) fn not_found(request: &TurnRequest, command: &str) -> Error {
 }
 
 /// A folder of the run's own, where the request's environment has such things.
-pub(super) async fn run_folder(request: &TurnRequest) -> Result<RunFolder, Error> {
-    let parent = request.variable("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+pub(super) async fn run_folder(agent: &AgentRequest) -> Result<RunFolder, Error> {
+    let parent = agent.temporary_folder();
     blocking(move || RunFolder::create(&parent)).await
 }
 
@@ -78,14 +79,14 @@ pub(super) async fn prepare(
     folder: &RunFolder,
     again: &Again,
 ) -> Result<Launch, Error> {
-    let provider = request.provider.descriptor();
+    let provider = request.agent.provider.descriptor();
     let mut wanted = wanted_of(request, folder);
-    wanted.cwd = real_cwd(request).await?;
-    let state = match &request.sandbox {
-        Some(_) => state_of(request.provider, |name| request.variable(name))?,
+    wanted.cwd = real_cwd(&request.agent).await?;
+    let state = match &request.agent.sandbox {
+        Some(_) => state_of(request.agent.provider, |name| request.agent.variable(name))?,
         None => Vec::new(),
     };
-    if matches!(provider.session, SessionPolicy::Chosen) && request.resume.is_none() {
+    if matches!(provider.session, SessionPolicy::Chosen) && request.agent.resume.is_none() {
         wanted.session_id = Some(new_session_id());
     }
     if let Again::AfterLimit { has_begun: true, .. } = again {
@@ -105,7 +106,7 @@ pub(super) async fn prepare(
             (Again::Answer { problems, .. }, _) => prompt_with_problems(problems, schema, by_flag),
             (Again::Prompt | Again::AfterLimit { .. }, true) => wanted.prompt,
             (Again::Prompt | Again::AfterLimit { .. }, false) => {
-                prompt_with_schema(&wanted.prompt, schema, &answer, request.permission)
+                prompt_with_schema(&wanted.prompt, schema, &answer, request.agent.level)
             }
         };
     }
@@ -113,13 +114,14 @@ pub(super) async fn prepare(
         wanted.resume = Some(session.to_owned());
     }
     let mut launch = (provider.launch)(&wanted)?;
-    if request.permission != Level::Auto {
+    if request.agent.level != Level::Auto {
         launch.removed.extend(provider.switches);
     }
     launch.session = if wanted.resume.is_none() { wanted.session_id } else { None };
     files.extend(launch.files.iter().cloned());
     let stale = folder.path().join(ANSWER_FILE);
-    let (sandbox, level, own) = (request.sandbox.clone(), request.permission, folder.path().to_owned());
+    let (sandbox, level, own) =
+        (request.agent.sandbox.clone(), request.agent.level, folder.path().to_owned());
     launch.sandbox = blocking(move || {
         let _ = std::fs::remove_file(stale);
         for (path, text) in files {
@@ -137,8 +139,8 @@ pub(super) async fn prepare(
 }
 
 /// Where the CLI finds itself. What is not there is told by the start.
-async fn real_cwd(request: &TurnRequest) -> Result<PathBuf, Error> {
-    let cwd = request.cwd.clone().unwrap_or_else(|| ".".into());
+async fn real_cwd(agent: &AgentRequest) -> Result<PathBuf, Error> {
+    let cwd = agent.cwd.clone().unwrap_or_else(|| ".".into());
     blocking(move || Ok(cwd.canonicalize().unwrap_or(cwd))).await
 }
 
@@ -151,19 +153,19 @@ fn prompt_to_go_on(prompt: &str) -> String {
 
 /// The prompt and the options as the provider is asked for them.
 fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
-    let reads = request.provider.descriptor().reads;
+    let reads = request.agent.provider.descriptor().reads;
     Wanted {
         prompt: request.prompt.clone(),
-        model: request.model.clone(),
-        system_prompt: request.system_prompt.clone(),
+        model: request.agent.model.clone(),
+        system_prompt: request.agent.system_prompt.clone(),
         tools: request.tools.clone(),
         max_turns: request.max_turns,
         max_budget_usd: request.max_budget_usd,
-        permission: request.permission,
+        permission: request.agent.level,
         allow: request.allow.clone(),
-        is_sandboxed: request.sandbox.is_some(),
-        variables: reads.iter().filter_map(|name| Some((*name, request.variable(name)?))).collect(),
-        resume: request.resume.clone(),
+        is_sandboxed: request.agent.sandbox.is_some(),
+        variables: reads.iter().filter_map(|name| Some((*name, request.agent.variable(name)?))).collect(),
+        resume: request.agent.resume.clone(),
         extra_args: request.extra_args.clone(),
         folder: folder.path().to_owned(),
         ..Wanted::default()

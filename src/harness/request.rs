@@ -1,18 +1,13 @@
 //! A turn as it is asked for, and the checks that need no process.
 
+use super::agent_request::AgentRequest;
 use super::allowance::Allowance;
-use super::budget::Budget;
-use super::clock::Limits;
 use super::level::Level;
 use super::provider::Provider;
 use super::restraint::check_switches;
-use super::spending::{Caps, Prices};
-use super::workspace::AgentSandbox;
 use crate::error::Error;
 use crate::model::Schema;
-use crate::process::{Containment, Environment, EnvironmentBase, ProcessSpec};
 use crate::retry::RetryPolicy;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,51 +21,26 @@ pub enum Background {
     Leave,
 }
 
-/// A prompt for an agent, and how it is to be run.
+/// A prompt for an agent, and how it is to be run. Its name, without one, is the head of the prompt.
 #[derive(Clone)]
 pub struct TurnRequest {
-    pub provider: Provider,
+    pub agent: AgentRequest,
     pub prompt: String,
-    /// Program and leading arguments; the provider's own on PATH when `None`.
-    pub binary: Option<Vec<String>>,
-    pub cwd: Option<PathBuf>,
-    pub environment: Environment,
-    pub kill_grace: Duration,
-    pub containment: Containment,
-    pub model: Option<String>,
-    pub system_prompt: Option<String>,
     pub tools: Option<Vec<String>>,
     pub max_turns: Option<u64>,
     pub max_budget_usd: Option<f64>,
-    pub permission: Level,
     /// Globs of commands that "edit" may run.
     pub allow: Vec<String>,
-    /// What the kernel holds it in.
-    pub sandbox: Option<AgentSandbox>,
-    /// Of this turn alone, over all its attempts.
-    pub caps: Caps,
-    /// What the tokens of this turn cost, for `caps` and `budget`.
-    pub prices: Option<Prices>,
-    /// Shared with other turns.
-    pub budget: Option<Budget>,
     pub background: Background,
     pub schema: Option<Arc<Schema>>,
-    pub resume: Option<String>,
-    pub limits: Limits,
     pub retry: RetryPolicy,
     /// Whether a turn is repeated though a tool ran in it.
     pub retry_after_tools: bool,
     /// The longest wait for the end of a usage limit; zero: none.
     pub wait_for_reset: Duration,
     pub extra_args: Vec<String>,
-    pub redact: Vec<String>,
     /// Whether somebody may listen to the events.
     pub has_listener: bool,
-    /// The folder in which a new one keeps the turn.
-    pub record: Option<PathBuf>,
-    pub max_record_bytes: Option<u64>,
-    /// What people call it; the prompt's head when `None`.
-    pub name: Option<String>,
 }
 
 impl TurnRequest {
@@ -78,45 +48,30 @@ impl TurnRequest {
         RetryPolicy { attempts: 3, base_delay: Duration::from_secs(1), max_delay: Duration::from_secs(30) };
 
     pub fn new(provider: Provider, prompt: impl Into<String>) -> Self {
+        Self::of(AgentRequest::new(provider), prompt)
+    }
+
+    pub fn of(agent: AgentRequest, prompt: impl Into<String>) -> Self {
         TurnRequest {
-            provider,
+            agent,
             prompt: prompt.into(),
-            binary: None,
-            cwd: None,
-            environment: Environment::default(),
-            kill_grace: ProcessSpec::KILL_GRACE,
-            containment: Containment::Auto,
-            model: None,
-            system_prompt: None,
             tools: None,
             max_turns: None,
             max_budget_usd: None,
-            permission: Level::Edit,
             allow: Vec::new(),
-            sandbox: None,
-            caps: Caps::default(),
-            prices: None,
-            budget: None,
             background: Background::Wait,
             schema: None,
-            resume: None,
-            limits: Limits::default(),
             retry: Self::RETRY,
             retry_after_tools: false,
             wait_for_reset: Duration::ZERO,
             extra_args: Vec::new(),
-            redact: Vec::new(),
             has_listener: false,
-            record: None,
-            max_record_bytes: None,
-            name: None,
         }
     }
 
     /// What the turn may use; `INVALID_OPTION` when its CLI can't be held to that.
     pub(crate) fn allowance(&self) -> Result<Allowance, Error> {
-        let accounting = self.provider.descriptor().accounting;
-        Allowance::new(self.provider, accounting, self.caps, self.prices, self.budget.as_ref())
+        self.agent.allowance(self.agent.provider.descriptor().accounting)
     }
 
     /// `INVALID_OPTION` for what no agent can be asked.
@@ -126,8 +81,8 @@ impl TurnRequest {
         }
         let texts = [
             ("prompt", Some(&self.prompt)),
-            ("model", self.model.as_ref()),
-            ("systemPrompt", self.system_prompt.as_ref()),
+            ("model", self.agent.model.as_ref()),
+            ("systemPrompt", self.agent.system_prompt.as_ref()),
         ];
         for (path, text) in texts {
             if text.is_some_and(|text| text.contains('\0')) {
@@ -137,7 +92,7 @@ impl TurnRequest {
                 ));
             }
         }
-        for (path, text) in [("resume", &self.resume), ("model", &self.model)] {
+        for (path, text) in [("resume", &self.agent.resume), ("model", &self.agent.model)] {
             if text.as_ref().is_some_and(|text| text.trim().is_empty() || text.starts_with('-')) {
                 return Err(Error::invalid_option(
                     path,
@@ -146,6 +101,7 @@ impl TurnRequest {
             }
         }
         if self
+            .agent
             .system_prompt
             .as_ref()
             .is_some_and(|text| text.len() > super::launch::Wanted::MAX_ARGUMENT_BYTES)
@@ -161,17 +117,18 @@ impl TurnRequest {
 
     /// Nothing raises the level behind its user's back.
     fn check_level(&self) -> Result<(), Error> {
-        if self.permission == Level::Ask {
+        if self.agent.level == Level::Ask {
             let problem = "\"ask\" is for sessions, where somebody can be asked: expected \"plan\", \"edit\" or \"auto\"";
             return Err(Error::invalid_option("permission", problem));
         }
-        super::allow::check(&self.allow, self.permission)?;
-        check_switches(self.provider, self.permission, &self.environment.changes)
+        super::allow::check(&self.allow, self.agent.level)?;
+        check_switches(self.agent.provider, self.agent.level, &self.agent.environment.changes)
     }
 
     /// An agent that may write is no use where it can't. What is not there at all is told by the start itself.
     fn check_cwd(&self) -> Result<(), Error> {
-        let Some(cwd) = self.cwd.as_ref().filter(|cwd| self.permission != Level::Plan && cwd.is_dir()) else {
+        let Some(cwd) = self.agent.cwd.as_ref().filter(|cwd| self.agent.level != Level::Plan && cwd.is_dir())
+        else {
             return Ok(());
         };
         if can_write(cwd) {
@@ -192,22 +149,7 @@ impl TurnRequest {
             Some((end, _)) => format!("{}…", &words[..end]),
             None => words.clone(),
         };
-        self.name.clone().unwrap_or_else(head)
-    }
-
-    /// A variable of the run's environment, before the provider's own additions.
-    pub fn variable(&self, name: &str) -> Option<String> {
-        if let Some((_, value)) = self.environment.changes.iter().rev().find(|(changed, _)| changed == name) {
-            return value.clone();
-        }
-        match &self.environment.base {
-            EnvironmentBase::Inherit => std::env::var(name).ok(),
-            EnvironmentBase::Empty => None,
-            EnvironmentBase::Variables(variables) => {
-                let found = variables.iter().find(|(known, _)| known == name);
-                found.map(|(_, value)| value.to_string_lossy().into_owned())
-            }
-        }
+        self.agent.name.clone().unwrap_or_else(head)
     }
 }
 
@@ -245,15 +187,15 @@ mod tests {
         assert_eq!(problem(|_| {}), "");
         assert!(problem(|request| request.prompt = " \n".into()).starts_with("prompt: "));
         assert!(problem(|request| request.prompt = "a\0b".into()).starts_with("prompt: contains a NUL"));
-        assert!(problem(|request| request.resume = Some("--last".into())).starts_with("resume: "));
-        assert!(problem(|request| request.model = Some(String::new())).starts_with("model: "));
+        assert!(problem(|request| request.agent.resume = Some("--last".into())).starts_with("resume: "));
+        assert!(problem(|request| request.agent.model = Some(String::new())).starts_with("model: "));
         assert_eq!(problem(|request| request.prompt = "-rf is a flag".into()), "");
     }
 
     #[test]
     fn a_folder_that_can_be_written_to_is_accepted() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(problem(|request| request.cwd = Some(folder.path().into())), "");
+        assert_eq!(problem(|request| request.agent.cwd = Some(folder.path().into())), "");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the check leaves nothing behind");
     }
 }

@@ -7,6 +7,7 @@
 use super::allowance::Allowance;
 use super::attempt::{Attempted, Plan, attempt};
 use super::audience::Audience;
+use super::clip::tail;
 use super::event::{AgentEvent, ErrorKind};
 use super::folder::RunFolder;
 use super::hold::{AccountKey, epoch_millis, from_now, wall_clock};
@@ -22,10 +23,12 @@ use super::scheduler::{ConcurrencyLimit, Slot, Waiting};
 use super::structured::{Candidates, read_answer};
 use super::tally::Tally;
 use super::turn::{Command, Turn, TurnOutcome};
+use super::turn_log::{log_begin, log_end, log_next};
 use super::turn_record::{Judged, TurnRecord};
 use super::verdict::Fault;
 use crate::error::{Error, ErrorCode};
 use crate::retry::random_fraction;
+use crate::trace::{self, TURN, debug};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -46,6 +49,8 @@ pub fn start(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
 }
 
 struct Owner {
+    /// What the log calls it by.
+    number: u64,
     request: TurnRequest,
     limits: Vec<ConcurrencyLimit>,
     account: AccountKey,
@@ -76,8 +81,9 @@ impl Owner {
         commands: UnboundedReceiver<Command>,
     ) -> Self {
         Owner {
-            audience: Audience::new(request.has_listener, &request.redact),
-            account: AccountKey::of(&request),
+            number: trace::number(),
+            audience: Audience::new(request.has_listener, &request.agent.redact),
+            account: AccountKey::of(&request.agent),
             request,
             limits,
             commands,
@@ -91,6 +97,7 @@ impl Owner {
     }
 
     async fn run(&mut self, place: Waiting) -> TurnOutcome {
+        log_begin(self.number, &self.request);
         let ended = match self.allowance() {
             Ok(allowance) => match self.open_record().await {
                 Ok(()) => self.run_in_turn(place, &allowance).await,
@@ -104,6 +111,7 @@ impl Owner {
             self.audience.tell(last.transcript.take_events());
         }
         self.audience.end();
+        log_end(self.number, self.tally.attempts, ended.as_ref().err());
         let outcome = self.outcome(ended);
         self.close_record(outcome).await
     }
@@ -145,7 +153,7 @@ impl Owner {
     fn allowance(&self) -> Result<Allowance, Error> {
         self.request.check()?;
         let allowance = self.request.allowance()?;
-        match self.request.limits.passed() {
+        match self.request.agent.limits.passed() {
             Some(error) => Err(error),
             None => allowance.check().map(|()| allowance),
         }
@@ -155,8 +163,9 @@ impl Owner {
         let slot = self.slot(Some(place)).await;
         self.queued = self.started.elapsed();
         let slot = slot?;
-        let program = program_of(&self.request)?;
-        let folder = run_folder(&self.request).await?;
+        debug!(target: TURN, id = self.number, queued_ms = self.queued.as_millis(), "has a slot");
+        let program = program_of(&self.request.agent)?;
+        let folder = run_folder(&self.request.agent).await?;
         let ended = self.run_attempts(slot, &program, &folder, allowance).await;
         folder.remove().await;
         ended
@@ -167,7 +176,8 @@ impl Owner {
         loop {
             if let Some(until) = self.held_until() {
                 place = None;
-                let name = self.request.provider.as_str();
+                debug!(target: TURN, id = self.number, for_ms = from_now(until).as_millis(), "is held back: its account is at its limit");
+                let name = self.request.agent.provider.as_str();
                 self.tell_retry(format!("{name} is at its usage limit: the turn is held back"), Some(until));
                 self.or_abort(wall_clock(until)).await?;
                 continue;
@@ -203,9 +213,10 @@ impl Owner {
             // Others may have used it up since, and so may the attempt before.
             allowance.check()?;
             let launch = prepare(&self.request, folder, &again).await?;
-            let resume = again.session().map(str::to_owned).or(self.request.resume.clone());
-            let before = ledger::used_before(&self.request, resume.as_deref()).await;
+            let resume = again.session().map(str::to_owned).or(self.request.agent.resume.clone());
+            let before = ledger::used_before(&self.request.agent, resume.as_deref()).await;
             let plan = Plan {
+                number: self.number,
                 request: &self.request,
                 launch: &launch,
                 program,
@@ -216,7 +227,7 @@ impl Owner {
                     .audience
                     .record()
                     .as_mut()
-                    .map(|record| record.next_attempt(self.request.provider)),
+                    .map(|record| record.next_attempt(self.request.agent.provider)),
                 name: self.label(),
                 allowance,
             };
@@ -234,6 +245,7 @@ impl Owner {
             }
             let next = self.next(&attempted, file.as_deref(), &again, (reset, waits));
             self.keep_judgement(&attempted, resume, file, &next);
+            log_next(self.number, self.tally.attempts, &next);
             if matches!(next, Next::Done { .. }) {
                 attempted.verdict.fault = None;
             }
@@ -247,7 +259,7 @@ impl Owner {
                 // Nothing was kept of a session in which nothing had been done.
                 Next::Failed(Fault { code: ErrorCode::AgentResumeFailed, .. })
                     if matches!(&again, Again::AfterLimit { session: Some(_), has_begun: false })
-                        && self.request.resume.is_none() =>
+                        && self.request.agent.resume.is_none() =>
                 {
                     self.tally.uncount();
                     again = Again::Prompt;
@@ -271,7 +283,7 @@ impl Owner {
                     }
                     let soonest = SystemTime::now() + wait;
                     let until = reset.map_or(soonest, |limit| limit.try_at.max(soonest));
-                    let name = self.request.provider.as_str();
+                    let name = self.request.agent.provider.as_str();
                     let message = format!("{name} is at its usage limit: the turn goes on when that ends");
                     self.tell_retry(message, Some(until));
                     drop(slot);
@@ -316,7 +328,7 @@ impl Owner {
     /// When the limit ends that an attempt ran into. Other turns of the account are held back until then.
     fn reset_of(&self, fault: Option<&Fault>) -> Option<Limit> {
         let fault = fault?;
-        let zone = zone_of(self.request.variable("TZ").as_deref());
+        let zone = zone_of(self.request.agent.variable("TZ").as_deref());
         let now = SystemTime::now().try_into().ok()?;
         let said = fault.reset.as_ref()?;
         let ends = said.resolve(now, &zone)?;
@@ -334,7 +346,7 @@ impl Owner {
         self.tally.count(digest);
         if let (Some(session), Some(counted)) = (digest.session_id(), attempted.transcript.reader().counted())
         {
-            ledger::note(self.request.provider, session, counted);
+            ledger::note(self.request.agent.provider, session, counted);
         }
     }
 
@@ -382,7 +394,7 @@ impl Owner {
     }
 
     fn misfit(&self, problems: &[String]) -> Error {
-        let name = self.request.provider.as_str();
+        let name = self.request.agent.provider.as_str();
         // They quote the answer, which may hold anything.
         let problems: Vec<String> = problems.iter().map(|problem| self.audience.redact(problem)).collect();
         let message = format!("the answer of {name} does not fit the schema: {}", problems.join("; "));
@@ -407,7 +419,7 @@ impl Owner {
                     Some(Command::Listen(sink)) => self.audience.listen(sink),
                     Some(Command::Leave) => self.audience.leave(),
                     Some(Command::Abort) | None => {
-                        let name = self.request.provider.as_str();
+                        let name = self.request.agent.provider.as_str();
                         return Err(Error::new(ErrorCode::AgentAborted, format!("the {name} turn was aborted while it waited")));
                     }
                 },
@@ -464,7 +476,7 @@ impl Owner {
             self.last.as_ref().and_then(|last| Some((last, last.process.as_ref()?)))
         {
             let warnings = last.transcript.digest().warnings();
-            let provider = self.request.provider;
+            let provider = self.request.agent.provider;
             events.extend(reread(provider, last.before, &process.stdout, process.truncated, warnings));
         }
         last_values(self.audience.redact_all(events))
@@ -472,7 +484,7 @@ impl Owner {
 
     /// What there is of a result, without secrets.
     fn result(&mut self) -> TurnResult {
-        let provider = self.request.provider;
+        let provider = self.request.agent.provider;
         let mut result = match &mut self.last {
             Some(last) => TurnResult::of(provider, last.transcript.digest_mut(), &last.verdict),
             None => TurnResult::empty(provider),
@@ -486,12 +498,4 @@ impl Owner {
         }
         result
     }
-}
-
-fn tail(text: &str, bytes: usize) -> &str {
-    let mut at = text.len().saturating_sub(bytes);
-    while !text.is_char_boundary(at) {
-        at += 1;
-    }
-    &text[at..]
 }

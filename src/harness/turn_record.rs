@@ -8,9 +8,7 @@ use super::request::TurnRequest;
 use super::verdict::Stop;
 use crate::error::Error;
 use crate::os::{Host, blocking};
-use crate::process::{Environment, secrets_of};
 use crate::record::{Channel, Place, Record, RecordSpec, epoch_ms, utc};
-use crate::redaction::Secret;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -59,10 +57,7 @@ impl TurnRecord {
     /// # Errors
     /// `INVALID_OPTION` where nothing can be written.
     pub(crate) async fn open(request: &TurnRequest, label: &str) -> Result<Option<TurnRecord>, Error> {
-        let Some(folder) = &request.record else { return Ok(None) };
-        let mut spec = RecordSpec::new(Place::Below(folder.clone()));
-        spec.secrets = secrets(&request.redact, &request.environment);
-        spec.max_bytes = request.max_record_bytes.unwrap_or(spec.max_bytes);
+        let Some(spec) = request.agent.record_spec() else { return Ok(None) };
         TurnRecord::create(spec, start_of(request, label)).await.map(Some)
     }
 
@@ -153,13 +148,6 @@ fn write_line(lines: &mut Vec<u8>, line: &Line) {
     lines.push(b'\n');
 }
 
-/// What is taken out of a record: what the caller names, and what the environment's names call secret.
-pub(crate) fn secrets(redact: &[String], environment: &Environment) -> Vec<Secret> {
-    let mut secrets = secrets_of(environment);
-    secrets.extend(redact.iter().map(|secret| Secret::new(secret.as_str())));
-    secrets
-}
-
 /// What every record of an agent begins with.
 pub(crate) fn common_start(kind: &str, name: &str) -> Map<String, Value> {
     let now = epoch_ms(SystemTime::now());
@@ -180,12 +168,12 @@ pub(crate) fn common_start(kind: &str, name: &str) -> Map<String, Value> {
 fn start_of(request: &TurnRequest, label: &str) -> Map<String, Value> {
     let mut start = common_start("turn", label);
     let fields = json!({
-        "provider": request.provider.as_str(),
+        "provider": request.agent.provider.as_str(),
         "prompt": request.prompt,
-        "model": request.model,
-        "cwd": request.cwd,
+        "model": request.agent.model,
+        "cwd": request.agent.cwd,
         "schema": request.schema.as_deref().map(crate::model::Schema::source),
-        "resume": request.resume,
+        "resume": request.agent.resume,
     });
     if let Value::Object(fields) = fields {
         start.extend(fields);

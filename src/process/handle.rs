@@ -7,6 +7,7 @@ use super::spec::{Input, Outcome, ProcessSpec, StopReason};
 use super::stdin::StdinWriter;
 use crate::error::{Error, ErrorCode, Result};
 use crate::os::{TerminalSize, TreeUsage};
+use crate::trace;
 use nix::sys::signal::Signal;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -75,6 +76,7 @@ pub struct Process {
     started: watch::Receiver<Option<Result<u32>>>,
     outcome: watch::Receiver<Option<Arc<Outcome>>>,
     stdin: Arc<Mutex<Option<StdinWriter>>>,
+    number: u64,
 }
 
 /// Starts a run and returns at once: that it could not be started comes by [`Process::started`] and [`Process::outcome`].
@@ -112,13 +114,15 @@ pub fn spawn_after(spec: ProcessSpec, admission: Admission) -> Process {
         }
         Input::Null | Input::Bytes(_) | Input::File(_) | Input::Inherit => (None, None),
     };
+    let number = trace::number();
     let process = Process {
         commands,
         started: hears_started,
         outcome: hears_outcome,
         stdin: Arc::new(Mutex::new(writer)),
+        number,
     };
-    tokio::spawn(runner::run(spec, admission, written, publisher, received));
+    tokio::spawn(runner::run(number, spec, admission, written, publisher, received));
     process
 }
 
@@ -128,6 +132,11 @@ impl Process {
         let mut started = self.started.clone();
         let value = started.wait_for(Option::is_some).await.map(|value| value.clone());
         value.ok().flatten().unwrap_or_else(|| Err(shut_down()))
+    }
+
+    /// What the log calls it by.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// How the run ended; resolves when the tree is gone. May be awaited many times.

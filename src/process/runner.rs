@@ -23,6 +23,7 @@ use crate::error::{Error, ErrorCode};
 use crate::line::LineTooLong;
 use crate::os::{Awake, Pipe, Terminal, blocking};
 use crate::record::{Channel, Record};
+use crate::trace::{RUN, debug, trace};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use nix::sys::signal::Signal;
@@ -46,6 +47,7 @@ const MUCH_TEXT: u64 = 1 << 20;
 
 /// Runs the spec to its end and publishes what happens.
 pub(super) async fn run(
+    number: u64,
     spec: ProcessSpec,
     admission: Admission,
     written: Option<Receiver<Chunk>>,
@@ -59,12 +61,14 @@ pub(super) async fn run(
     let launched = match begun {
         Begun::Launched(launched) => *launched,
         Begun::Not(error) => {
+            debug!(target: RUN, id = number, code = error.code().as_str(), "was not started");
             publisher.set_started(Err(error.clone()));
             let mut outcome = Outcome { result: None, error: Some(error) };
             on_record::close(opened.record, &mut outcome).await;
             return finish(&publisher, commands, early, outcome);
         }
         Begun::Unknown(reason) => {
+            debug!(target: RUN, id = number, ?reason, "was stopped while it was started");
             let mut outcome = unknown_outcome(spec, reason);
             publisher.set_started(outcome.error.clone().map_or(Ok(0), Err));
             on_record::close(opened.record, &mut outcome).await;
@@ -72,7 +76,9 @@ pub(super) async fn run(
         }
     };
     publisher.set_started(Ok(launched.pid));
-    let mut runner = Runner::new(spec, written, launched, opened);
+    let containment = launched.level;
+    debug!(target: RUN, id = number, pid = launched.pid, ps = opened.short_mark(), ?containment, "runs");
+    let mut runner = Runner::new(number, spec, written, launched, opened);
     let watched = AssertUnwindSafe(async {
         for command in early {
             runner.on_command(Some(command));
@@ -84,6 +90,9 @@ pub(super) async fn run(
         Err(_) => runner.after_panic().await,
     };
     runner.enrolled.end();
+    let duration_ms = outcome.result.as_ref().map(|result| result.duration_ms);
+    let error = outcome.error.as_ref().map_or("none", |error| error.code().as_str());
+    debug!(target: RUN, id = number, error, duration_ms, "ended");
     on_record::close(runner.record.take(), &mut outcome).await;
     finish(&publisher, commands, Vec::new(), outcome);
 }
@@ -173,6 +182,7 @@ enum Read {
 }
 
 struct Runner {
+    number: u64,
     spec: ProcessSpec,
     pid: u32,
     level: ContainmentLevel,
@@ -208,6 +218,7 @@ struct End {
 
 impl Runner {
     fn new(
+        number: u64,
         mut spec: ProcessSpec,
         written: Option<Receiver<Chunk>>,
         launched: Launched,
@@ -236,6 +247,7 @@ impl Runner {
         let awake = Awake::new();
         let lost = awake.lost();
         Runner {
+            number,
             awake,
             lost: [lost, lost],
             pid: launched.pid,
@@ -339,8 +351,13 @@ impl Runner {
 
     fn on_command(&mut self, command: Option<Command>) {
         match command {
-            Some(Command::Stop(Stop { reason, signal: None })) => self.stop(reason),
-            Some(Command::Stop(Stop { reason, signal: Some(signal) })) => self.stop_by(reason, signal),
+            Some(Command::Stop(Stop { reason, signal })) => {
+                debug!(target: RUN, id = self.number, ?reason, ?signal, "is to be stopped");
+                match signal {
+                    None => self.stop(reason),
+                    Some(signal) => self.stop_by(reason, signal),
+                }
+            }
             Some(Command::Resize(size)) => {
                 if let Some(terminal) = &self.terminal {
                     // Of a terminal that was hung up.
@@ -367,7 +384,10 @@ impl Runner {
                 });
             }
             // The last handle is gone: nobody can want this run any more.
-            None => self.stop(StopReason::HostClosing),
+            None => {
+                debug!(target: RUN, id = self.number, "has no handle any more");
+                self.stop(StopReason::HostClosing);
+            }
         }
     }
 
@@ -396,6 +416,7 @@ impl Runner {
         match event {
             TreeEvent::Exited => self.on_exit(),
             TreeEvent::Gone { status, usage, strays_killed, strays_left } => {
+                debug!(target: RUN, id = self.number, code = status.code, signal = ?status.signal, strays_killed, strays_left, "heard that its tree is gone");
                 // Without an exit it could not be killed: nobody can say how it will end, or when its pipes do.
                 let exited = self.exited.is_some();
                 self.end = Some(End { status: exited.then_some(status), usage, strays_killed, strays_left });
@@ -404,6 +425,7 @@ impl Runner {
                 }
             }
             TreeEvent::Lost { strays_killed, strays_left } => {
+                debug!(target: RUN, id = self.number, strays_killed, strays_left, "lost its guard");
                 self.watchdog.on_lost();
                 self.end = Some(End { status: None, usage: Usage::default(), strays_killed, strays_left });
                 self.give_up();
@@ -417,6 +439,7 @@ impl Runner {
 
     fn on_exit(&mut self) {
         self.exited = Some(Instant::now());
+        debug!(target: RUN, id = self.number, "heard that its command exited");
         let now = self.now();
         let step = self.watchdog.on_exit(now);
         self.feed = None;
@@ -510,7 +533,11 @@ impl Runner {
         };
         let now = Instant::now();
         self.watchdog.on_activity(awake_now);
-        self.first_output.get_or_insert(now);
+        trace!(target: RUN, id = self.number, ?stream, bytes = bytes.len(), "read");
+        if self.first_output.is_none() {
+            debug!(target: RUN, id = self.number, ?stream, "heard the first of its output");
+            self.first_output = Some(now);
+        }
         self.last_output = Some(now);
         self.enrolled.on_output(now);
         if let Some(record) = &mut self.record {
@@ -556,6 +583,7 @@ impl Runner {
         let mut nobody = Context::from_waker(Waker::noop());
         let full = poll_room(&mut self.sink, &mut self.record, &mut nobody).is_pending();
         if full && !self.paused {
+            debug!(target: RUN, id = self.number, "is not read: who takes its output is behind");
             self.paused = true;
             let now = self.now();
             self.watchdog.on_pause(now);
@@ -563,7 +591,9 @@ impl Runner {
     }
 
     fn unpause(&mut self) {
-        self.paused = false;
+        if std::mem::take(&mut self.paused) {
+            debug!(target: RUN, id = self.number, "is read again");
+        }
         let now = self.now();
         self.watchdog.on_resume(now);
     }
@@ -589,6 +619,7 @@ impl Runner {
     }
 
     fn take(&mut self, step: Step) {
+        self.tell_step(step);
         match step {
             Step::Nothing => {}
             Step::Terminate => self.tree.signal(Signal::SIGTERM),
@@ -620,6 +651,19 @@ impl Runner {
                     strays_left: 1,
                 });
                 self.give_up();
+            }
+        }
+    }
+
+    fn tell_step(&self, step: Step) {
+        let (id, reason) = (self.number, self.watchdog.reason());
+        match step {
+            Step::Nothing => {}
+            // Asked for again and again, until it is gone.
+            Step::LookAtGroup => trace!(target: RUN, id, ?step, ?reason, "decided"),
+            _ => {
+                let silent_ms = self.last_output.unwrap_or(self.started).elapsed().as_secs_f64() * 1e3;
+                debug!(target: RUN, id, ?step, ?reason, silent_ms, "decided");
             }
         }
     }

@@ -92,6 +92,13 @@ pub(super) struct Opened {
     pub record: Option<Record>,
 }
 
+impl Opened {
+    /// What `sheepdog ps` calls it.
+    pub(super) fn short_mark(&self) -> &str {
+        self.mark.get(..8).unwrap_or_default()
+    }
+}
+
 /// Commands that arrive before the program runs are kept in `early`.
 /// With what is started comes what it was admitted by, to be held until its tree is gone.
 pub(super) async fn start(

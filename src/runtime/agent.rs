@@ -38,19 +38,20 @@ impl HarnessAgent {
     fn request(&self, invocation: &AgentInvocation) -> Result<TurnRequest, Error> {
         let mut request = self.defaults.clone();
         request.prompt.clone_from(&invocation.user_prompt);
-        for (given, option) in
-            [(&invocation.system_prompt, &mut request.system_prompt), (&invocation.model, &mut request.model)]
-        {
+        for (given, option) in [
+            (&invocation.system_prompt, &mut request.agent.system_prompt),
+            (&invocation.model, &mut request.agent.model),
+        ] {
             if !given.is_empty() {
                 *option = Some(given.clone());
             }
         }
         let environment = invocation.env.clone().unwrap_or_default();
-        request.environment.changes.extend(own_environment(&environment));
+        request.agent.environment.changes.extend(own_environment(&environment));
         if let Some(source) = invocation.output_format.clone().and_then(schema_in) {
             request.schema = Some(Arc::new(Schema::compile(source, "output_format_json_schema_str")?));
         }
-        request.redact.extend(invocation.secrets.iter().cloned());
+        request.agent.redact.extend(invocation.secrets.iter().cloned());
         request.has_listener = true;
         Ok(request)
     }

@@ -74,23 +74,28 @@ impl KeptAgent {
             system_prompt: invocation.system_prompt.clone(),
             model: invocation.model.clone(),
             environment: own_environment(&environment),
-            secrets: if self.defaults.record.is_some() { invocation.secrets.clone() } else { Vec::new() },
+            secrets: if self.defaults.agent.record.is_some() {
+                invocation.secrets.clone()
+            } else {
+                Vec::new()
+            },
         }
     }
 
     fn request(&self, setup: &Setup, resume: Option<String>) -> OpenRequest {
         let mut request = self.defaults.clone();
-        for (given, option) in
-            [(&setup.system_prompt, &mut request.system_prompt), (&setup.model, &mut request.model)]
-        {
+        for (given, option) in [
+            (&setup.system_prompt, &mut request.agent.system_prompt),
+            (&setup.model, &mut request.agent.model),
+        ] {
             if !given.is_empty() {
                 *option = Some(given.clone());
             }
         }
-        request.environment.changes.extend(setup.environment.iter().cloned());
-        request.redact.extend(setup.secrets.iter().cloned());
+        request.agent.environment.changes.extend(setup.environment.iter().cloned());
+        request.agent.redact.extend(setup.secrets.iter().cloned());
         if resume.is_some() {
-            request.resume = resume;
+            request.agent.resume = resume;
         }
         request
     }

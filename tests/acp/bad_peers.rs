@@ -18,7 +18,7 @@ async fn whatever_goes_wrong_at_the_start_has_one_bounded_end() {
     let attempts = cases.map(|(fault, expected)| {
         tokio::spawn(async move {
             let mut open = request(Provider::Gemini, 1, fault);
-            open.limits.start = Some(millis(if expected == "AGENT_IDLE" { 1500 } else { 20_000 }));
+            open.agent.limits.start = Some(millis(if expected == "AGENT_IDLE" { 1500 } else { 20_000 }));
             let error = try_open(open).await.err().unwrap_or_else(|| panic!("{fault} was opened"));
             assert_eq!(error_code(&error), expected, "{fault}: {error}");
             if fault == "initialize-exit" {
@@ -36,8 +36,8 @@ async fn whatever_goes_wrong_at_the_start_has_one_bounded_end() {
 async fn what_is_only_odd_is_borne() {
     for fault in ["initialize-garbage", "new-twice"] {
         let mut open = request(Provider::Copilot, 1, fault);
-        open.provider = Provider::Gemini;
-        open.level = sheepdog::acp::Level::Ask;
+        open.agent.provider = Provider::Gemini;
+        open.agent.level = sheepdog::acp::Level::Ask;
         let agent = opened(open).await;
         assert_eq!(text(&agent.prompt("hello").await), "Hello world", "{fault}");
     }
@@ -54,7 +54,7 @@ async fn a_prompt_settles_once_whatever_the_agent_does() {
         ("", "twice", "ok"),
     ] {
         let mut open = request(Provider::Gemini, 1, fault);
-        open.limits.idle = Some(millis(if fault == "prompt-never" { 200 } else { 20_000 }));
+        open.agent.limits.idle = Some(millis(if fault == "prompt-never" { 200 } else { 20_000 }));
         let agent = opened(open).await;
         assert_eq!(code(&agent.prompt(prompt).await), expected, "{fault} {prompt}");
         agent.session.close().await;
@@ -64,13 +64,13 @@ async fn a_prompt_settles_once_whatever_the_agent_does() {
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named_with_what_installs_it() {
     let mut open = request(Provider::ClaudeCode, 1, "");
-    open.binary = None;
-    open.environment.changes.push(("PATH".into(), Some("/nonexistent".into())));
-    open.cwd = Some("/tmp".into());
+    open.agent.binary = None;
+    open.agent.environment.changes.push(("PATH".into(), Some("/nonexistent".into())));
+    open.agent.cwd = Some("/tmp".into());
     let error = try_open(open).await.err().unwrap();
     assert_eq!(error_code(&error), "AGENT_NOT_FOUND");
     assert!(error.message().contains("npm install -g @agentclientprotocol/claude-agent-acp@"), "{error}");
     let mut open = request(Provider::ClaudeCode, 1, "");
-    open.binary = Some(vec!["/nonexistent/agent".into()]);
+    open.agent.binary = Some(vec!["/nonexistent/agent".into()]);
     assert_eq!(error_code(&try_open(open).await.err().unwrap()), "AGENT_NOT_FOUND");
 }

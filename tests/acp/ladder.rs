@@ -26,8 +26,8 @@ async fn silence_ends_a_turn_with_the_clock_that_ran_out() {
         [(1, "stall", "AGENT_IDLE"), (2, "stall", "AGENT_IDLE"), (1, "stalltool", "AGENT_TIMED_OUT")]
     {
         let mut open = request(Provider::ClaudeCode, version, "");
-        open.limits.idle = Some(millis(150));
-        open.limits.total = Some(millis(700));
+        open.agent.limits.idle = Some(millis(150));
+        open.agent.limits.total = Some(millis(700));
         let agent = opened(open).await;
         let outcome = agent.prompt(play).await;
         assert_eq!(code(&outcome), expected, "{version} {play}");
@@ -35,7 +35,7 @@ async fn silence_ends_a_turn_with_the_clock_that_ran_out() {
         assert_eq!(text(&agent.prompt("hello").await), "Hello world");
     }
     let mut open = request(Provider::ClaudeCode, 1, "");
-    open.limits.tool_idle = Some(millis(150));
+    open.agent.limits.tool_idle = Some(millis(150));
     let agent = opened(open).await;
     let outcome = agent.prompt("stalltool").await;
     let error = outcome.error().cloned().unwrap();
@@ -45,7 +45,7 @@ async fn silence_ends_a_turn_with_the_clock_that_ran_out() {
 #[tokio::test]
 async fn an_agent_that_does_not_obey_is_killed_within_its_grace() {
     let mut open = request(Provider::ClaudeCode, 1, "");
-    open.kill_grace = millis(300);
+    open.agent.kill_grace = millis(300);
     let agent = opened(open).await;
     let mut events = agent.session.events();
     let turn = agent.session.start(PromptRequest::new("deaf"));
@@ -119,7 +119,7 @@ async fn dropping_the_last_handle_of_a_turn_aborts_it() {
 #[tokio::test]
 async fn a_deadline_that_has_passed_starts_nothing() {
     let mut late = request(Provider::Gemini, 1, "");
-    late.limits.start = Some(std::time::Duration::ZERO);
+    late.agent.limits.start = Some(std::time::Duration::ZERO);
     assert_eq!(error_code(&crate::support::try_open(late).await.err().unwrap()), "AGENT_IDLE");
     let agent = opened(request(Provider::Gemini, 1, "")).await;
     let with = |total, idle| PromptRequest { total, idle, ..PromptRequest::new("hello") };

@@ -6,7 +6,7 @@ use sheepdog::process::Strays;
 
 fn asking(version: u8) -> OpenRequest {
     let mut open = request(Provider::Gemini, version, "");
-    open.level = Level::Ask;
+    open.agent.level = Level::Ask;
     open.has_handler = true;
     open
 }
@@ -75,14 +75,14 @@ async fn rules_decide_first_and_every_decision_is_told_with_who_made_it() {
 #[tokio::test]
 async fn nobody_to_ask_is_a_refusal_and_always_is_never_chosen_for_once() {
     let mut open = request(Provider::Qwen, 1, "");
-    open.level = Level::Edit;
+    open.agent.level = Level::Edit;
     let agent = opened(open).await;
     let refused = agent.prompt("ask rm x").await;
     assert_eq!(text(&refused), "chosen: no");
     let warnings = refused.result().cloned().unwrap().facts.warnings;
     assert!(warnings[0].starts_with("rm x was refused"), "{warnings:?}");
     let mut open = request(Provider::Qwen, 1, "");
-    open.level = Level::Auto;
+    open.agent.level = Level::Auto;
     let agent = opened(open).await;
     assert_eq!(text(&agent.prompt("askqwen").await), "chosen: proceed");
 }
@@ -90,8 +90,8 @@ async fn nobody_to_ask_is_a_refusal_and_always_is_never_chosen_for_once() {
 #[tokio::test]
 async fn an_open_question_rests_the_idle_clock_and_not_the_whole_time() {
     let mut open = asking(1);
-    open.limits.idle = Some(millis(150));
-    open.limits.tool_idle = Some(millis(150));
+    open.agent.limits.idle = Some(millis(150));
+    open.agent.limits.tool_idle = Some(millis(150));
     let mut agent = opened(open).await;
     let turn = agent.session.start(PromptRequest::new("ask ls"));
     let question = agent.question().await;

@@ -24,9 +24,9 @@ pub(crate) fn request(provider: Provider, version: u8, start: &str) -> OpenReque
         "--start".into(),
         start.to_owned(),
     ];
-    request.binary = Some(words.to_vec());
-    request.cwd = Some(PathBuf::from(env!("CARGO_MANIFEST_DIR")));
-    request.kill_grace = millis(500);
+    request.agent.binary = Some(words.to_vec());
+    request.agent.cwd = Some(PathBuf::from(env!("CARGO_MANIFEST_DIR")));
+    request.agent.kill_grace = millis(500);
     request
 }
 

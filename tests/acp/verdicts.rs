@@ -135,7 +135,7 @@ async fn what_comes_between_prompts_is_never_the_next_ones_text() {
 #[tokio::test]
 async fn background_work_that_never_ends_is_waited_for_until_it_was_silent_too_long() {
     let mut open = request(ClaudeCode, 2, "");
-    open.limits.tool_idle = Some(millis(200));
+    open.agent.limits.tool_idle = Some(millis(200));
     let agent = opened(open).await;
     let outcome = agent.prompt("forever").await;
     assert_eq!((code(&outcome).as_str(), text(&outcome).as_str()), ("ok", "started"));
@@ -163,7 +163,7 @@ async fn an_answer_that_misfits_is_asked_for_once_more() {
 async fn a_resumed_session_keeps_its_history_apart() {
     for version in [1, 2] {
         let mut open = request(Gemini, version, "");
-        open.resume = Some("session-7".into());
+        open.agent.resume = Some("session-7".into());
         let agent = opened(open).await;
         assert_eq!(agent.session.id(), "session-7");
         let history = serde_json::to_value(agent.session.history()).unwrap();
@@ -173,7 +173,7 @@ async fn a_resumed_session_keeps_its_history_apart() {
         assert_eq!(text(&agent.prompt("hello").await), "Hello world");
     }
     let mut unknown = request(Gemini, 1, "");
-    unknown.resume = Some("unknown".into());
+    unknown.agent.resume = Some("unknown".into());
     assert_eq!(try_open(unknown).await.err().map(|error| error_code(&error)).unwrap(), "AGENT_RESUME_FAILED");
 }
 
@@ -186,7 +186,7 @@ async fn the_level_is_the_agents_own_mode() {
         (Codex, 2, Level::Ask, "workspace-write"),
     ] {
         let mut open = request(provider, version, "");
-        open.level = level;
+        open.agent.level = level;
         let agent = opened(open).await;
         let state: serde_json::Value = serde_json::from_str(&text(&agent.prompt("state").await)).unwrap();
         assert_eq!(state["mode"], mode, "{provider:?} {level:?}");
@@ -201,7 +201,7 @@ async fn the_level_is_the_agents_own_mode() {
     }
     for level in [Level::Plan, Level::Edit, Level::Ask] {
         let mut open = request(Pi, 1, "");
-        open.level = level;
+        open.agent.level = level;
         let refused = try_open(open).await.err().unwrap();
         assert!(refused.message().starts_with("permission: "), "{refused}");
     }
@@ -210,9 +210,9 @@ async fn the_level_is_the_agents_own_mode() {
 #[tokio::test]
 async fn opencode_is_held_by_an_agent_of_the_sessions_own() {
     let mut open = request(Opencode, 1, "");
-    open.level = Level::Ask;
+    open.agent.level = Level::Ask;
     let users = json!({ "model": "a/b", "agent": { "build": { "permission": { "bash": "allow" } } } });
-    open.environment.changes.push(("OPENCODE_CONFIG_CONTENT".into(), Some(users.to_string())));
+    open.agent.environment.changes.push(("OPENCODE_CONFIG_CONTENT".into(), Some(users.to_string())));
     let agent = opened(open.clone()).await;
     let mode = agent.session.modes().into_iter().find(|mode| mode.is_current).unwrap().id;
     assert!(!["build", "plan", "default", ""].contains(&mode.as_str()), "{mode}");
@@ -220,11 +220,11 @@ async fn opencode_is_held_by_an_agent_of_the_sessions_own() {
     let content: serde_json::Value = serde_json::from_str(state["opencode"].as_str().unwrap()).unwrap();
     assert_eq!((&content["model"], &content["agent"]["build"]), (&users["model"], &users["agent"]["build"]));
     assert_eq!(content["agent"][&mode]["permission"]["bash"], "ask");
-    open.level = Level::Auto;
+    open.agent.level = Level::Auto;
     let agent = opened(open.clone()).await;
     assert!(agent.session.modes().iter().any(|mode| mode.id == "build" && mode.is_current));
-    open.level = Level::Edit;
-    open.environment.changes.push(("OPENCODE_CONFIG_CONTENT".into(), Some("// comment".into())));
+    open.agent.level = Level::Edit;
+    open.agent.environment.changes.push(("OPENCODE_CONFIG_CONTENT".into(), Some("// comment".into())));
     let refused = try_open(open).await.err().unwrap();
     assert!(refused.message().starts_with("env[\"OPENCODE_CONFIG_CONTENT\"]: "), "{refused}");
 }
@@ -241,9 +241,9 @@ async fn what_an_agent_says_of_its_tries_is_no_answer() {
     let folder = home.path().join(".pi/agent/sessions/--work--");
     std::fs::create_dir_all(&folder).unwrap();
     let mut open = request(Pi, 1, "");
-    open.level = Level::Auto;
+    open.agent.level = Level::Auto;
     let path = home.path().to_string_lossy().into_owned();
-    open.environment.changes.push(("HOME".into(), Some(path)));
+    open.agent.environment.changes.push(("HOME".into(), Some(path)));
     let agent = opened(open).await;
     assert_eq!(code(&agent.prompt("tool").await), "ok");
     let log = folder.join(format!("now_{}.jsonl", agent.session.id()));
@@ -257,7 +257,7 @@ async fn what_an_agent_says_of_its_tries_is_no_answer() {
 #[tokio::test]
 async fn a_refusal_that_ends_the_turn_is_named() {
     let mut open = request(Codex, 1, "");
-    open.level = Level::Ask;
+    open.agent.level = Level::Ask;
     let agent = opened(open).await;
     let outcome = agent.prompt("askcodex npm publish").await;
     let error = outcome.error().cloned().unwrap();
@@ -291,7 +291,7 @@ async fn steering_is_for_agents_that_offer_it() {
 #[tokio::test]
 async fn secrets_end_here() {
     let mut open = request(Gemini, 1, "");
-    open.redact = vec!["hunter2".into()];
+    open.agent.redact = vec!["hunter2".into()];
     let agent = opened(open).await;
     let mut events = agent.session.events();
     let outcome = agent.prompt("echo hunter2").await;

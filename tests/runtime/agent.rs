@@ -25,7 +25,7 @@ fn says(expression: &str) -> String {
 
 fn agent(provider: Provider, script: &str, change: impl FnOnce(&mut TurnRequest)) -> HarnessAgent {
     let mut defaults = TurnRequest::new(provider, "");
-    defaults.binary = Some(["/bin/sh", "-c", script, "agent"].map(str::to_owned).to_vec());
+    defaults.agent.binary = Some(["/bin/sh", "-c", script, "agent"].map(str::to_owned).to_vec());
     change(&mut defaults);
     HarnessAgent::new(defaults, vec![ConcurrencyLimit::new(4)])
 }
@@ -80,8 +80,8 @@ async fn an_agent_answers_and_its_pieces_are_joined_and_told_once() {
 async fn model_system_prompt_and_environment_of_the_client_go_before_the_defaults() {
     let script = codex(&says("$MINE $OURS $API_KEY; $(echo $* | tr -d '\\\\\"')"));
     let server = serving(agent(Provider::Codex, &script, |defaults| {
-        defaults.model = Some("default-model".to_owned());
-        defaults.environment.changes = [("MINE", "default"), ("OURS", "kept")]
+        defaults.agent.model = Some("default-model".to_owned());
+        defaults.agent.environment.changes = [("MINE", "default"), ("OURS", "kept")]
             .map(|(name, value)| (name.to_owned(), Some(value.to_owned())))
             .to_vec();
     }))
@@ -130,7 +130,7 @@ async fn a_failure_is_told_with_code_and_kind_and_without_facts_of_this_machine(
     assert!(!error.to_string().contains("hunter2") && !error.to_string().contains("private"), "{error}");
     let server = serving(agent(Provider::Codex, "", |defaults| {
         let missing = std::env::current_dir().unwrap().join("no-such-agent");
-        defaults.binary = Some(vec![missing.to_str().unwrap().to_owned()]);
+        defaults.agent.binary = Some(vec![missing.to_str().unwrap().to_owned()]);
     }))
     .await;
     let mut peer = Peer::connect(&server).await;

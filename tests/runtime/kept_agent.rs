@@ -16,8 +16,8 @@ async fn serving(folder: &Path) -> RuntimeServer {
     let mut defaults = OpenRequest::new(Provider::ClaudeCode);
     let log = folder.join("log").to_string_lossy().into_owned();
     let words = ["node".into(), agent.to_string_lossy().into_owned(), "--version".into(), "2".into()];
-    defaults.binary = Some([words.as_slice(), &["--log".to_owned(), log]].concat());
-    defaults.kill_grace = Duration::from_millis(500);
+    defaults.agent.binary = Some([words.as_slice(), &["--log".to_owned(), log]].concat());
+    defaults.agent.kill_grace = Duration::from_millis(500);
     let kept = KeptAgent::new(defaults, vec![ConcurrencyLimit::new(4)]);
     server_with(|options| options.handler = Arc::new(kept)).await
 }

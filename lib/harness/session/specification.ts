@@ -1,7 +1,5 @@
 // What a session is opened with, as the core takes it.
-import { absolute, inheritance, recordFolder } from '../../process'
-import { agentSandbox } from '../../sandbox'
-import { environmentChanges, type HarnessOptions, type ProviderName } from '../request'
+import { agentSpec, type HarnessOptions, type ProviderName } from '../request'
 import type { OpenOptions } from './request'
 import type { ToolServer } from './tool_server'
 
@@ -28,20 +26,9 @@ function given<T extends object>(options: T | undefined): T {
   return Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as T
 }
 
-/** What crosses. Set options are checked. */
+/** What crosses; the options are checked. */
 export function openSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer | undefined) {
-  const {
-    binary,
-    cwd,
-    env = {},
-    inheritEnv = true,
-    policy,
-    allow = [],
-    mcpServers = [],
-    onPermission,
-    sandbox,
-  } = options
-  const { signal: _, tools: __, onPermission: ___, budget: ____, ...rest } = options
+  const { policy, allow = [], mcpServers = [], onPermission, permissionTimeoutMs, settleMs } = options
   const pairs = (record: Record<string, string> = {}) =>
     Object.entries(record).map(([name, value]) => ({ name, value }))
   const servers = mcpServers.map((server) => ({
@@ -52,19 +39,17 @@ export function openSpec(provider: ProviderName, options: OpenOptions, tools: To
   }))
   const asks = onPermission !== undefined || policy !== undefined
   return {
-    ...rest,
-    provider,
-    binary: typeof binary === 'string' ? [binary] : binary,
-    cwd: absolute(cwd),
-    sandbox: agentSandbox(sandbox),
-    record: recordFolder(options.record),
-    env: environmentChanges(env),
-    ...inheritance(inheritEnv),
-    permission: options.permission ?? (asks ? ('ask' as const) : undefined),
+    agent: agentSpec({
+      ...options,
+      provider,
+      permission: options.permission ?? (asks ? 'ask' : undefined),
+      redact: tools ? [...(options.redact ?? []), tools.token] : options.redact,
+    }),
     allow: [...(policy?.allow ?? []), ...allow.map((command) => ({ command }))],
     deny: policy?.deny ?? [],
     hasHandler: onPermission !== undefined,
+    permissionTimeoutMs,
     servers: tools ? [tools.server, ...servers] : servers,
-    redact: tools ? [...(options.redact ?? []), tools.token] : options.redact,
+    settleMs,
   }
 }

@@ -1,17 +1,18 @@
 //! One flush for all runs of a JavaScript environment: text crosses in few calls, however many runs print.
 //!
 //! Blocks are queued by the owner tasks, and one task flushes the queue: at once when JavaScript is back from the flush before, so
-//! that its load makes the batches and no clock. JavaScript acknowledges a flush from `setImmediate`, so that a flood never starves
+//! that its load makes the batches; where many print at once, at a [`Pace`]. JavaScript acknowledges a flush from `setImmediate`, so that a flood never starves
 //! its loop; in a flood the next flush is made ready meanwhile. A channel's window opens again when its reader has taken the text:
 //! a slow reader slows the pipe, not the others.
 
+use super::pace::Pace;
 use super::text::Text;
 use crate::process::{Stream, Window};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// In a flood; without one the next flush waits for JavaScript.
@@ -29,7 +30,7 @@ pub(crate) struct Block {
     pub text: Option<(Stream, Text)>,
     /// With the end: a line of this stream was too long to be given.
     pub too_long: Option<Stream>,
-    /// To be given back by [`Multiplexer::release`] when the reader has taken the text.
+    /// To be given back by [`Multiplexer::acknowledge`] when the reader has taken the text.
     pub weight: usize,
 }
 
@@ -45,7 +46,6 @@ struct Shared {
     next_channel: AtomicU32,
 }
 
-#[derive(Default)]
 struct Queue {
     blocks: Vec<Block>,
     windows: HashMap<u32, Arc<Window>>,
@@ -54,7 +54,41 @@ struct Queue {
     /// A channel's window is full, or much is waiting: nothing is won by waiting.
     urgent: bool,
     under_way: usize,
+    pace: Pace,
 }
+
+impl Queue {
+    fn new() -> Self {
+        let pace = Pace::new(Instant::now());
+        Queue { blocks: Vec::new(), windows: HashMap::new(), weight: 0, urgent: false, under_way: 0, pace }
+    }
+
+    fn next(&mut self) -> Next {
+        if !is_due(self.blocks.is_empty(), self.urgent, self.under_way) {
+            return Next::Wait(IDLE_PAUSE);
+        }
+        let now = Instant::now();
+        let wait = self.pace.wait(now);
+        if !self.urgent && !wait.is_zero() {
+            return Next::Wait(wait);
+        }
+        self.pace.flushed(now);
+        self.urgent = false;
+        self.weight = 0;
+        self.under_way += 1;
+        Next::Flush(std::mem::take(&mut self.blocks))
+    }
+}
+
+/// What the flushing task does.
+enum Next {
+    Flush(Vec<Block>),
+    /// For a change, at most so long.
+    Wait(Duration),
+}
+
+/// Bounded, so that the task notices that its environment is gone.
+const IDLE_PAUSE: Duration = Duration::from_secs(5);
 
 impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -66,7 +100,7 @@ impl Multiplexer {
     /// `flush` hands blocks over to JavaScript. Call it within tokio.
     pub(crate) fn new(flush: impl Fn(Vec<Block>) + Send + Sync + 'static) -> Self {
         let shared = Arc::new(Shared {
-            queue: Mutex::default(),
+            queue: Mutex::new(Queue::new()),
             changed: Notify::new(),
             next_channel: AtomicU32::new(1),
         });
@@ -82,18 +116,18 @@ impl Multiplexer {
         Channel { shared: self.shared.clone(), id, window, ended: false }
     }
 
-    /// JavaScript's loop has turned since a flush.
-    pub(crate) fn acknowledge_flush(&self) {
+    /// JavaScript's loop has turned since so many flushes, and the readers of these channels have taken text of this weight.
+    pub(crate) fn acknowledge(&self, flushes: usize, taken: impl Iterator<Item = (u32, usize)>) {
         let mut queue = self.shared.queue();
-        queue.under_way = queue.under_way.saturating_sub(1);
+        queue.under_way = queue.under_way.saturating_sub(flushes);
+        let opened: Vec<_> = taken
+            .filter_map(|(channel, weight)| Some((queue.windows.get(&channel)?.clone(), weight)))
+            .collect();
         drop(queue);
-        self.shared.changed.notify_one();
-    }
-
-    /// The reader of a channel has taken text of this weight.
-    pub(crate) fn release(&self, channel: u32, weight: usize) {
-        let window = self.shared.queue().windows.get(&channel).cloned();
-        if let Some(window) = window {
+        if flushes > 0 {
+            self.shared.changed.notify_one();
+        }
+        for (window, weight) in opened {
             window.release(weight);
         }
     }
@@ -148,6 +182,7 @@ impl Channel {
         let first = queue.blocks.is_empty();
         let more_urgent = urgent && !queue.urgent;
         queue.blocks.push(block);
+        queue.pace.arrived(Instant::now());
         queue.urgent |= urgent;
         if ended {
             queue.windows.remove(&self.id);
@@ -165,7 +200,7 @@ impl Drop for Channel {
     }
 }
 
-/// PURE: whether the queue is flushed now, or when something changes.
+/// Whether the queue may be flushed, or something must change before.
 fn is_due(empty: bool, urgent: bool, under_way: usize) -> bool {
     !empty && under_way < if urgent { FLUSHES_UNDER_WAY } else { 1 }
 }
@@ -173,19 +208,10 @@ fn is_due(empty: bool, urgent: bool, under_way: usize) -> bool {
 async fn run_flushes(shared: Weak<Shared>, flush: impl Fn(Vec<Block>)) {
     loop {
         let Some(strong) = shared.upgrade() else { return };
-        let blocks = {
-            let mut queue = strong.queue();
-            is_due(queue.blocks.is_empty(), queue.urgent, queue.under_way).then(|| {
-                queue.urgent = false;
-                queue.weight = 0;
-                queue.under_way += 1;
-                std::mem::take(&mut queue.blocks)
-            })
-        };
-        match blocks {
-            Some(blocks) => flush(blocks),
-            // Bounded, so that the task notices that its environment is gone.
-            None => drop(tokio::time::timeout(Duration::from_secs(5), strong.changed.notified()).await),
+        let next = strong.queue().next();
+        match next {
+            Next::Flush(blocks) => flush(blocks),
+            Next::Wait(longest) => drop(tokio::time::timeout(longest, strong.changed.notified()).await),
         }
     }
 }
@@ -232,7 +258,7 @@ mod tests {
             for block in flushed.recv().await.expect("a flush") {
                 texts.push(block.text.map(|(_, text)| text));
             }
-            multiplexer.acknowledge_flush();
+            multiplexer.acknowledge(1, std::iter::empty());
         }
         assert_eq!(texts, [Some(text("a")), Some(text("b")), None]);
     }
@@ -243,9 +269,9 @@ mod tests {
         let mut channel = multiplexer.open();
         channel.send(Stream::Stdout, text("x"), CHANNEL_WINDOW_BYTES);
         flushed.recv().await.expect("a flush");
-        multiplexer.acknowledge_flush();
+        multiplexer.acknowledge(1, std::iter::empty());
         assert!(!channel.window.has_room());
-        multiplexer.release(channel.id(), CHANNEL_WINDOW_BYTES);
+        multiplexer.acknowledge(0, [(channel.id(), CHANNEL_WINDOW_BYTES)].into_iter());
         std::future::poll_fn(|context| channel.poll_room(context)).await;
     }
 
@@ -261,7 +287,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert!(flushed.try_recv().is_err(), "one flush is under way");
-        multiplexer.acknowledge_flush();
+        multiplexer.acknowledge(1, std::iter::empty());
         assert_eq!(flushed.recv().await.expect("a flush").len(), 2);
         channel.send(Stream::Stdout, text("flood"), FLUSH_BYTES);
         assert_eq!(flushed.recv().await.expect("one ahead in a flood").len(), 1);
@@ -280,7 +306,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert!(flushed.try_recv().is_err());
-        multiplexer.acknowledge_flush();
+        multiplexer.acknowledge(1, std::iter::empty());
         assert_eq!(flushed.recv().await.expect("a flush").len(), 1);
     }
 }

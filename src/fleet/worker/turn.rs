@@ -13,7 +13,7 @@ pub async fn run_turn(
     mut request: TurnRequest,
     limits: Vec<ConcurrencyLimit>,
 ) -> Result<Value, JobFault> {
-    let changes = &mut request.environment.changes;
+    let changes = &mut request.agent.environment.changes;
     changes.push(("SHEEPDOG_JOB_ID".to_owned(), Some(run.id.to_string())));
     changes.push(("SHEEPDOG_ATTEMPT".to_owned(), Some(run.attempt.to_string())));
     request.has_listener = true;
@@ -23,7 +23,7 @@ pub async fn run_turn(
             "This task was interrupted and goes on here. Look at what is done already, then finish it. The task was:\n\n{}",
             request.prompt
         );
-        request.resume = Some(session.clone());
+        request.agent.resume = Some(session.clone());
     }
     let turn = start(request, limits);
     let mut events = turn.events();

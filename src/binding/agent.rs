@@ -1,0 +1,78 @@
+//! What crosses for an agent, for a turn or a session. Names and order as in lib/harness/request.ts.
+
+use super::budget::{PricesSpec, to_caps};
+use super::option::{Containment, Level, Millis};
+use super::process::{VariableChange, environment};
+use super::sandbox::AgentSandboxSpec;
+use crate::error::Error;
+use crate::harness::{AgentRequest, Provider};
+use napi_derive::napi;
+
+/// Checked options that turns and sessions share; what is absent has the core's default.
+#[napi(object, object_to_js = false)]
+pub struct AgentSpec {
+    pub provider: String,
+    pub binary: Option<Vec<String>>,
+    pub cwd: Option<String>,
+    pub env: Vec<VariableChange>,
+    /// Inherit these names alone.
+    pub inherit_only: Option<Vec<String>>,
+    /// A worker thread's own environment, instead of the process's.
+    pub inherited: Option<Vec<VariableChange>>,
+    pub kill_grace_ms: Option<Millis>,
+    pub containment: Option<Containment>,
+    pub model: Option<String>,
+    pub system_prompt: Option<String>,
+    pub permission: Option<Level>,
+    pub sandbox: Option<AgentSandboxSpec>,
+    pub resume: Option<String>,
+    pub start_timeout_ms: Option<Millis>,
+    pub idle_timeout_ms: Option<Millis>,
+    pub tool_idle_timeout_ms: Option<Millis>,
+    pub timeout_ms: Option<Millis>,
+    pub redact: Option<Vec<String>>,
+    pub record: Option<String>,
+    pub max_record_bytes: Option<f64>,
+    pub name: Option<String>,
+    pub max_tokens: Option<f64>,
+    pub max_cost_usd: Option<f64>,
+    pub prices: Option<PricesSpec>,
+}
+
+pub(super) fn to_agent(spec: AgentSpec) -> Result<AgentRequest, Error> {
+    let mut agent = AgentRequest::new(Provider::parse(&spec.provider)?);
+    agent.binary = spec.binary;
+    agent.cwd = spec.cwd.map(Into::into);
+    agent.environment = environment(spec.env, spec.inherited, spec.inherit_only.as_deref());
+    if let Some(grace) = spec.kill_grace_ms {
+        agent.kill_grace = grace.duration();
+    }
+    if let Some(containment) = spec.containment {
+        agent.containment = containment.into();
+    }
+    agent.model = spec.model;
+    agent.system_prompt = spec.system_prompt;
+    if let Some(level) = spec.permission {
+        agent.level = level.into();
+    }
+    agent.sandbox = spec.sandbox.map(Into::into);
+    agent.resume = spec.resume;
+    let clocks = [
+        (spec.start_timeout_ms, &mut agent.limits.start),
+        (spec.idle_timeout_ms, &mut agent.limits.idle),
+        (spec.tool_idle_timeout_ms, &mut agent.limits.tool_idle),
+        (spec.timeout_ms, &mut agent.limits.total),
+    ];
+    for (timeout, clock) in clocks {
+        if let Some(timeout) = timeout {
+            *clock = timeout.limit();
+        }
+    }
+    agent.redact = spec.redact.unwrap_or_default();
+    agent.record = spec.record.map(Into::into);
+    agent.max_record_bytes = spec.max_record_bytes.map(|bytes| bytes as u64);
+    agent.name = spec.name;
+    agent.caps = to_caps(spec.max_tokens, spec.max_cost_usd);
+    agent.prices = spec.prices.map(Into::into);
+    Ok(agent)
+}

@@ -1,0 +1,69 @@
+//! What crosses for what agents may use. Names as in lib/harness/budget.ts.
+
+use crate::harness::Budget;
+use crate::harness::spending::{Caps, Prices};
+use napi_derive::napi;
+
+#[napi(object, object_to_js = false)]
+pub struct PricesSpec {
+    pub input_per_million: f64,
+    pub output_per_million: f64,
+    pub cached_per_million: Option<f64>,
+}
+
+impl From<PricesSpec> for Prices {
+    fn from(spec: PricesSpec) -> Self {
+        let PricesSpec { input_per_million, output_per_million, cached_per_million } = spec;
+        Prices { input_per_million, output_per_million, cached_per_million }
+    }
+}
+
+#[napi(object, object_to_js = false)]
+pub struct BudgetSpec {
+    pub max_tokens: Option<f64>,
+    pub max_cost_usd: Option<f64>,
+    pub prices: Option<PricesSpec>,
+}
+
+pub(super) fn to_caps(max_tokens: Option<f64>, max_cost_usd: Option<f64>) -> Caps {
+    Caps { max_tokens: max_tokens.map(|max| max as u64), max_cost_usd }
+}
+
+/// So much for all the turns that share it.
+#[napi]
+pub struct NativeBudget {
+    pub(super) budget: Budget,
+}
+
+#[napi]
+impl NativeBudget {
+    #[napi(constructor)]
+    pub fn new(spec: BudgetSpec) -> Self {
+        let caps = to_caps(spec.max_tokens, spec.max_cost_usd);
+        NativeBudget { budget: Budget::new(caps, spec.prices.map(Into::into)) }
+    }
+
+    #[napi(getter)]
+    pub fn used_tokens(&self) -> f64 {
+        self.budget.spent().tokens as f64
+    }
+
+    #[napi(getter)]
+    pub fn used_cost_usd(&self) -> f64 {
+        self.budget.spent().cost_usd()
+    }
+
+    /// Endless without a cap.
+    #[napi(getter)]
+    pub fn tokens_left(&self) -> f64 {
+        let (tokens, _) = self.budget.caps().left(self.budget.spent());
+        tokens.map_or(f64::INFINITY, |tokens| tokens as f64)
+    }
+
+    /// Endless without a cap.
+    #[napi(getter)]
+    pub fn cost_usd_left(&self) -> f64 {
+        let (_, cost) = self.budget.caps().left(self.budget.spent());
+        cost.unwrap_or(f64::INFINITY)
+    }
+}
