@@ -6,7 +6,6 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { join } from 'node:path'
-import { asking } from '../../fixtures/acp/real-cases.mjs'
 import { openAt, speakers } from '../../fixtures/acp/real.mjs'
 import { processesIn } from '../../fixtures/agent-cases.mjs'
 import { workplace } from '../../fixtures/agents.mjs'
@@ -14,7 +13,7 @@ import { startModelServer } from '../../fixtures/model-server.mjs'
 import { writeTable } from '../table.mjs'
 import { cache, install, installNode } from './installation.mjs'
 
-const CASE_MS = 60_000
+const CASE_MS = 40_000
 /** For an agent to be gone after its client. */
 const GRACE_MS = 5000
 const LIMIT_MS = 3000
@@ -27,9 +26,12 @@ const packages = {
 const programs = {
   'claude-code': ['claude-agent-acp'],
   codex: ['codex-acp'],
-  gemini: ['gemini', '--acp'],
+  gemini: ['gemini', '--acp', '--model', 'gemini-2.5-flash'],
   copilot: ['copilot', '--acp'],
 }
+
+/** ... and for ours, which starts them itself. */
+const models = { gemini: 'gemini-2.5-flash' }
 
 const hanging = [{ shell: 'tail -f /dev/null' }, { text: 'And on.' }]
 const failed = ({ ends }) => ends.length > 0 && ends.every(({ ok }) => !ok)
@@ -40,11 +42,24 @@ const cases = {
   'two prompts': {
     script: 'text=The first.;;text=The second.',
     prompts: ['one', 'two'],
-    isRight: ({ ends }) => ends.map(({ text }) => text?.trim()).join() === 'The first.,The second.',
+    // Codex puts a warning of its own before, as if it were an answer.
+    isRight: ({ ends }) =>
+      ends.length === 2 &&
+      ['The first.', 'The second.'].every((words, index) => ends[index].text?.trim().endsWith(words)),
   },
-  allowed: { script: asking, allows: true, isRight: (run) => !failed(run) && made(run) },
-  refused: { script: asking, allows: false, isRight: (run) => !run.isKilled && !made(run) },
-  'cancel in a tool': { script: hanging, cancelAt: 'tool', isRight: (run) => !run.isKilled && failed(run) },
+  // Codex asks in one of its modes only, which they leave as it is: its own sandbox lets this through.
+  allowed: {
+    script: [{ shell: 'echo x > made.txt' }, { text: 'It is done.' }],
+    allows: true,
+    isRight: (run) => !failed(run) && made(run),
+  },
+  refused: {
+    without: ['codex'],
+    script: [{ shell: 'echo x > made.txt' }, { text: 'It is done.' }],
+    allows: false,
+    isRight: (run) => !run.isKilled && !made(run),
+  },
+  'cancel in a tool': { script: hanging, cancelAt: 'tool', isRight: (run) => !run.isKilled },
   'the model stalls': { script: 'stall', limitMs: LIMIT_MS, isRight: (run) => !run.isKilled && failed(run) },
   'status 401': { script: [{ status: 401, words: 'Incorrect API key provided.' }], isRight: failed },
   'status 500': { script: [{ status: 500, words: 'The server had an error.' }], isRight: failed },
@@ -88,11 +103,11 @@ function readLine(client, text) {
 
 async function runCase(client, agent, test, folders, server) {
   const place = { ...workplace(`peer-${agent}`), cache: join(cache, 'cache') }
-  const script = typeof test.script === 'function' ? test.script(agent) : test.script
-  const { env } = openAt(agent, server.urlFor(script), place, folders)
+  const { env } = openAt(agent, server.urlFor(test.script), place, folders)
   const { prompts = ['go'], allows, limitMs, cancelAt } = test
   const call = {
     provider: agent,
+    model: models[agent],
     program: programs[agent],
     cwd: place.cwd,
     prompts,
@@ -105,6 +120,7 @@ async function runCase(client, agent, test, folders, server) {
   for (const command of clients[client](call)) {
     await runCommand(client, command, { env: { ...process.env, ...env }, test, place, run })
   }
+  if (run.ends.length === 0) run.ends.push({ ok: false })
   const right = test.isRight(run)
   const until = performance.now() + GRACE_MS
   while (processesIn(place).length > 0 && performance.now() < until) {
@@ -119,7 +135,7 @@ async function runCase(client, agent, test, folders, server) {
     }
   }
   place.remove()
-  return { right, left: left.length }
+  return { right, left: left.length, ends: run.isKilled ? 'did not end' : run.ends }
 }
 
 function runCommand(client, [program, ...args], { env, test, place, run }) {
@@ -152,7 +168,6 @@ function runCommand(client, [program, ...args], { env, test, place, run }) {
       clearTimeout(timer)
       const isPrompt = client === 'acpx' && !args.includes('sessions')
       if (isPrompt) run.ends.push(status === 0 ? { ok: true, text: said } : { ok: false })
-      if (run.ends.length === 0) run.ends.push({ ok: false })
       resolve()
     })
   })
@@ -181,10 +196,11 @@ export async function runPeers(words) {
   for (const [title, test] of Object.entries(cases)) {
     if (only.length > 0 && !only.includes(title)) continue
     const row = [title]
+    const asked = agents.filter((agent) => !test.without?.includes(agent))
     for (const client of Object.keys(clients)) {
       const wrong = []
       let left = 0
-      for (const agent of agents) {
+      for (const agent of asked) {
         const ended = await runCase(client, agent, test, folders, server)
         if (!ended.right) wrong.push(agent)
         left += ended.left
@@ -192,7 +208,7 @@ export async function runPeers(words) {
           `${title} | ${client} | ${agent} | ${ended.right ? 'right' : 'WRONG'} | left ${ended.left}`,
         )
       }
-      const count = `${agents.length - wrong.length} of ${agents.length}`
+      const count = `${asked.length - wrong.length} of ${asked.length}`
       const names = wrong.length > 0 ? ` (not ${wrong.join(', ')})` : ''
       row.push(`${count}${names}${left > 0 ? `, ${left} left alive` : ''}`)
     }

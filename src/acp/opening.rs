@@ -113,7 +113,7 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
         }
     };
     let hall =
-        Hall { agent, mode: held.mode, request, connection, inbox, heard: Vec::new(), has_ended: false };
+        Hall { agent, modes: held.modes, request, connection, inbox, heard: Vec::new(), has_ended: false };
     Ok(Entered { hall, folder, cwd, record, path: program.command })
 }
 
@@ -188,7 +188,8 @@ struct Shaken {
 /// Where hands are shaken: what the agent says meanwhile is kept.
 struct Hall<'a> {
     agent: &'static Agent,
-    mode: String,
+    /// The first of these that is offered.
+    modes: Vec<String>,
     request: &'a OpenRequest,
     connection: Connection,
     inbox: Inbox,
@@ -318,8 +319,13 @@ impl Hall<'_> {
         session: &str,
         settings: &mut Settings,
     ) -> Result<(), Fault> {
-        let mode = self.mode.as_str();
-        if mode.is_empty() || settings.mode().as_deref() == Some(mode) {
+        let offered = settings.modes();
+        let is_offered = |mode: &&String| offered.iter().any(|known| known.id == **mode);
+        let Some(mode) = self.modes.iter().find(is_offered).or(self.modes.last()).cloned() else {
+            return Ok(());
+        };
+        let mode = mode.as_str();
+        if settings.mode().as_deref() == Some(mode) {
             return Ok(());
         }
         let cannot = |found: String| {
@@ -333,16 +339,15 @@ impl Hall<'_> {
                 ),
             ))
         };
-        let modes = settings.modes();
-        if !modes.iter().any(|known| known.id == mode) {
-            let names = modes.iter().map(|known| known.id.as_str()).collect::<Vec<_>>().join(", ");
+        if !offered.iter().any(|known| known.id == mode) {
+            let names = offered.iter().map(|known| known.id.as_str()).collect::<Vec<_>>().join(", ");
             return Err(cannot(format!("it offers the modes {names:?}, not {mode}")));
         }
         let Some((method, params)) = settings.set_mode(version, session, mode) else { return Ok(()) };
         match self.ask(method, &params).await {
             Ok(answer) => {
                 settings.on_options(&answer["configOptions"]);
-                settings.on_mode(&self.mode);
+                settings.on_mode(mode);
                 Ok(())
             }
             Err(Fault::Refused { fault, .. }) => Err(cannot(fault.words())),

@@ -187,7 +187,7 @@ impl Owner {
                     ControlFlow::Continue(())
                 }
                 Some(search) = strays.recv() => {
-                    self.on_strays(search);
+                    self.on_strays(&search);
                     ControlFlow::Continue(())
                 }
                 () = sleep_until(deadline) => self.on_clock().await,

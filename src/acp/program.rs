@@ -47,8 +47,8 @@ pub(super) fn not_started(agent: &Agent, error: Error) -> Error {
 
 /// How the session is held to its level.
 pub(super) struct Held {
-    /// The mode that it is to have; empty: it is left as it starts.
-    pub(super) mode: String,
+    /// The modes that it is to have, the first of them that the agent offers; none: it is left as it starts.
+    pub(super) modes: Vec<String>,
     /// What the agent and its mode need in the environment. The caller's own changes win over what is not held.
     launch: Launch,
 }
@@ -69,11 +69,16 @@ impl Held {
             launch.set(name, value);
         }
         launch.args(mode.args.iter().copied());
-        let Some(make) = mode.made else { return Ok(Held { mode: mode.id.to_owned(), launch }) };
+        let mut modes = Vec::new();
+        if !mode.id.is_empty() {
+            modes.push(mode.id.to_owned());
+        }
+        let Some(make) = mode.made else { return Ok(Held { modes, launch }) };
         let name = folder.file_name().map_or("sheepdog".into(), |name| name.to_string_lossy().into_owned());
         let (variable, value) = make(&|variable| request.variable(variable), &name)?;
         launch.hold(variable, &value);
-        Ok(Held { mode: name, launch })
+        modes.insert(0, name);
+        Ok(Held { modes, launch })
     }
 }
 

@@ -7,10 +7,18 @@ use crate::harness::AgentEvent;
 use crate::process::{Moment, Newcomer, end_newcomers};
 use serde_json::{Value, json};
 
-/// What was found, and who waits for it. Dropped, it leaves them with the error of a session that is gone.
+/// What was found, and who waits for it. Dropped, it tells them: their turn is over, whatever became of the session since.
 pub(super) struct Search {
     strays: Vec<Newcomer>,
     waiters: Vec<Reply<()>>,
+}
+
+impl Drop for Search {
+    fn drop(&mut self) {
+        for reply in self.waiters.drain(..) {
+            let _ = reply.send(Ok(()));
+        }
+    }
 }
 
 impl Owner {
@@ -42,17 +50,14 @@ impl Owner {
         });
     }
 
-    pub(super) fn on_strays(&mut self, search: Search) {
-        let Search { strays, waiters } = search;
-        if !strays.is_empty() {
-            let told = strays
+    pub(super) fn on_strays(&mut self, search: &Search) {
+        if !search.strays.is_empty() {
+            let told = search
+                .strays
                 .iter()
                 .map(|stray| json!({ "type": "process", "pid": stray.pid(), "command": stray.command }));
             let items: Vec<Value> = self.background.iter().cloned().chain(told).collect();
             self.tell_all(AgentEvent::Background { items });
-        }
-        for reply in waiters {
-            let _ = reply.send(Ok(()));
         }
     }
 

@@ -39,7 +39,7 @@ pub struct Mode {
     pub id: &'static str,
     pub args: &'static [&'static str],
     pub set: &'static [(&'static str, &'static str)],
-    /// The mode is made for the session, in place of `id`.
+    /// A mode that is made for the session goes before `id`, if the agent then offers it.
     pub made: Option<MakeMode>,
 }
 

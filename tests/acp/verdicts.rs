@@ -220,6 +220,11 @@ async fn opencode_is_held_by_an_agent_of_the_sessions_own() {
     let content: serde_json::Value = serde_json::from_str(state["opencode"].as_str().unwrap()).unwrap();
     assert_eq!((&content["model"], &content["agent"]["build"]), (&users["model"], &users["agent"]["build"]));
     assert_eq!(content["agent"][&mode]["permission"]["bash"], "ask");
+    // One that does not offer it is held as far as its own go.
+    let mut plain = open.clone();
+    plain.agent.binary.as_mut().unwrap().extend(["--plain".to_owned(), "1".to_owned()]);
+    let agent = opened(plain).await;
+    assert!(agent.session.modes().iter().any(|mode| mode.id == "build" && mode.is_current));
     open.agent.level = Level::Auto;
     let agent = opened(open.clone()).await;
     assert!(agent.session.modes().iter().any(|mode| mode.id == "build" && mode.is_current));

@@ -1,13 +1,14 @@
-// Sheepdog as a client of the comparison: `node sheepdog.mjs '{ provider, cwd, prompts, allows, limitMs, cancelAt }'`. Prints a JSON
+// Sheepdog as a client of the comparison: `node sheepdog.mjs '{ provider, model, cwd, prompts, allows, limitMs, cancelAt }'`. Prints a JSON
 // line for each thing seen (`{ seen }`) and for each prompt's end (`{ ok, text }` or `{ ok, error }`).
 import { createRequire } from 'node:module'
 
 const { Harness } = createRequire(import.meta.url)('../../../index.js')
-const { provider, cwd, prompts, allows, limitMs, cancelAt } = JSON.parse(process.argv[2])
+const { provider, model, cwd, prompts, allows, limitMs, cancelAt } = JSON.parse(process.argv[2])
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`)
 
 const session = await new Harness({ provider }).open({
   cwd,
+  model,
   permission: allows === undefined ? 'auto' : 'ask',
   onPermission: allows === undefined ? undefined : () => (allows ? 'allow' : 'reject'),
   idleTimeoutMs: limitMs,

@@ -217,26 +217,35 @@ fn tool_use(part: Json, digest: &mut Digest) {
 /// Below "auto" by an agent of the session's own, as in `hold`: rules that its user has for the agents `build` and `plan` would
 /// come after all that can be said of them here.
 const MODES: [Option<Mode>; 4] = {
-    const fn made(made: MakeMode) -> Option<Mode> {
-        Some(Mode { id: "", args: &[], set: &[], made: Some(made) })
+    const fn made(
+        id: &'static str,
+        set: &'static [(&'static str, &'static str)],
+        made: Option<MakeMode>,
+    ) -> Option<Mode> {
+        Some(Mode { id, args: &[], set, made })
     }
+    const ASKING: &[(&str, &str)] =
+        &[("OPENCODE_PERMISSION", r#"{"edit":"ask","bash":"ask","webfetch":"ask"}"#)];
     [
-        made(|variable, name| {
-            let rules =
-                json!({ "edit": "deny", "bash": "ask", "webfetch": "ask", "external_directory": "ask" });
-            with_agent(Level::Plan, variable(CONTENT).as_deref(), name, &rules)
-                .map(|content| (CONTENT, content))
-        }),
-        made(asking),
-        made(asking),
-        Some(Mode {
-            id: "build",
-            args: &[],
-            set: &[("OPENCODE_PERMISSION", r#"{"edit":"allow","bash":"allow","webfetch":"allow"}"#)],
-            made: None,
-        }),
+        made(
+            "plan",
+            &[("OPENCODE_PERMISSION", r#"{"edit":"deny","bash":"ask","webfetch":"ask"}"#)],
+            Some(reading),
+        ),
+        made("build", ASKING, Some(asking)),
+        made("build", ASKING, Some(asking)),
+        made(
+            "build",
+            &[("OPENCODE_PERMISSION", r#"{"edit":"allow","bash":"allow","webfetch":"allow"}"#)],
+            None,
+        ),
     ]
 };
+
+fn reading(variable: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<(&'static str, String), Error> {
+    let rules = json!({ "edit": "deny", "bash": "ask", "webfetch": "ask", "external_directory": "ask" });
+    with_agent(Level::Plan, variable(CONTENT).as_deref(), name, &rules).map(|content| (CONTENT, content))
+}
 
 fn asking(variable: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<(&'static str, String), Error> {
     let rules = json!({ "edit": "ask", "bash": "ask", "webfetch": "ask", "external_directory": "ask" });
