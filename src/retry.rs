@@ -22,15 +22,15 @@ use std::time::Duration;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// What a failure is about. JavaScript sees the text of [`FailureKind::as_str`] as `error.kind`.
+        /// What a failure is about. JavaScript sees the text of [`ErrorKind::as_str`] as `error.kind`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum FailureKind { $($(#[$doc])* $name,)* }
+        pub enum ErrorKind { $($(#[$doc])* $name,)* }
 
-        impl FailureKind {
-            pub const ALL: &'static [FailureKind] = &[$(FailureKind::$name,)*];
+        impl ErrorKind {
+            pub const ALL: &'static [ErrorKind] = &[$(ErrorKind::$name,)*];
 
             pub fn as_str(self) -> &'static str {
-                match self { $(FailureKind::$name => $text,)* }
+                match self { $(ErrorKind::$name => $text,)* }
             }
         }
 
@@ -67,14 +67,14 @@ kinds! {
     Unknown = "unknown",
 }
 
-impl FailureKind {
+impl ErrorKind {
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == text)
     }
 
     /// Whether such failures pass by themselves.
     pub fn is_transient(self) -> bool {
-        use FailureKind::*;
+        use ErrorKind::*;
         matches!(self, RateLimit | Overloaded | Network | Server | Timeout)
     }
 }
@@ -92,15 +92,15 @@ pub struct Evidence<'a> {
 
 /// What to think of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    pub kind: FailureKind,
+pub struct Classification {
+    pub kind: ErrorKind,
     pub retryable: bool,
     pub status: Option<u16>,
     pub retry_after: Option<Duration>,
 }
 
 /// See the module.
-pub fn classify(evidence: &Evidence<'_>) -> Verdict {
+pub fn classify(evidence: &Evidence<'_>) -> Classification {
     let coded = evidence.codes.iter().find_map(|code| of_code(code));
     let given = evidence.status.filter(|status| (400..600).contains(status));
     let status = given.or_else(|| if coded.is_none() { status_in(evidence.message) } else { None });
@@ -109,20 +109,20 @@ pub fn classify(evidence: &Evidence<'_>) -> Verdict {
             let (kind, retryable) = of_status(status);
             let kind = exact_kind(status, coded.map(|(kind, _)| kind), evidence.message).unwrap_or(kind);
             // No allowance comes back by asking again, whatever the number says.
-            (kind, retryable && kind != FailureKind::Quota)
+            (kind, retryable && kind != ErrorKind::Quota)
         }
         (None, Some(decided)) => decided,
         (None, None) => {
-            let kind = of_words(evidence.message).unwrap_or(FailureKind::Unknown);
+            let kind = of_words(evidence.message).unwrap_or(ErrorKind::Unknown);
             (kind, kind.is_transient())
         }
     };
-    Verdict { kind, retryable, status, retry_after: evidence.retry_after }
+    Classification { kind, retryable, status, retry_after: evidence.retry_after }
 }
 
 /// One row per status; only for numbers from 400 to 599.
-pub fn of_status(status: u16) -> (FailureKind, bool) {
-    use FailureKind::*;
+pub fn of_status(status: u16) -> (ErrorKind, bool) {
+    use ErrorKind::*;
     match status {
         401 => (Auth, false),
         402 => (Quota, false),
@@ -139,8 +139,8 @@ pub fn of_status(status: u16) -> (FailureKind, bool) {
 }
 
 /// Statuses that stand for several kinds. The number still decides whether to try again, save for a used-up quota.
-fn exact_kind(status: u16, coded: Option<FailureKind>, message: &str) -> Option<FailureKind> {
-    use FailureKind::*;
+fn exact_kind(status: u16, coded: Option<ErrorKind>, message: &str) -> Option<ErrorKind> {
+    use ErrorKind::*;
     match status {
         400 | 422 => coded
             .filter(|kind| *kind != InvalidRequest)

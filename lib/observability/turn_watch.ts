@@ -5,7 +5,8 @@ import type { TurnResult } from '../harness/result'
 import { channels, nextId, publish, type TurnMessage } from './channel'
 import { TurnSpan, type ToolSpan } from './span'
 
-type TurnFacts = Omit<Extract<TurnMessage, { phase: 'start' }>, 'phase' | 'id'>
+/** What a turn begins with. */
+export type TurnFacts = Omit<Extract<TurnMessage, { phase: 'start' }>, 'phase' | 'id'>
 
 interface OpenTool {
   id: number
@@ -55,7 +56,7 @@ export class TurnWatch {
       case 'tool_end':
         return this.#endTool(event.id, event)
       case 'retry':
-        return this.#span?.onRetry(event.message)
+        return this.#span?.onRetry(event.message, event.until)
     }
   }
 

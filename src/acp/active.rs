@@ -2,13 +2,13 @@
 
 use super::account::Account;
 use super::agent::Agent;
+use super::order::{Driver, Prompt};
 use super::request::PromptRequest;
-use super::session::{Driver, Prompt};
 use super::turn_state::{Ending, TurnState, Version};
 use super::verdict::{Evidence, Stop, verdict};
 use crate::error::{Error, ErrorCode};
 use crate::harness::Level;
-use crate::harness::clock::{Clock, Heard, Limits};
+use crate::harness::clock::{Clock, ClockLimits, Heard};
 use crate::harness::replay::TurnResult;
 use crate::harness::structured::{Candidates, prompt_with_problems, prompt_with_schema, read_answer};
 use crate::model::Reading;
@@ -40,6 +40,12 @@ pub(crate) struct Active {
     is_reasked: bool,
     asked: Instant,
     begun: Instant,
+}
+
+/// A turn that the agent began by itself.
+pub(super) struct OwnTurn {
+    pub(super) turn: u32,
+    pub(super) account: Account,
 }
 
 /// What follows an end.
@@ -164,7 +170,7 @@ impl Active {
 /// What a turn takes from its session.
 #[derive(Clone, Copy)]
 pub(crate) struct Session<'a> {
-    pub limits: &'a Limits,
+    pub limits: &'a ClockLimits,
     pub version: Version,
     pub settle: Duration,
 }

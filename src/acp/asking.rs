@@ -3,19 +3,12 @@
 use super::opening::unknown_method;
 use super::owner::Owner;
 use super::permission::{Ruling, rule};
-use super::question::{Answer, Decider, Question, outcome};
-use super::session::HostRequest;
+use super::question::{Answer, Decider, HostRequest, OpenQuestion, Question, outcome};
 use super::update::ToolUpdate;
 use crate::harness::AgentEvent;
 use crate::trace::{SESSION, debug};
 use serde_json::{Value, json};
 use std::time::Instant;
-
-/// A question that waits for the handler.
-pub(super) struct OpenQuestion {
-    question: Question,
-    pub(super) reject_at: Option<Instant>,
-}
 
 impl Owner {
     /// The agent asks for something.

@@ -7,6 +7,7 @@
 //! | and ends | when nothing came for the settle time, or our next prompt is sent | with `idle` and a stop reason |
 
 use super::account::Account;
+use super::active::OwnTurn;
 use super::agent::Aside;
 use super::connection::Said;
 use super::opening::agent_fault;
@@ -19,12 +20,6 @@ use crate::harness::{AgentEvent, Usage};
 use crate::trace::{SESSION, debug};
 use serde_json::Value;
 use std::time::Instant;
-
-/// A turn that the agent began by itself.
-pub(super) struct OwnTurn {
-    pub(super) turn: u32,
-    account: Account,
-}
 
 impl Owner {
     pub(super) fn on_said(&mut self, said: Said) {

@@ -3,11 +3,10 @@
 use super::active::Active;
 use super::agent::Agent;
 use super::connection::Exit;
-use super::owner::{Over, Owner};
-use super::session::{Reply, Shown, closed};
+use super::order::Reply;
+use super::owner::{Over, Owner, Pending, Shown, closed};
 use super::turn_state::Ending;
 use super::verdict::{Evidence, Stop, verdict};
-use super::wishes::{Pending, refuse};
 use crate::error::{Error, ErrorCode};
 use crate::harness::clock::{Due, Sample};
 use crate::trace::{SESSION, debug};
@@ -114,7 +113,7 @@ impl Owner {
         self.end_own_turn();
         self.flush();
         for prompt in self.queue.drain(..) {
-            refuse(*prompt, gone.clone());
+            prompt.refuse(gone.clone());
         }
         let mut replies: Vec<Reply<()>> = self.idle_waiters.drain(..).collect();
         replies.extend(self.pending.drain().map(|(_, pending)| match pending {

@@ -1,7 +1,7 @@
 //! Sessions with any agent over the Agent Client Protocol: many prompts to one process, live questions, a true idle.
 //!
 //! ```text
-//! Session (handle) ──words──> owner (one select!) ──────────> connection: jsonrpc, a JSON text a line, over process
+//! Session (handle) ──orders─> owner (one select!) ──────────> connection: jsonrpc, a JSON text a line, over process
 //!                               │ wishes   what its users say
 //!                               │ hearing  what the agent says, and whose it is
 //!                               │ asking   its questions: rules, handler, time-out
@@ -37,6 +37,7 @@ mod hearing;
 mod ladder;
 mod opening;
 mod opening_fault;
+mod order;
 mod owner;
 mod permission;
 mod program;
@@ -57,8 +58,8 @@ mod young_chat;
 pub use crate::harness::Level;
 pub use examination::{Speaker, examine};
 pub use permission::{Policy, Rule};
-pub use question::{Answer, Decider, Location, Question, QuestionOption, QuestionTool};
+pub use question::{Answer, Decider, HostRequest, Location, Question, QuestionOption, QuestionTool};
 pub use request::{McpServer, OpenRequest, PromptRequest};
-pub use session::{HostRequest, Session, WeakSession, open};
+pub use session::{Session, WeakSession, open};
 pub use settings::{Choice, Mode, SessionOption};
 pub use turn_state::Version;

@@ -123,7 +123,7 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
     let agent = hall.agent;
     let shaken = tokio::select! {
         shaken = hall.shake_hands(&cwd) => shaken,
-        () = given_up => Err(Fault::Other(super::session::given_up())),
+        () = given_up => Err(Fault::Other(aborted())),
     };
     match shaken {
         Ok(shaken) => Ok(Opened {
@@ -202,7 +202,7 @@ impl Entered<'_> {
     pub(super) async fn greet(mut self, given_up: impl Future<Output = ()>) -> Result<Version, Error> {
         let greeted = tokio::select! {
             greeted = self.hall.greet() => greeted,
-            () = given_up => Err(Fault::Other(super::session::given_up())),
+            () = given_up => Err(Fault::Other(aborted())),
         };
         let exit = match greeted {
             Ok(_) => self.hall.connection.close().await,
@@ -404,6 +404,11 @@ impl Hall<'_> {
             _ => Fault::Gone { method },
         }
     }
+}
+
+/// It was aborted before it was open.
+pub(crate) fn aborted() -> Error {
+    Error::new(ErrorCode::AgentAborted, "the session was aborted before it was open")
 }
 
 /// The agent's own error, from the one that the connection made of it.

@@ -2,31 +2,31 @@
 //! says in `hearing`, its questions in `asking`; turns begin and end in `turns`, and by force in `ladder`.
 
 use super::account::SessionUsage;
-use super::active::Active;
+use super::active::{Active, OwnTurn};
 use super::agent::Agent;
 use super::agent_log;
-use super::asking::OpenQuestion;
 use super::connection::{Connection, Exit, Letter, Said};
-use super::hearing::OwnTurn;
 use super::opening::Opened;
+use super::order::{Order, Prompt, Reply};
+use super::question::{HostRequest, OpenQuestion};
 use super::request::OpenRequest;
-use super::session::{Command, HostRequest, Prompt, Reply, Shown};
-use super::settings::Settings;
+use super::settings::{Mode, SessionOption, Settings};
 use super::stray::Search;
 use super::tool_book::ToolBook;
 use super::turn_state::Version;
 use super::verdict::Stop;
-use super::wishes::{Pending, answer_closed, refuse};
+use crate::error::{Error, ErrorCode};
 use crate::harness::AgentEvent;
 use crate::harness::allowance::{Accounts, Allowance};
 use crate::harness::audience::Audience;
 use crate::harness::folder::RunFolder;
 use crate::harness::scheduler::Slot;
+use crate::os::sleep_until;
 use crate::process::Moment;
 use crate::trace::{self, SESSION, debug};
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
-use std::future::{pending, poll_fn};
+use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -48,6 +48,22 @@ pub(super) enum Over {
 pub(super) struct CancelWaiter {
     pub(super) kills_strays: bool,
     pub(super) reply: Reply<()>,
+}
+
+/// A request of ours that is not a prompt.
+pub(super) enum Pending {
+    Mode { mode: String, reply: Reply<()> },
+    Option { id: String, value: Value, reply: Reply<()> },
+    Steer { reply: Reply<()> },
+}
+
+/// What everybody may read without asking the owner.
+#[derive(Default)]
+pub(crate) struct Shown {
+    pub modes: Vec<Mode>,
+    pub options: Vec<SessionOption>,
+    /// Why every call is refused, once the session is over.
+    pub gone: Option<Error>,
 }
 
 pub(crate) struct Owner {
@@ -156,7 +172,7 @@ impl Owner {
         owner
     }
 
-    pub(crate) async fn run(mut self, mut commands: UnboundedReceiver<Command>) {
+    pub(crate) async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
         let (Some(mut inbox), Some(mut strays)) = (self.inbox.take(), self.stray_receiver.take()) else {
             return;
         };
@@ -172,12 +188,12 @@ impl Owner {
             let is_at_work = self.active.as_ref().is_some_and(|active| active.stop.is_none());
             let flow = tokio::select! {
                 biased;
-                command = commands.recv() => match command {
-                    Some(Command::Close { reply }) => {
+                order = orders.recv() => match order {
+                    Some(Order::Close { reply }) => {
                         closers.push(reply);
                         ControlFlow::Break(Over::Closed)
                     }
-                    Some(command) => self.on_command(command),
+                    Some(order) => self.on_order(order),
                     None => ControlFlow::Break(Over::Closed),
                 },
                 letter = inbox.recv(), if !is_held => self.on_letters(letter, &mut inbox).await,
@@ -204,12 +220,11 @@ impl Owner {
         self.end(over).await;
         debug!(target: SESSION, id = self.number, turns = self.turns, "ended");
         // What was said before the end was known is answered with it.
-        commands.close();
-        while let Some(command) = commands.recv().await {
-            match command {
-                Command::Close { reply } => closers.push(reply),
-                Command::Prompt(prompt) => refuse(*prompt, self.gone()),
-                other => answer_closed(other, self.gone()),
+        orders.close();
+        while let Some(order) = orders.recv().await {
+            match order {
+                Order::Close { reply } => closers.push(reply),
+                other => other.refuse(self.gone()),
             }
         }
         for reply in closers {
@@ -320,9 +335,6 @@ impl Owner {
     }
 }
 
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
-        None => pending().await,
-    }
+pub(super) fn closed() -> Error {
+    Error::new(ErrorCode::SessionClosed, "the session is closed: open another one, with `resume` to go on")
 }

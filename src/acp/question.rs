@@ -3,6 +3,7 @@
 use super::update::{ToolUpdate, owned, text_of};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::time::Instant;
 
 /// What a handler is asked; the shape is that of API.md's `PermissionRequest`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -57,6 +58,22 @@ pub enum Decider {
     Policy,
     Handler,
     Timeout,
+}
+
+/// What the host is asked while a session lives.
+#[expect(clippy::large_enum_variant, reason = "few, and gone as soon as they are told")]
+#[derive(Clone, Debug, PartialEq)]
+pub enum HostRequest {
+    /// Answer with [`Session::answer`](super::Session::answer).
+    Question(Question),
+    /// The question needs no answer any more.
+    Withdrawn { id: String },
+}
+
+/// A question that waits for the handler.
+pub(super) struct OpenQuestion {
+    pub(super) question: Question,
+    pub(super) reject_at: Option<Instant>,
 }
 
 impl Question {

@@ -4,7 +4,7 @@ use super::agent::Agent;
 use super::permission::Policy;
 use crate::error::Error;
 use crate::harness::allowance::Allowance;
-use crate::harness::clock::Limits;
+use crate::harness::clock::ClockLimits;
 use crate::harness::{AgentRequest, Provider};
 use crate::model::Schema;
 use serde_json::{Value, json};
@@ -108,8 +108,8 @@ impl PromptRequest {
         Ok(())
     }
 
-    pub(crate) fn limits(&self, session: &Limits) -> Limits {
-        Limits {
+    pub(crate) fn limits(&self, session: &ClockLimits) -> ClockLimits {
+        ClockLimits {
             // The session has started long ago.
             start: None,
             idle: self.idle.unwrap_or(session.idle),

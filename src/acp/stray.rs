@@ -1,8 +1,8 @@
 //! What a turn that was cancelled left running: the processes that were born in it and live on. An agent that obeyed is
 //! not killed, and some leave their tools alive then.
 
+use super::order::Reply;
 use super::owner::Owner;
-use super::session::Reply;
 use crate::harness::AgentEvent;
 use crate::process::{Moment, Newcomer, end_newcomers};
 use serde_json::{Value, json};

@@ -1,15 +1,14 @@
 //! A turn of a session, from its prompt to what it came to.
 
 use super::active::{Active, Next, Session};
+use super::order::{Driver, Prompt};
 use super::owner::{Over, Owner};
-use super::session::{Driver, Prompt};
 use super::turn_state::{Ending, Version};
 use super::verdict::Stop;
-use super::wishes::refuse;
 use crate::error::{Error, ErrorCode};
-use crate::harness::clock::Limits;
+use crate::harness::clock::ClockLimits;
 use crate::harness::replay::TurnResult;
-use crate::harness::{AgentEvent, ErrorKind, TurnOutcome};
+use crate::harness::{AgentErrorKind, AgentEvent, TurnOutcome};
 use crate::trace::{SESSION, debug};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -61,7 +60,7 @@ impl Owner {
         let limits = prompt.request.limits(&self.request.agent.limits);
         let may_begin = prompt.request.check().and_then(|()| not_too_late(self.agent.name(), &limits));
         if let Err(error) = may_begin.and_then(|()| self.allowance.check()) {
-            return refuse(prompt, error);
+            return prompt.refuse(error);
         }
         if self.version == Version::One {
             self.end_own_turn();
@@ -142,9 +141,9 @@ impl Owner {
         let error = if is_over_budget { Some(self.allowance.exceeded()) } else { error };
         if let Some(error) = error.as_ref().filter(|error| error.code() == ErrorCode::AgentFailed) {
             let kind = error.facts().get("kind").and_then(Value::as_str).unwrap_or_default();
-            let kind = ErrorKind::ALL.into_iter().find(|known| known.as_str() == kind);
+            let kind = AgentErrorKind::ALL.into_iter().find(|known| known.as_str() == kind);
             self.tell(AgentEvent::Error {
-                kind: kind.unwrap_or(ErrorKind::Unknown),
+                kind: kind.unwrap_or(AgentErrorKind::Unknown),
                 message: error.message().to_owned(),
             });
         }
@@ -187,7 +186,7 @@ impl Owner {
 }
 
 /// A deadline that has passed: the prompt is not sent.
-fn not_too_late(name: &str, limits: &Limits) -> Result<(), Error> {
+fn not_too_late(name: &str, limits: &ClockLimits) -> Result<(), Error> {
     let has_passed = |limit: Option<Duration>| limit == Some(Duration::ZERO);
     let late = |code, option: &str| {
         Err(Error::new(code, format!("{name} was not prompted: {option} is a deadline that has passed")))

@@ -17,7 +17,7 @@ use super::agent::Agent;
 use super::turn_state::Ending;
 use super::update::{AgentFault, StopReason};
 use crate::error::{Error, ErrorCode};
-use crate::harness::ErrorKind;
+use crate::harness::AgentErrorKind;
 use std::time::Duration;
 
 /// Why we ended a turn.
@@ -62,19 +62,19 @@ pub(crate) fn verdict(evidence: &Evidence) -> Option<Error> {
     if let Some(stop) = evidence.stop {
         return Some(stopped(name, stop, evidence.open_tool));
     }
-    let failed = |kind: ErrorKind, message: String| Some(failure(kind, message));
+    let failed = |kind: AgentErrorKind, message: String| Some(failure(kind, message));
     match evidence.ending {
         Ending::Said(StopReason::EndTurn) => good_end(evidence),
         Ending::Said(StopReason::MaxTokens) => failed(
-            ErrorKind::ContextLength,
+            AgentErrorKind::ContextLength,
             format!("{name} stopped at the longest answer that its model gives (max_tokens)"),
         ),
         Ending::Said(StopReason::MaxTurnRequests) => failed(
-            ErrorKind::InvalidRequest,
+            AgentErrorKind::InvalidRequest,
             format!("{name} stopped after as many model calls as a turn may have (max_turn_requests)"),
         ),
         Ending::Said(StopReason::Refusal) => {
-            failed(ErrorKind::Permission, format!("the model of {name} refused to go on (refusal)"))
+            failed(AgentErrorKind::Permission, format!("the model of {name} refused to go on (refusal)"))
         }
         Ending::Said(StopReason::Cancelled) => {
             let message = match evidence.refused {
@@ -126,35 +126,35 @@ fn good_end(evidence: &Evidence) -> Option<Error> {
     None
 }
 
-fn failure(kind: ErrorKind, message: String) -> Error {
+fn failure(kind: AgentErrorKind, message: String) -> Error {
     let message = crate::harness::clip::clip(&message).into_owned();
     Error::new(ErrorCode::AgentFailed, message).with("kind", kind.as_str())
 }
 
 /// By what the agent itself says in such words, then as those of any service.
-fn kind_in(agent: &Agent, status: Option<i64>, words: &str) -> ErrorKind {
+fn kind_in(agent: &Agent, status: Option<i64>, words: &str) -> AgentErrorKind {
     agent.provider.descriptor().words.failure(status, words).kind
 }
 
 /// By its own word, by its code, by its text.
-pub(crate) fn kind(agent: &Agent, fault: &AgentFault) -> ErrorKind {
-    const WORDS: [(&str, ErrorKind); 10] = [
-        ("auth", ErrorKind::Auth),
-        ("rate", ErrorKind::RateLimit),
-        ("billing", ErrorKind::Quota),
-        ("quota", ErrorKind::Quota),
-        ("overloaded", ErrorKind::Overloaded),
-        ("context", ErrorKind::ContextLength),
-        ("server", ErrorKind::Server),
-        ("invalid", ErrorKind::InvalidRequest),
-        ("network", ErrorKind::Network),
-        ("permission", ErrorKind::Permission),
+pub(crate) fn kind(agent: &Agent, fault: &AgentFault) -> AgentErrorKind {
+    const WORDS: [(&str, AgentErrorKind); 10] = [
+        ("auth", AgentErrorKind::Auth),
+        ("rate", AgentErrorKind::RateLimit),
+        ("billing", AgentErrorKind::Quota),
+        ("quota", AgentErrorKind::Quota),
+        ("overloaded", AgentErrorKind::Overloaded),
+        ("context", AgentErrorKind::ContextLength),
+        ("server", AgentErrorKind::Server),
+        ("invalid", AgentErrorKind::InvalidRequest),
+        ("network", AgentErrorKind::Network),
+        ("permission", AgentErrorKind::Permission),
     ];
     const AUTH_REQUIRED: i64 = -32_000;
     let named = fault.kind.as_deref().and_then(|word| WORDS.iter().find(|(sign, _)| word.contains(sign)));
     match (named, fault.code) {
         (Some((_, kind)), _) => *kind,
-        (None, AUTH_REQUIRED) => ErrorKind::Auth,
+        (None, AUTH_REQUIRED) => AgentErrorKind::Auth,
         (None, status @ 400..600) => kind_in(agent, Some(status), &fault.words()),
         (None, _) => {
             let words = fault.words();

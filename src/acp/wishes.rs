@@ -1,37 +1,30 @@
 //! What the users of a session say, and the answers to what is asked of the agent for them.
 
 use super::opening::agent_fault;
-use super::owner::{CancelWaiter, Over, Owner};
-use super::session::{Command, Prompt, Reply};
+use super::order::{Order, Reply};
+use super::owner::{CancelWaiter, Over, Owner, Pending};
 use super::settings::set_option;
 use super::verdict::Stop;
 use crate::error::{Error, ErrorCode};
 use crate::harness::audience::Audience;
-use crate::harness::{AgentEvent, EventSink, TurnOutcome};
+use crate::harness::{AgentEvent, EventSink};
 use crate::process::Strays;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 
-/// A request of ours that is not a prompt.
-pub(super) enum Pending {
-    Mode { mode: String, reply: Reply<()> },
-    Option { id: String, value: Value, reply: Reply<()> },
-    Steer { reply: Reply<()> },
-}
-
 impl Owner {
-    pub(super) fn on_command(&mut self, command: Command) -> ControlFlow<Over> {
-        match command {
-            Command::Prompt(prompt) => self.queue.push_back(prompt),
-            Command::Turn { number, abort: true } => self.on_abort(number),
+    pub(super) fn on_order(&mut self, order: Order) -> ControlFlow<Over> {
+        match order {
+            Order::Prompt(prompt) => self.queue.push_back(prompt),
+            Order::Turn { number, abort: true } => self.on_abort(number),
             // The audience of a turn has changed: there may be room again.
-            Command::Turn { abort: false, .. } => {}
-            Command::Listen(sink) => self.on_listen(sink),
-            Command::Answer { id, answer } => self.on_answer(&id, answer),
-            Command::Steer { text, reply } => self.on_steer(&text, reply),
-            Command::SetMode { mode, reply } => self.on_set_mode(mode, reply),
-            Command::SetOption { id, value, reply } => self.on_set_option(id, value, reply),
-            Command::Cancel { strays, reply } => {
+            Order::Turn { abort: false, .. } => {}
+            Order::Listen(sink) => self.on_listen(sink),
+            Order::Answer { id, answer } => self.on_answer(&id, answer),
+            Order::Steer { text, reply } => self.on_steer(&text, reply),
+            Order::SetMode { mode, reply } => self.on_set_mode(mode, reply),
+            Order::SetOption { id, value, reply } => self.on_set_option(id, value, reply),
+            Order::Cancel { strays, reply } => {
                 self.cancel_waiters.push(CancelWaiter { kills_strays: strays == Strays::Kill, reply });
                 match (&self.active, &self.own_turn) {
                     (Some(_), _) => self.stop(Stop::Aborted),
@@ -40,8 +33,8 @@ impl Owner {
                     (None, None) => self.tell_cancelled(),
                 }
             }
-            Command::Idle { reply } => self.idle_waiters.push(reply),
-            Command::Close { .. } => return ControlFlow::Break(Over::Closed),
+            Order::Idle { reply } => self.idle_waiters.push(reply),
+            Order::Close { .. } => return ControlFlow::Break(Over::Closed),
         }
         ControlFlow::Continue(())
     }
@@ -54,7 +47,7 @@ impl Owner {
             && let Some(prompt) = self.queue.remove(at)
         {
             let message = format!("the {} turn was aborted before its prompt was sent", self.agent.name());
-            refuse(*prompt, Error::new(ErrorCode::AgentAborted, message));
+            prompt.refuse(Error::new(ErrorCode::AgentAborted, message));
         }
     }
 
@@ -181,24 +174,5 @@ impl Owner {
             ),
             _ => self.gone(),
         }
-    }
-}
-
-/// A prompt that was never sent.
-pub(super) fn refuse(prompt: Prompt, error: Error) {
-    prompt.driver.finish(TurnOutcome::refused(error));
-}
-
-pub(super) fn answer_closed(command: Command, error: Error) {
-    match command {
-        Command::Steer { reply, .. }
-        | Command::SetMode { reply, .. }
-        | Command::SetOption { reply, .. }
-        | Command::Cancel { reply, .. }
-        | Command::Idle { reply }
-        | Command::Close { reply } => {
-            let _ = reply.send(Err(error));
-        }
-        Command::Prompt(_) | Command::Turn { .. } | Command::Listen(_) | Command::Answer { .. } => {}
     }
 }

@@ -1,7 +1,7 @@
 //! What crosses for sessions on disk, and for the rule by which a failed resume is judged. Names and order as in
 //! lib/copilot/resume.ts.
 
-use super::option::{Fallback, LogState, Verdict};
+use super::option::{Fallback, LogState, ResumeVerdict};
 use super::promise::{Settled, settle};
 use crate::copilot::event_log;
 use crate::copilot::resume::{self, ResumeEvidence};
@@ -22,7 +22,7 @@ pub struct CopilotResumeEvidence {
 
 #[napi(object, object_from_js = false)]
 pub struct CopilotJudgement {
-    pub verdict: Verdict,
+    pub verdict: ResumeVerdict,
     pub reason: String,
     pub line: Option<f64>,
 }

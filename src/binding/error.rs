@@ -26,7 +26,7 @@ macro_rules! codes {
 }
 
 macro_rules! kinds {
-    ($($list:tt)*) => { twin!(retry::FailureKind { $($list)* }); };
+    ($($list:tt)*) => { twin!(retry::ErrorKind { $($list)* }); };
 }
 
 each_code!(codes);

@@ -1,6 +1,6 @@
 //! What crosses for the model capability. Names and order as in lib/model.ts.
 
-use super::error::FailureKind;
+use super::error::ErrorKind;
 use super::option::{Millis, millis};
 use super::promise::{Settled, settle};
 use crate::error::Error;
@@ -76,7 +76,7 @@ pub struct ErrorLayerSpec {
 
 #[napi(object, object_from_js = false)]
 pub struct ErrorClass {
-    pub kind: FailureKind,
+    pub kind: ErrorKind,
     pub retryable: bool,
     pub status: Option<u32>,
     pub retry_after_ms: Option<f64>,

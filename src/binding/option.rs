@@ -87,7 +87,7 @@ twin!(resume::LogState {
     Unreadable = "unreadable",
     Unknown = "unknown",
 });
-twin!(resume::Verdict {
+twin!(resume::ResumeVerdict {
     Recreate = "recreate",
     WithoutAgent = "without-agent",
     Corrupt = "corrupt",

@@ -2,12 +2,13 @@
 
 use super::acp::{OpenSpec, to_open_request};
 use super::budget::NativeBudget;
-use super::harness::{TurnSpec, to_request};
+use super::harness::{NativeTurn, TurnSpec, to_request};
 use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
 use super::promise::{Settled, settle};
 use super::runtime_host::{RuntimeGuest, RuntimeHost};
 use crate::error::Error;
+use crate::harness::Turn;
 use crate::runtime::agent::HarnessAgent;
 use crate::runtime::handler::{
     AgentAnswer, AgentData, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender,
@@ -52,25 +53,49 @@ enum Agent {
 #[napi]
 impl NativeAgent {
     /// What the client does not say, the spec says; its prompt is not looked at. A fault comes by [`serve_runtime`]'s promise.
+    /// `onTurn` is shown each turn as it begins.
     #[napi(constructor)]
-    pub fn new(spec: TurnSpec, limits: Vec<&NativeConcurrencyLimit>, budget: Option<&NativeBudget>) -> Self {
+    pub fn new(
+        spec: TurnSpec,
+        limits: Vec<&NativeConcurrencyLimit>,
+        budget: Option<&NativeBudget>,
+        #[napi(ts_arg_type = "(turn: NativeSeenTurn) => void")] on_turn: Function<
+            'static,
+            NativeSeenTurn,
+            (),
+        >,
+    ) -> napi::Result<Self> {
+        let call = on_turn
+            .build_threadsafe_function::<NativeSeenTurn>()
+            // Weak: whoever looks keeps no host alive.
+            .weak::<true>()
+            .callee_handled::<false>()
+            .build()?;
+        let show = move |facts: Value, turn: Turn| {
+            let seen = NativeSeenTurn { facts: facts.to_string(), turn };
+            call.call(seen, ThreadsafeFunctionCallMode::NonBlocking);
+        };
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         let agent = to_request(spec).map(|mut request| {
             request.agent.budget = budget.map(|budget| budget.budget.clone());
-            Agent::Turns(HarnessAgent::new(request, limits))
+            Agent::Turns(HarnessAgent::new(request, limits).showing(Arc::new(show)))
         });
-        NativeAgent { agent }
+        Ok(NativeAgent { agent })
     }
 
     /// One that is kept for all the prompts of a client.
     #[napi(factory)]
-    pub fn kept(spec: OpenSpec, limits: Vec<&NativeConcurrencyLimit>, budget: Option<&NativeBudget>) -> Self {
+    pub fn kept(
+        spec: OpenSpec,
+        limits: Vec<&NativeConcurrencyLimit>,
+        budget: Option<&NativeBudget>,
+    ) -> napi::Result<Self> {
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         let agent = to_open_request(spec).map(|mut request| {
             request.agent.budget = budget.map(|budget| budget.budget.clone());
             Agent::Kept(KeptAgent::new(request, limits))
         });
-        NativeAgent { agent }
+        Ok(NativeAgent { agent })
     }
 
     /// Aborts the turns under way, and each one that is asked for later.
@@ -81,6 +106,34 @@ impl NativeAgent {
             Ok(Agent::Kept(agent)) => agent.stop(),
             Err(_) => {}
         }
+    }
+}
+
+/// A turn of the agent's, for who looks.
+#[napi]
+pub struct NativeSeenTurn {
+    facts: String,
+    turn: Turn,
+}
+
+#[napi]
+impl NativeSeenTurn {
+    /// What began: `provider`, `prompt`, `model`, `cwd`, `resume`; JSON.
+    #[napi(getter)]
+    pub fn facts(&self) -> String {
+        self.facts.clone()
+    }
+
+    /// A handle that can't end it.
+    #[napi]
+    pub fn turn(&self) -> NativeTurn {
+        NativeTurn::of(Ok(self.turn.clone()))
+    }
+
+    /// Nobody looks.
+    #[napi]
+    pub fn leave(&self) {
+        self.turn.leave();
     }
 }
 

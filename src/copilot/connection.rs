@@ -40,7 +40,7 @@ pub struct Started {
     pub version: Option<String>,
 }
 
-struct Shared {
+struct ConnectionState {
     client: Client,
     sessions: Arc<Sessions>,
     outbox: Arc<Outbox>,
@@ -53,7 +53,7 @@ struct Shared {
 
 /// A handle; clones share the connection.
 #[derive(Clone)]
-pub struct Connection(Arc<Shared>);
+pub struct Connection(Arc<ConnectionState>);
 
 impl Connection {
     /// Default of `start_timeout`.
@@ -132,7 +132,7 @@ impl Connection {
             tokio::spawn(close_after_exit(process.exit().clone(), client.clone()));
         }
         (
-            Connection(Arc::new(Shared {
+            Connection(Arc::new(ConnectionState {
                 client,
                 sessions,
                 outbox,
@@ -236,7 +236,7 @@ impl Connection {
     pub async fn stop(&self) -> Vec<Error> {
         self.0.stopping.store(true, Ordering::SeqCst);
         let mut errors = Vec::new();
-        let Shared { client, process, .. } = &*self.0;
+        let ConnectionState { client, process, .. } = &*self.0;
         if process.is_some() && client.closed().is_none() {
             match client.request("runtime.shutdown", "{}", Some(Self::SHUTDOWN_TIMEOUT)).await {
                 Ok(_) => {}

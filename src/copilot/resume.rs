@@ -72,7 +72,7 @@ pub enum Fallback {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ResumeVerdict {
     /// Open the session afresh, same id, same config.
     Recreate,
     /// Once more, without the agent.
@@ -85,16 +85,16 @@ pub enum Verdict {
     Failed,
 }
 
-impl Verdict {
+impl ResumeVerdict {
     pub fn as_str(self) -> &'static str {
         match self {
-            Verdict::Recreate => "recreate",
-            Verdict::WithoutAgent => "without-agent",
-            Verdict::Corrupt => "corrupt",
-            Verdict::NotFound => "not-found",
-            Verdict::InUse => "in-use",
-            Verdict::Transient => "transient",
-            Verdict::Failed => "failed",
+            ResumeVerdict::Recreate => "recreate",
+            ResumeVerdict::WithoutAgent => "without-agent",
+            ResumeVerdict::Corrupt => "corrupt",
+            ResumeVerdict::NotFound => "not-found",
+            ResumeVerdict::InUse => "in-use",
+            ResumeVerdict::Transient => "transient",
+            ResumeVerdict::Failed => "failed",
         }
     }
 }
@@ -102,7 +102,7 @@ impl Verdict {
 /// A verdict and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
-    pub verdict: Verdict,
+    pub verdict: ResumeVerdict,
     pub reason: String,
     /// The damaged line, where it is known.
     pub line: Option<u64>,
@@ -116,38 +116,41 @@ pub fn classify_resume_error(code: Option<i64>, message: &str, evidence: &Resume
     let judge = |verdict, reason: &str| Judgement { verdict, reason: reason.to_owned(), line: None };
     if code != Some(INTERNAL_ERROR) {
         return judge(
-            Verdict::Failed,
+            ResumeVerdict::Failed,
             "the error is no internal error of the runtime, so it says nothing about the session",
         );
     }
     let text = Text::new(message);
     if text.says(&IN_USE) {
-        return judge(Verdict::InUse, "the session is in use elsewhere");
+        return judge(ResumeVerdict::InUse, "the session is in use elsewhere");
     }
     if text.says(&MISSING_DIRECTORY) {
-        return judge(Verdict::Failed, "a directory is missing");
+        return judge(ResumeVerdict::Failed, "a directory is missing");
     }
     if text.says(&REFUSED_ID) {
-        return judge(Verdict::Failed, "the session id was refused");
+        return judge(ResumeVerdict::Failed, "the session id was refused");
     }
     if text.says(&TRANSIENT) {
-        return judge(Verdict::Transient, "network, sign-in, permission or time trouble");
+        return judge(ResumeVerdict::Transient, "network, sign-in, permission or time trouble");
     }
     if is_agent_missing(message) {
         return match (evidence.fallback, evidence.agent) {
             (Fallback::Never, _) => {
-                judge(Verdict::Failed, "the custom agent is gone, and no fallback is wanted")
+                judge(ResumeVerdict::Failed, "the custom agent is gone, and no fallback is wanted")
             }
-            (_, Some(false)) => judge(Verdict::Failed, "the custom agent is gone, and none was asked for"),
-            _ => judge(Verdict::WithoutAgent, "the custom agent is gone"),
+            (_, Some(false)) => {
+                judge(ResumeVerdict::Failed, "the custom agent is gone, and none was asked for")
+            }
+            _ => judge(ResumeVerdict::WithoutAgent, "the custom agent is gone"),
         };
     }
     let says_damage = text.says(&DAMAGE);
     let line = text.line().or(evidence.bad_line);
-    let corrupt = |reason: &str| Judgement { verdict: Verdict::Corrupt, reason: reason.to_owned(), line };
+    let corrupt =
+        |reason: &str| Judgement { verdict: ResumeVerdict::Corrupt, reason: reason.to_owned(), line };
     let recreate = |reason: &str| match evidence.fallback {
-        Fallback::Never => judge(Verdict::NotFound, &format!("{reason}, and no fallback is wanted")),
-        _ => judge(Verdict::Recreate, reason),
+        Fallback::Never => judge(ResumeVerdict::NotFound, &format!("{reason}, and no fallback is wanted")),
+        _ => judge(ResumeVerdict::Recreate, reason),
     };
     if evidence.fallback != Fallback::UnlessCorrupt {
         let unreadable = evidence.log == LogState::Unreadable;
@@ -156,12 +159,14 @@ pub fn classify_resume_error(code: Option<i64>, message: &str, evidence: &Resume
                 () if unreadable => corrupt("the session's log can't be read"),
                 () if says_damage => corrupt("the runtime says that the history is damaged"),
                 () if evidence.bad_line.is_some() => corrupt("the session's log has a bad line"),
-                () if evidence.log == LogState::Turns => {
-                    judge(Verdict::NotFound, "the session's log holds turns that the runtime does not find")
-                }
-                () => {
-                    judge(Verdict::NotFound, "turns of the session are known that the runtime does not find")
-                }
+                () if evidence.log == LogState::Turns => judge(
+                    ResumeVerdict::NotFound,
+                    "the session's log holds turns that the runtime does not find",
+                ),
+                () => judge(
+                    ResumeVerdict::NotFound,
+                    "turns of the session are known that the runtime does not find",
+                ),
             };
         }
         match evidence.log {

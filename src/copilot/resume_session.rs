@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::event_log::{self, Inspection};
-use super::resume::{self, Fallback, Judgement, LogState, ResumeEvidence, Verdict};
+use super::resume::{self, Fallback, Judgement, LogState, ResumeEvidence, ResumeVerdict};
 use crate::error::{Error, ErrorCode};
 use crate::jsonrpc::quote;
 use serde_json::Value;
@@ -62,8 +62,8 @@ impl Connection {
         let (params, has_agent) = without_agent(&request.params);
         let (judgement, evidence) = self.judge(request, &error, has_agent).await?;
         match judgement.verdict {
-            Verdict::WithoutAgent => {}
-            Verdict::Recreate => {
+            ResumeVerdict::WithoutAgent => {}
+            ResumeVerdict::Recreate => {
                 return self.recreate(request, &request.create_params, error, &judgement).await;
             }
             _ => return Err(rejection(request, error, &judgement, evidence.log)),
@@ -74,7 +74,7 @@ impl Connection {
             Err(second) => {
                 let (judgement, evidence) = self.judge(request, &second, false).await?;
                 match judgement.verdict {
-                    Verdict::Recreate => {
+                    ResumeVerdict::Recreate => {
                         let (create, _) = without_agent(&request.create_params);
                         self.recreate(request, &create, second, &judgement).await
                     }
@@ -158,10 +158,10 @@ fn without_agent(params: &str) -> (String, bool) {
 fn rejection(request: &ResumeRequest, error: Error, judgement: &Judgement, log: LogState) -> Error {
     let rpc_code = error.facts().get("rpcCode").and_then(Value::as_i64);
     let code = match judgement.verdict {
-        Verdict::Corrupt => ErrorCode::ResumeCorrupt,
-        Verdict::InUse => ErrorCode::ResumeInUse,
-        Verdict::Transient => ErrorCode::ResumeTransient,
-        Verdict::NotFound => ErrorCode::ResumeNotFound,
+        ResumeVerdict::Corrupt => ErrorCode::ResumeCorrupt,
+        ResumeVerdict::InUse => ErrorCode::ResumeInUse,
+        ResumeVerdict::Transient => ErrorCode::ResumeTransient,
+        ResumeVerdict::NotFound => ErrorCode::ResumeNotFound,
         _ if rpc_code == Some(resume::INTERNAL_ERROR) && resume::is_agent_missing(error.message()) => {
             ErrorCode::ResumeAgentMissing
         }

@@ -5,8 +5,9 @@
 
 use super::outbox::{Filter, Outbox};
 use super::session_event::{EventHead, TurnEvent};
+use super::tracked_turn::TurnEnd;
 use super::turn_handle::TurnHandle;
-use super::turn_state::{TurnEnd, Turns};
+use super::turn_state::Turns;
 use crate::error::Error;
 use crate::jsonrpc::{Client, Completion};
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -2,10 +2,19 @@
 
 use super::reported_error::ReportedError;
 use super::session_event::{Background, TurnEvent};
-use super::turn_state::{QUIET, TurnEnd, TurnId};
 use crate::error::{Error, ErrorCode};
 use std::collections::VecDeque;
 use std::time::Duration;
+
+/// No sign of life for so long after an error: the turn is over.
+pub const QUIET: Duration = Duration::from_secs(2);
+
+/// Names a turn within its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TurnId(pub(super) u64);
+
+/// How a turn ended: with its answer (the whole event as JSON text), if there was one.
+pub type TurnEnd = Result<Option<String>, Error>;
 
 #[derive(Debug)]
 pub(crate) enum Phase {

@@ -2,8 +2,8 @@
 
 use super::connection::Connection;
 use super::session::{Session, TurnLook};
+use super::tracked_turn::TurnEnd;
 use super::turn_handle::TurnHandle;
-use super::turn_state::TurnEnd;
 use crate::error::{Error, ErrorCode};
 use crate::jsonrpc::Completion;
 use serde::Deserialize;

@@ -1,6 +1,6 @@
 //! One turn that somebody waits for, as its session, its task and its caller share it.
 
-use super::turn_state::{TurnEnd, TurnId};
+use super::tracked_turn::{TurnEnd, TurnId};
 use crate::error::Error;
 use crate::jsonrpc::CallId;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

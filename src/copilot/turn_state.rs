@@ -23,25 +23,17 @@
 
 use super::session_event::{Background, TurnEvent};
 use super::tracked_turn::{Phase, TrackedTurn, is_kept};
+pub use super::tracked_turn::{QUIET, TurnEnd, TurnId};
 use crate::error::{Error, ErrorCode};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// No sign of life for so long after an error: the turn is over.
-pub const QUIET: Duration = Duration::from_secs(2);
 /// Autopilot that goes on does so at once.
 pub const SETTLE: Duration = Duration::from_secs(1);
 /// Events kept for a turn whose reply is late.
 const MAX_EARLY: usize = 512;
 /// Ids of turns that are over, to know their late messages by.
 const MAX_PAST: usize = 256;
-
-/// Names a turn within its session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TurnId(u64);
-
-/// How a turn ended: with its answer (the whole event as JSON text), if there was one.
-pub type TurnEnd = Result<Option<String>, Error>;
 
 /// The open turns of a session, in the order they were sent.
 #[derive(Debug, Default)]

@@ -20,21 +20,27 @@
 //! - Without a server of its user's, a fleet has one of its own (`local`): a child under our guard, the store in a folder.
 
 mod engine;
+mod fault;
 mod follow;
 mod handle;
 pub mod lease;
 mod local;
+mod login;
 pub mod record;
 pub mod retry_table;
+pub mod source;
 pub mod spec;
 pub mod status;
+mod stuck;
 pub mod subject;
 mod submitter;
 mod worker;
 
+pub use fault::JobFault;
 pub use follow::{Follow, FollowedBatch};
 pub use handle::{Fleet, FleetOptions, WeakFleet};
 pub use local::ServerPlaces;
-pub use record::{JobFault, JobRecord, JobState};
+pub use record::{JobRecord, JobState};
+pub use source::GitSource;
 pub use spec::JobSpec;
-pub use worker::{JobFuture, JobHost, JobRun, StopSignal, Worker, WorkerOptions, run_turn};
+pub use worker::{GitPlace, JobFuture, JobHost, JobRun, StopSignal, Worker, WorkerOptions, run_turn};

@@ -10,10 +10,12 @@
 //! `attempt` counts every run of the job for good. `spent` counts those that the budget pays for: one is spent at each claim,
 //! so that a job that kills its workers runs out of them, and given back for a drain or a limit.
 
-use super::retry_table::Verdict;
+use super::fault::JobFault;
+use super::retry_table::Consequence;
 use super::spec::JobSpec;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,25 +44,6 @@ impl JobState {
             JobState::Cancelled => "cancelled",
             JobState::Dead => "dead",
         }
-    }
-}
-
-/// An error on its journey: a handler's may have any code.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct JobFault {
-    pub code: String,
-    pub message: String,
-    #[serde(flatten)]
-    pub facts: Map<String, Value>,
-}
-
-impl JobFault {
-    pub fn new(code: &str, message: impl Into<String>) -> Self {
-        JobFault { code: code.to_owned(), message: message.into(), facts: Map::new() }
-    }
-
-    fn as_value(&self) -> Value {
-        json!({ "code": self.code, "message": self.message })
     }
 }
 
@@ -112,6 +95,9 @@ pub struct JobRecord {
     pub cancel_asked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// What the agent wrote for its session is kept as an object of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_object: Option<String>,
     /// Whether a tool ran in any attempt of this budget.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tools_ran: bool,
@@ -161,6 +147,8 @@ pub enum JobEvent {
         token: String,
         session_id: Option<String>,
         tools_ran: bool,
+        /// Where the session's files are.
+        session_object: Option<String>,
     },
     Done {
         token: String,
@@ -173,7 +161,7 @@ pub enum JobEvent {
     Failed {
         token: String,
         fault: JobFault,
-        verdict: Verdict,
+        consequence: Consequence,
         log: LogEnd,
         artifacts: Vec<Artifact>,
         now: u64,
@@ -228,6 +216,7 @@ impl JobRecord {
             token: None,
             cancel_asked: false,
             session_id: None,
+            session_object: None,
             tools_ran: false,
             result: None,
             result_object: None,
@@ -275,8 +264,16 @@ impl JobRecord {
     /// The record after an event, or why there is no change.
     pub fn after(&self, event: &JobEvent) -> Result<JobRecord, Refusal> {
         match event {
-            JobEvent::Seen { token, session_id, tools_ran } => {
+            JobEvent::Seen { token, session_id, tools_ran, session_object } => {
                 let mut next = self.held_by(token)?.clone();
+                if session_id
+                    .as_ref()
+                    .is_some_and(|new| self.session_id.as_ref().is_some_and(|old| old != new))
+                {
+                    // Another one's files are no use.
+                    next.session_object = None;
+                }
+                next.session_object = session_object.clone().or(next.session_object);
                 next.session_id = session_id.clone().or(next.session_id);
                 next.tools_ran |= tools_ran;
                 if next == *self { Err(Refusal::Unchanged) } else { Ok(next) }
@@ -290,9 +287,9 @@ impl JobRecord {
                 next.artifacts.clone_from(artifacts);
                 Ok(next)
             }
-            JobEvent::Failed { token, fault, verdict, log, artifacts, now } => {
+            JobEvent::Failed { token, fault, consequence, log, artifacts, now } => {
                 let held = self.held_by(token)?;
-                let mut next = held.after_fault(fault, verdict, *now);
+                let mut next = held.after_fault(fault, consequence, *now);
                 next.log = Some(*log);
                 next.artifacts.clone_from(artifacts);
                 Ok(next)
@@ -330,6 +327,7 @@ impl JobRecord {
                     // Who retries has seen what happened, and wants it done anew.
                     next.tools_ran = false;
                     next.session_id = None;
+                    next.session_object = None;
                     Ok(next)
                 }
                 JobState::Queued => Err(Refusal::Unchanged),
@@ -343,12 +341,18 @@ impl JobRecord {
         if self.must_resume() { self.session_id.as_deref() } else { None }
     }
 
+    /// How long a job that waits is left alone.
+    pub fn delay(&self, now: u64) -> Duration {
+        Duration::from_millis(self.not_before.map_or(0, |time| time.saturating_sub(now)))
+    }
+
     /// As users see it: without what only its holder needs.
     pub fn shown(&self) -> Value {
         let mut shown = json!(self);
         if let Some(fields) = shown.as_object_mut() {
             fields.remove("token");
             fields.remove("afterTools");
+            fields.remove("sessionObject");
         }
         shown
     }
@@ -362,17 +366,17 @@ impl JobRecord {
         if is_holder { Ok(self) } else { Err(Refusal::Fenced) }
     }
 
-    fn after_fault(&self, fault: &JobFault, verdict: &Verdict, now: u64) -> JobRecord {
+    fn after_fault(&self, fault: &JobFault, consequence: &Consequence, now: u64) -> JobRecord {
         let may_go_on = !self.must_resume() || self.session_id.is_some();
-        let mut next = match verdict {
-            Verdict::Wait(delay) if may_go_on => {
+        let mut next = match consequence {
+            Consequence::Wait(delay) if may_go_on => {
                 let mut next = self.released();
                 next.spent = next.spent.saturating_sub(1);
                 next.waits += 1;
                 next.not_before = Some(now.saturating_add(delay.as_millis() as u64));
                 next
             }
-            Verdict::Again(delay) if may_go_on && self.spent < self.attempts && !self.cancel_asked => {
+            Consequence::Again(delay) if may_go_on && self.spent < self.attempts && !self.cancel_asked => {
                 let mut next = self.released();
                 next.not_before = Some(now.saturating_add(delay.as_millis() as u64));
                 next

@@ -13,11 +13,11 @@ fn run(record: &JobRecord, token: &str) -> JobRecord {
     }
 }
 
-fn failed(token: &str, verdict: Verdict) -> JobEvent {
+fn failed(token: &str, consequence: Consequence) -> JobEvent {
     JobEvent::Failed {
         token: token.into(),
         fault: JobFault::new("E", "broken"),
-        verdict,
+        consequence,
         log: LogEnd::default(),
         artifacts: Vec::new(),
         now: 5,
@@ -59,10 +59,10 @@ fn a_late_worker_is_fenced_whatever_it_says() {
     for record in [&second, &ended, &cancelled, &queued(3)] {
         for event in [
             done("t1"),
-            failed("t1", Verdict::Final),
+            failed("t1", Consequence::Final),
             JobEvent::Drained { token: "t1".into() },
             JobEvent::Stopped { token: "t1".into(), log: LogEnd::default(), now: 1 },
-            JobEvent::Seen { token: "t1".into(), session_id: None, tools_ran: true },
+            JobEvent::Seen { token: "t1".into(), session_id: None, tools_ran: true, session_object: None },
         ] {
             assert_eq!(record.after(&event), Err(Refusal::Fenced), "{:?} {event:?}", record.state);
         }
@@ -87,19 +87,20 @@ fn lost_workers_use_up_the_budget_and_then_the_job_is_dead() {
 
 #[test]
 fn a_failure_is_tried_again_until_the_budget_is_spent() {
-    let again = Verdict::Again(Duration::from_millis(100));
+    let again = Consequence::Again(Duration::from_millis(100));
     let first = run(&queued(2), "t1").after(&failed("t1", again.clone())).unwrap();
     assert_eq!((first.state, first.not_before, first.worker.clone()), (JobState::Queued, Some(105), None));
     let second = run(&first, "t2").after(&failed("t2", again)).unwrap();
     assert_eq!((second.state, second.attempt), (JobState::Failed, 2));
     assert_eq!(second.error.unwrap().code, "E");
-    let at_once = run(&queued(3), "t1").after(&failed("t1", Verdict::Final)).unwrap();
+    let at_once = run(&queued(3), "t1").after(&failed("t1", Consequence::Final)).unwrap();
     assert_eq!((at_once.state, at_once.attempt), (JobState::Failed, 1));
 }
 
 #[test]
 fn limits_and_drains_cost_no_attempt_but_numbers_go_on() {
-    let waited = run(&queued(1), "t1").after(&failed("t1", Verdict::Wait(Duration::from_secs(1)))).unwrap();
+    let waited =
+        run(&queued(1), "t1").after(&failed("t1", Consequence::Wait(Duration::from_secs(1)))).unwrap();
     assert_eq!((waited.state, waited.spent, waited.waits), (JobState::Queued, 0, 1));
     let drained = run(&waited, "t2").after(&JobEvent::Drained { token: "t2".into() }).unwrap();
     assert_eq!((drained.state, drained.spent), (JobState::Queued, 0));
@@ -123,13 +124,13 @@ fn cancel_is_final_for_who_waits_and_a_word_to_who_runs() {
         matches!(running.claim("w", "t2", 7), Claim::Bury(record) if record.state == JobState::Cancelled)
     );
     // It failed meanwhile: nobody wants another attempt.
-    let after = running.after(&failed("t1", Verdict::Again(Duration::ZERO))).unwrap();
+    let after = running.after(&failed("t1", Consequence::Again(Duration::ZERO))).unwrap();
     assert_eq!(after.state, JobState::Failed);
 }
 
 #[test]
 fn a_retry_gives_a_new_budget() {
-    let dead = run(&queued(1), "t1").after(&failed("t1", Verdict::Final)).unwrap();
+    let dead = run(&queued(1), "t1").after(&failed("t1", Consequence::Final)).unwrap();
     let retried = dead.after(&JobEvent::Retried).unwrap();
     assert_eq!((retried.state, retried.spent, retried.attempt), (JobState::Queued, 0, 1));
     assert_eq!(run(&retried, "t2").attempt, 2);
@@ -144,13 +145,14 @@ fn a_job_whose_tools_ran_is_resumed_or_dead_never_run_anew() {
         token: "t1".into(),
         session_id: session.map(str::to_owned),
         tools_ran,
+        session_object: None,
     };
     let running = run(&queued(3), "t1");
     assert_eq!(run(&running.after(&seen(Some("s"), false)).unwrap(), "t2").session_to_resume(), None);
     assert_eq!(run(&running.after(&seen(Some("s"), true)).unwrap(), "t2").session_to_resume(), Some("s"));
     let blind = running.after(&seen(None, true)).unwrap();
     assert!(matches!(blind.claim("w", "t2", 3), Claim::Bury(record) if record.state == JobState::Dead));
-    let after = blind.after(&failed("t1", Verdict::Again(Duration::ZERO))).unwrap();
+    let after = blind.after(&failed("t1", Consequence::Again(Duration::ZERO))).unwrap();
     assert_eq!(after.state, JobState::Failed);
     assert_eq!(blind.after(&seen(None, true)), Err(Refusal::Unchanged));
 }
@@ -166,4 +168,18 @@ fn a_record_is_shown_without_its_token_and_read_as_it_was_written() {
         (&shown["state"], &shown["attempt"], &shown["worker"]),
         (&json!("running"), &json!(1), &json!("w"))
     );
+}
+
+#[test]
+fn the_files_of_a_session_belong_to_it_alone() {
+    let seen = |session: &str, object: Option<&str>| JobEvent::Seen {
+        token: "t1".into(),
+        session_id: Some(session.to_owned()),
+        tools_ran: false,
+        session_object: object.map(str::to_owned),
+    };
+    let running = run(&queued(3), "t1").after(&seen("s", Some("o"))).unwrap();
+    assert_eq!(running.session_object.as_deref(), Some("o"));
+    assert_eq!(running.shown().get("sessionObject"), None);
+    assert_eq!(running.after(&seen("other", None)).unwrap().session_object, None);
 }

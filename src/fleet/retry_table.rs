@@ -3,12 +3,12 @@
 //! | reason | what follows | costs an attempt |
 //! |---|---|---|
 //! | `rate_limit`, `quota`, `overloaded` | waits, and the provider is held back for all workers | no |
-//! | `auth`, `invalid_request`, `permission`, `context_length`, a schema, a wrong option | failed at once | |
+//! | `auth`, `invalid_request`, `permission`, `context_length`, a schema, a wrong option, a ref that is not there | failed at once | |
 //! | anything else | another attempt, later and later | yes |
 //!
 //! A limit that never ends ends the job all the same: after [`MAX_WAITS`] waits it counts as any other failure.
 
-use super::record::JobFault;
+use super::fault::JobFault;
 use std::time::Duration;
 
 /// Waits for a limit that cost no attempt.
@@ -22,7 +22,7 @@ const MAX_LIMIT_DELAY: Duration = Duration::from_secs(15 * 60);
 
 /// What follows a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Consequence {
     /// No attempt would end better.
     Final,
     /// Another attempt after so long.
@@ -32,7 +32,7 @@ pub enum Verdict {
 }
 
 /// `spent`: attempts of the budget, this one included. `waits`: how often the job waited for a limit so far.
-pub fn verdict(fault: &JobFault, spent: u32, waits: u32) -> Verdict {
+pub fn consequence_of(fault: &JobFault, spent: u32, waits: u32) -> Consequence {
     let kind = fault.facts.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default();
     let is_agent = fault.code.starts_with("AGENT_") || fault.code.starts_with("MODEL_");
     match (kind, fault.code.as_str()) {
@@ -40,13 +40,14 @@ pub fn verdict(fault: &JobFault, spent: u32, waits: u32) -> Verdict {
             let told = fault.facts.get("retryAfterMs").and_then(serde_json::Value::as_f64);
             let told =
                 told.filter(|millis| *millis >= 0.0).map(|millis| Duration::from_millis(millis as u64));
-            Verdict::Wait(told.unwrap_or_else(|| doubled(LIMIT_DELAY, waits)).min(MAX_LIMIT_DELAY))
+            Consequence::Wait(told.unwrap_or_else(|| doubled(LIMIT_DELAY, waits)).min(MAX_LIMIT_DELAY))
         }
-        ("auth" | "invalid_request" | "permission" | "context_length", _) if is_agent => Verdict::Final,
+        ("auth" | "invalid_request" | "permission" | "context_length", _) if is_agent => Consequence::Final,
         (_, "AGENT_SCHEMA_MISMATCH" | "AGENT_RESUME_FAILED" | "AGENT_BUDGET" | "INVALID_OPTION") => {
-            Verdict::Final
+            Consequence::Final
         }
-        _ => Verdict::Again(doubled(BASE_DELAY, spent.saturating_sub(1)).min(MAX_DELAY)),
+        ("missing_ref", "JOB_CHECKOUT_FAILED") => Consequence::Final,
+        _ => Consequence::Again(doubled(BASE_DELAY, spent.saturating_sub(1)).min(MAX_DELAY)),
     }
 }
 
@@ -65,41 +66,49 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn of(code: &str, facts: serde_json::Value, spent: u32, waits: u32) -> Verdict {
+    fn of(code: &str, facts: serde_json::Value, spent: u32, waits: u32) -> Consequence {
         let facts = facts.as_object().cloned().unwrap_or_default();
-        verdict(&JobFault { code: code.into(), message: String::new(), facts }, spent, waits)
+        consequence_of(&JobFault { code: code.into(), message: String::new(), facts }, spent, waits)
     }
 
     #[test]
     fn each_reason_has_its_row() {
         let secs = Duration::from_secs;
         for (code, facts, spent, waits, expected) in [
-            ("AGENT_FAILED", json!({"kind": "rate_limit"}), 1, 0, Verdict::Wait(secs(15))),
-            ("AGENT_FAILED", json!({"kind": "quota"}), 1, 2, Verdict::Wait(secs(60))),
+            ("AGENT_FAILED", json!({"kind": "rate_limit"}), 1, 0, Consequence::Wait(secs(15))),
+            ("AGENT_FAILED", json!({"kind": "quota"}), 1, 2, Consequence::Wait(secs(60))),
             (
                 "AGENT_FAILED",
                 json!({"kind": "overloaded", "retryAfterMs": 2000}),
                 1,
                 5,
-                Verdict::Wait(secs(2)),
+                Consequence::Wait(secs(2)),
             ),
-            ("AGENT_FAILED", json!({"kind": "rate_limit"}), 1, 99, Verdict::Wait(secs(900))),
+            ("AGENT_FAILED", json!({"kind": "rate_limit"}), 1, 99, Consequence::Wait(secs(900))),
             (
                 "AGENT_FAILED",
                 json!({"kind": "rate_limit"}),
                 1,
                 100,
-                Verdict::Again(Duration::from_millis(500)),
+                Consequence::Again(Duration::from_millis(500)),
             ),
-            ("AGENT_FAILED", json!({"kind": "auth"}), 1, 0, Verdict::Final),
-            ("AGENT_FAILED", json!({"kind": "invalid_request"}), 1, 0, Verdict::Final),
-            ("AGENT_FAILED", json!({"kind": "server"}), 1, 0, Verdict::Again(Duration::from_millis(500))),
-            ("AGENT_CRASHED", json!({}), 2, 0, Verdict::Again(secs(1))),
-            ("AGENT_IDLE", json!({}), 30, 0, Verdict::Again(secs(60))),
-            ("AGENT_SCHEMA_MISMATCH", json!({}), 1, 0, Verdict::Final),
-            ("INVALID_OPTION", json!({}), 1, 0, Verdict::Final),
+            ("AGENT_FAILED", json!({"kind": "auth"}), 1, 0, Consequence::Final),
+            ("AGENT_FAILED", json!({"kind": "invalid_request"}), 1, 0, Consequence::Final),
+            ("AGENT_FAILED", json!({"kind": "server"}), 1, 0, Consequence::Again(Duration::from_millis(500))),
+            ("AGENT_CRASHED", json!({}), 2, 0, Consequence::Again(secs(1))),
+            ("AGENT_IDLE", json!({}), 30, 0, Consequence::Again(secs(60))),
+            ("AGENT_SCHEMA_MISMATCH", json!({}), 1, 0, Consequence::Final),
+            ("INVALID_OPTION", json!({}), 1, 0, Consequence::Final),
+            ("JOB_CHECKOUT_FAILED", json!({"kind": "missing_ref"}), 1, 0, Consequence::Final),
+            (
+                "JOB_CHECKOUT_FAILED",
+                json!({"kind": "unreachable"}),
+                1,
+                0,
+                Consequence::Again(Duration::from_millis(500)),
+            ),
             // A handler's own error means what its handler means by it.
-            ("E_MINE", json!({"kind": "auth"}), 1, 0, Verdict::Again(Duration::from_millis(500))),
+            ("E_MINE", json!({"kind": "auth"}), 1, 0, Consequence::Again(Duration::from_millis(500))),
         ] {
             assert_eq!(of(code, facts.clone(), spent, waits), expected, "{code} {facts} {spent} {waits}");
         }

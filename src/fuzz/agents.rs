@@ -1,7 +1,7 @@
 //! What agents print, and what their runtimes tell.
 
-use super::Input;
-use crate::copilot::resume::{Fallback, LogState, ResumeEvidence, Verdict, classify_resume_error};
+use super::input::Input;
+use crate::copilot::resume::{Fallback, LogState, ResumeEvidence, ResumeVerdict, classify_resume_error};
 use crate::copilot::session_event::parse_session_event;
 use crate::harness::verdict::Ending;
 use crate::harness::{AgentEvent, Provider, Recording, Transcript, replay};
@@ -46,7 +46,7 @@ pub(super) fn resume(bytes: &[u8]) {
     let judgement = classify_resume_error(code, &message, &evidence);
     let is_known = evidence.known_turns > 0 || matches!(log, Turns | Unreadable);
     let may_be_lost = is_known || evidence.fallback == Fallback::Never || code != Some(-32603);
-    assert!(!(judgement.verdict == Verdict::Recreate && may_be_lost), "{judgement:?}");
+    assert!(!(judgement.verdict == ResumeVerdict::Recreate && may_be_lost), "{judgement:?}");
     assert!(!judgement.reason.is_empty());
 }
 

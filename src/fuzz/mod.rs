@@ -2,9 +2,10 @@
 //!
 //! `npm run test:fuzz` feeds them with libFuzzer (`fuzz/`), guided by which code was reached; `cargo test` feeds the inputs that
 //! were kept (`fuzz/corpus`), each as it is and with pieces changed. A target that needs more than the bytes takes it from the
-//! first ones: see [`Input`].
+//! first ones: see [`input::Input`].
 
 mod agents;
+mod input;
 mod text;
 mod wires;
 
@@ -32,24 +33,6 @@ pub const TARGETS: &[Target] = &[
     ("session_event", agents::session_event),
     ("event_log", fuzz_event_log),
 ];
-
-/// Small choices off the beginning of an input; what is left is the matter.
-pub(crate) struct Input<'a>(pub(crate) &'a [u8]);
-
-impl<'a> Input<'a> {
-    /// A number below `bound`; 0 when nothing is left.
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        let Some((&first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        usize::from(first) % bound
-    }
-
-    /// The rest in pieces of one chosen length.
-    pub(crate) fn pieces(mut self) -> (&'a [u8], impl Iterator<Item = &'a [u8]>) {
-        let step = 1 + self.below(16);
-        (self.0, self.0.chunks(step))
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! Text as it comes from programs and servers.
 
-use super::Input;
+use super::input::Input;
 use crate::harness::json::Index;
 use crate::http::SseParser;
 use crate::line::{LineFramer, lines_of};

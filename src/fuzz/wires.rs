@@ -1,6 +1,6 @@
 //! What peers say.
 
-use super::Input;
+use super::input::Input;
 use crate::jsonrpc::{Found, Message, Wire, parse, reply, request, without_halves};
 use crate::runtime::wire::client_message::ClientMessage;
 use crate::runtime::wire::frame::{Body, parse_client_frame, parse_runtime_frame};

@@ -2,7 +2,7 @@
 
 use super::allowance::Allowance;
 use super::budget::Budget;
-use super::clock::Limits;
+use super::clock::ClockLimits;
 use super::launch::{Launch, path_text};
 use super::level::Level;
 use super::package::Program;
@@ -36,7 +36,7 @@ pub struct AgentRequest {
     /// The session to go on with.
     pub resume: Option<String>,
     /// Of a session: `start` bounds every request but prompts; the others are the prompts' defaults.
-    pub limits: Limits,
+    pub limits: ClockLimits,
     pub redact: Vec<String>,
     /// The folder in which a new one keeps it.
     pub record: Option<PathBuf>,
@@ -65,7 +65,7 @@ impl AgentRequest {
             level: Level::Edit,
             sandbox: None,
             resume: None,
-            limits: Limits::default(),
+            limits: ClockLimits::default(),
             redact: Vec::new(),
             record: None,
             max_record_bytes: None,

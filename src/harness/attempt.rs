@@ -15,14 +15,14 @@ use super::package::Program;
 use super::preparation::not_found;
 use super::request::{Background, TurnRequest};
 use super::transcript::Transcript;
-use super::turn::Command;
+use super::turn::Order;
 use super::verdict::{Ending, Evidence, Fault, Stop, Verdict, verdict};
 use crate::error::{Error, ErrorCode};
+use crate::os::sleep_until;
 use crate::process::{self, Input, Outcome, Process, ProcessSpec, RunResult, StopReason};
 use crate::record::RecordSpec;
 use crate::trace::{TURN, debug, trace};
 use bytes::Bytes;
-use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -76,7 +76,7 @@ pub(crate) struct Plan<'a> {
 /// Runs the plan to its end.
 pub(crate) async fn attempt(
     plan: &Plan<'_>,
-    commands: &mut UnboundedReceiver<Command>,
+    orders: &mut UnboundedReceiver<Order>,
     audience: &mut Audience,
 ) -> Attempted {
     let process = process::spawn(spec_of(plan));
@@ -100,8 +100,8 @@ pub(crate) async fn attempt(
     for warning in &plan.launch.warnings {
         watch.listening.heard().transcript.digest_mut().warning(warning);
     }
-    watch.run(commands, audience).await;
-    let outcome = watch.outcome(commands, audience).await;
+    watch.run(orders, audience).await;
+    let outcome = watch.outcome(orders, audience).await;
     watch.finish(outcome)
 }
 
@@ -145,12 +145,12 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     /// Until both streams have ended.
-    async fn run(&mut self, commands: &mut UnboundedReceiver<Command>, audience: &mut Audience) {
+    async fn run(&mut self, orders: &mut UnboundedReceiver<Order>, audience: &mut Audience) {
         loop {
             let deadline = if self.stop.is_none() { self.clock.deadline(Instant::now()) } else { None };
             tokio::select! {
                 biased;
-                command = commands.recv(), if !self.is_deaf => self.on_command(command, audience),
+                order = orders.recv(), if !self.is_deaf => self.on_order(order, audience),
                 () = audience.room_again(self.is_held) => self.on_room(),
                 has_more = self.listening.news(), if !self.is_held => {
                     if !has_more {
@@ -167,7 +167,7 @@ impl Watch<'_> {
     /// Until the tree is gone.
     async fn outcome(
         &mut self,
-        commands: &mut UnboundedReceiver<Command>,
+        orders: &mut UnboundedReceiver<Order>,
         audience: &mut Audience,
     ) -> Arc<Outcome> {
         let process = self.process.clone();
@@ -177,7 +177,7 @@ impl Watch<'_> {
             let deadline = if self.stop.is_none() { self.clock.deadline(Instant::now()) } else { None };
             tokio::select! {
                 biased;
-                command = commands.recv(), if !self.is_deaf => self.on_command(command, audience),
+                order = orders.recv(), if !self.is_deaf => self.on_order(order, audience),
                 outcome = &mut outcome => return outcome,
                 () = self.plan.allowance.crossed(), if self.stop.is_none() => self.stop_for(Stop::OverBudget),
                 () = sleep_until(deadline) => self.on_clock(audience).await,
@@ -185,18 +185,18 @@ impl Watch<'_> {
         }
     }
 
-    fn on_command(&mut self, command: Option<Command>, audience: &mut Audience) {
-        match command {
-            Some(Command::Listen(sink)) => {
+    fn on_order(&mut self, order: Option<Order>, audience: &mut Audience) {
+        match order {
+            Some(Order::Listen(sink)) => {
                 audience.listen(sink);
                 self.tell(audience);
             }
-            Some(Command::Leave) => {
+            Some(Order::Leave) => {
                 audience.leave();
                 self.listening.heard().transcript.digest_mut().set_detail(false);
                 self.on_room();
             }
-            Some(Command::Abort) => self.on_abort(),
+            Some(Order::Abort) => self.on_abort(),
             None => {
                 self.is_deaf = true;
                 self.on_abort();
@@ -449,11 +449,4 @@ fn left_behind(digest: &Digest) -> Vec<String> {
 
 fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
-}
-
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
-        None => pending().await,
-    }
 }

@@ -11,10 +11,10 @@ use tokio::sync::watch;
 
 /// How much may be used, and how much was.
 #[derive(Clone, Debug)]
-pub struct Budget(Arc<Shared>);
+pub struct Budget(Arc<BudgetState>);
 
 #[derive(Debug)]
-struct Shared {
+struct BudgetState {
     caps: Caps,
     prices: Option<Prices>,
     spent: Mutex<Spent>,
@@ -24,7 +24,7 @@ struct Shared {
 impl Budget {
     /// `prices`: for turns that have none of their own.
     pub fn new(caps: Caps, prices: Option<Prices>) -> Self {
-        Budget(Arc::new(Shared {
+        Budget(Arc::new(BudgetState {
             caps,
             prices,
             spent: Mutex::new(Spent::default()),

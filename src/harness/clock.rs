@@ -23,7 +23,7 @@ pub const MAX_IDLE_STEPS: u64 = 30;
 
 /// `None`: off.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct ClockLimits {
     /// Until the first byte.
     pub start: Option<Duration>,
     /// Of silence while no tool is open.
@@ -34,7 +34,7 @@ pub struct Limits {
     pub total: Option<Duration>,
 }
 
-impl Limits {
+impl ClockLimits {
     /// The clock that has run out before the start: a zero is a deadline that has passed, and nothing is begun.
     pub(super) fn passed(&self) -> Option<Error> {
         let zero = Some(Duration::ZERO);
@@ -54,9 +54,9 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
+impl Default for ClockLimits {
     fn default() -> Self {
-        Limits {
+        ClockLimits {
             start: Some(Duration::from_secs(60)),
             idle: Some(Duration::from_secs(300)),
             tool_idle: Some(Duration::from_secs(900)),
@@ -97,7 +97,7 @@ pub enum Due {
 /// One attempt's clocks.
 #[derive(Debug)]
 pub struct Clock {
-    limits: Limits,
+    limits: ClockLimits,
     started: Instant,
     /// Of the last byte.
     heard: Instant,
@@ -120,7 +120,7 @@ pub struct Heard {
 }
 
 impl Clock {
-    pub fn new(limits: Limits, now: Instant) -> Self {
+    pub fn new(limits: ClockLimits, now: Instant) -> Self {
         Clock {
             limits,
             started: now,
@@ -296,7 +296,7 @@ mod tests {
         let start = Instant::now();
         let cases = [(None, 60), (Some(heard()), 300), (Some(Heard { in_tool: true, ..heard() }), 900)];
         for (input, seconds) in cases {
-            let mut clock = Clock::new(Limits::default(), start);
+            let mut clock = Clock::new(ClockLimits::default(), start);
             if let Some(input) = input {
                 clock.on_heard(input, start);
             }
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn a_busy_tree_gets_one_extension_and_output_gives_it_back() {
         let start = Instant::now();
-        let mut clock = Clock::new(Limits::default(), start);
+        let mut clock = Clock::new(ClockLimits::default(), start);
         clock.on_heard(heard(), start);
         clock.on_sample(sample(start + SECOND * 290, 0));
         clock.on_sample(sample(start + SECOND * 300, 3000));
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn a_held_reading_is_no_silence() {
         let start = Instant::now();
-        let mut clock = Clock::new(Limits { total: None, ..Limits::default() }, start);
+        let mut clock = Clock::new(ClockLimits { total: None, ..ClockLimits::default() }, start);
         clock.on_held(true, start);
         assert_eq!(clock.deadline(start), None);
         assert_eq!(clock.due(start + SECOND * 5000, 0, 0), Due::Nothing);
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn an_agent_that_lingers_after_its_end_of_turn_is_given_a_short_grace() {
         let start = Instant::now();
-        let mut clock = Clock::new(Limits::default(), start);
+        let mut clock = Clock::new(ClockLimits::default(), start);
         clock.on_heard(Heard { ended: true, ..heard() }, start);
         assert_eq!(clock.deadline(start), Some(start + LINGER));
         // Chatter does not prolong it, work does.
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn chatter_without_progress_ends_but_a_short_flood_does_not() {
         let start = Instant::now();
-        let mut clock = Clock::new(Limits::default(), start);
+        let mut clock = Clock::new(ClockLimits::default(), start);
         clock.on_heard(heard(), start);
         assert_eq!(clock.due(start + SECOND, 1_000_000, 0), Due::Nothing);
         assert_eq!(clock.due(start + NO_PROGRESS, MAX_IDLE_LINES, 0), Due::NoProgress);
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn a_flood_holds_up_no_clock_that_counts_in_it() {
         let start = Instant::now();
-        let mut clock = Clock::new(Limits { total: Some(SECOND * 20), ..Limits::default() }, start);
+        let mut clock = Clock::new(ClockLimits { total: Some(SECOND * 20), ..ClockLimits::default() }, start);
         clock.on_heard(heard(), start);
         assert_eq!(clock.due_in_flood(start + SECOND * 19, MAX_IDLE_LINES - 1, 0), Due::Nothing);
         assert_eq!(clock.due_in_flood(start + SECOND * 19, MAX_IDLE_LINES, 0), Due::NoProgress);
@@ -377,7 +377,8 @@ mod tests {
     #[test]
     fn a_clock_that_is_off_never_ends_anything() {
         let start = Instant::now();
-        let mut clock = Clock::new(Limits { start: None, idle: None, tool_idle: None, total: None }, start);
+        let mut clock =
+            Clock::new(ClockLimits { start: None, idle: None, tool_idle: None, total: None }, start);
         assert_eq!(clock.deadline(start), None);
         assert_eq!(clock.due(start + SECOND * 1_000_000, 0, 0), Due::Nothing);
     }

@@ -40,26 +40,26 @@ impl Heard {
     }
 }
 
-struct Shared {
+struct EarState {
     heard: Mutex<Heard>,
     attempt: AtomicWaker,
     run: AtomicWaker,
 }
 
-impl Shared {
+impl EarState {
     fn heard(&self) -> MutexGuard<'_, Heard> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The run's side.
-pub(super) struct Ear(Arc<Shared>);
+pub(super) struct Ear(Arc<EarState>);
 
 /// The attempt's side.
-pub(super) struct Listening(Arc<Shared>);
+pub(super) struct Listening(Arc<EarState>);
 
 pub(super) fn ear(transcript: Transcript) -> (Ear, Listening) {
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(EarState {
         heard: Mutex::new(Heard {
             transcript,
             stderr: Vec::new(),

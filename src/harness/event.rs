@@ -49,7 +49,7 @@ pub enum AgentEvent {
         message: String,
     },
     Error {
-        kind: ErrorKind,
+        kind: AgentErrorKind,
         message: String,
     },
     /// The agent's own end of turn; at most once, the last event.
@@ -179,7 +179,7 @@ fn exact(cost: f64) -> f64 {
 /// Why the agent says that it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ErrorKind {
+pub enum AgentErrorKind {
     Auth,
     RateLimit,
     Quota,
@@ -194,39 +194,45 @@ pub enum ErrorKind {
     Unknown,
 }
 
-impl ErrorKind {
-    pub const ALL: [ErrorKind; 10] = [
-        ErrorKind::Auth,
-        ErrorKind::RateLimit,
-        ErrorKind::Quota,
-        ErrorKind::Overloaded,
-        ErrorKind::ContextLength,
-        ErrorKind::InvalidRequest,
-        ErrorKind::Network,
-        ErrorKind::Server,
-        ErrorKind::Permission,
-        ErrorKind::Unknown,
+impl AgentErrorKind {
+    pub const ALL: [AgentErrorKind; 10] = [
+        AgentErrorKind::Auth,
+        AgentErrorKind::RateLimit,
+        AgentErrorKind::Quota,
+        AgentErrorKind::Overloaded,
+        AgentErrorKind::ContextLength,
+        AgentErrorKind::InvalidRequest,
+        AgentErrorKind::Network,
+        AgentErrorKind::Server,
+        AgentErrorKind::Permission,
+        AgentErrorKind::Unknown,
     ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            ErrorKind::Auth => "auth",
-            ErrorKind::RateLimit => "rate_limit",
-            ErrorKind::Quota => "quota",
-            ErrorKind::Overloaded => "overloaded",
-            ErrorKind::ContextLength => "context_length",
-            ErrorKind::InvalidRequest => "invalid_request",
-            ErrorKind::Network => "network",
-            ErrorKind::Server => "server",
-            ErrorKind::Permission => "permission",
-            ErrorKind::MaxTurns => "max_turns",
-            ErrorKind::Unknown => "unknown",
+            AgentErrorKind::Auth => "auth",
+            AgentErrorKind::RateLimit => "rate_limit",
+            AgentErrorKind::Quota => "quota",
+            AgentErrorKind::Overloaded => "overloaded",
+            AgentErrorKind::ContextLength => "context_length",
+            AgentErrorKind::InvalidRequest => "invalid_request",
+            AgentErrorKind::Network => "network",
+            AgentErrorKind::Server => "server",
+            AgentErrorKind::Permission => "permission",
+            AgentErrorKind::MaxTurns => "max_turns",
+            AgentErrorKind::Unknown => "unknown",
         }
     }
 
     /// Whether the same turn may well succeed when it is tried again.
     pub fn is_transient(self) -> bool {
-        matches!(self, ErrorKind::RateLimit | ErrorKind::Overloaded | ErrorKind::Network | ErrorKind::Server)
+        matches!(
+            self,
+            AgentErrorKind::RateLimit
+                | AgentErrorKind::Overloaded
+                | AgentErrorKind::Network
+                | AgentErrorKind::Server
+        )
     }
 }
 
@@ -259,7 +265,7 @@ mod tests {
                 json!({"type":"usage","inputTokens":1,"outputTokens":2,"cachedInputTokens":3}),
             ),
             (
-                AgentEvent::Error { kind: ErrorKind::RateLimit, message: "m".into() },
+                AgentEvent::Error { kind: AgentErrorKind::RateLimit, message: "m".into() },
                 json!({"type":"error","kind":"rate_limit","message":"m"}),
             ),
         ];

@@ -26,16 +26,16 @@ const READER_WINDOW_BYTES: usize = 256 << 10;
 /// The events of a turn for a consumer in Rust, see [`Turn::events`](super::Turn::events). Bounded: a slow reader slows the
 /// agent. Dropping it means that nobody reads any more; the agent goes on unheard.
 pub struct EventReader {
-    shared: Arc<Shared>,
+    shared: Arc<EventQueue>,
 }
 
 /// The turn's side of an [`EventReader`].
 pub(crate) struct ReaderSink {
-    shared: Arc<Shared>,
+    shared: Arc<EventQueue>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct EventQueue {
     waiting: Mutex<Events>,
     reader: AtomicWaker,
     turn: AtomicWaker,
@@ -49,14 +49,14 @@ struct Events {
     is_reader_gone: bool,
 }
 
-impl Shared {
+impl EventQueue {
     fn waiting(&self) -> MutexGuard<'_, Events> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 pub(crate) fn event_channel() -> (ReaderSink, EventReader) {
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(EventQueue::default());
     (ReaderSink { shared: shared.clone() }, EventReader { shared })
 }
 

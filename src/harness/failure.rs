@@ -1,15 +1,15 @@
 //! PURE: why an agent says that it failed, as a kind. Numbers decide before words do.
 
 use super::clip::{clip_to, head};
-use super::event::ErrorKind;
+use super::event::AgentErrorKind;
 use super::reset::retry_after_in;
-use crate::retry::{Evidence, FailureKind, classify};
+use crate::retry::{ErrorKind, Evidence, classify};
 use std::time::Duration;
 
 /// A fault in the agent's own words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    pub kind: ErrorKind,
+    pub kind: AgentErrorKind,
     pub message: String,
     /// The session to resume is unknown to the agent.
     pub is_resume: bool,
@@ -18,7 +18,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    pub fn new(kind: AgentErrorKind, message: impl Into<String>) -> Self {
         Failure { kind, message: message.into(), is_resume: false, is_misshapen: false }
     }
 }
@@ -32,7 +32,7 @@ const LINE_BYTES: usize = 300;
 #[derive(Debug)]
 pub struct Words {
     /// What it says of itself, or of a service in words that mean something else elsewhere: looked for before all else.
-    pub kinds: &'static [(ErrorKind, &'static [&'static str])],
+    pub kinds: &'static [(AgentErrorKind, &'static [&'static str])],
     /// What it says of a session that it doesn't know.
     pub unknown_session: &'static [&'static str],
     /// What it says of an answer that does not fit the schema of its flag.
@@ -42,7 +42,7 @@ pub struct Words {
     /// What stands on stderr before the words about a tool that was not let, where stdout is silent about it.
     pub refused_aside: &'static [&'static str],
     /// What an exit code means where its lines left it open.
-    pub exit_code: fn(i32) -> Option<(ErrorKind, &'static str)>,
+    pub exit_code: fn(i32) -> Option<(AgentErrorKind, &'static str)>,
 }
 
 impl Words {
@@ -54,7 +54,7 @@ impl Words {
             .or_else(|| quota_in(&words))
             .unwrap_or_else(|| kind_of(status, &message));
         let is_misshapen =
-            kind == ErrorKind::Unknown && self.misshapen.iter().any(|sign| words.contains(sign));
+            kind == AgentErrorKind::Unknown && self.misshapen.iter().any(|sign| words.contains(sign));
         Failure { kind, is_resume: self.says_unknown_session(&words), is_misshapen, message }
     }
 
@@ -107,7 +107,7 @@ impl Words {
         let is_unknown = |line: &&str| self.says_unknown_session(&line.to_ascii_lowercase());
         if let Some(line) = plain.lines().find(is_unknown) {
             return Some(Failure {
-                kind: ErrorKind::InvalidRequest,
+                kind: AgentErrorKind::InvalidRequest,
                 message: line.trim().to_owned(),
                 is_resume: true,
                 is_misshapen: false,
@@ -125,18 +125,18 @@ impl Words {
             .filter(is_error)
             .chain(last)
             .map(|line| self.failure(None, line))
-            .find(|failure| failure.kind != ErrorKind::Unknown)
+            .find(|failure| failure.kind != AgentErrorKind::Unknown)
     }
 }
 
 /// For CLIs whose exit codes say nothing.
-pub fn no_exit_code(_: i32) -> Option<(ErrorKind, &'static str)> {
+pub fn no_exit_code(_: i32) -> Option<(AgentErrorKind, &'static str)> {
     None
 }
 
 /// What is used up and comes back only with time or money, in the services' words. A service that names a short wait of its own
 /// means a rate, whatever it calls it.
-fn quota_in(lowercase: &str) -> Option<ErrorKind> {
+fn quota_in(lowercase: &str) -> Option<AgentErrorKind> {
     const SIGNS: [&str; 7] = [
         "exceeded your current quota",
         "insufficient_quota",
@@ -148,54 +148,57 @@ fn quota_in(lowercase: &str) -> Option<ErrorKind> {
     ];
     const SHORT: Duration = Duration::from_secs(600);
     let is_rate = || retry_after_in(lowercase).is_some_and(|wait| wait < SHORT);
-    (SIGNS.iter().any(|sign| lowercase.contains(sign)) && !is_rate()).then_some(ErrorKind::Quota)
+    (SIGNS.iter().any(|sign| lowercase.contains(sign)) && !is_rate()).then_some(AgentErrorKind::Quota)
 }
 
-fn named(kinds: &[(ErrorKind, &[&str])], lowercase: &str) -> Option<ErrorKind> {
+fn named(kinds: &[(AgentErrorKind, &[&str])], lowercase: &str) -> Option<AgentErrorKind> {
     let found = kinds.iter().find(|(_, signs)| signs.iter().any(|sign| lowercase.contains(sign)));
     found.map(|(kind, _)| *kind)
 }
 
 /// The kind of a failure: by `status`, else by what the words call a status, else by the words (`crate::retry`); a CLI's own
 /// words come last.
-pub(crate) fn kind_of(status: Option<i64>, words: &str) -> ErrorKind {
+pub(crate) fn kind_of(status: Option<i64>, words: &str) -> AgentErrorKind {
     let status = status.or_else(|| leading_status(words)).and_then(|status| u16::try_from(status).ok());
     // The one code that turns "later" into "never".
     let codes = if words.contains("insufficient_quota") { vec!["insufficient_quota"] } else { Vec::new() };
     let verdict = classify(&Evidence { status, codes, message: words, retry_after: None });
     match verdict.kind {
-        FailureKind::Auth => ErrorKind::Auth,
-        FailureKind::RateLimit => ErrorKind::RateLimit,
-        FailureKind::Quota => ErrorKind::Quota,
-        FailureKind::Overloaded => ErrorKind::Overloaded,
-        FailureKind::ContextLength => ErrorKind::ContextLength,
-        FailureKind::InvalidRequest => ErrorKind::InvalidRequest,
-        FailureKind::Server => ErrorKind::Server,
-        FailureKind::Permission => ErrorKind::Permission,
-        FailureKind::Timeout if verdict.status.is_some() => ErrorKind::Server,
-        FailureKind::Network | FailureKind::Timeout => ErrorKind::Network,
-        FailureKind::Aborted | FailureKind::Unknown => kind_of_cli_words(words),
+        ErrorKind::Auth => AgentErrorKind::Auth,
+        ErrorKind::RateLimit => AgentErrorKind::RateLimit,
+        ErrorKind::Quota => AgentErrorKind::Quota,
+        ErrorKind::Overloaded => AgentErrorKind::Overloaded,
+        ErrorKind::ContextLength => AgentErrorKind::ContextLength,
+        ErrorKind::InvalidRequest => AgentErrorKind::InvalidRequest,
+        ErrorKind::Server => AgentErrorKind::Server,
+        ErrorKind::Permission => AgentErrorKind::Permission,
+        ErrorKind::Timeout if verdict.status.is_some() => AgentErrorKind::Server,
+        ErrorKind::Network | ErrorKind::Timeout => AgentErrorKind::Network,
+        ErrorKind::Aborted | ErrorKind::Unknown => kind_of_cli_words(words),
     }
 }
 
 /// What the CLIs say of themselves, rather than of a service.
-fn kind_of_cli_words(words: &str) -> ErrorKind {
-    const WORDS: &[(ErrorKind, &[&str])] = &[
-        (ErrorKind::Auth, &["auth method", "auth type", "/login", "oauth", "no api key", "sign in"]),
-        (ErrorKind::Quota, &["quota"]),
+fn kind_of_cli_words(words: &str) -> AgentErrorKind {
+    const WORDS: &[(AgentErrorKind, &[&str])] = &[
+        (AgentErrorKind::Auth, &["auth method", "auth type", "/login", "oauth", "no api key", "sign in"]),
+        (AgentErrorKind::Quota, &["quota"]),
         (
-            ErrorKind::Permission,
+            AgentErrorKind::Permission,
             &["root/sudo", "not trusted", "untrusted", "trusted director", "not allowed", "permission"],
         ),
         (
-            ErrorKind::InvalidRequest,
+            AgentErrorKind::InvalidRequest,
             &["unknown option", "unknown argument", "unexpected argument", "unrecognized", "invalid value"],
         ),
         // Several that start at once in a new home set its database up in each other's way (opencode).
-        (ErrorKind::Overloaded, &["database is locked", "sqlite_busy", "failed query"]),
-        (ErrorKind::Network, &["streaming_error", "und_err", "ehostunreach", "enetunreach", "econnaborted"]),
+        (AgentErrorKind::Overloaded, &["database is locked", "sqlite_busy", "failed query"]),
+        (
+            AgentErrorKind::Network,
+            &["streaming_error", "und_err", "ehostunreach", "enetunreach", "econnaborted"],
+        ),
     ];
-    named(WORDS, &words.to_ascii_lowercase()).unwrap_or(ErrorKind::Unknown)
+    named(WORDS, &words.to_ascii_lowercase()).unwrap_or(AgentErrorKind::Unknown)
 }
 
 /// The status that a CLI puts before the service's words: "401 fake 401", "[API Error: 500 ...]", "... Last error: 429 ...".
@@ -235,33 +238,33 @@ mod tests {
     #[test]
     fn numbers_decide_before_words() {
         let cases = [
-            (Some(500), "rate limit reached", ErrorKind::Server),
-            (Some(429), "the quota is exceeded, retry in 5s", ErrorKind::RateLimit),
-            (Some(429), "insufficient_quota", ErrorKind::Quota),
-            (Some(400), "prompt is too long: 210000 tokens", ErrorKind::ContextLength),
+            (Some(500), "rate limit reached", AgentErrorKind::Server),
+            (Some(429), "the quota is exceeded, retry in 5s", AgentErrorKind::RateLimit),
+            (Some(429), "insufficient_quota", AgentErrorKind::Quota),
+            (Some(400), "prompt is too long: 210000 tokens", AgentErrorKind::ContextLength),
             (
                 None,
                 "unexpected status 401 Unauthorized: fake 401, url: http://127.0.0.1:40795/v1/responses",
-                ErrorKind::Auth,
+                AgentErrorKind::Auth,
             ),
-            (None, "[API Error: 401 fake 401]", ErrorKind::Auth),
+            (None, "[API Error: 401 fake 401]", AgentErrorKind::Auth),
             (
                 None,
                 r#"[API Error: {"error":{"code":401,"message":"fake 401","status":"UNAUTHENTICATED"}}]"#,
-                ErrorKind::Auth,
+                AgentErrorKind::Auth,
             ),
-            (None, "401 fake 401", ErrorKind::Auth),
-            (None, "HTTP 429", ErrorKind::RateLimit),
-            (None, "exceeded retry limit, last status: 429 Too Many Requests", ErrorKind::RateLimit),
+            (None, "401 fake 401", AgentErrorKind::Auth),
+            (None, "HTTP 429", AgentErrorKind::RateLimit),
+            (None, "exceeded retry limit, last status: 429 Too Many Requests", AgentErrorKind::RateLimit),
             (
                 None,
                 "Authentication failed with provider at http://127.0.0.1:39705/v1 (HTTP 401).",
-                ErrorKind::Auth,
+                AgentErrorKind::Auth,
             ),
-            (None, "529 overloaded", ErrorKind::Overloaded),
-            (None, "database is locked", ErrorKind::Overloaded),
-            (None, "read ECONNRESET", ErrorKind::Network),
-            (None, "[API Error: terminated]", ErrorKind::Network),
+            (None, "529 overloaded", AgentErrorKind::Overloaded),
+            (None, "database is locked", AgentErrorKind::Overloaded),
+            (None, "read ECONNRESET", AgentErrorKind::Network),
+            (None, "[API Error: terminated]", AgentErrorKind::Network),
         ];
         for (status, words, kind) in cases {
             assert_eq!(kind_of(status, words), kind, "{words}");
@@ -279,12 +282,12 @@ mod tests {
             "id 5006",
             "in 500 steps",
         ] {
-            assert_eq!(kind_of(None, words), ErrorKind::Unknown, "{words}");
+            assert_eq!(kind_of(None, words), AgentErrorKind::Unknown, "{words}");
         }
     }
 
     const WORDS: Words = Words {
-        kinds: &[(ErrorKind::Quota, &["daily quota"])],
+        kinds: &[(AgentErrorKind::Quota, &["daily quota"])],
         unknown_session: &["session not found"],
         misshapen: &[],
         refused: &["by rule"],
@@ -294,8 +297,8 @@ mod tests {
 
     #[test]
     fn a_cli_s_own_words_decide_before_numbers() {
-        assert_eq!(WORDS.failure(Some(429), "Your Daily Quota is used up").kind, ErrorKind::Quota);
-        assert_eq!(WORDS.failure(Some(429), "quota").kind, ErrorKind::RateLimit);
+        assert_eq!(WORDS.failure(Some(429), "Your Daily Quota is used up").kind, AgentErrorKind::Quota);
+        assert_eq!(WORDS.failure(Some(429), "quota").kind, AgentErrorKind::RateLimit);
     }
 
     #[test]
@@ -303,15 +306,15 @@ mod tests {
         assert_eq!(WORDS.reason_in("Ripgrep is not available.\nWarning: permission mode is off\n"), None);
         assert_eq!(WORDS.reason_in("TypeError: x is not a function\n    at main (a.js:1:2)\n"), None);
         let busy = WORDS.reason_in("Performing one time database migration...\ndatabase is locked\n");
-        assert_eq!(busy.map(|failure| failure.kind), Some(ErrorKind::Overloaded));
+        assert_eq!(busy.map(|failure| failure.kind), Some(AgentErrorKind::Overloaded));
         let raced = WORDS.reason_in(
             "Error: Unexpected error\n\nFailed query: \n  CREATE TABLE `workspace` (\n  );\n\nparams: \n",
         );
-        assert_eq!(raced.map(|failure| failure.kind), Some(ErrorKind::Overloaded));
+        assert_eq!(raced.map(|failure| failure.kind), Some(AgentErrorKind::Overloaded));
         let root = WORDS.reason_in(
             "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons\n",
         );
-        assert_eq!(root.map(|failure| failure.kind), Some(ErrorKind::Permission));
+        assert_eq!(root.map(|failure| failure.kind), Some(AgentErrorKind::Permission));
         let resume = WORDS.reason_in("\u{1b}[91m\u{1b}[1mError: \u{1b}[0mSession not found\n");
         assert!(
             resume.is_some_and(|failure| failure.is_resume && failure.message == "Error: Session not found")

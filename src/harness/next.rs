@@ -6,10 +6,11 @@
 //! | good, or refused for its shape   | does not fit, a session to ask in | asked for once more |
 //! | good, or refused for its shape   | does not fit, asked once already  | `AGENT_SCHEMA_MISMATCH` |
 //! | a limit whose end is no further away than is waited for | any        | the same session goes on after that |
+//! | the session is unknown that a limit was waited out in, before anything was done | any | begun anew |
 //! | a fault that passes by itself    | any                           | another attempt, while there are any left and no tool ran |
 //! | any other fault                  | any                           | the fault |
 
-use super::event::ErrorKind;
+use super::event::AgentErrorKind;
 use super::verdict::Fault;
 use crate::error::ErrorCode;
 use crate::model::Reading;
@@ -41,6 +42,15 @@ pub(super) enum Next {
         session: String,
         problems: Vec<String>,
     },
+    /// The CLI kept nothing of a session in which nothing had been done: the prompt once more, without it.
+    Anew,
+}
+
+impl Next {
+    /// Whether the attempt that it follows is one of the turn's: a limit that it only met is waited out for nothing.
+    pub(super) fn counts(&self) -> bool {
+        !matches!(self, Next::Wait { counts: false, .. } | Next::Anew)
+    }
 }
 
 /// An attempt that is over.
@@ -67,6 +77,8 @@ pub(super) struct Past {
     pub after_tools: bool,
     /// The longest wait for the end of a limit.
     pub wait_for_reset: Duration,
+    /// The session is one that a limit was met in, and the caller knows nothing of it.
+    pub may_begin_anew: bool,
     /// How many such waits there were since anything was done.
     pub waits: u32,
     /// From 0 to 1, to scatter the waits.
@@ -97,11 +109,14 @@ fn after_fault<Read: FnOnce() -> Option<Reading>>(
     ended: &Ended<'_, Read>,
     past: &Past,
 ) -> Next {
+    if fault.code == ErrorCode::AgentResumeFailed && past.may_begin_anew && !ended.is_aborted {
+        return Next::Anew;
+    }
     let is_the_agents =
         matches!(fault.code, ErrorCode::AgentFailed | ErrorCode::AgentCrashed | ErrorCode::AgentTruncated);
     let is_worth_it = is_the_agents && fault.kind.is_some_and(|kind| kind.is_transient());
     let may_repeat = past.after_tools || past.tool_calls == 0;
-    let is_limit = matches!(fault.kind, Some(ErrorKind::Quota | ErrorKind::RateLimit));
+    let is_limit = matches!(fault.kind, Some(AgentErrorKind::Quota | AgentErrorKind::RateLimit));
     let wait = ended.reset_in.filter(|wait| is_the_agents && is_limit && *wait <= past.wait_for_reset);
     // What was begun goes on in its session; without one it would be done once more.
     let can_go_on = ended.session.is_some() || may_repeat;
@@ -131,7 +146,7 @@ mod tests {
     use crate::model::Problem;
     use serde_json::json;
 
-    fn fault(code: ErrorCode, kind: Option<ErrorKind>) -> Fault {
+    fn fault(code: ErrorCode, kind: Option<AgentErrorKind>) -> Fault {
         Fault { code, kind, message: "it said so".into(), is_misshapen: false, reset: None }
     }
 
@@ -148,6 +163,7 @@ mod tests {
             policy,
             after_tools: false,
             wait_for_reset: Duration::ZERO,
+            may_begin_anew: false,
             waits: 0,
             random: 0.0,
         }
@@ -164,13 +180,13 @@ mod tests {
     #[test]
     fn a_fault_is_tried_again_only_if_it_passes_by_itself_and_nothing_was_done_in_it() {
         use ErrorCode::*;
-        let server = Some(ErrorKind::Server);
+        let server = Some(AgentErrorKind::Server);
         let cases = [
             (fault(AgentFailed, server), past(), true),
             (fault(AgentCrashed, server), past(), true),
-            (fault(AgentTruncated, Some(ErrorKind::Network)), past(), true),
-            (fault(AgentFailed, Some(ErrorKind::Auth)), past(), false),
-            (fault(AgentFailed, Some(ErrorKind::Quota)), past(), false),
+            (fault(AgentTruncated, Some(AgentErrorKind::Network)), past(), true),
+            (fault(AgentFailed, Some(AgentErrorKind::Auth)), past(), false),
+            (fault(AgentFailed, Some(AgentErrorKind::Quota)), past(), false),
             (fault(AgentCrashed, None), past(), false),
             (fault(AgentIdle, server), past(), false),
             (fault(AgentTimedOut, server), past(), false),
@@ -193,7 +209,7 @@ mod tests {
 
     #[test]
     fn an_aborted_attempt_is_followed_by_none() {
-        let fault = fault(ErrorCode::AgentFailed, Some(ErrorKind::Server));
+        let fault = fault(ErrorCode::AgentFailed, Some(AgentErrorKind::Server));
         let aborted = Ended { is_aborted: true, ..ended(Some(&fault), || None) };
         assert_eq!(next(aborted, &past()), Next::Failed(fault.clone()));
         let misfit = || Some(Reading::NoJson);
@@ -218,12 +234,12 @@ mod tests {
     #[test]
     fn a_fault_of_the_shape_counts_only_if_the_answer_does_not_fit() {
         let misshapen =
-            Fault { is_misshapen: true, ..fault(ErrorCode::AgentFailed, Some(ErrorKind::Unknown)) };
+            Fault { is_misshapen: true, ..fault(ErrorCode::AgentFailed, Some(AgentErrorKind::Unknown)) };
         let read = |fault, reading| next(ended(fault, || reading), &past());
         let fits = || Some(Reading::Fits(json!({"a": 1})));
         assert_eq!(read(Some(&misshapen), fits()), Next::Done { structured: Some(json!({"a": 1})) });
         assert_eq!(read(Some(&misshapen), None), Next::Failed(misshapen.clone()));
-        let other = fault(ErrorCode::AgentFailed, Some(ErrorKind::InvalidRequest));
+        let other = fault(ErrorCode::AgentFailed, Some(AgentErrorKind::InvalidRequest));
         assert_eq!(read(Some(&other), fits()), Next::Failed(other.clone()), "it covers no other fault");
     }
 
@@ -231,7 +247,7 @@ mod tests {
     fn a_limit_is_waited_out_if_it_ends_soon_enough_and_counts_as_no_attempt() {
         let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
         let patient = || Past { wait_for_reset: hour, attempts: 3, ..past() };
-        let quota = fault(ErrorCode::AgentFailed, Some(ErrorKind::Quota));
+        let quota = fault(ErrorCode::AgentFailed, Some(AgentErrorKind::Quota));
         let wait = |fault: &Fault, reset_in, past: &Past| {
             next(Ended { reset_in, ..ended(Some(fault), || None) }, past)
         };
@@ -241,15 +257,15 @@ mod tests {
         assert_eq!(wait(&quota, None, &patient()), Next::Failed(quota.clone()));
         assert_eq!(wait(&quota, Some(minute), &past()), Next::Failed(quota.clone()), "off by default");
         assert_eq!(wait(&quota, Some(Duration::ZERO), &past()), Next::Failed(quota.clone()));
-        let rate = fault(ErrorCode::AgentCrashed, Some(ErrorKind::RateLimit));
+        let rate = fault(ErrorCode::AgentCrashed, Some(AgentErrorKind::RateLimit));
         assert_eq!(wait(&rate, Some(minute), &patient()), waits(minute));
-        let busy = fault(ErrorCode::AgentFailed, Some(ErrorKind::Overloaded));
+        let busy = fault(ErrorCode::AgentFailed, Some(AgentErrorKind::Overloaded));
         assert_eq!(
             wait(&busy, Some(minute), &patient()),
             Next::Failed(busy.clone()),
             "no limit of an account"
         );
-        let silent = fault(ErrorCode::AgentIdle, Some(ErrorKind::Quota));
+        let silent = fault(ErrorCode::AgentIdle, Some(AgentErrorKind::Quota));
         assert_eq!(wait(&silent, Some(minute), &patient()), Next::Failed(silent.clone()));
         let worked = Past { tool_calls: 5, ..patient() };
         assert_eq!(wait(&quota, Some(minute), &worked), waits(minute), "the session goes on");
@@ -261,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_stands_again_after_its_end_is_not_waited_for_without_end() {
-        let quota = fault(ErrorCode::AgentFailed, Some(ErrorKind::Quota));
+        let quota = fault(ErrorCode::AgentFailed, Some(AgentErrorKind::Quota));
         let again = |attempts, waits, has_worked| {
             let reset_in = Some(Duration::ZERO);
             let past = Past { attempts, waits, wait_for_reset: Duration::from_secs(60), ..past() };
@@ -272,5 +288,16 @@ mod tests {
         assert_eq!(again(1, 2, false), Next::Wait { wait, counts: true });
         assert_eq!(again(3, 2, false), Next::Failed(quota.clone()));
         assert_eq!(again(3, 2, true), Next::Wait { wait: Duration::ZERO, counts: false });
+    }
+
+    #[test]
+    fn a_session_that_was_not_kept_over_a_limit_is_begun_anew_and_counts_as_no_attempt() {
+        let unknown = fault(ErrorCode::AgentResumeFailed, None);
+        let anew = Past { may_begin_anew: true, attempts: 3, ..past() };
+        assert_eq!(after(Some(&unknown), &anew), Next::Anew);
+        assert!(!Next::Anew.counts());
+        assert_eq!(after(Some(&unknown), &past()), Next::Failed(unknown.clone()), "the caller's session");
+        let aborted = Ended { is_aborted: true, ..ended(Some(&unknown), || None) };
+        assert_eq!(next(aborted, &anew), Next::Failed(unknown.clone()));
     }
 }

@@ -39,6 +39,11 @@ impl Again {
         }
     }
 
+    /// What a limit was met in, before anything was done.
+    pub(super) fn is_of_nothing(&self) -> bool {
+        matches!(self, Again::AfterLimit { session: Some(_), has_begun: false })
+    }
+
     /// What is asked for when the limit of the attempt that asked for this is over.
     pub(super) fn after_limit(self, session: Option<String>, has_begun: bool) -> Again {
         match self {

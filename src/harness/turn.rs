@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender,
 use tokio::sync::watch;
 
 /// A word to the owner task.
-pub enum Command {
+pub enum Order {
     Abort,
     Listen(Box<dyn EventSink>),
     Leave,
@@ -50,17 +50,17 @@ impl TurnOutcome {
 /// A turn under way. Cloneable; when the last handle is dropped before the end, it is aborted.
 #[derive(Clone)]
 pub struct Turn {
-    commands: UnboundedSender<Command>,
+    orders: UnboundedSender<Order>,
     outcome: watch::Receiver<Option<Arc<TurnOutcome>>>,
 }
 
 impl Turn {
     /// A turn that somebody else runs: its handle, the words that come for it, and where its outcome goes.
-    pub(crate) fn run_elsewhere()
-    -> (Turn, UnboundedReceiver<Command>, watch::Sender<Option<Arc<TurnOutcome>>>) {
-        let (commands, received) = unbounded_channel();
+    pub(crate) fn run_elsewhere() -> (Turn, UnboundedReceiver<Order>, watch::Sender<Option<Arc<TurnOutcome>>>)
+    {
+        let (orders, received) = unbounded_channel();
         let (publish, outcome) = watch::channel(None);
-        (Turn { commands, outcome }, received, publish)
+        (Turn { orders, outcome }, received, publish)
     }
 
     /// How the turn ended; resolves when its tree is gone. May be awaited many times.
@@ -75,13 +75,13 @@ impl Turn {
 
     /// Ends the turn; it is over when [`Turn::outcome`] resolves. After the end nothing happens.
     pub fn abort(&self) {
-        let _ = self.commands.send(Command::Abort);
+        let _ = self.orders.send(Order::Abort);
     }
 
     /// Gives the events to this sink, first those that were kept. A later sink takes over.
     pub fn listen(&self, sink: Box<dyn EventSink>) {
         // After the end the word comes back, and dropping it ends the sink.
-        let _ = self.commands.send(Command::Listen(sink));
+        let _ = self.orders.send(Order::Listen(sink));
     }
 
     /// The events for a reader in Rust; see [`Turn::listen`]. The request has to say that somebody listens (`has_listener`).
@@ -93,29 +93,29 @@ impl Turn {
 
     /// Nobody listens any more.
     pub fn leave(&self) {
-        let _ = self.commands.send(Command::Leave);
+        let _ = self.orders.send(Order::Leave);
     }
 
     /// A handle that does not keep the turn alive.
     pub fn downgrade(&self) -> WeakTurn {
-        WeakTurn { commands: self.commands.downgrade() }
+        WeakTurn { orders: self.orders.downgrade() }
     }
 }
 
 /// See [`Turn::downgrade`].
 #[derive(Clone)]
 pub struct WeakTurn {
-    commands: WeakUnboundedSender<Command>,
+    orders: WeakUnboundedSender<Order>,
 }
 
 impl WeakTurn {
     pub fn abort(&self) {
-        if let Some(commands) = self.commands.upgrade() {
-            let _ = commands.send(Command::Abort);
+        if let Some(orders) = self.orders.upgrade() {
+            let _ = orders.send(Order::Abort);
         }
     }
 
     pub fn is_over(&self) -> bool {
-        self.commands.upgrade().is_none_or(|commands| commands.is_closed())
+        self.orders.upgrade().is_none_or(|orders| orders.is_closed())
     }
 }

@@ -1,6 +1,6 @@
 //! What the owner of a turn decided, for the log (`trace`).
 
-use super::event::ErrorKind;
+use super::event::AgentErrorKind;
 use super::next::Next;
 use super::request::TurnRequest;
 use crate::error::Error;
@@ -21,9 +21,10 @@ pub(super) fn log_next(id: u64, attempts: u32, next: &Next) {
     match next {
         Next::Done { .. } => debug!(target: TURN, id, attempts, "decided: done"),
         Next::Failed(fault) => {
-            let kind = fault.kind.map_or("none", ErrorKind::as_str);
+            let kind = fault.kind.map_or("none", AgentErrorKind::as_str);
             debug!(target: TURN, id, attempts, error = fault.code.as_str(), kind, "decided: failed");
         }
+        Next::Anew => debug!(target: TURN, id, attempts, "decided: begun anew, its session was not kept"),
         Next::Misfit { .. } => debug!(target: TURN, id, attempts, "decided: the answer does not fit"),
         Next::Retry { delay, .. } => {
             debug!(target: TURN, id, attempts, after_ms = delay.as_millis(), "decided: tried again");

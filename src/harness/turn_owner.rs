@@ -8,7 +8,7 @@ use super::allowance::Allowance;
 use super::attempt::{Attempted, Plan, attempt};
 use super::audience::Audience;
 use super::clip::tail;
-use super::event::{AgentEvent, ErrorKind};
+use super::event::{AgentErrorKind, AgentEvent};
 use super::folder::RunFolder;
 use super::hold::{AccountKey, epoch_millis, from_now, wall_clock};
 use super::ledger;
@@ -22,7 +22,7 @@ use super::reset::zone_of;
 use super::scheduler::{ConcurrencyLimit, Slot, Waiting};
 use super::structured::{Candidates, read_answer};
 use super::tally::Tally;
-use super::turn::{Command, Turn, TurnOutcome};
+use super::turn::{Order, Turn, TurnOutcome};
 use super::turn_log::{log_begin, log_end, log_next};
 use super::turn_record::{Judged, TurnRecord};
 use super::verdict::Fault;
@@ -54,7 +54,7 @@ struct Owner {
     request: TurnRequest,
     limits: Vec<ConcurrencyLimit>,
     account: AccountKey,
-    commands: UnboundedReceiver<Command>,
+    orders: UnboundedReceiver<Order>,
     audience: Audience,
     started: Instant,
     queued: Duration,
@@ -75,18 +75,14 @@ struct Limit {
 }
 
 impl Owner {
-    fn new(
-        request: TurnRequest,
-        limits: Vec<ConcurrencyLimit>,
-        commands: UnboundedReceiver<Command>,
-    ) -> Self {
+    fn new(request: TurnRequest, limits: Vec<ConcurrencyLimit>, orders: UnboundedReceiver<Order>) -> Self {
         Owner {
             number: trace::number(),
             audience: Audience::new(request.has_listener, &request.agent.redact),
             account: AccountKey::of(&request.agent),
             request,
             limits,
-            commands,
+            orders,
             started: Instant::now(),
             queued: Duration::ZERO,
             tally: Tally::default(),
@@ -140,10 +136,10 @@ impl Owner {
     /// Who asks for the events only after the end is given what was kept.
     async fn serve_late_listener(mut self) {
         while self.audience.is_waiting() {
-            match self.commands.recv().await {
-                Some(Command::Listen(sink)) => self.audience.listen(sink),
-                Some(Command::Leave) | None => self.audience.leave(),
-                Some(Command::Abort) => {}
+            match self.orders.recv().await {
+                Some(Order::Listen(sink)) => self.audience.listen(sink),
+                Some(Order::Leave) | None => self.audience.leave(),
+                Some(Order::Abort) => {}
             }
         }
         self.audience.end();
@@ -231,7 +227,7 @@ impl Owner {
                 name: self.label(),
                 allowance,
             };
-            let mut attempted = attempt(&plan, &mut self.commands, &mut self.audience).await;
+            let mut attempted = attempt(&plan, &mut self.orders, &mut self.audience).await;
             self.count(&attempted);
             self.is_told = true;
             if let Some(error) = attempted.error.take() {
@@ -246,6 +242,9 @@ impl Owner {
             let next = self.next(&attempted, file.as_deref(), &again, (reset, waits));
             self.keep_judgement(&attempted, resume, file, &next);
             log_next(self.number, self.tally.attempts, &next);
+            if !next.counts() {
+                self.tally.uncount();
+            }
             if matches!(next, Next::Done { .. }) {
                 attempted.verdict.fault = None;
             }
@@ -256,12 +255,8 @@ impl Owner {
                 Next::Failed(fault) if fault.code == ErrorCode::AgentBudget => {
                     return Err(allowance.exceeded());
                 }
-                // Nothing was kept of a session in which nothing had been done.
-                Next::Failed(Fault { code: ErrorCode::AgentResumeFailed, .. })
-                    if matches!(&again, Again::AfterLimit { session: Some(_), has_begun: false })
-                        && self.request.agent.resume.is_none() =>
-                {
-                    self.tally.uncount();
+                Next::Anew => {
+                    self.tell_retry("its session was not kept: the turn is begun anew".to_owned(), None);
                     again = Again::Prompt;
                 }
                 Next::Failed(fault) => return Err(self.error_of(&fault, reset)),
@@ -277,10 +272,7 @@ impl Owner {
                     self.or_abort(tokio::time::sleep(delay)).await?;
                     slot = self.slot(None).await?;
                 }
-                Next::Wait { wait, counts } => {
-                    if !counts {
-                        self.tally.uncount();
-                    }
+                Next::Wait { wait, .. } => {
                     let soonest = SystemTime::now() + wait;
                     let until = reset.map_or(soonest, |limit| limit.try_at.max(soonest));
                     let name = self.request.agent.provider.as_str();
@@ -313,12 +305,13 @@ impl Owner {
             Next::Retry { reason, .. } => Some(self.audience.redact(reason)),
             Next::Wait { .. } => Some("its usage limit is waited out".to_owned()),
             Next::Reask { .. } => Some("the answer does not fit the schema".to_owned()),
+            Next::Anew => Some("its session was not kept".to_owned()),
             Next::Done { .. } | Next::Failed(_) | Next::Misfit { .. } => None,
         };
         // Until the next one is judged; and what a budget has come to, no attempt can say.
         let is_budget = matches!(next, Next::Failed(fault) if fault.code == ErrorCode::AgentBudget);
         self.is_told = retry.is_some() || is_budget;
-        let is_uncounted = matches!(next, Next::Wait { counts: false, .. });
+        let is_uncounted = !next.counts();
         if let Some(record) = self.audience.record() {
             let (stop, before) = (attempted.stop, attempted.before);
             record.judge(&Judged { stop, resume, before, answer, retry, is_uncounted });
@@ -333,7 +326,7 @@ impl Owner {
         let said = fault.reset.as_ref()?;
         let ends = said.resolve(now, &zone)?;
         let limit = Limit { ends: ends.into(), try_at: said.try_at(ends, now).into() };
-        if matches!(fault.kind, Some(ErrorKind::Quota | ErrorKind::RateLimit)) {
+        if matches!(fault.kind, Some(AgentErrorKind::Quota | AgentErrorKind::RateLimit)) {
             for shared in &self.limits {
                 shared.holds().add(self.account, limit.try_at);
             }
@@ -375,6 +368,7 @@ impl Owner {
             policy: self.request.retry,
             after_tools: self.request.retry_after_tools,
             wait_for_reset: self.request.wait_for_reset,
+            may_begin_anew: again.is_of_nothing() && self.request.agent.resume.is_none(),
             waits,
             random: random_fraction(),
         };
@@ -415,10 +409,10 @@ impl Owner {
         loop {
             tokio::select! {
                 biased;
-                command = self.commands.recv() => match command {
-                    Some(Command::Listen(sink)) => self.audience.listen(sink),
-                    Some(Command::Leave) => self.audience.leave(),
-                    Some(Command::Abort) | None => {
+                order = self.orders.recv() => match order {
+                    Some(Order::Listen(sink)) => self.audience.listen(sink),
+                    Some(Order::Leave) => self.audience.leave(),
+                    Some(Order::Abort) | None => {
                         let name = self.request.agent.provider.as_str();
                         return Err(Error::new(ErrorCode::AgentAborted, format!("the {name} turn was aborted while it waited")));
                     }

@@ -16,7 +16,7 @@
 
 use super::clip::clip;
 use super::digest::Digest;
-use super::event::ErrorKind;
+use super::event::AgentErrorKind;
 use super::failure::Failure;
 use super::provider::Provider;
 use super::reset::Reset;
@@ -76,7 +76,7 @@ pub struct Verdict {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     pub code: ErrorCode,
-    pub kind: Option<ErrorKind>,
+    pub kind: Option<AgentErrorKind>,
     pub message: String,
     /// The answer was refused by the CLI itself for its shape: the answer may be there all the same.
     pub is_misshapen: bool,
@@ -89,7 +89,7 @@ impl Verdict {
         Verdict { recovered, fault: None }
     }
 
-    fn fault(code: ErrorCode, kind: Option<ErrorKind>, message: impl Into<String>) -> Self {
+    fn fault(code: ErrorCode, kind: Option<AgentErrorKind>, message: impl Into<String>) -> Self {
         // A line may be of 64 MiB, and so what an agent says in it; or it says nothing, and a fault has a reason all the same.
         let said = message.into();
         let is_silent = said.trim().is_empty();
@@ -116,7 +116,8 @@ impl Verdict {
 /// See the table above.
 pub fn verdict(evidence: &Evidence) -> Verdict {
     let mut verdict = weigh(evidence);
-    let is_limit = |kind| matches!(kind, ErrorKind::RateLimit | ErrorKind::Quota | ErrorKind::Overloaded);
+    let is_limit =
+        |kind| matches!(kind, AgentErrorKind::RateLimit | AgentErrorKind::Quota | AgentErrorKind::Overloaded);
     if let Some(fault) = verdict.fault.as_mut().filter(|fault| fault.kind.is_some_and(is_limit)) {
         // What a machine said is exact; words are for people.
         fault.reset = evidence.digest.reset().cloned().or_else(|| Reset::parse(&fault.message));
@@ -148,7 +149,8 @@ fn weigh(evidence: &Evidence) -> Verdict {
             if is_cut_off { no_end(evidence) } else { good_end(name, ending, stop) }
         }
         Some(terminal) => {
-            let unknown = Failure::new(ErrorKind::Unknown, format!("{name} reported that its turn failed"));
+            let unknown =
+                Failure::new(AgentErrorKind::Unknown, format!("{name} reported that its turn failed"));
             Verdict::failed(terminal.failure.as_ref().unwrap_or(&unknown))
         }
         None => no_end(evidence),

@@ -11,7 +11,7 @@
 //! | something that only looks like a header | noise, up to the next `Content-Length:` |
 //! | anything else | noise, up to the next `Content-Length:`; too much of it: [`Broken::Noise`] |
 
-use super::wire::Broken;
+use super::found::Broken;
 use bytes::{Bytes, BytesMut};
 use memchr::{memchr, memchr2_iter};
 

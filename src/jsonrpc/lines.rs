@@ -1,6 +1,6 @@
 //! Framing by lines, PURE: a JSON text a line.
 
-use super::wire::{Broken, Found};
+use super::found::{Broken, Found};
 use crate::line::{LineFramer, lines_of};
 use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::VecDeque;

@@ -29,6 +29,7 @@
 
 mod client;
 mod completion;
+mod found;
 mod handler;
 mod headers;
 mod lines;
@@ -42,10 +43,11 @@ mod writer;
 
 pub use client::Client;
 pub use completion::Completion;
+pub use found::{Broken, Found};
 pub use handler::{Handler, Noise};
 #[cfg(any(test, fuzzing))]
 pub(crate) use message::{Message, parse, reply, request};
 pub use message::{Refusal, quote, without_halves};
 pub use pending::CallId;
 pub use stream::{ByteSink, ByteSource, StreamSink, StreamSource};
-pub use wire::{Broken, Decoder, Found, Framing, Wire};
+pub use wire::{Decoder, Framing, Wire};

@@ -1,10 +1,11 @@
 //! The task that reads: finds messages, settles what was answered, hands on all else.
 
+use super::found::{Broken, Found};
 use super::handler::{Handler, Noise};
 use super::message::{self, Message};
 use super::pending::{CloseOnDrop, Connected};
 use super::stream::ByteSource;
-use super::wire::{Broken, Found, Wire};
+use super::wire::Wire;
 use crate::error::{Error, ErrorCode};
 use std::sync::{Arc, Weak};
 use std::time::Duration;

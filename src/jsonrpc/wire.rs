@@ -5,6 +5,7 @@
 //! | `Headers` | `Content-Length: N`, an empty line, N bytes | skipped up to the next header, counted | 1 MiB of noise in a row; a body over the bound |
 //! | `Lines` | a line that begins with `{` | any other line, handed out as it is; empty lines are nothing | a line over the bound |
 
+use super::found::{Broken, Found};
 use super::headers::{self, HeaderDecoder};
 use super::lines::{self, LineDecoder};
 use bytes::Bytes;
@@ -49,28 +50,6 @@ impl Wire {
             Framing::Lines => Decoder(Kind::Lines(LineDecoder::new(self.max_body))),
         }
     }
-}
-
-/// Why the stream can't be read any further.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
-    /// So many bytes without a header.
-    Noise(usize),
-    /// A body of so many bytes was announced.
-    TooLong(usize),
-    /// A line of more than so many bytes came.
-    LineTooLong(usize),
-}
-
-/// What stands next in the stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// A message, if it is one.
-    Body(Bytes),
-    /// So many bytes were skipped.
-    Garbage(usize),
-    /// A line that is no message, without its end.
-    Line(Bytes),
 }
 
 /// Finds the messages in a stream of bytes; any split of the bytes gives the same messages.

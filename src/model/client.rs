@@ -1,7 +1,7 @@
 //! The call itself: attempts one after another, each with its clocks, until one succeeds or none is left.
 
 use super::body::{BodyReader, Progress};
-use super::completion::{Completion, Usage};
+use super::completion::{Completion, Tokens};
 use super::failure::{Failure, aborted, passed};
 use super::request::{CompletionRequest, correction};
 use super::schema::{Reading, Schema};
@@ -68,14 +68,14 @@ pub async fn complete(
             () = &mut abort => return Err(aborted(attempts)),
             ended = attempt(&pool, http, deadline, &request, attempts) => match ended {
                 Ok(completion) => {
-                    let usage = Usage::sum(usage, completion.usage);
+                    let usage = Tokens::sum(usage, completion.usage);
                     return Ok(Completion { attempts, usage, ..completion });
                 }
                 Err(failure) => failure,
             },
         };
         if let Failure::Misfit { problems, text, usage: used, .. } = &failure {
-            usage = Usage::sum(usage, *used);
+            usage = Tokens::sum(usage, *used);
             // Of several answers the last is the one to mend.
             asked = body(&request, &correction(text, problems));
         }

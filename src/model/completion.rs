@@ -11,7 +11,7 @@ pub struct Completion {
     pub structured: Option<Value>,
     pub tool_calls: Vec<ToolCall>,
     /// Of all attempts whose server told.
-    pub usage: Option<Usage>,
+    pub usage: Option<Tokens>,
     /// The server's word: `stop`, `length`, `tool_calls`, ...
     pub finish_reason: String,
     /// Requests made, the successful one included.
@@ -27,18 +27,18 @@ pub struct ToolCall {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct Tokens {
     pub input_tokens: u64,
     pub output_tokens: u64,
     /// Of the input tokens, those that came from a cache.
     pub cached_input_tokens: u64,
 }
 
-impl Usage {
+impl Tokens {
     /// Both together, of what is known of them.
-    pub(super) fn sum(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
+    pub(super) fn sum(one: Option<Tokens>, other: Option<Tokens>) -> Option<Tokens> {
         let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
-        Some(Usage {
+        Some(Tokens {
             input_tokens: one.input_tokens + other.input_tokens,
             output_tokens: one.output_tokens + other.output_tokens,
             cached_input_tokens: one.cached_input_tokens + other.cached_input_tokens,
@@ -72,7 +72,7 @@ pub(super) struct Assembly {
     text: String,
     refusal: String,
     calls: Vec<CallParts>,
-    usage: Option<Usage>,
+    usage: Option<Tokens>,
     finish_reason: Option<String>,
     has_choice: bool,
 }
@@ -255,9 +255,9 @@ fn append_text(text: &mut String, content: &Value) {
     }
 }
 
-fn usage_of(usage: &Value) -> Usage {
+fn usage_of(usage: &Value) -> Tokens {
     let count = |value: &Value| value.as_u64().unwrap_or(0);
-    Usage {
+    Tokens {
         input_tokens: count(&usage["prompt_tokens"]),
         output_tokens: count(&usage["completion_tokens"]),
         cached_input_tokens: count(&usage["prompt_tokens_details"]["cached_tokens"]),

@@ -1,7 +1,7 @@
 //! An error of JavaScript, described by what it says of itself, judged. PURE.
 
 use crate::http::parse_retry_after;
-use crate::retry::{Evidence, FailureKind, Verdict, classify};
+use crate::retry::{Classification, ErrorKind, Evidence, classify};
 use std::time::{Duration, SystemTime};
 
 /// What one error of a chain says: the error itself, its cause, the body of its response.
@@ -20,7 +20,7 @@ pub struct ErrorLayer {
 }
 
 /// Judges a chain, the outermost error first.
-pub fn classify_described(layers: &[ErrorLayer], now: SystemTime) -> Verdict {
+pub fn classify_described(layers: &[ErrorLayer], now: SystemTime) -> Classification {
     let status = layers
         .iter()
         .filter_map(|layer| u16::try_from(layer.status?).ok())
@@ -36,12 +36,12 @@ pub fn classify_described(layers: &[ErrorLayer], now: SystemTime) -> Verdict {
     let message = message.join("\n");
     let codes = layers.iter().flat_map(|layer| layer.codes.iter().map(String::as_str)).collect();
     let verdict = classify(&Evidence { status, codes, message: &message, retry_after });
-    let kind = layers.iter().find_map(|layer| FailureKind::parse(layer.kind.as_deref()?));
+    let kind = layers.iter().find_map(|layer| ErrorKind::parse(layer.kind.as_deref()?));
     match kind {
-        Some(kind) if status.is_some() => Verdict { kind, ..verdict },
+        Some(kind) if status.is_some() => Classification { kind, ..verdict },
         // What a code of ours says of another try is more exact than its kind.
         Some(kind) if verdict.kind == kind => verdict,
-        Some(kind) => Verdict { kind, retryable: kind.is_transient(), ..verdict },
+        Some(kind) => Classification { kind, retryable: kind.is_transient(), ..verdict },
         None => verdict,
     }
 }
@@ -49,9 +49,9 @@ pub fn classify_described(layers: &[ErrorLayer], now: SystemTime) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::retry::FailureKind::*;
+    use crate::retry::ErrorKind::*;
 
-    fn judge(layers: &[ErrorLayer]) -> (FailureKind, bool) {
+    fn judge(layers: &[ErrorLayer]) -> (ErrorKind, bool) {
         let verdict = classify_described(layers, SystemTime::now());
         (verdict.kind, verdict.retryable)
     }

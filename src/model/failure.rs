@@ -1,10 +1,10 @@
 //! Why an attempt failed, whether it is worth another, and the error that a user sees in the end. PURE.
 
-use super::completion::{Malformed, ServerError, Usage};
+use super::completion::{Malformed, ServerError, Tokens};
 use crate::error::{Error, ErrorCode};
 use crate::http::{HttpError, Waiting};
 use crate::redaction::Redactor;
-use crate::retry::{self, Evidence, FailureKind, Verdict};
+use crate::retry::{self, Classification, ErrorKind, Evidence};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub enum Failure {
         problems: Vec<String>,
         text: String,
         cut: bool,
-        usage: Option<Usage>,
+        usage: Option<Tokens>,
     },
 }
 
@@ -51,9 +51,9 @@ impl Failure {
     /// | an error in place of the answer | `MODEL_FAILED` | by its status, code or words; yes if they tell nothing |
     /// | no JSON, no completion, an end before the answer's | `MODEL_BAD_RESPONSE` | yes |
     /// | an answer that does not fit the schema | `MODEL_BAD_RESPONSE` | yes, unless it broke off at the model's limit |
-    pub fn verdict(&self) -> (ErrorCode, Verdict) {
-        use FailureKind::*;
-        let plain = |kind, retryable| Verdict { kind, retryable, status: None, retry_after: None };
+    pub fn verdict(&self) -> (ErrorCode, Classification) {
+        use ErrorKind::*;
+        let plain = |kind, retryable| Classification { kind, retryable, status: None, retry_after: None };
         match self {
             Failure::TimedOut { .. } | Failure::Http(HttpError::Timeout { .. }) => {
                 (ErrorCode::ModelTimedOut, plain(Timeout, true))
@@ -71,7 +71,7 @@ impl Failure {
                 let told = ServerError { status: Some(*status), ..ServerError::of_body(body) };
                 let verdict = classify(&told, *retry_after);
                 // A redirect without a place to go, or a status that no server should send.
-                (ErrorCode::ModelFailed, Verdict { status: Some(*status), ..verdict })
+                (ErrorCode::ModelFailed, Classification { status: Some(*status), ..verdict })
             }
             Failure::Malformed(Malformed::Error(told)) => {
                 let verdict = classify(told, None);
@@ -138,17 +138,17 @@ impl Failure {
     }
 }
 
-fn classify(told: &ServerError, retry_after: Option<Duration>) -> Verdict {
+fn classify(told: &ServerError, retry_after: Option<Duration>) -> Classification {
     let codes = told.codes.iter().map(String::as_str).collect();
     retry::classify(&Evidence { status: told.status, codes, message: &told.message, retry_after })
 }
 
-fn advice(kind: FailureKind) -> &'static str {
+fn advice(kind: ErrorKind) -> &'static str {
     match kind {
-        FailureKind::Auth => "; check apiKey",
-        FailureKind::Permission => "; check what apiKey may do",
-        FailureKind::InvalidRequest => "; check model, messages, tools and schema",
-        FailureKind::ContextLength => "; send fewer or shorter messages",
+        ErrorKind::Auth => "; check apiKey",
+        ErrorKind::Permission => "; check what apiKey may do",
+        ErrorKind::InvalidRequest => "; check model, messages, tools and schema",
+        ErrorKind::ContextLength => "; send fewer or shorter messages",
         _ => "",
     }
 }
@@ -157,14 +157,14 @@ fn advice(kind: FailureKind) -> &'static str {
 pub(crate) fn passed(path: &str) -> Error {
     Error::new(ErrorCode::ModelTimedOut, format!("the model was not asked: `{path}` had passed already"))
         .with("attempts", 0)
-        .with("kind", FailureKind::Timeout.as_str())
+        .with("kind", ErrorKind::Timeout.as_str())
 }
 
 /// The caller wanted no more.
 pub fn aborted(attempts: u32) -> Error {
     Error::new(ErrorCode::ModelAborted, "the model call was aborted by its signal")
         .with("attempts", attempts)
-        .with("kind", FailureKind::Aborted.as_str())
+        .with("kind", ErrorKind::Aborted.as_str())
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ mod schema;
 
 pub use abort::AbortSwitch;
 pub use client::{complete, shared_client};
-pub use completion::{Completion, Malformed, ServerError, ToolCall, Usage};
+pub use completion::{Completion, Malformed, ServerError, Tokens, ToolCall};
 pub use described::{ErrorLayer, classify_described};
 pub use failure::{Failure, aborted};
 pub use json::parse_json;

@@ -12,12 +12,14 @@
 //!
 //! And what every system can refuse or take away: [`blocking`] is the one home of work that blocks (a thread that can't be had is
 //! an error, never a panic; [`addresses_of`] and [`connect_to`] look names up on it, [`on_disk`] and its
-//! like read and write files), [`Awake`] the clock that rests while this process is stopped. [`at_exit`] is called at this process's own end.
+//! like read and write files), [`Awake`] the clock that rests while this process is stopped, [`sleep_until`] a wait for a time that may
+//! not be set. [`at_exit`] is called at this process's own end.
 
 mod address;
 mod at_exit;
 mod awake;
 mod blocking;
+mod deadline;
 mod disk;
 mod exit;
 mod group;
@@ -32,6 +34,7 @@ pub(crate) use address::{addresses_of, connect_to};
 pub(crate) use at_exit::at_exit;
 pub(crate) use awake::Awake;
 pub(crate) use blocking::blocking;
+pub(crate) use deadline::sleep_until;
 pub(crate) use disk::{on_disk, open_file, pieces, read_piece, write_piece};
 pub(crate) use exit::wait_for_exit;
 pub(crate) use group::{group_exists, signal_group};

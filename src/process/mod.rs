@@ -1,9 +1,10 @@
 //! Runs a program under watch.
 //!
-//! [`spawn`] starts one owner task a run ([`runner`]) and gives a cloneable [`Process`]. The owner resolves the command
-//! (`command`), has it started off the JavaScript thread (`launch`), and then waits in one `select!` for words from the
-//! handles, for the tree (`launch::Tree`), for its clock, and for bytes. What follows from an event is decided by pure siblings:
-//! `watchdog` (clocks, the ladder of a kill), `keep` (bounded head and tail), `line`.
+//! [`spawn`] starts one owner task a run (`life`) and gives a cloneable [`Process`]. The owner waits for its admission and resolves the
+//! command (`start`, `command`), has it started off the JavaScript thread (`launch`), and then waits in one `select!` (`runner`) for
+//! orders from the handles, for the tree (`launch::Tree`), for its clock, and for bytes (`outputs`, which go to the `outlet`). What
+//! follows from an event is decided by pure siblings: `watchdog` (clocks, the ladder of a kill), `end` (what the tree tells), `keep`
+//! (bounded head and tail), `line`. What is known at the end makes the `report`, which the `publisher` tells.
 //!
 //! - Done is the command's exit, not its pipes' end: pipes that others hold are read for `drain`, then strays are killed.
 //! - The end is published once, when the tree is gone; every handle may await it.
@@ -15,14 +16,22 @@
 
 mod census;
 mod command;
+mod end;
 #[cfg(target_os = "linux")]
 pub(crate) mod guard;
 mod handle;
 mod keep;
 mod launch;
+mod life;
 mod newcomer;
 mod on_record;
+mod order;
+mod outlet;
 mod output;
+mod outputs;
+mod publisher;
+mod replay;
+mod report;
 mod roster;
 mod runner;
 mod sandbox;
@@ -38,7 +47,7 @@ mod wiring;
 pub use crate::line::LineTooLong;
 pub use crate::os::{TerminalSize, TreeUsage};
 pub use census::{Reaped, TreeFacts, TreeMember, TreeState, census, reap, stop_tree};
-pub use handle::{Admission, Process, WeakProcess, spawn, spawn_after};
+pub use handle::{Process, WeakProcess, spawn, spawn_after};
 pub(crate) use newcomer::{Moment, Newcomer, end as end_newcomers};
 pub(crate) use on_record::secrets_of;
 pub use sandbox::{Network, Sandbox};
@@ -46,6 +55,7 @@ pub(crate) use sink::Window;
 pub use sink::{ChunkReader, Sink};
 pub use spec::{
     Containment, ContainmentLevel, Encoding, Environment, EnvironmentBase, Input, Outcome, ProcessSpec,
-    RunResult, Stdio, StopReason, Strays, Stream, Usage,
+    ProcessUsage, RunResult, Stdio, StopReason, Strays, Stream,
 };
+pub use start::Admission;
 pub use stdin::StdinWriter;

@@ -3,7 +3,6 @@
 use super::keep::Keep;
 use crate::os::Pipe;
 use std::cell::RefCell;
-use std::future::pending;
 use std::io;
 
 /// A pipe holds 64 KiB; larger reads only wait longer and fall out of the cache.
@@ -54,19 +53,5 @@ impl Output {
         let length = read(buffer)?;
         keep.push(&buffer[..length]);
         Ok(&buffer[..length])
-    }
-}
-
-/// One of the streams that may be read has something, or has ended.
-pub(super) async fn readable([stdout, stderr]: [&Output; 2], open: [bool; 2]) {
-    let ready = async |output: &Output, open: bool| match &output.pipe {
-        Some(pipe) if open => {
-            pipe.readable().await;
-        }
-        _ => pending().await,
-    };
-    tokio::select! {
-        () = ready(stdout, open[0]) => {}
-        () = ready(stderr, open[1]) => {}
     }
 }

@@ -198,6 +198,10 @@ pub enum Stream {
     Stderr,
 }
 
+impl Stream {
+    pub const BOTH: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
+}
+
 /// Why a run ended. The first reason wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
@@ -270,7 +274,7 @@ pub struct RunResult {
     /// Descendants that could not be killed: they run as another user.
     pub strays_left: u32,
     pub containment: ContainmentLevel,
-    pub usage: Usage,
+    pub usage: ProcessUsage,
     /// Of a run that was to be kept on record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<RecordFacts>,
@@ -289,9 +293,9 @@ impl RunResult {
 }
 
 /// Of the command and the descendants it waited for.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Usage {
+pub struct ProcessUsage {
     pub user_ms: f64,
     pub system_ms: f64,
     pub max_rss_bytes: u64,

@@ -1,4 +1,4 @@
-//! Everything before the program runs: its turn, its resolution, its launch, and the words that arrive meanwhile.
+//! Everything before the program runs: its turn, its resolution, its launch, and the orders that arrive meanwhile.
 //!
 //! | when a stop comes | what is true |
 //! |---|---|
@@ -6,19 +6,19 @@
 //! | before the launch | nothing was started, and nothing will be: told at once |
 //! | during it | it may run by now: the launch is waited for, cut short when it takes long, and its truth is told |
 //!
-//! Nothing here is held by what hangs (a dead network folder): a turn is given back after a moment, the clock and the words of the
+//! Nothing here is held by what hangs (a dead network folder): a turn is given back after a moment, the clock and the orders of the
 //! handles are heard at every step.
 
 use super::command::resolve;
-use super::handle::{Admission, Command, Held, Stop};
 use super::launch::{Launched, NotLaunched, launch, no_thread, with_turn};
 use super::on_record;
-use super::runner::sleep_until;
+use super::order::{Order, Stop};
 use super::spec::{ProcessSpec, StopReason};
 use super::stop::stopped_before_start;
 use crate::error::Error;
-use crate::os::{Host, blocking};
+use crate::os::{Host, blocking, sleep_until};
 use crate::record::Record;
+use std::pin::Pin;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -41,6 +41,22 @@ async fn start_turn() -> Option<SemaphorePermit<'static>> {
     START_TURNS.get_or_init(start_turns).acquire().await.ok()
 }
 
+/// What a run waits for before its start, and holds until its tree is gone: a slot among others.
+pub struct Admission(Pin<Box<dyn Future<Output = Held> + Send>>);
+
+pub(super) type Held = Box<dyn Send>;
+
+impl Admission {
+    /// What the future gives is held.
+    pub fn after<T: Send + 'static>(place: impl Future<Output = T> + Send + 'static) -> Self {
+        Admission(Box::pin(async move { Box::new(place.await) as Held }))
+    }
+
+    pub(super) fn free() -> Self {
+        Self::after(std::future::ready(()))
+    }
+}
+
 /// How a start ended.
 pub(super) enum Begun {
     Launched(Box<Launched>),
@@ -51,33 +67,32 @@ pub(super) enum Begun {
 }
 
 /// What the handles say before the program runs. A stop is the reason; all else is kept in `early`.
-struct Words<'a> {
-    commands: &'a mut UnboundedReceiver<Command>,
-    early: &'a mut Vec<Command>,
+struct EarlyOrders<'a> {
+    orders: &'a mut UnboundedReceiver<Order>,
+    early: &'a mut Vec<Order>,
     deadline: Option<Instant>,
 }
 
-impl Words<'_> {
+impl EarlyOrders<'_> {
     async fn stop(&mut self) -> Stop {
-        let because = |reason| Stop { reason, signal: None };
         loop {
             tokio::select! {
                 biased;
-                command = self.commands.recv() => match command {
-                    Some(Command::Stop(stop)) => return stop,
+                order = self.orders.recv() => match order {
+                    Some(Order::Stop(stop)) => return stop,
                     Some(other) => self.early.push(other),
-                    None => return because(StopReason::HostClosing),
+                    None => return Stop::because(StopReason::HostClosing),
                 },
-                () = sleep_until(self.deadline) => return because(StopReason::TimedOut),
+                () = sleep_until(self.deadline) => return Stop::because(StopReason::TimedOut),
             }
         }
     }
 
     /// What was said or has passed by now.
     fn stop_now(&mut self) -> Option<StopReason> {
-        while let Ok(command) = self.commands.try_recv() {
-            match command {
-                Command::Stop(stop) => return Some(stop.reason),
+        while let Ok(order) = self.orders.try_recv() {
+            match order {
+                Order::Stop(stop) => return Some(stop.reason),
                 other => self.early.push(other),
             }
         }
@@ -99,28 +114,28 @@ impl Opened {
     }
 }
 
-/// Commands that arrive before the program runs are kept in `early`.
+/// Orders that arrive before the program runs are kept in `early`.
 /// With what is started comes what it was admitted by, to be held until its tree is gone.
 pub(super) async fn start(
     spec: &ProcessSpec,
     admission: Admission,
-    commands: &mut UnboundedReceiver<Command>,
-    early: &mut Vec<Command>,
+    orders: &mut UnboundedReceiver<Order>,
+    early: &mut Vec<Order>,
     opened: &mut Opened,
 ) -> (Begun, Option<Held>) {
-    let mut words = Words { commands, early, deadline: None };
+    let mut early_orders = EarlyOrders { orders, early, deadline: None };
     if let Some(reason) = spec.passed() {
         return (Begun::Not(stopped_before_start(reason, spec)), None);
     }
     let held = tokio::select! {
         held = admission.0 => held,
-        stop = words.stop() => return (Begun::Not(stopped_before_start(stop.reason, spec)), None),
+        stop = early_orders.stop() => return (Begun::Not(stopped_before_start(stop.reason, spec)), None),
     };
-    words.deadline = spec.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    (begin(spec, words, opened).await, Some(held))
+    early_orders.deadline = spec.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    (begin(spec, early_orders, opened).await, Some(held))
 }
 
-async fn begin(spec: &ProcessSpec, mut words: Words<'_>, opened: &mut Opened) -> Begun {
+async fn begin(spec: &ProcessSpec, mut early_orders: EarlyOrders<'_>, opened: &mut Opened) -> Begun {
     let not = |reason| Begun::Not(stopped_before_start(reason, spec));
     let resolving = async {
         let (owned, mark) = (spec.clone(), new_mark());
@@ -132,12 +147,12 @@ async fn begin(spec: &ProcessSpec, mut words: Words<'_>, opened: &mut Opened) ->
         });
         with_turn(opening, turn).await
     };
-    if let Some(reason) = words.stop_now() {
+    if let Some(reason) = early_orders.stop_now() {
         return not(reason);
     }
     let (resolved, turn) = tokio::select! {
         resolved = resolving => resolved,
-        stop = words.stop() => return not(stop.reason),
+        stop = early_orders.stop() => return not(stop.reason),
     };
     let command = match resolved.map_err(no_thread) {
         Ok(Ok((command, record))) => {
@@ -150,10 +165,10 @@ async fn begin(spec: &ProcessSpec, mut words: Words<'_>, opened: &mut Opened) ->
         Some(turn) => Some(turn),
         None => tokio::select! {
             turn = start_turn() => turn,
-            stop = words.stop() => return not(stop.reason),
+            stop = early_orders.stop() => return not(stop.reason),
         },
     };
-    if let Some(reason) = words.stop_now() {
+    if let Some(reason) = early_orders.stop_now() {
         return not(reason);
     }
 
@@ -165,7 +180,7 @@ async fn begin(spec: &ProcessSpec, mut words: Words<'_>, opened: &mut Opened) ->
             Err(NotLaunched::Failed(error)) => Begun::Not(error),
             Err(NotLaunched::Unknown) => Begun::Unknown(StopReason::Lost),
         },
-        stop = words.stop() => stop,
+        stop = early_orders.stop() => stop,
     };
     let launched = match timeout(STOPPED_LAUNCH, &mut launching).await {
         Ok(launched) => launched,
@@ -176,7 +191,7 @@ async fn begin(spec: &ProcessSpec, mut words: Words<'_>, opened: &mut Opened) ->
     };
     match launched {
         Ok(launched) => {
-            words.early.insert(0, Command::Stop(stop));
+            early_orders.early.insert(0, Order::Stop(stop));
             Begun::Launched(Box::new(launched))
         }
         Err(NotLaunched::Failed(_)) => not(stop.reason),

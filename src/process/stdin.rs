@@ -3,6 +3,7 @@
 use crate::error::{Error, ErrorCode, Result};
 use crate::os::{PipeWriter, Terminal};
 use bytes::{Buf, Bytes};
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -141,5 +142,13 @@ impl StdinWriter {
         let (taken, hears) = oneshot::channel();
         let chunk = Chunk { bytes, taken: Some(taken) };
         self.sender.send(chunk).await.is_ok() && hears.await.is_ok()
+    }
+}
+
+/// The next step of what is fed; none without a feed.
+pub(super) async fn feed(feed: &mut Option<Feed>) -> Fed {
+    match feed {
+        Some(feed) => feed.step().await,
+        None => pending().await,
     }
 }

@@ -15,7 +15,7 @@
 //! | any | the guard's loss | nothing: the tree is gone |
 //! | draining | both pipes at their end | sweep the strays |
 //! | draining | `drain` since the exit, not counting while a slow reader holds text back | close the pipes, sweep the strays |
-//! | draining | the reader took nothing for [`READER_PATIENCE`], or `timeout` since the spawn | the same |
+//! | draining | the reader took nothing for 30 s, or `timeout` since the spawn | the same |
 //!
 //! A stop that comes while draining ends the drain: the program's own end stands, but nobody gets more time.
 //!
@@ -23,15 +23,24 @@
 //!
 //! The first reason wins: later ones can only make the end harsher, never rename it.
 
+mod phase;
+
+pub(crate) use phase::RunLimits;
+
 use super::spec::StopReason;
+use nix::sys::signal::Signal;
+use phase::{Held, Phase, after};
 use std::time::{Duration, Instant};
+
+/// How often a group that was told to end is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What the runner has to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Nothing,
-    /// SIGTERM to the process group.
-    Terminate,
+    /// To the process group.
+    Signal(Signal),
     /// SIGKILL to the whole tree.
     Kill,
     /// Look whether the process group that was told to end still lives, and say so with [`Watchdog::on_group`].
@@ -46,46 +55,9 @@ pub(crate) enum Step {
     EndDrain,
 }
 
-/// The limits of a run; `None` is off.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    pub idle: Option<Duration>,
-    pub total: Option<Duration>,
-    pub kill_grace: Duration,
-    pub drain: Duration,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Running,
-    /// SIGTERM was sent at this time.
-    Stopping(Instant),
-    /// It obeyed; the rest of its group has until the end of the grace.
-    Parting {
-        terminated: Instant,
-        next_look: Instant,
-    },
-    /// SIGKILL was sent at this time.
-    Killing(Instant),
-    /// The command exited. `None`: no clock ends it.
-    Draining {
-        ends: Option<Instant>,
-        held: Option<Held>,
-    },
-    Over,
-}
-
-/// A slow reader keeps the pipes from being read: the drain rests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Held {
-    since: Instant,
-    /// Text was seen waiting.
-    looked: bool,
-}
-
 #[derive(Debug)]
 pub(crate) struct Watchdog {
-    limits: Limits,
+    limits: RunLimits,
     started: Instant,
     last_activity: Instant,
     /// A slow reader keeps us from reading.
@@ -96,15 +68,8 @@ pub(crate) struct Watchdog {
     hastened: bool,
 }
 
-/// How often a group that was told to end is looked at.
-const LOOK_INTERVAL: Duration = Duration::from_millis(10);
-/// A tree that does not end by SIGKILL for so long can't be killed by us (the guards give up after ten seconds).
-const KILL_PATIENCE: Duration = Duration::from_secs(12);
-/// What strays wrote waits in the pipe for a slow reader; one that takes nothing for so long is none.
-const READER_PATIENCE: Duration = Duration::from_secs(30);
-
 impl Watchdog {
-    pub(crate) fn new(limits: Limits, now: Instant) -> Self {
+    pub(crate) fn new(limits: RunLimits, now: Instant) -> Self {
         Watchdog {
             limits,
             started: now,
@@ -126,29 +91,10 @@ impl Watchdog {
         self.reason.is_some() || self.hastened
     }
 
-    /// When [`Watchdog::on_time`] has something to do next. Lazy: activity does not move a timer, the check at its end does.
+    /// When [`Watchdog::on_time`] has something to do next.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        match self.phase {
-            Phase::Running => {
-                let idle = if self.paused { None } else { after(self.last_activity, self.limits.idle) };
-                let total = after(self.started, self.limits.total);
-                [idle, total].into_iter().flatten().min()
-            }
-            Phase::Stopping(since) => after(since, Some(self.limits.kill_grace)),
-            Phase::Parting { terminated, next_look } => {
-                let grace = after(terminated, Some(self.limits.kill_grace));
-                [grace, Some(next_look)].into_iter().flatten().min()
-            }
-            Phase::Killing(since) => after(since, Some(KILL_PATIENCE)),
-            Phase::Draining { ends, held } => {
-                let end = match held {
-                    Some(Held { since, looked: true }) => after(since, Some(READER_PATIENCE)),
-                    _ => ends,
-                };
-                [end, after(self.started, self.limits.total)].into_iter().flatten().min()
-            }
-            Phase::Over => None,
-        }
+        let activity = (!self.paused).then_some(self.last_activity);
+        self.phase.deadline(&self.limits, self.started, activity)
     }
 
     pub(crate) fn on_time(&mut self, now: Instant) -> Step {
@@ -258,13 +204,21 @@ impl Watchdog {
         self.stop(reason, gentle, now)
     }
 
-    /// As [`Watchdog::on_stop`], without a grace.
-    pub(crate) fn on_stop_at_once(&mut self, reason: StopReason, now: Instant) -> Step {
-        self.stop(reason, false, now)
+    /// As [`Watchdog::on_stop`], by a signal of the user's choice: it goes out also to those who were told to end before. SIGKILL has no
+    /// grace.
+    pub(crate) fn on_signal(&mut self, reason: StopReason, signal: Signal, now: Instant) -> Step {
+        if signal == Signal::SIGKILL {
+            return self.stop(reason, false, now);
+        }
+        match self.on_stop(reason, now) {
+            Step::Signal(_) => Step::Signal(signal),
+            Step::Nothing if self.is_in_grace() => Step::Signal(signal),
+            step => step,
+        }
     }
 
     /// Whether those who were told to end have time left to do so.
-    pub(crate) fn is_in_grace(&self) -> bool {
+    fn is_in_grace(&self) -> bool {
         matches!(self.phase, Phase::Stopping(_) | Phase::Parting { .. })
     }
 
@@ -287,7 +241,7 @@ impl Watchdog {
         match (gentle, self.phase) {
             (true, Phase::Running) => {
                 self.phase = Phase::Stopping(now);
-                Step::Terminate
+                Step::Signal(Signal::SIGTERM)
             }
             (true, _) => Step::Nothing,
             (false, Phase::Parting { .. }) => self.on_group(false, now),
@@ -330,182 +284,5 @@ impl Watchdog {
     }
 }
 
-/// A deadline that the clock can't hold is none.
-fn after(start: Instant, limit: Option<Duration>) -> Option<Instant> {
-    start.checked_add(limit?)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LIMITS: Limits = Limits {
-        idle: Some(Duration::from_secs(10)),
-        total: Some(Duration::from_secs(60)),
-        kill_grace: Duration::from_secs(2),
-        drain: Duration::from_millis(250),
-    };
-
-    fn at(start: Instant, seconds: f64) -> Instant {
-        start + Duration::from_secs_f64(seconds)
-    }
-
-    fn watchdog() -> (Watchdog, Instant) {
-        let start = Instant::now();
-        (Watchdog::new(LIMITS, start), start)
-    }
-
-    #[test]
-    fn kills_at_once_after_silence_and_activity_puts_it_off() {
-        let (mut dog, start) = watchdog();
-        dog.on_activity(at(start, 7.0));
-        assert_eq!(dog.on_time(at(start, 10.0)), Step::Nothing);
-        assert_eq!(dog.deadline(), Some(at(start, 17.0)));
-        assert_eq!(dog.on_time(at(start, 17.0)), Step::Kill);
-        assert_eq!(dog.reason(), Some(StopReason::Idle));
-    }
-
-    #[test]
-    fn terminates_then_kills_at_the_wall_clock_whatever_the_activity() {
-        let (mut dog, start) = watchdog();
-        dog.on_activity(at(start, 59.0));
-        assert_eq!(dog.on_time(at(start, 60.0)), Step::Terminate);
-        assert_eq!(dog.reason(), Some(StopReason::TimedOut));
-        assert_eq!(dog.on_time(at(start, 61.9)), Step::Nothing);
-        assert_eq!(dog.on_time(at(start, 62.0)), Step::Kill);
-    }
-
-    #[test]
-    fn rests_while_a_slow_reader_holds_the_pipe_but_the_wall_clock_does_not() {
-        let (mut dog, start) = watchdog();
-        dog.on_pause(start);
-        assert_eq!(dog.deadline(), Some(at(start, 60.0)));
-        dog.on_resume(at(start, 50.0));
-        assert_eq!(dog.deadline(), Some(at(start, 60.0)));
-        dog.on_activity(at(start, 49.0));
-        let (mut dog, start) = watchdog();
-        dog.on_pause(start);
-        dog.on_resume(at(start, 30.0));
-        assert_eq!(dog.deadline(), Some(at(start, 40.0)), "the idle clock begins anew after the pause");
-    }
-
-    #[test]
-    fn the_first_reason_wins_and_a_later_one_only_hastens() {
-        let (mut dog, start) = watchdog();
-        assert_eq!(dog.on_stop(StopReason::Aborted, at(start, 1.0)), Step::Terminate);
-        assert_eq!(dog.on_stop(StopReason::Killed, at(start, 1.1)), Step::Nothing);
-        assert_eq!(dog.on_stop(StopReason::HostClosing, at(start, 1.2)), Step::Kill);
-        assert_eq!(dog.reason(), Some(StopReason::Aborted));
-    }
-
-    #[test]
-    fn a_kill_without_grace_is_one_whatever_came_before() {
-        let (mut dog, start) = watchdog();
-        assert_eq!(dog.on_stop(StopReason::Killed, start), Step::Terminate);
-        assert!(dog.is_in_grace());
-        assert_eq!(dog.on_stop_at_once(StopReason::Killed, start), Step::Kill);
-        assert!(!dog.is_in_grace());
-        let (mut dog, start) = watchdog();
-        assert_eq!(dog.on_stop(StopReason::InputFailed, start), Step::Kill);
-    }
-
-    #[test]
-    fn a_grace_of_zero_kills_at_once() {
-        let start = Instant::now();
-        let mut dog = Watchdog::new(Limits { kill_grace: Duration::ZERO, ..LIMITS }, start);
-        assert_eq!(dog.on_stop(StopReason::Killed, start), Step::Kill);
-    }
-
-    #[test]
-    fn the_drain_ends_with_the_pipes_or_after_its_time() {
-        let (mut dog, start) = watchdog();
-        assert_eq!(dog.on_exit(at(start, 1.0)), Step::Nothing, "others may finish what they write");
-        assert_eq!(dog.deadline(), Some(at(start, 1.25)));
-        assert_eq!(dog.on_pipes_ended(), Step::EndDrain);
-        assert_eq!(dog.on_pipes_ended(), Step::Nothing);
-
-        let (mut dog, start) = watchdog();
-        dog.on_exit(at(start, 1.0));
-        assert_eq!(dog.on_time(at(start, 1.25)), Step::EndDrain);
-        assert_eq!(dog.reason(), None);
-    }
-
-    #[test]
-    fn the_drain_rests_while_a_slow_reader_holds_text_back() {
-        let (mut dog, start) = watchdog();
-        dog.on_exit(at(start, 1.0));
-        dog.on_pause(at(start, 1.1));
-        assert_eq!(dog.on_time(at(start, 1.25)), Step::LookAtPipes);
-        assert_eq!(dog.on_held(true), Step::Nothing);
-        assert_eq!(dog.on_time(at(start, 5.0)), Step::Nothing);
-        dog.on_resume(at(start, 5.1));
-        assert_eq!(dog.deadline(), Some(at(start, 5.25)), "150 ms of the drain were left");
-        dog.on_pause(at(start, 5.2));
-        assert_eq!(dog.on_time(at(start, 5.25)), Step::LookAtPipes);
-        assert_eq!(dog.on_held(false), Step::EndDrain, "nobody is held back by the reader");
-    }
-
-    #[test]
-    fn a_reader_that_never_comes_and_the_wall_clock_end_the_drain() {
-        let (mut dog, start) = watchdog();
-        dog.on_exit(at(start, 1.0));
-        dog.on_pause(at(start, 1.0));
-        dog.on_time(at(start, 1.25));
-        dog.on_held(true);
-        assert_eq!(dog.on_time(at(start, 1.0) + READER_PATIENCE), Step::EndDrain);
-        let (mut dog, start) = watchdog();
-        dog.on_exit(at(start, 59.9));
-        dog.on_pause(at(start, 59.9));
-        assert_eq!(dog.on_time(at(start, 60.0)), Step::EndDrain, "`timeout` bounds the drain too");
-        assert_eq!((dog.reason(), dog.kills_strays()), (None, false), "the program's own end stands");
-    }
-
-    #[test]
-    fn time_that_this_process_was_stopped_counts_for_the_wall_clock_alone() {
-        let (mut dog, start) = watchdog();
-        dog.on_activity(at(start, 5.0));
-        dog.on_stopped(Duration::from_secs(30));
-        assert_eq!(dog.deadline(), Some(at(start, 15.0)));
-        dog.on_activity(at(start, 25.0));
-        assert_eq!(dog.deadline(), Some(at(start, 30.0)), "60 s by the wall");
-    }
-
-    #[test]
-    fn what_is_dying_is_not_given_up() {
-        let (mut dog, start) = watchdog();
-        dog.on_stop(StopReason::Idle, at(start, 1.0));
-        dog.on_dying(at(start, 12.0));
-        assert_eq!(dog.on_time(at(start, 14.0)), Step::Nothing);
-        assert_eq!(dog.on_time(at(start, 12.0) + KILL_PATIENCE), Step::GiveUp);
-    }
-
-    #[test]
-    fn pipes_that_end_before_the_exit_end_nothing() {
-        let (mut dog, start) = watchdog();
-        assert_eq!(dog.on_pipes_ended(), Step::Nothing);
-        assert_eq!(dog.on_stop(StopReason::Killed, at(start, 1.0)), Step::Terminate);
-        dog.on_exit(at(start, 1.5));
-        assert_eq!(
-            dog.on_stop(StopReason::Killed, at(start, 1.6)),
-            Step::Nothing,
-            "after the exit there is nothing to stop"
-        );
-    }
-
-    #[test]
-    fn a_lost_guard_is_the_reason_also_when_the_exit_was_reported_first() {
-        let (mut dog, start) = watchdog();
-        dog.on_exit(at(start, 1.0));
-        dog.on_lost();
-        assert_eq!((dog.reason(), dog.deadline()), (Some(StopReason::Lost), None));
-    }
-
-    #[test]
-    fn endless_limits_never_fire() {
-        let start = Instant::now();
-        let limits = Limits { idle: None, total: Some(Duration::MAX), ..LIMITS };
-        let mut dog = Watchdog::new(limits, start);
-        assert_eq!(dog.deadline(), None);
-        assert_eq!(dog.on_time(at(start, 1e6)), Step::Nothing);
-    }
-}
+mod tests;

@@ -28,7 +28,7 @@ const END_PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct Record {
     path: PathBuf,
     begun: Instant,
-    shared: Arc<Shared>,
+    shared: Arc<WriterState>,
     files: Option<Files>,
     facts: watch::Receiver<Option<RecordFacts>>,
     publish: Option<watch::Sender<Option<RecordFacts>>>,
@@ -43,7 +43,7 @@ struct Held {
 }
 
 #[derive(Default)]
-struct Shared {
+struct WriterState {
     state: Mutex<State>,
     /// Something came, and something that should not wait.
     news: Notify,
@@ -57,7 +57,7 @@ struct State {
     end: Option<(Value, u64)>,
 }
 
-impl Shared {
+impl WriterState {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -190,7 +190,7 @@ impl Drop for Record {
 
 /// The writer's life: a flush as long as something comes, the end last.
 async fn write(
-    shared: Arc<Shared>,
+    shared: Arc<WriterState>,
     folder: String,
     files: Files,
     publish: watch::Sender<Option<RecordFacts>>,

@@ -1,9 +1,9 @@
 //! Codes, types and names of errors: of the system, of Node, of undici, of the models' servers, and our own. PURE.
 
-use super::FailureKind::{self, *};
+use super::ErrorKind::{self, *};
 
 /// What an exact code says (capitals don't count); `None` when it says nothing.
-pub fn of_code(code: &str) -> Option<(FailureKind, bool)> {
+pub fn of_code(code: &str) -> Option<(ErrorKind, bool)> {
     let code = code.to_ascii_uppercase();
     let decided = match code.as_str() {
         // The system and Node.

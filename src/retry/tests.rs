@@ -1,13 +1,13 @@
-use super::FailureKind::*;
+use super::ErrorKind::*;
 use super::*;
 use proptest::prelude::*;
 
-fn said(message: &str) -> (FailureKind, bool, Option<u16>) {
+fn said(message: &str) -> (ErrorKind, bool, Option<u16>) {
     let verdict = classify(&Evidence { message, ..Evidence::default() });
     (verdict.kind, verdict.retryable, verdict.status)
 }
 
-fn with(status: Option<u16>, codes: &[&str], message: &str) -> (FailureKind, bool) {
+fn with(status: Option<u16>, codes: &[&str], message: &str) -> (ErrorKind, bool) {
     let verdict = classify(&Evidence { status, codes: codes.to_vec(), message, retry_after: None });
     (verdict.kind, verdict.retryable)
 }
@@ -142,10 +142,10 @@ fn words_are_the_last_resort() {
 
 #[test]
 fn every_kind_is_read_back_from_its_name() {
-    for kind in FailureKind::ALL {
-        assert_eq!(FailureKind::parse(kind.as_str()), Some(*kind));
+    for kind in ErrorKind::ALL {
+        assert_eq!(ErrorKind::parse(kind.as_str()), Some(*kind));
     }
-    assert_eq!(FailureKind::parse("nonsense"), None);
+    assert_eq!(ErrorKind::parse("nonsense"), None);
 }
 
 const POLICY: RetryPolicy =

@@ -1,9 +1,9 @@
 //! What a message tells people, read by a program: the last resort. PURE.
 
-use super::FailureKind::{self, *};
+use super::ErrorKind::{self, *};
 
 /// In this order: "exceeded your quota, see rate limits" is about the quota.
-const PHRASES: &[(FailureKind, &[&str])] = &[
+const PHRASES: &[(ErrorKind, &[&str])] = &[
     (
         ContextLength,
         &[
@@ -190,7 +190,7 @@ const REASONS: &[(u16, &str)] = &[
 ];
 
 /// The kind that the message speaks of, in whole words.
-pub fn of_words(message: &str) -> Option<FailureKind> {
+pub fn of_words(message: &str) -> Option<ErrorKind> {
     let message = message.to_ascii_lowercase();
     PHRASES
         .iter()

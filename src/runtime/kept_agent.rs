@@ -147,7 +147,7 @@ impl AgentHandler for KeptAgent {
             }
             let turn = session.start(prompt);
             let ended = Ended { cancel: &mut invocation.cancel, stopped: &mut stopped };
-            follow(&turn, &sender, ended).await
+            follow(&turn, &sender, None, ended).await
         })
     }
 }

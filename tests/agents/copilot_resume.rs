@@ -1,11 +1,11 @@
 //! What a failed resume means: each text that was seen in real versions, each state of the log, and whatever else may come.
 
 use proptest::prelude::*;
-use sheepdog::copilot::resume::{Fallback, LogState, ResumeEvidence, Verdict, classify_resume_error};
+use sheepdog::copilot::resume::{Fallback, LogState, ResumeEvidence, ResumeVerdict, classify_resume_error};
 
 const CODE: Option<i64> = Some(-32603);
 
-fn verdict(message: &str, log: LogState) -> Verdict {
+fn verdict(message: &str, log: LogState) -> ResumeVerdict {
     classify_resume_error(CODE, message, &ResumeEvidence { log, ..Default::default() }).verdict
 }
 
@@ -71,7 +71,7 @@ fn an_error_without_the_code_of_its_own_says_nothing() {
             &full(DAMAGED[0].0),
             &ResumeEvidence { log: LogState::Absent, ..Default::default() },
         );
-        assert_eq!(judgement.verdict, Verdict::Failed, "{code:?}");
+        assert_eq!(judgement.verdict, ResumeVerdict::Failed, "{code:?}");
     }
 }
 
@@ -86,7 +86,7 @@ fn trouble_of_the_moment_is_never_taken_for_an_empty_session() {
             LogState::Unreadable,
             LogState::Unknown,
         ] {
-            assert_eq!(verdict(&full(text), log), Verdict::Transient, "{text} {log:?}");
+            assert_eq!(verdict(&full(text), log), ResumeVerdict::Transient, "{text} {log:?}");
         }
     }
 }
@@ -94,11 +94,11 @@ fn trouble_of_the_moment_is_never_taken_for_an_empty_session() {
 #[test]
 fn a_session_in_use_and_a_missing_directory_have_their_own_verdicts() {
     let in_use = full("Session abc is currently in use by another process");
-    assert_eq!(verdict(&in_use, LogState::Turns), Verdict::InUse);
+    assert_eq!(verdict(&in_use, LogState::Turns), ResumeVerdict::InUse);
     let missing = full("session resume failed: Directory does not exist or cannot be accessed: /gone");
-    assert_eq!(verdict(&missing, LogState::Absent), Verdict::Failed);
+    assert_eq!(verdict(&missing, LogState::Absent), ResumeVerdict::Failed);
     let refused = full("Rejected session.resume request with invalid sessionId: ../x");
-    assert_eq!(verdict(&refused, LogState::Unknown), Verdict::Failed);
+    assert_eq!(verdict(&refused, LogState::Unknown), ResumeVerdict::Failed);
 }
 
 #[test]
@@ -108,19 +108,23 @@ fn a_missing_agent_is_left_out_once() {
         let evidence = ResumeEvidence { log: LogState::Turns, agent, fallback, ..Default::default() };
         classify_resume_error(CODE, &text, &evidence).verdict
     };
-    assert_eq!(with(None, Fallback::Evidence), Verdict::WithoutAgent);
-    assert_eq!(with(Some(true), Fallback::UnlessCorrupt), Verdict::WithoutAgent);
-    assert_eq!(with(Some(false), Fallback::Evidence), Verdict::Failed);
-    assert_eq!(with(Some(true), Fallback::Never), Verdict::Failed);
+    assert_eq!(with(None, Fallback::Evidence), ResumeVerdict::WithoutAgent);
+    assert_eq!(with(Some(true), Fallback::UnlessCorrupt), ResumeVerdict::WithoutAgent);
+    assert_eq!(with(Some(false), Fallback::Evidence), ResumeVerdict::Failed);
+    assert_eq!(with(Some(true), Fallback::Never), ResumeVerdict::Failed);
 }
 
 #[test]
 fn a_log_with_turns_is_never_recreated_over() {
     for text in NOT_FOUND {
-        assert_eq!(verdict(&full(text), LogState::Turns), Verdict::NotFound, "{text}");
-        assert_eq!(verdict(&full(text), LogState::Unreadable), Verdict::Corrupt, "{text}");
+        assert_eq!(verdict(&full(text), LogState::Turns), ResumeVerdict::NotFound, "{text}");
+        assert_eq!(verdict(&full(text), LogState::Unreadable), ResumeVerdict::Corrupt, "{text}");
         let known = ResumeEvidence { known_turns: 1, ..Default::default() };
-        assert_eq!(classify_resume_error(CODE, &full(text), &known).verdict, Verdict::NotFound, "{text}");
+        assert_eq!(
+            classify_resume_error(CODE, &full(text), &known).verdict,
+            ResumeVerdict::NotFound,
+            "{text}"
+        );
     }
     for (text, line) in DAMAGED {
         let judgement = classify_resume_error(
@@ -128,30 +132,30 @@ fn a_log_with_turns_is_never_recreated_over() {
             &full(text),
             &ResumeEvidence { log: LogState::Turns, ..Default::default() },
         );
-        assert_eq!((judgement.verdict, judgement.line), (Verdict::Corrupt, *line), "{text}");
+        assert_eq!((judgement.verdict, judgement.line), (ResumeVerdict::Corrupt, *line), "{text}");
     }
     let bad_line = ResumeEvidence { log: LogState::Turns, bad_line: Some(9), ..Default::default() };
     let judgement = classify_resume_error(CODE, &full(NOT_FOUND[0]), &bad_line);
-    assert_eq!((judgement.verdict, judgement.line), (Verdict::Corrupt, Some(9)));
+    assert_eq!((judgement.verdict, judgement.line), (ResumeVerdict::Corrupt, Some(9)));
 }
 
 #[test]
 fn a_session_that_was_never_used_always_opens() {
     let damaged = DAMAGED.iter().map(|(text, _)| text);
     for text in NOT_FOUND.iter().chain(damaged) {
-        assert_eq!(verdict(&full(text), LogState::Absent), Verdict::Recreate, "{text}");
-        assert_eq!(verdict(&full(text), LogState::Empty), Verdict::Recreate, "{text}");
+        assert_eq!(verdict(&full(text), LogState::Absent), ResumeVerdict::Recreate, "{text}");
+        assert_eq!(verdict(&full(text), LogState::Empty), ResumeVerdict::Recreate, "{text}");
     }
 }
 
 #[test]
 fn a_session_that_was_started_over_opens_unless_the_text_says_damage() {
     for text in NOT_FOUND {
-        assert_eq!(verdict(&full(text), LogState::NoTurns), Verdict::Recreate, "{text}");
+        assert_eq!(verdict(&full(text), LogState::NoTurns), ResumeVerdict::Recreate, "{text}");
     }
     for (text, _) in DAMAGED {
-        assert_eq!(verdict(&full(text), LogState::NoTurns), Verdict::Corrupt, "{text}");
-        assert_eq!(verdict(&full(text), LogState::Unknown), Verdict::Corrupt, "{text}");
+        assert_eq!(verdict(&full(text), LogState::NoTurns), ResumeVerdict::Corrupt, "{text}");
+        assert_eq!(verdict(&full(text), LogState::Unknown), ResumeVerdict::Corrupt, "{text}");
     }
 }
 
@@ -159,9 +163,9 @@ fn a_session_that_was_started_over_opens_unless_the_text_says_damage() {
 fn without_evidence_the_fallback_decides() {
     for text in NOT_FOUND {
         for (fallback, expected) in [
-            (Fallback::Evidence, Verdict::Recreate),
-            (Fallback::UnlessCorrupt, Verdict::Recreate),
-            (Fallback::Never, Verdict::NotFound),
+            (Fallback::Evidence, ResumeVerdict::Recreate),
+            (Fallback::UnlessCorrupt, ResumeVerdict::Recreate),
+            (Fallback::Never, ResumeVerdict::NotFound),
         ] {
             let evidence = ResumeEvidence { fallback, ..Default::default() };
             assert_eq!(
@@ -172,7 +176,7 @@ fn without_evidence_the_fallback_decides() {
         }
     }
     let never = ResumeEvidence { log: LogState::Absent, fallback: Fallback::Never, ..Default::default() };
-    assert_eq!(classify_resume_error(CODE, &full(NOT_FOUND[0]), &never).verdict, Verdict::NotFound);
+    assert_eq!(classify_resume_error(CODE, &full(NOT_FOUND[0]), &never).verdict, ResumeVerdict::NotFound);
 }
 
 #[test]
@@ -183,8 +187,8 @@ fn unless_corrupt_goes_by_the_text_alone() {
         fallback: Fallback::UnlessCorrupt,
         ..Default::default()
     };
-    assert_eq!(classify_resume_error(CODE, &full(NOT_FOUND[0]), &evidence).verdict, Verdict::Recreate);
-    assert_eq!(classify_resume_error(CODE, &full(DAMAGED[0].0), &evidence).verdict, Verdict::Corrupt);
+    assert_eq!(classify_resume_error(CODE, &full(NOT_FOUND[0]), &evidence).verdict, ResumeVerdict::Recreate);
+    assert_eq!(classify_resume_error(CODE, &full(DAMAGED[0].0), &evidence).verdict, ResumeVerdict::Corrupt);
 }
 
 fn any_log() -> impl Strategy<Value = LogState> {
@@ -206,7 +210,7 @@ proptest! {
         for code in [code, CODE] {
             let judgement = classify_resume_error(code, &message, &evidence);
             let holds = known > 0 || matches!(log, LogState::Turns | LogState::Unreadable);
-            prop_assert!(!(judgement.verdict == Verdict::Recreate && (holds || never || code != CODE)), "{judgement:?}");
+            prop_assert!(!(judgement.verdict == ResumeVerdict::Recreate && (holds || never || code != CODE)), "{judgement:?}");
             prop_assert!(!judgement.reason.is_empty());
         }
     }
@@ -214,6 +218,6 @@ proptest! {
     #[test]
     fn words_around_a_corruption_do_not_hide_it(before in "[a-z ]{0,30}", after in "[a-z ]{0,30}", word in "corrupt(ed|ion|s|ing)?") {
         let message = format!("{before} {word} {after}");
-        prop_assert_ne!(verdict(&message, LogState::Unknown), Verdict::Recreate);
+        prop_assert_ne!(verdict(&message, LogState::Unknown), ResumeVerdict::Recreate);
     }
 }

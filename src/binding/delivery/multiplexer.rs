@@ -37,10 +37,10 @@ pub(crate) struct Block {
 /// One a JavaScript environment. Cloneable handle; the flushing task ends with the last one.
 #[derive(Clone)]
 pub(crate) struct Multiplexer {
-    shared: Arc<Shared>,
+    shared: Arc<MultiplexerState>,
 }
 
-struct Shared {
+struct MultiplexerState {
     queue: Mutex<Queue>,
     changed: Notify,
     next_channel: AtomicU32,
@@ -90,7 +90,7 @@ enum Next {
 /// Bounded, so that the task notices that its environment is gone.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
 
-impl Shared {
+impl MultiplexerState {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -99,7 +99,7 @@ impl Shared {
 impl Multiplexer {
     /// `flush` hands blocks over to JavaScript. Call it within tokio.
     pub(crate) fn new(flush: impl Fn(Vec<Block>) + Send + Sync + 'static) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(MultiplexerState {
             queue: Mutex::new(Queue::new()),
             changed: Notify::new(),
             next_channel: AtomicU32::new(1),
@@ -135,7 +135,7 @@ impl Multiplexer {
 
 /// The sending side of a channel. Dropping it ends the channel.
 pub(crate) struct Channel {
-    shared: Arc<Shared>,
+    shared: Arc<MultiplexerState>,
     id: u32,
     window: Arc<Window>,
     ended: bool,
@@ -205,7 +205,7 @@ fn is_due(empty: bool, urgent: bool, under_way: usize) -> bool {
     !empty && under_way < if urgent { FLUSHES_UNDER_WAY } else { 1 }
 }
 
-async fn run_flushes(shared: Weak<Shared>, flush: impl Fn(Vec<Block>)) {
+async fn run_flushes(shared: Weak<MultiplexerState>, flush: impl Fn(Vec<Block>)) {
     loop {
         let Some(strong) = shared.upgrade() else { return };
         let next = strong.queue().next();

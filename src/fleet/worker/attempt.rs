@@ -1,17 +1,21 @@
 //! One job in the hands of a worker: claimed, run, committed. The record decides at each step whether it still is ours.
 
-use super::keeper::Keeper;
+use super::artifacts;
+use super::book::Book;
+use super::checkout::{Checkout, GitPlace, Leaving};
+use super::job_run::{JobFuture, JobHost, JobRun, StopSignal};
+use super::keeper::{Keeper, Standing};
 use super::log_writer::LogWriter;
-use super::{JobHost, JobRun, StopSignal, artifacts};
 use crate::error::Error;
-use crate::fleet::engine::{Delivery, Engine, Kept, LeaseSlot, Patience, Refused};
-use crate::fleet::record::{Artifact, Claim, JobEvent, JobFault, JobRecord, JobState, LogEnd, Refusal};
-use crate::fleet::retry_table::{Verdict, refusal_delay, verdict};
+use crate::fleet::engine::{Delivery, Engine, Kept, LeaseSlot, Patience};
+use crate::fleet::fault::JobFault;
+use crate::fleet::record::{Artifact, Claim, JobEvent, JobRecord, JobState, LogEnd};
+use crate::fleet::retry_table::{Consequence, consequence_of, refusal_delay};
 use crate::fleet::spec::JobSpec;
 use crate::fleet::submitter::now;
 use bytes::Bytes;
-use serde_json::Value;
-use std::sync::{Arc, Mutex, PoisonError};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -26,65 +30,15 @@ const STOP_GRACE: Duration = Duration::from_secs(10);
 /// A result that is longer is kept beside the record.
 const MAX_RESULT_BYTES: usize = 256 << 10;
 
-/// What the keeper says; a later one outranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Word {
-    Hold,
-    Cancel,
-    Fenced,
-}
-
 /// One attempt on its way.
 pub(super) struct Attempt {
     pub engine: Engine,
     pub worker: Arc<str>,
     pub host: Arc<dyn JobHost>,
+    pub git: GitPlace,
     pub delivery: watch::Receiver<Arc<Delivery>>,
     /// True when the worker has to give it up.
     pub drain: watch::Receiver<bool>,
-}
-
-/// The record as it was last seen, and the one hand that writes it.
-pub(super) struct Book {
-    engine: Engine,
-    token: String,
-    kept: tokio::sync::Mutex<Kept>,
-}
-
-impl Book {
-    /// Writes what the event makes of the record. `Err(None)`: the job is not ours any more.
-    async fn write(&self, event: &JobEvent) -> Result<JobRecord, Option<Error>> {
-        let mut kept = self.kept.lock().await;
-        loop {
-            let next = match kept.record.after(event) {
-                Ok(next) => next,
-                Err(Refusal::Unchanged) => return Ok(kept.record.clone()),
-                Err(Refusal::Fenced | Refusal::NotRetried(_)) => return Err(None),
-            };
-            match self.engine.write_record(&next, kept.revision, Patience::WORK).await {
-                Ok(written) => {
-                    *kept = written;
-                    return Ok(next);
-                }
-                Err(Refused::Conflict) => {
-                    match self.engine.read_record(&kept.record.id, Patience::WORK).await.map_err(Some)? {
-                        Some(found) => *kept = found,
-                        None => return Err(None),
-                    }
-                }
-                Err(refused) => return Err(Some(refused.into_error())),
-            }
-        }
-    }
-
-    pub(super) async fn note(&self, session_id: Option<String>, tools_ran: bool) {
-        // When it fails we are fenced, or the store is away: the commit will find out.
-        let _ = self.write(&JobEvent::Seen { token: self.token.clone(), session_id, tools_ran }).await;
-    }
-
-    async fn record(&self) -> JobRecord {
-        self.kept.lock().await.record.clone()
-    }
 }
 
 impl Attempt {
@@ -143,14 +97,14 @@ impl Attempt {
         let begun = Instant::now();
         let Some(kept) = self.claim(delivery, &spec).await else { return };
         let token = kept.record.token.clone().unwrap_or_default();
-        let (words, mut heard) = watch::channel(Word::Hold);
+        let (tell, mut heard) = watch::channel(Standing::Held);
         let keeper = Keeper {
             engine: self.engine.clone(),
             id: spec.id.as_str().into(),
             token: token.clone(),
             delivery: self.delivery.clone(),
             slot,
-            words,
+            tell,
         };
         let keeper = tokio::spawn(keeper.run(begun));
         let (stop, stopped) = watch::channel(false);
@@ -158,14 +112,17 @@ impl Attempt {
             id: spec.id.as_str().into(),
             attempt: kept.record.attempt,
             resume: kept.record.session_to_resume().map(str::to_owned),
+            session_object: kept.record.session_object.clone(),
             stop: StopSignal(stopped),
             log: LogWriter::open(self.engine.clone(), &spec.id, kept.record.attempt),
             engine: self.engine.clone(),
             book: Arc::new(Book { engine: self.engine.clone(), token: token.clone(), kept: kept.into() }),
             artifacts: Arc::new(Mutex::new(Vec::new())),
+            folder: Arc::new(OnceLock::new()),
+            checkout: Arc::new(OnceLock::new()),
             spec: spec.clone(),
         };
-        let mut work = self.host.run(run.clone());
+        let mut work: JobFuture = Box::pin(work(self.host.clone(), self.git.clone(), run.clone()));
         let drained = async |drain: &mut watch::Receiver<bool>| {
             if drain.wait_for(|drain| *drain).await.is_err() {
                 std::future::pending::<()>().await;
@@ -184,9 +141,16 @@ impl Attempt {
                 tokio::time::timeout(STOP_GRACE, work).await.ok()
             }
         };
-        let word = *heard.borrow();
-        if word != Word::Fenced {
-            self.commit(&run, &token, ended, word).await;
+        let standing = *heard.borrow();
+        let left = match standing {
+            Standing::Fenced => None,
+            _ => self.commit(&run, &token, ended, standing).await,
+        };
+        if let Some(checkout) = run.checkout.get() {
+            checkout.leave(leaving(&spec, left.as_ref())).await;
+        }
+        if let Some(record) = &left {
+            self.hand_over(record).await;
         }
         keeper.abort();
     }
@@ -232,34 +196,37 @@ impl Attempt {
         }
     }
 
-    /// Writes what came of it, and takes the job off the queue or gives it back.
-    async fn commit(&self, run: &JobRun, token: &str, ended: Option<Result<Value, JobFault>>, word: Word) {
+    /// Writes what came of it. `None`: it could not be written, we are fenced or the lease runs out and another attempt begins.
+    async fn commit(
+        &self,
+        run: &JobRun,
+        token: &str,
+        ended: Option<Result<Value, JobFault>>,
+        standing: Standing,
+    ) -> Option<JobRecord> {
         let token = token.to_owned();
-        let Ok(log) = run.log.end().await else { return };
+        let log = run.log.end().await.ok()?;
         let is_drain = *self.drain.borrow();
         let event = match ended {
-            _ if word == Word::Cancel => JobEvent::Stopped { token, log, now: now() },
+            _ if standing == Standing::Cancelled => JobEvent::Stopped { token, log, now: now() },
             Some(Ok(value)) => self.done(run, token, value, log).await,
             _ if is_drain => JobEvent::Drained { token },
             Some(Err(fault)) => self.failed(run, token, fault, log).await,
-            // It was stopped for a word that was taken back: nothing says so today.
+            // It was stopped for a standing that was taken back: nothing says so today.
             None => JobEvent::Drained { token },
         };
         let may_need_burial = !matches!(event, JobEvent::Done { .. } | JobEvent::Drained { .. });
-        if may_need_burial && self.engine.bury_job(&run.spec, Patience::WORK).await.is_err() {
-            return;
+        if may_need_burial {
+            self.engine.bury_job(&run.spec, Patience::WORK).await.ok()?;
         }
-        // Not written: we are fenced, or the lease runs out and another attempt begins.
-        let Ok(record) = run.book.write(&event).await else { return };
+        run.book.write(&event).await.ok()
+    }
+
+    /// Takes the job off the queue, or gives it back.
+    async fn hand_over(&self, record: &JobRecord) {
         let delivery = self.delivery.borrow().clone();
-        match (record.state, &event) {
-            (
-                JobState::Queued,
-                JobEvent::Failed { verdict: Verdict::Again(delay) | Verdict::Wait(delay), .. },
-            ) => {
-                delivery.give_back(*delay).await;
-            }
-            (JobState::Queued, _) => delivery.give_back(Duration::ZERO).await,
+        match record.state {
+            JobState::Queued => delivery.give_back(record.delay(now())).await,
             _ => delivery.finish().await,
         }
     }
@@ -268,7 +235,7 @@ impl Attempt {
         let artifacts = match self.collect(run).await {
             Ok(artifacts) => artifacts,
             Err(error) => {
-                let fault = fault_of(&error);
+                let fault = JobFault::from(&error);
                 return self.failed(run, token, fault, log).await;
             }
         };
@@ -289,7 +256,7 @@ impl Attempt {
                 JobEvent::Done { token, result: None, result_object: Some(name), log, artifacts, now: now() }
             }
             Err(error) => {
-                let fault = fault_of(&error);
+                let fault = JobFault::from(&error);
                 self.failed(run, token, fault, log).await
             }
         }
@@ -297,16 +264,21 @@ impl Attempt {
 
     async fn failed(&self, run: &JobRun, token: String, fault: JobFault, log: LogEnd) -> JobEvent {
         let record = run.book.record().await;
-        let verdict = verdict(&fault, record.spent, record.waits);
-        if let (Verdict::Wait(length), Some(provider)) = (&verdict, &run.spec.provider) {
+        let consequence = consequence_of(&fault, record.spent, record.waits);
+        if let (Consequence::Wait(length), Some(provider)) = (&consequence, &run.spec.provider) {
             let subject = self.engine.names().hold(provider);
             let payload = Bytes::from(length.as_millis().to_string());
             // When it can't be told, each worker finds out for itself.
             let _ = self.engine.announce(&subject, payload, *length).await;
         }
+        let mut fault = fault;
+        let keeps = run.spec.git.as_ref().is_some_and(|git| git.keep_on_failure);
+        if let Some(checkout) = run.checkout.get().filter(|_| keeps) {
+            fault.facts.insert("checkout".to_owned(), json!(checkout.path()));
+        }
         // What a failed attempt left may be what its user looks for; that it can't be kept is no other failure.
         let artifacts = self.collect(run).await.unwrap_or_default();
-        JobEvent::Failed { token, fault, verdict, log, artifacts, now: now() }
+        JobEvent::Failed { token, fault, consequence, log, artifacts, now: now() }
     }
 
     /// What was kept while it ran, and what the job's globs find now.
@@ -323,18 +295,33 @@ impl Attempt {
     }
 }
 
+/// The job's files first, where it has some; then the job.
+async fn work(host: Arc<dyn JobHost>, place: GitPlace, run: JobRun) -> Result<Value, JobFault> {
+    if let Some(source) = &run.spec.git {
+        let made = Checkout::make(&place, &run.id, source, run.resume.is_some()).await;
+        let checkout = made.map_err(|error| JobFault::from(&error))?;
+        let event = json!({ "type": "checkout", "commit": checkout.commit(), "path": checkout.path() });
+        let _ = run.checkout.set(checkout);
+        run.emit(event.to_string()).await.map_err(|error| JobFault::from(&error))?;
+    }
+    host.run(run).await
+}
+
+/// What becomes of the job's files; without a record the job is another's.
+fn leaving(spec: &JobSpec, left: Option<&JobRecord>) -> Leaving {
+    let keeps = spec.git.as_ref().is_some_and(|git| git.keep_on_failure);
+    match left {
+        Some(record) if record.state == JobState::Queued && record.session_to_resume().is_some() => {
+            Leaving::GoesOn
+        }
+        Some(record) if keeps && matches!(record.state, JobState::Failed | JobState::Dead) => Leaving::Kept,
+        _ => Leaving::Over,
+    }
+}
+
 /// How long until the job's time. The server keeps what is given back for later; it is asked again now and then, because one
 /// that was started anew has forgotten the delay.
 fn too_early(spec: &JobSpec) -> Option<Duration> {
     let left = spec.at?.checked_sub(now()).filter(|left| *left > 0)?;
     Some(Duration::from_millis(left).min(MAX_LATER_DELAY))
-}
-
-/// An error of the core on its journey.
-pub(super) fn fault_of(error: &Error) -> JobFault {
-    JobFault {
-        code: error.code().as_str().to_owned(),
-        message: error.message().to_owned(),
-        facts: error.facts().clone(),
-    }
 }

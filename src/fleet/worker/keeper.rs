@@ -1,7 +1,6 @@
 //! Holds a job for its attempt: beats the lease, renews the key's place, watches the record. It is a task of its own, so that
 //! nothing that the work or the commit waits for makes a beat late.
 
-use super::attempt::Word;
 use crate::fleet::engine::{Delivery, Engine, LeaseSlot, Patience, RecordWatch};
 use crate::fleet::lease::{Beat, Lease};
 use crate::fleet::record::{JobRecord, JobState};
@@ -9,6 +8,14 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
+
+/// How the job stands with us; a later one outranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Standing {
+    Held,
+    Cancelled,
+    Fenced,
+}
 
 pub(super) struct Keeper {
     pub engine: Engine,
@@ -18,7 +25,7 @@ pub(super) struct Keeper {
     /// The delivery that holds the job; the server may have given it to us anew.
     pub delivery: watch::Receiver<Arc<Delivery>>,
     pub slot: Option<LeaseSlot>,
-    pub words: watch::Sender<Word>,
+    pub tell: watch::Sender<Standing>,
 }
 
 impl Keeper {
@@ -73,15 +80,15 @@ impl Keeper {
     fn judge(&self, record: &JobRecord) -> bool {
         let is_ours =
             record.state == JobState::Running && record.token.as_deref() == Some(self.token.as_str());
-        let word = match (is_ours, record.cancel_asked) {
-            (false, _) => Word::Fenced,
-            (true, true) => Word::Cancel,
+        let standing = match (is_ours, record.cancel_asked) {
+            (false, _) => Standing::Fenced,
+            (true, true) => Standing::Cancelled,
             (true, false) => return true,
         };
-        self.words.send_if_modified(|last| {
-            let is_news = *last < word;
+        self.tell.send_if_modified(|last| {
+            let is_news = *last < standing;
             if is_news {
-                *last = word;
+                *last = standing;
             }
             is_news
         });

@@ -4,10 +4,11 @@
 //! once; what a wait brings when no slot is free any more is given back at once. A probe is never cut off: what it was given
 //! would be nobody's for a whole lease.
 
-use super::WorkerOptions;
 use super::attempt::Attempt;
+use super::options::WorkerOptions;
 use crate::error::Error;
 use crate::fleet::engine::{Delivery, Engine, Lane};
+use crate::os::sleep_until;
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,10 +23,13 @@ const WAIT: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// A word to the owner.
-pub(super) enum Command {
+pub(super) enum Order {
     Close,
     Stop,
 }
+
+/// Between two words about what it runs.
+const MIN_PRESENCE_PAUSE: Duration = Duration::from_secs(1);
 
 /// What a question to the lanes came to.
 enum Pulled {
@@ -43,7 +47,7 @@ pub(super) struct Owner {
     engine: Engine,
     name: Arc<str>,
     options: WorkerOptions,
-    commands: mpsc::Receiver<Command>,
+    orders: mpsc::Receiver<Order>,
     /// Class by class, in each all queues.
     lanes: Arc<Vec<Lane>>,
     waits: Vec<Option<AbortHandle>>,
@@ -64,7 +68,7 @@ impl Owner {
         engine: Engine,
         name: Arc<str>,
         options: WorkerOptions,
-        commands: mpsc::Receiver<Command>,
+        orders: mpsc::Receiver<Order>,
     ) -> Result<Owner, Error> {
         let mut lanes = Vec::new();
         for class in Engine::classes() {
@@ -78,7 +82,7 @@ impl Owner {
             engine,
             name,
             options,
-            commands,
+            orders,
             is_probing: false,
             is_probe_due: true,
             paused_until: None,
@@ -91,15 +95,21 @@ impl Owner {
     }
 
     pub(super) async fn run(mut self) {
+        tokio::spawn(super::checkout::sweep(self.options.git.folder.clone()));
         let mut connections = self.engine.connections();
-        let mut presence = tokio::time::interval(self.engine.lease() / 3);
+        // What it runs is told soon, but not at each change: each is a write on the server's disk.
+        let (rest, pause) = (self.engine.lease() / 3, (self.engine.lease() / 10).max(MIN_PRESENCE_PAUSE));
+        let (mut presence, mut told) = (Instant::now(), Vec::new());
         loop {
             if self.is_over() {
                 break;
             }
             self.pull();
+            if told.len() != self.running.len() || !told.iter().all(|id| self.running.contains_key(id)) {
+                presence = presence.min(Instant::now() + pause);
+            }
             tokio::select! {
-                command = self.commands.recv() => self.on_command(command),
+                order = self.orders.recv() => self.on_order(order),
                 Some(pulled) = self.pulls.join_next() => {
                     if let Ok(pulled) = pulled {
                         self.on_pulled(pulled).await;
@@ -112,9 +122,12 @@ impl Owner {
                 }
                 // The server may have forgotten who waits.
                 Ok(()) = connections.changed() => self.on_connected(),
-                _ = presence.tick() => self.announce(),
-                () = until(self.paused_until) => self.paused_until = None,
-                () = until(self.closing.flatten()) => {
+                () = tokio::time::sleep_until(presence) => {
+                    presence = Instant::now() + rest;
+                    told = self.announce();
+                }
+                () = sleep_until(self.paused_until) => self.paused_until = None,
+                () = sleep_until(self.closing.flatten()) => {
                     self.closing = Some(None);
                     self.drain.send_replace(true);
                 }
@@ -133,15 +146,15 @@ impl Owner {
         self.options.concurrency.saturating_sub(self.attempts.len())
     }
 
-    fn on_command(&mut self, command: Option<Command>) {
-        match command {
-            Some(Command::Close) if self.closing.is_none() => {
+    fn on_order(&mut self, order: Option<Order>) {
+        match order {
+            Some(Order::Close) if self.closing.is_none() => {
                 let end = self.options.drain_timeout.map(|timeout| Instant::now() + timeout);
                 self.closing = Some(end);
                 self.abandon_waits();
             }
-            Some(Command::Close) => {}
-            Some(Command::Stop) | None => {
+            Some(Order::Close) => {}
+            Some(Order::Stop) | None => {
                 self.closing = Some(None);
                 self.drain.send_replace(true);
                 self.abandon_waits();
@@ -247,6 +260,7 @@ impl Owner {
             engine: self.engine.clone(),
             worker: self.name.clone(),
             host: self.options.host.clone(),
+            git: self.options.git.clone(),
             delivery: receiver,
             drain: self.drain.subscribe(),
         };
@@ -254,16 +268,17 @@ impl Owner {
         self.running.insert(id, Running { task, delivery: sender });
     }
 
-    /// Says that this worker is there, for `fleet status`.
-    fn announce(&self) {
+    /// Says that this worker is there, for `fleet status`; what it runs is what was told.
+    fn announce(&self) -> Vec<String> {
         let (engine, subject) = (self.engine.clone(), self.engine.names().worker(&self.name));
-        let mut running: Vec<&String> = self.running.keys().collect();
+        let mut running: Vec<String> = self.running.keys().cloned().collect();
         running.sort();
         let facts = serde_json::json!({
             "name": &*self.name,
             "pid": std::process::id(),
             "queues": self.options.queues,
             "concurrency": self.options.concurrency,
+            "handlers": self.options.host.handlers(),
             "running": running,
             "closing": self.closing.is_some(),
         });
@@ -271,12 +286,6 @@ impl Owner {
             let length = engine.lease();
             let _ = engine.announce(&subject, Bytes::from(facts.to_string()), length).await;
         });
-    }
-}
-
-async fn until(end: Option<Instant>) {
-    match end {
-        Some(end) => tokio::time::sleep_until(end).await,
-        None => std::future::pending().await,
+        running
     }
 }

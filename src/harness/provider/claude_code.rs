@@ -4,10 +4,11 @@
 //! told as `system`/`api_retry`. Nested in itself it refuses to start, and so it does as root unless told it is in a sandbox.
 
 use super::super::allow::refuse;
-use super::super::event::ErrorKind;
+use super::super::event::AgentErrorKind;
 use super::super::failure::{Words, no_exit_code};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode};
+use super::super::session_files::{Project, SessionFiles, plain};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::Messages;
 use super::message_usage::Style;
@@ -49,17 +50,25 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "ANTHROPIC_BASE_URL",
     ],
     session_log: None,
+    session_files: Some(&FILES),
     exits_early: false,
     words: &WORDS,
+};
+
+const FILES: SessionFiles = SessionFiles {
+    root: "$CLAUDE_CONFIG_DIR|~/.claude",
+    patterns: &["projects/{project}/{session}.jsonl", "projects/{project}/{session}/**"],
+    project: Project::Named(plain),
+    own: None,
 };
 
 pub(super) const WORDS: Words = Words {
     kinds: &[
         (
-            ErrorKind::Quota,
+            AgentErrorKind::Quota,
             &["hit your", "usage limit reached", "out of extra usage", "error_max_budget_usd"],
         ),
-        (ErrorKind::MaxTurns, &["error_max_turns", "maximum number of turns"]),
+        (AgentErrorKind::MaxTurns, &["error_max_turns", "maximum number of turns"]),
     ],
     unknown_session: &["no conversation found with session id", "no session, task, or name matched"],
     misshapen: &["structured_output", "structured output"],

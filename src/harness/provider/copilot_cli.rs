@@ -5,12 +5,13 @@
 
 use super::super::allow::refuse;
 use super::super::digest::Digest;
-use super::super::event::{ErrorKind, Usage};
+use super::super::event::{AgentErrorKind, Usage};
 use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode};
 use super::super::package::{Program, is_program, npm_platform, package, siblings};
+use super::super::session_files::{Project, SessionFiles};
 use super::super::spending::Accounting;
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
@@ -42,12 +43,20 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "COPILOT_PROVIDER_API_KEY",
     ],
     session_log: None,
+    session_files: Some(&FILES),
     exits_early: false,
     words: &WORDS,
 };
 
+const FILES: SessionFiles = SessionFiles {
+    root: "$COPILOT_HOME|~/.copilot",
+    patterns: &["session-state/{session}/**"],
+    project: Project::None,
+    own: None,
+};
+
 pub(super) const WORDS: Words = Words {
-    kinds: &[(ErrorKind::Quota, &["no quota", "premium request", "quota_exceeded"])],
+    kinds: &[(AgentErrorKind::Quota, &["no quota", "premium request", "quota_exceeded"])],
     unknown_session: &["no session, task, or name matched"],
     misshapen: &[],
     refused: &["permission to run this tool was denied", "command blocked"],
@@ -174,7 +183,7 @@ impl Copilot {
         digest.session(&session.text().unwrap_or_default());
         let exit_code = exit_code.whole();
         if self.is_aborted {
-            return digest.end(false, Some(Failure::new(ErrorKind::Unknown, "the turn was aborted")));
+            return digest.end(false, Some(Failure::new(AgentErrorKind::Unknown, "the turn was aborted")));
         }
         // Whole: it tells an exit code. What went wrong after its last answer weighs more than a good one.
         let Some(exit_code) = exit_code else { return };
@@ -183,7 +192,10 @@ impl Copilot {
         }
         let failure = self.session_error.take().or(self.call.take());
         let failure = failure.unwrap_or_else(|| {
-            Failure::new(ErrorKind::Unknown, format!("the agent ended its turn with exit code {}", exit_code))
+            Failure::new(
+                AgentErrorKind::Unknown,
+                format!("the agent ended its turn with exit code {}", exit_code),
+            )
         });
         digest.end(false, Some(failure));
     }
@@ -194,10 +206,10 @@ fn session_error(data: Json) -> Failure {
     let mut failure = WORDS.failure(status.whole(), message.text().unwrap_or("the session failed".into()));
     if status.whole().is_none() {
         failure.kind = match kind.word() {
-            b"authentication" => ErrorKind::Auth,
-            b"quota" => ErrorKind::Quota,
-            b"rate_limit" => ErrorKind::RateLimit,
-            b"context_limit" => ErrorKind::ContextLength,
+            b"authentication" => AgentErrorKind::Auth,
+            b"quota" => AgentErrorKind::Quota,
+            b"rate_limit" => AgentErrorKind::RateLimit,
+            b"context_limit" => AgentErrorKind::ContextLength,
             _ => failure.kind,
         };
     }

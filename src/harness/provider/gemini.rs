@@ -4,11 +4,13 @@
 //! status modulo 256 (145 is 401). Retries stand on stderr alone.
 
 use super::super::digest::Digest;
-use super::super::event::{ErrorKind, Usage};
+use super::super::event::{AgentErrorKind, Usage};
 use super::super::failure::{Words, kind_of};
 use super::super::json::Line;
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode};
+use super::super::package::{Program, package, whole_script};
+use super::super::session_files::{Project, SessionFiles};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
@@ -27,7 +29,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reads: &[],
     state: &["$GEMINI_CLI_HOME/.gemini|~/.gemini"],
     reader: |_| Box::new(Gemini),
-    behind_launcher: None,
+    behind_launcher: Some(behind_launcher),
     takes_schema: no_schema,
     session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),
@@ -39,13 +41,21 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "GOOGLE_GEMINI_BASE_URL",
     ],
     session_log: None,
+    session_files: Some(&FILES),
     exits_early: true,
     words: &WORDS,
 };
 
+const FILES: SessionFiles = SessionFiles {
+    root: "$GEMINI_CLI_HOME/.gemini|~/.gemini",
+    patterns: &["tmp/{project}/chats/session-*{head}.jsonl"],
+    project: Project::Marked { parent: "tmp", marker: ".project_root" },
+    own: None,
+};
+
 pub(super) const WORDS: Words = Words {
     kinds: &[(
-        ErrorKind::Quota,
+        AgentErrorKind::Quota,
         &["daily quota", "quota will reset", "exhausted your capacity", "quota limit"],
     )],
     unknown_session: &["error resuming session", "no previous sessions found", "invalid session identifier"],
@@ -117,14 +127,20 @@ impl Reader for Gemini {
     }
 }
 
-fn exit_code(code: i32) -> Option<(ErrorKind, &'static str)> {
+/// It is no launcher: it is run so that its output is whole.
+fn behind_launcher(file: &Path) -> Option<Program> {
+    package(file, "@google", "gemini-cli")?;
+    Some(whole_script(file))
+}
+
+fn exit_code(code: i32) -> Option<(AgentErrorKind, &'static str)> {
     match code {
-        41 => Some((ErrorKind::Auth, "it is not signed in, and no API key is set")),
-        42 => Some((ErrorKind::InvalidRequest, "it refused its input")),
-        44 => Some((ErrorKind::Permission, "its sandbox failed")),
-        52 => Some((ErrorKind::InvalidRequest, "its settings are wrong")),
-        53 => Some((ErrorKind::MaxTurns, "the limit of turns was reached")),
-        55 => Some((ErrorKind::Permission, "the folder is not trusted")),
+        41 => Some((AgentErrorKind::Auth, "it is not signed in, and no API key is set")),
+        42 => Some((AgentErrorKind::InvalidRequest, "it refused its input")),
+        44 => Some((AgentErrorKind::Permission, "its sandbox failed")),
+        52 => Some((AgentErrorKind::InvalidRequest, "its settings are wrong")),
+        53 => Some((AgentErrorKind::MaxTurns, "the limit of turns was reached")),
+        55 => Some((AgentErrorKind::Permission, "the folder is not trusted")),
         // An HTTP status, of which the system kept the low eight bits.
         144..=185 | 244..=255 => {
             Some((kind_of(Some(i64::from(code) + 256), ""), "an HTTP status, of which 256 is left out"))
@@ -155,12 +171,12 @@ fn result(line: Line, digest: &mut Digest) {
         digest.last_failure().map_or("the turn failed".into(), |failure| failure.message.clone().into())
     });
     let mut failure = WORDS.failure(code.whole(), words);
-    if failure.kind == ErrorKind::Unknown {
+    if failure.kind == AgentErrorKind::Unknown {
         failure.kind = match name.word() {
-            b"FatalAuthenticationError" => ErrorKind::Auth,
-            b"FatalInputError" | b"FatalConfigError" => ErrorKind::InvalidRequest,
-            b"FatalSandboxError" | b"FatalUntrustedWorkspaceError" => ErrorKind::Permission,
-            _ => ErrorKind::Unknown,
+            b"FatalAuthenticationError" => AgentErrorKind::Auth,
+            b"FatalInputError" | b"FatalConfigError" => AgentErrorKind::InvalidRequest,
+            b"FatalSandboxError" | b"FatalUntrustedWorkspaceError" => AgentErrorKind::Permission,
+            _ => AgentErrorKind::Unknown,
         };
     }
     digest.end(false, Some(failure));

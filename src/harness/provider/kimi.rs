@@ -4,7 +4,7 @@
 //! turn, and the only line that tells the session. A turn that failed has no line: its reason stands on stderr.
 
 use super::super::digest::Digest;
-use super::super::event::ErrorKind;
+use super::super::event::AgentErrorKind;
 use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
@@ -32,12 +32,13 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     accounting: Accounting::Nothing,
     account: &["KIMI_CODE_HOME", "KIMI_API_KEY", "KIMI_MODEL_API_KEY", "KIMI_CODE_OAUTH_KEY"],
     session_log: None,
+    session_files: None,
     exits_early: false,
     words: &WORDS,
 };
 
 const WORDS: Words = Words {
-    kinds: &[(ErrorKind::Auth, &["provider.auth_error", "auth.login_required"])],
+    kinds: &[(AgentErrorKind::Auth, &["provider.auth_error", "auth.login_required"])],
     unknown_session: &["failed to run prompt: session \""],
     misshapen: &[],
     refused: &[],

@@ -2,7 +2,7 @@
 //! the same with differences of its own, which [`Style`] names.
 
 use super::super::digest::Digest;
-use super::super::event::ErrorKind;
+use super::super::event::AgentErrorKind;
 use super::super::event::Usage;
 use super::super::failure::Words;
 use super::super::json::{Json, Line};
@@ -245,7 +245,7 @@ impl Messages {
         });
         let mut failure = self.words.failure(status.whole(), words);
         if subtype.is("error_max_budget_usd") {
-            failure.kind = ErrorKind::Quota;
+            failure.kind = AgentErrorKind::Quota;
         }
         digest.end(false, Some(failure));
     }

@@ -4,7 +4,7 @@
 //! step. Tools are told when they are done. A model that answers with rubbish makes it loop for ever, step after empty step.
 
 use super::super::digest::Digest;
-use super::super::event::{ErrorKind, Usage};
+use super::super::event::{AgentErrorKind, Usage};
 use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
@@ -39,6 +39,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
     account: &["XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT"],
     session_log: None,
+    session_files: None,
     exits_early: false,
     words: &WORDS,
 };
@@ -108,12 +109,14 @@ impl Reader for Opencode {
                     .or(error.text())
                     .unwrap_or("unknown error".into());
                 let mut failure = WORDS.failure(status.whole(), words);
-                if failure.kind == ErrorKind::Unknown {
+                if failure.kind == AgentErrorKind::Unknown {
                     failure.kind = match name.word() {
-                        b"ProviderAuthError" => ErrorKind::Auth,
-                        b"ContextOverflowError" | b"MessageOutputLengthError" => ErrorKind::ContextLength,
-                        b"ProviderModelNotFoundError" => ErrorKind::InvalidRequest,
-                        _ => ErrorKind::Unknown,
+                        b"ProviderAuthError" => AgentErrorKind::Auth,
+                        b"ContextOverflowError" | b"MessageOutputLengthError" => {
+                            AgentErrorKind::ContextLength
+                        }
+                        b"ProviderModelNotFoundError" => AgentErrorKind::InvalidRequest,
+                        _ => AgentErrorKind::Unknown,
                     };
                 }
                 // It says nothing more after this one, unless it goes on all the same.
@@ -154,7 +157,7 @@ impl Opencode {
         self.continued += 1;
         if self.continued >= MAX_CONTINUED {
             digest.error(Failure::new(
-                ErrorKind::ContextLength,
+                AgentErrorKind::ContextLength,
                 format!("the conversation was compacted {MAX_CONTINUED} times without getting anywhere"),
             ));
             digest.stuck();
@@ -184,7 +187,7 @@ impl Opencode {
             b"content-filter" | b"error" => {
                 let words =
                     format!("the model stopped with the reason {}", reason.text().unwrap_or_default());
-                digest.end(false, Some(Failure::new(ErrorKind::Unknown, words)));
+                digest.end(false, Some(Failure::new(AgentErrorKind::Unknown, words)));
             }
             b"tool-calls" => {
                 digest.model_answered();

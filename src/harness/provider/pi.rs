@@ -5,11 +5,12 @@
 //! may be compacted, which takes a model call in silence, and the turn goes on if that was to make room for it.
 
 use super::super::digest::Digest;
-use super::super::event::{ErrorKind, Usage};
+use super::super::event::{AgentErrorKind, Usage};
 use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{AUTO_ALONE, Level, unallowable, unholdable};
+use super::super::session_files::{Project, SessionFiles};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
@@ -33,9 +34,22 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
     account: &["PI_CODING_AGENT_DIR", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"],
     session_log: None,
+    session_files: Some(&FILES),
     exits_early: false,
     words: &WORDS,
 };
+
+const FILES: SessionFiles = SessionFiles {
+    root: "$PI_CODING_AGENT_DIR|~/.pi/agent",
+    patterns: &["sessions/{project}/*_{session}.jsonl"],
+    project: Project::Named(project_of),
+    own: None,
+};
+
+/// `--work-repo--` for /work/repo.
+fn project_of(cwd: &str) -> String {
+    format!("--{}--", cwd.trim_start_matches('/').replace(['/', ':'], "-"))
+}
 
 pub(super) const WORDS: Words = Words {
     kinds: &[],
@@ -169,7 +183,7 @@ impl Pi {
             }
             // A body that is no model's answer ends like one, with nothing in it.
             _ if parts == 0 && is_silent => Ending::Failed(Failure::new(
-                ErrorKind::Server,
+                AgentErrorKind::Server,
                 "the model answered with nothing: no text, no tool call, no tokens",
             )),
             _ => {
@@ -217,7 +231,7 @@ impl Pi {
             Some(Ending::Failed(failure)) => digest.end(false, Some(failure.clone())),
             None => digest.end(
                 false,
-                Some(Failure::new(ErrorKind::Unknown, "the agent ended without a message of the model")),
+                Some(Failure::new(AgentErrorKind::Unknown, "the agent ended without a message of the model")),
             ),
         }
     }

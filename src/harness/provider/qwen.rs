@@ -3,11 +3,12 @@
 //! A failed model call is told as an assistant's text "[API Error: ...]" before the failing `result`. After a retry the words
 //! given before it may stand in the answer once more.
 
-use super::super::event::{ErrorKind, Usage};
+use super::super::event::{AgentErrorKind, Usage};
 use super::super::failure::Words;
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode, unallowable};
-use super::super::package::{Program, package};
+use super::super::package::{Program, package, whole_script};
+use super::super::session_files::{Project, SessionFiles, plain};
 use super::super::session_log::SessionLog;
 use super::super::spending::{Accounting, CachedInput};
 use super::claude_code::takes_schema;
@@ -42,8 +43,16 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     accounting: Accounting::Tokens(CachedInput::Within),
     account: &["OPENAI_API_KEY", "OPENAI_BASE_URL", "DASHSCOPE_API_KEY"],
     session_log: Some(&LOG),
+    session_files: Some(&FILES),
     exits_early: true,
     words: &WORDS,
+};
+
+const FILES: SessionFiles = SessionFiles {
+    root: "$QWEN_HOME|~/.qwen",
+    patterns: &["projects/{project}/chats/{session}.jsonl"],
+    project: Project::Named(plain),
+    own: Some("cwd"),
 };
 
 /// Each call to the model; a session that is resumed begins with their sum.
@@ -65,9 +74,9 @@ const LOG: SessionLog = SessionLog {
 
 pub(super) const WORDS: Words = Words {
     kinds: &[
-        (ErrorKind::ContextLength, &["context is too large"]),
-        (ErrorKind::Quota, &["daily quota", "quota exceeded:"]),
-        (ErrorKind::MaxTurns, &["error_max_turns", "max session turns", "maximum number of turns"]),
+        (AgentErrorKind::ContextLength, &["context is too large"]),
+        (AgentErrorKind::Quota, &["daily quota", "quota exceeded:"]),
+        (AgentErrorKind::MaxTurns, &["error_max_turns", "max session turns", "maximum number of turns"]),
     ],
     unknown_session: &["no saved session found"],
     misshapen: &["structured_output", "structured output", "json-schema"],
@@ -143,16 +152,12 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
 fn behind_launcher(file: &Path) -> Option<Program> {
     let root = package(file, "@qwen-code", "qwen-code")?;
     let file = Some(root.join("cli.js")).filter(|file| file.is_file())?;
-    Some(Program {
-        command: "node".into(),
-        arguments: vec![file.to_string_lossy().into_owned()],
-        ..Program::default()
-    })
+    Some(whole_script(&file))
 }
 
-fn exit_code(code: i32) -> Option<(ErrorKind, &'static str)> {
+fn exit_code(code: i32) -> Option<(AgentErrorKind, &'static str)> {
     match code {
-        53 => Some((ErrorKind::MaxTurns, "the limit of turns was reached")),
+        53 => Some((AgentErrorKind::MaxTurns, "the limit of turns was reached")),
         _ => None,
     }
 }

@@ -37,7 +37,7 @@ fn adds_up_text_usage_and_the_reason() {
         json!({ "choices": [], "usage": { "prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": { "cached_tokens": 3 } } }),
     ]);
     assert_eq!((completion.text.as_str(), completion.finish_reason.as_str()), ("Hello", "length"));
-    assert_eq!(completion.usage, Some(Usage { input_tokens: 7, output_tokens: 2, cached_input_tokens: 3 }));
+    assert_eq!(completion.usage, Some(Tokens { input_tokens: 7, output_tokens: 2, cached_input_tokens: 3 }));
 }
 
 #[test]

@@ -16,14 +16,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a run may use at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct ResourceLimits {
     pub memory_max_bytes: Option<u64>,
     pub max_processes: Option<u64>,
 }
 
-impl Limits {
+impl ResourceLimits {
     pub(super) fn are_asked_for(&self) -> bool {
-        *self != Limits::default()
+        *self != ResourceLimits::default()
     }
 
     fn controllers(&self) -> impl Iterator<Item = &'static str> {
@@ -67,7 +67,7 @@ fn remove(cgroup: &Path) {
 }
 
 /// `Ok(None)`: there is no place for one, and no limits were asked for.
-pub(super) fn create(limits: &Limits) -> Result<Option<Cgroup>, Errno> {
+pub(super) fn create(limits: &ResourceLimits) -> Result<Option<Cgroup>, Errno> {
     let mut problem = Errno::ENOTSUP;
     for place in places(limits) {
         match create_in(place, limits) {
@@ -78,7 +78,7 @@ pub(super) fn create(limits: &Limits) -> Result<Option<Cgroup>, Errno> {
     if limits.are_asked_for() { Err(problem) } else { Ok(None) }
 }
 
-fn create_in(place: &Path, limits: &Limits) -> io::Result<Cgroup> {
+fn create_in(place: &Path, limits: &ResourceLimits) -> io::Result<Cgroup> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let path = place.join(format!("sheepdog-{}-{number}", std::process::id()));
@@ -94,7 +94,7 @@ fn create_in(place: &Path, limits: &Limits) -> io::Result<Cgroup> {
 }
 
 /// Where this process may make cgroups that can do what is asked for.
-fn places(limits: &Limits) -> impl Iterator<Item = &'static Path> {
+fn places(limits: &ResourceLimits) -> impl Iterator<Item = &'static Path> {
     static OWN: OnceLock<Option<PathBuf>> = OnceLock::new();
     let own = OWN.get_or_init(|| {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -192,7 +192,7 @@ mod tests {
     fn limits_that_nothing_can_enforce_are_refused() {
         // More than any machine hands down: a controller that does not exist can't be asked for, so this only holds where
         // neither is handed down; elsewhere the limit is made, and the directory goes with its owner.
-        match create(&Limits { memory_max_bytes: Some(1 << 30), max_processes: Some(100) }) {
+        match create(&ResourceLimits { memory_max_bytes: Some(1 << 30), max_processes: Some(100) }) {
             Ok(cgroup) => {
                 let path = cgroup.as_ref().map(|cgroup| PathBuf::from(cgroup.path())).unwrap();
                 assert_eq!(fs::read_to_string(path.join("pids.max")).unwrap().trim(), "100");

@@ -1,5 +1,6 @@
 //! The guard's program as something that can be executed: a sealed file in memory, else a file in a private folder.
 
+use super::execute::probe;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -34,7 +35,7 @@ impl Image {
         // SAFETY: fcntl has just made this descriptor; nobody else knows it.
         let file = unsafe { OwnedFd::from_raw_fd(high) };
         let image = Image { path: format!("/proc/self/fd/{high}").into(), _file: file };
-        super::launch::probe(&image)?;
+        probe(&image.path)?;
         Ok(image)
     }
 

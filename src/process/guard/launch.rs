@@ -1,27 +1,21 @@
 //! Starts one guard by posix_spawn and hands it the request.
 
-use super::cgroup::{self, Cgroup, Limits};
-use super::image::{Image, image, is_scarcity};
+use super::cgroup::{self, Cgroup, ResourceLimits};
+use super::execute::execute;
+use super::failure::{GuardFailure, GuardStage};
+use super::image::{image, is_scarcity};
 use super::leash::{Leash, reap_unattended};
-use super::lifeline::{GuardedProcess, Lifeline};
-use super::wire::{Request, Stage, Unencodable};
-use crate::process::Containment;
+use super::lifeline::Launch;
+use super::wire::{Request, Unencodable};
 use crate::process::sandbox::Plan;
-use crate::process::wiring::{Ends, Wiring};
+use crate::process::spec::Containment;
+use crate::process::wiring::Wiring;
 use nix::errno::Errno;
 use nix::libc;
-use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
-use nix::sys::signal::SigSet;
-use std::ffi::{CStr, OsStr};
-use std::fs::File;
+use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use tokio::sync::Notify;
-
-/// Where the guard finds its end of the lifeline.
-const LIFELINE: RawFd = 3;
 
 /// A program to run under guard.
 #[derive(Clone, Copy, Debug)]
@@ -34,68 +28,8 @@ pub(crate) struct GuardedSpawn<'a> {
     /// The host's when `None`.
     pub cwd: Option<&'a Path>,
     pub containment: Containment,
-    pub limits: Limits,
+    pub limits: ResourceLimits,
     pub sandbox: Option<&'a Plan>,
-}
-
-/// Why nothing runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GuardFailure {
-    pub stage: GuardStage,
-    /// What the system said; 0 when it said nothing.
-    pub errno: i32,
-}
-
-/// At which step it failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GuardStage {
-    /// No guard can be executed on this system: only the group level is left.
-    Unavailable,
-    /// An argument, a variable or a path has a NUL in it.
-    Nul,
-    /// The guard could not be started: no descriptors, processes or memory left.
-    Spawn,
-    /// The request did not reach the guard whole.
-    Request,
-    /// The guard could not watch.
-    Supervise,
-    /// The namespaces that `strict` needs.
-    Namespace,
-    /// The limits that were asked for: no cgroup that could enforce them can be made.
-    Limits,
-    /// The run's cgroup, which could be made but not joined.
-    Cgroup,
-    /// The program's own process.
-    Fork,
-    /// The working directory.
-    Chdir,
-    /// The rules of the sandbox.
-    Sandbox,
-    /// One of the sandbox's paths, by its number.
-    SandboxPath(u32),
-    /// The program's own terminal.
-    Terminal,
-    /// The program. E2BIG: arguments and environment are too long.
-    Exec,
-    /// A guard was killed meanwhile.
-    Lost,
-}
-
-impl From<Stage> for GuardStage {
-    fn from(stage: Stage) -> GuardStage {
-        match stage {
-            Stage::Request => GuardStage::Request,
-            Stage::Supervise => GuardStage::Supervise,
-            Stage::Namespace => GuardStage::Namespace,
-            Stage::Cgroup => GuardStage::Cgroup,
-            Stage::Fork => GuardStage::Fork,
-            Stage::Chdir => GuardStage::Chdir,
-            Stage::Exec => GuardStage::Exec,
-            Stage::Sandbox => GuardStage::Sandbox,
-            Stage::SandboxPath(index) => GuardStage::SandboxPath(index),
-            Stage::Terminal => GuardStage::Terminal,
-        }
-    }
 }
 
 fn failed(stage: GuardStage) -> impl Fn(Errno) -> GuardFailure {
@@ -104,25 +38,6 @@ fn failed(stage: GuardStage) -> impl Fn(Errno) -> GuardFailure {
 
 fn failed_io(error: io::Error) -> GuardFailure {
     GuardFailure { stage: GuardStage::Spawn, errno: error.raw_os_error().unwrap_or(libc::EIO) }
-}
-
-/// A guard that has been started and is starting the program. Dropping it ends both.
-#[derive(Debug)]
-pub(crate) struct Launch {
-    pub(super) lifeline: UnixStream,
-    pub(super) guard: Leash,
-    /// The part of the request that the socket did not take at once.
-    pub(super) unsent: Vec<u8>,
-    pub(super) containment: Containment,
-    pub(super) cgroup: Option<Cgroup>,
-    pub(super) ends: Ends,
-}
-
-impl Launch {
-    /// Waits until the program has been executed, or says why not. Needs tokio. `cut_short`: as in [`Lifeline::start`].
-    pub(crate) async fn started(self, cut_short: &Notify) -> Result<GuardedProcess, GuardFailure> {
-        Lifeline::start(self, cut_short).await
-    }
 }
 
 /// Starts a guard; half a millisecond, on the calling thread. The host's memory is not copied: no fork.
@@ -172,67 +87,12 @@ pub(super) fn launch_by(
     unsent.drain(..sent);
 
     let [stdin, stdout, stderr] = wiring.program;
-    let pid =
-        execute(image, [stdin, stdout, stderr, guards_end.into()]).map_err(failed(GuardStage::Spawn))?;
+    let pid = execute(image.path(), [stdin, stdout, stderr, guards_end.into()])
+        .map_err(failed(GuardStage::Spawn))?;
     // Our copies of the guard's descriptors are closed by now.
     let guard = Leash::new(pid).map_err(failed(GuardStage::Spawn))?;
     let containment = spawn.containment;
     Ok(Launch { lifeline, guard, unsent, containment, cgroup, ends: wiring.ends })
-}
-
-/// The guard gets these four as 0 to 3, an empty environment, default signals, and a mask that blocks all of them, so that
-/// no signal can end it before it is ready.
-pub(super) fn execute(image: &Image, descriptors: [OwnedFd; 4]) -> Result<i32, Errno> {
-    // A source among the targets would be overwritten before its turn.
-    let descriptors = descriptors.map(|descriptor| {
-        if descriptor.as_raw_fd() > LIFELINE {
-            return Ok(descriptor);
-        }
-        let high = nix::fcntl::fcntl(&descriptor, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(LIFELINE + 1))?;
-        // SAFETY: fcntl has just made this descriptor; nobody else knows it.
-        Ok(unsafe { OwnedFd::from_raw_fd(high) })
-    });
-    let mut actions = PosixSpawnFileActions::init()?;
-    let mut sources = Vec::with_capacity(descriptors.len());
-    for (target, source) in (0..).zip(descriptors) {
-        let source: OwnedFd = source?;
-        actions.add_dup2(source.as_raw_fd(), target)?;
-        sources.push(source);
-    }
-    let mut attributes = PosixSpawnAttr::init()?;
-    attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;
-    attributes.set_sigdefault(&SigSet::all())?;
-    attributes.set_sigmask(&SigSet::all())?;
-    let environment: [&CStr; 0] = [];
-    let pid = posix_spawn(image.path(), &actions, &attributes, &[c"sheepdog-guard"], &environment)?;
-    Ok(pid.as_raw())
-}
-
-/// Executes an image once without anything to do.
-pub(super) fn probe(image: &Image) -> Result<(), Errno> {
-    let null = || -> Result<OwnedFd, Errno> {
-        let file = File::open("/dev/null")
-            .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))?;
-        Ok(file.into())
-    };
-    let mut attempts = 0;
-    loop {
-        match execute(image, [null()?, null()?, null()?, null()?]) {
-            Ok(pid) => {
-                let status = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None);
-                // It says that nobody is there and ends with 1; anything else is not our guard.
-                let is_guard =
-                    matches!(status, Ok(nix::sys::wait::WaitStatus::Exited(_, 1)) | Err(Errno::ECHILD));
-                return if is_guard { Ok(()) } else { Err(Errno::ENOEXEC) };
-            }
-            // A process that the host forked meanwhile still has the file open for writing, until it executes something.
-            Err(Errno::ETXTBSY) if attempts < 20 => {
-                attempts += 1;
-                std::thread::sleep(std::time::Duration::from_millis(5));
-            }
-            Err(errno) => return Err(errno),
-        }
-    }
 }
 
 /// The version of Landlock that the kernel speaks; 0: none, or it may not be used.

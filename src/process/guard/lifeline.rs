@@ -1,11 +1,11 @@
 //! A run under guard, from the program's start to the end of its tree.
 
 use super::cgroup::Cgroup;
-use super::launch::{GuardFailure, GuardStage, Launch};
+use super::failure::{GuardFailure, GuardStage};
 use super::leash::Leash;
 use super::wire::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, Exit, Report, Reports, Toll};
+use crate::process::spec::{Containment, ContainmentLevel};
 use crate::process::wiring::Ends;
-use crate::process::{Containment, ContainmentLevel};
 use nix::libc;
 use nix::sys::signal::Signal;
 use std::io::{self, ErrorKind, Read, Write};
@@ -33,6 +33,25 @@ pub(crate) struct GuardedProcess {
     pub level: ContainmentLevel,
     pub lifeline: Lifeline,
     pub ends: Ends,
+}
+
+/// A guard that has been started and is starting the program. Dropping it ends both.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    pub(super) lifeline: UnixStream,
+    pub(super) guard: Leash,
+    /// The part of the request that the socket did not take at once.
+    pub(super) unsent: Vec<u8>,
+    pub(super) containment: Containment,
+    pub(super) cgroup: Option<Cgroup>,
+    pub(super) ends: Ends,
+}
+
+impl Launch {
+    /// Waits until the program has been executed, or says why not. Needs tokio. `cut_short`: as in [`Lifeline::start`].
+    pub(crate) async fn started(self, cut_short: &Notify) -> Result<GuardedProcess, GuardFailure> {
+        Lifeline::start(self, cut_short).await
+    }
 }
 
 /// What happens to a run, in this order: at most one `Exited`, then `Gone` or `Lost`.

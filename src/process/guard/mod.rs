@@ -11,15 +11,18 @@
 //! Nothing here blocks but [`launch::launch`] (half a millisecond); waiting is async.
 
 mod cgroup;
+mod execute;
+mod failure;
 mod image;
 mod launch;
 mod leash;
 mod lifeline;
 mod wire;
 
-pub(crate) use cgroup::Limits;
-pub(crate) use launch::{GuardFailure, GuardStage, GuardedSpawn, Launch, landlock_abi, launch};
-pub(crate) use lifeline::{GuardEvent, Lifeline};
+pub(crate) use cgroup::ResourceLimits;
+pub(crate) use failure::{GuardFailure, GuardStage};
+pub(crate) use launch::{GuardedSpawn, landlock_abi, launch};
+pub(crate) use lifeline::{GuardEvent, Launch, Lifeline};
 #[cfg(any(test, fuzzing))]
 pub(crate) use wire::fuzz as fuzz_lifeline;
 

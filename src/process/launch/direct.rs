@@ -5,11 +5,14 @@
 //! be another's.
 
 use super::super::command::{ResolvedCommand, spawn_error};
-use super::super::spec::{ContainmentLevel, ProcessSpec, Strays, Usage};
+use super::super::spec::{ContainmentLevel, ProcessSpec, ProcessUsage, Strays};
 use super::super::sweep::{SweepRequest, Swept, sweep};
 use super::super::wiring::{Wires, Wiring};
+use super::launched::{Launched, NotLaunched, watch_pipes};
+use super::refusal::no_thread;
 use super::session;
-use super::{ExitStatus, Launched, NotLaunched, Tree, TreeEvent, no_thread, watch_pipes, with_turn};
+use super::tree_event::{ExitStatus, TreeEvent};
+use super::turn::with_turn;
 use crate::error::Result;
 use crate::os::{
     ProcessIdentity, ProcessTable, blocking, kill_process, signal_group, ticks_now, wait_for_exit,
@@ -32,7 +35,7 @@ pub(super) async fn launch(
     spec: &ProcessSpec,
     turn: Option<SemaphorePermit<'static>>,
     cut_short: &Notify,
-) -> std::result::Result<Launched, NotLaunched> {
+) -> std::result::Result<Launched<DirectTree>, NotLaunched> {
     let wires = Wires::of(spec);
     let spawning = blocking(move || spawn(command, &wires));
     let spawning = std::pin::pin!(spawning);
@@ -75,7 +78,7 @@ fn spawn_child(command: &ResolvedCommand, descriptors: &[OwnedFd; 3]) -> io::Res
     }
 }
 
-fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched> {
+fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched<DirectTree>> {
     let refused =
         |error: io::Error| spawn_error(&command, error.raw_os_error().unwrap_or(libc::EIO), "posix_spawn");
     let Wiring { program, ends } = wires.lay(command.input.as_ref()).map_err(refused)?;
@@ -97,9 +100,7 @@ fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched> {
         known: HashSet::new(),
     };
     match watch_pipes(ends) {
-        Ok(pipes) => {
-            Ok(Launched { pid, spawned, level: ContainmentLevel::Group, pipes, tree: Tree::Direct(tree) })
-        }
+        Ok(pipes) => Ok(Launched { pid, spawned, level: ContainmentLevel::Group, pipes, tree }),
         Err(error) => {
             // It runs already, but nobody could watch it.
             drop(tree);
@@ -214,7 +215,7 @@ impl Drop for DirectTree {
 }
 
 /// Takes the exit status and the resource usage of an exited child.
-fn reap(pid: i32) -> (ExitStatus, Usage) {
+fn reap(pid: i32) -> (ExitStatus, ProcessUsage) {
     let mut status = 0;
     // SAFETY: zeroed bytes are a valid rusage, which the call only writes to.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -226,16 +227,16 @@ fn reap(pid: i32) -> (ExitStatus, Usage) {
         }
         if reaped < 0 && nix::errno::Errno::last() != nix::errno::Errno::EINTR {
             // Somebody else in the host waited for all children: the status is gone.
-            return (ExitStatus::default(), Usage::default());
+            return (ExitStatus::default(), ProcessUsage::default());
         }
     }
 }
 
-fn usage_of(usage: &libc::rusage) -> Usage {
+fn usage_of(usage: &libc::rusage) -> ProcessUsage {
     let millis = |time: libc::timeval| time.tv_sec as f64 * 1e3 + time.tv_usec as f64 / 1e3;
     // Linux counts in KiB, macOS in bytes.
     let unit = if cfg!(target_os = "linux") { 1024 } else { 1 };
-    Usage {
+    ProcessUsage {
         user_ms: millis(usage.ru_utime),
         system_ms: millis(usage.ru_stime),
         max_rss_bytes: usage.ru_maxrss.max(0) as u64 * unit,

@@ -2,16 +2,17 @@
 
 use super::super::command::{ResolvedCommand, spawn_error};
 use super::super::guard::{
-    GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Lifeline, Limits, landlock_abi,
+    GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Lifeline, ResourceLimits, landlock_abi,
     launch as start,
 };
 use super::super::sandbox::{OWN_TERMINAL, Plan, Sandbox};
-use super::super::spec::{Containment, ProcessSpec, Stdio, Strays, Usage};
+use super::super::spec::{Containment, ProcessSpec, ProcessUsage, Stdio, Strays};
 use super::super::sweep::{SweepRequest, Swept, sweep};
 use super::super::wiring::Wires;
-use super::{
-    ExitStatus, Launched, NotLaunched, Tree, TreeEvent, no_sandbox, no_thread, watch_pipes, with_turn,
-};
+use super::launched::{Launched, NotLaunched, watch_pipes};
+use super::refusal::{no_limits, no_sandbox, no_thread};
+use super::tree_event::{ExitStatus, TreeEvent};
+use super::turn::with_turn;
 use crate::error::{Error, ErrorCode, Result};
 use crate::os::{blocking, group_exists, ticks_now};
 use nix::libc::{EACCES, EIO};
@@ -24,7 +25,7 @@ use tokio::task::JoinHandle;
 
 /// What became of the attempt.
 pub(super) enum Attempt {
-    Launched(Launched),
+    Launched(Launched<Box<GuardedTree>>),
     /// No guard can be executed on this system: the command comes back for the group launcher.
     Unavailable(ResolvedCommand),
 }
@@ -36,7 +37,8 @@ pub(super) async fn launch(
     cut_short: &Notify,
 ) -> std::result::Result<Attempt, NotLaunched> {
     let containment = spec.containment;
-    let limits = Limits { memory_max_bytes: spec.memory_max_bytes, max_processes: spec.max_processes };
+    let limits =
+        ResourceLimits { memory_max_bytes: spec.memory_max_bytes, max_processes: spec.max_processes };
     let since = ticks_now();
     let sandbox = spec.sandbox.as_ref().map(|sandbox| plan_of(sandbox, spec.stdio)).transpose()?;
     let planned = sandbox.clone();
@@ -80,14 +82,14 @@ pub(super) async fn launch(
         spawned,
         level: process.level,
         pipes,
-        tree: Tree::Guarded(Box::new(tree)),
+        tree: Box::new(tree),
     }))
 }
 
 fn start_guard(
     command: &ResolvedCommand,
     containment: Containment,
-    limits: Limits,
+    limits: ResourceLimits,
     sandbox: Option<&Plan>,
     wires: &Wires,
 ) -> std::result::Result<Launch, GuardFailure> {
@@ -167,7 +169,7 @@ fn failure_error(command: &ResolvedCommand, containment: Containment, failure: G
         GuardStage::Sandbox | GuardStage::SandboxPath(_) => {
             return no_sandbox(&format!("the kernel refused its rules: {reason}"));
         }
-        GuardStage::Limits => return super::no_limits(Some(failure.errno)),
+        GuardStage::Limits => return no_limits(Some(failure.errno)),
         GuardStage::Namespace | GuardStage::Cgroup | GuardStage::Unavailable => {
             let wanted = if containment == Containment::Strict { "strict" } else { "auto" };
             let message = match failure.stage {
@@ -193,7 +195,7 @@ pub(crate) struct GuardedTree {
     since: u64,
     /// The command's, and so its group's.
     pid: i32,
-    end: Option<(ExitStatus, Usage)>,
+    end: Option<(ExitStatus, ProcessUsage)>,
     /// The last sweep of a lost run.
     lost: Option<JoinHandle<Swept>>,
     over: bool,
@@ -216,7 +218,7 @@ impl GuardedTree {
         }
         match self.lifeline.next().await {
             GuardEvent::Exited(exit) => {
-                let usage = Usage {
+                let usage = ProcessUsage {
                     user_ms: exit.user.as_secs_f64() * 1e3,
                     system_ms: exit.system.as_secs_f64() * 1e3,
                     max_rss_bytes: exit.max_rss_bytes,

@@ -1,7 +1,8 @@
 //! A connection that is being opened, and can be given up.
 
 use super::handle::RuntimeClient;
-use super::session::{ClientSession, RESUME_FOR};
+use super::line::RESUME_FOR;
+use super::session::ClientSession;
 use super::socket::{Address, greet, open};
 use crate::error::{Error, ErrorCode, Result};
 use crate::runtime::session_id::random_id;

@@ -1,7 +1,7 @@
 //! The client of a runtime: one session, one request at a time, over as many sockets as it takes.
 //!
 //! [`RuntimeClient`] is a cloneable handle ([`handle`]). The owner task ([`session`]) holds the state; it waits for orders of
-//! the handle, frames of the [`socket`] and clocks, and hands [`event`]s out by a bounded queue: who does not take them stops
+//! the handle, frames of its [`line`] (one [`socket`] after the other) and clocks, and hands [`event`]s out by a bounded queue: who does not take them stops
 //! the reading. [`connecting`] is how one begins.
 //!
 //! A runtime that knows hello is resumed when the socket breaks, with waits between and an end when nothing comes of it
@@ -12,9 +12,11 @@ mod connecting;
 mod event;
 mod handle;
 mod in_flight;
+mod line;
 mod reconnect;
 mod session;
 mod socket;
+mod upload_queue;
 
 pub use connecting::{ClientOptions, Connecting};
 pub use event::{ClientEvent, ClientRequest, RequestMessage, RequestResult, SessionEnd};

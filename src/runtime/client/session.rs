@@ -3,66 +3,35 @@
 use super::event::{ClientEvent, ClientRequest, Order, RequestResult, SessionEnd};
 use super::handle::closed_error;
 use super::in_flight::{Due, InFlight};
-use super::reconnect::{Next, Reconnect};
-use super::socket::{Address, ClientStream, Greeting, SocketEnd, SocketEvent, open_again, pump};
+use super::line::Line;
+use super::socket::{Address, ClientStream, Greeting, SocketEnd, SocketEvent};
+use super::upload_queue::{MAX_WAITING, UploadQueue};
 use crate::error::{Error, ErrorCode, Result};
-use crate::retry::random_fraction;
-use crate::runtime::outbox::Outbox;
-use crate::runtime::sequence::{Arrival, Sequence};
+use crate::os::sleep_until;
+use crate::runtime::sequence::Arrival;
 use crate::runtime::wire::capability::{Capabilities, Capability};
 use crate::runtime::wire::client_message::{ClientMessage, UploadDecline, UploadResponse};
 use crate::runtime::wire::frame::{Body, RuntimeFrame};
 use crate::runtime::wire::runtime_message::{RuntimeError, RuntimeMessage, UploadRequest};
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
-/// How long a broken socket is replaced for. The runtime's grace period ends then.
-pub(super) const RESUME_FOR: Duration = Duration::from_secs(30);
 /// How long the end of a session may take: of ours, and of runtimes with a longer drain.
 const END_WITHIN: Duration = Duration::from_secs(60);
 const END_WITHIN_OTHERS: Duration = Duration::from_secs(95);
-/// How long a missing frame is waited for before the socket is replaced.
-const GAP_WITHIN: Duration = Duration::from_secs(2);
-/// Files that the caller is asked for at a time. Runtimes of others ask for all that they have at once.
-const MAX_ASKED: usize = 32;
-/// Requests for files that wait for their turn, and what they may take.
-const MAX_WAITING: usize = 100_000;
-const MAX_WAITING_BYTES: usize = 16 << 20;
-
-enum Line {
-    Connected(u64),
-    /// Being opened anew, since then.
-    Broken(Instant),
-    Closed,
-}
-
 /// All that a session of the client is.
 pub(super) struct ClientSession {
-    address: Address,
     session_id: String,
     /// What the runtime knows beyond the protocol; `None` when it knows no hello.
     capabilities: Option<Capabilities>,
-    reconnect: Reconnect,
-    outbox: Arc<Outbox>,
-    inbound: Sequence<RuntimeFrame>,
-    gap_since: Option<Instant>,
     line: Line,
     current: Option<InFlight>,
     last_number: u64,
     pending: VecDeque<ClientEvent>,
-    /// Files that the runtime asked for, to be handed on when the caller has answered others.
-    waiting: VecDeque<UploadRequest>,
-    waiting_bytes: usize,
-    /// Handed on and not answered.
-    asked: usize,
+    uploads: UploadQueue,
     events: mpsc::Sender<ClientEvent>,
-    socket_sender: mpsc::Sender<SocketEvent>,
-    sockets: mpsc::Receiver<SocketEvent>,
-    reopened_sender: mpsc::Sender<Option<(ClientStream, Greeting)>>,
-    reopened: mpsc::Receiver<Option<(ClientStream, Greeting)>>,
     ending_since: Option<Instant>,
     ended: watch::Sender<Option<SessionEnd>>,
     closed: watch::Sender<bool>,
@@ -77,32 +46,15 @@ impl ClientSession {
         ended: watch::Sender<Option<SessionEnd>>,
         closed: watch::Sender<bool>,
     ) -> ClientSession {
-        let (socket_sender, sockets) = mpsc::channel(4);
-        let (reopened_sender, reopened) = mpsc::channel(1);
-        let outbox = Arc::new(Outbox::default());
-        if capabilities.is_some() {
-            outbox.make_resumable();
-        }
         ClientSession {
-            address,
+            line: Line::new(address, session_id.clone(), capabilities.is_some()),
             session_id,
             capabilities,
-            reconnect: Reconnect::new(Instant::now()),
-            outbox,
-            inbound: Sequence::default(),
-            gap_since: None,
-            line: Line::Closed,
             current: None,
             last_number: 0,
             pending: VecDeque::new(),
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
-            asked: 0,
+            uploads: UploadQueue::default(),
             events,
-            socket_sender,
-            sockets,
-            reopened_sender,
-            reopened,
             ending_since: None,
             ended,
             closed,
@@ -120,7 +72,7 @@ impl ClientSession {
         loop {
             let wake = self.on_clock();
             self.hand_on();
-            if matches!(self.line, Line::Closed) {
+            if self.line.is_closed() {
                 break;
             }
             tokio::select! {
@@ -129,7 +81,7 @@ impl ClientSession {
                     Some(order) => self.on_order(order),
                 },
                 // Nothing is read while events wait: who does not take them slows the runtime.
-                Some(event) = self.sockets.recv(), if self.pending.is_empty() => self.on_socket(event),
+                Some(event) = self.line.sockets.recv(), if self.pending.is_empty() => self.on_socket(event),
                 room = events.reserve(), if !self.pending.is_empty() => {
                     match (room, self.pending.pop_front()) {
                         (Ok(room), Some(event)) => room.send(event),
@@ -137,18 +89,13 @@ impl ClientSession {
                         _ => self.pending.clear(),
                     }
                 }
-                Some(reopened) = self.reopened.recv() => self.on_reopened(reopened),
+                Some(reopened) = self.line.reopened.recv() => self.on_reopened(reopened),
                 () = sleep_until(wake) => {}
             }
         }
         self.finish(closed_error());
         self.say_ended(SessionEnd::default());
-        self.outbox.close();
-        // A moment for the writer to say goodbye.
-        if let Line::Connected(_) = self.line {
-            let last = async { while let Some(SocketEvent::Frame { .. }) = self.sockets.recv().await {} };
-            let _ = tokio::time::timeout(Duration::from_secs(2), last).await;
-        }
+        self.line.part().await;
         self.closed.send_replace(true);
         for event in self.pending {
             // Whoever still listens gets what there was.
@@ -159,15 +106,10 @@ impl ClientSession {
     }
 
     fn take_socket(&mut self, stream: ClientStream, received: u64, early: Vec<RuntimeFrame>) {
-        match self.outbox.open_socket(received) {
-            Some(socket) => {
-                self.line = Line::Connected(socket);
-                self.gap_since = None;
-                self.reconnect.on_opened(Instant::now());
-                tokio::spawn(pump(stream, self.outbox.clone(), socket, self.socket_sender.clone()));
-                early.into_iter().for_each(|frame| self.on_frame(frame));
-            }
-            None => self.lose(Error::new(ErrorCode::RuntimeClosed, "the runtime has lost the session")),
+        if self.line.take_socket(stream, received) {
+            early.into_iter().for_each(|frame| self.on_frame(frame));
+        } else {
+            self.lose(Error::new(ErrorCode::RuntimeClosed, "the runtime has lost the session"));
         }
     }
 
@@ -181,7 +123,7 @@ impl ClientSession {
                 self.stop(Some(request), Error::new(ErrorCode::RuntimeAborted, "the request was aborted"));
             }
             Order::Answer { request, presigned_url, content_type } => {
-                self.asked = self.asked.saturating_sub(1);
+                self.uploads.on_answer();
                 let UploadRequest { upload_id, filename, filepath, .. } = request;
                 self.say(&ClientMessage::UploadResponse(UploadResponse {
                     upload_id,
@@ -192,7 +134,7 @@ impl ClientSession {
                 }));
             }
             Order::Decline { request, reason } => {
-                self.asked = self.asked.saturating_sub(1);
+                self.uploads.on_answer();
                 self.decline(request, reason);
             }
             Order::End => {
@@ -213,7 +155,7 @@ impl ClientSession {
     }
 
     fn say(&self, message: &ClientMessage) {
-        self.outbox.push(Body::of(message));
+        self.line.outbox.push(Body::of(message));
     }
 
     /// Who does not know it is not told: its own clock is the answer.
@@ -226,10 +168,8 @@ impl ClientSession {
 
     /// Has the caller asked for files, as many as it answers; none while our answers don't get across.
     fn hand_on(&mut self) {
-        while self.asked < MAX_ASKED && self.outbox.has_room() {
-            let Some(request) = self.waiting.pop_front() else { return };
-            self.waiting_bytes -= weight_of(&request);
-            self.asked += 1;
+        while self.line.outbox.has_room() {
+            let Some(request) = self.uploads.next() else { return };
             self.pending.push_back(ClientEvent::UploadRequested(request));
         }
     }
@@ -238,9 +178,7 @@ impl ClientSession {
         if !request.names_a_file() {
             return self.decline(request, "the name is none that a file can have".to_owned());
         }
-        self.waiting_bytes += weight_of(&request);
-        self.waiting.push_back(request);
-        if self.waiting.len() > MAX_WAITING || self.waiting_bytes > MAX_WAITING_BYTES {
+        if !self.uploads.push(request) {
             self.lose(Error::new(
                 ErrorCode::RuntimeProtocol,
                 format!("the runtime asks for more than {MAX_WAITING} files at once"),
@@ -277,10 +215,9 @@ impl ClientSession {
     }
 
     fn on_socket(&mut self, event: SocketEvent) {
-        let Line::Connected(socket) = self.line else { return };
         match event {
-            SocketEvent::Frame { socket: from, frame } if from == socket => self.on_frame(frame),
-            SocketEvent::Closed { socket: from, end } if from == socket => {
+            SocketEvent::Frame { socket, frame } if self.line.is_by(socket) => self.on_frame(frame),
+            SocketEvent::Closed { socket, end } if self.line.is_by(socket) => {
                 let may_resume = self.knows_hello() && !end.deliberate && self.ended.borrow().is_none();
                 if may_resume {
                     self.reopen(end);
@@ -296,24 +233,22 @@ impl ClientSession {
 
     fn on_frame(&mut self, frame: RuntimeFrame) {
         if let RuntimeMessage::Acknowledge(acknowledge) = frame.message {
-            self.outbox.acknowledged(acknowledge.ack);
+            self.line.outbox.acknowledged(acknowledge.ack);
             return;
         }
         if let RuntimeMessage::Hello(_) = frame.message {
             return;
         }
         let (Some(seq), true) = (frame.seq, self.knows_hello()) else { return self.on_message(frame) };
-        let bytes = frame.bytes;
-        match self.inbound.arrive(seq, frame, bytes) {
+        match self.line.arrive(seq, frame) {
             Arrival::Due(frames) => {
                 frames.into_iter().for_each(|frame| self.on_message(frame));
-                self.outbox.acknowledge(self.inbound.received());
+                self.line.acknowledge();
             }
-            Arrival::Duplicate => self.outbox.acknowledge(self.inbound.received()),
+            Arrival::Duplicate => self.line.acknowledge(),
             Arrival::Early => {}
             Arrival::Lost => self.reopen(lost_frames()),
         }
-        self.gap_since = self.inbound.has_gap().then(|| self.gap_since.unwrap_or_else(Instant::now));
     }
 
     fn on_message(&mut self, frame: RuntimeFrame) {
@@ -402,38 +337,14 @@ impl ClientSession {
     }
 
     fn lose(&mut self, error: Error) {
-        self.line = Line::Closed;
+        self.line.close();
         self.finish(error);
     }
 
     fn reopen(&mut self, end: SocketEnd) {
-        self.outbox.abandon_socket();
-        let now = Instant::now();
-        let since = match self.line {
-            Line::Broken(since) => since,
-            _ => now,
-        };
-        let across = self.inbound.received() + self.outbox.acknowledged_through();
-        let pause = match self.reconnect.on_broken(across, random_fraction(), now) {
-            Next::OpenAfter(pause) => pause,
-            Next::GiveUp { sockets } => {
-                return self.lose(end.into_error(&format!(
-                    "{sockets} connections in a row broke before anything got across"
-                )));
-            }
-        };
-        self.line = Line::Broken(since);
-        let (address, session_id) = (self.address.clone(), self.session_id.clone());
-        let (received, reopened) = (self.inbound.received(), self.reopened_sender.clone());
-        let within = RESUME_FOR.saturating_sub(since.elapsed());
-        tokio::spawn(async move {
-            let again = tokio::select! {
-                again = open_again(&address, &session_id, received, pause, within) => again,
-                () = reopened.closed() => None,
-            };
-            // Fails when the owner has given up.
-            let _ = reopened.send(again).await;
-        });
+        if let Err(error) = self.line.reopen(end) {
+            self.lose(error);
+        }
     }
 
     fn on_reopened(&mut self, reopened: Option<(ClientStream, Greeting)>) {
@@ -467,13 +378,10 @@ impl ClientSession {
             }
             _ => {}
         }
-        if let Some(since) = self.gap_since {
-            if now >= since + GAP_WITHIN {
-                self.gap_since = None;
-                self.reopen(lost_frames());
-            } else {
-                wake_at(since + GAP_WITHIN);
-            }
+        match self.line.gap_ends() {
+            Some(end) if now >= end => self.reopen(lost_frames()),
+            Some(end) => wake_at(end),
+            None => {}
         }
         if let Some(since) = self.ending_since
             && self.ended.borrow().is_none()
@@ -497,14 +405,6 @@ fn lost_frames() -> SocketEnd {
     SocketEnd { fault: Some("frames were lost".to_owned()), ..SocketEnd::default() }
 }
 
-fn weight_of(request: &UploadRequest) -> usize {
-    let warning = request.warning.as_ref().map_or(0, String::len);
-    request.filename.len()
-        + request.filepath.len()
-        + request.upload_id.as_ref().map_or(0, String::len)
-        + warning
-}
-
 fn protocol_error(problem: &str) -> Error {
     Error::new(ErrorCode::RuntimeProtocol, format!("the runtime's answer can't be read: {problem}"))
 }
@@ -516,11 +416,4 @@ fn failure_of(error: RuntimeError) -> Error {
     // Deeper than anybody looks, it is told as text.
     let metadata = error.metadata.read::<Value>().unwrap_or_else(|_| Value::from(error.metadata.text()));
     Error::new(ErrorCode::RuntimeFailed, text).with("metadata", metadata)
-}
-
-async fn sleep_until(wake: Option<Instant>) {
-    match wake {
-        Some(wake) => tokio::time::sleep_until(wake.into()).await,
-        None => std::future::pending().await,
-    }
 }

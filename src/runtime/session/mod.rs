@@ -10,6 +10,7 @@
 mod advance;
 mod artifacts;
 
+use crate::os::sleep_until;
 use crate::runtime::artifact::{ArtifactBook, UploadFailure, Uploaded};
 use crate::runtime::handler::{CancelReason, CancelSignal, Decided};
 use crate::runtime::kept_agent::KeptSession;
@@ -215,7 +216,7 @@ impl Session {
                     }
                     self.on_server_closing();
                 }
-                () = until(self.wake) => {}
+                () = sleep_until(self.wake) => {}
             }
         }
         self.cancel(CancelReason::Disconnected);
@@ -453,13 +454,6 @@ impl Session {
 async fn next_found(watch: &mut Option<(TreeWatch, mpsc::Receiver<FoundFile>)>) -> Option<FoundFile> {
     match watch {
         Some((_, found)) => found.recv().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn until(wake: Option<Instant>) {
-    match wake {
-        Some(wake) => tokio::time::sleep_until(wake).await,
         None => std::future::pending().await,
     }
 }

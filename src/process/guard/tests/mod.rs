@@ -2,7 +2,7 @@
 
 use super::lifeline::GuardedProcess;
 use super::wire::{Exit, Toll};
-use super::{GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Limits, launch};
+use super::{GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, ResourceLimits, launch};
 use crate::process::Containment;
 use crate::process::wiring::{Source, Wiring};
 use std::ffi::OsStr;
@@ -24,7 +24,7 @@ fn spawn_of<'a, P: AsRef<Path> + ?Sized>(program: &'a P, arguments: &'a [&'a OsS
         environment: &[],
         cwd: None,
         containment: Containment::Auto,
-        limits: Limits::default(),
+        limits: ResourceLimits::default(),
         sandbox: None,
     }
 }

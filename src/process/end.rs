@@ -1,0 +1,89 @@
+//! PURE. What becomes of a run by what its tree tells.
+//!
+//! | the tree tells | the command has exited | then |
+//! |---|---|---|
+//! | its exit | | the watchdog decides what is done with pipes and strays |
+//! | that it is dying | | the clock of the kill begins anew |
+//! | that it is gone | yes | the run is over, with the command's own status |
+//! | that it is gone | no | it could not be killed: nobody can say how it will end, or when its pipes do; nothing more is waited for |
+//! | that its guard was lost | | that is the reason, whatever was told before; nothing more is waited for |
+
+use super::launch::{ExitStatus, TreeEvent};
+use super::spec::ProcessUsage;
+
+/// How a tree ended, as far as anybody can say.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct End {
+    pub status: Option<ExitStatus>,
+    pub usage: ProcessUsage,
+    pub strays_killed: u32,
+    pub strays_left: u32,
+}
+
+impl End {
+    /// Nobody answers any more: it may live.
+    pub(super) const UNKNOWN: End = End {
+        status: None,
+        usage: ProcessUsage { user_ms: 0.0, system_ms: 0.0, max_rss_bytes: 0 },
+        strays_killed: 0,
+        strays_left: 1,
+    };
+}
+
+/// What follows from what a tree told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Consequence {
+    Exited,
+    Dying,
+    Over {
+        end: End,
+        /// What held the tree was killed.
+        is_lost: bool,
+        /// Nothing more is to be waited for.
+        gives_up: bool,
+    },
+}
+
+pub(super) fn consequence_of(event: TreeEvent, has_exited: bool) -> Consequence {
+    match event {
+        TreeEvent::Exited => Consequence::Exited,
+        TreeEvent::Dying => Consequence::Dying,
+        TreeEvent::Gone { status, usage, strays_killed, strays_left } => Consequence::Over {
+            end: End { status: has_exited.then_some(status), usage, strays_killed, strays_left },
+            is_lost: false,
+            gives_up: !has_exited,
+        },
+        TreeEvent::Lost { strays_killed, strays_left } => Consequence::Over {
+            end: End { strays_killed, strays_left, ..End::default() },
+            is_lost: true,
+            gives_up: true,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_tree_tells_makes_the_end() {
+        let status = ExitStatus { code: Some(3), signal: None };
+        let usage = ProcessUsage { user_ms: 1.0, ..ProcessUsage::default() };
+        let gone = TreeEvent::Gone { status, usage, strays_killed: 2, strays_left: 1 };
+        let lost = TreeEvent::Lost { strays_killed: 2, strays_left: 1 };
+        let end = |status, usage| End { status, usage, strays_killed: 2, strays_left: 1 };
+        let over = |end, is_lost, gives_up| Consequence::Over { end, is_lost, gives_up };
+        let none = ProcessUsage::default();
+        for (event, has_exited, expected) in [
+            (TreeEvent::Exited, false, Consequence::Exited),
+            (TreeEvent::Dying, false, Consequence::Dying),
+            (TreeEvent::Dying, true, Consequence::Dying),
+            (gone, true, over(end(Some(status), usage), false, false)),
+            (gone, false, over(end(None, usage), false, true)),
+            (lost, false, over(end(None, none), true, true)),
+            (lost, true, over(end(None, none), true, true)),
+        ] {
+            assert_eq!(consequence_of(event, has_exited), expected, "{event:?}, exited: {has_exited}");
+        }
+    }
+}

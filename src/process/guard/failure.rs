@@ -1,0 +1,63 @@
+//! PURE. Why nothing runs under guard, and at which step it failed.
+
+use super::wire::Stage;
+
+/// Why nothing runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GuardFailure {
+    pub stage: GuardStage,
+    /// What the system said; 0 when it said nothing.
+    pub errno: i32,
+}
+
+/// At which step it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GuardStage {
+    /// No guard can be executed on this system: only the group level is left.
+    Unavailable,
+    /// An argument, a variable or a path has a NUL in it.
+    Nul,
+    /// The guard could not be started: no descriptors, processes or memory left.
+    Spawn,
+    /// The request did not reach the guard whole.
+    Request,
+    /// The guard could not watch.
+    Supervise,
+    /// The namespaces that `strict` needs.
+    Namespace,
+    /// The limits that were asked for: no cgroup that could enforce them can be made.
+    Limits,
+    /// The run's cgroup, which could be made but not joined.
+    Cgroup,
+    /// The program's own process.
+    Fork,
+    /// The working directory.
+    Chdir,
+    /// The rules of the sandbox.
+    Sandbox,
+    /// One of the sandbox's paths, by its number.
+    SandboxPath(u32),
+    /// The program's own terminal.
+    Terminal,
+    /// The program. E2BIG: arguments and environment are too long.
+    Exec,
+    /// A guard was killed meanwhile.
+    Lost,
+}
+
+impl From<Stage> for GuardStage {
+    fn from(stage: Stage) -> GuardStage {
+        match stage {
+            Stage::Request => GuardStage::Request,
+            Stage::Supervise => GuardStage::Supervise,
+            Stage::Namespace => GuardStage::Namespace,
+            Stage::Cgroup => GuardStage::Cgroup,
+            Stage::Fork => GuardStage::Fork,
+            Stage::Chdir => GuardStage::Chdir,
+            Stage::Exec => GuardStage::Exec,
+            Stage::Sandbox => GuardStage::Sandbox,
+            Stage::SandboxPath(index) => GuardStage::SandboxPath(index),
+            Stage::Terminal => GuardStage::Terminal,
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The way to the runtime: one socket after the other, and what of the frames got across.
+
+use super::reconnect::{Next, Reconnect};
+use super::socket::{Address, ClientStream, Greeting, SocketEnd, SocketEvent, open_again, pump};
+use crate::error::Error;
+use crate::retry::random_fraction;
+use crate::runtime::outbox::Outbox;
+use crate::runtime::sequence::{Arrival, Sequence};
+use crate::runtime::wire::frame::RuntimeFrame;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// How long a broken socket is replaced for. The runtime's grace period ends then.
+pub(super) const RESUME_FOR: Duration = Duration::from_secs(30);
+/// How long a missing frame is waited for before the socket is replaced.
+const GAP_WITHIN: Duration = Duration::from_secs(2);
+
+enum State {
+    Connected(u64),
+    /// Being opened anew, since then.
+    Broken(Instant),
+    Closed,
+}
+
+pub(super) struct Line {
+    address: Address,
+    session_id: String,
+    state: State,
+    reconnect: Reconnect,
+    pub outbox: Arc<Outbox>,
+    inbound: Sequence<RuntimeFrame>,
+    gap_since: Option<Instant>,
+    socket_sender: mpsc::Sender<SocketEvent>,
+    pub sockets: mpsc::Receiver<SocketEvent>,
+    reopened_sender: mpsc::Sender<Option<(ClientStream, Greeting)>>,
+    pub reopened: mpsc::Receiver<Option<(ClientStream, Greeting)>>,
+}
+
+impl Line {
+    pub(super) fn new(address: Address, session_id: String, is_resumable: bool) -> Line {
+        let (socket_sender, sockets) = mpsc::channel(4);
+        let (reopened_sender, reopened) = mpsc::channel(1);
+        let outbox = Arc::new(Outbox::default());
+        if is_resumable {
+            outbox.make_resumable();
+        }
+        Line {
+            address,
+            session_id,
+            state: State::Closed,
+            reconnect: Reconnect::new(Instant::now()),
+            outbox,
+            inbound: Sequence::default(),
+            gap_since: None,
+            socket_sender,
+            sockets,
+            reopened_sender,
+            reopened,
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        matches!(self.state, State::Connected(_))
+    }
+
+    /// Whether what this socket tells still counts.
+    pub(super) fn is_by(&self, socket: u64) -> bool {
+        matches!(self.state, State::Connected(own) if own == socket)
+    }
+
+    pub(super) fn close(&mut self) {
+        self.state = State::Closed;
+    }
+
+    /// Goes on by this socket; false when the runtime has not all that it received before.
+    pub(super) fn take_socket(&mut self, stream: ClientStream, received: u64) -> bool {
+        let Some(socket) = self.outbox.open_socket(received) else { return false };
+        self.state = State::Connected(socket);
+        self.gap_since = None;
+        self.reconnect.on_opened(Instant::now());
+        tokio::spawn(pump(stream, self.outbox.clone(), socket, self.socket_sender.clone()));
+        true
+    }
+
+    /// What a numbered frame makes due.
+    pub(super) fn arrive(&mut self, number: u64, frame: RuntimeFrame) -> Arrival<RuntimeFrame> {
+        let bytes = frame.bytes;
+        let arrival = self.inbound.arrive(number, frame, bytes);
+        self.gap_since = self.inbound.has_gap().then(|| self.gap_since.unwrap_or_else(Instant::now));
+        arrival
+    }
+
+    /// All that is due was heard.
+    pub(super) fn acknowledge(&self) {
+        self.outbox.acknowledge(self.inbound.received());
+    }
+
+    /// When a missing frame is waited for no longer.
+    pub(super) fn gap_ends(&self) -> Option<Instant> {
+        self.gap_since.map(|since| since + GAP_WITHIN)
+    }
+
+    /// The socket is replaced; `Err` when too many broke in a row.
+    pub(super) fn reopen(&mut self, end: SocketEnd) -> Result<(), Error> {
+        self.outbox.abandon_socket();
+        // What is missing comes by the next one.
+        self.gap_since = None;
+        let now = Instant::now();
+        let since = match self.state {
+            State::Broken(since) => since,
+            State::Connected(_) | State::Closed => now,
+        };
+        let across = self.inbound.received() + self.outbox.acknowledged_through();
+        let pause = match self.reconnect.on_broken(across, random_fraction(), now) {
+            Next::OpenAfter(pause) => pause,
+            Next::GiveUp { sockets } => {
+                let problem = format!("{sockets} connections in a row broke before anything got across");
+                return Err(end.into_error(&problem));
+            }
+        };
+        self.state = State::Broken(since);
+        let (address, session_id) = (self.address.clone(), self.session_id.clone());
+        let (received, reopened) = (self.inbound.received(), self.reopened_sender.clone());
+        let within = RESUME_FOR.saturating_sub(since.elapsed());
+        tokio::spawn(async move {
+            let again = tokio::select! {
+                again = open_again(&address, &session_id, received, pause, within) => again,
+                () = reopened.closed() => None,
+            };
+            // Fails when the owner has given up.
+            let _ = reopened.send(again).await;
+        });
+        Ok(())
+    }
+
+    /// For the writer to say goodbye.
+    pub(super) async fn part(&mut self) {
+        self.outbox.close();
+        if self.is_connected() {
+            let last = async { while let Some(SocketEvent::Frame { .. }) = self.sockets.recv().await {} };
+            let _ = tokio::time::timeout(Duration::from_secs(2), last).await;
+        }
+    }
+}
