@@ -108,8 +108,10 @@ describe.runIf(hasServer)('a job with a repository', () => {
   it('goes on in the files of an attempt that was lost after a tool had run', async () => {
     const queue = newQueue()
     const place = { dir: newFolder() }
-    const harness = (steps: object[]) =>
-      ({ provider: 'codex', binary: ['node', player, JSON.stringify(steps)] }) as const
+    const harness = (steps: object[]) => ({
+      provider: 'codex' as const,
+      binary: ['node', player, JSON.stringify(steps)],
+    })
     const hangs = harness([session, tool, { hang: true }])
     const first = await workerProcess({ dir }, { queues: [queue], git: place, harness: hangs as never })
     const job = await fleet.submit({

@@ -74,7 +74,7 @@ const CALM_MS = 300_000
  */
 export async function settleAll(fleet, ids, deadline, calm) {
   const faults = { lost: 0, failed: 0 }
-  const timer = setTimeout(calm, Math.max(1, deadline - performance.now()))
+  const timer = setTimeout(() => calm(), Math.max(1, deadline - performance.now()))
   await inParallel(ids.length, 16, async (n) => {
     const job = await patiently(() => fleet.job(ids[n]))
     const ended = await Promise.race([
