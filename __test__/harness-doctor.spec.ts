@@ -48,10 +48,7 @@ describe('doctor', () => {
     const agent = join(__dirname, '../fixtures/acp/agent.mjs')
     const speaks = (name: string, args: string) => {
       const path = codexThat(name, 'echo codex-cli 1.2.3')
-      writeFileSync(
-        join(path, 'codex-acp'),
-        `#!/bin/sh\nexec '${process.execPath}' '${agent}' ${args}\n`,
-      )
+      writeFileSync(join(path, 'codex-acp'), `#!/bin/sh\nexec '${process.execPath}' '${agent}' ${args}\n`)
       chmodSync(join(path, 'codex-acp'), 0o755)
       return doctor({ env: { PATH: path } })
     }
