@@ -2103,9 +2103,11 @@ declare class AgentSession implements AsyncDisposable {
   setOption(id: string, value: string | boolean): Promise<void>
   /**
    * Ends the turn under way: its prompt rejects with AGENT_ABORTED. The session lives on when the agent obeyed within
-   * `killGraceMs`; else its tree is killed, and `open` with `resume` goes on.
+   * `killGraceMs`; else its tree is killed, and `open` with `resume` goes on. Processes that the turn has started and that still
+   * run after it are told by an event, `background`; with `strays: "kill"` they are ended, those of the turn that was cancelled
+   * before too.
    */
-  cancel(): Promise<void>
+  cancel(options?: { strays?: 'kill' | 'leave' }): Promise<void>
   /** Ends the session; resolves when nothing of its tree is left. Once or more often. */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
@@ -2123,10 +2125,23 @@ interface Finding {
   problem?: string
   /** The command that installs it. */
   install: string
+  /** The program that speaks the Agent Client Protocol for it, which `Harness.open` starts. */
+  session: SessionFinding
+}
+/** What was found of the program that sessions with an agent need. */
+interface SessionFinding {
+  found: boolean
+  path?: string
+  /** Which version of the protocol it answered with. */
+  protocolVersion?: 1 | 2
+  /** Why no session can be opened, if so. */
+  problem?: string
+  /** The command that installs it. */
+  install: string
 }
 /**
- * Which agents are installed, and whether they start: each that is found is asked for its version. An abort ends what was
- * started, then rejects with AGENT_ABORTED.
+ * Which agents are installed, and whether they start: each that is found is asked for its version, and for the version of the
+ * protocol of sessions that it speaks. An abort ends what was started, then rejects with AGENT_ABORTED.
  */
 declare function doctor(options?: DoctorOptions): Promise<Finding[]>
 
@@ -4019,6 +4034,11 @@ interface ServeRuntimeOptions {
   provider?: ProviderName
   /** The harness's options for `provider`; what the client says goes before them. */
   harness?: Partial<HarnessOptions>
+  /**
+   * Keeps the agent's process, and with it the conversation, for all the prompts of a client: a session over the Agent Client
+   * Protocol, closed with the client's. It holds its slot of `maxConcurrent` until then. Default false: a process a prompt.
+   */
+  keepSession?: boolean
   /** Default "127.0.0.1". Any address that others can reach needs a `token`. */
   host?: string
   /** Default 8080; 0 = any. */
@@ -4757,6 +4777,7 @@ export type {
   SessionEventPayload,
   SessionEventType,
   SessionFactoryApi,
+  SessionFinding,
   SessionForegroundEvent,
   SessionFsConfig,
   SessionFsFileInfo,

@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
-import { doctor } from '..'
+import { doctor, type Finding } from '..'
 import { folder, isAlive } from './played-agent'
 
 /** A folder for PATH with a `codex` that does this. */
@@ -41,6 +41,36 @@ describe('doctor', () => {
     expect(broken.find(({ provider }) => provider === 'codex')).toMatchObject({
       found: true,
       problem: 'it does not start (exit code 4): no libc',
+    })
+  })
+
+  it('shakes hands with each program that speaks the protocol of sessions', async () => {
+    const agent = join(__dirname, '../fixtures/acp/agent.mjs')
+    const speaks = (name: string, args: string) => {
+      const path = codexThat(name, 'echo codex-cli 1.2.3')
+      writeFileSync(join(path, 'codex-acp'), `#!/bin/sh\nexec '${process.execPath}' '${agent}' ${args}\n`)
+      chmodSync(join(path, 'codex-acp'), 0o755)
+      return doctor({ env: { PATH: path } })
+    }
+    const [good, broken] = await Promise.all([
+      speaks('speaks', '--version 2'),
+      speaks('speaks-not', '--start initialize-exit'),
+    ])
+    const session = (findings: Finding[], name = 'codex') =>
+      findings.find(({ provider }) => provider === name)?.session
+    expect(session(good)).toMatchObject({
+      found: true,
+      protocolVersion: 2,
+      path: expect.stringContaining('codex-acp'),
+    })
+    expect(session(broken)).toMatchObject({
+      found: true,
+      problem: expect.stringContaining('cannot find my configuration'),
+    })
+    expect(session(good, 'pi')).toMatchObject({
+      found: false,
+      problem: 'pi-acp is no program on PATH',
+      install: expect.stringContaining('npm install -g pi-acp@'),
     })
   })
 

@@ -17,6 +17,7 @@ import type { Ending, OptionTable } from './command'
 import { describeEvent, describeResult } from './event'
 import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
 import { Output } from './output'
+import { recordOptions } from './record'
 import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'a session with a coding agent: many prompts, live questions'
@@ -35,6 +36,7 @@ export const operands = [{ name: 'PROVIDER', fits: providerNames() }] as const
 
 export const options = {
   ...levelOptions,
+  ...recordOptions,
   permission: {
     type: 'string',
     value: 'LEVEL',
@@ -84,6 +86,8 @@ export async function run(args: string[]): Promise<Ending> {
     model: values.model,
     cwd: values.cwd,
     binary: values.binary,
+    record: values.record,
+    name: values.name,
   }
   // In a pipe nobody is there to ask.
   if (!isTerminal) openOptions.permission ??= 'edit'
@@ -178,6 +182,8 @@ class Chat {
     const past = history.filter((event) => event.type === 'prompt').length
     const resumed = past > 0 ? `, ${past} earlier prompts` : ''
     if (this.#isTerminal) this.#output.say(`session ${sessionId} (protocol ${protocolVersion}${resumed})`)
+    const { record } = this.#session
+    if (record !== undefined) this.#output.say(`sheepdog: on record in ${record}`)
   }
 
   /** Whether it succeeded. */

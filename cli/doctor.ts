@@ -1,5 +1,5 @@
 // sheepdog doctor: which agents are here.
-import { doctor } from '../lib/index'
+import { doctor, type SessionFinding } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
@@ -10,8 +10,8 @@ export const summary = 'which agents are installed, and whether they start'
 export const forms = ['[options]']
 
 export const about = `
-Looks for the CLIs of these agents on PATH, starts each that is there to ask its version, and says how to install the
-others: ${providerNames().join(', ')}.`
+Looks for the CLIs of these agents on PATH, starts each that is there to ask its version and which sessions it can hold,
+and says how to install the others: ${providerNames().join(', ')}.`
 
 export const options = {
   json: { type: 'boolean', help: 'print the findings as JSON' },
@@ -19,6 +19,11 @@ export const options = {
 
 export const notes = `
 Exit status: 0 if at least one agent starts, else 1.`
+
+function describeSession({ protocolVersion, path, problem, install, found }: SessionFinding): string {
+  if (protocolVersion !== undefined) return `version ${protocolVersion} of the protocol, ${path}`
+  return `${problem}; ${found ? 'install it anew' : 'install it'}: ${install}`
+}
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)
@@ -37,11 +42,14 @@ export async function run(args: string[]): Promise<Ending> {
   if (!findings) return interrupt!
   if (values.json) process.stdout.write(`${JSON.stringify(findings, null, 2)}\n`)
   else {
-    for (const { provider, version, path, problem, install, found } of findings) {
+    for (const { provider, version, path, problem, install, found, session } of findings) {
       const words = version
         ? `${version.padEnd(12)} ${path}`
         : `${found ? problem : 'not installed'}; ${found ? 'install it anew' : 'install it'}: ${install}`
       process.stdout.write(`${version ? 'ok  ' : '-   '}${provider.padEnd(13)}${words}\n`)
+      if (version !== undefined || session.found) {
+        process.stdout.write(`${' '.repeat(17)}sessions: ${describeSession(session)}\n`)
+      }
     }
   }
   return findings.some(({ version }) => version !== undefined) ? 0 : 1

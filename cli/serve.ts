@@ -33,6 +33,10 @@ export const options = {
     fits: providerNames(),
     help: 'a coding agent of this machine, as of sheepdog agent',
   },
+  'keep-session': {
+    type: 'boolean',
+    help: 'one process of the agent for all the prompts of a client, which it remembers',
+  },
   ...levelOptions,
   ...recordOptions,
   port: { type: 'string', value: 'N', help: 'default 8080; 0: any' },
@@ -74,6 +78,7 @@ export async function run(args: string[]): Promise<Ending> {
     handler: values.handler === undefined ? undefined : await loadHandler(values.handler),
     provider,
     harness: provider && { ...toHarness(values), record: values.record, name: values.name },
+    keepSession: values['keep-session'],
     port,
     host: values.host,
     token,

@@ -25,7 +25,7 @@ export type { HarnessOptions, ProviderName, TurnOptions } from './harness/reques
 export type { AgentErrorKind, AgentUsage, TurnResult } from './harness/result'
 export { Budget, type BudgetOptions, type Prices } from './harness/budget'
 export { ConcurrencyLimit } from './limit'
-export { doctor, type DoctorOptions, type Finding } from './harness/doctor'
+export { doctor, type DoctorOptions, type Finding, type SessionFinding } from './harness/doctor'
 export { Turn } from './harness/turn'
 export { replayRecord, type RecordReplay } from './harness/record'
 export { replay, type Recorded, type Replay } from './harness/replay'

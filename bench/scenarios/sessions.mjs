@@ -1,132 +1,144 @@
-// The Copilot client beside @github/copilot-sdk, against the same scripted runtime; start() also of the real one.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+// Sessions with the scripted agent of the protocol: what a thousand prompts leave in memory, how fast small pieces of text come
+// through, and how long an agent that obeys takes to be cancelled; beside a client that only reads lines and parses them.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { meter } from '../meter.mjs'
-import { median, percentile } from '../round.mjs'
+import { percentile } from '../round.mjs'
 import { table } from '../verdict.mjs'
 
-const peer = fileURLToPath(new URL('../../fixtures/copilot/peer.mjs', import.meta.url))
-const STARTS = 5
-
-const load = async (name) =>
-  name === 'sheepdog' ? (await import('../../index.js')).default : import('@github/copilot-sdk')
+const agent = fileURLToPath(new URL('../../fixtures/acp/agent.mjs', import.meta.url))
+const PIECE_BYTES = 200
 
 export function plan({ quick }) {
-  const few = quick ? 0.2 : 1
-  const works = {
-    'events of 290 B': { work: 'events', count: 200_000 * few, size: 290 },
-    'events of 20 KB': { work: 'events', count: 10_000 * few, size: 20_000 },
-    'a flood': { work: 'events', count: 1_000_000 * few, size: 290 },
-    ping: { work: 'ping', count: 3000 * few },
-    start: { work: 'start', count: STARTS },
+  const few = quick ? 0.1 : 1
+  return {
+    rounds: quick ? 1 : 3,
+    few,
+    contenders: [
+      { name: 'sheepdog @prompts', work: 'prompts', count: 1000 * few },
+      { name: 'sheepdog @pieces', work: 'pieces', count: 500_000 * few },
+      { name: 'by hand @pieces', work: 'pieces', count: 500_000 * few },
+      { name: 'sheepdog @cancel', work: 'cancels', count: 200 * few },
+    ].map((contender) => ({ nodeArgs: ['--expose-gc'], ...contender })),
   }
-  const contenders = Object.entries(works).flatMap(([title, work]) =>
-    ['sheepdog', 'SDK'].map((name) => ({ name: `${name} @${title}`, ...work })),
-  )
-  return { rounds: quick ? 1 : 3, few, contenders }
 }
 
 export const title = ({ few }) =>
-  `events to one handler, a flood of ${few} million, pings, starts of the real runtime`
+  `${1000 * few} prompts, ${500_000 * few} pieces of ${PIECE_BYTES} B, ${200 * few} cancels`
 
-async function withClient(name, args, use) {
-  const { CopilotClient, RuntimeConnection, approveAll } = await load(name)
-  const home = mkdtempSync(join(tmpdir(), 'sheepdog-bench-'))
-  const connection = RuntimeConnection.forStdio({ path: peer, args: [...args, '--'] })
-  const client = new CopilotClient({ connection, baseDirectory: home })
-  await client.start()
-  try {
-    return await use(client, await client.createSession({ onPermissionRequest: approveAll }))
-  } finally {
-    await client.stop()
-    rmSync(home, { recursive: true, force: true })
-  }
+async function open() {
+  const { Harness } = (await import('../../index.js')).default
+  const binary = [process.execPath, agent, '--version', '2']
+  return new Harness({ provider: 'claude-code' }).open({ binary, permission: 'auto' })
+}
+
+const residentMb = () => {
+  globalThis.gc?.()
+  return process.memoryUsage().rss / 1e6
 }
 
 const works = {
-  events: (name, { count, size }) =>
-    withClient(
-      name,
-      ['--play', 'flood-fast', '--count', `${count}`, '--size', `${size}`],
-      async (_, session) => {
-        let events = 0
-        session.on('assistant.message_delta', () => void events++)
-        const ended = new Promise((resolve) => void session.on('session.idle', resolve))
-        const { cost } = await meter(async () => {
-          await session.send({ prompt: 'go' })
-          await ended
-        })
-        if (events !== count) throw new Error(`${events} events of ${count}`)
-        return { rate: (count / cost.ms) * 1000, cpuMicros: (cost.totalMs * 1000) / count, ...cost }
-      },
-    ),
-
-  ping: (name, { count }) =>
-    withClient(name, [], async (client) => {
-      for (let index = 0; index < 200; index++) await client.ping('x')
-      const times = []
-      for (let index = 0; index < count; index++) {
-        const began = performance.now()
-        await client.ping('x')
-        times.push((performance.now() - began) * 1000)
+  async prompts({ count }) {
+    const session = await open()
+    const ask = async (times) => {
+      for (let index = 0; index < times; index++) {
+        const { text } = await session.prompt('tool')
+        if (text !== 'It says hi.') throw new Error(`it said ${text}`)
       }
-      return { p50Micros: percentile(times, 0.5), p99Micros: percentile(times, 0.99) }
-    }),
+    }
+    // What a first hundred takes is taken once.
+    await ask(Math.min(100, count))
+    const before = residentMb()
+    const { cost } = await meter(() => ask(count))
+    const grownMb = residentMb() - before
+    await session.close()
+    return { grownMb, promptMicros: (cost.ms * 1000) / count }
+  },
 
-  async start(name, { count }) {
-    const { CopilotClient } = await load(name)
-    const home = mkdtempSync(join(tmpdir(), 'sheepdog-bench-'))
+  async pieces({ count }) {
+    const session = await open()
+    let letters = 0
+    const { cost } = await meter(async () => {
+      const turn = session.start(`flood ${count} ${PIECE_BYTES}`)
+      for await (const event of turn) if (event.type === 'text') letters += event.text.length
+      await turn.result
+    })
+    await session.close()
+    if (letters !== count * PIECE_BYTES) throw new Error(`${letters} letters of ${count * PIECE_BYTES}`)
+    return { piecesPerSecond: (count / cost.ms) * 1000, delayMs: cost.delayMs, rssMb: cost.rssMb }
+  },
+
+  async cancels({ count }) {
+    const session = await open()
     const times = []
     for (let index = 0; index < count; index++) {
-      const client = new CopilotClient({
-        baseDirectory: home,
-        useLoggedInUser: false,
-        env: { ...process.env, HOME: home },
-      })
-      const began = performance.now()
-      await client.start()
-      times.push(performance.now() - began)
-      await client.stop()
+      const turn = session.start('stall')
+      for await (const event of turn) if (event.type === 'text') break
+      const begun = performance.now()
+      await session.cancel()
+      times.push(performance.now() - begun)
+      await turn.result.catch(() => {})
     }
-    rmSync(home, { recursive: true, force: true })
-    return { startMs: median(times) }
+    await session.close()
+    return { cancelP50Ms: percentile(times, 0.5), cancelP99Ms: percentile(times, 0.99) }
   },
 }
 
-const contend = (name) => (parameters) => works[parameters.work](name, parameters)
-export const contenders = { sheepdog: contend('sheepdog'), SDK: contend('SDK') }
+/** The least that a client can do. */
+async function piecesByHand({ count }) {
+  const child = spawn(process.execPath, [agent, '--version', '2'], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const send = (message) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+  let letters = 0
+  const { cost } = await meter(
+    () =>
+      new Promise((resolve) => {
+        createInterface({ input: child.stdout }).on('line', (line) => {
+          const { id, params } = JSON.parse(line)
+          const update = params?.update
+          if (id === 1) {
+            const prompt = [{ type: 'text', text: `flood ${count} ${PIECE_BYTES}` }]
+            send({ id: 2, method: 'session/prompt', params: { sessionId: 'session-1', prompt } })
+          }
+          if (update?.sessionUpdate === 'agent_message_chunk') letters += update.content.text.length
+          if (update?.stopReason) resolve()
+        })
+        send({ id: 1, method: 'session/new', params: { cwd: '/', mcpServers: [] } })
+      }),
+  )
+  child.kill()
+  await once(child, 'close')
+  if (letters !== count * PIECE_BYTES) throw new Error(`${letters} letters of ${count * PIECE_BYTES}`)
+  return { piecesPerSecond: (count / cost.ms) * 1000, delayMs: cost.delayMs, rssMb: cost.rssMb }
+}
+
+export const contenders = {
+  sheepdog: (parameters) => works[parameters.work](parameters),
+  'by hand': piecesByHand,
+}
 
 export function print(medians) {
   table(
     Object.entries(medians).map(([name, cost]) => ({
       contender: name,
-      'events/s': cost.rate && Math.round(cost.rate),
-      'CPU us/event': cost.cpuMicros,
-      'peak RSS MB': cost.rate && cost.rssMb,
+      'grown by MB': cost.grownMb,
+      'prompt us': cost.promptMicros && Math.round(cost.promptMicros),
+      'pieces/s': cost.piecesPerSecond && Math.round(cost.piecesPerSecond),
       'loop delay p99 ms': cost.delayMs,
-      'ping p50 us': cost.p50Micros,
-      'start ms': cost.startMs,
+      'peak RSS MB': cost.rssMb,
+      'cancel p50 ms': cost.cancelP50Ms,
+      'cancel p99 ms': cost.cancelP99Ms,
     })),
   )
 }
 
 export function figures(medians) {
-  const pair = (title) => [medians[`sheepdog @${title}`], medians[`SDK @${title}`]]
-  const [[small, smallSdk], [large, largeSdk], [flood]] = [
-    'events of 290 B',
-    'events of 20 KB',
-    'a flood',
-  ].map(pair)
-  const [[ping, pingSdk], [start, startSdk]] = ['ping', 'start'].map(pair)
+  const pieces = medians['sheepdog @pieces']
   return [
-    ['events of 290 B: speed against the SDK', small.rate / smallSdk.rate, '>=', 3, 'x'],
-    ['events of 290 B: CPU for each', small.cpuMicros / smallSdk.cpuMicros, '<=', 0.25, 'x'],
-    ['events of 20 KB: speed against the SDK', large.rate / largeSdk.rate, '>=', 2, 'x'],
-    ['a flood: peak RSS', flood.rssMb, '<=', 120, ' MB'],
-    ['a flood: loop delay p99', flood.delayMs, '<=', 20, ' ms'],
-    ['ping p50 against the SDK', ping.p50Micros / pingSdk.p50Micros, '<=', 1.5, 'x'],
-    ['start of the real runtime, more than the SDK', start.startMs - startSdk.startMs, '<=', 20, ' ms'],
+    ['a thousand prompts: growth', medians['sheepdog @prompts'].grownMb, '<=', 20, ' MB'],
+    ['pieces of text a second', pieces.piecesPerSecond, '>=', 100_000, ''],
+    ['pieces of text: loop delay p99', pieces.delayMs, '<=', 16, ' ms'],
+    ['cancel of an agent that obeys, p99', medians['sheepdog @cancel'].cancelP99Ms, '<=', 300, ' ms'],
   ]
 }

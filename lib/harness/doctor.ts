@@ -19,11 +19,25 @@ export interface Finding {
   problem?: string
   /** The command that installs it. */
   install: string
+  /** The program that speaks the Agent Client Protocol for it, which `Harness.open` starts. */
+  session: SessionFinding
+}
+
+/** What was found of the program that sessions with an agent need. */
+export interface SessionFinding {
+  found: boolean
+  path?: string
+  /** Which version of the protocol it answered with. */
+  protocolVersion?: 1 | 2
+  /** Why no session can be opened, if so. */
+  problem?: string
+  /** The command that installs it. */
+  install: string
 }
 
 /**
- * Which agents are installed, and whether they start: each that is found is asked for its version. An abort ends what was
- * started, then rejects with AGENT_ABORTED.
+ * Which agents are installed, and whether they start: each that is found is asked for its version, and for the version of the
+ * protocol of sessions that it speaks. An abort ends what was started, then rejects with AGENT_ABORTED.
  */
 export async function doctor(options: DoctorOptions = {}): Promise<Finding[]> {
   const { env, inheritEnv, signal } = processOptionChecks

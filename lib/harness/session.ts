@@ -7,15 +7,16 @@ import { Turn } from './turn'
 import { events, type AgentEvent } from './event'
 import type { nativeLimit } from '../limit'
 import { nativeBudget } from './budget'
-import { agentSpec, schemaText, type HarnessOptions, type ProviderName } from './request'
+import { schemaText, type HarnessOptions, type ProviderName } from './request'
 import type { TurnResult } from './result'
 import { native } from '../native'
 import { SessionWatch } from '../observability/session_watch'
 import { activeEnvironment } from '../observability/span'
 import { TurnWatch } from '../observability/turn_watch'
-import { check, show } from '../option'
+import { check, checkOptions, show } from '../option'
 import { checkOpenOptions, checkPromptOptions, type OpenOptions, type PromptOptions } from './session/request'
 import type { Answer, PermissionRequest } from './session/permission'
+import { mergedOptions, openSpec } from './session/specification'
 import { ToolServer } from './session/tool_server'
 
 /** A way to work that the agent offers. */
@@ -185,10 +186,13 @@ export class AgentSession implements AsyncDisposable {
 
   /**
    * Ends the turn under way: its prompt rejects with AGENT_ABORTED. The session lives on when the agent obeyed within
-   * `killGraceMs`; else its tree is killed, and `open` with `resume` goes on.
+   * `killGraceMs`; else its tree is killed, and `open` with `resume` goes on. Processes that the turn has started and that still
+   * run after it are told by an event, `background`; with `strays: "kill"` they are ended, those of the turn that was cancelled
+   * before too.
    */
-  async cancel(): Promise<void> {
-    await settle(this.#native.cancel(), callSite())
+  async cancel(options?: { strays?: 'kill' | 'leave' }): Promise<void> {
+    checkOptions(options, { strays: check.oneOf('kill', 'leave') })
+    await settle(this.#native.cancel(options?.strays === 'kill'), callSite())
   }
 
   /** Ends the session; resolves when nothing of its tree is left. Once or more often. */
@@ -236,8 +240,7 @@ export async function openSession(
 ): Promise<AgentSession> {
   const site = callSite()
   checkOpenOptions(options)
-  const merged: OpenOptions = { ...openDefaults(defaults), ...given(options) }
-  if (defaults.env && options?.env) merged.env = { ...defaults.env, ...options.env }
+  const merged = mergedOptions(defaults, options)
   const { signal } = merged
   if (signal?.aborted) {
     const message = 'the session was not opened: its abort signal was already aborted'
@@ -248,7 +251,7 @@ export async function openSession(
   const tools = merged.tools?.length ? await ToolServer.start(merged.tools) : undefined
   try {
     const session = host.prepare(
-      toSpec(defaults.provider, merged, tools),
+      openSpec(defaults.provider, merged, tools),
       limits,
       merged.budget && nativeBudget(merged.budget),
     )
@@ -263,49 +266,6 @@ export async function openSession(
     watch?.end(error as Error)
     await tools?.close()
     throw error
-  }
-}
-
-/** What a harness's turns and its sessions have in common. */
-const sharedNames = [
-  ...(['binary', 'cwd', 'env', 'inheritEnv', 'killGraceMs', 'containment', 'signal'] as const),
-  ...(['model', 'systemPrompt', 'redact', 'record', 'maxRecordBytes', 'name'] as const),
-  ...(['startTimeoutMs', 'idleTimeoutMs', 'toolIdleTimeoutMs', 'timeoutMs'] as const),
-  ...(['maxTokens', 'maxCostUsd', 'prices', 'budget', 'permission', 'allow', 'sandbox'] as const),
-] satisfies (keyof HarnessOptions & keyof OpenOptions)[]
-
-function openDefaults(options: HarnessOptions): OpenOptions {
-  return given(Object.fromEntries(sharedNames.map((name) => [name, options[name]])))
-}
-
-function given<T extends object>(options: T | undefined): T {
-  return Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as T
-}
-
-function toSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer | undefined) {
-  const { policy, allow = [], mcpServers = [], onPermission, permissionTimeoutMs, settleMs } = options
-  const pairs = (record: Record<string, string> = {}) =>
-    Object.entries(record).map(([name, value]) => ({ name, value }))
-  const servers = mcpServers.map((server) => ({
-    name: server.name,
-    ...('url' in server
-      ? { url: server.url, headers: pairs(server.headers), args: [], env: [] }
-      : { command: server.command, args: server.args ?? [], env: pairs(server.env), headers: [] }),
-  }))
-  const asks = onPermission !== undefined || policy !== undefined
-  return {
-    agent: agentSpec({
-      ...options,
-      provider,
-      permission: options.permission ?? (asks ? 'ask' : undefined),
-      redact: tools ? [...(options.redact ?? []), tools.token] : options.redact,
-    }),
-    allow: [...(policy?.allow ?? []), ...allow.map((command) => ({ command }))],
-    deny: policy?.deny ?? [],
-    hasHandler: onPermission !== undefined,
-    permissionTimeoutMs,
-    servers: tools ? [tools.server, ...servers] : servers,
-    settleMs,
   }
 }
 

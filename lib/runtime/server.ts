@@ -10,6 +10,7 @@ import { nativeBudget } from '../harness/budget'
 import { nativeLimit } from '../limit'
 import { toSpec } from '../harness/request'
 import { SeenTurn } from '../harness/seen_turn'
+import { mergedOptions, openSpec } from '../harness/session/specification'
 import { invoke, type AgentHandler } from './handler'
 import { host } from './host'
 
@@ -21,6 +22,11 @@ export interface ServeRuntimeOptions {
   provider?: ProviderName
   /** The harness's options for `provider`; what the client says goes before them. */
   harness?: Partial<HarnessOptions>
+  /**
+   * Keeps the agent's process, and with it the conversation, for all the prompts of a client: a session over the Agent Client
+   * Protocol, closed with the client's. It holds its slot of `maxConcurrent` until then. Default false: a process a prompt.
+   */
+  keepSession?: boolean
   /** Default "127.0.0.1". Any address that others can reach needs a `token`. */
   host?: string
   /** Default 8080; 0 = any. */
@@ -43,6 +49,7 @@ const checks = {
   handler: check.object,
   provider: check.name,
   harness: check.object,
+  keepSession: check.boolean,
   host: check.name,
   port: check.anyOf('a port between 0 and 65535', (path, value) => {
     if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > 65535)
@@ -63,12 +70,13 @@ const checks = {
  */
 export async function serveRuntime(options: ServeRuntimeOptions): Promise<RuntimeServer> {
   checkOptions(options, checks)
-  const { handler: given, provider, harness, signal, ...spec } = options ?? {}
+  const { handler: given, provider, harness, keepSession, signal, ...spec } = options ?? {}
   if (given && provider) throw invalidOption('provider', 'can not be given beside a handler')
   if (given && typeof given.run !== 'function')
     throw invalidOption('handler', 'expected an object with a method run')
   if (harness && !provider) throw invalidOption('harness', 'is of no use without provider')
-  const agent = provider && toAgent({ ...harness, provider })
+  if (keepSession && !provider) throw invalidOption('keepSession', 'is of no use without provider')
+  const agent = provider && toAgent({ ...harness, provider }, keepSession ?? false)
   throwIfAborted(signal, 'RUNTIME_ABORTED', abortedText)
   const onInvocation = given && ((invocation: NativeInvocation) => void invoke(given, invocation))
   const server = await settle(native.serveRuntime(spec, onInvocation, agent, host), callSite())
@@ -80,14 +88,20 @@ export async function serveRuntime(options: ServeRuntimeOptions): Promise<Runtim
 }
 
 /** The agent, its options checked as the harness checks them: their paths begin with "harness." here. */
-function toAgent(options: HarnessOptions) {
+function toAgent(options: HarnessOptions, keepSession: boolean) {
   try {
     void new Harness(options)
     const limits = [new native.NativeConcurrencyLimit(options.maxConcurrent)]
     if (options.limit) limits.push(nativeLimit(options.limit))
     // The client's prompt takes the place of this one.
     const budget = options.budget && nativeBudget(options.budget)
-    const agent = new native.NativeAgent(toSpec('', options, true), limits, budget, onTurn)
+    const agent = keepSession
+      ? native.NativeAgent.kept(
+          openSpec(options.provider, mergedOptions(options, undefined), undefined),
+          limits,
+          budget,
+        )
+      : new native.NativeAgent(toSpec('', options, true), limits, budget, onTurn)
     onAbort(options.signal, () => agent.stop())
     return agent
   } catch (error) {

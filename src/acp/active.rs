@@ -12,6 +12,7 @@ use crate::harness::clock::{Clock, ClockLimits, Heard};
 use crate::harness::replay::TurnResult;
 use crate::harness::structured::{Candidates, prompt_with_problems, prompt_with_schema, read_answer};
 use crate::model::Reading;
+use crate::process::Moment;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -28,8 +29,14 @@ pub(crate) struct Active {
     pub account: Account,
     pub clock: Clock,
     pub stop: Option<Stop>,
+    /// The last tool that was refused.
+    pub refused: Option<String>,
+    /// The failure that its log tells, of an agent that does not say.
+    pub logged: Option<String>,
     /// When an agent that does not obey is killed.
     pub kill_at: Option<Instant>,
+    /// As births of processes are compared with.
+    pub begun_at: Moment,
     is_reasked: bool,
     asked: Instant,
     begun: Instant,
@@ -64,7 +71,10 @@ impl Active {
             account: Account::default(),
             clock,
             stop: None,
+            refused: None,
+            logged: None,
             kill_at: None,
+            begun_at: Moment::now(),
             is_reasked: false,
             asked: prompt.asked,
             begun: now,
@@ -100,6 +110,8 @@ impl Active {
             tool_calls: self.account.tool_calls(),
             has_usage: self.account.usage().is_some(),
             open_tool,
+            refused: self.refused.as_deref(),
+            logged: self.logged.as_deref(),
         });
         match (error, &self.request.schema) {
             (Some(error), _) => Next::Failed(error),

@@ -1,9 +1,26 @@
 //! PURE: what differs between the agents that speak the protocol.
 
+use super::agent_log::{AgentLog, PI_LOG};
 use crate::harness::Provider;
 use crate::harness::level::{Level, Mode};
 use crate::harness::restraint::mode_of;
 use crate::harness::spending::{Accounting, CachedInput};
+
+/// A piece of text that begins and ends so is no answer of the model's.
+pub(crate) struct Aside {
+    pub begin: &'static str,
+    pub end: &'static str,
+    /// The model is asked again: what it said so far is no part of the answer.
+    pub is_retry: bool,
+}
+
+const fn aside(begin: &'static str, end: &'static str) -> Aside {
+    Aside { begin, end, is_retry: false }
+}
+
+const fn retry(begin: &'static str, end: &'static str) -> Aside {
+    Aside { begin, end, is_retry: true }
+}
 
 /// One agent, as this protocol sees it.
 pub(crate) struct Agent {
@@ -21,8 +38,12 @@ pub(crate) struct Agent {
     pub tells_usage: bool,
     /// ... if a line of its text begins so.
     pub error_prefix: Option<&'static str>,
-    /// What it says of itself as if it were an answer: a text that begins and ends so is none.
-    pub banner: Option<(&'static str, &'static str)>,
+    /// What it says of itself as if it were an answer.
+    pub asides: &'static [Aside],
+    /// Where alone it tells that its model failed.
+    pub log: Option<&'static AgentLog>,
+    /// Taking a session up in the minute in which it was begun would empty it.
+    pub forgets_young: bool,
     /// The tokens of a turn are those of the session so far.
     pub counts_on: bool,
     /// It takes no MCP server over HTTP.
@@ -55,6 +76,7 @@ const AGENTS: [Agent; 8] = [
         package: "@google/gemini-cli@0.61.0",
         // It refuses its freer modes in a folder that was not trusted on a terminal before; and its launcher heeds no signal.
         set: &[("GEMINI_CLI_TRUST_WORKSPACE", "true"), ("GEMINI_CLI_NO_RELAUNCH", "true")],
+        forgets_young: true,
         ..PLAIN
     },
     Agent {
@@ -72,6 +94,10 @@ const AGENTS: [Agent; 8] = [
         package: "@github/copilot@1.0.102",
         tells_usage: true,
         error_prefix: Some("Error: "),
+        asides: &[
+            retry("Info: Request failed due to ", "Retrying..."),
+            aside("Info: Operation cancelled by user", ""),
+        ],
         counts_on: true,
         ..PLAIN
     },
@@ -81,13 +107,23 @@ const AGENTS: [Agent; 8] = [
         args: &["--acp"],
         model_flag: Some("--model"),
         package: "@qwen-code/qwen-code@0.24.4",
+        // Else it prompts its model before it knows the tools that it was given.
+        set: &[("QWEN_CODE_LEGACY_MCP_BLOCKING", "1")],
         ..PLAIN
     },
     Agent {
         provider: Provider::Pi,
         program: Some("pi-acp"),
         package: "pi-acp@0.0.34 @earendil-works/pi-coding-agent@0.87.1",
-        banner: Some(("pi v", "---")),
+        asides: &[
+            aside("pi v", "---"),
+            retry("Retrying (attempt ", "s)..."),
+            retry("Retrying...", ""),
+            aside("Retry finished, resuming.", ""),
+            aside("Context nearing limit, running automatic compaction...", ""),
+            aside("Automatic compaction finished; ", "continue the session."),
+        ],
+        log: Some(&PI_LOG),
         lacks_tools: true,
         ..PLAIN
     },
@@ -103,7 +139,9 @@ const PLAIN: Agent = Agent {
     set: &[],
     tells_usage: false,
     error_prefix: None,
-    banner: None,
+    asides: &[],
+    log: None,
+    forgets_young: false,
     counts_on: false,
     accounting: Accounting::Nothing,
     lacks_tools: false,
@@ -128,9 +166,14 @@ impl Agent {
         format!("npm install -g {}", self.package)
     }
 
-    /// Whether this text is no answer of its model's.
-    pub(crate) fn is_banner(&self, text: &str) -> bool {
-        self.banner.is_some_and(|(begin, end)| text.starts_with(begin) && text.trim_end().ends_with(end))
+    /// This text, if it is no answer of its model's.
+    pub(crate) fn aside(&self, text: &str) -> Option<&'static Aside> {
+        let text = text.trim();
+        let is_it = |aside: &&Aside| match aside.end {
+            "" => text == aside.begin,
+            end => text.starts_with(aside.begin) && text.ends_with(end),
+        };
+        self.asides.iter().find(is_it)
     }
 
     /// How it is held to this level; `None`: it can't be.
@@ -154,10 +197,22 @@ mod tests {
     }
 
     #[test]
-    fn pi_tells_its_version_as_if_it_were_an_answer() {
-        assert!(Agent::of(Provider::Pi).is_banner("pi v0.87.1\n---\n"));
-        assert!(!Agent::of(Provider::Pi).is_banner("pi values"));
-        assert!(!Agent::of(Provider::Gemini).is_banner("pi v0.87.1\n---\n"));
+    fn what_an_agent_says_of_itself_is_no_answer() {
+        let found = |provider, text| Agent::of(provider).aside(text).map(|aside| aside.is_retry);
+        let cases = [
+            (Provider::Pi, "pi v0.87.1\n---\n", Some(false)),
+            (Provider::Pi, "pi values", None),
+            (Provider::Gemini, "pi v0.87.1\n---\n", None),
+            (Provider::Pi, "Retrying (attempt 1/3, waiting 2s)...", Some(true)),
+            (Provider::Pi, "Retrying...", Some(true)),
+            (Provider::Pi, "Retrying... the test", None),
+            (Provider::Pi, "Retry finished, resuming.", Some(false)),
+            (Provider::Copilot, "Info: Request failed due to a transient API error. Retrying...", Some(true)),
+            (Provider::Copilot, "Info: Operation cancelled by user", Some(false)),
+        ];
+        for (provider, text, expected) in cases {
+            assert_eq!(found(provider, text), expected, "{provider:?} {text}");
+        }
     }
 
     #[test]

@@ -104,6 +104,9 @@ impl Owner {
         debug!(target: SESSION, id = self.number, ?by, is_refused, "decided on a permission");
         if is_refused {
             self.book.on_refused(&question.tool.id);
+            if let Some(active) = &mut self.active {
+                active.refused = Some(question.tool.title.clone());
+            }
         }
         self.respond(&question.id, chosen);
         if is_refused && by != Decider::Handler {

@@ -8,6 +8,7 @@
 
 use super::account::Account;
 use super::active::OwnTurn;
+use super::agent::Aside;
 use super::connection::Said;
 use super::opening::agent_fault;
 use super::owner::Owner;
@@ -39,10 +40,11 @@ impl Owner {
     fn on_update(&mut self, update: Update, raw: Option<String>) {
         match update {
             Update::State(state) => self.on_state(&state),
-            Update::Text { text, .. } if self.agent.is_banner(&text) => {
-                self.tell(AgentEvent::Noise { line: text })
-            }
             Update::Text { text, message, whole, usage } => {
+                if let Some(aside) = self.agent.aside(&text) {
+                    self.on_aside(text, aside);
+                    return self.heard();
+                }
                 self.acts(!text.is_empty());
                 if let Some(account) = self.account() {
                     if let Some(usage) = usage {
@@ -90,12 +92,24 @@ impl Owner {
                 self.usage.on_cost(cost);
                 self.charge();
             }
-            Update::Retry { message } => self.tell(AgentEvent::Retry { message, until: None }),
+            Update::Retry { message } => self.on_retry(message),
             Update::Warning { message } => self.warn(message),
             Update::Quiet => {}
             Update::Unknown => self.tell(AgentEvent::Noise { line: raw.unwrap_or_default() }),
         }
         self.heard();
+    }
+
+    fn on_aside(&mut self, text: String, aside: &Aside) {
+        if aside.is_retry { self.on_retry(text) } else { self.tell(AgentEvent::Noise { line: text }) }
+    }
+
+    /// The model is asked again: what the try that failed has said is no part of the answer.
+    fn on_retry(&mut self, message: String) {
+        if let Some(account) = self.account() {
+            account.ask_again();
+        }
+        self.tell(AgentEvent::Retry { message, until: None });
     }
 
     /// A sign of life.

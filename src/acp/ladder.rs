@@ -40,12 +40,6 @@ impl Owner {
         self.withdraw_all();
     }
 
-    pub(super) fn tell_cancelled(&mut self) {
-        for reply in self.cancel_waiters.drain(..) {
-            let _ = reply.send(Ok(()));
-        }
-    }
-
     pub(super) async fn on_clock(&mut self) -> ControlFlow<Over> {
         let now = Instant::now();
         self.reject_overdue(now);
@@ -165,6 +159,8 @@ fn verdict_of(agent: &Agent, active: &Active, stop: Stop) -> Error {
         tool_calls: active.account.tool_calls(),
         has_usage: active.account.usage().is_some(),
         open_tool: None,
+        refused: None,
+        logged: None,
     };
     verdict(&evidence).unwrap_or_else(closed)
 }

@@ -5,25 +5,23 @@ use super::account::Account;
 use super::agent::Agent;
 use super::connection::{Connection, Inbox, Said};
 use super::opening_fault::{Fault, is_resume};
+use super::program::{Held, not_started, program_of, spec_of};
 use super::request::OpenRequest;
 use super::session_record;
 use super::settings::{Settings, set_option};
 use super::tool_book::ToolBook;
 use super::turn_state::Version;
 use super::update::{AgentFault, Update, owned};
+use super::young_chat;
 use crate::error::{Error, ErrorCode};
+use crate::harness::AgentEvent;
 use crate::harness::folder::RunFolder;
-use crate::harness::install::{find, locate};
-use crate::harness::launch::{Launch, Wanted, path_text};
-use crate::harness::level::{Level, Mode};
-use crate::harness::package::Program;
 use crate::harness::restraint::check_switches;
 use crate::harness::turn_record::TurnRecord;
 use crate::harness::workspace::{AgentSandbox, state_of};
-use crate::harness::{AgentEvent, AgentRequest};
 use crate::jsonrpc::Refusal;
 use crate::os::blocking;
-use crate::process::{Environment, ProcessSpec, Sandbox};
+use crate::process::Sandbox;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -46,8 +44,18 @@ pub(crate) struct Opened {
     pub record: Option<TurnRecord>,
 }
 
-/// Opens a session, until `given_up` resolves. Call it within tokio.
-pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = ()>) -> Result<Opened, Error> {
+/// The program runs, and was asked nothing yet.
+pub(super) struct Entered<'a> {
+    hall: Hall<'a>,
+    folder: RunFolder,
+    cwd: PathBuf,
+    record: Option<TurnRecord>,
+    /// Of the program.
+    pub(super) path: String,
+}
+
+/// Starts the program. Call it within tokio.
+pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
     let agent = Agent::of(request.agent.provider);
     let Some(mode) = agent.mode(request.agent.level, request.agent.sandbox.is_some()) else {
         let level = request.agent.level.as_str();
@@ -82,7 +90,14 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
     let program = program_of(agent, request, &cwd)?;
     let mut record = session_record::open(request, &cwd).await?;
     let (folder, sandbox) = make_room(request).await?;
-    let mut spec = spec_of(agent, mode, request, &program, &cwd, folder.path());
+    let held = match Held::of(agent, mode, request, folder.path()) {
+        Ok(held) => held,
+        Err(error) => {
+            folder.remove().await;
+            return Err(error);
+        }
+    };
+    let mut spec = spec_of(agent, &held, request, &program, &cwd, folder.path());
     spec.sandbox = sandbox;
     spec.record = record.as_mut().map(|record| record.next_attempt(request.agent.provider));
     spec.name = Some(session_record::label(request));
@@ -97,7 +112,15 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
             return Err(error);
         }
     };
-    let mut hall = Hall { agent, mode, request, connection, inbox, heard: Vec::new(), has_ended: false };
+    let hall =
+        Hall { agent, modes: held.modes, request, connection, inbox, heard: Vec::new(), has_ended: false };
+    Ok(Entered { hall, folder, cwd, record, path: program.command })
+}
+
+/// Opens a session, until `given_up` resolves. Call it within tokio.
+pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = ()>) -> Result<Opened, Error> {
+    let Entered { mut hall, folder, cwd, record, .. } = enter(request).await?;
+    let agent = hall.agent;
     let shaken = tokio::select! {
         shaken = hall.shake_hands(&cwd) => shaken,
         () = given_up => Err(Fault::Other(aborted())),
@@ -152,79 +175,6 @@ async fn make_room(request: &OpenRequest) -> Result<(RunFolder, Option<Sandbox>)
     made.await.map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?
 }
 
-/// The program that speaks the protocol: as given, on PATH, or in the packages of the folder and those around it.
-fn program_of(agent: &Agent, request: &OpenRequest, cwd: &Path) -> Result<Program, Error> {
-    let path = request.agent.search_path();
-    let around: Vec<String> =
-        cwd.ancestors().map(|folder| path_text(&folder.join("node_modules").join(".bin"))).collect();
-    let path = format!("{path}:{}", around.join(":"));
-    let found = match (&request.agent.binary, agent.program) {
-        (None, Some(program)) => {
-            find(program, &path).map(|file| Program { command: path_text(&file), ..Program::default() })
-        }
-        (binary, _) => locate(agent.provider, binary.as_deref(), &path),
-    };
-    found.ok_or_else(|| not_found(agent, agent.program()))
-}
-
-fn not_found(agent: &Agent, command: &str) -> Error {
-    let install = agent.install();
-    let message = format!(
-        "{} can't be opened: {command}, which speaks the Agent Client Protocol for it, is no program on PATH. Install it with: {install}",
-        agent.name()
-    );
-    Error::new(ErrorCode::AgentNotFound, message).with("install", install).with("command", command)
-}
-
-fn not_started(agent: &Agent, error: Error) -> Error {
-    match error.code() {
-        ErrorCode::ProcessNotFound => {
-            let command = error.facts().get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
-            not_found(agent, &command).caused_by(error)
-        }
-        _ => error,
-    }
-}
-
-fn spec_of(
-    agent: &Agent,
-    mode: &Mode,
-    request: &OpenRequest,
-    program: &Program,
-    cwd: &Path,
-    folder: &Path,
-) -> ProcessSpec {
-    let mut args = program.arguments.clone();
-    args.extend(agent.args.iter().map(|arg| (*arg).to_owned()));
-    if let (Some(flag), Some(model)) = (agent.model_flag, &request.agent.model) {
-        args.extend([flag.to_owned(), model.clone()]);
-    }
-    args.extend(mode.args.iter().map(|arg| (*arg).to_owned()));
-    let mut spec = ProcessSpec::new(&program.command, args);
-    spec.cwd = Some(cwd.to_path_buf());
-    spec.kill_grace = request.agent.kill_grace;
-    spec.containment = request.agent.containment;
-    spec.environment = environment_of(agent, mode, &request.agent, program, folder);
-    spec
-}
-
-/// The caller's environment, with what the provider and its mode need. The caller's own changes win.
-fn environment_of(
-    agent: &Agent,
-    mode: &Mode,
-    request: &AgentRequest,
-    program: &Program,
-    folder: &Path,
-) -> Environment {
-    let mut launch = Launch::new(&Wanted::default());
-    if request.level != Level::Auto {
-        launch.removed.extend(request.provider.descriptor().switches);
-    }
-    let set = agent.set.iter().chain(mode.set);
-    launch.set.extend(set.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-    request.environment_for(&launch, program, folder)
-}
-
 struct Shaken {
     session: String,
     version: Version,
@@ -238,7 +188,8 @@ struct Shaken {
 /// Where hands are shaken: what the agent says meanwhile is kept.
 struct Hall<'a> {
     agent: &'static Agent,
-    mode: &'static Mode,
+    /// The first of these that is offered.
+    modes: Vec<String>,
     request: &'a OpenRequest,
     connection: Connection,
     inbox: Inbox,
@@ -246,12 +197,32 @@ struct Hall<'a> {
     has_ended: bool,
 }
 
+impl Entered<'_> {
+    /// Asks the program alone what it speaks, until `given_up` resolves; nothing of it is left then.
+    pub(super) async fn greet(mut self, given_up: impl Future<Output = ()>) -> Result<Version, Error> {
+        let greeted = tokio::select! {
+            greeted = self.hall.greet() => greeted,
+            () = given_up => Err(Fault::Other(aborted())),
+        };
+        let exit = match greeted {
+            Ok(_) => self.hall.connection.close().await,
+            Err(_) => {
+                self.hall.connection.kill();
+                self.hall.connection.ended().await
+            }
+        };
+        self.folder.remove().await;
+        greeted.map(|(version, _)| version).map_err(|fault| fault.into_error(self.hall.agent, &exit))
+    }
+}
+
 impl Hall<'_> {
-    async fn shake_hands(&mut self, cwd: &Path) -> Result<Shaken, Fault> {
+    /// The version that the agent speaks, and all that it says of itself.
+    async fn greet(&mut self) -> Result<(Version, Value), Fault> {
         let hello = self.ask("initialize", &hello()).await?;
-        let version = match hello["protocolVersion"].as_u64() {
-            Some(1) => Version::One,
-            Some(2) => Version::Two,
+        match hello["protocolVersion"].as_u64() {
+            Some(1) => Ok((Version::One, hello)),
+            Some(2) => Ok((Version::Two, hello)),
             other => {
                 let spoken = other.map_or("none".to_owned(), |version| version.to_string());
                 let message = format!(
@@ -259,9 +230,13 @@ impl Hall<'_> {
                     self.agent.name(),
                     self.agent.package
                 );
-                return Err(Fault::Other(Error::new(ErrorCode::ProtocolMismatch, message)));
+                Err(Fault::Other(Error::new(ErrorCode::ProtocolMismatch, message)))
             }
-        };
+        }
+    }
+
+    async fn shake_hands(&mut self, cwd: &Path) -> Result<Shaken, Fault> {
+        let (version, hello) = self.greet().await?;
         let mut warnings = Vec::new();
         let (method, mut params) = self.beginning(version, &hello, cwd);
         let mut preamble = None;
@@ -273,6 +248,9 @@ impl Hall<'_> {
                 warnings.push("systemPrompt: this agent takes none over this protocol, so it stands before the first prompt".to_owned());
                 preamble = Some(text.clone());
             }
+        }
+        if self.agent.forgets_young && is_resume(method) {
+            warnings.extend(self.wait_until_old().await);
         }
         self.heard.clear();
         let opened = self.ask(method, &params).await?;
@@ -307,6 +285,18 @@ impl Hall<'_> {
         Ok(Shaken { session, version, can_steer, settings, history, preamble, warnings })
     }
 
+    /// A warning if it had to be waited.
+    async fn wait_until_old(&self) -> Option<String> {
+        let session = self.request.agent.resume.as_deref()?;
+        let wait = young_chat::wait(|name| self.request.agent.variable(name), session).await?;
+        tokio::time::sleep(wait).await;
+        let name = self.agent.name();
+        Some(format!(
+            "resume: {} s were waited, for {name} empties a session that is taken up in the minute it was begun in",
+            wait.as_secs()
+        ))
+    }
+
     /// The request that makes the session, or takes it up.
     fn beginning(&self, version: Version, hello: &Value, cwd: &Path) -> (&'static str, Value) {
         let servers: Vec<Value> = self.request.servers.iter().map(|server| server.to_json()).collect();
@@ -329,8 +319,13 @@ impl Hall<'_> {
         session: &str,
         settings: &mut Settings,
     ) -> Result<(), Fault> {
-        let mode = self.mode.id;
-        if mode.is_empty() || settings.mode().as_deref() == Some(mode) {
+        let offered = settings.modes();
+        let is_offered = |mode: &&String| offered.iter().any(|known| known.id == **mode);
+        let Some(mode) = self.modes.iter().find(is_offered).or(self.modes.last()).cloned() else {
+            return Ok(());
+        };
+        let mode = mode.as_str();
+        if settings.mode().as_deref() == Some(mode) {
             return Ok(());
         }
         let cannot = |found: String| {
@@ -344,9 +339,8 @@ impl Hall<'_> {
                 ),
             ))
         };
-        let modes = settings.modes();
-        if !modes.iter().any(|known| known.id == mode) {
-            let names = modes.iter().map(|known| known.id.as_str()).collect::<Vec<_>>().join(", ");
+        if !offered.iter().any(|known| known.id == mode) {
+            let names = offered.iter().map(|known| known.id.as_str()).collect::<Vec<_>>().join(", ");
             return Err(cannot(format!("it offers the modes {names:?}, not {mode}")));
         }
         let Some((method, params)) = settings.set_mode(version, session, mode) else { return Ok(()) };

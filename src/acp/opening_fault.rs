@@ -33,7 +33,7 @@ impl Fault {
         match self {
             Fault::Refused { method, fault } if is_resume(method) && fault.code != AUTH_REQUIRED => {
                 let hint = match agent.provider {
-                    Provider::Gemini => " (gemini takes a session up only once it holds two prompts)",
+                    Provider::Gemini => " (gemini takes up only what a prompt was answered in)",
                     _ => "",
                 };
                 let message = format!(
@@ -44,7 +44,8 @@ impl Fault {
             }
             Fault::Refused { method, fault } => {
                 let message = format!("{name} refused {method}: {}", fault.words());
-                Error::new(ErrorCode::AgentFailed, message).with("kind", verdict::kind(&fault).as_str())
+                Error::new(ErrorCode::AgentFailed, message)
+                    .with("kind", verdict::kind(agent, &fault).as_str())
             }
             Fault::Silent { method, limit } => {
                 let seconds = limit.as_secs_f64();

@@ -5,6 +5,7 @@ use super::request::PromptRequest;
 use crate::error::Error;
 use crate::harness::audience::Audience;
 use crate::harness::{EventSink, TurnOutcome};
+use crate::process::Strays;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -37,6 +38,7 @@ pub(crate) enum Order {
         reply: Reply<()>,
     },
     Cancel {
+        strays: Strays,
         reply: Reply<()>,
     },
     Idle {
@@ -98,7 +100,7 @@ impl Order {
             Order::Steer { reply, .. }
             | Order::SetMode { reply, .. }
             | Order::SetOption { reply, .. }
-            | Order::Cancel { reply }
+            | Order::Cancel { reply, .. }
             | Order::Idle { reply }
             | Order::Close { reply } => {
                 let _ = reply.send(Err(error));

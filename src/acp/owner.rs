@@ -4,12 +4,14 @@
 use super::account::SessionUsage;
 use super::active::{Active, OwnTurn};
 use super::agent::Agent;
+use super::agent_log;
 use super::connection::{Connection, Exit, Letter, Said};
 use super::opening::Opened;
 use super::order::{Order, Prompt, Reply};
 use super::question::{HostRequest, OpenQuestion};
 use super::request::OpenRequest;
 use super::settings::{Mode, SessionOption, Settings};
+use super::stray::Search;
 use super::tool_book::ToolBook;
 use super::turn_state::Version;
 use super::verdict::Stop;
@@ -20,6 +22,7 @@ use crate::harness::audience::Audience;
 use crate::harness::folder::RunFolder;
 use crate::harness::scheduler::Slot;
 use crate::os::sleep_until;
+use crate::process::Moment;
 use crate::trace::{self, SESSION, debug};
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
@@ -28,7 +31,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// Messages that are looked at before their events are told.
 const TOGETHER: usize = 256;
@@ -39,6 +42,12 @@ pub(super) enum Over {
     Closed,
     /// The process is gone, or was killed for not obeying.
     Gone(Exit),
+}
+
+/// Who waits for the end of a turn that was cancelled.
+pub(super) struct CancelWaiter {
+    pub(super) kills_strays: bool,
+    pub(super) reply: Reply<()>,
 }
 
 /// A request of ours that is not a prompt.
@@ -98,7 +107,11 @@ pub(crate) struct Owner {
     pub(super) for_turn: Vec<AgentEvent>,
     pub(super) for_all: Vec<AgentEvent>,
     pub(super) idle_waiters: Vec<Reply<()>>,
-    pub(super) cancel_waiters: Vec<Reply<()>>,
+    pub(super) cancel_waiters: Vec<CancelWaiter>,
+    /// From when to when the last turn went that ended by our cancel.
+    pub(super) cancelled: Option<(Moment, Moment)>,
+    pub(super) stray_sender: UnboundedSender<Search>,
+    stray_receiver: Option<UnboundedReceiver<Search>>,
     pub(super) _slot: Slot,
 }
 
@@ -113,6 +126,7 @@ impl Owner {
     ) -> Self {
         let mut recorder = Audience::new(false, &request.agent.redact);
         recorder.keep(opened.record);
+        let (stray_sender, stray_receiver) = unbounded_channel();
         let owner = Owner {
             number: trace::number(),
             request,
@@ -148,6 +162,9 @@ impl Owner {
             for_all: Vec::new(),
             idle_waiters: Vec::new(),
             cancel_waiters: Vec::new(),
+            cancelled: None,
+            stray_sender,
+            stray_receiver: Some(stray_receiver),
             _slot: slot,
         };
         debug!(target: SESSION, id = owner.number, run = owner.connection.process.number(), agent = owner.agent.name(), version = ?owner.version, "is open");
@@ -156,7 +173,9 @@ impl Owner {
     }
 
     pub(crate) async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
-        let Some(mut inbox) = self.inbox.take() else { return };
+        let (Some(mut inbox), Some(mut strays)) = (self.inbox.take(), self.stray_receiver.take()) else {
+            return;
+        };
         let mut closers = Vec::new();
         let allowance = self.allowance.clone();
         let over = loop {
@@ -181,6 +200,10 @@ impl Owner {
                 () = self.room(), if is_held => ControlFlow::Continue(()),
                 () = allowance.crossed(), if is_at_work => {
                     self.stop(Stop::OverBudget);
+                    ControlFlow::Continue(())
+                }
+                Some(search) = strays.recv() => {
+                    self.on_strays(&search);
                     ControlFlow::Continue(())
                 }
                 () = sleep_until(deadline) => self.on_clock().await,
@@ -221,7 +244,10 @@ impl Owner {
             let Some(letter) = next else { break };
             match letter.said {
                 Said::Ended => return ControlFlow::Break(Over::Gone(self.connection.ended().await)),
-                Said::Answered { tag, answer } => self.on_answered(tag, answer),
+                Said::Answered { tag, answer } => {
+                    self.look_into_log(tag).await;
+                    self.on_answered(tag, answer);
+                }
                 said => self.on_said(said),
             }
             // An end of turn is looked at before what comes after it.
@@ -231,6 +257,15 @@ impl Owner {
             next = inbox.try_recv().ok();
         }
         ControlFlow::Continue(())
+    }
+
+    /// A prompt was answered by an agent that tells only its log when its model failed.
+    async fn look_into_log(&mut self, tag: u64) {
+        let Some(log) = self.agent.log else { return };
+        if let Some(active) = self.active.as_mut().filter(|active| active.tag == tag) {
+            let variable = |name: &str| self.request.agent.variable(name);
+            active.logged = agent_log::failure(log, variable, &self.session).await;
+        }
     }
 
     // Who listens.

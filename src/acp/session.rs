@@ -13,6 +13,7 @@ use crate::harness::scheduler::Waiting;
 use crate::harness::turn::Order as TurnOrder;
 use crate::harness::turn_record::TurnRecord;
 use crate::harness::{AgentEvent, ConcurrencyLimit, EventReader, EventSink, Turn, TurnOutcome};
+use crate::process::Strays;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -157,9 +158,9 @@ impl Session {
         self.ask(|reply| Order::SetOption { id, value, reply }).await
     }
 
-    /// Ends the turn under way; resolves when it is over.
-    pub async fn cancel(&self) -> Result<(), Error> {
-        self.ask(|reply| Order::Cancel { reply }).await
+    /// Ends the turn under way; resolves when it is over, and what it left running is told, or killed.
+    pub async fn cancel(&self, strays: Strays) -> Result<(), Error> {
+        self.ask(|reply| Order::Cancel { strays, reply }).await
     }
 
     /// Resolves when nothing runs, in front or behind.
@@ -172,6 +173,11 @@ impl Session {
         // A session that is gone is closed.
         let _ = self.ask(|reply| Order::Close { reply }).await;
         self.orders.closed().await;
+    }
+
+    /// Whether every call is refused from here on. Known before the turn that it cost is told.
+    pub fn is_over(&self) -> bool {
+        self.shown().gone.is_some() || self.orders.is_closed()
     }
 
     /// A handle that does not keep the session alive.

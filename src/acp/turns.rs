@@ -155,6 +155,9 @@ impl Owner {
         }
         self.flush();
         let Some(mut active) = self.active.take() else { return };
+        if active.stop.is_some() {
+            self.on_cancelled(active.begun_at);
+        }
         self.usage.on_turn(active.account.usage());
         let result: TurnResult = active.result(self.agent, &self.session, structured, now);
         let outcome = match error {

@@ -4,9 +4,10 @@
 //! |---|---|---|
 //! | any | we cancelled it | the reason of the cancel: `AGENT_ABORTED`, `AGENT_IDLE`, `AGENT_TIMED_OUT` |
 //! | `end_turn` | text or a tool call | success |
-//! | `end_turn` | neither (pi when its model fails) | `AGENT_TRUNCATED` |
+//! | `end_turn` | neither | `AGENT_TRUNCATED` |
+//! | `end_turn` | its own log tells that the model failed (pi) | `AGENT_FAILED` + kind of the words there |
 //! | `end_turn` | no tokens told by an agent that always tells, the text an error's | `AGENT_FAILED` + kind of the text |
-//! | `cancelled` | we did not ask | `AGENT_ABORTED` |
+//! | `cancelled` | we did not ask | `AGENT_ABORTED`; the message says so if a tool was refused before |
 //! | `max_tokens`, `max_turn_requests`, `refusal` | | `AGENT_FAILED`: `context_length`, `invalid_request`, `permission` |
 //! | an error | | `AGENT_FAILED` + kind by its word, its code, its text |
 //! | none, or one that is unknown | | `AGENT_TRUNCATED` |
@@ -17,7 +18,6 @@ use super::turn_state::Ending;
 use super::update::{AgentFault, StopReason};
 use crate::error::{Error, ErrorCode};
 use crate::harness::AgentErrorKind;
-use crate::harness::failure::kind_of;
 use std::time::Duration;
 
 /// Why we ended a turn.
@@ -50,6 +50,10 @@ pub(crate) struct Evidence<'a> {
     pub has_usage: bool,
     /// The name of a tool that is open.
     pub open_tool: Option<&'a str>,
+    /// The last tool of the turn that was refused.
+    pub refused: Option<&'a str>,
+    /// What its log says went wrong.
+    pub logged: Option<&'a str>,
 }
 
 /// See the table above; `None` is success.
@@ -72,15 +76,21 @@ pub(crate) fn verdict(evidence: &Evidence) -> Option<Error> {
         Ending::Said(StopReason::Refusal) => {
             failed(AgentErrorKind::Permission, format!("the model of {name} refused to go on (refusal)"))
         }
-        Ending::Said(StopReason::Cancelled) => Some(Error::new(
-            ErrorCode::AgentAborted,
-            format!("{name} says that its turn was cancelled, though it was not asked to"),
-        )),
+        Ending::Said(StopReason::Cancelled) => {
+            let message = match evidence.refused {
+                // Codex is offered no other refusal than one that ends the turn.
+                Some(title) => {
+                    format!("{name} ended its turn because {title} was refused: prompt it again to go on")
+                }
+                None => format!("{name} says that its turn was cancelled, though it was not asked to"),
+            };
+            Some(Error::new(ErrorCode::AgentAborted, message))
+        }
         Ending::Said(StopReason::Error(fault)) | Ending::Refused(fault) => {
             let words = fault.words();
             let message =
                 if words.is_empty() { format!("{name} reported that its turn failed") } else { words };
-            failed(kind(fault), message)
+            failed(kind(evidence.agent, fault), message)
         }
         Ending::Said(StopReason::Unknown(word)) => Some(Error::new(
             ErrorCode::AgentTruncated,
@@ -95,13 +105,16 @@ pub(crate) fn verdict(evidence: &Evidence) -> Option<Error> {
 
 fn good_end(evidence: &Evidence) -> Option<Error> {
     let Evidence { agent, text, last_piece, tool_calls, has_usage, .. } = *evidence;
+    if let Some(words) = evidence.logged {
+        return Some(failure(kind_in(agent, None, words), words.to_owned()));
+    }
     // Copilot tells of its tries before, without a line's end between: the error is the last that it says.
     let error = match agent.error_prefix {
         None => Some(text.trim()),
         Some(prefix) => Some(last_piece.trim()).filter(|piece| piece.starts_with(prefix)),
     };
     if let Some(words) = error.filter(|words| !words.is_empty() && !has_usage && agent.tells_usage) {
-        return Some(failure(kind_of(None, words), words.to_owned()));
+        return Some(failure(kind_in(agent, None, words), words.to_owned()));
     }
     if text.trim().is_empty() && tool_calls == 0 {
         let message = format!(
@@ -118,8 +131,13 @@ fn failure(kind: AgentErrorKind, message: String) -> Error {
     Error::new(ErrorCode::AgentFailed, message).with("kind", kind.as_str())
 }
 
+/// By what the agent itself says in such words, then as those of any service.
+fn kind_in(agent: &Agent, status: Option<i64>, words: &str) -> AgentErrorKind {
+    agent.provider.descriptor().words.failure(status, words).kind
+}
+
 /// By its own word, by its code, by its text.
-pub(crate) fn kind(fault: &AgentFault) -> AgentErrorKind {
+pub(crate) fn kind(agent: &Agent, fault: &AgentFault) -> AgentErrorKind {
     const WORDS: [(&str, AgentErrorKind); 10] = [
         ("auth", AgentErrorKind::Auth),
         ("rate", AgentErrorKind::RateLimit),
@@ -137,10 +155,11 @@ pub(crate) fn kind(fault: &AgentFault) -> AgentErrorKind {
     match (named, fault.code) {
         (Some((_, kind)), _) => *kind,
         (None, AUTH_REQUIRED) => AgentErrorKind::Auth,
-        (None, status @ 400..600) => kind_of(Some(status), &fault.words()),
-        // The protocol's own words for any error at all.
+        (None, status @ 400..600) => kind_in(agent, Some(status), &fault.words()),
         (None, _) => {
-            kind_of(None, fault.words().trim_start_matches("Internal error").trim_start_matches(": "))
+            let words = fault.words();
+            // The protocol's own words for any error at all.
+            kind_in(agent, None, words.trim_start_matches("Internal error").trim_start_matches(": "))
         }
     }
 }
@@ -190,6 +209,8 @@ mod tests {
             tool_calls,
             has_usage,
             open_tool: None,
+            refused: None,
+            logged: None,
         });
         error.map_or("ok".into(), |error| {
             let kind =
@@ -215,12 +236,59 @@ mod tests {
                 false,
                 "AGENT_FAILED server",
             ),
+            (
+                Provider::Copilot,
+                "Error: Failed to get response from the AI model; retried 5 times (total retry wait time: 57.26 seconds) Last error: 429 slow down",
+                0,
+                false,
+                "AGENT_FAILED rate_limit",
+            ),
+            (Provider::Copilot, "Error: no quota left", 0, false, "AGENT_FAILED quota"),
             (Provider::Copilot, "Error: is the first word", 0, true, "ok"),
             (Provider::Copilot, "All good", 0, false, "ok"),
         ];
         for (provider, text, tools, has_usage, expected) in cases {
             assert_eq!(said(provider, &end, text, tools, has_usage), expected, "{provider:?} {text}");
         }
+    }
+
+    #[test]
+    fn an_agents_own_words_have_their_kind() {
+        let cases = [
+            (
+                Provider::Codex,
+                "We’re currently experiencing high demand, which may cause temporary errors.",
+                "overloaded",
+            ),
+            (Provider::Codex, "You've hit your usage limit.", "quota"),
+            (Provider::Gemini, "You have exhausted your capacity on this model.", "quota"),
+            (Provider::Opencode, "Internal error: Incorrect API key provided", "auth"),
+        ];
+        for (provider, words, expected) in cases {
+            let fault = AgentFault { code: -32_603, message: words.to_owned(), ..AgentFault::default() };
+            assert_eq!(kind(Agent::of(provider), &fault).as_str(), expected, "{words}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_that_ended_the_turn_is_told() {
+        let ending = Ending::Said(StopReason::Cancelled);
+        let agent = Agent::of(Provider::Codex);
+        let evidence = Evidence {
+            agent,
+            ending: &ending,
+            stop: None,
+            text: "",
+            last_piece: "",
+            tool_calls: 1,
+            has_usage: true,
+            open_tool: None,
+            refused: Some("npm publish"),
+            logged: None,
+        };
+        let error = verdict(&evidence).unwrap();
+        assert_eq!(error.code(), ErrorCode::AgentAborted);
+        assert!(error.message().contains("npm publish was refused"), "{error}");
     }
 
     #[test]
@@ -287,6 +355,8 @@ mod tests {
                     tool_calls: 0,
                     has_usage: false,
                     open_tool: None,
+                    refused: None,
+                    logged: None,
                 });
                 assert_eq!(error.map(|error| error.code().as_str()), Some(code));
             }

@@ -2,12 +2,13 @@
 
 use super::opening::agent_fault;
 use super::order::{Order, Reply};
-use super::owner::{Over, Owner, Pending};
+use super::owner::{CancelWaiter, Over, Owner, Pending};
 use super::settings::set_option;
 use super::verdict::Stop;
 use crate::error::{Error, ErrorCode};
 use crate::harness::audience::Audience;
 use crate::harness::{AgentEvent, EventSink};
+use crate::process::Strays;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 
@@ -23,11 +24,12 @@ impl Owner {
             Order::Steer { text, reply } => self.on_steer(&text, reply),
             Order::SetMode { mode, reply } => self.on_set_mode(mode, reply),
             Order::SetOption { id, value, reply } => self.on_set_option(id, value, reply),
-            Order::Cancel { reply } => {
-                self.cancel_waiters.push(reply);
+            Order::Cancel { strays, reply } => {
+                self.cancel_waiters.push(CancelWaiter { kills_strays: strays == Strays::Kill, reply });
                 match (&self.active, &self.own_turn) {
                     (Some(_), _) => self.stop(Stop::Aborted),
                     (None, Some(_)) => self.notify_cancel(),
+                    (None, None) if strays == Strays::Kill => self.search_strays(),
                     (None, None) => self.tell_cancelled(),
                 }
             }

@@ -13,7 +13,7 @@ use crate::acp::{
 };
 use crate::error::{Error, ErrorCode};
 use crate::model::AbortSwitch;
-use crate::process::Stream;
+use crate::process::{Strays, Stream};
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, within_runtime_if_available};
 use napi_derive::napi;
@@ -96,7 +96,7 @@ impl SessionHost {
         budget: Option<&NativeBudget>,
     ) -> NativeSession {
         let budget = budget.map(|budget| budget.budget.clone());
-        let request = to_request(spec).map(|mut request| {
+        let request = to_open_request(spec).map(|mut request| {
             request.agent.budget = budget;
             request
         });
@@ -261,9 +261,14 @@ impl NativeSession {
     }
 
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn cancel<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    pub fn cancel<'env>(
+        &self,
+        env: &'env Env,
+        kills_strays: bool,
+    ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
         let session = self.opened();
-        settle(env, async move { word(session, async |session| session.cancel().await).await })
+        let strays = if kills_strays { Strays::Kill } else { Strays::Keep };
+        settle(env, async move { word(session, async |session| session.cancel(strays).await).await })
     }
 
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
@@ -309,7 +314,7 @@ fn closed() -> Error {
     Error::new(ErrorCode::SessionClosed, "the session is not open")
 }
 
-fn to_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
+pub(super) fn to_open_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
     let mut request = OpenRequest::of(to_agent(spec.agent)?);
     request.policy = Policy {
         allow: spec.allow.into_iter().map(Into::into).collect(),

@@ -7,11 +7,12 @@ use super::guests::{Guest, Guests};
 use super::limit::NativeConcurrencyLimit;
 use super::option::{Background, Millis};
 use super::promise::{Settled, settle};
+use crate::acp;
 use crate::error::Error;
 use crate::harness::replay::TurnResult;
 use crate::harness::verdict::Ending;
 use crate::harness::{
-    self, AgentEvent, Provider, Recording, Replay, Turn, TurnOutcome, TurnRequest, WeakTurn,
+    self, AgentEvent, AgentRequest, Provider, Recording, Replay, Turn, TurnOutcome, TurnRequest, WeakTurn,
 };
 use crate::harness::{doctor, each_provider};
 use crate::model::{AbortSwitch, Schema};
@@ -119,10 +120,10 @@ impl AgentExamination {
         let (request, switch) = (to_agent(spec), self.switch.clone());
         settle(env, async move {
             let findings = match request {
-                Ok(request) => doctor::examine(&request, &switch).await,
+                Ok(request) => examined(&request, &switch).await,
                 Err(error) => Err(error),
             };
-            findings.map(|findings| json!(findings).to_string()).into()
+            findings.map(|findings| findings.to_string()).into()
         })
     }
 
@@ -130,6 +131,17 @@ impl AgentExamination {
     pub fn abort(&self) {
         self.switch.abort();
     }
+}
+
+/// What was found of each agent, and with `session` of the program that speaks the protocol of sessions for it.
+async fn examined(request: &AgentRequest, switch: &AbortSwitch) -> Result<Value, Error> {
+    let mut findings = json!(doctor::examine(request, switch).await?);
+    let speakers = acp::examine(&request.environment, switch).await?;
+    for finding in findings.as_array_mut().into_iter().flatten() {
+        let speaker = speakers.iter().find(|speaker| finding["provider"] == speaker.provider);
+        finding["session"] = json!(speaker);
+    }
+    Ok(findings)
 }
 
 impl Drop for AgentExamination {

@@ -1,5 +1,6 @@
 //! What crosses for serving a runtime. Names and order as in lib/runtime/server.ts and lib/runtime/handler.ts.
 
+use super::acp::{OpenSpec, to_open_request};
 use super::budget::NativeBudget;
 use super::harness::{NativeTurn, TurnSpec, to_request};
 use super::limit::NativeConcurrencyLimit;
@@ -13,6 +14,7 @@ use crate::runtime::handler::{
     AgentAnswer, AgentData, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender,
     CancelSignal, NoAgent,
 };
+use crate::runtime::kept_agent::KeptAgent;
 use crate::runtime::server::{self, RuntimeServer, ServerOptions};
 use crate::runtime::wire::json;
 use napi::Env;
@@ -39,7 +41,13 @@ pub struct ServeSpec {
 /// A coding agent that answers prompts.
 #[napi]
 pub struct NativeAgent {
-    agent: Result<HarnessAgent, Error>,
+    agent: Result<Agent, Error>,
+}
+
+#[derive(Clone)]
+enum Agent {
+    Turns(HarnessAgent),
+    Kept(KeptAgent),
 }
 
 #[napi]
@@ -70,7 +78,22 @@ impl NativeAgent {
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         let agent = to_request(spec).map(|mut request| {
             request.agent.budget = budget.map(|budget| budget.budget.clone());
-            HarnessAgent::new(request, limits).showing(Arc::new(show))
+            Agent::Turns(HarnessAgent::new(request, limits).showing(Arc::new(show)))
+        });
+        Ok(NativeAgent { agent })
+    }
+
+    /// One that is kept for all the prompts of a client.
+    #[napi(factory)]
+    pub fn kept(
+        spec: OpenSpec,
+        limits: Vec<&NativeConcurrencyLimit>,
+        budget: Option<&NativeBudget>,
+    ) -> napi::Result<Self> {
+        let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
+        let agent = to_open_request(spec).map(|mut request| {
+            request.agent.budget = budget.map(|budget| budget.budget.clone());
+            Agent::Kept(KeptAgent::new(request, limits))
         });
         Ok(NativeAgent { agent })
     }
@@ -78,8 +101,10 @@ impl NativeAgent {
     /// Aborts the turns under way, and each one that is asked for later.
     #[napi]
     pub fn stop(&self) {
-        if let Ok(agent) = &self.agent {
-            agent.stop();
+        match &self.agent {
+            Ok(Agent::Turns(agent)) => agent.stop(),
+            Ok(Agent::Kept(agent)) => agent.stop(),
+            Err(_) => {}
         }
     }
 }
@@ -127,7 +152,8 @@ pub fn serve_runtime<'env>(
     let handler: Result<Arc<dyn AgentHandler>, Error> = match (on_invocation, agent) {
         (Some(on_invocation), _) => Ok(Arc::new(JsHandler::new(&on_invocation)?)),
         (None, Some(agent)) => match &agent.agent {
-            Ok(agent) => Ok(Arc::new(agent.clone())),
+            Ok(Agent::Turns(agent)) => Ok(Arc::new(agent.clone())),
+            Ok(Agent::Kept(agent)) => Ok(Arc::new(agent.clone())),
             Err(error) => Err(error.clone()),
         },
         (None, None) => Ok(Arc::new(NoAgent)),

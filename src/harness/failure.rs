@@ -201,8 +201,9 @@ fn kind_of_cli_words(words: &str) -> AgentErrorKind {
     named(WORDS, &words.to_ascii_lowercase()).unwrap_or(AgentErrorKind::Unknown)
 }
 
-/// The status that a CLI puts before the service's words: "401 fake 401", "[API Error: 500 ...]".
+/// The status that a CLI puts before the service's words: "401 fake 401", "[API Error: 500 ...]", "... Last error: 429 ...".
 fn leading_status(words: &str) -> Option<i64> {
+    let words = words.rsplit_once("Last error: ").map_or(words, |(_, last)| last);
     let words = words.trim_start().trim_start_matches('[');
     let words = words.strip_prefix("API Error:").unwrap_or(words).trim_start();
     let digits = words.split(|character: char| !character.is_ascii_alphanumeric()).next()?;

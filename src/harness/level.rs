@@ -39,11 +39,17 @@ pub struct Mode {
     pub id: &'static str,
     pub args: &'static [&'static str],
     pub set: &'static [(&'static str, &'static str)],
+    /// A mode that is made for the session goes before `id`, if the agent then offers it.
+    pub made: Option<MakeMode>,
 }
+
+/// Makes a mode of this name: the variable that holds it, and its value. `variable`: of the caller's environment.
+pub type MakeMode =
+    fn(variable: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<(&'static str, String), Error>;
 
 impl Mode {
     pub(crate) const fn named(id: &'static str) -> Option<Mode> {
-        Some(Mode { id, args: &[], set: &[] })
+        Some(Mode { id, args: &[], set: &[], made: None })
     }
 }
 

@@ -32,16 +32,19 @@ pub(crate) async fn counted(
     variable: impl Fn(&str) -> Option<String>,
     session: &str,
 ) -> Option<Usage> {
-    let place = |(name, below): &(&str, &str)| Some(Path::new(&variable(name)?).join(below));
-    let folder = log.places.iter().find_map(place)?;
+    let folder = folder(log.places, variable)?;
     let session = session.to_owned();
-    crate::os::blocking(move || {
-        let file = find(&folder, &session, &mut MAX_ENTRIES.clone(), MAX_DEPTH)?;
-        read(log, &file)
-    })
-    .await
-    .ok()
-    .flatten()
+    crate::os::blocking(move || read(log, &file_of(&folder, &session)?)).await.ok().flatten()
+}
+
+/// The first of these variables that is set, and the folder below.
+pub(crate) fn folder(places: &[(&str, &str)], variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    places.iter().find_map(|(name, below)| Some(Path::new(&variable(name)?).join(below)))
+}
+
+/// The log of this session, somewhere in the folder.
+pub(crate) fn file_of(folder: &Path, session: &str) -> Option<PathBuf> {
+    find(folder, session, &mut MAX_ENTRIES.clone(), MAX_DEPTH)
 }
 
 /// The newest folders are the likeliest, and their names sort by time where they have one.

@@ -279,7 +279,7 @@ fn member(entry: &ProcessEntry) -> TreeMember {
 }
 
 /// A process's words, as far as they are shown; empty where they can't be read.
-fn command_of(pid: i32) -> String {
+pub(super) fn command_of(pid: i32) -> String {
     let mut bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     bytes.truncate(MAX_COMMAND_BYTES);
     let text = String::from_utf8_lossy(&bytes).into_owned();

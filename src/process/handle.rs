@@ -1,6 +1,7 @@
 //! The cloneable handle of a run. All state is the owner task's; a handle only gives orders and awaits the shared end.
 
 use super::life;
+use super::newcomer::{Moment, Newcomer};
 use super::order::{Order, Stop};
 use super::publisher::{Published, Publisher};
 use super::replay::replay;
@@ -126,6 +127,13 @@ impl Process {
         let (reply, usage) = oneshot::channel();
         let _ = self.orders.send(Order::TreeUsage(reply));
         usage.await.unwrap_or_default()
+    }
+
+    /// Who was born into the tree between these two, and lives; nobody after the end.
+    pub(crate) async fn newcomers(&self, since: Moment, until: Moment) -> Vec<Newcomer> {
+        let (reply, found) = oneshot::channel();
+        let _ = self.orders.send(Order::Newcomers { since, until, reply });
+        found.await.unwrap_or_default()
     }
 }
 

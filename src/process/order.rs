@@ -1,5 +1,6 @@
 //! What the handles of a run have its owner do.
 
+use super::newcomer::{Moment, Newcomer};
 use super::sink::Sink;
 use super::spec::StopReason;
 use crate::os::{TerminalSize, TreeUsage};
@@ -13,6 +14,7 @@ pub(super) enum Order {
     Subscribe(Box<dyn Sink>),
     Detach,
     TreeUsage(oneshot::Sender<TreeUsage>),
+    Newcomers { since: Moment, until: Moment, reply: oneshot::Sender<Vec<Newcomer>> },
 }
 
 /// The end that somebody wants.

@@ -5,6 +5,7 @@
 
 use super::end::{Consequence, End, consequence_of};
 use super::launch::{Launched, Pipes, Tree, TreeEvent, tree_usage};
+use super::newcomer::newcomers;
 use super::order::{Order, Stop};
 use super::outlet::Outlet;
 use super::output::Ask;
@@ -205,6 +206,12 @@ impl Runner {
                 let root = self.tree.root();
                 tokio::spawn(async move {
                     let _ = reply.send(tree_usage(root).await);
+                });
+            }
+            Some(Order::Newcomers { since, until, reply }) => {
+                let root = self.tree.root();
+                tokio::spawn(async move {
+                    let _ = reply.send(newcomers(root, since, until).await);
                 });
             }
             // The last handle is gone: nobody can want this run any more.

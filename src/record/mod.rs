@@ -14,7 +14,7 @@ mod buffer;
 mod files;
 mod folder;
 mod spec;
-mod stamp;
+pub(crate) mod stamp;
 mod writer;
 
 pub(crate) use buffer::Channel;

@@ -134,6 +134,7 @@ const PHRASES: &[(ErrorKind, &[&str])] = &[
         Server,
         &[
             "internal server error",
+            "server had an error",
             "internal error",
             "server error",
             "server_error",

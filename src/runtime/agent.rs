@@ -5,7 +5,7 @@
 //! failure is its words, code and kind: the partial result and the process's facts are this machine's business.
 
 use super::handler::{
-    AgentAnswer, AgentData, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender,
+    AgentAnswer, AgentData, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender, CancelSignal,
 };
 use super::secrets::own_environment;
 use super::speech::Speech;
@@ -69,7 +69,7 @@ impl HarnessAgent {
 }
 
 /// The schema out of `{"type": "json_schema", "schema": {...}}`; a bare schema is taken as it is.
-fn schema_in(mut output_format: Value) -> Option<Value> {
+pub(super) fn schema_in(mut output_format: Value) -> Option<Value> {
     if output_format.is_null() {
         return None;
     }
@@ -87,40 +87,62 @@ impl AgentHandler for HarnessAgent {
         let on_turn = self.on_turn.clone();
         Box::pin(async move {
             let request = request.map_err(|error| fault_of(&error))?;
-            let mut mirror = on_turn.map(|on_turn| {
+            let mirror = on_turn.map(|on_turn| {
                 let (mirror, seen) = Mirror::new();
                 on_turn(facts_of(&request), seen);
                 mirror
             });
             let turn = start(request, limits);
-            let work = async {
-                tell(&turn, &sender, &mut mirror).await;
-                turn.outcome().await
-            };
-            let stop = async {
-                if stopped.wait_for(|stopped| *stopped).await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            };
-            let ended = tokio::select! {
-                outcome = work => Some(outcome),
-                _ = invocation.cancel.cancelled() => None,
-                () = stop => None,
-            };
-            let outcome = match ended {
-                Some(outcome) => outcome,
-                None => {
-                    turn.leave();
-                    turn.abort();
-                    turn.outcome().await
-                }
-            };
-            if let Some(mirror) = mirror {
-                mirror.end(outcome.clone());
-            }
-            answer_of(&outcome)
+            let ended = Ended { cancel: &mut invocation.cancel, stopped: &mut stopped };
+            follow(&turn, &sender, mirror, ended).await
         })
     }
+}
+
+/// Where it is told that a turn is not wanted any more.
+pub(super) struct Ended<'a> {
+    pub cancel: &'a mut CancelSignal,
+    /// The server's own word, for all turns.
+    pub stopped: &'a mut watch::Receiver<bool>,
+}
+
+impl Ended<'_> {
+    pub(super) async fn wait(&mut self) {
+        let stop = async {
+            if self.stopped.wait_for(|stopped| *stopped).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            _ = self.cancel.cancelled() => {}
+            () = stop => {}
+        }
+    }
+}
+
+/// Tells the client of a turn as it goes, and ends it when it is not wanted any more.
+pub(super) async fn follow(
+    turn: &Turn,
+    sender: &AgentSender,
+    mut mirror: Option<Mirror>,
+    mut ended: Ended<'_>,
+) -> Result<AgentAnswer, AgentFault> {
+    let work = async {
+        tell(turn, sender, &mut mirror).await;
+        turn.outcome().await
+    };
+    let outcome = tokio::select! {
+        outcome = work => outcome,
+        () = ended.wait() => {
+            turn.leave();
+            turn.abort();
+            turn.outcome().await
+        }
+    };
+    if let Some(mirror) = mirror {
+        mirror.end(outcome.clone());
+    }
+    answer_of(&outcome)
 }
 
 fn facts_of(request: &TurnRequest) -> Value {
@@ -175,7 +197,7 @@ fn answer_of(outcome: &TurnOutcome) -> Result<AgentAnswer, AgentFault> {
     Ok(AgentAnswer { data, metadata })
 }
 
-fn fault_of(error: &Error) -> AgentFault {
+pub(super) fn fault_of(error: &Error) -> AgentFault {
     let mut metadata = Map::new();
     metadata.insert("code".to_owned(), error.code().as_str().into());
     if let Some(kind) = error.facts().get("kind") {

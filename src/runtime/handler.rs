@@ -1,5 +1,6 @@
 //! What answers an invocation: JavaScript's handler, or a coding agent through the harness.
 
+use super::kept_agent::KeptSession;
 use super::outbox::{Outbox, Ticket};
 use super::secrets::redact_fields;
 use super::wire::frame::Body;
@@ -67,6 +68,8 @@ pub struct AgentInvocation {
     /// As the client gave it: `{"type": "json_schema", "schema": {...}}`, unchecked.
     pub output_format: Option<Value>,
     pub cancel: CancelSignal,
+    /// The client's own, for as long as its session lasts.
+    pub kept: KeptSession,
 }
 
 /// What an agent brought home.

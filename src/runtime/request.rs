@@ -5,6 +5,7 @@ use super::download::download;
 use super::handler::{
     AgentData, AgentFault, AgentHandler, AgentInvocation, AgentSender, CancelReason, CancelSignal, Decided,
 };
+use super::kept_agent::KeptSession;
 use super::outbox::{Outbox, Ticket};
 use super::secrets::{redact_fields, redact_value};
 use super::wire::client_message::{CommandExecution, CommandSpec, Downloadable, Invocation};
@@ -33,6 +34,7 @@ pub struct RequestContext {
     pub http: HttpClient,
     pub handler: Arc<dyn AgentHandler>,
     pub decided: mpsc::Sender<Decided>,
+    pub kept: KeptSession,
     /// Directories to register before anything runs: number, path, rules.
     pub new_roots: Vec<NewRoot>,
     pub watch: Option<TreeWatch>,
@@ -219,6 +221,7 @@ impl RequestContext {
             secrets: invocation.secrets,
             output_format,
             cancel: self.cancel.clone(),
+            kept: self.kept.clone(),
         };
         if self.cancel.reason().is_some() {
             return Err(Stop::Cancelled);

@@ -1,6 +1,7 @@
-use crate::support::{code, error_code, millis, opened, request, text, until};
+use crate::support::{PATIENCE, code, error_code, millis, opened, request, text, until};
 use sheepdog::acp::PromptRequest;
 use sheepdog::harness::{AgentEvent, Provider};
+use sheepdog::process::Strays;
 use std::time::Instant;
 
 #[tokio::test]
@@ -13,7 +14,7 @@ async fn a_cancel_that_is_obeyed_leaves_the_session_alive() {
         let turn = agent.session.start(PromptRequest::new(play));
         until(&mut events, |event| matches!(event, AgentEvent::Text { .. } | AgentEvent::ToolStart { .. }))
             .await;
-        agent.session.cancel().await.unwrap();
+        agent.session.cancel(Strays::Keep).await.unwrap();
         assert_eq!(code(&turn.outcome().await), "AGENT_ABORTED", "{version} {play}");
         assert_eq!(text(&agent.prompt("hello").await), "Hello world", "{version} {play}");
     }
@@ -94,13 +95,13 @@ async fn close_ends_what_runs_and_can_be_asked_for_again() {
     agent.session.close().await;
     assert_eq!(code(&turn.outcome().await), "AGENT_ABORTED");
     assert!(idle.await.unwrap().is_err());
-    assert_eq!(error_code(&agent.session.cancel().await.unwrap_err()), "SESSION_CLOSED");
+    assert_eq!(error_code(&agent.session.cancel(Strays::Keep).await.unwrap_err()), "SESSION_CLOSED");
 }
 
 #[tokio::test]
 async fn a_cancel_with_nothing_under_way_is_done_at_once() {
     let agent = opened(request(Provider::Gemini, 1, "")).await;
-    agent.session.cancel().await.unwrap();
+    agent.session.cancel(Strays::Keep).await.unwrap();
     agent.session.idle().await.unwrap();
     assert_eq!(text(&agent.prompt("hello").await), "Hello world");
 }
@@ -126,4 +127,37 @@ async fn a_deadline_that_has_passed_starts_nothing() {
     assert_eq!(code(&agent.run(with(passed, None)).await), "AGENT_TIMED_OUT");
     assert_eq!(code(&agent.run(with(None, passed)).await), "AGENT_IDLE");
     assert_eq!(text(&agent.prompt("hello").await), "Hello world");
+}
+
+#[tokio::test]
+async fn what_a_cancelled_turn_left_running_is_told_and_killed_on_demand() {
+    for version in [1, 2] {
+        let agent = opened(request(Provider::Codex, version, "")).await;
+        let mut events = agent.session.events();
+        let turn = agent.session.start(PromptRequest::new("leavestool"));
+        let waiting = agent.session.start(PromptRequest::new("stall"));
+        until(&mut events, |event| matches!(event, AgentEvent::ToolStart { .. })).await;
+        // It does not wait for the prompt that comes after.
+        tokio::time::timeout(PATIENCE, agent.session.cancel(Strays::Keep)).await.unwrap().unwrap();
+        assert_eq!(code(&turn.outcome().await), "AGENT_ABORTED");
+        let seen = until(&mut events, |event| matches!(event, AgentEvent::Background { .. })).await;
+        let item = &seen.last().unwrap()["items"][0];
+        assert_eq!(item["type"], "process");
+        assert!(item["command"].as_str().unwrap().starts_with("sleep "), "{item}");
+        let pid = item["pid"].as_i64().unwrap();
+        let is_alive = || std::path::Path::new(&format!("/proc/{pid}")).exists();
+        assert!(is_alive());
+        waiting.abort();
+        waiting.outcome().await;
+        let again = agent.session.start(PromptRequest::new("leavestool"));
+        until(&mut events, |event| matches!(event, AgentEvent::ToolStart { .. })).await;
+        agent.session.cancel(Strays::Kill).await.unwrap();
+        again.outcome().await;
+        assert_eq!(text(&agent.prompt("hello").await), "Hello world");
+        // What an earlier turn left is not this one's.
+        assert!(is_alive());
+        agent.session.cancel(Strays::Kill).await.unwrap();
+        agent.session.close().await;
+        assert!(!is_alive());
+    }
 }

@@ -2,6 +2,7 @@ use crate::support::{code, millis, opened, request, text, until};
 use serde_json::{Value, json};
 use sheepdog::acp::{Answer, Level, OpenRequest, PromptRequest, Rule};
 use sheepdog::harness::{AgentEvent, Provider};
+use sheepdog::process::Strays;
 
 fn asking(version: u8) -> OpenRequest {
     let mut open = request(Provider::Gemini, version, "");
@@ -108,7 +109,7 @@ async fn a_cancel_answers_what_is_open() {
         let mut agent = opened(asking(1)).await;
         let turn = agent.session.start(PromptRequest::new(play));
         let question = agent.question().await;
-        agent.session.cancel().await.unwrap();
+        agent.session.cancel(Strays::Keep).await.unwrap();
         assert_eq!(code(&turn.outcome().await), "AGENT_ABORTED");
         agent.session.answer(&question.id, Ok(Answer::Allow));
         assert_eq!(text(&agent.prompt("hello").await), "Hello world", "the session lives on");

@@ -5,7 +5,7 @@ use sheepdog::harness::{AgentEvent, Provider};
 use sheepdog::model::Schema;
 use std::sync::Arc;
 
-use Provider::{ClaudeCode, Codex, Copilot, Gemini, Pi};
+use Provider::{ClaudeCode, Codex, Copilot, Gemini, Opencode, Pi};
 
 #[tokio::test]
 async fn every_end_has_its_verdict_and_the_session_lives_on() {
@@ -205,6 +205,70 @@ async fn the_level_is_the_agents_own_mode() {
         let refused = try_open(open).await.err().unwrap();
         assert!(refused.message().starts_with("permission: "), "{refused}");
     }
+}
+
+#[tokio::test]
+async fn opencode_is_held_by_an_agent_of_the_sessions_own() {
+    let mut open = request(Opencode, 1, "");
+    open.agent.level = Level::Ask;
+    let users = json!({ "model": "a/b", "agent": { "build": { "permission": { "bash": "allow" } } } });
+    open.agent.environment.changes.push(("OPENCODE_CONFIG_CONTENT".into(), Some(users.to_string())));
+    let agent = opened(open.clone()).await;
+    let mode = agent.session.modes().into_iter().find(|mode| mode.is_current).unwrap().id;
+    assert!(!["build", "plan", "default", ""].contains(&mode.as_str()), "{mode}");
+    let state: serde_json::Value = serde_json::from_str(&text(&agent.prompt("state").await)).unwrap();
+    let content: serde_json::Value = serde_json::from_str(state["opencode"].as_str().unwrap()).unwrap();
+    assert_eq!((&content["model"], &content["agent"]["build"]), (&users["model"], &users["agent"]["build"]));
+    assert_eq!(content["agent"][&mode]["permission"]["bash"], "ask");
+    // One that does not offer it is held as far as its own go.
+    let mut plain = open.clone();
+    plain.agent.binary.as_mut().unwrap().extend(["--plain".to_owned(), "1".to_owned()]);
+    let agent = opened(plain).await;
+    assert!(agent.session.modes().iter().any(|mode| mode.id == "build" && mode.is_current));
+    open.agent.level = Level::Auto;
+    let agent = opened(open.clone()).await;
+    assert!(agent.session.modes().iter().any(|mode| mode.id == "build" && mode.is_current));
+    open.agent.level = Level::Edit;
+    open.agent.environment.changes.push(("OPENCODE_CONFIG_CONTENT".into(), Some("// comment".into())));
+    let refused = try_open(open).await.err().unwrap();
+    assert!(refused.message().starts_with("env[\"OPENCODE_CONFIG_CONTENT\"]: "), "{refused}");
+}
+
+#[tokio::test]
+async fn what_an_agent_says_of_its_tries_is_no_answer() {
+    let agent = opened(request(Copilot, 1, "")).await;
+    let mut events = agent.session.events();
+    let outcome = agent.prompt("retried").await;
+    assert_eq!((code(&outcome).as_str(), text(&outcome).as_str()), ("ok", "Fine now."));
+    let seen = until(&mut events, |event| matches!(event, AgentEvent::End { .. })).await;
+    assert!(seen.iter().any(|event| event["type"] == "retry"), "{seen:?}");
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join(".pi/agent/sessions/--work--");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut open = request(Pi, 1, "");
+    open.agent.level = Level::Auto;
+    let path = home.path().to_string_lossy().into_owned();
+    open.agent.environment.changes.push(("HOME".into(), Some(path)));
+    let agent = opened(open).await;
+    assert_eq!(code(&agent.prompt("tool").await), "ok");
+    let log = folder.join(format!("now_{}.jsonl", agent.session.id()));
+    let line =
+        r#"{"type":"message","message":{"role":"assistant","stopReason":"error","errorMessage":"500: no"}}"#;
+    std::fs::write(&log, line).unwrap();
+    let outcome = agent.prompt("tool").await;
+    assert_eq!(code(&outcome), "AGENT_FAILED server", "its text is {:?}", text(&outcome));
+}
+
+#[tokio::test]
+async fn a_refusal_that_ends_the_turn_is_named() {
+    let mut open = request(Codex, 1, "");
+    open.agent.level = Level::Ask;
+    let agent = opened(open).await;
+    let outcome = agent.prompt("askcodex npm publish").await;
+    let error = outcome.error().cloned().unwrap();
+    assert_eq!(error_code(&error), "AGENT_ABORTED");
+    assert!(error.message().contains("npm publish was refused"), "{error}");
+    assert_eq!(text(&agent.prompt("hello").await), "Hello world");
 }
 
 #[tokio::test]

@@ -117,7 +117,12 @@ fn the_table_of_sessions_is_that_of_the_descriptors() {
             let id = Some(format!("`{id}`")).filter(|_| !id.is_empty());
             let args = Some(format!("`{}`", mode.args.join(" "))).filter(|_| !mode.args.is_empty());
             let set = mode.set.iter().map(|(name, value)| format!("`{name}={value}`"));
-            let cell: Vec<_> = id.into_iter().chain(args).chain(set).collect();
+            let made = mode.made.map(|make| {
+                let (name, value) = make(&|_| None, "RUN").unwrap();
+                format!("`RUN`, `{name}={value}`")
+            });
+            let id = id.filter(|_| made.is_none());
+            let cell: Vec<_> = made.into_iter().chain(id).chain(args).chain(set).collect();
             if cell.is_empty() { "as it starts".to_owned() } else { cell.join(", ") }
         });
         let cells: Vec<_> = cells.collect();

@@ -10,6 +10,7 @@ mod agent;
 mod artifacts;
 mod exposure;
 mod hostile;
+mod kept_agent;
 mod requests;
 mod resume;
 mod support;

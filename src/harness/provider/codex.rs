@@ -84,6 +84,8 @@ pub(super) const WORDS: Words = Words {
             &["hit your usage limit", "usage limit has been reached", "usage_limit_reached"],
         ),
         (AgentErrorKind::ContextLength, &["max_output_tokens"]),
+        // What it says of any failure of its service.
+        (AgentErrorKind::Overloaded, &["experiencing high demand"]),
     ],
     unknown_session: &["no rollout found for thread", "thread/resume failed"],
     misshapen: &[],

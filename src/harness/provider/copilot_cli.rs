@@ -232,7 +232,7 @@ const MODES: [Option<Mode>; 4] = {
         Mode::named("https://agentclientprotocol.com/protocol/session-modes#plan"),
         Mode::named(AGENT),
         Mode::named(AGENT),
-        Some(Mode { id: AGENT, args: &["--allow-all-tools", "--allow-all-paths"], set: &[] }),
+        Some(Mode { id: AGENT, args: &["--allow-all-tools", "--allow-all-paths"], set: &[], made: None }),
     ]
 };
 

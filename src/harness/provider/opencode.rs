@@ -8,7 +8,7 @@ use super::super::event::{AgentErrorKind, Usage};
 use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
-use super::super::level::{Level, Mode};
+use super::super::level::{Level, MakeMode, Mode};
 use super::super::reset::Reset;
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
@@ -217,19 +217,43 @@ fn tool_use(part: Json, digest: &mut Digest) {
     digest.tool_end(&id, exit_code, is_error, || text_of(output).or_else(|| text_of(error)));
 }
 
+/// Below "auto" by an agent of the session's own, as in `hold`: rules that its user has for the agents `build` and `plan` would
+/// come after all that can be said of them here.
 const MODES: [Option<Mode>; 4] = {
-    const fn mode(id: &'static str, set: &'static [(&'static str, &'static str)]) -> Option<Mode> {
-        Some(Mode { id, args: &[], set })
+    const fn made(
+        id: &'static str,
+        set: &'static [(&'static str, &'static str)],
+        made: Option<MakeMode>,
+    ) -> Option<Mode> {
+        Some(Mode { id, args: &[], set, made })
     }
     const ASKING: &[(&str, &str)] =
         &[("OPENCODE_PERMISSION", r#"{"edit":"ask","bash":"ask","webfetch":"ask"}"#)];
     [
-        mode("plan", &[("OPENCODE_PERMISSION", r#"{"edit":"deny","bash":"ask","webfetch":"ask"}"#)]),
-        mode("build", ASKING),
-        mode("build", ASKING),
-        mode("build", &[("OPENCODE_PERMISSION", r#"{"edit":"allow","bash":"allow","webfetch":"allow"}"#)]),
+        made(
+            "plan",
+            &[("OPENCODE_PERMISSION", r#"{"edit":"deny","bash":"ask","webfetch":"ask"}"#)],
+            Some(reading),
+        ),
+        made("build", ASKING, Some(asking)),
+        made("build", ASKING, Some(asking)),
+        made(
+            "build",
+            &[("OPENCODE_PERMISSION", r#"{"edit":"allow","bash":"allow","webfetch":"allow"}"#)],
+            None,
+        ),
     ]
 };
+
+fn reading(variable: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<(&'static str, String), Error> {
+    let rules = json!({ "edit": "deny", "bash": "ask", "webfetch": "ask", "external_directory": "ask" });
+    with_agent(Level::Plan, variable(CONTENT).as_deref(), name, &rules).map(|content| (CONTENT, content))
+}
+
+fn asking(variable: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<(&'static str, String), Error> {
+    let rules = json!({ "edit": "ask", "bash": "ask", "webfetch": "ask", "external_directory": "ask" });
+    with_agent(Level::Ask, variable(CONTENT).as_deref(), name, &rules).map(|content| (CONTENT, content))
+}
 
 const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
 
@@ -254,6 +278,15 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
         rules["bash"] = commands;
     }
     let given = wanted.variables.iter().find(|(name, _)| *name == CONTENT).map(|(_, text)| text.as_str());
+    let agent = wanted.folder.file_name().map_or("sheepdog".into(), |name| name.to_string_lossy());
+    let content = with_agent(wanted.permission, given, &agent, &rules)?;
+    launch.args(["--agent", &agent]);
+    launch.hold(CONTENT, &content);
+    Ok(())
+}
+
+/// The configuration that is given, with an agent that has these rules.
+fn with_agent(level: Level, given: Option<&str>, name: &str, rules: &Value) -> Result<String, Error> {
     let mut content = serde_json::from_str(given.unwrap_or("{}")).unwrap_or_default();
     let agents = match &mut content {
         Value::Object(fields) => fields.entry("agent").or_insert_with(|| json!({})).as_object_mut(),
@@ -262,15 +295,12 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     let Some(agents) = agents else {
         let problem = format!(
             "has to be a configuration in JSON, without comments: the rules of {:?} are put into it",
-            wanted.permission.as_str()
+            level.as_str()
         );
         return Err(Error::invalid_option(&format!("env[{CONTENT:?}]"), problem));
     };
-    let agent = wanted.folder.file_name().map_or("sheepdog".into(), |name| name.to_string_lossy());
-    agents.insert(agent.to_string(), json!({ "mode": "primary", "permission": rules }));
-    launch.args(["--agent", &agent]);
-    launch.hold(CONTENT, &content.to_string());
-    Ok(())
+    agents.insert(name.to_owned(), json!({ "mode": "primary", "permission": rules }));
+    Ok(content.to_string())
 }
 
 /// `opencode run --format json ...`. The prompt comes by stdin: of an argument with a space in it, it makes a quotation, with

@@ -13,6 +13,7 @@ mod artifacts;
 use crate::os::sleep_until;
 use crate::runtime::artifact::{ArtifactBook, UploadFailure, Uploaded};
 use crate::runtime::handler::{CancelReason, CancelSignal, Decided};
+use crate::runtime::kept_agent::KeptSession;
 use crate::runtime::outbox::{Outbox, Ticket};
 use crate::runtime::request::{RequestContext, RequestKind, run_request};
 use crate::runtime::secrets::SessionSecrets;
@@ -119,6 +120,8 @@ pub struct Session {
     outbox: Arc<Outbox>,
     inbound: Sequence<Result<ClientMessage, Malformed>>,
     presence: Presence,
+    /// The agent's, where one is kept.
+    kept: KeptSession,
     /// A socket said hello before.
     greeted: bool,
     secrets: SessionSecrets,
@@ -163,6 +166,7 @@ impl Session {
             outbox,
             inbound: Sequence::default(),
             presence: Presence::Away(now),
+            kept: KeptSession::default(),
             greeted: false,
             secrets: SessionSecrets::default(),
             running: None,
@@ -217,6 +221,8 @@ impl Session {
         }
         self.cancel(CancelReason::Disconnected);
         self.outbox.close();
+        // The server waits for it: nothing of an agent outlives its client.
+        self.kept.close().await;
     }
 
     fn on_event(&mut self, event: SessionEvent) {
@@ -372,6 +378,7 @@ impl Session {
             http: self.service.http.clone(),
             handler: self.service.handler.clone(),
             decided: self.decided_sender.clone(),
+            kept: self.kept.clone(),
             new_roots,
             watch: self.watch.as_ref().map(|(watch, _)| watch.clone()),
         };

@@ -1,0 +1,55 @@
+// What a session is opened with, as the core takes it.
+import { agentSpec, type HarnessOptions, type ProviderName } from '../request'
+import type { OpenOptions } from './request'
+import type { ToolServer } from './tool_server'
+
+/** What a harness's turns and its sessions have in common. */
+const sharedNames = [
+  ...(['binary', 'cwd', 'env', 'inheritEnv', 'killGraceMs', 'containment', 'signal'] as const),
+  ...(['model', 'systemPrompt', 'redact', 'record', 'maxRecordBytes', 'name'] as const),
+  ...(['startTimeoutMs', 'idleTimeoutMs', 'toolIdleTimeoutMs', 'timeoutMs'] as const),
+  ...(['maxTokens', 'maxCostUsd', 'prices', 'budget', 'permission', 'allow', 'sandbox'] as const),
+] satisfies (keyof HarnessOptions & keyof OpenOptions)[]
+
+/** The options of a session: its own, and for the rest those of its harness. */
+export function mergedOptions(defaults: HarnessOptions, options: OpenOptions | undefined): OpenOptions {
+  const merged: OpenOptions = { ...openDefaults(defaults), ...given(options) }
+  if (defaults.env && options?.env) merged.env = { ...defaults.env, ...options.env }
+  return merged
+}
+
+function openDefaults(options: HarnessOptions): OpenOptions {
+  return given(Object.fromEntries(sharedNames.map((name) => [name, options[name]])))
+}
+
+function given<T extends object>(options: T | undefined): T {
+  return Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as T
+}
+
+/** What crosses; the options are checked. */
+export function openSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer | undefined) {
+  const { policy, allow = [], mcpServers = [], onPermission, permissionTimeoutMs, settleMs } = options
+  const pairs = (record: Record<string, string> = {}) =>
+    Object.entries(record).map(([name, value]) => ({ name, value }))
+  const servers = mcpServers.map((server) => ({
+    name: server.name,
+    ...('url' in server
+      ? { url: server.url, headers: pairs(server.headers), args: [], env: [] }
+      : { command: server.command, args: server.args ?? [], env: pairs(server.env), headers: [] }),
+  }))
+  const asks = onPermission !== undefined || policy !== undefined
+  return {
+    agent: agentSpec({
+      ...options,
+      provider,
+      permission: options.permission ?? (asks ? 'ask' : undefined),
+      redact: tools ? [...(options.redact ?? []), tools.token] : options.redact,
+    }),
+    allow: [...(policy?.allow ?? []), ...allow.map((command) => ({ command }))],
+    deny: policy?.deny ?? [],
+    hasHandler: onPermission !== undefined,
+    permissionTimeoutMs,
+    servers: tools ? [tools.server, ...servers] : servers,
+    settleMs,
+  }
+}

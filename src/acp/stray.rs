@@ -1,0 +1,69 @@
+//! What a turn that was cancelled left running: the processes that were born in it and live on. An agent that obeyed is
+//! not killed, and some leave their tools alive then.
+
+use super::order::Reply;
+use super::owner::Owner;
+use crate::harness::AgentEvent;
+use crate::process::{Moment, Newcomer, end_newcomers};
+use serde_json::{Value, json};
+
+/// What was found, and who waits for it. Dropped, it tells them: their turn is over, whatever became of the session since.
+pub(super) struct Search {
+    strays: Vec<Newcomer>,
+    waiters: Vec<Reply<()>>,
+}
+
+impl Drop for Search {
+    fn drop(&mut self) {
+        for reply in self.waiters.drain(..) {
+            let _ = reply.send(Ok(()));
+        }
+    }
+}
+
+impl Owner {
+    /// A turn that was to end has ended. What the next one starts is not meant.
+    pub(super) fn on_cancelled(&mut self, begun: Moment) {
+        self.cancelled = Some((begun, Moment::now()));
+        self.search_strays();
+    }
+
+    /// Those who wait are told after a look at what the last turn that was cancelled has left.
+    pub(super) fn search_strays(&mut self) {
+        let Some((since, until)) = self.cancelled else { return self.tell_cancelled() };
+        let mut waiters = Vec::new();
+        let mut is_kill = false;
+        for waiter in self.cancel_waiters.drain(..) {
+            is_kill |= waiter.kills_strays;
+            waiters.push(waiter.reply);
+        }
+        let process = self.connection.process.clone();
+        let found = self.stray_sender.clone();
+        tokio::spawn(async move {
+            let mut newcomers = process.newcomers(since, until).await;
+            if is_kill {
+                end_newcomers(&newcomers).await;
+                newcomers.clear();
+            }
+            // Nobody to be told: the session is over.
+            let _ = found.send(Search { strays: newcomers, waiters });
+        });
+    }
+
+    pub(super) fn on_strays(&mut self, search: &Search) {
+        if !search.strays.is_empty() {
+            let told = search
+                .strays
+                .iter()
+                .map(|stray| json!({ "type": "process", "pid": stray.pid(), "command": stray.command }));
+            let items: Vec<Value> = self.background.iter().cloned().chain(told).collect();
+            self.tell_all(AgentEvent::Background { items });
+        }
+    }
+
+    pub(super) fn tell_cancelled(&mut self) {
+        for waiter in self.cancel_waiters.drain(..) {
+            let _ = waiter.reply.send(Ok(()));
+        }
+    }
+}
