@@ -1,6 +1,7 @@
 // Usage limits: told, waited out in the same session, and held back for by all turns of the account.
 import { describe, expect, it } from 'vitest'
-import { ConcurrencyLimit, Harness, type AgentEvent } from '..'
+import { join } from 'node:path'
+import { ConcurrencyLimit, Harness, replayRecord, type AgentEvent } from '..'
 import {
   answer,
   counting,
@@ -77,9 +78,11 @@ describe('a usage limit', () => {
   it('begins anew where the CLI kept nothing of a session in which nothing was done', async () => {
     const unknown = [{ stderr: 'Error: no rollout found for thread id t-1\n' }, exit]
     const first = [session, limited(epoch(500)), exit]
-    const harness = played([counting(first, unknown, answer)])
+    const harness = played([counting(first, unknown, answer)], { record: join(folder, 'records') })
     const result = await harness.run('hi', { retry: { waitForResetMs: 10_000, attempts: 1 } })
     expect(result).toMatchObject({ text: 'Hello.', attempts: 1 })
+    const { turn } = await replayRecord(result.record!.folder)
+    expect(turn).toMatchObject({ ok: true, result: { text: 'Hello.', attempts: 1 } })
   })
 
   it('is not waited for when it ends too late, and not at all by itself', async () => {

@@ -1,69 +1,30 @@
-// `npm run test:agents [-- NAME|CASE|levels ...]`: one table of cases for all the real agent CLIs, against the carried model server. The
-// CLIs are installed, in exact versions, into a cache folder (SHEEPDOG_AGENTS, else ~/.cache/sheepdog-agents: 2 GB); the table
-// goes to docs/agents.md when all ran.
-import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { homedir } from 'node:os'
+// `npm run test:agents [-- NAME|CASE|levels|limits ...]`: tables of cases for all the real agent CLIs, in the exact versions of
+// fixtures/agents.mjs, against the carried model server. A table goes to docs/agents.md when all of it ran.
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { agents } from '../fixtures/agents.mjs'
-import { bench, cases as turnCases } from '../fixtures/agent-cases.mjs'
+import { cases as turnCases } from '../fixtures/agent-cases.mjs'
+import { limitCases } from '../fixtures/agent-limit-cases.mjs'
 import { levelCases } from '../fixtures/level-cases.mjs'
-import { startModelServer } from '../fixtures/model-server.mjs'
+import { install, nodeOf } from './agents/install.mjs'
+import { runTable } from './agents/table.mjs'
 import { fail, prepare, root } from './setup.mjs'
 
-const CASE_MS = 180_000
-const cases = { ...turnCases, ...levelCases }
 /** The tables of docs/agents.md; each is written when all its cases ran with all agents. */
-const tables = { 'npm run test:agents': turnCases, 'npm run test:agents -- levels': levelCases }
-
-const folder = process.env.SHEEPDOG_AGENTS || join(homedir(), '.cache', 'sheepdog-agents')
-const wanted = process.argv.slice(2).filter((word) => word in agents)
-const only = process.argv
-  .slice(2)
-  .flatMap((word) => (word === 'levels' ? Object.keys(levelCases) : word))
-  .filter((word) => word in cases)
-// Each needs a node of its own age; one that this node is too old for is left out, and so is the table then.
-const node = Number(process.versions.node.split('.')[0])
-const names = (wanted.length > 0 ? wanted : Object.keys(agents)).filter((name) => {
-  const isOldEnough = node >= (agents[name].node ?? 0)
-  if (!isOldEnough) console.log(`${name} needs node ${agents[name].node}: left out`)
-  return isOldEnough
-})
-
-function install(name) {
-  const { package: packageName, version, program } = agents[name]
-  const place = join(folder, `${name}-${version}`)
-  const binary = join(place, 'node_modules', '.bin', program)
-  if (existsSync(binary)) return binary
-  console.log(`> installing ${packageName}@${version}`)
-  mkdirSync(place, { recursive: true })
-  writeFileSync(join(place, 'package.json'), '{"private":true}\n')
-  const installed = spawnSync(
-    'npm',
-    ['install', '--no-audit', '--no-fund', '--loglevel=error', `${packageName}@${version}`],
-    {
-      cwd: place,
-      stdio: 'inherit',
-    },
-  )
-  if (installed.status !== 0 || !existsSync(binary)) fail(`${packageName}@${version} could not be installed`)
-  return binary
+const tables = {
+  'npm run test:agents': turnCases,
+  'npm run test:agents -- limits': limitCases,
+  'npm run test:agents -- levels': levelCases,
 }
+const groups = { levels: levelCases, limits: limitCases }
 
-async function runCase(test, context) {
-  let timer
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`not done after ${CASE_MS / 1000} s`)), CASE_MS)
-  })
-  try {
-    return { word: await Promise.race([test(context), late]) }
-  } catch (error) {
-    return { word: '**failed**', error }
-  } finally {
-    clearTimeout(timer)
-  }
-}
+const words = process.argv.slice(2).flatMap((word) => (word in groups ? Object.keys(groups[word]) : word))
+const every = { ...turnCases, ...limitCases, ...levelCases }
+const only = words.filter((word) => word in every)
+const cases = Object.fromEntries(
+  Object.entries(every).filter(([title]) => only.length === 0 || only.includes(title)),
+)
+const wanted = words.filter((word) => word in agents)
 
 function writeTable(results, name, tests) {
   const file = join(root, 'docs', 'agents.md')
@@ -73,6 +34,7 @@ function writeTable(results, name, tests) {
   const [before, rest] = text.split(begin)
   const after = rest?.slice(rest.indexOf(end) + end.length)
   if (after === undefined) fail('docs/agents.md has lost the marks of its table')
+  const names = Object.keys(results)
   const titles = names.map((name) => `${name} ${agents[name].version}`)
   const rows = Object.keys(tests).map(
     (test) => `| ${test} | ${names.map((name) => results[name][test]).join(' | ')} |`,
@@ -84,36 +46,15 @@ function writeTable(results, name, tests) {
 }
 
 if (!process.argv.includes('--built')) prepare({ addon: 'any' })
-const { Harness } = createRequire(import.meta.url)('../index.js')
-const server = await startModelServer()
-const results = {}
-let failures = 0
-for (const name of names) {
-  const binary = install(name)
-  results[name] = {}
-  console.log(`\n${name} ${agents[name].version}`)
-  for (const [title, test] of Object.entries(cases)) {
-    if (only.length > 0 && !only.includes(title)) continue
-    const context = bench({
-      provider: name,
-      server,
-      binary,
-      cache: join(folder, 'cache'),
-      make: (options) => new Harness(options),
-    })
-    const started = performance.now()
-    const { word, error } = await runCase(test, context)
-    context.close()
-    results[name][title] = word
-    if (error) failures++
-    const detail = error ? `: ${error.code ? `${error.code} ` : ''}${error.message}` : ''
-    console.log(
-      `  ${error ? 'FAILED' : 'ok    '} ${title} (${((performance.now() - started) / 1000).toFixed(1)} s) ${word}${detail}`,
-    )
-  }
-}
+const installed = (wanted.length > 0 ? wanted : Object.keys(agents)).map((name) => {
+  const { package: packageName, version, program, node } = agents[name]
+  const { bin, problem } = install(name, packageName, version)
+  if (problem) fail(`${packageName}@${version} could not be installed: ${problem}`)
+  return { name, version, program, bin, node: node && nodeOf(node) }
+})
+const { results, failures } = await runTable(installed, cases)
 for (const [name, tests] of Object.entries(tables)) {
   const ran = Object.values(results).every((words) => Object.keys(tests).every((test) => test in words))
-  if (ran && names.length === Object.keys(agents).length) writeTable(results, name, tests)
+  if (ran && installed.length === Object.keys(agents).length) writeTable(results, name, tests)
 }
 process.exit(failures === 0 ? 0 : 1)

@@ -17,6 +17,7 @@ export interface Recorded {
 /** What a recording says. */
 export interface Replay {
   ok: boolean
+  /** Of more than 64 MiB the first and the last 32, and a warning between that says what is missing. */
   events: AgentEvent[]
   /** Partial when not ok. */
   result: TurnResult

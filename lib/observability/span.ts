@@ -71,8 +71,10 @@ export class TurnSpan {
     return environmentOf(this.#span.spanContext())
   }
 
-  onRetry(message: string): void {
-    this.#span.addEvent('sheepdog.retry', { 'sheepdog.message': message })
+  /** `until`: when it goes on, where that is a usage limit's end. */
+  onRetry(message: string, until: Date | undefined): void {
+    const attributes = { 'sheepdog.message': message, 'sheepdog.until': until?.toISOString() }
+    this.#span.addEvent('sheepdog.retry', given(attributes))
   }
 
   startTool(name: string, toolCallId: string): ToolSpan | undefined {

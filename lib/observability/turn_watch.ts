@@ -55,7 +55,7 @@ export class TurnWatch {
       case 'tool_end':
         return this.#endTool(event.id, event)
       case 'retry':
-        return this.#span?.onRetry(event.message)
+        return this.#span?.onRetry(event.message, event.until)
     }
   }
 

@@ -10,7 +10,9 @@ use super::promise::{Settled, settle};
 use crate::error::Error;
 use crate::harness::replay::TurnResult;
 use crate::harness::verdict::Ending;
-use crate::harness::{self, Provider, Recording, Replay, Turn, TurnOutcome, TurnRequest, WeakTurn};
+use crate::harness::{
+    self, AgentEvent, Provider, Recording, Replay, Turn, TurnOutcome, TurnRequest, WeakTurn,
+};
 use crate::harness::{doctor, each_provider};
 use crate::model::{AbortSwitch, Schema};
 use napi::bindgen_prelude::{
@@ -18,6 +20,7 @@ use napi::bindgen_prelude::{
 };
 use napi::{Env, sys};
 use napi_derive::napi;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -74,7 +77,7 @@ impl AgentHost {
             Ok(mut request) => {
                 request.agent.budget = budget.map(|budget| budget.budget.clone());
                 let turn = within_runtime_if_available(|| harness::start(request, limits));
-                self.turns.welcome(turn.downgrade());
+                self.turns.add(turn.downgrade());
                 NativeTurn { turn: Ok(turn) }
             }
             Err(error) => NativeTurn { turn: Err(error) },
@@ -238,7 +241,7 @@ pub fn replay_recording(
         (None, Some(code)) => Ending::Exited(code as i32),
         (None, None) => Ending::Unknown,
     };
-    Ok(shown(harness::replay(provider, &Recording { stdout, stderr: &stderr, ending })).to_string())
+    Ok(text_of(&shown(harness::replay(provider, &Recording { stdout, stderr: &stderr, ending }))))
 }
 
 /// Why a record without an end has none, by the host that its `run.json` names.
@@ -247,15 +250,38 @@ pub fn record_unfinished(host: String) -> String {
     harness::unfinished_by(&host).as_str().to_owned()
 }
 
-fn shown(replay: Replay) -> Value {
-    let mut shown = json!({ "ok": replay.fault.is_none(), "events": replay.events, "result": replay.result });
-    if let Some(fault) = replay.fault {
-        shown["error"] = json!({ "code": fault.code.as_str(), "message": fault.message });
+/// What a replay says, as it crosses.
+#[derive(Serialize)]
+struct Shown {
+    ok: bool,
+    events: Vec<AgentEvent>,
+    result: TurnResult,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Value>,
+}
+
+fn shown(replay: Replay) -> Shown {
+    let error = replay.fault.map(|fault| {
+        let mut error = json!({ "code": fault.code.as_str(), "message": fault.message });
         if let Some(kind) = fault.kind {
-            shown["error"]["kind"] = kind.as_str().into();
+            error["kind"] = kind.as_str().into();
         }
-    }
-    shown
+        error
+    });
+    Shown { ok: error.is_none(), events: replay.events, result: replay.result, error }
+}
+
+#[derive(Serialize)]
+struct ShownRecord {
+    start: Value,
+    end: Option<Value>,
+    unfinished: Option<&'static str>,
+    turn: Option<Shown>,
+}
+
+/// As JSON, without a second form between: the events may be many. What they are made of can all be written.
+fn text_of(shown: &impl Serialize) -> String {
+    serde_json::to_string(shown).unwrap_or_default()
 }
 
 /// What the folder of a record says: `run.json`, `end.json`, why there is no end, and of a turn its events and verdict; as JSON.
@@ -267,8 +293,7 @@ pub fn replay_folder(env: &Env, folder: String) -> napi::Result<PromiseRaw<'_, S
             .map(|read| {
                 let unfinished = read.unfinished.map(|why| why.as_str());
                 let turn = read.turn.map(shown);
-                json!({ "start": read.start, "end": read.end, "unfinished": unfinished, "turn": turn })
-                    .to_string()
+                text_of(&ShownRecord { start: read.start, end: read.end, unfinished, turn })
             })
             .into()
     })

@@ -76,17 +76,23 @@ mod tests {
                 "@qwen-code/qwen-code/cli-entry.js",
                 "@qwen-code/qwen-code/cli.js".to_owned(),
             ),
+            (
+                Provider::Gemini,
+                "gemini",
+                "@google/gemini-cli/bundle/gemini.js",
+                "@google/gemini-cli/bundle/gemini.js".to_owned(),
+            ),
         ];
         for (provider, name, launcher, agent) in cases {
             let launcher = program(&root, &format!("node_modules/{launcher}"));
             let agent = program(&root, &format!("node_modules/{agent}"));
             let bin = root.join("bin");
             std::fs::create_dir_all(&bin).unwrap();
-            let link = bin.join(if provider == Provider::Qwen { name } else { "copilot" });
+            let link = bin.join(if provider == Provider::Copilot { "copilot" } else { name });
             symlink(&launcher, &link).unwrap();
             let found = locate(provider, None, &bin.to_string_lossy()).unwrap();
             let agent = agent.to_string_lossy().into_owned();
-            assert!(found.command == agent || found.arguments == [agent], "{found:?}");
+            assert!(found.command == agent || found.arguments.last() == Some(&agent), "{found:?}");
             let given = locate(provider, Some(&[link.to_string_lossy().into_owned()]), "").unwrap();
             assert_eq!(given, found);
         }

@@ -27,6 +27,7 @@ mod ear;
 mod escape;
 pub mod event;
 pub(crate) mod event_sink;
+mod excerpt;
 pub mod failure;
 pub(crate) mod folder;
 mod folder_owner;

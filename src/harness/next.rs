@@ -6,6 +6,7 @@
 //! | good, or refused for its shape   | does not fit, a session to ask in | asked for once more |
 //! | good, or refused for its shape   | does not fit, asked once already  | `AGENT_SCHEMA_MISMATCH` |
 //! | a limit whose end is no further away than is waited for | any        | the same session goes on after that |
+//! | the session is unknown that a limit was waited out in, before anything was done | any | begun anew |
 //! | a fault that passes by itself    | any                           | another attempt, while there are any left and no tool ran |
 //! | any other fault                  | any                           | the fault |
 
@@ -41,6 +42,15 @@ pub(super) enum Next {
         session: String,
         problems: Vec<String>,
     },
+    /// The CLI kept nothing of a session in which nothing had been done: the prompt once more, without it.
+    Anew,
+}
+
+impl Next {
+    /// Whether the attempt that it follows is one of the turn's: a limit that it only met is waited out for nothing.
+    pub(super) fn counts(&self) -> bool {
+        !matches!(self, Next::Wait { counts: false, .. } | Next::Anew)
+    }
 }
 
 /// An attempt that is over.
@@ -67,6 +77,8 @@ pub(super) struct Past {
     pub after_tools: bool,
     /// The longest wait for the end of a limit.
     pub wait_for_reset: Duration,
+    /// The session is one that a limit was met in, and the caller knows nothing of it.
+    pub may_begin_anew: bool,
     /// How many such waits there were since anything was done.
     pub waits: u32,
     /// From 0 to 1, to scatter the waits.
@@ -97,6 +109,9 @@ fn after_fault<Read: FnOnce() -> Option<Reading>>(
     ended: &Ended<'_, Read>,
     past: &Past,
 ) -> Next {
+    if fault.code == ErrorCode::AgentResumeFailed && past.may_begin_anew && !ended.is_aborted {
+        return Next::Anew;
+    }
     let is_the_agents =
         matches!(fault.code, ErrorCode::AgentFailed | ErrorCode::AgentCrashed | ErrorCode::AgentTruncated);
     let is_worth_it = is_the_agents && fault.kind.is_some_and(|kind| kind.is_transient());
@@ -148,6 +163,7 @@ mod tests {
             policy,
             after_tools: false,
             wait_for_reset: Duration::ZERO,
+            may_begin_anew: false,
             waits: 0,
             random: 0.0,
         }
@@ -272,5 +288,16 @@ mod tests {
         assert_eq!(again(1, 2, false), Next::Wait { wait, counts: true });
         assert_eq!(again(3, 2, false), Next::Failed(quota.clone()));
         assert_eq!(again(3, 2, true), Next::Wait { wait: Duration::ZERO, counts: false });
+    }
+
+    #[test]
+    fn a_session_that_was_not_kept_over_a_limit_is_begun_anew_and_counts_as_no_attempt() {
+        let unknown = fault(ErrorCode::AgentResumeFailed, None);
+        let anew = Past { may_begin_anew: true, attempts: 3, ..past() };
+        assert_eq!(after(Some(&unknown), &anew), Next::Anew);
+        assert!(!Next::Anew.counts());
+        assert_eq!(after(Some(&unknown), &past()), Next::Failed(unknown.clone()), "the caller's session");
+        let aborted = Ended { is_aborted: true, ..ended(Some(&unknown), || None) };
+        assert_eq!(next(aborted, &anew), Next::Failed(unknown.clone()));
     }
 }

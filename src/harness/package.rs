@@ -12,6 +12,19 @@ pub struct Program {
     pub path_before: Option<String>,
 }
 
+/// Loaded before a script, it has what that prints written when it is printed. Node writes to a pipe in its own time, and a CLI
+/// that ends by `process.exit` loses what has not gone out by then: all above what the pipe holds. No `?` may stand in it.
+const WHOLE_OUTPUT: &str = "--import=data:text/javascript,process.stdout._handle&&process.stdout._handle.setBlocking&&process.stdout._handle.setBlocking(true)";
+
+/// A script that ends before its pipe is read, run by node so that nothing of its output is lost.
+pub(super) fn whole_script(file: &Path) -> Program {
+    Program {
+        command: "node".into(),
+        arguments: vec![WHOLE_OUTPUT.into(), file.to_string_lossy().into_owned()],
+        ..Program::default()
+    }
+}
+
 pub(super) fn is_program(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(file).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)

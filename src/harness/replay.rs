@@ -2,6 +2,7 @@
 
 use super::digest::Digest;
 use super::event::{AgentEvent, Usage};
+use super::excerpt::Excerpt;
 use super::provider::Provider;
 use super::transcript::Transcript;
 use super::verdict::{Ending, Evidence, Fault, Verdict, verdict};
@@ -18,8 +19,12 @@ pub struct Recording<'a> {
     pub ending: Ending,
 }
 
+/// So much is read before the events of it are put away.
+const READ_BYTES: usize = 256 << 10;
+
 /// What a recording says.
 pub struct Replay {
+    /// Of very many the beginning and the end, and a warning between.
     pub events: Vec<AgentEvent>,
     pub result: TurnResult,
     pub fault: Option<Fault>,
@@ -107,8 +112,13 @@ impl TurnFacts {
 /// Reads a recording as if its run had just ended.
 pub fn replay(provider: Provider, recording: &Recording) -> Replay {
     let mut transcript = Transcript::new(provider, true, None);
-    transcript.feed(recording.stdout);
+    let mut events = Excerpt::default();
+    for bytes in recording.stdout.chunks(READ_BYTES) {
+        transcript.feed(bytes);
+        events.extend(transcript.take_events());
+    }
     transcript.finish();
+    events.extend(transcript.take_events());
     let verdict = verdict(&Evidence {
         provider,
         digest: transcript.digest(),
@@ -118,5 +128,5 @@ pub fn replay(provider: Provider, recording: &Recording) -> Replay {
         resume: None,
     });
     let result = TurnResult::of(provider, transcript.digest_mut(), &verdict);
-    Replay { events: transcript.take_events(), result, fault: verdict.fault }
+    Replay { events: events.into_events(), result, fault: verdict.fault }
 }

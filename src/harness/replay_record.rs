@@ -5,10 +5,12 @@
 //! unfinished: it says what is known up to the last flush, and is never called a success.
 
 use super::digest::Digest;
-use super::event::{AgentEvent, Usage};
+use super::event::AgentEvent;
+use super::excerpt::Excerpt;
 use super::provider::Provider;
 use super::replay::{Replay, TurnResult};
 use super::structured::{Candidates, read_answer};
+use super::tally::Tally;
 use super::transcript::Transcript;
 use super::turn_record::Judged;
 use super::verdict::{Ending, Evidence, Fault, verdict};
@@ -56,8 +58,9 @@ fn replay_record(folder: &Path) -> Result<RecordReplay, Error> {
             let (provider, number) = (provider_of(&start)?, start["attempt"].as_u64().unwrap_or(1));
             let turn = folder.parent().and_then(Path::parent).map(judgements).unwrap_or_default();
             let judged = judged_of(&turn, number, &Value::Null);
-            let attempt = Attempt::read(provider, folder, judged)?;
-            Some(judge(provider, vec![attempt], None, unfinished))
+            let mut read = Attempts::default();
+            read.add(provider, folder, judged)?;
+            Some(judge(provider, read, None, unfinished))
         }
         _ => None,
     };
@@ -89,7 +92,12 @@ struct Attempt {
 }
 
 impl Attempt {
-    fn read(provider: Provider, folder: &Path, judged: Judged) -> Result<Attempt, Error> {
+    fn read(
+        provider: Provider,
+        folder: &Path,
+        judged: Judged,
+        events: &mut Excerpt,
+    ) -> Result<Attempt, Error> {
         let end = read_json(folder, "end.json").unwrap_or_default();
         let ending = match (end["signal"].as_str(), end["exitCode"].as_i64()) {
             (Some(signal), _) => Ending::Signalled(signal.to_owned()),
@@ -100,10 +108,33 @@ impl Attempt {
         let unreadable = |error: std::io::Error| {
             Error::invalid_option("folder", format!("{} could not be read: {error}", folder.display()))
         };
-        feed(&mut transcript, &folder.join("stdout")).map_err(unreadable)?;
+        feed(&mut transcript, &folder.join("stdout"), events).map_err(unreadable)?;
         transcript.finish();
+        events.extend(transcript.take_events());
+        let retry = judged.retry.iter();
+        events.extend(retry.map(|message| AgentEvent::Retry { message: message.clone(), until: None }));
         let stderr = tail_of(&folder.join("stderr")).map_err(unreadable)?;
         Ok(Attempt { transcript, stderr, ending, judged })
+    }
+}
+
+/// A turn's attempts, one after the other. Of those that others followed nothing is kept but the events and the sums.
+#[derive(Default)]
+struct Attempts {
+    events: Excerpt,
+    tally: Tally,
+    last: Option<Attempt>,
+}
+
+impl Attempts {
+    fn add(&mut self, provider: Provider, folder: &Path, judged: Judged) -> Result<(), Error> {
+        let attempt = Attempt::read(provider, folder, judged, &mut self.events)?;
+        self.tally.count(attempt.transcript.digest());
+        if attempt.judged.is_uncounted {
+            self.tally.uncount();
+        }
+        self.last = Some(attempt);
+        Ok(())
     }
 }
 
@@ -115,7 +146,7 @@ fn open(path: &Path) -> std::io::Result<Option<File>> {
     }
 }
 
-fn feed(transcript: &mut Transcript, path: &Path) -> std::io::Result<()> {
+fn feed(transcript: &mut Transcript, path: &Path, events: &mut Excerpt) -> std::io::Result<()> {
     let Some(mut file) = open(path)? else { return Ok(()) };
     let mut buffer = vec![0; READ_BYTES];
     loop {
@@ -124,6 +155,7 @@ fn feed(transcript: &mut Transcript, path: &Path) -> std::io::Result<()> {
             return Ok(());
         }
         transcript.feed(&buffer[..length]);
+        events.extend(transcript.take_events());
     }
 }
 
@@ -162,20 +194,21 @@ fn judged_of(judgements: &[(u64, Judged)], number: u64, resume: &Value) -> Judge
 fn replay_turn(folder: &Path, start: &Value, end: Option<&Value>) -> Result<Replay, Error> {
     let provider = provider_of(start)?;
     let judgements = judgements(folder);
-    let mut attempts = Vec::new();
+    let mut read = Attempts::default();
     for number in 1.. {
         let path: PathBuf = folder.join("attempts").join(number.to_string());
         if !path.join("run.json").is_file() {
             break;
         }
-        attempts.push(Attempt::read(provider, &path, judged_of(&judgements, number, &start["resume"]))?);
+        let judged = judged_of(&judgements, number, &start["resume"]);
+        read.add(provider, &path, judged)?;
     }
     let schema = match &start["schema"] {
         Value::Null => None,
         schema => Some(Schema::compile(schema.clone(), "schema")?),
     };
     let unfinished = end.is_none().then(|| Unfinished::of(start));
-    let mut replay = judge(provider, attempts, schema.as_ref(), unfinished);
+    let mut replay = judge(provider, read, schema.as_ref(), unfinished);
     if let Some(end) = end.filter(|end| end["isJudged"] == false) {
         replay.fault = fault_of(&end["error"]);
     }
@@ -193,37 +226,13 @@ fn fault_of(error: &Value) -> Option<Fault> {
 /// The last attempt's verdict, with what all of them came to.
 fn judge(
     provider: Provider,
-    mut attempts: Vec<Attempt>,
+    read: Attempts,
     schema: Option<&Schema>,
     unfinished: Option<Unfinished>,
 ) -> Replay {
-    let mut events = Vec::new();
-    let (mut usage, mut turns, mut tool_calls): (Option<Usage>, u64, u64) = (None, 0, 0);
-    let mut warnings: Vec<String> = Vec::new();
-    let count = attempts.iter().filter(|attempt| !attempt.judged.is_uncounted).count();
-    for attempt in &mut attempts {
-        events.extend(attempt.transcript.take_events());
-        events.extend(
-            attempt
-                .judged
-                .retry
-                .iter()
-                .map(|message| AgentEvent::Retry { message: message.clone(), until: None }),
-        );
-        let digest = attempt.transcript.digest();
-        turns = turns.saturating_add(digest.turns());
-        tool_calls += digest.tool_calls();
-        usage = match (usage, digest.total_usage()) {
-            (sum, None) => sum,
-            (sum, Some(more)) => Some(sum.unwrap_or_default().plus(more)),
-        };
-        for warning in digest.warnings() {
-            if !warnings.contains(warning) {
-                warnings.push(warning.clone());
-            }
-        }
-    }
-    let Some(mut last) = attempts.pop() else {
+    let Attempts { events, tally, last } = read;
+    let events = events.into_events();
+    let Some(mut last) = last else {
         let fault = unfinished.map(unfinished_fault);
         return Replay { events, result: TurnResult::empty(provider), fault };
     };
@@ -246,11 +255,7 @@ fn judge(
     }
     let mut result = TurnResult::of(provider, last.transcript.digest_mut(), &verdict);
     result.facts.structured = structured.or(result.facts.structured);
-    result.facts.usage = usage;
-    result.facts.turns = turns;
-    result.facts.tool_calls = tool_calls;
-    result.facts.warnings = warnings;
-    result.facts.attempts = count as u32;
+    tally.fill(&mut result.facts);
     Replay { events, result, fault: verdict.fault }
 }
 

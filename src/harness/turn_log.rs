@@ -24,6 +24,7 @@ pub(super) fn log_next(id: u64, attempts: u32, next: &Next) {
             let kind = fault.kind.map_or("none", AgentErrorKind::as_str);
             debug!(target: TURN, id, attempts, error = fault.code.as_str(), kind, "decided: failed");
         }
+        Next::Anew => debug!(target: TURN, id, attempts, "decided: begun anew, its session was not kept"),
         Next::Misfit { .. } => debug!(target: TURN, id, attempts, "decided: the answer does not fit"),
         Next::Retry { delay, .. } => {
             debug!(target: TURN, id, attempts, after_ms = delay.as_millis(), "decided: tried again");

@@ -27,7 +27,7 @@ use super::turn_log::{log_begin, log_end, log_next};
 use super::turn_record::{Judged, TurnRecord};
 use super::verdict::Fault;
 use crate::error::{Error, ErrorCode};
-use crate::retry::random_fraction;
+use crate::random;
 use crate::trace::{self, TURN, debug};
 use serde_json::Value;
 use std::sync::Arc;
@@ -242,6 +242,9 @@ impl Owner {
             let next = self.next(&attempted, file.as_deref(), &again, (reset, waits));
             self.keep_judgement(&attempted, resume, file, &next);
             log_next(self.number, self.tally.attempts, &next);
+            if !next.counts() {
+                self.tally.uncount();
+            }
             if matches!(next, Next::Done { .. }) {
                 attempted.verdict.fault = None;
             }
@@ -252,12 +255,8 @@ impl Owner {
                 Next::Failed(fault) if fault.code == ErrorCode::AgentBudget => {
                     return Err(allowance.exceeded());
                 }
-                // Nothing was kept of a session in which nothing had been done.
-                Next::Failed(Fault { code: ErrorCode::AgentResumeFailed, .. })
-                    if matches!(&again, Again::AfterLimit { session: Some(_), has_begun: false })
-                        && self.request.agent.resume.is_none() =>
-                {
-                    self.tally.uncount();
+                Next::Anew => {
+                    self.tell_retry("its session was not kept: the turn is begun anew".to_owned(), None);
                     again = Again::Prompt;
                 }
                 Next::Failed(fault) => return Err(self.error_of(&fault, reset)),
@@ -273,10 +272,7 @@ impl Owner {
                     self.or_abort(tokio::time::sleep(delay)).await?;
                     slot = self.slot(None).await?;
                 }
-                Next::Wait { wait, counts } => {
-                    if !counts {
-                        self.tally.uncount();
-                    }
+                Next::Wait { wait, .. } => {
                     let soonest = SystemTime::now() + wait;
                     let until = reset.map_or(soonest, |limit| limit.try_at.max(soonest));
                     let name = self.request.agent.provider.as_str();
@@ -309,12 +305,13 @@ impl Owner {
             Next::Retry { reason, .. } => Some(self.audience.redact(reason)),
             Next::Wait { .. } => Some("its usage limit is waited out".to_owned()),
             Next::Reask { .. } => Some("the answer does not fit the schema".to_owned()),
+            Next::Anew => Some("its session was not kept".to_owned()),
             Next::Done { .. } | Next::Failed(_) | Next::Misfit { .. } => None,
         };
         // Until the next one is judged; and what a budget has come to, no attempt can say.
         let is_budget = matches!(next, Next::Failed(fault) if fault.code == ErrorCode::AgentBudget);
         self.is_told = retry.is_some() || is_budget;
-        let is_uncounted = matches!(next, Next::Wait { counts: false, .. });
+        let is_uncounted = !next.counts();
         if let Some(record) = self.audience.record() {
             let (stop, before) = (attempted.stop, attempted.before);
             record.judge(&Judged { stop, resume, before, answer, retry, is_uncounted });
@@ -371,8 +368,9 @@ impl Owner {
             policy: self.request.retry,
             after_tools: self.request.retry_after_tools,
             wait_for_reset: self.request.wait_for_reset,
+            may_begin_anew: again.is_of_nothing() && self.request.agent.resume.is_none(),
             waits,
-            random: random_fraction(),
+            random: random::fraction(),
         };
         next(ended, &past)
     }

@@ -9,6 +9,7 @@ use super::super::failure::{Words, kind_of};
 use super::super::json::Line;
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode};
+use super::super::package::{Program, package, whole_script};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
@@ -27,7 +28,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reads: &[],
     state: &["$GEMINI_CLI_HOME/.gemini|~/.gemini"],
     reader: |_| Box::new(Gemini),
-    behind_launcher: None,
+    behind_launcher: Some(behind_launcher),
     takes_schema: no_schema,
     session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),
@@ -115,6 +116,12 @@ impl Reader for Gemini {
         }
         true
     }
+}
+
+/// It is no launcher: it is run so that its output is whole.
+fn behind_launcher(file: &Path) -> Option<Program> {
+    package(file, "@google", "gemini-cli")?;
+    Some(whole_script(file))
 }
 
 fn exit_code(code: i32) -> Option<(AgentErrorKind, &'static str)> {

@@ -7,7 +7,7 @@ use super::super::event::{AgentErrorKind, Usage};
 use super::super::failure::Words;
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode, unallowable};
-use super::super::package::{Program, package};
+use super::super::package::{Program, package, whole_script};
 use super::super::session_log::SessionLog;
 use super::super::spending::{Accounting, CachedInput};
 use super::claude_code::takes_schema;
@@ -143,11 +143,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
 fn behind_launcher(file: &Path) -> Option<Program> {
     let root = package(file, "@qwen-code", "qwen-code")?;
     let file = Some(root.join("cli.js")).filter(|file| file.is_file())?;
-    Some(Program {
-        command: "node".into(),
-        arguments: vec![file.to_string_lossy().into_owned()],
-        ..Program::default()
-    })
+    Some(whole_script(&file))
 }
 
 fn exit_code(code: i32) -> Option<(AgentErrorKind, &'static str)> {

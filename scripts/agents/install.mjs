@@ -1,0 +1,74 @@
+// Real agent CLIs as npm installs them: each in a folder of its own by name and version, below SHEEPDOG_AGENTS, else
+// ~/.cache/sheepdog-agents (2 GB for all).
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+
+export const folder = process.env.SHEEPDOG_AGENTS || join(homedir(), '.cache', 'sheepdog-agents')
+
+/** Older versions that are tried when npm can't put the newest together. */
+const TRIES = 8
+
+function npm(args, cwd) {
+  const { status, stdout, stderr } = spawnSync('npm', [...args, '--loglevel=error'], {
+    cwd,
+    encoding: 'utf8',
+    maxBuffer: 64 << 20,
+  })
+  return {
+    isDone: status === 0,
+    stdout,
+    problem: /npm error notarget (.*)/.exec(stderr)?.[1] ?? stderr.trim(),
+  }
+}
+
+/** Installs `packageName@version` as `name-version`. Returns its folder of programs, or why there is none. */
+export function install(name, packageName, version) {
+  const place = join(folder, `${name}-${version}`)
+  const bin = join(place, 'node_modules', '.bin')
+  if (existsSync(bin)) return { bin }
+  console.log(`> installing ${packageName}@${version}`)
+  mkdirSync(place, { recursive: true })
+  writeFileSync(join(place, 'package.json'), '{"private":true}\n')
+  const { isDone, problem } = npm(['install', '--no-audit', '--no-fund', `${packageName}@${version}`], place)
+  if (isDone && existsSync(bin)) return { bin }
+  rmSync(place, { recursive: true, force: true })
+  return { problem }
+}
+
+/** What the registry says of a package: its newest version, and all of them that are no trial, the newest first. */
+export function released(packageName) {
+  const { isDone, stdout, problem } = npm(['view', packageName, 'dist-tags.latest', 'versions', '--json'])
+  if (!isDone) return { problem }
+  const { 'dist-tags.latest': newest, versions } = JSON.parse(stdout)
+  const stable = [versions].flat().filter((version) => /^\d+\.\d+\.\d+$/.test(version))
+  return { newest, versions: stable.sort(byVersion).reverse() }
+}
+
+function byVersion(one, other) {
+  const [a, b] = [one, other].map((version) => version.split('.').map(Number))
+  return a[0] - b[0] || a[1] - b[1] || a[2] - b[2]
+}
+
+/** The newest version that can be installed, and what kept newer ones from it. */
+export function installNewest(name, packageName) {
+  const { newest, versions, problem } = released(packageName)
+  if (problem) return { problems: [problem] }
+  const candidates = [newest, ...versions.filter((version) => byVersion(version, newest) < 0)]
+  const problems = []
+  for (const version of candidates.slice(0, TRIES)) {
+    const installed = install(name, packageName, version)
+    if (installed.bin) return { version, bin: installed.bin, problems }
+    problems.push(`${version}: ${installed.problem}`)
+  }
+  return { problems }
+}
+
+/** A folder with a `node` of this major version, or `undefined` when this one is new enough. */
+export function nodeOf(major) {
+  if (Number(process.versions.node.split('.')[0]) >= major) return undefined
+  const { bin, problem } = install('node', `node-${process.platform}-${process.arch}`, String(major))
+  if (problem) throw new Error(`no node ${major} to be had: ${problem}`)
+  return bin
+}

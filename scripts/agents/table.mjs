@@ -1,0 +1,54 @@
+// Runs a table of cases for one agent after the other, each against the same model server.
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { bench } from '../../fixtures/agent-cases.mjs'
+import { startModelServer } from '../../fixtures/model-server.mjs'
+import { folder } from './install.mjs'
+
+const CASE_MS = 240_000
+
+async function runCase(test, context) {
+  let timer
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not done after ${CASE_MS / 1000} s`)), CASE_MS)
+  })
+  try {
+    return { word: await Promise.race([test(context), late]) }
+  } catch (error) {
+    return { word: '**failed**', error }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** `agents`: [{ name, version, program, bin, node }]. Returns the words of each agent's cases by their names, and the count of failures. */
+export async function runTable(agents, cases) {
+  const { Harness } = createRequire(import.meta.url)('../../index.js')
+  const server = await startModelServer()
+  const results = {}
+  let failures = 0
+  for (const { name, version, program, bin, node } of agents) {
+    results[name] = {}
+    console.log(`\n${name} ${version}`)
+    for (const [title, test] of Object.entries(cases)) {
+      const context = bench({
+        provider: name,
+        server,
+        binary: join(bin, program),
+        cache: join(folder, 'cache'),
+        path: [node, process.env.PATH].filter(Boolean).join(':'),
+        make: (options) => new Harness(options),
+      })
+      const started = performance.now()
+      const { word, error } = await runCase(test, context)
+      context.close()
+      results[name][title] = word
+      if (error) failures++
+      const detail = error ? `: ${error.code ? `${error.code} ` : ''}${error.message}` : ''
+      const seconds = ((performance.now() - started) / 1000).toFixed(1)
+      console.log(`  ${error ? 'FAILED' : 'ok    '} ${title} (${seconds} s) ${word}${detail}`)
+    }
+  }
+  await server.close()
+  return { results, failures }
+}
