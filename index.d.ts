@@ -2134,6 +2134,7 @@ interface Recorded {
 /** What a recording says. */
 interface Replay {
   ok: boolean
+  /** Of more than 64 MiB the first and the last 32, and a warning between that says what is missing. */
   events: AgentEvent[]
   /** Partial when not ok. */
   result: TurnResult
