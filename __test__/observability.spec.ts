@@ -6,7 +6,7 @@ import diagnostics from 'node:diagnostics_channel'
 import { createRequire } from 'node:module'
 import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { join } from 'node:path'
-import { Harness, run, spawn } from '..'
+import { Fleet, Harness, run, RuntimeClient, serveRuntime, spawn } from '..'
 import type { RunMessage, SessionMessage, ToolMessage, TurnMessage } from '..'
 import {
   answer,
@@ -16,11 +16,13 @@ import {
   failure,
   folder,
   played,
+  player,
   printed,
   said,
   session,
   tool,
 } from './played-agent'
+import { hasServer, newFolder } from './fleet-worker'
 
 const native = createRequire(import.meta.url)('../native/native.js')
 
@@ -192,6 +194,65 @@ describe('the channel sheepdog:session', () => {
     const error = await failure(new Harness({ provider: 'gemini' }).open({ binary }))
     expect(sessions.map(({ phase }) => phase)).toEqual(['start', 'end'])
     expect(sessions[1]).toMatchObject({ error })
+  })
+})
+
+describe('turns that the core runs', () => {
+  const binary = ['node', player, JSON.stringify(withTool)]
+  const toldOf = (turns: TurnMessage[], tools: ToolMessage[]) => {
+    const { id } = turns[0]!
+    expect(tools).toEqual([
+      expect.objectContaining({ phase: 'start', turn: id, toolCallId: 'c', input: expect.anything() }),
+      expect.objectContaining({ phase: 'end', turn: id, output: 'a\n', exitCode: 0, isCut: false }),
+    ])
+    expect(turns[1]).toMatchObject({ phase: 'end', id, provider: 'codex', result: { text: 'Done.' } })
+    expect(turns).toHaveLength(2)
+  }
+
+  it('behind a runtime tell it as any other, without the secrets of the client', async () => {
+    await using server = await serveRuntime({ port: 0, provider: 'codex', harness: { binary, cwd: folder } })
+    const client = await RuntimeClient.connect(server.url)
+    onTestFinished(() => client.close().then(() => {}))
+    const query = { systemPrompt: '', model: 'm-1' }
+    await client.query('Nobody looks.', query)
+    const turns = heard<TurnMessage>('sheepdog:turn')
+    const tools = heard<ToolMessage>('sheepdog:tool')
+    await client.query('List with hunter2-hunter2, please.', {
+      ...query,
+      secrets: ['hunter2-hunter2'],
+    })
+    await vi.waitFor(() => expect(turns).toHaveLength(2), { timeout: 30_000 })
+    toldOf(turns, tools)
+    expect(turns[0]).toMatchObject({ phase: 'start', provider: 'codex', model: 'm-1', cwd: folder })
+    expect((turns[0] as { prompt: string }).prompt).toBe('List with [REDACTED], please.')
+  })
+
+  it('behind a runtime tell that they failed, and nobody who looks holds them up', async () => {
+    const plan = [session, tool, failed('401 Unauthorized'), { exit: 1 }]
+    const harness = { binary: ['node', player, JSON.stringify(plan)], cwd: folder }
+    await using server = await serveRuntime({ port: 0, provider: 'codex', harness })
+    const client = await RuntimeClient.connect(server.url)
+    onTestFinished(() => client.close().then(() => {}))
+    const turns = heard<TurnMessage>('sheepdog:turn')
+    const tools = heard<ToolMessage>('sheepdog:tool')
+    await expect(client.query('hi', { systemPrompt: '', model: 'm' })).rejects.toThrow()
+    await vi.waitFor(() => expect(turns).toHaveLength(2), { timeout: 30_000 })
+    expect(turns[1]).toMatchObject({ phase: 'end', error: { code: 'AGENT_FAILED', kind: 'auth' } })
+    expect(tools[1]).toMatchObject({ phase: 'end', isCut: true })
+  })
+
+  it.runIf(hasServer)("of a fleet's worker tell it as any other", async () => {
+    await using fleet = await Fleet.connect({ dir: newFolder(), leaseMs: 3000 })
+    const worker = await fleet.work({ queues: ['seen'], harness: { provider: 'codex', binary } })
+    const turns = heard<TurnMessage>('sheepdog:turn')
+    const tools = heard<ToolMessage>('sheepdog:tool')
+    const cwd = newFolder()
+    const job = await fleet.submit({ provider: 'codex', prompt: 'List, please.', queue: 'seen', cwd })
+    await job.result
+    await vi.waitFor(() => expect(turns).toHaveLength(2), { timeout: 30_000 })
+    toldOf(turns, tools)
+    expect(turns[0]).toMatchObject({ phase: 'start', prompt: 'List, please.', cwd })
+    await worker.close()
   })
 })
 

@@ -40,6 +40,13 @@ export const options = {
     help: 'keep files that match; may be given more than once',
   },
   cwd: { type: 'string', value: 'FOLDER', help: "where it works, on the worker's machine" },
+  git: { type: 'string', value: 'URL', help: 'it works in a checkout of this repository instead' },
+  ref: {
+    type: 'string',
+    value: 'REF',
+    help: 'a branch, a tag or a whole commit id (default: HEAD of the repository)',
+  },
+  'keep-checkout': { type: 'boolean', help: 'if the job fails, its files stay on the disk of its worker' },
   model: { type: 'string', value: 'NAME', help: 'the model that the agent is to use' },
   ...levelOptions,
   wait: {
@@ -56,6 +63,8 @@ export async function run(args: string[]): Promise<Ending> {
     throw new UsageError(`put the prompt in quotes: ${JSON.stringify(rest[0])} was not expected`)
   if (values.handler === undefined && (provider === undefined || prompt === undefined))
     throw new UsageError('a provider and a prompt are needed: sheepdog submit PROVIDER "PROMPT"')
+  if (values.git === undefined && (values.ref !== undefined || values['keep-checkout']))
+    throw new UsageError('--ref and --keep-checkout need --git URL')
   const what =
     values.handler === undefined
       ? {
@@ -78,6 +87,10 @@ export async function run(args: string[]): Promise<Ending> {
     attempts: toNumber('--attempts', values.attempts),
     artifacts: values.artifact,
     cwd: values.cwd,
+    git:
+      values.git === undefined
+        ? undefined
+        : { url: values.git, ref: values.ref, keepOnFailure: values['keep-checkout'] },
   } as JobOptions
   return withFleet(values, async (fleet) => {
     const submitted = await fleet.submit(job)

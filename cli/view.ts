@@ -4,23 +4,30 @@ import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { onInterrupt } from './interrupt'
 import { recordsFolder } from './record'
+import { fleetOptions, fleetTable } from './fleet_way'
+import { Fleet } from '../lib/fleet'
+import { FleetSource } from './view/fleet_source'
 import { RecordSource } from './view/record_source'
+import type { RunSource } from './view/source'
 import { serveView } from './view/server'
 
 export const summary = 'runs, live and on record, on a local web page'
 
-export const forms = ['[FOLDER] [options]']
+export const forms = ['[FOLDER] [options]', '--fleet [options]']
 
 export const about = `
 Shows the runs that --record FOLDER keeps (default: ${recordsFolder}), or one of them when its own folder is named: a time
 line, events as they come, tokens and cost, processes. The page is served to this machine alone, under an address that
-nobody can guess and that is printed; Ctrl-C ends it.`
+nobody can guess and that is printed; Ctrl-C ends it. With --fleet it shows the jobs of a fleet instead, the newest 500,
+with their live logs; a job's time line begins when it was submitted.`
 
 export const operands = [{ name: 'FOLDER', fits: 'folder' }] as const
 
 export const options = {
   'allow-stop': { type: 'boolean', help: 'the page has a button that ends a run' },
   port: { type: 'string', value: 'N', help: 'default: any' },
+  fleet: { type: 'boolean', help: 'the jobs of a fleet; the options below say which' },
+  ...fleetTable,
 } as const satisfies OptionTable
 
 export async function run(args: string[]): Promise<Ending> {
@@ -31,13 +38,13 @@ export async function run(args: string[]): Promise<Ending> {
   if (!(Number.isInteger(port) && port >= 0 && port <= 65_535)) {
     throw new UsageError(`--port: expected a number between 0 and 65535, got ${JSON.stringify(values.port)}`)
   }
-  if (!existsSync(folder)) {
-    const how = 'keep runs on record with --record FOLDER, and name that folder here'
-    if (positionals.length > 0) throw new UsageError(`there is no folder ${folder}: ${how}`)
-    process.stderr.write(`sheepdog: there is no ${folder} yet: ${how}\n`)
-  }
+  if (values.fleet && positionals.length > 0) throw new UsageError('--fleet takes no FOLDER')
+  const fleet = values.fleet ? await Fleet.connect(fleetOptions(values)) : undefined
+  const source = fleet
+    ? new FleetSource(fleet, 'jobs of the fleet')
+    : await records(folder, positionals.length > 0)
   const view = await serveView({
-    source: await RecordSource.open(folder),
+    source,
     port,
     allowStop: values['allow-stop'],
   })
@@ -52,5 +59,16 @@ export async function run(args: string[]): Promise<Ending> {
     )
   })
   await view.close()
+  if (source instanceof FleetSource) source.close()
+  await fleet?.close()
   return 0
+}
+
+async function records(folder: string, isNamed: boolean): Promise<RunSource> {
+  if (!existsSync(folder)) {
+    const how = 'keep runs on record with --record FOLDER, and name that folder here'
+    if (isNamed) throw new UsageError(`there is no folder ${folder}: ${how}`)
+    process.stderr.write(`sheepdog: there is no ${folder} yet: ${how}\n`)
+  }
+  return RecordSource.open(folder)
 }

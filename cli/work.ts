@@ -35,6 +35,12 @@ export const options = {
     value: 'DURATION',
     help: 'how long jobs may go on when it is ended (default 60s)',
   },
+  'git-dir': {
+    type: 'string',
+    value: 'FOLDER',
+    fits: 'folder',
+    help: 'mirrors and checkouts of jobs with --git (default ~/.cache/sheepdog/git)',
+  },
   ...fleetTable,
 } as const satisfies OptionTable
 
@@ -53,6 +59,7 @@ export async function run(args: string[]): Promise<Ending> {
     name: values.name,
     handlers,
     drainTimeoutMs,
+    git: { dir: values['git-dir'] },
   })
   process.stderr.write(
     `sheepdog: ${worker.name} works on ${(values.queue ?? ['default']).join(', ')}; Ctrl-C drains\n`,

@@ -145,6 +145,12 @@ export interface ErrorFacts {
   /** The last error also is the `cause`. */
   JOB_DEAD: { jobId?: string; lastError?: { code: string; message: string } }
   JOB_LEASE_LOST: { jobId?: string }
+  /** `url` without its login. */
+  JOB_CHECKOUT_FAILED: {
+    jobId?: string
+    kind?: 'missing_ref' | 'unauthorized' | 'unreachable' | 'timeout' | 'failed'
+    url?: string
+  }
   FLEET_FULL: None
   FLEET_STORAGE: None
   FLEET_UNREACHABLE: { servers?: string[] }

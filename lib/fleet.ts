@@ -13,7 +13,7 @@ import { check, checkOptions, show } from './option'
 
 export { Job, type JobEvent } from './fleet/job'
 export type { JobArtifact, JobRecord, JobState } from './fleet/record'
-export type { JobOptions } from './fleet/submission'
+export type { JobOptions, JobSource } from './fleet/submission'
 export { Worker, type JobContext, type JobHandler, type WorkOptions } from './fleet/worker'
 
 /** How to get to a fleet. */
@@ -42,7 +42,15 @@ export interface FleetStatus {
   server: string
   leaseMs: number
   queues: Record<string, { queued: number; running: number; oldestSubmittedAt?: number }>
-  workers: { name: string; pid: number; queues: string[]; concurrency: number; running: string[] }[]
+  workers: {
+    name: string
+    pid: number
+    queues: string[]
+    concurrency: number
+    handlers: string[]
+    /** Ids of jobs. */
+    running: string[]
+  }[]
   /** Jobs that do not go on, and why; the oldest 20. */
   stuck: { id: string; why: string }[]
 }

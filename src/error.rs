@@ -165,6 +165,8 @@ codes! {
     JobDead = "JOB_DEAD",
     /// Another worker has the job by now.
     JobLeaseLost = "JOB_LEASE_LOST",
+    /// The repository of a job could not be checked out. Fields: `kind`, `url`.
+    JobCheckoutFailed = "JOB_CHECKOUT_FAILED",
     /// As many jobs wait as the fleet takes.
     FleetFull = "FLEET_FULL",
     /// The server has no room, or its store can't be used.

@@ -80,7 +80,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("jiff", &["harness"]),
     ("jsonschema", &["model"]),
     ("base64", &["http", "acp", "runtime", "fleet"]),
-    ("sha2", &["runtime"]),
+    ("sha2", &["runtime", "fleet"]),
     ("tokio_util", &["jsonrpc", "fleet"]),
     ("tokio_tungstenite", &["runtime"]),
     ("zip", &["runtime"]),

@@ -73,7 +73,7 @@ export async function serveView({ source, port = 0, allowStop = false }: ViewOpt
     if (!host || !hosts.has(host)) throw new Refusal(403)
     if (origin !== undefined && origin !== `http://${host}`) throw new Refusal(403)
     const url = new URL(request.url ?? '/', `http://${host}`)
-    const [, given = '', ...path] = url.pathname.split('/')
+    const [, given = '', ...path] = url.pathname.split('/').map(decoded)
     if (!isSame(given, token)) throw new Refusal(404)
     if (request.method === 'POST') {
       if (origin === undefined || !allowStop) throw new Refusal(403)
@@ -164,6 +164,15 @@ async function listen(server: Server, port: number): Promise<Set<string>> {
 function isSame(given: string, wanted: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest()
   return timingSafeEqual(digest(given), digest(wanted))
+}
+
+/** A part of a path; ids of jobs are whatever their users like. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    throw new Refusal(404)
+  }
 }
 
 function number(query: URLSearchParams, name: string): number {

@@ -1,6 +1,7 @@
-// What the page can be shown: records in a folder today, the jobs of a fleet as well one day. Types alone.
+// What the page can be shown: records in a folder, or the jobs of a fleet. Types alone.
 
-export type RunState = 'running' | 'done' | 'failed' | 'killed' | 'lost'
+/** "waiting": a job that no worker has yet. */
+export type RunState = 'waiting' | 'running' | 'done' | 'failed' | 'killed' | 'lost'
 
 /** One run in the list. Times are milliseconds. */
 export interface RunSummary {

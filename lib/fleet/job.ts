@@ -13,6 +13,22 @@ export type JobEvent = (AgentEvent | { type: string; [field: string]: unknown })
   cursor: string
 }
 
+/** @internal An event, and when the server stored it (epoch milliseconds, its clock). */
+export interface TimedEvent {
+  event: JobEvent
+  attempt: number
+  cursor: string
+  storedAtMs: number
+  bytes: number
+}
+
+const timing = Symbol('timing')
+
+/** @internal The events of a job with their times, for `sheepdog view`. */
+export function timed(job: Job): AsyncGenerator<TimedEvent, void, undefined> {
+  return job[timing]()
+}
+
 /** A job of a fleet. A handle: dropping it changes nothing. */
 export class Job {
   readonly id: string
@@ -49,15 +65,24 @@ export class Job {
    */
   async *events(options: { from?: string; live?: boolean } = {}): AsyncGenerator<JobEvent, void, undefined> {
     checkOptions(options, { from: check.name, live: check.boolean })
-    const { from, live = true } = options
+    for await (const { event, attempt, cursor } of this.#events(options)) yield { ...event, attempt, cursor }
+  }
+
+  /** @internal */
+  [timing](): AsyncGenerator<TimedEvent, void, undefined> {
+    return this.#events({})
+  }
+
+  async *#events({ from, live = true }: { from?: string; live?: boolean }): AsyncGenerator<TimedEvent> {
     const follow = (await settle<NativeFollow>(this.#fleet.follow(this.id, from, live))) as NativeFollow
     for (;;) {
       const batch = await settle<FollowedEvents | null>(follow.next())
       if (!batch) return
+      const { attempt, storedAtMs } = batch
       let line = batch.firstLine
       for (const text of batch.lines.split('\n')) {
-        const cursor = `${batch.cursor}${line++}`
-        yield { ...(JSON.parse(text) as JobEvent), attempt: batch.attempt, cursor }
+        const event = JSON.parse(text) as JobEvent
+        yield { event, attempt, cursor: `${batch.cursor}${line++}`, storedAtMs, bytes: text.length }
       }
     }
   }

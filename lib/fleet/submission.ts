@@ -5,6 +5,19 @@ import { checkHarnessOptions, checkTurnOptions, schemaText } from '../harness/re
 import { check, checkOptions, show } from '../option'
 import { absolute } from '../process'
 
+/** A repository that a job works in. */
+export interface JobSource {
+  /**
+   * https://, http://, ssh://, git://, file://, user@host:path, or an absolute path of the worker's machine. A login in it is
+   * stored on the server and told to its host alone; without one the worker's own git has to have access.
+   */
+  url: string
+  /** A branch, a tag, any other ref of the remote, or a whole commit id. Default: the remote's HEAD. */
+  ref?: string
+  /** The checkout of a job that failed stays on its worker's disk; the error's `checkout` says where. Default false. */
+  keepOnFailure?: boolean
+}
+
 interface JobPlace {
   /** The prompt; for a handler whatever it takes it for. */
   prompt?: string
@@ -22,7 +35,9 @@ interface JobPlace {
   at?: Date
   /** Default 3. */
   attempts?: number
-  /** Globs below `cwd`: files that match when the attempt ends are kept. */
+  /** It works in a checkout of its own, on whichever machine its worker is, instead of in `cwd`. */
+  git?: JobSource
+  /** Globs below the working directory: files that match when the attempt ends are kept. */
   artifacts?: string[]
   /** For the handler; as JSON has it. */
   data?: unknown
@@ -56,6 +71,11 @@ const checks = {
   attempts: check.count,
   artifacts: check.strings,
   handler: check.name,
+  git(path: string, value: unknown) {
+    check.object(path, value)
+    checkOptions(value as object, { url: check.name, ref: check.name, keepOnFailure: check.boolean }, path)
+    if ((value as JobSource).url === undefined) throw invalidOption(`${path}.url`, 'expected an address')
+  },
 }
 
 /** @internal The job as the core takes it, checked. */
@@ -74,11 +94,12 @@ export function jobSpec(job: JobOptions): Record<string, unknown> {
     attempts,
     artifacts,
     data,
+    git,
     signal,
     cwd,
     ...turn
   } = job
-  checkOptions({ prompt, queue, priority, id, key, keyLimit, at, attempts, artifacts, handler }, checks)
+  checkOptions({ prompt, queue, priority, id, key, keyLimit, at, attempts, artifacts, handler, git }, checks)
   if (provider !== undefined) checkHarnessOptions({ provider })
   checkTurnOptions({ ...turn, cwd, signal })
   return {
@@ -94,7 +115,9 @@ export function jobSpec(job: JobOptions): Record<string, unknown> {
     attempts,
     artifacts,
     data: plain(data),
-    cwd: absolute(cwd),
+    // Left out it is the worker's own: the submitter's folder means nothing on another machine.
+    cwd: cwd === undefined ? undefined : absolute(cwd),
+    git,
     afterTools: turn.retry?.afterTools,
     options: turnOptions(turn),
   }

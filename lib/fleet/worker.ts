@@ -1,8 +1,10 @@
 // Workers: what a job becomes here, a turn of an agent or a call of the user's own code.
+import { resolve } from 'node:path'
 import type { NativeJob, NativeWorker, WorkSpec } from '../../native/native'
 import { invalidOption, settle, SheepdogError } from '../error'
 import { ConcurrencyLimit, type HarnessOptions, type ProviderName, type TurnOptions } from '../harness'
 import { checkHarnessOptions, merge, toSpec } from '../harness/request'
+import { SeenTurn } from '../harness/seen_turn'
 import { check, checkOptions, show } from '../option'
 
 /** One attempt at a job, as its handler sees it. */
@@ -39,6 +41,13 @@ export interface WorkOptions {
   handlers?: Record<string, JobHandler>
   /** How long jobs may go on when the worker closes, before others get them; default 60 s, Infinity: as long as they take. */
   drainTimeoutMs?: number
+  /** Checkouts of jobs with `git`. */
+  git?: {
+    /** Mirrors of the repositories, and the checkouts; shared by workers that name the same. Default ~/.cache/sheepdog/git. */
+    dir?: string
+    /** A git that says nothing for so long is ended; default 60 s. */
+    idleTimeoutMs?: number
+  }
   /** Closes the worker when aborted. */
   signal?: AbortSignal
 }
@@ -54,6 +63,10 @@ const checks = {
       check.function(`${path}[${show(name)}]`, handler)
   },
   drainTimeoutMs: check.timeout,
+  git(path: string, value: unknown) {
+    check.object(path, value)
+    checkOptions(value as object, { dir: check.name, idleTimeoutMs: check.duration }, path)
+  },
   signal: check.signal,
 }
 
@@ -74,7 +87,14 @@ export function checkWorkOptions(options: WorkOptions): void {
 }
 
 /** @internal */
-export function workSpec({ queues, concurrency, name, handlers, drainTimeoutMs }: WorkOptions): WorkSpec {
+export function workSpec({
+  queues,
+  concurrency,
+  name,
+  handlers,
+  drainTimeoutMs,
+  git,
+}: WorkOptions): WorkSpec {
   return {
     queues,
     concurrency,
@@ -82,6 +102,8 @@ export function workSpec({ queues, concurrency, name, handlers, drainTimeoutMs }
     handlers: Object.keys(handlers ?? {}),
     runsAgents: true,
     drainTimeoutMs,
+    gitDir: git?.dir === undefined ? undefined : resolve(git.dir),
+    gitIdleTimeoutMs: git?.idleTimeoutMs,
   }
 }
 
@@ -91,6 +113,7 @@ export interface SubmittedSpec {
   handler?: string
   prompt: string
   cwd?: string
+  git?: object
   data?: unknown
   options?: Record<string, unknown>
 }
@@ -99,7 +122,8 @@ export interface SubmittedSpec {
 export async function take(job: NativeJob, options: WorkOptions): Promise<void> {
   try {
     const spec = JSON.parse(job.spec) as SubmittedSpec
-    if (spec.provider) job.runTurn(turnSpec(spec, options.harness))
+    if (spec.provider)
+      runTurn(job, spec.git ? { ...spec, cwd: job.cwd } : spec, spec.provider, options.harness)
     else job.finish(JSON.stringify(await call(job, spec, options.handlers?.[spec.handler ?? ''])) ?? 'null')
   } catch (error) {
     const { code, message, facts } = faultOf(error)
@@ -107,15 +131,38 @@ export async function take(job: NativeJob, options: WorkOptions): Promise<void> 
   }
 }
 
+/** The core runs it; channels and spans are told of it as of any turn. */
+function runTurn(
+  job: NativeJob,
+  spec: SubmittedSpec,
+  provider: ProviderName,
+  harness: Partial<HarnessOptions> | undefined,
+): void {
+  const options = turnOptions(spec, provider, harness)
+  const { model, cwd, resume } = options
+  const seen = SeenTurn.start({ provider, prompt: spec.prompt, model, cwd, resume })
+  if (seen) options.env = { ...seen.environment, ...options.env }
+  try {
+    const turn = job.runTurn(toSpec(spec.prompt, options, true), seen !== undefined)
+    if (turn) seen?.show(turn)
+  } catch (error) {
+    seen?.show(error as Error)
+    throw error
+  }
+}
+
 /** The turn that was submitted, over the worker's own defaults. */
-function turnSpec(spec: SubmittedSpec, harness: Partial<HarnessOptions> = {}) {
-  const provider = spec.provider!
+function turnOptions(
+  spec: SubmittedSpec,
+  provider: ProviderName,
+  harness: Partial<HarnessOptions> = {},
+): HarnessOptions {
   const { binary, limit: _, signal: __, maxConcurrent: ___, provider: own, ...defaults } = harness
   const mine: HarnessOptions =
     own === undefined || own === provider ? { ...defaults, binary, provider } : { provider }
   const turn = { ...spec.options, cwd: spec.cwd } as TurnOptions
   if (turn.env) turn.env = fromJson(turn.env as Record<string, string | null>)
-  return toSpec(spec.prompt, merge(mine, turn), true)
+  return merge(mine, turn)
 }
 
 /** JSON has no `undefined`: a name that is to be removed travels as null. */

@@ -5,7 +5,8 @@ import type { TurnResult } from '../harness/result'
 import { channels, nextId, publish, type TurnMessage } from './channel'
 import { TurnSpan, type ToolSpan } from './span'
 
-type TurnFacts = Omit<Extract<TurnMessage, { phase: 'start' }>, 'phase' | 'id'>
+/** What a turn begins with. */
+export type TurnFacts = Omit<Extract<TurnMessage, { phase: 'start' }>, 'phase' | 'id'>
 
 interface OpenTool {
   id: number

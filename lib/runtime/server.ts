@@ -1,5 +1,5 @@
 // serveRuntime(): a runtime in this process.
-import type { NativeInvocation } from '../../native/native'
+import type { NativeInvocation, NativeSeenTurn } from '../../native/native'
 import { onAbort, throwIfAborted } from '../abort'
 import { callSite } from '../call-site'
 import { invalidOption, settle, SheepdogError } from '../error'
@@ -9,6 +9,7 @@ import { Harness, type HarnessOptions, type ProviderName } from '../harness'
 import { nativeBudget } from '../harness/budget'
 import { nativeLimit } from '../limit'
 import { toSpec } from '../harness/request'
+import { SeenTurn } from '../harness/seen_turn'
 import { invoke, type AgentHandler } from './handler'
 import { host } from './host'
 
@@ -86,7 +87,7 @@ function toAgent(options: HarnessOptions) {
     if (options.limit) limits.push(nativeLimit(options.limit))
     // The client's prompt takes the place of this one.
     const budget = options.budget && nativeBudget(options.budget)
-    const agent = new native.NativeAgent(toSpec('', options, true), limits, budget)
+    const agent = new native.NativeAgent(toSpec('', options, true), limits, budget, onTurn)
     onAbort(options.signal, () => agent.stop())
     return agent
   } catch (error) {
@@ -94,6 +95,13 @@ function toAgent(options: HarnessOptions) {
     if (code !== 'INVALID_OPTION' || message.startsWith('provider:')) throw error
     throw new SheepdogError(code, `harness.${message}`)
   }
+}
+
+/** A turn that the core runs, as channels and spans are told of it. */
+function onTurn(seen: NativeSeenTurn): void {
+  const turn = SeenTurn.start(JSON.parse(seen.facts, (_, value) => value ?? undefined))
+  if (turn) turn.show(seen.turn())
+  else seen.leave()
 }
 
 const abortedText = 'the server was not started: its abort signal was aborted'

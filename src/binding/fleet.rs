@@ -48,6 +48,8 @@ pub struct WorkSpec {
     /// Whether turns of agents are run.
     pub runs_agents: bool,
     pub drain_timeout_ms: Option<Millis>,
+    pub git_dir: Option<String>,
+    pub git_idle_timeout_ms: Option<Millis>,
 }
 
 /// Some events of one attempt; the cursor of each is `cursor` and the number of its line.
@@ -56,6 +58,8 @@ pub struct FollowedEvents {
     pub attempt: u32,
     pub cursor: String,
     pub first_line: u32,
+    /// Epoch milliseconds, by the server's clock.
+    pub stored_at_ms: f64,
     /// One JSON a line.
     pub lines: String,
 }
@@ -284,6 +288,12 @@ impl NativeFleet {
         if let Some(millis) = spec.drain_timeout_ms {
             options.drain_timeout = millis.limit();
         }
+        if let Some(folder) = spec.git_dir {
+            options.git.folder = PathBuf::from(folder);
+        }
+        if let Some(millis) = spec.git_idle_timeout_ms {
+            options.git.idle_timeout = millis.limit().unwrap_or(Duration::MAX);
+        }
         let fleet = self.fleet.clone();
         settle(env, async move { fleet.work(options).await.map(|worker| NativeWorker { worker }).into() })
     }
@@ -335,6 +345,7 @@ fn to_events(batch: FollowedBatch) -> FollowedEvents {
         attempt: batch.attempt,
         cursor: batch.cursor,
         first_line: u32::try_from(batch.first_line).unwrap_or(u32::MAX),
+        stored_at_ms: batch.stored_at as f64,
         lines: String::from_utf8_lossy(&batch.lines).into_owned(),
     }
 }

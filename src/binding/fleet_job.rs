@@ -1,10 +1,10 @@
 //! A job on its way to JavaScript: there it becomes a turn's request, or a handler runs it. Names and order as in
 //! lib/fleet/worker.ts.
 
-use super::harness::{TurnSpec, to_request};
+use super::harness::{NativeTurn, TurnSpec, to_request};
 use super::promise::{Settled, settle};
 use crate::fleet::{JobFault, JobFuture, JobHost, JobRun, JobSpec, run_turn};
-use crate::harness::{Budget, ConcurrencyLimit, TurnRequest};
+use crate::harness::{Budget, ConcurrencyLimit, Mirror, TurnRequest};
 use napi::Env;
 use napi::bindgen_prelude::{Function, PromiseRaw};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
@@ -23,7 +23,7 @@ pub(super) struct JsHost {
 
 /// What JavaScript makes of a job.
 enum Answer {
-    Turn(Box<TurnRequest>),
+    Turn(Box<(TurnRequest, Option<Mirror>)>),
     Done(Value),
     Failed(JobFault),
 }
@@ -54,6 +54,10 @@ impl JobHost for JsHost {
         }
     }
 
+    fn handlers(&self) -> Vec<String> {
+        self.handlers.clone()
+    }
+
     fn run(&self, run: JobRun) -> JobFuture {
         let (answer, answered) = oneshot::channel();
         let (over, is_over) = watch::channel(false);
@@ -62,9 +66,10 @@ impl JobHost for JsHost {
         let (limits, budget) = (self.limits.clone(), self.budget.clone());
         Box::pin(async move {
             let ended = match answered.await {
-                Ok(Answer::Turn(mut request)) => {
+                Ok(Answer::Turn(turn)) => {
+                    let (mut request, mirror) = *turn;
                     request.agent.budget = budget;
-                    run_turn(run, *request, limits).await
+                    run_turn(run, request, limits, mirror).await
                 }
                 Ok(Answer::Done(value)) => Ok(value),
                 Ok(Answer::Failed(fault)) => Err(fault),
@@ -140,13 +145,16 @@ impl NativeJob {
         })
     }
 
-    /// The job is this turn; its prompt, its events and its end are the core's business.
+    /// The job is this turn; its prompt, its events and its end are the core's business. Returns a handle for who looks, and can't
+    /// end it; only when somebody does (`is_seen`).
     #[napi]
-    pub fn run_turn(&self, spec: TurnSpec) {
+    pub fn run_turn(&self, spec: TurnSpec, is_seen: bool) -> Option<NativeTurn> {
+        let (mirror, seen) = is_seen.then(Mirror::new).unzip();
         self.settle(match to_request(spec) {
-            Ok(request) => Answer::Turn(Box::new(request)),
+            Ok(request) => Answer::Turn(Box::new((request, mirror))),
             Err(error) => Answer::Failed(JobFault::from(&error)),
         });
+        seen.map(|turn| NativeTurn::of(Ok(turn)))
     }
 
     /// `value`: JSON.

@@ -1,12 +1,13 @@
 //! What crosses for serving a runtime. Names and order as in lib/runtime/server.ts and lib/runtime/handler.ts.
 
 use super::budget::NativeBudget;
-use super::harness::{TurnSpec, to_request};
+use super::harness::{NativeTurn, TurnSpec, to_request};
 use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
 use super::promise::{Settled, settle};
 use super::runtime_host::{RuntimeGuest, RuntimeHost};
 use crate::error::Error;
+use crate::harness::Turn;
 use crate::runtime::agent::HarnessAgent;
 use crate::runtime::handler::{
     AgentAnswer, AgentData, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender,
@@ -44,14 +45,34 @@ pub struct NativeAgent {
 #[napi]
 impl NativeAgent {
     /// What the client does not say, the spec says; its prompt is not looked at. A fault comes by [`serve_runtime`]'s promise.
+    /// `onTurn` is shown each turn as it begins.
     #[napi(constructor)]
-    pub fn new(spec: TurnSpec, limits: Vec<&NativeConcurrencyLimit>, budget: Option<&NativeBudget>) -> Self {
+    pub fn new(
+        spec: TurnSpec,
+        limits: Vec<&NativeConcurrencyLimit>,
+        budget: Option<&NativeBudget>,
+        #[napi(ts_arg_type = "(turn: NativeSeenTurn) => void")] on_turn: Function<
+            'static,
+            NativeSeenTurn,
+            (),
+        >,
+    ) -> napi::Result<Self> {
+        let call = on_turn
+            .build_threadsafe_function::<NativeSeenTurn>()
+            // Weak: whoever looks keeps no host alive.
+            .weak::<true>()
+            .callee_handled::<false>()
+            .build()?;
+        let show = move |facts: Value, turn: Turn| {
+            let seen = NativeSeenTurn { facts: facts.to_string(), turn };
+            call.call(seen, ThreadsafeFunctionCallMode::NonBlocking);
+        };
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         let agent = to_request(spec).map(|mut request| {
             request.agent.budget = budget.map(|budget| budget.budget.clone());
-            HarnessAgent::new(request, limits)
+            HarnessAgent::new(request, limits).showing(Arc::new(show))
         });
-        NativeAgent { agent }
+        Ok(NativeAgent { agent })
     }
 
     /// Aborts the turns under way, and each one that is asked for later.
@@ -60,6 +81,34 @@ impl NativeAgent {
         if let Ok(agent) = &self.agent {
             agent.stop();
         }
+    }
+}
+
+/// A turn of the agent's, for who looks.
+#[napi]
+pub struct NativeSeenTurn {
+    facts: String,
+    turn: Turn,
+}
+
+#[napi]
+impl NativeSeenTurn {
+    /// What began: `provider`, `prompt`, `model`, `cwd`, `resume`; JSON.
+    #[napi(getter)]
+    pub fn facts(&self) -> String {
+        self.facts.clone()
+    }
+
+    /// A handle that can't end it.
+    #[napi]
+    pub fn turn(&self) -> NativeTurn {
+        NativeTurn::of(Ok(self.turn.clone()))
+    }
+
+    /// Nobody looks.
+    #[napi]
+    pub fn leave(&self) {
+        self.turn.leave();
     }
 }
 

@@ -39,6 +39,8 @@ pub struct FollowedBatch {
     pub cursor: String,
     /// Number of the first line.
     pub first_line: usize,
+    /// When the server stored them: epoch milliseconds.
+    pub stored_at: u64,
     /// One JSON a line.
     pub lines: Bytes,
 }
@@ -92,6 +94,7 @@ impl Follow {
                             attempt: batch.attempt,
                             cursor: format!("{}:{}.", batch.attempt, batch.sequence),
                             first_line: skipped,
+                            stored_at: batch.stored_at,
                             lines,
                         }));
                     }

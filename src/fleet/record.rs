@@ -15,6 +15,7 @@ use super::retry_table::Consequence;
 use super::spec::JobSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,6 +95,9 @@ pub struct JobRecord {
     pub cancel_asked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// What the agent wrote for its session is kept as an object of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_object: Option<String>,
     /// Whether a tool ran in any attempt of this budget.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tools_ran: bool,
@@ -143,6 +147,8 @@ pub enum JobEvent {
         token: String,
         session_id: Option<String>,
         tools_ran: bool,
+        /// Where the session's files are.
+        session_object: Option<String>,
     },
     Done {
         token: String,
@@ -210,6 +216,7 @@ impl JobRecord {
             token: None,
             cancel_asked: false,
             session_id: None,
+            session_object: None,
             tools_ran: false,
             result: None,
             result_object: None,
@@ -257,8 +264,16 @@ impl JobRecord {
     /// The record after an event, or why there is no change.
     pub fn after(&self, event: &JobEvent) -> Result<JobRecord, Refusal> {
         match event {
-            JobEvent::Seen { token, session_id, tools_ran } => {
+            JobEvent::Seen { token, session_id, tools_ran, session_object } => {
                 let mut next = self.held_by(token)?.clone();
+                if session_id
+                    .as_ref()
+                    .is_some_and(|new| self.session_id.as_ref().is_some_and(|old| old != new))
+                {
+                    // Another one's files are no use.
+                    next.session_object = None;
+                }
+                next.session_object = session_object.clone().or(next.session_object);
                 next.session_id = session_id.clone().or(next.session_id);
                 next.tools_ran |= tools_ran;
                 if next == *self { Err(Refusal::Unchanged) } else { Ok(next) }
@@ -312,6 +327,7 @@ impl JobRecord {
                     // Who retries has seen what happened, and wants it done anew.
                     next.tools_ran = false;
                     next.session_id = None;
+                    next.session_object = None;
                     Ok(next)
                 }
                 JobState::Queued => Err(Refusal::Unchanged),
@@ -325,12 +341,18 @@ impl JobRecord {
         if self.must_resume() { self.session_id.as_deref() } else { None }
     }
 
+    /// How long a job that waits is left alone.
+    pub fn delay(&self, now: u64) -> Duration {
+        Duration::from_millis(self.not_before.map_or(0, |time| time.saturating_sub(now)))
+    }
+
     /// As users see it: without what only its holder needs.
     pub fn shown(&self) -> Value {
         let mut shown = json!(self);
         if let Some(fields) = shown.as_object_mut() {
             fields.remove("token");
             fields.remove("afterTools");
+            fields.remove("sessionObject");
         }
         shown
     }

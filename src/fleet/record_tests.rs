@@ -62,7 +62,7 @@ fn a_late_worker_is_fenced_whatever_it_says() {
             failed("t1", Consequence::Final),
             JobEvent::Drained { token: "t1".into() },
             JobEvent::Stopped { token: "t1".into(), log: LogEnd::default(), now: 1 },
-            JobEvent::Seen { token: "t1".into(), session_id: None, tools_ran: true },
+            JobEvent::Seen { token: "t1".into(), session_id: None, tools_ran: true, session_object: None },
         ] {
             assert_eq!(record.after(&event), Err(Refusal::Fenced), "{:?} {event:?}", record.state);
         }
@@ -145,6 +145,7 @@ fn a_job_whose_tools_ran_is_resumed_or_dead_never_run_anew() {
         token: "t1".into(),
         session_id: session.map(str::to_owned),
         tools_ran,
+        session_object: None,
     };
     let running = run(&queued(3), "t1");
     assert_eq!(run(&running.after(&seen(Some("s"), false)).unwrap(), "t2").session_to_resume(), None);
@@ -167,4 +168,18 @@ fn a_record_is_shown_without_its_token_and_read_as_it_was_written() {
         (&shown["state"], &shown["attempt"], &shown["worker"]),
         (&json!("running"), &json!(1), &json!("w"))
     );
+}
+
+#[test]
+fn the_files_of_a_session_belong_to_it_alone() {
+    let seen = |session: &str, object: Option<&str>| JobEvent::Seen {
+        token: "t1".into(),
+        session_id: Some(session.to_owned()),
+        tools_ran: false,
+        session_object: object.map(str::to_owned),
+    };
+    let running = run(&queued(3), "t1").after(&seen("s", Some("o"))).unwrap();
+    assert_eq!(running.session_object.as_deref(), Some("o"));
+    assert_eq!(running.shown().get("sessionObject"), None);
+    assert_eq!(running.after(&seen("other", None)).unwrap().session_object, None);
 }

@@ -3,7 +3,7 @@
 //! | reason | what follows | costs an attempt |
 //! |---|---|---|
 //! | `rate_limit`, `quota`, `overloaded` | waits, and the provider is held back for all workers | no |
-//! | `auth`, `invalid_request`, `permission`, `context_length`, a schema, a wrong option | failed at once | |
+//! | `auth`, `invalid_request`, `permission`, `context_length`, a schema, a wrong option, a ref that is not there | failed at once | |
 //! | anything else | another attempt, later and later | yes |
 //!
 //! A limit that never ends ends the job all the same: after [`MAX_WAITS`] waits it counts as any other failure.
@@ -46,6 +46,7 @@ pub fn consequence_of(fault: &JobFault, spent: u32, waits: u32) -> Consequence {
         (_, "AGENT_SCHEMA_MISMATCH" | "AGENT_RESUME_FAILED" | "AGENT_BUDGET" | "INVALID_OPTION") => {
             Consequence::Final
         }
+        ("missing_ref", "JOB_CHECKOUT_FAILED") => Consequence::Final,
         _ => Consequence::Again(doubled(BASE_DELAY, spent.saturating_sub(1)).min(MAX_DELAY)),
     }
 }
@@ -98,6 +99,14 @@ mod tests {
             ("AGENT_IDLE", json!({}), 30, 0, Consequence::Again(secs(60))),
             ("AGENT_SCHEMA_MISMATCH", json!({}), 1, 0, Consequence::Final),
             ("INVALID_OPTION", json!({}), 1, 0, Consequence::Final),
+            ("JOB_CHECKOUT_FAILED", json!({"kind": "missing_ref"}), 1, 0, Consequence::Final),
+            (
+                "JOB_CHECKOUT_FAILED",
+                json!({"kind": "unreachable"}),
+                1,
+                0,
+                Consequence::Again(Duration::from_millis(500)),
+            ),
             // A handler's own error means what its handler means by it.
             ("E_MINE", json!({"kind": "auth"}), 1, 0, Consequence::Again(Duration::from_millis(500))),
         ] {

@@ -1,5 +1,6 @@
 //! PURE: a job as it is submitted, and the checks that need no server.
 
+use super::source::GitSource;
 use super::subject::{DEFAULT_PRIORITY, DEFAULT_QUEUE, MAX_NAME_BYTES, MAX_PRIORITY};
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,9 @@ pub struct JobSpec {
     pub options: Map<String, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// It works in a checkout of its own instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitSource>,
     /// Jobs of one key share `key_limit` places.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -70,6 +74,12 @@ impl JobSpec {
         check_name("queue", &self.queue)?;
         if let Some(key) = &self.key {
             check_name("key", key)?;
+        }
+        if let Some(git) = &self.git {
+            git.check()?;
+            if self.cwd.is_some() {
+                return Err(Error::invalid_option("git", "a job has git or cwd, not both"));
+            }
         }
         match (&self.provider, &self.handler) {
             (Some(_), Some(_)) => {
@@ -127,6 +137,10 @@ mod tests {
             problem(|spec| (spec.handler, spec.provider) = (None, Some("codex".into())))
                 .starts_with("prompt: ")
         );
+        let git = || Some(GitSource { url: "/srv/a".into(), ..GitSource::default() });
+        assert_eq!(problem(|spec| spec.git = git()), "");
+        assert!(problem(|spec| (spec.git, spec.cwd) = (git(), Some("/w".into()))).starts_with("git: "));
+        assert!(problem(|spec| spec.git = Some(GitSource::default())).starts_with("git.url: "));
         assert!(problem(|spec| spec.priority = 10).starts_with("priority: "));
         assert!(problem(|spec| spec.key_limit = 1001).starts_with("keyLimit: "));
     }

@@ -1,16 +1,21 @@
-//! What a fleet looks like right now: its queues, its workers, what waits for long and why.
+//! What a fleet looks like right now: its queues, its workers, what waits for long and why. Counted by the names of messages, so
+//! that a long queue costs little; looked at one by one are the oldest jobs alone.
 
 use super::engine::Engine;
 use super::record::{JobRecord, JobState};
+use super::stuck::{Surroundings, why_stuck};
+use super::subject::Names;
+use super::submitter::now;
 use crate::error::Error;
 use futures_util::StreamExt;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Jobs that are told of one by one.
 const MAX_SHOWN: usize = 20;
+/// Jobs of a queue that are looked at.
+const MAX_LOOKED_AT: usize = 50;
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -49,32 +54,70 @@ impl Engine {
         };
         let said = self.all_announced(self.names().workers()).await?;
         status.workers = said.iter().filter_map(|said| serde_json::from_slice(said).ok()).collect();
-        let names: HashSet<String> =
-            status.workers.iter().filter_map(|worker| worker["name"].as_str().map(str::to_owned)).collect();
-        let mut jobs = self.unfinished().await?;
-        jobs.sort_by_key(|record| record.submitted_at);
-        for record in &jobs {
-            let queue = status.queues.entry(record.queue.clone()).or_default();
-            if record.state == JobState::Running {
+        let running = status.workers.iter().filter_map(|worker| worker["running"].as_array());
+        let running: HashSet<String> =
+            running.flatten().filter_map(Value::as_str).map(Names::token).collect();
+        for (queue, id) in self.unfinished().await? {
+            let queue = status.queues.entry(queue).or_default();
+            if running.contains(&id) {
                 queue.running += 1;
             } else {
                 queue.queued += 1;
-                queue.oldest_submitted_at.get_or_insert(record.submitted_at);
             }
-            if status.stuck.len() < MAX_SHOWN
-                && let Some(why) = why_stuck(record, &names, &status.workers)
-            {
-                status.stuck.push(Stuck { id: record.id.clone(), why });
-            }
+        }
+        let mut holds = HashMap::new();
+        for (name, queue) in &mut status.queues {
+            self.look_at_queue(name, queue, &status.workers, &mut holds, &mut status.stuck).await?;
         }
         Ok(status)
     }
 
-    /// Every job that is queued or running.
-    pub(crate) async fn unfinished(&self) -> Result<Vec<JobRecord>, Error> {
-        let mut found = self.every_record().await?;
-        found.retain(|record| !record.state.is_over());
-        Ok(found)
+    /// The oldest jobs of a queue.
+    async fn look_at_queue(
+        &self,
+        name: &str,
+        queue: &mut QueueStatus,
+        workers: &[Value],
+        holds: &mut HashMap<String, bool>,
+        stuck: &mut Vec<Stuck>,
+    ) -> Result<(), Error> {
+        let mut from = 0;
+        for _ in 0..MAX_LOOKED_AT {
+            let Some((sequence, spec)) = self.waiting_in(name, from).await? else { break };
+            from = sequence + 1;
+            let kept = self.read_record(&spec.id, super::engine::RetryFor::ASKED).await?;
+            let record = kept.map_or_else(|| JobRecord::queued(&spec), |kept| kept.record);
+            if record.state == JobState::Queued {
+                queue.oldest_submitted_at.get_or_insert(record.submitted_at);
+            }
+            if stuck.len() >= MAX_SHOWN || record.state.is_over() {
+                continue;
+            }
+            let is_held = match &spec.provider {
+                Some(provider) => self.is_held(provider, holds).await?,
+                None => false,
+            };
+            let key_holders = match &spec.key {
+                Some(key) => self.all_announced(self.names().slots(key)).await?,
+                None => Vec::new(),
+            };
+            let key_holders: Vec<String> =
+                key_holders.iter().map(|id| String::from_utf8_lossy(id).into_owned()).collect();
+            let around = Surroundings { workers, is_held, key_holders: &key_holders, now: now() };
+            if let Some(why) = why_stuck(&record, &spec, &around) {
+                stuck.push(Stuck { id: record.id, why });
+            }
+        }
+        Ok(())
+    }
+
+    async fn is_held(&self, provider: &str, holds: &mut HashMap<String, bool>) -> Result<bool, Error> {
+        if let Some(known) = holds.get(provider) {
+            return Ok(*known);
+        }
+        let is_held = self.announced(&self.names().hold(provider)).await?.is_some();
+        holds.insert(provider.to_owned(), is_held);
+        Ok(is_held)
     }
 
     /// Every job, those that nobody has claimed yet included.
@@ -92,19 +135,4 @@ impl Engine {
         found.extend(waiting.iter().filter(|spec| !known.contains(&spec.id)).map(JobRecord::queued));
         Ok(found)
     }
-}
-
-fn why_stuck(record: &JobRecord, workers: &HashSet<String>, said: &[Value]) -> Option<String> {
-    if record.state == JobState::Running {
-        let worker = record.worker.as_deref().unwrap_or_default();
-        return (!workers.contains(worker))
-            .then(|| format!("its worker {worker} is silent: another one gets it when the lease is over"));
-    }
-    let serves = |worker: &Value| {
-        worker["queues"].as_array().is_some_and(|queues| queues.iter().any(|queue| *queue == record.queue))
-    };
-    if !said.iter().any(serves) {
-        return Some(format!("no worker pulls from the queue {}", record.queue));
-    }
-    record.error.as_ref().map(|fault| format!("attempt {} failed: {}", record.attempt, fault.message))
 }

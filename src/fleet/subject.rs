@@ -80,6 +80,23 @@ impl Names {
         format!("{}.job.*.*.{}", self.prefix, escape(id))
     }
 
+    /// All of a queue.
+    pub fn queue(&self, queue: &str) -> String {
+        format!("{}.job.{}.>", self.prefix, escape(queue))
+    }
+
+    /// The queue, and the id as subjects have it, of a job's subject.
+    pub fn queue_of(subject: &str) -> Option<(String, String)> {
+        let mut parts = subject.rsplit('.');
+        let (id, _class, queue) = (parts.next()?, parts.next()?, parts.next()?);
+        Some((unescape(queue)?, id.to_owned()))
+    }
+
+    /// An id as subjects have it.
+    pub fn token(id: &str) -> String {
+        escape(id)
+    }
+
     pub fn class(&self, queue: &str, priority: u8) -> String {
         format!("{}.job.{}.{priority}.*", self.prefix, escape(queue))
     }
@@ -151,9 +168,19 @@ impl Names {
         format!("$KV.{}.key.{}.{slot}", self.lease_bucket(), escape(key))
     }
 
+    /// All places of a key that are taken.
+    pub fn slots(&self, key: &str) -> String {
+        format!("$KV.{}.key.{}.*", self.lease_bucket(), escape(key))
+    }
+
     /// A provider that all workers leave alone for a while.
     pub fn hold(&self, provider: &str) -> String {
         format!("$KV.{}.hold.{}", self.lease_bucket(), escape(provider))
+    }
+
+    /// Names the job that an agent's session was of last. No job's own object: those have a number there.
+    pub fn session(provider: &str, session: &str) -> String {
+        format!("session/{provider}/{}", escape(session))
     }
 
     /// An artifact of an attempt.
@@ -175,6 +202,21 @@ fn escape(name: &str) -> String {
     escaped
 }
 
+fn unescape(name: &str) -> Option<String> {
+    let (mut bytes, mut rest) = (Vec::with_capacity(name.len()), name.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        if *first == b'=' {
+            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,6 +233,16 @@ mod tests {
             assert_eq!(subject.matches('.').count(), 2, "{subject}");
             assert!(!subject.contains(['*', '>', ' ']), "{subject}");
         }
+    }
+
+    #[test]
+    fn a_job_s_subject_says_its_queue() {
+        let names = Names::new("sd");
+        for queue in ["default", "eu/linux 1.2", "ä="] {
+            let found = Names::queue_of(&names.job(queue, 4, "a.7"));
+            assert_eq!(found, Some((queue.to_owned(), Names::token("a.7"))));
+        }
+        assert_eq!(Names::queue_of("sd.job.=g.4.x"), None);
     }
 
     #[test]

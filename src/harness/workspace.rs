@@ -85,19 +85,8 @@ pub(crate) fn state_of(
 ) -> Result<Vec<StatePath>, Error> {
     // A relative one would be another folder for the CLI than for us.
     let folder = |name: &str| variable(name).filter(|value| value.starts_with('/'));
-    let home = folder("HOME");
-    let resolve = |place: &&str| -> Option<PathBuf> {
-        place.split('|').find_map(|alternative| {
-            let (head, rest) = alternative.split_once('/').unwrap_or((alternative, ""));
-            let base = match head.strip_prefix('$') {
-                Some(name) => folder(name)?,
-                None => home.clone()?,
-            };
-            Some(if rest.is_empty() { PathBuf::from(base) } else { Path::new(&base).join(rest) })
-        })
-    };
     let places = provider.descriptor().state.iter().map(|place| {
-        let path = resolve(place).ok_or_else(|| {
+        let path = resolve(place, &folder).ok_or_else(|| {
             Error::invalid_option(
                 "sandbox",
                 format!(
@@ -109,6 +98,15 @@ pub(crate) fn state_of(
         Ok(StatePath { is_file: path.extension().is_some_and(|end| end == "json"), path })
     });
     places.collect()
+}
+
+/// A place as a descriptor writes it. `folder`: a variable that names one.
+pub(crate) fn resolve(place: &str, folder: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    place.split('|').find_map(|alternative| {
+        let (head, rest) = alternative.split_once('/').unwrap_or((alternative, ""));
+        let base = folder(head.strip_prefix('$').unwrap_or("HOME"))?;
+        Some(if rest.is_empty() { PathBuf::from(base) } else { Path::new(&base).join(rest) })
+    })
 }
 
 #[cfg(test)]

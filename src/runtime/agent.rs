@@ -10,15 +10,21 @@ use super::handler::{
 use super::secrets::own_environment;
 use super::speech::Speech;
 use crate::error::Error;
-use crate::harness::{ConcurrencyLimit, Turn, TurnOutcome, TurnRequest, start};
+use crate::harness::{ConcurrencyLimit, Mirror, Turn, TurnOutcome, TurnRequest, start};
 use crate::model::Schema;
+use crate::redaction::{Redactor, Secret};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tokio::sync::watch;
 
+/// Is shown each turn as it begins, with a handle that can't end it.
+/// The facts are `provider`, `prompt`, `model`, `cwd`, `resume`, without the client's secrets.
+pub type OnTurn = Arc<dyn Fn(Value, Turn) + Send + Sync>;
+
 /// Asks an agent. Clones are the same agent, with the same limits.
 #[derive(Clone)]
 pub struct HarnessAgent {
+    on_turn: Option<OnTurn>,
     defaults: TurnRequest,
     limits: Vec<ConcurrencyLimit>,
     stopped: watch::Sender<bool>,
@@ -27,7 +33,12 @@ pub struct HarnessAgent {
 impl HarnessAgent {
     /// `defaults`: what the client does not say. Its prompt is not looked at.
     pub fn new(defaults: TurnRequest, limits: Vec<ConcurrencyLimit>) -> HarnessAgent {
-        HarnessAgent { defaults, limits, stopped: watch::Sender::new(false) }
+        HarnessAgent { on_turn: None, defaults, limits, stopped: watch::Sender::new(false) }
+    }
+
+    pub fn showing(mut self, on_turn: OnTurn) -> HarnessAgent {
+        self.on_turn = Some(on_turn);
+        self
     }
 
     /// Aborts the turns under way, and each one that is asked for later.
@@ -73,10 +84,17 @@ impl AgentHandler for HarnessAgent {
     fn run(&self, mut invocation: AgentInvocation, sender: AgentSender) -> AgentFuture {
         let request = self.request(&invocation);
         let (limits, mut stopped) = (self.limits.clone(), self.stopped.subscribe());
+        let on_turn = self.on_turn.clone();
         Box::pin(async move {
-            let turn = start(request.map_err(|error| fault_of(&error))?, limits);
+            let request = request.map_err(|error| fault_of(&error))?;
+            let mut mirror = on_turn.map(|on_turn| {
+                let (mirror, seen) = Mirror::new();
+                on_turn(facts_of(&request), seen);
+                mirror
+            });
+            let turn = start(request, limits);
             let work = async {
-                tell(&turn, &sender).await;
+                tell(&turn, &sender, &mut mirror).await;
                 turn.outcome().await
             };
             let stop = async {
@@ -97,16 +115,33 @@ impl AgentHandler for HarnessAgent {
                     turn.outcome().await
                 }
             };
+            if let Some(mirror) = mirror {
+                mirror.end(outcome.clone());
+            }
             answer_of(&outcome)
         })
     }
 }
 
+fn facts_of(request: &TurnRequest) -> Value {
+    let secrets = Redactor::new(request.agent.redact.iter().map(|secret| Secret::new(secret.as_str())));
+    json!({
+        "provider": request.agent.provider.as_str(),
+        "prompt": secrets.redact(&request.prompt),
+        "model": request.agent.model,
+        "cwd": request.agent.cwd,
+        "resume": request.agent.resume,
+    })
+}
+
 /// Tells the client what the agent says, until the agent has said its last.
-async fn tell(turn: &Turn, sender: &AgentSender) {
+async fn tell(turn: &Turn, sender: &AgentSender, mirror: &mut Option<Mirror>) {
     let mut events = turn.events();
     let mut speech = Speech::default();
     while let Some(some) = events.next().await {
+        if let Some(mirror) = mirror {
+            mirror.hear(&some).await;
+        }
         for event in &some {
             for message in speech.hear(event) {
                 sender.assistant(vec![message]).await;

@@ -18,6 +18,7 @@ export const get = async (path) => {
 }
 
 const states = {
+  waiting: 'waiting',
   running: 'running',
   done: 'done',
   failed: 'failed',
@@ -70,7 +71,7 @@ export class Detail {
   /** Something came. */
   async refresh() {
     const [id, loading] = [this.#id, ++this.#loading]
-    const run = await get(`runs/${id}`)
+    const run = await get(`runs/${encodeURIComponent(id)}`)
     if (id !== this.#id || loading !== this.#loading) return
     const known = this.#run?.rows ?? 0
     this.#run = { ...run, seenAt: performance.now() }
@@ -139,7 +140,7 @@ export class Detail {
   async #loadProcesses() {
     const id = this.#id
     if (this.#run?.state === 'done' || this.#run?.state === 'failed') return this.#drawProcesses([])
-    const processes = await get(`runs/${id}/processes`).catch(() => [])
+    const processes = await get(`runs/${encodeURIComponent(id)}/processes`).catch(() => [])
     if (id === this.#id) this.#drawProcesses(processes)
   }
 
@@ -169,7 +170,7 @@ export class Detail {
 
   async #stop() {
     byId('stop').disabled = true
-    await fetch(`api/runs/${this.#id}/stop`, { method: 'POST' }).catch(() => {})
+    await fetch(`api/runs/${encodeURIComponent(this.#id)}/stop`, { method: 'POST' }).catch(() => {})
     byId('stop').disabled = false
   }
 
@@ -183,7 +184,9 @@ export class Detail {
 
   async #load(page) {
     const id = this.#id
-    const rows = await get(`runs/${id}/rows?from=${page * pageRows}&count=${pageRows}`).catch(() => [])
+    const rows = await get(
+      `runs/${encodeURIComponent(id)}/rows?from=${page * pageRows}&count=${pageRows}`,
+    ).catch(() => [])
     if (id !== this.#id) return
     this.#pages.set(page, rows)
     this.#rows.redraw(page * pageRows, (page + 1) * pageRows)
@@ -216,7 +219,7 @@ export class Detail {
     if (this.#texts.delete(index)) return this.#rows.unfold(index, 0)
     this.#follow(false)
     const id = this.#id
-    const { text, isCut } = await get(`runs/${id}/row?index=${index}`)
+    const { text, isCut } = await get(`runs/${encodeURIComponent(id)}/row?index=${index}`)
     if (id !== this.#id) return
     const shown =
       text.length > mostText || isCut

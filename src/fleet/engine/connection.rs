@@ -1,12 +1,14 @@
 //! Finding the server, and knowing whether it is one that a fleet can stand on.
 
+use super::super::login::part;
 use super::super::subject::Names;
 use super::streams;
 use crate::error::{Error, ErrorCode};
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
+use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -44,12 +46,37 @@ pub(super) struct Parts {
     pub lease: Duration,
     connections: watch::Receiver<u64>,
     is_connected: watch::Receiver<bool>,
+    denied: Denied,
+}
+
+/// Subjects that the server said we may not publish to. It answers such a message with nothing else.
+#[derive(Clone, Default)]
+struct Denied(Arc<Mutex<HashSet<String>>>);
+
+impl Denied {
+    const MOST: usize = 100;
+
+    /// `said`: `Permissions Violation for Publish to "sd.job.default.4.x"`.
+    fn note(&self, said: &str) {
+        let said = said.to_ascii_lowercase();
+        let Some((_, rest)) = said.split_once("permissions violation for publish to \"") else { return };
+        let mut subjects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if subjects.len() < Self::MOST {
+            subjects.extend(rest.split('"').next().map(str::to_owned));
+        }
+    }
+
+    fn has(&self, subject: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&subject.to_ascii_lowercase())
+    }
 }
 
 impl Engine {
     pub(crate) async fn connect(access: &Access) -> Result<Engine, Error> {
         let (count, connections) = watch::channel(0_u64);
         let (here, is_connected) = watch::channel(true);
+        let denied = Denied::default();
+        let noted = denied.clone();
         let mut options = ConnectOptions::new()
             .name("sheepdog")
             .connection_timeout(CONNECT_TIMEOUT)
@@ -68,6 +95,7 @@ impl Engine {
                     Event::Disconnected => {
                         here.send_replace(false);
                     }
+                    Event::ServerError(error) => noted.note(&error.to_string()),
                     _ => {}
                 }
                 async {}
@@ -75,12 +103,21 @@ impl Engine {
         if let Some(token) = &access.token {
             options = options.token(token.clone());
         }
+        // The client takes no notice of what stands in an address.
+        if let Some(login) = access.servers.iter().find_map(|server| part(server).1) {
+            let user = login.user.expose().to_owned();
+            options = match login.password {
+                Some(password) => options.user_and_password(user, password.expose().to_owned()),
+                None => options.token(user),
+            };
+        }
         if let Some(file) = &access.credentials {
             options = options.credentials_file(file).await.map_err(|error| {
                 Error::invalid_option("credentials", format!("{} can't be read: {error}", file.display()))
             })?;
         }
-        let connected = tokio::time::timeout(CONNECT_TIMEOUT * 2, options.connect(&access.servers)).await;
+        let connected =
+            tokio::time::timeout(CONNECT_TIMEOUT * 2, options.connect(plain_servers(access))).await;
         let client = match connected {
             Ok(Ok(client)) => client,
             Ok(Err(error)) => return Err(refused(access, &error)),
@@ -91,7 +128,7 @@ impl Engine {
         context.set_timeout(REQUEST_TIMEOUT);
         let names = Names::new(&access.prefix);
         let lease = streams::ensure(&context, &names, access.lease, access.replicas).await?;
-        Ok(Engine(Arc::new(Parts { client, context, names, lease, connections, is_connected })))
+        Ok(Engine(Arc::new(Parts { client, context, names, lease, connections, is_connected, denied })))
     }
 
     pub(crate) fn names(&self) -> &Names {
@@ -111,6 +148,11 @@ impl Engine {
     /// Whether the server is there right now.
     pub(crate) fn is_connected(&self) -> watch::Receiver<bool> {
         self.0.is_connected.clone()
+    }
+
+    /// Whether the server refused the last message to this subject for want of rights.
+    pub(super) fn is_denied(&self, subject: &str) -> bool {
+        self.0.denied.has(subject)
     }
 
     pub(crate) fn version(&self) -> String {
@@ -165,21 +207,24 @@ fn shown(access: &Access) -> String {
     plain_servers(access).join(", ")
 }
 
-/// An address may have a password in it.
+/// An address may have a login in it.
 fn plain_servers(access: &Access) -> Vec<String> {
-    let plain = |server: &String| match server.split_once('@') {
-        Some((before, host)) => {
-            let scheme = before.split_once("://").map_or("", |(scheme, _)| scheme);
-            if scheme.is_empty() { host.to_owned() } else { format!("{scheme}://{host}") }
-        }
-        None => server.clone(),
-    };
-    access.servers.iter().map(plain).collect()
+    access.servers.iter().map(|server| part(server).0).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_may_not_be_said_is_known_by_its_subject_once() {
+        let denied = Denied::default();
+        denied.note("nats: Permissions Violation for Publish to \"sd.job.default.4.aB\"");
+        denied.note("nats: Permissions Violation for Subscription to \"x\"");
+        assert!(denied.has("sd.job.default.4.aB"));
+        assert!(!denied.has("sd.job.default.4.aB"), "rights may be given meanwhile");
+        assert!(!denied.has("x"));
+    }
 
     #[test]
     fn an_address_is_shown_without_its_password() {

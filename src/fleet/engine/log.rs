@@ -18,6 +18,8 @@ pub(crate) struct LogBatch {
     pub sequence: u64,
     /// One JSON a line.
     pub lines: Bytes,
+    /// Epoch milliseconds, by the server's clock.
+    pub stored_at: u64,
 }
 
 impl Engine {
@@ -113,7 +115,13 @@ impl LogReader {
             let sequence = info.stream_sequence;
             let Some(attempt) = Names::attempt_of(&message.subject) else { continue };
             self.next = sequence + 1;
-            return Ok(LogBatch { attempt, sequence, lines: message.payload.clone() });
+            let stored_at = info.published.unix_timestamp_nanos() / 1_000_000;
+            return Ok(LogBatch {
+                attempt,
+                sequence,
+                stored_at: u64::try_from(stored_at).unwrap_or(0),
+                lines: message.payload.clone(),
+            });
         }
     }
 }

@@ -107,6 +107,35 @@ impl Engine {
         Ok(found)
     }
 
+    /// The queue, and the id as subjects have it, of every job that is not over.
+    pub(crate) async fn unfinished(&self) -> Result<Vec<(String, String)>, Error> {
+        self.ask(RetryFor::ASKED, || async {
+            let away = |error: String| Asked::Away(error);
+            let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
+            let stream = stream.map_err(|error| away(error.to_string()))?;
+            let subjects = stream.info_with_subjects(self.names().all_jobs()).await;
+            let mut subjects = subjects.map_err(|error| away(error.to_string()))?;
+            let mut found = Vec::new();
+            while let Some(next) = subjects.next().await {
+                let (subject, _) = next.map_err(|error| away(error.to_string()))?;
+                found.extend(Names::queue_of(&subject));
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    /// The first job of a queue from this place on, and its place.
+    pub(crate) async fn waiting_in(&self, queue: &str, from: u64) -> Result<Option<(u64, JobSpec)>, Error> {
+        match self.next_waiting(&self.names().queue(queue), from).await? {
+            Some(message) => {
+                let spec = self.spec_of(&message.payload, Some(&message.headers)).await?;
+                Ok(Some((message.sequence, spec)))
+            }
+            None => Ok(None),
+        }
+    }
+
     /// A lane to pull from; made when it is not there.
     pub(crate) async fn lane(&self, queue: &str, priority: u8) -> Result<Lane, Error> {
         let config = Config {

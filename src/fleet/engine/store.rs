@@ -105,6 +105,10 @@ impl Engine {
                 }
                 Err(error) => error.to_string(),
             };
+            if self.is_denied(subject) {
+                let message = format!("who we are may not write to {subject}: check the rights of this user");
+                return Err(Refused::Fault(Error::new(ErrorCode::FleetUnauthorized, message)));
+            }
             if begun.elapsed() + pause > retry_for.0 {
                 return Err(Refused::Fault(away(&why)));
             }
@@ -159,6 +163,8 @@ fn refused(problem: &Problem) -> Option<Refused> {
             );
             Some(Refused::Fault(Error::new(ErrorCode::FleetStorage, message)))
         }
+        // Its copies are not agreed on the same message yet, which somebody else sends at this very moment.
+        10158 => None,
         // It is starting, or has no leader yet.
         _ if problem.code == 503 || problem.code == 500 => None,
         _ => {
@@ -180,4 +186,27 @@ pub(super) fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
         headers.insert(*name, *value);
     }
     headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_can_do_a_moment_later_is_asked_again() {
+        let answer = |code, err_code, description: &str| {
+            refused(&Problem { code, err_code, description: description.to_owned() })
+        };
+        // Submitted twice at once, on a cluster.
+        assert!(answer(409, 10158, "duplicate message id is in process").is_none());
+        assert!(answer(503, 10008, "JetStream system temporarily unavailable").is_none());
+        assert!(matches!(answer(400, 10071, "wrong last sequence: 7"), Some(Refused::Conflict)));
+        assert!(matches!(answer(400, 10164, "wrong last sequence"), Some(Refused::Conflict)));
+        let taken = answer(400, 10077, "maximum messages per subject exceeded");
+        assert!(matches!(taken, Some(Refused::SubjectTaken)));
+        let code = |refused: Option<Refused>| refused.unwrap().into_error().code();
+        assert_eq!(code(answer(400, 10077, "maximum messages exceeded")), ErrorCode::FleetFull);
+        assert_eq!(code(answer(500, 10023, "insufficient resources")), ErrorCode::FleetStorage);
+        assert_eq!(code(answer(400, 10003, "bad request")), ErrorCode::FleetStorage);
+    }
 }

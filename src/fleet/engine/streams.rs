@@ -107,8 +107,13 @@ async fn make(
                         room /= 2;
                         if room < LEAST_BYTES {
                             let message = format!(
-                                "the server has no room for a fleet's streams (less than {} MiB): raise max_file_store",
-                                LEAST_BYTES >> 20
+                                "the server has no room for a fleet's streams (less than {} MiB): raise max_file_store{}",
+                                LEAST_BYTES >> 20,
+                                if replicas.is_some_and(|count| count > 1) {
+                                    "; or fewer servers of the cluster are there than `replicas` says"
+                                } else {
+                                    ""
+                                }
                             );
                             return Err(Error::new(ErrorCode::FleetStorage, message));
                         }

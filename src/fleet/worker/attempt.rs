@@ -2,7 +2,8 @@
 
 use super::artifacts;
 use super::book::Book;
-use super::job_run::{JobHost, JobRun, StopSignal};
+use super::checkout::{Checkout, GitPlace, Leaving};
+use super::job_run::{JobFuture, JobHost, JobRun, StopSignal};
 use super::keeper::{Keeper, Standing};
 use super::log_writer::LogWriter;
 use crate::error::Error;
@@ -14,8 +15,8 @@ use crate::fleet::spec::JobSpec;
 use crate::fleet::submitter::now;
 use crate::random;
 use bytes::Bytes;
-use serde_json::Value;
-use std::sync::{Arc, Mutex, PoisonError};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -35,6 +36,7 @@ pub(super) struct Attempt {
     pub engine: Engine,
     pub worker: Arc<str>,
     pub host: Arc<dyn JobHost>,
+    pub git: GitPlace,
     pub delivery: watch::Receiver<Arc<Delivery>>,
     /// True when the worker has to give it up.
     pub drain: watch::Receiver<bool>,
@@ -111,14 +113,17 @@ impl Attempt {
             id: spec.id.as_str().into(),
             attempt: kept.record.attempt,
             resume: kept.record.session_to_resume().map(str::to_owned),
+            session_object: kept.record.session_object.clone(),
             stop: StopSignal(stopped),
             log: LogWriter::open(self.engine.clone(), &spec.id, kept.record.attempt),
             engine: self.engine.clone(),
             book: Arc::new(Book { engine: self.engine.clone(), token: token.clone(), kept: kept.into() }),
             artifacts: Arc::new(Mutex::new(Vec::new())),
+            folder: Arc::new(OnceLock::new()),
+            checkout: Arc::new(OnceLock::new()),
             spec: spec.clone(),
         };
-        let mut work = self.host.run(run.clone());
+        let mut work: JobFuture = Box::pin(work(self.host.clone(), self.git.clone(), run.clone()));
         let drained = async |drain: &mut watch::Receiver<bool>| {
             if drain.wait_for(|drain| *drain).await.is_err() {
                 std::future::pending::<()>().await;
@@ -138,8 +143,15 @@ impl Attempt {
             }
         };
         let standing = *heard.borrow();
-        if standing != Standing::Fenced {
-            self.commit(&run, &token, ended, standing).await;
+        let left = match standing {
+            Standing::Fenced => None,
+            _ => self.commit(&run, &token, ended, standing).await,
+        };
+        if let Some(checkout) = run.checkout.get() {
+            checkout.leave(leaving(&spec, left.as_ref())).await;
+        }
+        if let Some(record) = &left {
+            self.hand_over(record).await;
         }
         keeper.abort();
     }
@@ -183,16 +195,16 @@ impl Attempt {
         }
     }
 
-    /// Writes what came of it, and takes the job off the queue or gives it back.
+    /// Writes what came of it. `None`: it could not be written, we are fenced or the lease runs out and another attempt begins.
     async fn commit(
         &self,
         run: &JobRun,
         token: &str,
         ended: Option<Result<Value, JobFault>>,
         standing: Standing,
-    ) {
+    ) -> Option<JobRecord> {
         let token = token.to_owned();
-        let Ok(log) = run.log.end().await else { return };
+        let log = run.log.end().await.ok()?;
         let is_drain = *self.drain.borrow();
         let event = match ended {
             _ if standing == Standing::Cancelled => JobEvent::Stopped { token, log, now: now() },
@@ -203,22 +215,17 @@ impl Attempt {
             None => JobEvent::Drained { token },
         };
         let may_need_burial = !matches!(event, JobEvent::Done { .. } | JobEvent::Drained { .. });
-        if may_need_burial && self.engine.bury_job(&run.spec, RetryFor::WORK).await.is_err() {
-            return;
+        if may_need_burial {
+            self.engine.bury_job(&run.spec, RetryFor::WORK).await.ok()?;
         }
-        // Not written: we are fenced, or the lease runs out and another attempt begins.
-        let Ok(record) = run.book.write(&event).await else { return };
+        run.book.write(&event).await.ok()
+    }
+
+    /// Takes the job off the queue, or gives it back.
+    async fn hand_over(&self, record: &JobRecord) {
         let delivery = self.delivery.borrow().clone();
-        match (record.state, &event) {
-            (
-                JobState::Queued,
-                JobEvent::Failed {
-                    consequence: Consequence::Again(delay) | Consequence::Wait(delay), ..
-                },
-            ) => {
-                delivery.give_back(*delay).await;
-            }
-            (JobState::Queued, _) => delivery.give_back(Duration::ZERO).await,
+        match record.state {
+            JobState::Queued => delivery.give_back(record.delay(now())).await,
             _ => delivery.finish().await,
         }
     }
@@ -263,6 +270,11 @@ impl Attempt {
             // When it can't be told, each worker finds out for itself.
             let _ = self.engine.announce(&subject, payload, *length).await;
         }
+        let mut fault = fault;
+        let keeps = run.spec.git.as_ref().is_some_and(|git| git.keep_on_failure);
+        if let Some(checkout) = run.checkout.get().filter(|_| keeps) {
+            fault.facts.insert("checkout".to_owned(), json!(checkout.path()));
+        }
         // What a failed attempt left may be what its user looks for; that it can't be kept is no other failure.
         let artifacts = self.collect(run).await.unwrap_or_default();
         JobEvent::Failed { token, fault, consequence, log, artifacts, now: now() }
@@ -279,6 +291,30 @@ impl Attempt {
         let mut kept = run.artifacts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         kept.sort_by(|left, right| left.path.cmp(&right.path));
         Ok(kept)
+    }
+}
+
+/// The job's files first, where it has some; then the job.
+async fn work(host: Arc<dyn JobHost>, place: GitPlace, run: JobRun) -> Result<Value, JobFault> {
+    if let Some(source) = &run.spec.git {
+        let made = Checkout::make(&place, &run.id, source, run.resume.is_some()).await;
+        let checkout = made.map_err(|error| JobFault::from(&error))?;
+        let event = json!({ "type": "checkout", "commit": checkout.commit(), "path": checkout.path() });
+        let _ = run.checkout.set(checkout);
+        run.emit(event.to_string()).await.map_err(|error| JobFault::from(&error))?;
+    }
+    host.run(run).await
+}
+
+/// What becomes of the job's files; without a record the job is another's.
+fn leaving(spec: &JobSpec, left: Option<&JobRecord>) -> Leaving {
+    let keeps = spec.git.as_ref().is_some_and(|git| git.keep_on_failure);
+    match left {
+        Some(record) if record.state == JobState::Queued && record.session_to_resume().is_some() => {
+            Leaving::GoesOn
+        }
+        Some(record) if keeps && matches!(record.state, JobState::Failed | JobState::Dead) => Leaving::Kept,
+        _ => Leaving::Over,
     }
 }
 

@@ -37,9 +37,15 @@ impl Book {
         }
     }
 
-    pub(super) async fn note(&self, session_id: Option<String>, tools_ran: bool) {
+    pub(super) async fn note(
+        &self,
+        session_id: Option<String>,
+        tools_ran: bool,
+        session_object: Option<String>,
+    ) {
+        let seen = JobEvent::Seen { token: self.token.clone(), session_id, tools_ran, session_object };
         // When it fails we are fenced, or the store is away: the commit will find out.
-        let _ = self.write(&JobEvent::Seen { token: self.token.clone(), session_id, tools_ran }).await;
+        let _ = self.write(&seen).await;
     }
 
     pub(super) async fn record(&self) -> JobRecord {

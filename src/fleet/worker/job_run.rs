@@ -2,17 +2,20 @@
 
 use super::artifacts;
 use super::book::Book;
+use super::checkout::Checkout;
 use super::log_writer::LogWriter;
 use crate::error::Error;
 use crate::fleet::engine::Engine;
 use crate::fleet::fault::JobFault;
 use crate::fleet::record::Artifact;
 use crate::fleet::spec::JobSpec;
+use crate::fleet::subject::Names;
+use bytes::Bytes;
 use serde_json::Value;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::watch;
 
 /// What comes of a job's work.
@@ -22,6 +25,9 @@ pub type JobFuture = Pin<Box<dyn Future<Output = Result<Value, JobFault>> + Send
 pub trait JobHost: Send + Sync + 'static {
     /// Whether this host can run the job; others are given what it can't.
     fn accepts(&self, spec: &JobSpec) -> bool;
+
+    /// The names of its own code, for `fleet status`.
+    fn handlers(&self) -> Vec<String>;
 
     /// Runs it. After the run's stop signal the future has to end; what it then says does not count.
     fn run(&self, run: JobRun) -> JobFuture;
@@ -52,11 +58,17 @@ pub struct JobRun {
     pub spec: Arc<JobSpec>,
     /// The agent's session to go on in: a tool ran in it before.
     pub resume: Option<String>,
+    /// Its files, as an object.
+    pub(super) session_object: Option<String>,
     pub stop: StopSignal,
     pub(super) engine: Engine,
     pub(super) log: LogWriter,
     pub(super) book: Arc<Book>,
     pub(super) artifacts: Arc<Mutex<Vec<Artifact>>>,
+    /// Where a turn works that its worker has a folder for.
+    pub(super) folder: Arc<OnceLock<PathBuf>>,
+    /// Of a job with a repository, once it is there.
+    pub(super) checkout: Arc<OnceLock<Checkout>>,
 }
 
 impl JobRun {
@@ -67,6 +79,12 @@ impl JobRun {
 
     /// Where the job works: paths of artifacts are below it.
     pub fn cwd(&self) -> PathBuf {
+        if let Some(checkout) = self.checkout.get() {
+            return checkout.path().to_owned();
+        }
+        if let Some(folder) = self.folder.get() {
+            return folder.clone();
+        }
         let own = || std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         self.spec.cwd.as_ref().map_or_else(own, PathBuf::from)
     }
@@ -83,6 +101,14 @@ impl JobRun {
 
     /// Writes into the record what the next attempt has to know. Done before anything else happens.
     pub(super) async fn note(&self, session_id: Option<String>, tools_ran: bool) {
-        self.book.note(session_id, tools_ran).await;
+        self.book.note(session_id, tools_ran, None).await;
+    }
+
+    /// Stores what the agent wrote for its session, and has the record name it.
+    pub(super) async fn keep_session(&self, packed: Bytes) -> Result<(), Error> {
+        let name = Names::artifact(&self.id, self.attempt, "/session");
+        self.engine.put_object(&name, packed).await?;
+        self.book.note(None, false, Some(name)).await;
+        Ok(())
     }
 }

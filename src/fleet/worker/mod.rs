@@ -8,13 +8,16 @@
 mod artifacts;
 mod attempt;
 mod book;
+mod checkout;
 mod job_run;
 mod keeper;
 mod log_writer;
 mod options;
 mod owner;
+mod session;
 mod turn;
 
+pub use checkout::GitPlace;
 pub use job_run::{JobFuture, JobHost, JobRun, StopSignal};
 pub use options::WorkerOptions;
 pub use turn::run_turn;

@@ -1,5 +1,6 @@
 //! How a worker works.
 
+use super::checkout::GitPlace;
 use super::job_run::JobHost;
 use crate::fleet::subject::DEFAULT_QUEUE;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ pub struct WorkerOptions {
     pub name: Option<String>,
     /// What runs has so long to end when the worker closes; `None`: as long as it takes.
     pub drain_timeout: Option<Duration>,
+    pub git: GitPlace,
     pub host: Arc<dyn JobHost>,
 }
 
@@ -27,6 +29,7 @@ impl WorkerOptions {
             concurrency: Self::CONCURRENCY,
             name: None,
             drain_timeout: Some(Self::DRAIN_TIMEOUT),
+            git: GitPlace::of_user(),
             host,
         }
     }

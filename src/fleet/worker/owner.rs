@@ -28,6 +28,9 @@ pub(super) enum Order {
     Stop,
 }
 
+/// Between two words about what it runs.
+const MIN_PRESENCE_PAUSE: Duration = Duration::from_secs(1);
+
 /// What a question to the lanes came to.
 enum Pulled {
     Probe(Vec<Delivery>),
@@ -92,13 +95,19 @@ impl Owner {
     }
 
     pub(super) async fn run(mut self) {
+        tokio::spawn(super::checkout::sweep(self.options.git.folder.clone()));
         let mut connections = self.engine.connections();
-        let mut presence = tokio::time::interval(self.engine.lease() / 3);
+        // What it runs is told soon, but not at each change: each is a write on the server's disk.
+        let (rest, pause) = (self.engine.lease() / 3, (self.engine.lease() / 10).max(MIN_PRESENCE_PAUSE));
+        let (mut presence, mut told) = (Instant::now(), Vec::new());
         loop {
             if self.is_over() {
                 break;
             }
             self.pull();
+            if told.len() != self.running.len() || !told.iter().all(|id| self.running.contains_key(id)) {
+                presence = presence.min(Instant::now() + pause);
+            }
             tokio::select! {
                 order = self.orders.recv() => self.on_order(order),
                 Some(pulled) = self.pulls.join_next() => {
@@ -113,7 +122,10 @@ impl Owner {
                 }
                 // The server may have forgotten who waits.
                 Ok(()) = connections.changed() => self.on_connected(),
-                _ = presence.tick() => self.announce(),
+                () = tokio::time::sleep_until(presence) => {
+                    presence = Instant::now() + rest;
+                    told = self.announce();
+                }
                 () = sleep_until(self.paused_until) => self.paused_until = None,
                 () = sleep_until(self.closing.flatten()) => {
                     self.closing = Some(None);
@@ -248,6 +260,7 @@ impl Owner {
             engine: self.engine.clone(),
             worker: self.name.clone(),
             host: self.options.host.clone(),
+            git: self.options.git.clone(),
             delivery: receiver,
             drain: self.drain.subscribe(),
         };
@@ -255,16 +268,17 @@ impl Owner {
         self.running.insert(id, Running { task, delivery: sender });
     }
 
-    /// Says that this worker is there, for `fleet status`.
-    fn announce(&self) {
+    /// Says that this worker is there, for `fleet status`; what it runs is what was told.
+    fn announce(&self) -> Vec<String> {
         let (engine, subject) = (self.engine.clone(), self.engine.names().worker(&self.name));
-        let mut running: Vec<&String> = self.running.keys().collect();
+        let mut running: Vec<String> = self.running.keys().cloned().collect();
         running.sort();
         let facts = serde_json::json!({
             "name": &*self.name,
             "pid": std::process::id(),
             "queues": self.options.queues,
             "concurrency": self.options.concurrency,
+            "handlers": self.options.host.handlers(),
             "running": running,
             "closing": self.closing.is_some(),
         });
@@ -272,5 +286,6 @@ impl Owner {
             let length = engine.lease();
             let _ = engine.announce(&subject, Bytes::from(facts.to_string()), length).await;
         });
+        running
     }
 }

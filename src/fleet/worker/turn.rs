@@ -1,16 +1,36 @@
 //! A job that is a turn of an agent: its events go to the log as they come, and the record learns of its session and its tools
-//! before the events do.
+//! before the events do. What the agent writes for its session is stored along the way (`session`).
 
 use super::job_run::JobRun;
+use super::session;
 use crate::fleet::fault::JobFault;
-use crate::harness::{AgentEvent, ConcurrencyLimit, TurnOutcome, TurnRequest, start};
+use crate::harness::{AgentEvent, ConcurrencyLimit, Mirror, TurnOutcome, TurnRequest, start};
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
 
-/// Runs the job as this turn: under its id, in the session it has to go on in. Ends when the agent's tree is gone.
+/// The CLI writes its session a moment after it tells of it.
+const SESSION_DELAY: Duration = Duration::from_millis(300);
+/// Storing the session takes one part in so many of the time.
+const SESSION_SHARE: u32 = 20;
+const MIN_SESSION_PAUSE: Duration = Duration::from_secs(1);
+
+/// How far a turn has got, for its session's files.
+#[derive(Clone, Debug, Default)]
+struct Progress {
+    session: Option<String>,
+    /// Tools that have begun or ended.
+    steps: u64,
+}
+
+/// Runs the job as this turn: under its id, in the session it has to go on in. Ends when the agent's tree is gone. `mirror`: for
+/// who looks.
 pub async fn run_turn(
     run: JobRun,
     mut request: TurnRequest,
     limits: Vec<ConcurrencyLimit>,
+    mut mirror: Option<Mirror>,
 ) -> Result<Value, JobFault> {
     let changes = &mut request.agent.environment.changes;
     changes.push(("SHEEPDOG_JOB_ID".to_owned(), Some(run.id.to_string())));
@@ -24,21 +44,34 @@ pub async fn run_turn(
         );
         request.agent.resume = Some(session.clone());
     }
-    let turn = start(request, limits);
+    if let Some(cwd) = &request.agent.cwd {
+        // Artifacts are looked for where the agent works.
+        let _ = run.folder.set(cwd.clone());
+    }
+    bring_session(&run, &request).await?;
+    let turn = start(request.clone(), limits);
     let mut events = turn.events();
+    let progress = watch::Sender::new(Progress::default());
     let tell = async {
-        let (mut has_session, mut tools_ran) = (false, false);
+        let mut tools_ran = false;
         while let Some(some) = events.next().await {
+            if let Some(mirror) = &mut mirror {
+                mirror.hear(&some).await;
+            }
             for event in &some {
                 match event {
-                    AgentEvent::Session { session_id } if !has_session => {
-                        has_session = true;
+                    AgentEvent::Session { session_id } if progress.borrow().session.is_none() => {
                         run.note(Some(session_id.clone()), false).await;
+                        progress.send_modify(|progress| progress.session = Some(session_id.clone()));
                     }
-                    AgentEvent::ToolStart { .. } if !tools_ran => {
-                        tools_ran = true;
-                        run.note(None, true).await;
+                    AgentEvent::ToolStart { .. } => {
+                        if !tools_ran {
+                            tools_ran = true;
+                            run.note(None, true).await;
+                        }
+                        progress.send_modify(|progress| progress.steps += 1);
                     }
+                    AgentEvent::ToolEnd { .. } => progress.send_modify(|progress| progress.steps += 1),
                     _ => {}
                 }
                 let Ok(line) = serde_json::to_string(event) else { continue };
@@ -51,12 +84,24 @@ pub async fn run_turn(
     };
     tokio::select! {
         () = tell => {}
+        () = follow_session(&run, &request, progress.subscribe()) => {}
         () = run.stop.stopped() => {
             turn.leave();
             turn.abort();
         }
     }
-    match &*turn.outcome().await {
+    let outcome = turn.outcome().await;
+    if let Some(mirror) = mirror {
+        mirror.end(outcome.clone());
+    }
+    let session = progress.borrow().session.clone();
+    if let Some(session) = session {
+        // A session that can't travel is no reason to lose what its turn came to.
+        if let Err(error) = keep_session(&run, &request, &session, true).await {
+            warn(&run, error.message()).await;
+        }
+    }
+    match &*outcome {
         TurnOutcome::Succeeded(result) => Ok(plain(json!(result))),
         TurnOutcome::Failed { error, partial } => {
             let mut fault = JobFault::from(error);
@@ -68,6 +113,61 @@ pub async fn run_turn(
             Err(fault)
         }
     }
+}
+
+/// The files of the session that the turn resumes, where they are not here already.
+async fn bring_session(run: &JobRun, request: &TurnRequest) -> Result<(), JobFault> {
+    let Some(session) = &request.agent.resume else { return Ok(()) };
+    let object = run.resume.as_ref().and(run.session_object.as_deref());
+    match session::bring(&run.engine, request, session, object).await {
+        Ok(false) => Ok(()),
+        Ok(true) => {
+            let event = json!({ "type": "session_brought", "sessionId": session });
+            run.emit(event.to_string()).await.map_err(|error| JobFault::from(&error))
+        }
+        // The machine may have it all the same: the CLI says so.
+        Err(error) => {
+            warn(run, error.message()).await;
+            Ok(())
+        }
+    }
+}
+
+/// Stores the session's files a little behind each tool: from the first one on another worker could not do without them.
+async fn follow_session(run: &JobRun, request: &TurnRequest, mut progress: watch::Receiver<Progress>) {
+    let mut stored = 0;
+    loop {
+        let seen = progress.wait_for(|progress| progress.session.is_some() && progress.steps > stored).await;
+        let Ok(Progress { session: Some(session), steps }) = seen.map(|seen| seen.clone()) else {
+            return std::future::pending().await;
+        };
+        tokio::time::sleep(SESSION_DELAY).await;
+        let begun = Instant::now();
+        stored = steps;
+        // What goes wrong here goes wrong at the end, and is told there.
+        let _ = keep_session(run, request, &session, false).await;
+        tokio::time::sleep((begun.elapsed() * SESSION_SHARE).max(MIN_SESSION_PAUSE)).await;
+    }
+}
+
+async fn keep_session(
+    run: &JobRun,
+    request: &TurnRequest,
+    session: &str,
+    is_over: bool,
+) -> Result<(), crate::error::Error> {
+    let Some(packed) = session::pack(request, session, is_over).await? else { return Ok(()) };
+    run.keep_session(packed).await?;
+    if is_over {
+        session::tell(&run.engine, request.agent.provider.as_str(), session, &run.id).await;
+    }
+    Ok(())
+}
+
+async fn warn(run: &JobRun, message: &str) {
+    let event = json!({ "type": "warning", "message": message });
+    // Of a log that is closed nobody reads.
+    let _ = run.emit(event.to_string()).await;
 }
 
 /// Without what the process printed: that is megabytes, and the events are in the log.

@@ -8,6 +8,7 @@ use super::super::event::AgentErrorKind;
 use super::super::failure::{Words, no_exit_code};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode};
+use super::super::session_files::{Project, SessionFiles, plain};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::Messages;
 use super::message_usage::Style;
@@ -49,8 +50,16 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "ANTHROPIC_BASE_URL",
     ],
     session_log: None,
+    session_files: Some(&FILES),
     exits_early: false,
     words: &WORDS,
+};
+
+const FILES: SessionFiles = SessionFiles {
+    root: "$CLAUDE_CONFIG_DIR|~/.claude",
+    patterns: &["projects/{project}/{session}.jsonl", "projects/{project}/{session}/**"],
+    project: Project::Named(plain),
+    own: None,
 };
 
 pub(super) const WORDS: Words = Words {

@@ -10,6 +10,7 @@ use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode, unallowable};
 use super::super::package::{Program, is_program, npm_platform, package, siblings};
+use super::super::session_files::{Project, SessionFiles};
 use super::super::session_log::SessionLog;
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
@@ -41,8 +42,16 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     accounting: Accounting::Tokens(CachedInput::Within),
     account: &["CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"],
     session_log: Some(&LOG),
+    session_files: Some(&FILES),
     exits_early: false,
     words: &WORDS,
+};
+
+const FILES: SessionFiles = SessionFiles {
+    root: "$CODEX_HOME|~/.codex",
+    patterns: &["sessions/*/*/*/rollout-*{session}.jsonl"],
+    project: Project::None,
+    own: None,
 };
 
 /// Its `total_token_usage` is what `turn.completed` tells.

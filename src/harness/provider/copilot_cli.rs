@@ -11,6 +11,7 @@ use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode};
 use super::super::package::{Program, is_program, npm_platform, package, siblings};
+use super::super::session_files::{Project, SessionFiles};
 use super::super::spending::Accounting;
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
@@ -42,8 +43,16 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "COPILOT_PROVIDER_API_KEY",
     ],
     session_log: None,
+    session_files: Some(&FILES),
     exits_early: false,
     words: &WORDS,
+};
+
+const FILES: SessionFiles = SessionFiles {
+    root: "$COPILOT_HOME|~/.copilot",
+    patterns: &["session-state/{session}/**"],
+    project: Project::None,
+    own: None,
 };
 
 pub(super) const WORDS: Words = Words {

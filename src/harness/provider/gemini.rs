@@ -10,6 +10,7 @@ use super::super::json::Line;
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode};
 use super::super::package::{Program, package, whole_script};
+use super::super::session_files::{Project, SessionFiles};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
@@ -40,8 +41,16 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "GOOGLE_GEMINI_BASE_URL",
     ],
     session_log: None,
+    session_files: Some(&FILES),
     exits_early: true,
     words: &WORDS,
+};
+
+const FILES: SessionFiles = SessionFiles {
+    root: "$GEMINI_CLI_HOME/.gemini|~/.gemini",
+    patterns: &["tmp/{project}/chats/session-*{head}.jsonl"],
+    project: Project::Marked { parent: "tmp", marker: ".project_root" },
+    own: None,
 };
 
 pub(super) const WORDS: Words = Words {

@@ -32,6 +32,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     accounting: Accounting::Nothing,
     account: &["KIMI_CODE_HOME", "KIMI_API_KEY", "KIMI_MODEL_API_KEY", "KIMI_CODE_OAUTH_KEY"],
     session_log: None,
+    session_files: None,
     exits_early: false,
     words: &WORDS,
 };

@@ -26,6 +26,7 @@ use super::json::Line;
 use super::launch::{Launch, Wanted};
 use super::level::{Mode, Modes};
 use super::package::Program;
+use super::session_files::SessionFiles;
 use super::session_log::SessionLog;
 use super::spending::Accounting;
 use crate::error::Error;
@@ -112,6 +113,8 @@ pub struct Descriptor {
     pub account: &'static [&'static str],
     /// Where it keeps what a session has used, if it counts on over a session's turns.
     pub session_log: Option<&'static SessionLog>,
+    /// What it writes for a session, where that can be taken to another machine.
+    pub session_files: Option<&'static SessionFiles>,
     /// It exits before its last lines are through the pipe, and they are lost if that has no room for them.
     pub exits_early: bool,
     /// Its own words for what goes wrong.

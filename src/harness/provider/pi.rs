@@ -10,6 +10,7 @@ use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{AUTO_ALONE, Level, unallowable, unholdable};
+use super::super::session_files::{Project, SessionFiles};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
@@ -33,9 +34,22 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
     account: &["PI_CODING_AGENT_DIR", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"],
     session_log: None,
+    session_files: Some(&FILES),
     exits_early: false,
     words: &WORDS,
 };
+
+const FILES: SessionFiles = SessionFiles {
+    root: "$PI_CODING_AGENT_DIR|~/.pi/agent",
+    patterns: &["sessions/{project}/*_{session}.jsonl"],
+    project: Project::Named(project_of),
+    own: None,
+};
+
+/// `--work-repo--` for /work/repo.
+fn project_of(cwd: &str) -> String {
+    format!("--{}--", cwd.trim_start_matches('/').replace(['/', ':'], "-"))
+}
 
 pub(super) const WORDS: Words = Words {
     kinds: &[],

@@ -8,6 +8,7 @@ use super::super::failure::Words;
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode, unallowable};
 use super::super::package::{Program, package, whole_script};
+use super::super::session_files::{Project, SessionFiles, plain};
 use super::super::session_log::SessionLog;
 use super::super::spending::{Accounting, CachedInput};
 use super::claude_code::takes_schema;
@@ -42,8 +43,16 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     accounting: Accounting::Tokens(CachedInput::Within),
     account: &["OPENAI_API_KEY", "OPENAI_BASE_URL", "DASHSCOPE_API_KEY"],
     session_log: Some(&LOG),
+    session_files: Some(&FILES),
     exits_early: true,
     words: &WORDS,
+};
+
+const FILES: SessionFiles = SessionFiles {
+    root: "$QWEN_HOME|~/.qwen",
+    patterns: &["projects/{project}/chats/{session}.jsonl"],
+    project: Project::Named(plain),
+    own: Some("cwd"),
 };
 
 /// Each call to the model; a session that is resumed begins with their sum.

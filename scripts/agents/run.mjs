@@ -52,3 +52,9 @@ export async function runTable(agents, cases) {
   await server.close()
   return { results, failures }
 }
+
+/** The rows of a table for a document: a head, and each case. */
+export function rowsOf(agents, results, titles) {
+  const head = ['case', ...agents.map(({ name, version }) => `${name} ${version}`)]
+  return [head, ...titles.map((title) => [title, ...agents.map(({ name }) => results[name][title])])]
+}

@@ -1,0 +1,73 @@
+// What `sheepdog view --fleet` shows, without a browser: the source behind the page.
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { Fleet } from '..'
+import { sheepdog, started } from './cli-command'
+import { hasServer, newFolder, newQueue } from './fleet-worker'
+
+describe.runIf(hasServer)('the jobs of a fleet on the page', () => {
+  const dir = hasServer ? newFolder() : ''
+  let fleet: Fleet
+  beforeAll(async () => {
+    fleet = await Fleet.connect({ dir })
+  })
+  afterAll(() => fleet?.close())
+
+  it('are listed, followed live, and cancelled', async () => {
+    const queue = newQueue()
+    let go = () => {}
+    const held = new Promise<void>((resolve) => (go = resolve))
+    const worker = await fleet.work({
+      queues: [queue],
+      handlers: {
+        async talk(job) {
+          await job.emit({ type: 'text', text: 'first words' })
+          await held
+          await job.emit({ type: 'tool_start', id: 't', name: 'sum', input: { command: '1+1' } })
+          await job.emit({ type: 'tool_end', id: 't', name: 'sum', output: '2', isError: false })
+          return 2
+        },
+      },
+    })
+    const view = started(['view', '--fleet', '--allow-stop', '--dir', dir])
+    const base = (await view.printed(/\n/)).trim()
+    const get = async (path: string) => {
+      const response = await fetch(new URL(`api/${path}`, base))
+      expect(response.status).toBe(200)
+      return response.json() as Promise<any>
+    }
+    const talk = await fleet.submit({ handler: 'talk', queue, id: 'talk/1' })
+    const waiting = await fleet.submit({ handler: 'nobody', queue, id: 'waits' })
+    const id = encodeURIComponent(talk.id)
+    const texts = async () => (await get(`runs/${id}/rows?from=0&count=50`)).map((row: any) => row.text)
+    await vi.waitFor(async () => expect(await texts()).toEqual(['first words']), {
+      timeout: 30_000,
+      interval: 100,
+    })
+    const { runs } = await get('runs')
+    expect(runs.map(({ id, state, what }: any) => [id, state, what])).toEqual(
+      expect.arrayContaining([
+        [talk.id, 'running', 'talk'],
+        [waiting.id, 'waiting', 'nobody'],
+      ]),
+    )
+    go()
+    await talk.result
+    await vi.waitFor(
+      async () => {
+        expect(await texts()).toEqual(['first words', '1+1', '2'])
+        const detail = await get(`runs/${id}`)
+        expect(detail).toMatchObject({ state: 'done', attempts: 1, rows: 3 })
+        expect(detail.timeline.bars.map((bar: any) => bar.lane)).toEqual(['attempt', 'model', 'tool'])
+        expect(detail.facts).toContainEqual(['worker', worker.name])
+      },
+      { timeout: 30_000, interval: 100 },
+    )
+    view.child.kill('SIGTERM')
+    await worker.close()
+  }, 120_000)
+
+  it('are not shown with a folder', async () => {
+    const { status, stderr } = await sheepdog(['view', 'records', '--fleet'])
+    expect([status, stderr]).toEqual([1, expect.stringContaining('--fleet takes no FOLDER')])
+  })
+})

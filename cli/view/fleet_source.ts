@@ -1,0 +1,166 @@
+// The jobs of a fleet, live and past: each is a run of the page.
+import type { Fleet, JobRecord } from '../../lib/fleet'
+import { JobRows } from './job_rows'
+import type { ProcessNode, Row, RunDetail, RunSource, RunState, RunSummary } from './source'
+
+/** The newest jobs alone: a fleet may have many thousands. */
+const mostJobs = 500
+/** Jobs whose rows are known at once. */
+const mostFollowed = 16
+/** How long a look at all records serves. */
+const recordsMs = 2000
+
+const states: Record<JobRecord['state'], RunState> = {
+  queued: 'waiting',
+  running: 'running',
+  done: 'done',
+  failed: 'failed',
+  dead: 'failed',
+  cancelled: 'killed',
+}
+
+/** What a job's result may have, when it was a turn. */
+interface Told {
+  usage?: { inputTokens: number; outputTokens: number; cachedInputTokens: number; costUsd?: number }
+}
+
+export class FleetSource implements RunSource {
+  readonly #followed = new Map<string, JobRows>()
+  /** As it was when the page last heard of it. */
+  #seen = new Map<string, string>()
+  #records: { at: number; list: Promise<JobRecord[]> } | undefined
+
+  constructor(
+    readonly fleet: Fleet,
+    readonly title: string,
+  ) {}
+
+  async list(): Promise<RunSummary[]> {
+    return (await this.#all()).map(summaryOf)
+  }
+
+  async detail(id: string): Promise<RunDetail | undefined> {
+    const record = await this.#record(id)
+    if (!record) return undefined
+    const rows = this.#rows(record)
+    await rows.begun
+    const timeline = rows.timeline.timeline()
+    const { usage } = (record.result ?? {}) as Told
+    return {
+      ...summaryOf(record),
+      folder: '',
+      prompt: null,
+      facts: factsOf(record),
+      message: record.error?.message ?? null,
+      attempts: record.attempt,
+      tokens: usage
+        ? { input: usage.inputTokens, output: usage.outputTokens, cached: usage.cachedInputTokens }
+        : rows.tokens,
+      costUsd: usage?.costUsd || rows.costUsd || null,
+      rows: rows.length,
+      problem: rows.problem,
+      timeline,
+    }
+  }
+
+  async rows(id: string, from: number, count: number): Promise<Row[] | undefined> {
+    const record = await this.#record(id)
+    if (!record) return undefined
+    const rows = this.#rows(record)
+    await rows.begun
+    return rows.rows(from, count)
+  }
+
+  async row(id: string, index: number): Promise<{ text: string; isCut: boolean } | undefined> {
+    const record = await this.#record(id)
+    return record && this.#rows(record).row(index)
+  }
+
+  /** They run on the worker's machine. */
+  async processes(): Promise<ProcessNode[]> {
+    return []
+  }
+
+  async stop(id: string): Promise<boolean> {
+    const record = await this.#record(id)
+    if (!record || record.endedAt !== undefined) return false
+    const ended = await (await this.fleet.job(id)).cancel()
+    this.#records = undefined
+    return ended.state === 'cancelled'
+  }
+
+  async poll(): Promise<string[]> {
+    const news: string[] = []
+    const seen = new Map<string, string>()
+    for (const { id, state, attempt } of await this.#all()) {
+      const rows = this.#followed.get(id)
+      const now = `${state} ${attempt} ${rows?.length ?? 0}`
+      seen.set(id, now)
+      if (this.#seen.get(id) !== now) news.push(id)
+    }
+    this.#seen = seen
+    return news
+  }
+
+  close(): void {
+    for (const rows of this.#followed.values()) rows.close()
+    this.#followed.clear()
+  }
+
+  /** The newest first. */
+  async #all(): Promise<JobRecord[]> {
+    const now = performance.now()
+    if (!this.#records || now - this.#records.at > recordsMs)
+      this.#records = { at: now, list: newest(this.fleet) }
+    return this.#records.list
+  }
+
+  async #record(id: string): Promise<JobRecord | undefined> {
+    return (await this.#all()).find((record) => record.id === id)
+  }
+
+  #rows(record: JobRecord): JobRows {
+    let rows = this.#followed.get(record.id)
+    this.#followed.delete(record.id)
+    rows ??= new JobRows(this.fleet, record.id, record.submittedAt)
+    this.#followed.set(record.id, rows)
+    for (const [old, followed] of this.#followed) {
+      if (this.#followed.size <= mostFollowed) break
+      followed.close()
+      this.#followed.delete(old)
+    }
+    return rows
+  }
+}
+
+async function newest(fleet: Fleet): Promise<JobRecord[]> {
+  const all: JobRecord[] = []
+  for await (const record of fleet.jobs()) all.push(record)
+  return all.slice(-mostJobs).reverse()
+}
+
+function summaryOf(record: JobRecord): RunSummary {
+  const { id, state, submittedAt, endedAt, error } = record
+  return {
+    id,
+    kind: 'turn',
+    name: id,
+    what: record.provider ?? record.handler ?? '',
+    state: states[state],
+    startedAtMs: submittedAt,
+    durationMs: Math.max(0, (endedAt ?? Date.now()) - submittedAt),
+    ending: state === 'done' ? null : (error?.code ?? null),
+  }
+}
+
+function factsOf(record: JobRecord): [string, string][] {
+  const { queue, priority, worker, attempt, spent, attempts, sessionId, notBefore } = record
+  const facts: [string, string | undefined][] = [
+    ['queue', `${queue}, priority ${priority}`],
+    ['worker', worker],
+    ['attempt', `${attempt}, ${spent} of ${attempts} spent`],
+    ['session', sessionId],
+    ['not before', notBefore === undefined ? undefined : new Date(notBefore).toLocaleString()],
+  ]
+  return facts.filter((fact): fact is [string, string] => !!fact[1])
+}

@@ -1,0 +1,140 @@
+//! PURE: why a job does not go on, of what its record, its fleet's workers and the holds say.
+
+use super::record::{JobRecord, JobState};
+use super::spec::JobSpec;
+use serde_json::Value;
+use std::time::Duration;
+
+/// A job that waits for a free worker is no news before.
+const BUSY_AFTER: Duration = Duration::from_secs(60);
+
+/// What is known besides the job.
+pub(crate) struct Surroundings<'a> {
+    /// As each worker says of itself.
+    pub workers: &'a [Value],
+    /// The job's provider is left alone by all workers.
+    pub is_held: bool,
+    /// Jobs that have the places of the job's key.
+    pub key_holders: &'a [String],
+    /// Epoch milliseconds.
+    pub now: u64,
+}
+
+/// `None`: it goes on, or waits for what it was told to wait for.
+pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surroundings) -> Option<String> {
+    let names = |worker: &&Value| worker["name"].as_str() == record.worker.as_deref();
+    if record.state == JobState::Running {
+        let worker = record.worker.as_deref().unwrap_or("its worker");
+        return around
+            .workers
+            .iter()
+            .find(names)
+            .is_none()
+            .then(|| format!("its worker {worker} is silent: another one gets it when the lease is over"));
+    }
+    let serves = |worker: &&Value| has(&worker["queues"], &record.queue);
+    let serving: Vec<&Value> = around.workers.iter().filter(serves).collect();
+    if serving.is_empty() {
+        return Some(format!("no worker pulls from the queue {}", record.queue));
+    }
+    if let Some(handler) = &record.handler
+        && !serving.iter().any(|worker| has(&worker["handlers"], handler))
+    {
+        return Some(format!("no worker of the queue {} has the handler {handler}", record.queue));
+    }
+    let wait =
+        record.not_before.filter(|time| *time > around.now).map(|time| (time - around.now).div_ceil(1000));
+    match (&record.error, wait) {
+        (Some(fault), Some(seconds)) => {
+            return Some(format!(
+                "attempt {} failed ({}): it is tried again in {seconds} s",
+                record.attempt, fault.message
+            ));
+        }
+        // As it was submitted.
+        (None, Some(_)) => return None,
+        _ => {}
+    }
+    if around.is_held
+        && let Some(provider) = &record.provider
+    {
+        return Some(format!("{provider} is at its limit: all workers leave it alone until that is over"));
+    }
+    if let Some(key) = &spec.key
+        && around.key_holders.len() >= spec.key_limit as usize
+    {
+        let holders = around.key_holders.join(", ");
+        return Some(format!("the places of its key {key} are taken by {holders}"));
+    }
+    let count = |worker: &&Value, field: &str| match &worker[field] {
+        Value::Array(all) => all.len() as u64,
+        number => number.as_u64().unwrap_or(0),
+    };
+    let places: u64 = serving.iter().map(|worker| count(worker, "concurrency")).sum();
+    let taken: u64 = serving.iter().map(|worker| count(worker, "running")).sum();
+    let age = Duration::from_millis(around.now.saturating_sub(record.submitted_at));
+    if taken >= places && age > BUSY_AFTER {
+        return Some(format!("all {places} places of the workers of its queue are taken"));
+    }
+    record.error.as_ref().map(|fault| format!("attempt {} failed: {}", record.attempt, fault.message))
+}
+
+fn has(list: &Value, wanted: &str) -> bool {
+    list.as_array().is_some_and(|list| list.iter().any(|one| one == wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fault::JobFault;
+    use super::*;
+    use serde_json::json;
+
+    const NOW: u64 = 1_000_000;
+
+    fn why(change: impl FnOnce(&mut JobRecord, &mut JobSpec), around: (Value, bool, &[&str])) -> String {
+        let mut spec =
+            JobSpec { id: "a".into(), provider: Some("codex".into()), ..JobSpec::new() }.with_defaults();
+        spec.submitted_at = NOW - 1000;
+        let mut record = JobRecord::queued(&spec);
+        change(&mut record, &mut spec);
+        let workers = around.0.as_array().cloned().unwrap_or_default();
+        let holders: Vec<String> = around.2.iter().map(|name| (*name).to_owned()).collect();
+        let around = Surroundings { workers: &workers, is_held: around.1, key_holders: &holders, now: NOW };
+        why_stuck(&record, &spec, &around).unwrap_or_default()
+    }
+
+    #[test]
+    fn each_reason_has_its_words() {
+        let worker = |running: &[&str]| json!([{ "name": "w", "queues": ["default"], "concurrency": 1, "running": running, "handlers": ["sum"] }]);
+        let free = || (worker(&[]), false, &[][..]);
+        assert_eq!(why(|_, _| {}, free()), "");
+        assert!(
+            why(|_, _| {}, (json!([]), false, &[])).starts_with("no worker pulls from the queue default")
+        );
+        assert!(why(|record, _| record.handler = Some("mul".into()), free()).contains("has the handler mul"));
+        assert_eq!(why(|record, _| record.handler = Some("sum".into()), free()), "");
+        assert!(why(|_, _| {}, (worker(&[]), true, &[])).starts_with("codex is at its limit"));
+        assert!(
+            why(|_, spec| spec.key = Some("k".into()), (worker(&[]), false, &["b"])).contains("taken by b")
+        );
+        assert_eq!(why(|_, spec| spec.key = Some("k".into()), free()), "");
+        assert_eq!(why(|record, _| record.not_before = Some(NOW + 5000), (worker(&[]), true, &[])), "");
+        let failed = |record: &mut JobRecord, _: &mut JobSpec| {
+            record.error = Some(JobFault::new("E", "no"));
+            record.not_before = Some(NOW + 1500);
+        };
+        assert_eq!(why(failed, free()), "attempt 0 failed (no): it is tried again in 2 s");
+        let old = |record: &mut JobRecord, _: &mut JobSpec| record.submitted_at = NOW - 61_000;
+        assert!(why(old, (worker(&["b"]), false, &[])).starts_with("all 1 places"));
+        assert_eq!(why(|_, _| {}, (worker(&["b"]), false, &[])), "", "it has just come");
+        let running = |worker: &str| {
+            let worker = worker.to_owned();
+            move |record: &mut JobRecord, _: &mut JobSpec| {
+                record.state = JobState::Running;
+                record.worker = Some(worker);
+            }
+        };
+        assert_eq!(why(running("w"), free()), "");
+        assert!(why(running("gone"), free()).contains("gone is silent"));
+    }
+}
