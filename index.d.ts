@@ -1262,6 +1262,7 @@ type ErrorCode$1 =
   | 'JOB_CANCELLED'
   | 'JOB_DEAD'
   | 'JOB_LEASE_LOST'
+  | 'JOB_CHECKOUT_FAILED'
   | 'FLEET_FULL'
   | 'FLEET_STORAGE'
   | 'FLEET_UNREACHABLE'
@@ -1774,6 +1775,12 @@ interface ErrorFacts {
   }
   JOB_LEASE_LOST: {
     jobId?: string
+  }
+  /** `url` without its login. */
+  JOB_CHECKOUT_FAILED: {
+    jobId?: string
+    kind?: 'missing_ref' | 'unauthorized' | 'unreachable' | 'timeout' | 'failed'
+    url?: string
   }
   FLEET_FULL: None
   FLEET_STORAGE: None
@@ -4264,6 +4271,18 @@ declare class Job {
   download(path: string, to: string): Promise<void>
 }
 
+/** A repository that a job works in. */
+interface JobSource {
+  /**
+   * https://, http://, ssh://, git://, file://, user@host:path, or an absolute path of the worker's machine. A login in it is
+   * stored on the server and told to its host alone; without one the worker's own git has to have access.
+   */
+  url: string
+  /** A branch, a tag, any other ref of the remote, or a whole commit id. Default: the remote's HEAD. */
+  ref?: string
+  /** The checkout of a job that failed stays on its worker's disk; the error's `checkout` says where. Default false. */
+  keepOnFailure?: boolean
+}
 interface JobPlace {
   /** The prompt; for a handler whatever it takes it for. */
   prompt?: string
@@ -4281,7 +4300,9 @@ interface JobPlace {
   at?: Date
   /** Default 3. */
   attempts?: number
-  /** Globs below `cwd`: files that match when the attempt ends are kept. */
+  /** It works in a checkout of its own, on whichever machine its worker is, instead of in `cwd`. */
+  git?: JobSource
+  /** Globs below the working directory: files that match when the attempt ends are kept. */
   artifacts?: string[]
   /** For the handler; as JSON has it. */
   data?: unknown
@@ -4335,6 +4356,13 @@ interface WorkOptions {
   handlers?: Record<string, JobHandler>
   /** How long jobs may go on when the worker closes, before others get them; default 60 s, Infinity: as long as they take. */
   drainTimeoutMs?: number
+  /** Checkouts of jobs with `git`. */
+  git?: {
+    /** Mirrors of the repositories, and the checkouts; shared by workers that name the same. Default ~/.cache/sheepdog/git. */
+    dir?: string
+    /** A git that says nothing for so long is ended; default 60 s. */
+    idleTimeoutMs?: number
+  }
   /** Closes the worker when aborted. */
   signal?: AbortSignal
 }
@@ -4388,6 +4416,8 @@ interface FleetStatus {
     pid: number
     queues: string[]
     concurrency: number
+    handlers: string[]
+    /** Ids of jobs. */
     running: string[]
   }[]
   /** Jobs that do not go on, and why; the oldest 20. */
@@ -4626,6 +4656,7 @@ export type {
   JobHandler,
   JobOptions,
   JobRecord,
+  JobSource,
   JobState,
   LargeToolOutputConfig,
   LineBatch,

@@ -51,6 +51,7 @@ pub mod reset;
 pub(crate) mod restraint;
 pub mod scheduler;
 pub mod session_files;
+pub mod session_layout;
 pub mod session_log;
 pub mod spending;
 pub mod structured;

@@ -8,6 +8,7 @@
 
 use super::provider::Provider;
 use super::request::TurnRequest;
+use super::session_layout::{Project, SessionFiles, plain};
 use super::workspace::resolve;
 use std::fs;
 use std::io;
@@ -16,28 +17,6 @@ use std::path::{Path, PathBuf};
 /// Of one session, at most.
 const MAX_FILES: usize = 1000;
 const MAX_DEPTH: usize = 8;
-
-/// What a descriptor says of them.
-pub struct SessionFiles {
-    /// Where the CLI keeps its state, as in `Descriptor::state`.
-    pub root: &'static str,
-    pub patterns: &'static [&'static str],
-    pub project: Project,
-    /// The field of its lines that names the working directory, where the CLI resumes only what is of its own.
-    pub own: Option<&'static str>,
-}
-
-/// How a CLI calls the folder of a working directory.
-pub enum Project {
-    /// Its sessions are not parted by it.
-    None,
-    Named(fn(cwd: &str) -> String),
-    /// A folder in here, whichever has this file with the working directory in it.
-    Marked {
-        parent: &'static str,
-        marker: &'static str,
-    },
-}
 
 /// A session's files here, or where they would be.
 pub(crate) struct SessionPlace {
@@ -222,11 +201,6 @@ fn replaced(text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
     }
     written.extend_from_slice(&text[from..]);
     written
-}
-
-/// Letters and digits stay, all else becomes `-`: how several CLIs name a folder after a path.
-pub(crate) fn plain(path: &str) -> String {
-    path.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect()
 }
 
 fn marked(parent: &Path, marker: &str, cwd: &str) -> Option<String> {

@@ -8,7 +8,7 @@ use super::super::event::AgentErrorKind;
 use super::super::failure::{Words, no_exit_code};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode};
-use super::super::session_files::{Project, SessionFiles, plain};
+use super::super::session_layout::{Project, SessionFiles, plain};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::Messages;
 use super::message_usage::Style;

@@ -10,7 +10,7 @@ use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode, unallowable};
 use super::super::package::{Program, is_program, npm_platform, package, siblings};
-use super::super::session_files::{Project, SessionFiles};
+use super::super::session_layout::{Project, SessionFiles};
 use super::super::session_log::SessionLog;
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;

@@ -10,7 +10,7 @@ use super::super::json::Line;
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode};
 use super::super::package::{Program, package, whole_script};
-use super::super::session_files::{Project, SessionFiles};
+use super::super::session_layout::{Project, SessionFiles};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};

@@ -26,7 +26,7 @@ use super::json::Line;
 use super::launch::{Launch, Wanted};
 use super::level::{Mode, Modes};
 use super::package::Program;
-use super::session_files::SessionFiles;
+use super::session_layout::SessionFiles;
 use super::session_log::SessionLog;
 use super::spending::Accounting;
 use crate::error::Error;

@@ -10,7 +10,7 @@ use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{AUTO_ALONE, Level, unallowable, unholdable};
-use super::super::session_files::{Project, SessionFiles};
+use super::super::session_layout::{Project, SessionFiles};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};

@@ -8,7 +8,7 @@ use super::super::failure::Words;
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode, unallowable};
 use super::super::package::{Program, package, whole_script};
-use super::super::session_files::{Project, SessionFiles, plain};
+use super::super::session_layout::{Project, SessionFiles, plain};
 use super::super::session_log::SessionLog;
 use super::super::spending::{Accounting, CachedInput};
 use super::claude_code::takes_schema;
