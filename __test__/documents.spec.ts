@@ -53,6 +53,47 @@ describe('the pages', () => {
     expect(broken).toEqual([])
   })
 
+  it('and all comments name files that there are', () => {
+    const folders = [
+      'src',
+      'lib',
+      'cli',
+      'guard',
+      'scripts',
+      'tests',
+      '__test__',
+      'bench',
+      'fixtures',
+      'examples',
+      'docs',
+    ]
+    const below = (folder: string) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(
+        (path) => `${folder}/${path}`,
+      )
+    const files = [...readdirSync(root), ...folders.flatMap(below)].filter(
+      (path) => !path.includes('node_modules'),
+    )
+    const isThere = (name: string) => files.some((path) => path === name || path.endsWith(`/${name}`))
+    const named = (text: string) =>
+      [...text.matchAll(/^\s*(?:\/\/|\*|\/\*).*$/gm)].flatMap(([comment]) =>
+        [...comment.matchAll(/(?<![\w./@*-])\w[\w./-]*\.(?:rs|ts|mjs|md|toml)\b/g)].map(([name]) => name),
+      )
+    expect(named('// as `x/y.rs` and lib/a.ts have it\n * z.md\nlet code = "c.ts"')).toEqual([
+      'x/y.rs',
+      'lib/a.ts',
+      'z.md',
+    ])
+    const sources = files.filter((path) => /\.(rs|ts|mjs)$/.test(path) && !/generated|\.d\.ts$/.test(path))
+    expect(sources.length).toBeGreaterThan(500)
+    const missing = sources.flatMap((path) =>
+      named(readFileSync(join(root, path), 'utf8'))
+        .filter((name) => !isThere(name))
+        .map((name) => `${path}: ${name}`),
+    )
+    expect(missing).toEqual([])
+  })
+
   it('list every error code once', () => {
     const source = readFileSync(join(root, 'src/error.rs'), 'utf8')
     const codes = [...source.matchAll(/^ {4}\w+ = "([A-Z_]+)",$/gm)].map(([, code]) => code)

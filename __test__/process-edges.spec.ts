@@ -1,4 +1,5 @@
 import { execFileSync, spawn as spawnChild } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -131,7 +132,7 @@ describe('the edges of a run', () => {
     const host = spawnChild(process.execPath, ['--input-type=module', '-e', script])
     let said = ''
     host.stdout.on('data', (text) => (said += text))
-    while (!said) await sleep(10)
+    await once(host.stdout, 'data')
     await sleep(100)
     host.kill('SIGSTOP')
     await sleep(1000)

@@ -12,72 +12,15 @@
 //! A number in a message is a status only where the message calls it one: "1500s", "after 500 ms" and "line 429" are none.
 
 mod code;
+mod kind;
 mod words;
 
 pub use code::of_code;
+pub use kind::ErrorKind;
+pub(crate) use kind::each_error_kind;
 pub use words::{of_words, status_in};
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
-
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// What a failure is about. JavaScript sees the text of [`ErrorKind::as_str`] as `error.kind`.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum ErrorKind { $($(#[$doc])* $name,)* }
-
-        impl ErrorKind {
-            pub const ALL: &'static [ErrorKind] = &[$(ErrorKind::$name,)*];
-
-            pub fn as_str(self) -> &'static str {
-                match self { $(ErrorKind::$name => $text,)* }
-            }
-        }
-
-        /// Hands the list to a macro: `binding/error.rs` makes the kinds' JavaScript twin of it.
-        macro_rules! each_failure_kind {
-            ($make:ident) => { $make! { $($(#[$doc])* $name = $text,)* } };
-        }
-        pub(crate) use each_failure_kind;
-    };
-}
-
-kinds! {
-    /// No key, or a wrong one.
-    Auth = "auth",
-    /// Too many requests for now.
-    RateLimit = "rate_limit",
-    /// No money or allowance is left.
-    Quota = "quota",
-    /// The server has too much to do.
-    Overloaded = "overloaded",
-    /// The conversation is too long for the model.
-    ContextLength = "context_length",
-    /// The request itself is wrong: an unknown model, an unsupported schema.
-    InvalidRequest = "invalid_request",
-    /// No connection, or it was lost.
-    Network = "network",
-    /// The server failed.
-    Server = "server",
-    /// The key is right, but this is not allowed to it.
-    Permission = "permission",
-    Timeout = "timeout",
-    /// Somebody here wanted it to end.
-    Aborted = "aborted",
-    Unknown = "unknown",
-}
-
-impl ErrorKind {
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|kind| kind.as_str() == text)
-    }
-
-    /// Whether such failures pass by themselves.
-    pub fn is_transient(self) -> bool {
-        use ErrorKind::*;
-        matches!(self, RateLimit | Overloaded | Network | Server | Timeout)
-    }
-}
 
 /// What is known of a failure.
 #[derive(Clone, Debug, Default)]
@@ -172,13 +115,6 @@ impl RetryPolicy {
         let wait = step / 2 + (step / 2).mul_f64(random);
         wait.max(retry_after.unwrap_or(Duration::ZERO)).min(self.max_delay)
     }
-}
-
-/// A number from 0 to 1 for [`RetryPolicy::delay`]: good enough to scatter waits, not for secrets.
-pub fn random_fraction() -> f64 {
-    // Every RandomState has keys of its own.
-    let bits = RandomState::new().build_hasher().finish() >> 11;
-    bits as f64 / (1u64 << 53) as f64
 }
 
 #[cfg(test)]

@@ -8,140 +8,38 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Layer 0.
+const VALUES: &[&str] = &["error", "line", "random", "redaction", "retry"];
+/// Layer 1, for everybody above.
+const GROUND: &[&str] = &["os", "record", "trace"];
+const MECHANISMS: &[&str] = &["process", "jsonrpc", "http", "watch"];
+/// Layer 2.
+const AGENTS: &[&str] = &["model", "harness", "acp", "copilot"];
+/// Layer 3.
+const SERVICES: &[&str] = &["runtime", "fleet"];
+
 /// Top-level modules that each one may name, itself aside.
-const MAY_USE: &[(&str, &[&str])] = &[
+const MAY_USE: &[(&str, &[&[&str]])] = &[
     ("error", &[]),
     ("line", &[]),
+    ("random", &[]),
     ("redaction", &[]),
-    ("retry", &["error"]),
+    ("retry", &[&["error"]]),
     ("os", &[]),
-    ("record", &["error", "redaction", "os"]),
-    ("trace", &["os", "record"]),
-    ("process", &["error", "line", "redaction", "retry", "os", "record", "trace"]),
-    ("jsonrpc", &["error", "line", "redaction", "retry", "os", "record"]),
-    ("http", &["error", "line", "redaction", "retry", "os", "record"]),
-    ("watch", &["error", "line", "redaction", "retry", "os", "record"]),
-    ("model", &["error", "line", "redaction", "retry", "os", "record", "http"]),
-    (
-        "harness",
-        &[
-            "error",
-            "line",
-            "redaction",
-            "retry",
-            "os",
-            "record",
-            "trace",
-            "process",
-            "jsonrpc",
-            "http",
-            "watch",
-            "model",
-        ],
-    ),
-    (
-        "acp",
-        &[
-            "error",
-            "line",
-            "redaction",
-            "retry",
-            "os",
-            "record",
-            "trace",
-            "process",
-            "jsonrpc",
-            "http",
-            "watch",
-            "model",
-            "harness",
-        ],
-    ),
-    (
-        "copilot",
-        &["error", "line", "redaction", "retry", "os", "record", "process", "jsonrpc", "http", "watch"],
-    ),
-    (
-        "runtime",
-        &[
-            "error",
-            "line",
-            "redaction",
-            "retry",
-            "os",
-            "record",
-            "process",
-            "jsonrpc",
-            "http",
-            "watch",
-            "model",
-            "harness",
-            "acp",
-            "copilot",
-        ],
-    ),
-    (
-        "fleet",
-        &[
-            "error",
-            "line",
-            "redaction",
-            "retry",
-            "os",
-            "record",
-            "process",
-            "jsonrpc",
-            "http",
-            "watch",
-            "model",
-            "harness",
-            "acp",
-            "copilot",
-        ],
-    ),
-    (
-        "binding",
-        &[
-            "error",
-            "line",
-            "redaction",
-            "retry",
-            "os",
-            "record",
-            "trace",
-            "process",
-            "jsonrpc",
-            "http",
-            "watch",
-            "model",
-            "harness",
-            "acp",
-            "copilot",
-            "runtime",
-            "fleet",
-        ],
-    ),
-    (
-        "fuzz",
-        &[
-            "error",
-            "line",
-            "redaction",
-            "retry",
-            "os",
-            "process",
-            "jsonrpc",
-            "http",
-            "watch",
-            "model",
-            "harness",
-            "acp",
-            "copilot",
-            "runtime",
-            "fleet",
-            "binding",
-        ],
-    ),
+    ("record", &[&["error", "random", "redaction", "os"]]),
+    ("trace", &[&["os", "record"]]),
+    ("process", &[VALUES, GROUND]),
+    ("jsonrpc", &[VALUES, GROUND]),
+    ("http", &[VALUES, GROUND]),
+    ("watch", &[VALUES, GROUND]),
+    ("model", &[VALUES, GROUND, &["http"]]),
+    ("harness", &[VALUES, GROUND, MECHANISMS, &["model"]]),
+    ("acp", &[VALUES, GROUND, MECHANISMS, &["model", "harness"]]),
+    ("copilot", &[VALUES, GROUND, MECHANISMS]),
+    ("runtime", &[VALUES, GROUND, MECHANISMS, AGENTS]),
+    ("fleet", &[VALUES, GROUND, MECHANISMS, AGENTS]),
+    ("binding", &[VALUES, GROUND, MECHANISMS, AGENTS, SERVICES]),
+    ("fuzz", &[VALUES, GROUND, MECHANISMS, AGENTS, SERVICES, &["binding"]]),
 ];
 
 /// Where an outside crate is at home. A crate that is not listed here has no home yet: list it.
@@ -169,7 +67,7 @@ const HOMES: &[(&str, &[&str])] = &[
             "fleet", "binding",
         ],
     ),
-    ("getrandom", &["record", "process", "http", "model", "harness", "copilot", "runtime", "fleet"]),
+    ("getrandom", &["random"]),
     ("memchr", &["line", "os", "binding", "process", "jsonrpc", "http", "harness", "copilot", "redaction"]),
     ("nix", &["os", "process"]),
     ("napi", &["binding"]),
@@ -196,12 +94,6 @@ const HOMES: &[(&str, &[&str])] = &[
 
 /// Values are pure, and so is every file that says PURE in its first line.
 const PURE_NEVER: &[&str] = &["tokio", "reqwest", "napi", "inotify"];
-
-/// Rooms in which no two files use each other, on whatever way round. The aim is all of them: add yours when it is free.
-const WITHOUT_CIRCLES: &[&str] = &[
-    "os", "record", "trace", "process", "http", "watch", "jsonrpc", "model", "harness", "acp", "copilot",
-    "runtime", "fleet", "binding", "fuzz",
-];
 
 struct Source {
     path: PathBuf,
@@ -299,7 +191,8 @@ fn imports_point_one_way() {
         };
         for name in first_names(&source.code, "crate::") {
             let is_module = MAY_USE.iter().any(|(module, _)| *module == name);
-            if is_module && name != source.module && !allowed.contains(&name.as_str()) {
+            if is_module && name != source.module && !allowed.iter().any(|some| some.contains(&name.as_str()))
+            {
                 faults.push(format!("{} uses {name}", source.path.display()));
             }
         }
@@ -423,18 +316,18 @@ fn circle(uses: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> Option<Vec<Str
     None
 }
 
+/// On whatever way round, in every room: what two files need of each other is a third one's.
 #[test]
 fn no_two_files_of_a_room_use_each_other() {
-    for room in WITHOUT_CIRCLES {
+    let mut read = 0;
+    for (room, _) in MAY_USE {
         let uses = uses(room);
-        assert!(
-            uses.values().any(|used| !used.is_empty()),
-            "{room}: no file uses another: is it read at all?"
-        );
+        read += usize::from(uses.values().any(|used| !used.is_empty()));
         if let Some(way) = circle(&uses) {
             panic!("{room}: {}", way.join(" uses "));
         }
     }
+    assert!(read >= 16, "only {read} rooms have files that use each other: are they read at all?");
 }
 
 #[test]
@@ -472,7 +365,7 @@ fn every_outside_crate_stays_at_home() {
 fn pure_files_wait_for_nothing() {
     let mut faults = Vec::new();
     for source in sources() {
-        let value = ["error", "line", "redaction", "retry"].contains(&source.module.as_str());
+        let value = VALUES.contains(&source.module.as_str());
         for name in PURE_NEVER.iter().filter(|_| source.pure || value) {
             if source.code.contains(&format!("{name}::")) {
                 faults.push(format!("{} is pure and names {name}", source.path.display()));

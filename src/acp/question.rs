@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// What a handler is asked; the shape is that of API.md's `PermissionRequest`.
+/// What a handler is asked; the shape is that of `PermissionRequest` in lib/harness/session/permission.ts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Question {
     pub id: String,

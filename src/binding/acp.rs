@@ -150,7 +150,7 @@ impl NativeSession {
                 let request = request?;
                 let (host, mut asked) = unbounded_channel();
                 let session = acp::open(request, limits, host, switch.aborted()).await?;
-                sessions.welcome(session.downgrade());
+                sessions.add(session.downgrade());
                 tokio::spawn(async move {
                     while let Some(asked) = asked.recv().await {
                         poll_fn(|context| channel.poll_room(context)).await;

@@ -3,7 +3,7 @@
 //! A napi rejection can carry a code but no fields, so promises resolve with a [`Fault`] and the glue throws.
 
 use crate::error::{self, Error, each_code};
-use crate::retry::{self, each_failure_kind};
+use crate::retry::{self, each_error_kind};
 use napi_derive::napi;
 use serde_json::{Map, Value};
 
@@ -30,7 +30,7 @@ macro_rules! kinds {
 }
 
 each_code!(codes);
-each_failure_kind!(kinds);
+each_error_kind!(kinds);
 
 /// An error on its way to JavaScript.
 #[napi(object, object_from_js = false)]

@@ -88,7 +88,7 @@ impl FleetHost {
             let connected = Fleet::connect(to_options(spec)).await;
             connected
                 .map(|fleet| {
-                    guests.welcome(fleet.downgrade());
+                    guests.add(fleet.downgrade());
                     NativeFleet { fleet }
                 })
                 .into()

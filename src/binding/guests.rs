@@ -27,7 +27,7 @@ impl<G: Guest> Guests<G> {
         Ok(guests)
     }
 
-    pub(super) fn welcome(&self, guest: G) {
+    pub(super) fn add(&self, guest: G) {
         match self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             Some(guests) => {
                 if guests.len() == guests.capacity() {

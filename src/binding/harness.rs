@@ -78,7 +78,7 @@ impl AgentHost {
             Ok(mut request) => {
                 request.agent.budget = budget.map(|budget| budget.budget.clone());
                 let turn = within_runtime_if_available(|| harness::start(request, limits));
-                self.turns.welcome(turn.downgrade());
+                self.turns.add(turn.downgrade());
                 NativeTurn { turn: Ok(turn) }
             }
             Err(error) => NativeTurn { turn: Err(error) },

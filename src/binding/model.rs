@@ -6,8 +6,9 @@ use super::promise::{Settled, settle};
 use crate::error::Error;
 use crate::http::HttpClient;
 use crate::model::{self, AbortSwitch, Completion, CompletionRequest, ErrorLayer, Schema, TextListener};
+use crate::random;
 use crate::redaction::Secret;
-use crate::retry::{RetryPolicy, random_fraction};
+use crate::retry::RetryPolicy;
 use napi::Env;
 use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
@@ -172,7 +173,7 @@ pub fn retry_attempts(spec: RetrySpec) -> u32 {
 /// Milliseconds to wait after so many failures.
 #[napi]
 pub fn retry_delay(spec: RetrySpec, failures: u32, retry_after_ms: Option<Millis>) -> f64 {
-    millis(to_policy(&spec).delay(failures, retry_after_ms.map(Millis::duration), random_fraction()))
+    millis(to_policy(&spec).delay(failures, retry_after_ms.map(Millis::duration), random::fraction()))
 }
 
 #[napi]

@@ -100,7 +100,7 @@ pub fn spawn_process(
         Some(limit) => process::spawn_after(spec, Admission::after(limit.place().end())),
         None => process::spawn(spec),
     });
-    delivery.runs.welcome(process.downgrade());
+    delivery.runs.add(process.downgrade());
     let stdin = process.take_stdin();
     NativeProcess { process, stdin, max_line_bytes, encoding }
 }

@@ -167,7 +167,7 @@ pub fn serve_runtime<'env>(
         };
         served
             .map(|server| {
-                guests.welcome(RuntimeGuest::Server(server.downgrade()));
+                guests.add(RuntimeGuest::Server(server.downgrade()));
                 NativeRuntimeServer { server }
             })
             .into()

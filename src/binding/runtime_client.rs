@@ -44,10 +44,10 @@ impl NativeConnection {
     ) -> napi::Result<PromiseRaw<'env, Settled<NativeRuntimeClient>>> {
         let guests = host.guests();
         let opening = self.connecting.open();
-        guests.welcome(RuntimeGuest::Connection(self.connecting.clone()));
+        guests.add(RuntimeGuest::Connection(self.connecting.clone()));
         settle(env, async move {
             let opened = opening.await.map(|client| {
-                guests.welcome(RuntimeGuest::Client(client.downgrade()));
+                guests.add(RuntimeGuest::Client(client.downgrade()));
                 NativeRuntimeClient { client }
             });
             opened.into()

@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorCode};
 use crate::harness::install;
 use crate::os::start_time;
 use crate::process::{Process, ProcessSpec, StopReason, spawn};
+use crate::random;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Write;
@@ -317,11 +318,8 @@ fn free_port() -> std::io::Result<u16> {
 }
 
 fn new_token() -> Result<String, Error> {
-    let mut bytes = [0_u8; 24];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        Error::new(ErrorCode::FleetStorage, format!("the system gives no random numbers: {error}"))
-    })?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    random::key::<24>()
+        .ok_or_else(|| Error::new(ErrorCode::FleetStorage, "the system gives no random numbers"))
 }
 
 fn find(places: &ServerPlaces) -> Result<PathBuf, Error> {

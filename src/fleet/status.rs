@@ -85,7 +85,7 @@ impl Engine {
         for _ in 0..MAX_LOOKED_AT {
             let Some((sequence, spec)) = self.waiting_in(name, from).await? else { break };
             from = sequence + 1;
-            let kept = self.read_record(&spec.id, super::engine::Patience::ASKED).await?;
+            let kept = self.read_record(&spec.id, super::engine::RetryFor::ASKED).await?;
             let record = kept.map_or_else(|| JobRecord::queued(&spec), |kept| kept.record);
             if record.state == JobState::Queued {
                 queue.oldest_submitted_at.get_or_insert(record.submitted_at);

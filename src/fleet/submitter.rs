@@ -1,9 +1,10 @@
 //! Submits jobs, cancels them, tries them again.
 
-use super::engine::{Engine, Kept, Patience, Refused};
+use super::engine::{Engine, Kept, Refused, RetryFor};
 use super::record::{JobEvent, JobRecord, JobState, Refusal};
 use super::spec::JobSpec;
 use crate::error::{Error, ErrorCode};
+use crate::random;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The holder ends its tree and says so; a holder that was lost is replaced by one that does.
@@ -18,10 +19,8 @@ pub(crate) fn now() -> u64 {
 /// An id that sorts by its time.
 fn new_id() -> Result<String, Error> {
     const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let mut random = [0_u8; 16];
-    getrandom::fill(&mut random).map_err(|error| {
-        Error::new(ErrorCode::FleetStorage, format!("the system gives no random numbers: {error}"))
-    })?;
+    let random = random::secret::<16>()
+        .ok_or_else(|| Error::new(ErrorCode::FleetStorage, "the system gives no random numbers"))?;
     let time = now();
     let stamp = (0..10).rev().map(|place| LETTERS[(time >> (place * 5)) as usize & 31]);
     let rest = random.iter().map(|byte| LETTERS[*byte as usize & 31]);
@@ -40,7 +39,7 @@ impl Engine {
         spec.at = spec.at.filter(|at| *at > spec.submitted_at);
         spec.check()?;
         let is_known = is_named
-            && (self.read_record(&spec.id, Patience::ASKED).await?.is_some()
+            && (self.read_record(&spec.id, RetryFor::ASKED).await?.is_some()
                 || self.find_job(&spec.id).await?.is_some());
         if !is_known {
             self.put_job(&spec, "").await?;
@@ -51,7 +50,7 @@ impl Engine {
     /// The job's record; of a job that nobody has claimed yet, what it will begin as. Revision 0: there is none in the store.
     pub(crate) async fn look_up(&self, id: &str) -> Result<Kept, Error> {
         for _ in 0..2 {
-            if let Some(kept) = self.read_record(id, Patience::ASKED).await? {
+            if let Some(kept) = self.read_record(id, RetryFor::ASKED).await? {
                 return Ok(kept);
             }
             if let Some(spec) = self.find_job(id).await? {
@@ -78,9 +77,9 @@ impl Engine {
             };
             let spec = if next.state.is_over() { self.find_job(id).await? } else { None };
             if let Some(spec) = &spec {
-                self.bury_job(spec, Patience::ASKED).await?;
+                self.bury_job(spec, RetryFor::ASKED).await?;
             }
-            match self.write_record(&next, kept.revision, Patience::ASKED).await {
+            match self.write_record(&next, kept.revision, RetryFor::ASKED).await {
                 Ok(_) if next.state == JobState::Running => return self.until_over(id).await,
                 Ok(_) => {
                     self.drop_job(id).await?;
@@ -142,7 +141,7 @@ impl Engine {
             } else {
                 // Its worker may not have taken it off the queue yet, and would then take the new one for the old.
                 self.drop_job(id).await?;
-                match self.write_record(&next, kept.revision, Patience::ASKED).await {
+                match self.write_record(&next, kept.revision, RetryFor::ASKED).await {
                     Ok(written) => written.revision,
                     Err(Refused::Conflict) => continue,
                     Err(refused) => return Err(refused.into_error()),

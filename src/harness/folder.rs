@@ -23,7 +23,7 @@ impl RunFolder {
         SWEPT.call_once(|| folder_owner::sweep(parent));
         let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
         for _ in 0..8 {
-            let path = parent.join(folder_owner::name(&random_name()));
+            let path = parent.join(folder_owner::name(&crate::random::name::<3>()));
             match std::fs::DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(RunFolder { path }),
                 Err(error) => last = error,
@@ -58,29 +58,6 @@ impl Drop for RunFolder {
     }
 }
 
-/// So many bytes that nobody else has: they tell runs apart, they keep no secret.
-fn random_bytes<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    for few in bytes.chunks_mut(6) {
-        let random = ((crate::retry::random_fraction() * (1u64 << 48) as f64) as u64).to_le_bytes();
-        few.copy_from_slice(&random[..few.len()]);
-    }
-    bytes
-}
-
-fn random_name() -> String {
-    random_bytes::<3>().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A session id of our own making: a random UUID.
-pub(crate) fn new_session_id() -> String {
-    let mut bytes = random_bytes::<16>();
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,13 +73,5 @@ mod tests {
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         drop(folder);
         assert!(!path.exists());
-    }
-
-    #[test]
-    fn a_session_id_is_a_uuid() {
-        let id = new_session_id();
-        assert_eq!(id.len(), 36);
-        assert_eq!(&id[14..15], "4");
-        assert_ne!(id, new_session_id());
     }
 }

@@ -1,7 +1,7 @@
 //! What an attempt needs before its start: its program, its arguments and files; and what it may leave behind for us to read.
 
 use super::agent_request::AgentRequest;
-use super::folder::{RunFolder, new_session_id};
+use super::folder::RunFolder;
 use super::install::locate;
 use super::launch::{Launch, Wanted, path_text};
 use super::level::Level;
@@ -92,7 +92,7 @@ pub(super) async fn prepare(
         None => Vec::new(),
     };
     if matches!(provider.session, SessionPolicy::Chosen) && request.agent.resume.is_none() {
-        wanted.session_id = Some(new_session_id());
+        wanted.session_id = Some(crate::random::uuid());
     }
     if let Again::AfterLimit { has_begun: true, .. } = again {
         wanted.prompt = prompt_to_go_on(&wanted.prompt);

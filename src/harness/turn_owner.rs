@@ -27,7 +27,7 @@ use super::turn_log::{log_begin, log_end, log_next};
 use super::turn_record::{Judged, TurnRecord};
 use super::verdict::Fault;
 use crate::error::{Error, ErrorCode};
-use crate::retry::random_fraction;
+use crate::random;
 use crate::trace::{self, TURN, debug};
 use serde_json::Value;
 use std::sync::Arc;
@@ -370,7 +370,7 @@ impl Owner {
             wait_for_reset: self.request.wait_for_reset,
             may_begin_anew: again.is_of_nothing() && self.request.agent.resume.is_none(),
             waits,
-            random: random_fraction(),
+            random: random::fraction(),
         };
         next(ended, &past)
     }

@@ -7,8 +7,8 @@ use super::request::{CompletionRequest, correction};
 use super::schema::{Reading, Schema};
 use crate::error::Error;
 use crate::http::{Body, HttpClient, HttpOptions, Request, Response, check_url};
+use crate::random;
 use crate::redaction::Redactor;
-use crate::retry::random_fraction;
 use bytes::Bytes;
 use serde_json::Value;
 use std::future::Future;
@@ -87,7 +87,7 @@ pub async fn complete(
         if !verdict.retryable || attempts >= request.retry.attempts {
             return Err(failure.into_error(&request.origin(), attempts, &redactor));
         }
-        let wait = request.retry.delay(attempts, verdict.retry_after, random_fraction());
+        let wait = request.retry.delay(attempts, verdict.retry_after, random::fraction());
         tokio::select! {
             biased;
             () = &mut abort => return Err(aborted(attempts)),

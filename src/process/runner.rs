@@ -31,7 +31,7 @@ const READS_A_TURN: usize = 4;
 /// What may be waiting in a pipe at the exit at most: larger pipes need a privilege.
 const PIPE_BYTES: u64 = 4 << 20;
 /// A tree that is killed after a fault of its own watcher is waited for so long.
-const FAULT_PATIENCE: Duration = Duration::from_secs(12);
+const KILLED_AFTER_FAULT_WITHIN: Duration = Duration::from_secs(12);
 
 pub(super) struct Runner {
     number: u64,
@@ -147,7 +147,7 @@ impl Runner {
                 }
             }
         };
-        let _ = tokio::time::timeout(FAULT_PATIENCE, gone).await;
+        let _ = tokio::time::timeout(KILLED_AFTER_FAULT_WITHIN, gone).await;
         self.give_up();
         let mut outcome = self.outcome().await;
         let message = format!(

@@ -17,6 +17,7 @@ use super::spec::{ProcessSpec, StopReason};
 use super::stop::stopped_before_start;
 use crate::error::Error;
 use crate::os::{Host, blocking, sleep_until};
+use crate::random;
 use crate::record::Record;
 use std::pin::Pin;
 use std::sync::OnceLock;
@@ -200,13 +201,6 @@ async fn begin(spec: &ProcessSpec, mut early_orders: EarlyOrders<'_>, opened: &m
 }
 
 fn new_mark() -> String {
-    let mut bytes = [0; 16];
-    // Without randomness the mark is still this process's own: pid and time.
-    if getrandom::fill(&mut bytes).is_err() {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        bytes = (now.as_nanos() ^ (u128::from(std::process::id()) << 96)).to_ne_bytes();
-    }
-    let random: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     // Whoever finds it knows whose it is.
-    format!("{random}-{}", Host::own())
+    format!("{}-{}", random::name::<16>(), Host::own())
 }

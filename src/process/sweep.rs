@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// A look that still finds somebody is followed by another one, for so long.
-const PATIENCE: Duration = Duration::from_secs(2);
+const SWEPT_WITHIN: Duration = Duration::from_secs(2);
 
 /// What belongs to an ended run.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ struct Queue {
 /// process table found none left alive.
 pub(crate) async fn sweep(request: SweepRequest) -> Swept {
     let (reply, swept) = oneshot::channel();
-    let pending = Pending { request, killed: HashSet::new(), until: Instant::now() + PATIENCE, reply };
+    let pending = Pending { request, killed: HashSet::new(), until: Instant::now() + SWEPT_WITHIN, reply };
     let first = {
         let mut queue = queue();
         queue.waiting.push(pending);

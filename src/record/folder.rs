@@ -4,6 +4,7 @@ use super::spec::Place;
 use super::stamp::{epoch_ms, utc};
 use crate::error::Error;
 use crate::os::{Host, HostState};
+use crate::random;
 use serde_json::Value;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -39,12 +40,7 @@ fn make_below(parent: &Path) -> io::Result<PathBuf> {
     let time = utc(epoch_ms(SystemTime::now())).replace(':', "");
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
     for _ in 0..8 {
-        let mut random = [0; 3];
-        if getrandom::fill(&mut random).is_err() {
-            random = std::process::id().to_le_bytes()[..3].try_into().unwrap_or_default();
-        }
-        let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let path = parent.join(format!("{time}-{random}"));
+        let path = parent.join(format!("{time}-{}", random::name::<3>()));
         match DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => return Ok(path),
             Err(error) => last = error,

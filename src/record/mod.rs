@@ -5,8 +5,8 @@
 //! every [`FLUSH`], on a thread where it may block. Secrets are taken out there. [`Record::finish`] hands over the end; a record that
 //! is dropped without one says that it was let go.
 //!
-//! - Never on the JavaScript thread, and no disk is waited for by a run for longer than [`PATIENCE`] in all: a full buffer holds the
-//!   program back as a slow reader does; when the patience is used up, what doesn't fit is left out, counted and told.
+//! - Never on the JavaScript thread, and no disk is waited for by a run for longer than [`HOLDS_AT_MOST`] in all: a full buffer holds the
+//!   program back as a slow reader does; when that is used up, what doesn't fit is left out, counted and told.
 //! - A disk that fails is told once; the run goes on without.
 //! - What was pushed is in the files [`FLUSH`] later, even when this process is killed then.
 
@@ -23,4 +23,4 @@ pub(crate) use folder::read_json;
 pub use spec::{Place, RecordFacts, RecordSpec};
 pub(crate) use stamp::{epoch_ms, utc};
 pub(crate) use writer::Record;
-pub use writer::{FLUSH, PATIENCE};
+pub use writer::{FLUSH, HOLDS_AT_MOST};

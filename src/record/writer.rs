@@ -20,9 +20,9 @@ use tokio::time::Sleep;
 /// What was pushed is on its way to the disk after so long.
 pub const FLUSH: Duration = Duration::from_millis(100);
 /// So long a full buffer may hold a run back, in all.
-pub const PATIENCE: Duration = Duration::from_secs(2);
+pub const HOLDS_AT_MOST: Duration = Duration::from_secs(2);
 /// The end of a run waits so long for a disk that does not take its record.
-const END_PATIENCE: Duration = Duration::from_secs(2);
+const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// A record that is being written. The writer task ends with it.
 pub(crate) struct Record {
@@ -33,7 +33,7 @@ pub(crate) struct Record {
     facts: watch::Receiver<Option<RecordFacts>>,
     publish: Option<watch::Sender<Option<RecordFacts>>>,
     /// Left of what a full buffer may hold the run back.
-    patience: Duration,
+    may_hold: Duration,
     held: Option<Held>,
 }
 
@@ -82,7 +82,7 @@ impl Record {
             shared: Arc::default(),
             facts,
             publish: Some(publish),
-            patience: PATIENCE,
+            may_hold: HOLDS_AT_MOST,
             held: None,
         })
     }
@@ -123,22 +123,22 @@ impl Record {
         self.shared.room.register(context.waker());
         if !self.shared.state().buffer.is_full() {
             if let Some(held) = self.held.take() {
-                self.patience = self.patience.saturating_sub(held.since.elapsed());
+                self.may_hold = self.may_hold.saturating_sub(held.since.elapsed());
             }
             return Poll::Ready(());
         }
-        if self.patience.is_zero() {
+        if self.may_hold.is_zero() {
             return Poll::Ready(());
         }
-        let patience = self.patience;
+        let longest = self.may_hold;
         let held = self.held.get_or_insert_with(|| Held {
             since: Instant::now(),
-            until: Box::pin(tokio::time::sleep(patience)),
+            until: Box::pin(tokio::time::sleep(longest)),
         });
         let until = held.until.as_mut().poll(context);
         if until.is_ready() {
             self.held = None;
-            self.patience = Duration::ZERO;
+            self.may_hold = Duration::ZERO;
         }
         until
     }
@@ -153,7 +153,7 @@ impl Record {
         self.end(end);
         let mut facts = self.facts.clone();
         let written = facts.wait_for(Option::is_some);
-        match tokio::time::timeout(END_PATIENCE, written).await {
+        match tokio::time::timeout(END_WITHIN, written).await {
             Ok(Ok(facts)) => facts.clone().unwrap_or_default(),
             _ => RecordFacts {
                 folder: self.path.to_string_lossy().into_owned(),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_disk_that_hangs_holds_a_run_back_for_its_patience_and_no_longer() {
+    async fn a_disk_that_hangs_holds_a_run_back_as_long_as_it_may_and_no_longer() {
         let folder = tempfile::tempdir().unwrap();
         let start = Map::new();
         // Never begun: nobody takes anything out of its buffer.
@@ -298,8 +298,8 @@ mod tests {
         record.push(Channel::Stdout, &vec![0; super::super::buffer::FULL]);
         let begun = tokio::time::Instant::now();
         std::future::poll_fn(|context| record.poll_room(context)).await;
-        assert_eq!(begun.elapsed(), PATIENCE);
+        assert_eq!(begun.elapsed(), HOLDS_AT_MOST);
         std::future::poll_fn(|context| record.poll_room(context)).await;
-        assert_eq!(begun.elapsed(), PATIENCE, "it is for all of the run");
+        assert_eq!(begun.elapsed(), HOLDS_AT_MOST, "it is for all of the run");
     }
 }

@@ -1,6 +1,6 @@
 //! Codes, types and names of errors: of the system, of Node, of undici, of the models' servers, and our own. PURE.
 
-use super::ErrorKind::{self, *};
+use super::kind::ErrorKind::{self, *};
 
 /// What an exact code says (capitals don't count); `None` when it says nothing.
 pub fn of_code(code: &str) -> Option<(ErrorKind, bool)> {

@@ -166,13 +166,6 @@ fn a_server_that_asks_for_more_time_gets_it_within_the_limit() {
     assert_eq!((wait(0), wait(2), wait(3600)), (200, 2000, 3000));
 }
 
-#[test]
-fn fractions_are_between_0_and_1_and_differ() {
-    let (left, right) = (random_fraction(), random_fraction());
-    assert!((0.0..1.0).contains(&left) && (0.0..1.0).contains(&right));
-    assert_ne!(left, right);
-}
-
 proptest! {
     #[test]
     fn any_message_is_taken(message in ".{0,80}") {

@@ -1,6 +1,6 @@
 //! What a message tells people, read by a program: the last resort. PURE.
 
-use super::ErrorKind::{self, *};
+use super::kind::ErrorKind::{self, *};
 
 /// In this order: "exceeded your quota, see rate limits" is about the quota.
 const PHRASES: &[(ErrorKind, &[&str])] = &[

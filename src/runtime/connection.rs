@@ -8,7 +8,6 @@ use super::outbox::{Outbox, Outgoing};
 use super::registry::SessionRegistry;
 use super::service::{Closing, Service};
 use super::session::{SessionEvent, SessionHandle};
-use super::session_id::random_id;
 use super::upgrade::{AccessPolicy, Answer, MAX_HEAD_BYTES, answer, too_many_sessions};
 use super::wire::client_message::{ClientMessage, Hello};
 use super::wire::frame::{Body, parse_client_frame};
@@ -275,7 +274,7 @@ async fn enter(
         FirstFrame::Hello(hello) => {
             let id = match &hello.session_id {
                 Some(id) => id.clone(),
-                None => random_id()?,
+                None => crate::random::key::<16>()?,
             };
             // A session that ends at this very moment is still known: then another one begins.
             for _ in 0..3 {

@@ -47,15 +47,15 @@ pub enum EndStep {
 pub fn next_step(budget: Duration, elapsed: Duration, taken_open_files: bool, pending: Pending) -> EndStep {
     let budget = budget.min(CONFIRM_WITHIN);
     let busy = pending.requests + pending.unanswered + pending.uploading > 0 || pending.looking;
-    let patience = budget / 2;
+    let half = budget / 2;
     if elapsed >= budget || (!busy && pending.written == 0) {
         return EndStep::Confirm;
     }
     if pending.written > 0 && !taken_open_files {
-        return if elapsed >= patience && !pending.looking {
+        return if elapsed >= half && !pending.looking {
             EndStep::TakeOpenFiles
         } else {
-            EndStep::Wait(patience.max(elapsed))
+            EndStep::Wait(half.max(elapsed))
         };
     }
     if !busy && taken_open_files {

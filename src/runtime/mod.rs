@@ -42,7 +42,6 @@ pub mod sequence;
 pub mod server;
 pub mod service;
 pub mod session;
-mod session_id;
 pub mod speech;
 pub mod text_stream;
 pub mod unzip;

@@ -2,7 +2,8 @@
 
 use super::artifact::{Upload, UploadFailure, Uploaded};
 use crate::http::{Body, FileBody, HttpClient, HttpError, HttpOptions};
-use crate::retry::{RetryPolicy, random_fraction};
+use crate::random;
+use crate::retry::RetryPolicy;
 use crate::watch::{Stamp, open_in_place};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -54,7 +55,7 @@ pub async fn upload(http: &HttpClient, upload: &Upload) -> Result<Uploaded, Uplo
             Problem::Http(HttpError::Status { retry_after, .. }) => *retry_after,
             _ => None,
         };
-        tokio::time::sleep(RETRY.delay(attempts, asked, random_fraction())).await;
+        tokio::time::sleep(RETRY.delay(attempts, asked, random::fraction())).await;
     }
 }
 

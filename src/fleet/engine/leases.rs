@@ -1,7 +1,7 @@
 //! What ends by itself when nobody renews it: workers' presence, places of keys, holds of providers.
 
 use super::connection::Engine;
-use super::store::{Patience, Refused, headers};
+use super::store::{Refused, RetryFor, headers};
 use crate::error::Error;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -67,7 +67,7 @@ impl Engine {
 
     /// What was announced there, if it still is true.
     pub(crate) async fn announced(&self, subject: &str) -> Result<Option<Bytes>, Error> {
-        let found = self.last_of(&self.lease_stream(), subject, Patience::ASKED).await?;
+        let found = self.last_of(&self.lease_stream(), subject, RetryFor::ASKED).await?;
         Ok(found.map(|(_, payload)| payload))
     }
 
@@ -94,6 +94,6 @@ impl Engine {
         if let Some(over) = &over {
             pairs.push(("Nats-Expected-Last-Subject-Sequence", over));
         }
-        self.store(subject, headers(&pairs), payload, Patience(length)).await.map(|stored| stored.sequence)
+        self.store(subject, headers(&pairs), payload, RetryFor(length)).await.map(|stored| stored.sequence)
     }
 }

@@ -1,7 +1,7 @@
 //! Logs of attempts: batches of events in order, read by any number of readers from any point on.
 
 use super::connection::Engine;
-use super::store::{Asked, Patience, Refused, headers};
+use super::store::{Asked, Refused, RetryFor, headers};
 use crate::error::Error;
 use crate::fleet::subject::Names;
 use async_nats::jetstream::consumer::DeliverPolicy;
@@ -37,11 +37,11 @@ impl Engine {
         let (message_id, after) = (format!("{subject}.{number}"), after.to_string());
         let pairs =
             [("Nats-Msg-Id", message_id.as_str()), ("Nats-Expected-Last-Subject-Sequence", after.as_str())];
-        match self.store(&subject, headers(&pairs), lines, Patience::WORK).await {
+        match self.store(&subject, headers(&pairs), lines, RetryFor::WORK).await {
             Ok(stored) => Ok(stored.sequence),
             Err(Refused::Conflict) => {
                 // Stored long ago, its answer lost: then the last message is this very one.
-                let found = self.last_message(&self.names().log_stream(), &subject, Patience::WORK).await?;
+                let found = self.last_message(&self.names().log_stream(), &subject, RetryFor::WORK).await?;
                 let same = found.filter(|message| {
                     message.headers.get("Nats-Msg-Id").is_some_and(|id| id.as_str() == message_id)
                 });
@@ -54,7 +54,7 @@ impl Engine {
     /// The last message of a job's logs; 0 when there is none.
     pub(crate) async fn last_of_logs(&self, id: &str) -> Result<u64, Error> {
         let found =
-            self.last_message(&self.names().log_stream(), &self.names().logs(id), Patience::ASKED).await?;
+            self.last_message(&self.names().log_stream(), &self.names().logs(id), RetryFor::ASKED).await?;
         Ok(found.map_or(0, |message| message.sequence))
     }
 
@@ -134,7 +134,7 @@ async fn open(engine: &Engine, filter: &str, from: u64) -> Result<Ordered, Error
     };
     let stream = engine.names().log_stream();
     engine
-        .ask(Patience::WORK, || async {
+        .ask(RetryFor::WORK, || async {
             let away = |error: &dyn std::fmt::Display| Asked::Away(error.to_string());
             let created = engine.0.context.create_consumer_on_stream(config.clone(), &stream).await;
             created.map_err(|error| away(&error))?.messages().await.map_err(|error| away(&error))

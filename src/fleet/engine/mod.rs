@@ -26,4 +26,4 @@ pub(crate) use leases::LeaseSlot;
 pub(crate) use log::LogReader;
 pub(crate) use queue::{Delivery, Lane};
 pub(crate) use records::{Kept, RecordWatch};
-pub(crate) use store::{Patience, Refused};
+pub(crate) use store::{Refused, RetryFor};

@@ -1,7 +1,7 @@
 //! The queue: a job's message waits in its lane (queue and class) until a worker pulls it, and leaves when it is acknowledged.
 
 use super::connection::Engine;
-use super::store::{Asked, Patience, Refused, Stored, headers};
+use super::store::{Asked, Refused, RetryFor, Stored, headers};
 use crate::error::{Error, ErrorCode};
 use crate::fleet::spec::JobSpec;
 use crate::fleet::subject::{MAX_PRIORITY, Names};
@@ -44,7 +44,7 @@ impl Engine {
         pairs.push(("Nats-Msg-Id".to_owned(), format!("{}{again}", spec.id)));
         let pairs: Vec<(&str, &str)> =
             pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        match self.store(&subject, headers(&pairs), payload, Patience::ASKED).await {
+        match self.store(&subject, headers(&pairs), payload, RetryFor::ASKED).await {
             Ok(Stored { is_duplicate, .. }) => Ok(is_duplicate),
             Err(Refused::SubjectTaken) => Ok(true),
             Err(refused) => Err(refused.into_error()),
@@ -73,7 +73,7 @@ impl Engine {
     /// Takes the job's message off the queue, given out or not.
     pub(crate) async fn drop_job(&self, id: &str) -> Result<(), Error> {
         let subject = self.names().anywhere(id);
-        self.ask(Patience::ASKED, || async {
+        self.ask(RetryFor::ASKED, || async {
             let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
             let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
             stream.purge().filter(subject.as_str()).await.map_err(|error| Asked::Away(error.to_string()))
@@ -83,18 +83,18 @@ impl Engine {
     }
 
     /// Keeps the spec of a job that did not get done, for a later retry.
-    pub(crate) async fn bury_job(&self, spec: &JobSpec, patience: Patience) -> Result<(), Error> {
+    pub(crate) async fn bury_job(&self, spec: &JobSpec, retry_for: RetryFor) -> Result<(), Error> {
         let (pairs, payload) = self.spec_message(spec).await?;
         let pairs: Vec<(&str, &str)> =
             pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let subject = self.names().dead(&spec.queue, &spec.id);
-        let stored = self.store(&subject, headers(&pairs), payload, patience).await;
+        let stored = self.store(&subject, headers(&pairs), payload, retry_for).await;
         stored.map(drop).map_err(Refused::into_error)
     }
 
     pub(crate) async fn buried_job(&self, id: &str) -> Result<Option<JobSpec>, Error> {
         let stream = self.names().dead_stream();
-        match self.last_message(&stream, &self.names().dead_anywhere(id), Patience::ASKED).await? {
+        match self.last_message(&stream, &self.names().dead_anywhere(id), RetryFor::ASKED).await? {
             Some(message) => self.spec_of(&message.payload, Some(&message.headers)).await.map(Some),
             None => Ok(None),
         }
@@ -113,7 +113,7 @@ impl Engine {
 
     /// The queue, and the id as subjects have it, of every job that is not over.
     pub(crate) async fn unfinished(&self) -> Result<Vec<(String, String)>, Error> {
-        self.ask(Patience::ASKED, || async {
+        self.ask(RetryFor::ASKED, || async {
             let away = |error: String| Asked::Away(error);
             let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
             let stream = stream.map_err(|error| away(error.to_string()))?;
@@ -154,7 +154,7 @@ impl Engine {
         };
         let stream = self.names().jobs_stream();
         let consumer = self
-            .ask(Patience::WORK, || async {
+            .ask(RetryFor::WORK, || async {
                 let created = self.0.context.create_consumer_on_stream(config.clone(), &stream).await;
                 created.map_err(|error| Asked::Away(error.to_string()))
             })
@@ -164,7 +164,7 @@ impl Engine {
 
     /// The first message of the queue from this sequence on that the filter names.
     async fn next_waiting(&self, filter: &str, from: u64) -> Result<Option<StreamMessage>, Error> {
-        self.ask(Patience::ASKED, || async {
+        self.ask(RetryFor::ASKED, || async {
             let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
             let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
             match stream.raw_message_builder().sequence(from).next_by_subject(filter).send().await {
@@ -233,8 +233,8 @@ impl Engine {
     }
 
     /// Waits for one message. Let it end by itself: one that is given to a pull that nobody reads is lost for a lease.
-    pub(crate) async fn pull_one(&self, lane: &Lane, patience: Duration) -> Result<Option<Delivery>, Error> {
-        let messages = lane.consumer.batch().max_messages(1).expires(patience).messages().await;
+    pub(crate) async fn pull_one(&self, lane: &Lane, within: Duration) -> Result<Option<Delivery>, Error> {
+        let messages = lane.consumer.batch().max_messages(1).expires(within).messages().await;
         let mut messages = messages.map_err(|error| super::store::away(&error.to_string()))?;
         match messages.next().await {
             Some(Ok(message)) => self.delivery(message).await.map(Some),

@@ -1,7 +1,7 @@
 //! Records of jobs: read at the leader, written over the revision that was read, told to whoever watches.
 
 use super::connection::Engine;
-use super::store::{Asked, Patience, Refused, headers};
+use super::store::{Asked, Refused, RetryFor, headers};
 use super::streams::KEPT;
 use crate::error::{Error, ErrorCode};
 use crate::fleet::record::JobRecord;
@@ -24,9 +24,9 @@ pub(crate) struct Kept {
 const REREAD_EVERY: Duration = Duration::from_secs(20);
 
 impl Engine {
-    pub(crate) async fn read_record(&self, id: &str, patience: Patience) -> Result<Option<Kept>, Error> {
+    pub(crate) async fn read_record(&self, id: &str, retry_for: RetryFor) -> Result<Option<Kept>, Error> {
         let subject = self.names().record(id);
-        let found = self.last_of(&format!("KV_{}", self.names().run_bucket()), &subject, patience).await?;
+        let found = self.last_of(&format!("KV_{}", self.names().run_bucket()), &subject, retry_for).await?;
         found.map(|(revision, payload)| Ok(Kept { record: parse(&payload)?, revision })).transpose()
     }
 
@@ -36,7 +36,7 @@ impl Engine {
         &self,
         record: &JobRecord,
         over: u64,
-        patience: Patience,
+        retry_for: RetryFor,
     ) -> Result<Kept, Refused> {
         let payload = serde_json::to_vec(record).map_err(|error| {
             let message = format!("the record of {} can't be written: {error}", record.id);
@@ -49,9 +49,9 @@ impl Engine {
             pairs.push(("Nats-TTL", ttl.as_str()));
         }
         let subject = self.names().record(&record.id);
-        match self.store(&subject, headers(&pairs), Bytes::from(payload), patience).await {
+        match self.store(&subject, headers(&pairs), Bytes::from(payload), retry_for).await {
             Ok(stored) => Ok(Kept { record: record.clone(), revision: stored.sequence }),
-            Err(Refused::Conflict) => match self.read_record(&record.id, patience).await {
+            Err(Refused::Conflict) => match self.read_record(&record.id, retry_for).await {
                 Ok(Some(kept)) if kept.record == *record => Ok(kept),
                 Ok(_) => Err(Refused::Conflict),
                 Err(error) => Err(Refused::Fault(error)),
@@ -65,9 +65,9 @@ impl Engine {
         &self,
         stream: &str,
         subject: &str,
-        patience: Patience,
+        retry_for: RetryFor,
     ) -> Result<Option<(u64, Bytes)>, Error> {
-        let found = self.last_message(stream, subject, patience).await?;
+        let found = self.last_message(stream, subject, retry_for).await?;
         Ok(found.map(|message| (message.sequence, message.payload)))
     }
 
@@ -75,9 +75,9 @@ impl Engine {
         &self,
         stream: &str,
         subject: &str,
-        patience: Patience,
+        retry_for: RetryFor,
     ) -> Result<Option<async_nats::jetstream::message::StreamMessage>, Error> {
-        self.ask(patience, || async {
+        self.ask(retry_for, || async {
             let stream = match self.0.context.get_stream_no_info(stream).await {
                 Ok(stream) => stream,
                 Err(error) => return Err(Asked::Away(error.to_string())),
@@ -118,7 +118,7 @@ impl Engine {
             ..OrderedConfig::default()
         };
         let consumer = self
-            .ask(Patience::ASKED, || async {
+            .ask(RetryFor::ASKED, || async {
                 let created = self.0.context.create_consumer_on_stream(config.clone(), stream).await;
                 created.map_err(|error| Asked::Away(error.to_string()))
             })
@@ -168,7 +168,7 @@ impl RecordWatch {
     pub(crate) async fn next(&mut self) -> Result<Option<Kept>, Error> {
         loop {
             if self.is_stale {
-                let found = self.engine.read_record(&self.id, Patience::ASKED).await?;
+                let found = self.engine.read_record(&self.id, RetryFor::ASKED).await?;
                 self.is_stale = false;
                 let revision = found.as_ref().map_or(0, |kept| kept.revision);
                 if self.seen.is_none_or(|seen| revision > seen) {

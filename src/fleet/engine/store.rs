@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 /// How long a server that is away is waited for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience(pub Duration);
+pub(crate) struct RetryFor(pub Duration);
 
-impl Patience {
+impl RetryFor {
     /// Somebody waits for the answer.
-    pub(crate) const ASKED: Patience = Patience(Duration::from_secs(30));
+    pub(crate) const ASKED: RetryFor = RetryFor(Duration::from_secs(30));
     /// Work is lost when it is given up.
-    pub(crate) const WORK: Patience = Patience(Duration::from_secs(600));
+    pub(crate) const WORK: RetryFor = RetryFor(Duration::from_secs(600));
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
@@ -76,7 +76,7 @@ impl Engine {
         subject: &str,
         headers: HeaderMap,
         payload: Bytes,
-        patience: Patience,
+        retry_for: RetryFor,
     ) -> Result<Stored, Refused> {
         let begun = Instant::now();
         let mut pause = FIRST_PAUSE;
@@ -109,7 +109,7 @@ impl Engine {
                 let message = format!("who we are may not write to {subject}: check the rights of this user");
                 return Err(Refused::Fault(Error::new(ErrorCode::FleetUnauthorized, message)));
             }
-            if begun.elapsed() + pause > patience.0 {
+            if begun.elapsed() + pause > retry_for.0 {
                 return Err(Refused::Fault(away(&why)));
             }
             tokio::time::sleep(pause).await;
@@ -118,7 +118,7 @@ impl Engine {
     }
 
     /// Asks again while the server is away. `ask` says `Err(Some)` for what another try would not change.
-    pub(super) async fn ask<T, F>(&self, patience: Patience, mut ask: impl FnMut() -> F) -> Result<T, Error>
+    pub(super) async fn ask<T, F>(&self, retry_for: RetryFor, mut ask: impl FnMut() -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, Asked>>,
     {
@@ -130,7 +130,7 @@ impl Engine {
                 Err(Asked::Final(error)) => return Err(error),
                 Err(Asked::Away(why)) => why,
             };
-            if begun.elapsed() + pause > patience.0 {
+            if begun.elapsed() + pause > retry_for.0 {
                 return Err(away(&why));
             }
             tokio::time::sleep(pause).await;

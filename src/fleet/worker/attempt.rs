@@ -7,12 +7,13 @@ use super::job_run::{JobFuture, JobHost, JobRun, StopSignal};
 use super::keeper::{Keeper, Standing};
 use super::log_writer::LogWriter;
 use crate::error::Error;
-use crate::fleet::engine::{Delivery, Engine, Kept, LeaseSlot, Patience};
+use crate::fleet::engine::{Delivery, Engine, Kept, LeaseSlot, RetryFor};
 use crate::fleet::fault::JobFault;
 use crate::fleet::record::{Artifact, Claim, JobEvent, JobRecord, JobState, LogEnd};
 use crate::fleet::retry_table::{Consequence, consequence_of, refusal_delay};
 use crate::fleet::spec::JobSpec;
 use crate::fleet::submitter::now;
+use crate::random;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -157,13 +158,11 @@ impl Attempt {
 
     /// Claims the job; `None` when there is nothing to run.
     async fn claim(&self, delivery: &Delivery, spec: &JobSpec) -> Option<Kept> {
-        let mut bytes = [0_u8; 12];
-        if getrandom::fill(&mut bytes).is_err() {
+        let Some(token) = random::key::<12>() else {
             delivery.give_back(CONFLICT_DELAY).await;
             return None;
-        }
-        let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let Ok(found) = self.engine.read_record(&spec.id, Patience::ASKED).await else {
+        };
+        let Ok(found) = self.engine.read_record(&spec.id, RetryFor::ASKED).await else {
             delivery.give_back(CONFLICT_DELAY).await;
             return None;
         };
@@ -177,8 +176,8 @@ impl Attempt {
                 None
             }
             Claim::Bury(next) => {
-                let buried = self.engine.bury_job(spec, Patience::ASKED).await.is_ok()
-                    && self.engine.write_record(&next, revision, Patience::ASKED).await.is_ok();
+                let buried = self.engine.bury_job(spec, RetryFor::ASKED).await.is_ok()
+                    && self.engine.write_record(&next, revision, RetryFor::ASKED).await.is_ok();
                 if buried {
                     delivery.finish().await;
                 } else {
@@ -186,7 +185,7 @@ impl Attempt {
                 }
                 None
             }
-            Claim::Run(next) => match self.engine.write_record(&next, revision, Patience::ASKED).await {
+            Claim::Run(next) => match self.engine.write_record(&next, revision, RetryFor::ASKED).await {
                 Ok(kept) => Some(kept),
                 Err(_) => {
                     delivery.give_back(CONFLICT_DELAY).await;
@@ -217,7 +216,7 @@ impl Attempt {
         };
         let may_need_burial = !matches!(event, JobEvent::Done { .. } | JobEvent::Drained { .. });
         if may_need_burial {
-            self.engine.bury_job(&run.spec, Patience::WORK).await.ok()?;
+            self.engine.bury_job(&run.spec, RetryFor::WORK).await.ok()?;
         }
         run.book.write(&event).await.ok()
     }

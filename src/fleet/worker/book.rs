@@ -1,7 +1,7 @@
 //! The record of a job as it was last seen, and the one hand that writes it.
 
 use crate::error::Error;
-use crate::fleet::engine::{Engine, Kept, Patience, Refused};
+use crate::fleet::engine::{Engine, Kept, Refused, RetryFor};
 use crate::fleet::record::{JobEvent, JobRecord, Refusal};
 
 /// The record as it was last seen, and the one hand that writes it.
@@ -21,13 +21,13 @@ impl Book {
                 Err(Refusal::Unchanged) => return Ok(kept.record.clone()),
                 Err(Refusal::Fenced | Refusal::NotRetried(_)) => return Err(None),
             };
-            match self.engine.write_record(&next, kept.revision, Patience::WORK).await {
+            match self.engine.write_record(&next, kept.revision, RetryFor::WORK).await {
                 Ok(written) => {
                     *kept = written;
                     return Ok(next);
                 }
                 Err(Refused::Conflict) => {
-                    match self.engine.read_record(&kept.record.id, Patience::WORK).await.map_err(Some)? {
+                    match self.engine.read_record(&kept.record.id, RetryFor::WORK).await.map_err(Some)? {
                         Some(found) => *kept = found,
                         None => return Err(None),
                     }

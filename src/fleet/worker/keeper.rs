@@ -1,7 +1,7 @@
 //! Holds a job for its attempt: beats the lease, renews the key's place, watches the record. It is a task of its own, so that
 //! nothing that the work or the commit waits for makes a beat late.
 
-use crate::fleet::engine::{Delivery, Engine, LeaseSlot, Patience, RecordWatch};
+use crate::fleet::engine::{Delivery, Engine, LeaseSlot, RecordWatch, RetryFor};
 use crate::fleet::lease::{Beat, Lease};
 use crate::fleet::record::{JobRecord, JobState};
 use bytes::Bytes;
@@ -70,8 +70,8 @@ impl Keeper {
 
     /// Reads the record, for a moment: a server that is away says nothing, and the work goes on. False: the job is another's.
     async fn look(&mut self) -> bool {
-        let patience = Patience(self.engine.lease() / 3);
-        match self.engine.read_record(&self.id, patience).await {
+        let retry_for = RetryFor(self.engine.lease() / 3);
+        match self.engine.read_record(&self.id, retry_for).await {
             Ok(found) => found.is_some_and(|kept| self.judge(&kept.record)),
             Err(_) => true,
         }

@@ -79,14 +79,11 @@ impl Worker {
 }
 
 fn made_up_name() -> String {
-    let mut bytes = [0_u8; 4];
-    let _ = getrandom::fill(&mut bytes);
-    let random: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
         .ok()
         .or_else(|| std::env::var("HOSTNAME").ok())
         .map(|name| name.trim().to_owned())
         .filter(|name| !name.is_empty())
         .unwrap_or_else(|| "worker".to_owned());
-    format!("{host}-{}-{random}", std::process::id())
+    format!("{host}-{}-{}", std::process::id(), crate::random::name::<4>())
 }

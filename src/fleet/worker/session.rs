@@ -7,7 +7,7 @@
 //! there last), its own files stay.
 
 use crate::error::{Error, ErrorCode};
-use crate::fleet::engine::{Engine, Patience};
+use crate::fleet::engine::{Engine, RetryFor};
 use crate::fleet::subject::Names;
 use crate::harness::{SessionPlace, TurnRequest};
 use crate::os::on_disk;
@@ -120,7 +120,7 @@ async fn told(engine: &Engine, provider: &str, session: &str) -> Result<Option<S
         Err(error) if error.code() == ErrorCode::JobNotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let kept = engine.read_record(&job, Patience::ASKED).await?;
+    let kept = engine.read_record(&job, RetryFor::ASKED).await?;
     let record = kept.map(|kept| kept.record).filter(|record| record.session_id.as_deref() == Some(session));
     Ok(record.and_then(|record| record.session_object))
 }

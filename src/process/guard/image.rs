@@ -104,9 +104,7 @@ fn in_folders() -> Option<Image> {
 /// Where memory files may not be made or executed (vm.memfd_noexec). The file loses its name as soon as it is open, so
 /// nothing stays behind however the host ends.
 fn in_folder(folder: &Path) -> Result<Image, Errno> {
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(|_| Errno::ENOSYS)?;
-    let name = format!("sheepdog-guard-{}-{:016x}", std::process::id(), u64::from_ne_bytes(random));
+    let name = format!("sheepdog-guard-{}-{}", std::process::id(), crate::random::name::<8>());
     let folder = folder.join(name);
     DirBuilder::new().mode(0o700).create(&folder).map_err(errno_of)?;
     let opened = write_and_open(&folder.join("sheepdog-guard"));

@@ -3,7 +3,7 @@
 use super::cgroup::Cgroup;
 use super::failure::{GuardFailure, GuardStage};
 use super::leash::Leash;
-use super::wire::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, Exit, Report, Reports, Toll};
+use super::wire::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, Exit, Report, Reports, StrayCount};
 use crate::process::spec::{Containment, ContainmentLevel};
 use crate::process::wiring::Ends;
 use nix::libc;
@@ -19,11 +19,11 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 
 /// The guards end a tree within milliseconds, and give up on what can't be killed after a second without any movement. If
 /// they are silent for longer after a kill (they tell each second that it takes long), somebody holds them still.
-const PATIENCE: Duration = Duration::from_secs(3);
+const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 /// A guard that was stopped is woken within this. SIGCHLD, which would tell at once, is libuv's.
 const WAKE_INTERVAL: Duration = Duration::from_millis(500);
 /// For the outer guard to end once the tree is gone.
-const EXIT_PATIENCE: Duration = Duration::from_secs(1);
+const EXIT_WITHIN: Duration = Duration::from_secs(1);
 
 /// A program that runs under guard. Dropping it kills the tree.
 #[derive(Debug)]
@@ -60,10 +60,10 @@ pub(crate) enum GuardEvent {
     /// The program ended; what it left behind lives until `kill` or `release` is called. When it left nothing, `Gone` follows by itself.
     Exited(Exit),
     /// Everything that was to end has ended, the guards too.
-    Gone(Toll),
+    Gone(StrayCount),
     /// A guard was killed. `Some`: the other one has killed the tree; the program is counted among the strays when the
     /// inner guard is the one that died. `None`: nobody could say so, both were killed.
-    Lost(Option<Toll>),
+    Lost(Option<StrayCount>),
     /// After a kill, any number of times: the killed are on their way out, but not gone.
     Dying,
 }
@@ -134,11 +134,11 @@ impl Lifeline {
                 Err(GuardFailure { stage: stage.into(), errno })
             }
             other if was_cut_short => {
-                let toll = match other {
-                    Some(Report::Lost(toll) | Report::Gone(toll)) => Some(toll),
+                let count = match other {
+                    Some(Report::Lost(count) | Report::Gone(count)) => Some(count),
                     _ => None,
                 };
-                lifeline.end = Some(GuardEvent::Lost(toll));
+                lifeline.end = Some(GuardEvent::Lost(count));
                 let level = ContainmentLevel::Guard;
                 Ok(GuardedProcess { pid: 0, level, lifeline, ends })
             }
@@ -151,7 +151,7 @@ impl Lifeline {
     async fn cut_short(&mut self) -> Option<Report> {
         self.kill();
         self.press();
-        timeout(PATIENCE, self.report()).await.ok().flatten()
+        timeout(ANSWER_WITHIN, self.report()).await.ok().flatten()
     }
 
     /// The outer guard's pid: the root of everything that belongs to the run.
@@ -193,7 +193,7 @@ impl Lifeline {
             }
             let report = match self.killed_at {
                 None => self.report().await,
-                Some(at) => match tokio::time::timeout_at(at + PATIENCE, self.report()).await {
+                Some(at) => match tokio::time::timeout_at(at + ANSWER_WITHIN, self.report()).await {
                     Ok(report) => report,
                     Err(_) if !self.pressed => {
                         self.press();
@@ -208,8 +208,8 @@ impl Lifeline {
                     self.killed_at = Some(Instant::now());
                     return GuardEvent::Dying;
                 }
-                Some(Report::Gone(toll)) => self.end = Some(GuardEvent::Gone(toll)),
-                Some(Report::Lost(toll)) => self.end = Some(GuardEvent::Lost(Some(toll))),
+                Some(Report::Gone(count)) => self.end = Some(GuardEvent::Gone(count)),
+                Some(Report::Lost(count)) => self.end = Some(GuardEvent::Lost(Some(count))),
                 None => self.end = Some(GuardEvent::Lost(None)),
                 // Not after the start; harmless.
                 Some(Report::Started { .. } | Report::SpawnError { .. }) => {}
@@ -229,10 +229,10 @@ impl Lifeline {
     /// Waits for the outer guard. When it does not end, its work is done all the same: it is killed.
     async fn reap(&mut self) {
         self.guard.signal(libc::SIGCONT);
-        if timeout(EXIT_PATIENCE, self.guard.ended()).await.is_err() {
+        if timeout(EXIT_WITHIN, self.guard.ended()).await.is_err() {
             self.guard.signal(libc::SIGKILL);
             // Bounded as well: a process in a system call that does not end is left to the leash's drop.
-            let _ = timeout(EXIT_PATIENCE, self.guard.ended()).await;
+            let _ = timeout(EXIT_WITHIN, self.guard.ended()).await;
         }
     }
 

@@ -113,9 +113,9 @@ pub(super) enum Report {
     /// The program ended.
     Exited(Exit),
     /// All is over.
-    Gone(Toll),
+    Gone(StrayCount),
     /// A guard was killed; the other one has killed the tree.
-    Lost(Toll),
+    Lost(StrayCount),
     /// The killed are on their way out, but not gone.
     Dying,
 }
@@ -131,9 +131,9 @@ pub(crate) struct Exit {
     pub max_rss_bytes: u64,
 }
 
-/// What the end of the tree took.
+/// What was found beside the program at the end of the tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Toll {
+pub(crate) struct StrayCount {
     /// Processes beside the program that were alive and had to be killed.
     pub strays_killed: u32,
     pub rounds: u32,
@@ -190,8 +190,8 @@ impl Reports {
 }
 
 fn parse_report(kind: u8, payload: &[u8]) -> Option<Report> {
-    let toll = || {
-        Some(Toll {
+    let count = || {
+        Some(StrayCount {
             strays_killed: u32_at(payload, 0)?,
             rounds: u32_at(payload, 4)?,
             left: u32_at(payload, 8)?,
@@ -224,8 +224,8 @@ fn parse_report(kind: u8, payload: &[u8]) -> Option<Report> {
             system: Duration::from_micros(u64_at(payload, 12)?),
             max_rss_bytes: u64_at(payload, 20)?,
         }),
-        protocol::FRAME_GONE => Report::Gone(toll()?),
-        protocol::FRAME_LOST => Report::Lost(toll()?),
+        protocol::FRAME_GONE => Report::Gone(count()?),
+        protocol::FRAME_LOST => Report::Lost(count()?),
         protocol::FRAME_DYING => Report::Dying,
         _ => return None,
     })
@@ -388,7 +388,7 @@ mod tests {
             };
             assert_eq!(
                 seen,
-                [Report::Exited(exit), Report::Gone(Toll { strays_killed: 3, rounds: 2, left: 0 })]
+                [Report::Exited(exit), Report::Gone(StrayCount { strays_killed: 3, rounds: 2, left: 0 })]
             );
         }
     }

@@ -227,14 +227,14 @@ impl GuardedTree {
                 TreeEvent::Exited
             }
             GuardEvent::Dying => TreeEvent::Dying,
-            GuardEvent::Gone(toll) => {
+            GuardEvent::Gone(count) => {
                 self.over = true;
                 let (status, usage) = self.end.unwrap_or_default();
-                TreeEvent::Gone { status, usage, strays_killed: toll.strays_killed, strays_left: toll.left }
+                TreeEvent::Gone { status, usage, strays_killed: count.strays_killed, strays_left: count.left }
             }
-            GuardEvent::Lost(Some(toll)) => {
+            GuardEvent::Lost(Some(count)) => {
                 self.over = true;
-                TreeEvent::Lost { strays_killed: toll.strays_killed, strays_left: toll.left }
+                TreeEvent::Lost { strays_killed: count.strays_killed, strays_left: count.left }
             }
             GuardEvent::Lost(None) => {
                 // Both guards were killed: marks are all that is left to find the tree by.

@@ -40,9 +40,9 @@ pub(super) struct Held {
 }
 
 /// A tree that does not end by SIGKILL for so long can't be killed by us (the guards give up after ten seconds).
-pub(super) const KILL_PATIENCE: Duration = Duration::from_secs(12);
+pub(super) const KILLED_WITHIN: Duration = Duration::from_secs(12);
 /// What strays wrote waits in the pipe for a slow reader; one that takes nothing for so long is none.
-pub(super) const READER_PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const READER_WITHIN: Duration = Duration::from_secs(30);
 
 impl Phase {
     /// When there is something to do next. Lazy: activity does not move a timer, the check at its end does. `activity`: the last one;
@@ -64,10 +64,10 @@ impl Phase {
                 let grace = after(terminated, Some(limits.kill_grace));
                 [grace, Some(next_look)].into_iter().flatten().min()
             }
-            Phase::Killing(since) => after(since, Some(KILL_PATIENCE)),
+            Phase::Killing(since) => after(since, Some(KILLED_WITHIN)),
             Phase::Draining { ends, held } => {
                 let end = match held {
-                    Some(Held { since, looked: true }) => after(since, Some(READER_PATIENCE)),
+                    Some(Held { since, looked: true }) => after(since, Some(READER_WITHIN)),
                     _ => ends,
                 };
                 [end, total()].into_iter().flatten().min()

@@ -1,4 +1,4 @@
-use super::phase::{KILL_PATIENCE, READER_PATIENCE};
+use super::phase::{KILLED_WITHIN, READER_WITHIN};
 use super::*;
 
 const LIMITS: RunLimits = RunLimits {
@@ -114,7 +114,7 @@ fn a_reader_that_never_comes_and_the_wall_clock_end_the_drain() {
     dog.on_pause(at(start, 1.0));
     dog.on_time(at(start, 1.25));
     dog.on_held(true);
-    assert_eq!(dog.on_time(at(start, 1.0) + READER_PATIENCE), Step::EndDrain);
+    assert_eq!(dog.on_time(at(start, 1.0) + READER_WITHIN), Step::EndDrain);
     let (mut dog, start) = watchdog();
     dog.on_exit(at(start, 59.9));
     dog.on_pause(at(start, 59.9));
@@ -138,7 +138,7 @@ fn what_is_dying_is_not_given_up() {
     dog.on_stop(StopReason::Idle, at(start, 1.0));
     dog.on_dying(at(start, 12.0));
     assert_eq!(dog.on_time(at(start, 14.0)), Step::Nothing);
-    assert_eq!(dog.on_time(at(start, 12.0) + KILL_PATIENCE), Step::GiveUp);
+    assert_eq!(dog.on_time(at(start, 12.0) + KILLED_WITHIN), Step::GiveUp);
 }
 
 #[test]

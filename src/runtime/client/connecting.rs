@@ -5,7 +5,6 @@ use super::line::RESUME_FOR;
 use super::session::ClientSession;
 use super::socket::{Address, greet, open};
 use crate::error::{Error, ErrorCode, Result};
-use crate::runtime::session_id::random_id;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, watch};
@@ -85,7 +84,7 @@ impl Connecting {
 
     async fn connect(&self) -> Result<RuntimeClient> {
         let address = Address { url: self.url.clone(), token: self.options.token.clone() };
-        let session_id = random_id()
+        let session_id = crate::random::key::<16>()
             .ok_or_else(|| Error::new(ErrorCode::RuntimeClosed, "the system gives no random bytes"))?;
         if self.options.connect_timeout == Some(Duration::ZERO) {
             return Err(not_answered(Duration::ZERO));

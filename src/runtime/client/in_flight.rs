@@ -3,14 +3,14 @@
 //! | clock | then |
 //! |---|---|
 //! | `timeout` since it was sent, `idle_timeout` since the runtime was heard | [`Due::Stop`]: the runtime is told to cancel |
-//! | [`STOP_PATIENCE`] since it was stopped | [`Due::Tell`]: its caller waits no longer; the runtime still owes the end |
+//! | [`END_AFTER_STOP_WITHIN`] since it was stopped | [`Due::Tell`]: its caller waits no longer; the runtime still owes the end |
 
 use super::event::{ClientRequest, RequestMessage};
 use crate::error::{Error, ErrorCode};
 use std::time::{Duration, Instant};
 
 /// How long a stopped request may take to end, before its caller is told all the same.
-const STOP_PATIENCE: Duration = Duration::from_secs(10);
+const END_AFTER_STOP_WITHIN: Duration = Duration::from_secs(10);
 
 /// What clocks ask for.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ impl InFlight {
     /// `listening`: nothing that the runtime said waits to be read.
     pub(super) fn on_clock(&mut self, now: Instant, listening: bool) -> Due {
         if let Some((error, since)) = &self.stopped {
-            let until = *since + STOP_PATIENCE;
+            let until = *since + END_AFTER_STOP_WITHIN;
             if self.told {
                 return Due::At(None);
             }
@@ -153,9 +153,16 @@ mod tests {
         let mut flight = request(0, 0, start);
         assert!(flight.stop(Error::new(ErrorCode::RuntimeAborted, "a"), start));
         assert!(!flight.stop(Error::new(ErrorCode::RuntimeTimedOut, "b"), start));
-        assert!(matches!(flight.on_clock(start, true), Due::At(Some(at)) if at == start + STOP_PATIENCE));
-        assert_eq!(code(&flight.on_clock(start + STOP_PATIENCE, true)), Some(ErrorCode::RuntimeAborted));
-        assert!(flight.is_told() && matches!(flight.on_clock(start + STOP_PATIENCE, true), Due::At(None)));
+        assert!(
+            matches!(flight.on_clock(start, true), Due::At(Some(at)) if at == start + END_AFTER_STOP_WITHIN)
+        );
+        assert_eq!(
+            code(&flight.on_clock(start + END_AFTER_STOP_WITHIN, true)),
+            Some(ErrorCode::RuntimeAborted)
+        );
+        assert!(
+            flight.is_told() && matches!(flight.on_clock(start + END_AFTER_STOP_WITHIN, true), Due::At(None))
+        );
         assert!(flight.outcome(Ok(())).is_none());
         let mut prompt = request(0, 0, start);
         prompt.stop(Error::new(ErrorCode::RuntimeAborted, "a"), start);

@@ -3,7 +3,7 @@
 use super::reconnect::{Next, Reconnect};
 use super::socket::{Address, ClientStream, Greeting, SocketEnd, SocketEvent, open_again, pump};
 use crate::error::Error;
-use crate::retry::random_fraction;
+use crate::random;
 use crate::runtime::outbox::Outbox;
 use crate::runtime::sequence::{Arrival, Sequence};
 use crate::runtime::wire::frame::RuntimeFrame;
@@ -116,7 +116,7 @@ impl Line {
             State::Connected(_) | State::Closed => now,
         };
         let across = self.inbound.received() + self.outbox.acknowledged_through();
-        let pause = match self.reconnect.on_broken(across, random_fraction(), now) {
+        let pause = match self.reconnect.on_broken(across, random::fraction(), now) {
             Next::OpenAfter(pause) => pause,
             Next::GiveUp { sockets } => {
                 let problem = format!("{sockets} connections in a row broke before anything got across");

@@ -386,11 +386,11 @@ impl ClientSession {
         if let Some(since) = self.ending_since
             && self.ended.borrow().is_none()
         {
-            let patience = if self.knows_hello() { END_WITHIN } else { END_WITHIN_OTHERS };
-            if now >= since + patience {
+            let within = if self.knows_hello() { END_WITHIN } else { END_WITHIN_OTHERS };
+            if now >= since + within {
                 self.lose(closed_error());
             } else {
-                wake_at(since + patience);
+                wake_at(since + within);
             }
         }
         wake

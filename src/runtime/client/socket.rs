@@ -3,7 +3,7 @@
 use super::reconnect::PAUSES;
 use crate::error::{Error, ErrorCode, Result};
 use crate::os::connect_to;
-use crate::retry::random_fraction;
+use crate::random;
 use crate::runtime::outbox::{Outbox, Outgoing};
 use crate::runtime::wire::capability::Capabilities;
 use crate::runtime::wire::client_message::{ClientMessage, Hello};
@@ -278,7 +278,7 @@ pub(super) async fn open_again(
                 Err(_) => refused_since = None,
             }
             failures += 1;
-            tokio::time::sleep(PAUSES.delay(failures, None, random_fraction())).await;
+            tokio::time::sleep(PAUSES.delay(failures, None, random::fraction())).await;
         }
     };
     tokio::time::timeout(within, attempts).await.ok().flatten()

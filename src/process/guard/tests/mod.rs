@@ -1,7 +1,7 @@
 //! The guard, with real processes.
 
 use super::lifeline::GuardedProcess;
-use super::wire::{Exit, Toll};
+use super::wire::{Exit, StrayCount};
 use super::{GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, ResourceLimits, launch};
 use crate::process::Containment;
 use crate::process::wiring::{Source, Wiring};

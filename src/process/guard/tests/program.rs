@@ -29,13 +29,13 @@ async fn failure_of(spawn: &GuardedSpawn<'_>) -> (GuardStage, Errno) {
 }
 
 /// Both events of a run that ends by itself or is ended.
-async fn end(process: &mut GuardedProcess) -> (Exit, Toll) {
+async fn end(process: &mut GuardedProcess) -> (Exit, StrayCount) {
     let exited = process.lifeline.next().await;
     let GuardEvent::Exited(exit) = exited else { panic!("{exited:?}") };
     process.lifeline.kill();
     let gone = process.lifeline.next().await;
-    let GuardEvent::Gone(toll) = gone else { panic!("{gone:?}") };
-    (exit, toll)
+    let GuardEvent::Gone(count) = gone else { panic!("{gone:?}") };
+    (exit, count)
 }
 
 /// Everything that the program, and whoever held its pipe, wrote.
@@ -80,10 +80,10 @@ fn exit_code(code: i32) -> i32 {
 #[tokio::test]
 async fn reports_output_status_and_usage() {
     let mut process = start_sh("echo hello; exit 3").await;
-    let (exit, toll) = end(&mut process).await;
+    let (exit, count) = end(&mut process).await;
     assert_eq!(exit.status, exit_code(3));
     assert!(exit.max_rss_bytes > 100_000, "{exit:?}");
-    assert_eq!((toll.strays_killed, toll.left), (0, 0));
+    assert_eq!((count.strays_killed, count.left), (0, 0));
     assert_eq!(output(process), "hello\n");
 }
 
@@ -246,9 +246,9 @@ async fn the_program_keeps_the_hosts_niceness_and_its_turns() {
 async fn strays_are_killed_and_counted_when_the_program_ends() {
     let mut process =
         start_sh("sleep 60 & setsid sleep 60 & (setsid sleep 60 &) ; true & wait $!; echo $$").await;
-    let (exit, toll) = end(&mut process).await;
+    let (exit, count) = end(&mut process).await;
     assert_eq!(exit.status, 0);
-    assert_eq!((toll.strays_killed, toll.left), (3, 0));
+    assert_eq!((count.strays_killed, count.left), (3, 0));
     // Nobody holds the pipe: it ends.
     assert_eq!(output(process).lines().count(), 1);
 }
@@ -263,8 +263,8 @@ async fn strays_live_on_when_they_are_released() {
     assert!(matches!(exited, GuardEvent::Exited(_)), "{exited:?}");
     process.lifeline.release();
     let gone = process.lifeline.next().await;
-    let GuardEvent::Gone(toll) = gone else { panic!("{gone:?}") };
-    assert_eq!(toll.strays_killed, 0);
+    let GuardEvent::Gone(count) = gone else { panic!("{gone:?}") };
+    assert_eq!(count.strays_killed, 0);
     assert!(is_alive(stray));
     kill(Pid::from_raw(stray), Signal::SIGKILL).unwrap();
 }
@@ -276,8 +276,8 @@ async fn strays_die_when_the_run_is_stopped() {
     let mut process = started(launch(&spawn, piped(Source::Null)).unwrap()).await.unwrap();
     let stray = read_pids(&process, 1)[0];
     process.lifeline.signal(Signal::SIGTERM);
-    let (exit, toll) = end(&mut process).await;
-    assert_eq!((exit.status, toll.strays_killed), (Signal::SIGTERM as i32, 1));
+    let (exit, count) = end(&mut process).await;
+    assert_eq!((exit.status, count.strays_killed), (Signal::SIGTERM as i32, 1));
     assert!(!is_alive(stray));
 }
 
@@ -297,15 +297,15 @@ async fn kill_ends_the_whole_tree_at_once() {
     let pids = read_pids(&process, 2);
     let began = Instant::now();
     process.lifeline.kill();
-    let (exit, toll) = end(&mut process).await;
+    let (exit, count) = end(&mut process).await;
     assert_eq!(exit.status, Signal::SIGKILL as i32);
-    assert_eq!(toll.left, 0);
-    assert!(toll.strays_killed >= 2, "{toll:?}");
+    assert_eq!(count.left, 0);
+    assert!(count.strays_killed >= 2, "{count:?}");
     assert!(pids.iter().all(|pid| !is_alive(*pid)));
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     // Once more is the same.
     process.lifeline.kill();
-    assert_eq!(process.lifeline.next().await, GuardEvent::Gone(toll));
+    assert_eq!(process.lifeline.next().await, GuardEvent::Gone(count));
 }
 
 #[tokio::test]
@@ -371,8 +371,8 @@ async fn signals_that_ask_a_guard_to_end_or_stop_do_nothing() {
         kill(Pid::from_raw(inner), signal).unwrap();
     }
     process.lifeline.kill();
-    let (_, toll) = end(&mut process).await;
-    assert_eq!(toll.left, 0);
+    let (_, count) = end(&mut process).await;
+    assert_eq!(count.left, 0);
 }
 
 #[tokio::test]
@@ -384,8 +384,8 @@ async fn guards_that_were_stopped_are_woken_by_a_kill() {
     }
     let began = Instant::now();
     process.lifeline.kill();
-    let (_, toll) = end(&mut process).await;
-    assert_eq!((toll.strays_killed, toll.left), (1, 0));
+    let (_, count) = end(&mut process).await;
+    assert_eq!((count.strays_killed, count.left), (1, 0));
     assert!(!is_alive(pids[0]));
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
 }

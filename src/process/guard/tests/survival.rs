@@ -241,8 +241,8 @@ async fn a_program_that_kills_its_guard_dies_by_that() {
 #[tokio::test]
 async fn a_program_that_ends_first_takes_its_daemons_along_and_they_are_counted() {
     let mut tree = grow("exit", Containment::Auto).await;
-    let GuardEvent::Gone(toll) = last_event(&mut tree.process).await else { panic!("lost") };
-    assert_eq!((toll.strays_killed, toll.left), (3, 0));
+    let GuardEvent::Gone(count) = last_event(&mut tree.process).await else { panic!("lost") };
+    assert_eq!((count.strays_killed, count.left), (3, 0));
     assert!(alive(&tree.token).is_empty());
 }
 
