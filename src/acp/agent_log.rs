@@ -1,4 +1,4 @@
-//! What an agent writes into the log of its session and does not say: that its model failed. PURE but for the reading.
+//! What an agent writes into the log of its session and does not say: that its model failed.
 //!
 //! Pi ends such a turn as any other, with whatever words came before, or with none.
 

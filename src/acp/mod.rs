@@ -43,6 +43,7 @@ mod permission;
 mod program;
 mod question;
 mod request;
+mod search;
 mod session;
 mod session_record;
 mod settings;

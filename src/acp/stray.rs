@@ -1,25 +1,11 @@
 //! What a turn that was cancelled left running: the processes that were born in it and live on. An agent that obeyed is
 //! not killed, and some leave their tools alive then.
 
-use super::order::Reply;
 use super::owner::Owner;
+use super::search::Search;
 use crate::harness::AgentEvent;
-use crate::process::{Moment, Newcomer, end_newcomers};
+use crate::process::{Moment, end_newcomers};
 use serde_json::{Value, json};
-
-/// What was found, and who waits for it. Dropped, it tells them: their turn is over, whatever became of the session since.
-pub(super) struct Search {
-    strays: Vec<Newcomer>,
-    waiters: Vec<Reply<()>>,
-}
-
-impl Drop for Search {
-    fn drop(&mut self) {
-        for reply in self.waiters.drain(..) {
-            let _ = reply.send(Ok(()));
-        }
-    }
-}
 
 impl Owner {
     /// A turn that was to end has ended. What the next one starts is not meant.
