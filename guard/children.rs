@@ -18,14 +18,20 @@ pub struct Children {
     pub leader: isize,
     /// Tell the host when the leader ends.
     pub reports: bool,
-    pub scan_proc: bool,
     /// Of those reaped, how many had been killed here or by the kernel for us.
     pub killed: u32,
     pub rounds: u32,
     /// Still alive when killing was given up.
     pub left: u32,
-    /// Open from the start: at the end there may be no descriptor to be had.
-    list: isize,
+    list: List,
+}
+
+/// Where children are found. Open from the start: at the end there may be no descriptor to be had.
+pub enum List {
+    /// The kernel's list of this thread's children.
+    Own(isize),
+    /// The table of all processes, where the kernel keeps no such list (CONFIG_PROC_CHILDREN).
+    Table(isize),
 }
 
 pub enum Reaped {
@@ -36,9 +42,9 @@ pub enum Reaped {
 }
 
 impl Children {
-    /// `list`: [`own_list`] of this very process.
-    pub fn new(leader: isize, reports: bool, scan_proc: bool, list: isize) -> Children {
-        Children { leader, reports, scan_proc, killed: 0, rounds: 0, left: 0, list }
+    /// `list`: [`List::open`] of this very process.
+    pub fn new(leader: isize, reports: bool, list: List) -> Children {
+        Children { leader, reports, killed: 0, rounds: 0, left: 0, list }
     }
 
     /// Takes all children that have ended. `each` hears of them: pid and wait status.
@@ -154,7 +160,7 @@ impl Children {
     /// What becomes of those who are left.
     fn outlook(&self) -> Outlook {
         let mut outlook = Outlook::Stuck;
-        let proc = syscall::open(syscall::AT_FDCWD, b"/proc\0", syscall::O_RDONLY | syscall::O_DIRECTORY);
+        let proc = syscall::open(syscall::AT_FDCWD, PROC, DIRECTORY);
         let known = self.each(&mut |pid| {
             // Who can't be looked at may end.
             let of_one = state_of_pid(proc, pid).map_or(Outlook::Ending, |state| state.outlook());
@@ -166,9 +172,23 @@ impl Children {
 
     /// False: children can't be listed here.
     fn each(&self, found: &mut impl FnMut(isize)) -> bool {
-        (!self.scan_proc && each_in(self.list, found)) || each_scanned(found)
+        match self.list {
+            List::Own(list) => each_in(list, found),
+            List::Table(table) => each_of_table(table, found),
+        }
     }
 }
+
+impl List {
+    /// `scan`: as where the kernel keeps no list.
+    pub fn open(scan: bool) -> List {
+        let own = if scan { -1 } else { own_list() };
+        if own >= 0 { List::Own(own) } else { List::Table(syscall::open(syscall::AT_FDCWD, PROC, DIRECTORY)) }
+    }
+}
+
+const PROC: &[u8] = b"/proc\0";
+const DIRECTORY: usize = syscall::O_RDONLY | syscall::O_DIRECTORY;
 
 /// Forgets that children ended; `reap` sees for itself.
 pub fn drain(child_signals: isize) {
@@ -206,18 +226,16 @@ pub fn each_in(list: isize, found: &mut impl FnMut(isize)) -> bool {
     }
 }
 
-/// Reads every process's parent. False: no /proc here.
-fn each_scanned(found: &mut impl FnMut(isize)) -> bool {
-    let own = syscall::getpid();
-    let proc = syscall::open(syscall::AT_FDCWD, b"/proc\0", syscall::O_RDONLY | syscall::O_DIRECTORY);
-    if proc < 0 {
+/// Asks of every process whether it is a child of ours, which takes no descriptor. False: no /proc here.
+fn each_of_table(table: isize, found: &mut impl FnMut(isize)) -> bool {
+    if syscall::rewind(table) < 0 {
         return false;
     }
     let mut entries = [0; 1024];
     loop {
-        let length = syscall::read_directory(proc, &mut entries);
+        let length = syscall::read_directory(table, &mut entries);
         if length <= 0 {
-            break;
+            return length == 0;
         }
         let mut rest = entries.get(..length as usize).unwrap_or(&[]);
         // struct linux_dirent64: 16 bytes, record length (u16), type (u8), name.
@@ -228,19 +246,12 @@ fn each_scanned(found: &mut impl FnMut(isize)) -> bool {
             for byte in name.iter().take_while(|byte| byte.is_ascii_digit()) {
                 pid = pid * 10 + isize::from(byte - b'0');
             }
-            if pid > 0 && parent_of(proc, name) == own {
+            if pid > 0 && syscall::is_child(pid) {
                 found(pid);
             }
             rest = rest.get(record.max(1)..).unwrap_or(&[]);
         }
     }
-    syscall::close(proc);
-    true
-}
-
-/// 0: gone, or unreadable.
-fn parent_of(proc: isize, name: &[u8]) -> isize {
-    state_of(proc, name).map_or(0, |state| state.parent as isize)
 }
 
 fn state_of_pid(proc: isize, pid: isize) -> Option<ProcessState> {

@@ -1,6 +1,6 @@
 //! The inner guard: starts the program, obeys the host, reports, and kills the tree at the end.
 
-use crate::children::{Children, Reaped, drain, own_list};
+use crate::children::{Children, List, Reaped, drain};
 use crate::outer::{CHILDREN, HOST, HOST_END, OUTER};
 use crate::program::{self, Cgroup, Started};
 use crate::protocol::{
@@ -43,7 +43,7 @@ pub fn run(header: &Header, watch: Watch, cgroup: &mut Cgroup) -> ! {
     // Ids have been mapped by now, which one who can't be debugged may not do.
     forbid_debuggers();
     let waiter = waiter(watch).unwrap_or_else(|errno| fail(STAGE_SUPERVISE, errno));
-    let list = own_list();
+    let list = List::open(header.flags & FLAG_SCAN_PROC != 0);
     let started = program::start(header).unwrap_or_else(|failure| fail(failure.stage, failure.result));
     *cgroup = started.cgroup;
     // The program has its own copies; from here on its pipes are none of our business.
@@ -55,7 +55,7 @@ pub fn run(header: &Header, watch: Watch, cgroup: &mut Cgroup) -> ! {
         .u32(seen_pid as u32)
         .u32((started.cgroup[0] != 0).into())
         .u32(own_pid as u32));
-    let children = Children::new(started.pid, true, header.flags & FLAG_SCAN_PROC != 0, list);
+    let children = Children::new(started.pid, true, list);
     supervise(waiter, watch, children, &started, in_namespace)
 }
 

@@ -1,6 +1,6 @@
 //! The outer guard: reads who is asked for, starts the inner guard and watches over it.
 
-use crate::children::{Children, Reaped, drain, own_list};
+use crate::children::{Children, List, Reaped, drain};
 use crate::program::{self, Cgroup};
 use crate::protocol::{
     FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_LOST, Frame, HEADER_BYTES, Header, ORIGIN_OUTER, STAGE_FORK,
@@ -71,7 +71,7 @@ pub fn run() -> ! {
             fail(STAGE_SUPERVISE, added)
         }
     }
-    let children = Children::new(0, false, header.flags & FLAG_SCAN_PROC != 0, own_list());
+    let children = Children::new(0, false, List::open(header.flags & FLAG_SCAN_PROC != 0));
     let shared = syscall::map_shared_memory(size_of::<Cgroup>());
     if shared < 0 {
         fail(STAGE_SUPERVISE, shared)

@@ -42,6 +42,7 @@ pub mod number {
     pub const READ: usize = 0;
     pub const WRITE: usize = 1;
     pub const CLOSE: usize = 3;
+    pub const LSEEK: usize = 8;
     pub const MMAP: usize = 9;
     pub const MUNMAP: usize = 11;
     pub const RT_SIGACTION: usize = 13;
@@ -69,6 +70,7 @@ pub mod number {
     pub const CLOCK_GETTIME: usize = 228;
     pub const EXIT_GROUP: usize = 231;
     pub const EPOLL_CTL: usize = 233;
+    pub const WAITID: usize = 247;
     pub const OPENAT: usize = 257;
     pub const UNLINKAT: usize = 263;
     pub const PPOLL: usize = 271;
@@ -92,12 +94,14 @@ pub mod number {
     pub const OPENAT: usize = 56;
     pub const CLOSE: usize = 57;
     pub const GETDENTS64: usize = 61;
+    pub const LSEEK: usize = 62;
     pub const READ: usize = 63;
     pub const WRITE: usize = 64;
     pub const PREAD64: usize = 67;
     pub const PPOLL: usize = 73;
     pub const SIGNALFD4: usize = 74;
     pub const EXIT_GROUP: usize = 94;
+    pub const WAITID: usize = 95;
     pub const CLOCK_GETTIME: usize = 113;
     pub const KILL: usize = 129;
     pub const RT_SIGACTION: usize = 134;
@@ -355,6 +359,19 @@ pub fn read_at(descriptor: isize, into: &mut [u8], offset: usize) -> isize {
 pub fn read_directory(descriptor: isize, into: &mut [u8]) -> isize {
     // SAFETY: as in `read`.
     unsafe { raw(number::GETDENTS64, [descriptor as usize, into.as_mut_ptr() as usize, into.len(), 0, 0, 0]) }
+}
+
+/// To be read from its beginning again.
+pub fn rewind(descriptor: isize) -> isize {
+    plain(number::LSEEK, descriptor as usize, 0, 0, 0)
+}
+
+/// Whether this is a child of ours, that lives or has ended. Takes nothing away.
+pub fn is_child(pid: isize) -> bool {
+    const P_PID: usize = 1;
+    const WEXITED: usize = 4;
+    const WNOWAIT: usize = 0x0100_0000;
+    plain(number::WAITID, P_PID, pid as usize, 0, WEXITED | WNOHANG | WNOWAIT | WALL) == 0
 }
 
 /// Waits until a child has ended, or so many microseconds. Needs no descriptor.

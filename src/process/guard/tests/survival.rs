@@ -195,6 +195,29 @@ async fn nobody_survives_a_kill_where_the_kernel_lists_no_children() {
     nobody_survives_a_kill(true).await;
 }
 
+/// The most descriptors that a process may have.
+fn descriptor_limit(pid: i32) -> String {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    line.split_whitespace().nth(3).unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn nobody_survives_guards_that_can_open_nothing_where_the_kernel_lists_no_children() {
+    let mut tree = grow_by("nofiles", Containment::Auto, true).await;
+    let (outer, inner) = tree.guards;
+    let began = Instant::now();
+    while descriptor_limit(outer) != "0" || descriptor_limit(inner) != "0" {
+        assert!(began.elapsed() < Duration::from_secs(30), "the guards were not attacked");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    tree.process.lifeline.kill();
+    last_event(&mut tree.process).await;
+    let left = alive(&tree.token);
+    kill_all_of(&left);
+    assert!(left.is_empty(), "{} of {} survived", left.len(), tree.lived);
+}
+
 #[tokio::test]
 async fn nobody_survives_a_run_that_is_dropped() {
     for behaviour in BEHAVIOURS {
