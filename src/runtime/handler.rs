@@ -1,6 +1,6 @@
 //! What answers an invocation: JavaScript's handler, or a coding agent through the harness.
 
-use super::kept_agent::KeptSession;
+use super::kept_session::KeptSession;
 use super::outbox::{Outbox, Ticket};
 use super::secrets::redact_fields;
 use super::wire::frame::Body;

@@ -6,48 +6,14 @@
 
 use super::agent::{Ended, fault_of, follow, schema_in};
 use super::handler::{AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender};
+use super::kept_session::{Kept, KeptSession, Setup};
 use super::secrets::own_environment;
 use crate::acp::{self, OpenRequest, PromptRequest, Session};
 use crate::error::{Error, ErrorCode};
 use crate::harness::ConcurrencyLimit;
 use crate::model::Schema;
 use std::sync::Arc;
-use tokio::sync::{Mutex, mpsc, watch};
-
-/// The agent's session of one client, if it has one. Clones share it.
-#[derive(Clone, Default)]
-pub struct KeptSession(Arc<Mutex<Option<Kept>>>);
-
-impl std::fmt::Debug for KeptSession {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("KeptSession")
-    }
-}
-
-struct Kept {
-    session: Session,
-    setup: Setup,
-}
-
-/// What can't be changed while a session is open.
-#[derive(Clone, PartialEq)]
-struct Setup {
-    system_prompt: String,
-    model: String,
-    environment: Vec<(String, Option<String>)>,
-    /// Where a record is kept, secrets stay out of it.
-    secrets: Vec<String>,
-}
-
-impl KeptSession {
-    /// Ends it; resolves when nothing of its tree is left.
-    pub async fn close(&self) {
-        let kept = self.0.lock().await.take();
-        if let Some(kept) = kept {
-            kept.session.close().await;
-        }
-    }
-}
+use tokio::sync::{mpsc, watch};
 
 /// Asks an agent that is kept. Clones are the same agent, with the same limits.
 #[derive(Clone)]

@@ -7,7 +7,8 @@
 //! numbers, under whose lock a request's state decides whether a message may still go out.
 //!
 //! A request is a task ([`request`]): directories, [`download`]s, [`command`]s, then an [`handler::AgentHandler`], which is
-//! JavaScript's, an [`agent`] of the harness, or one whose session is kept from invocation to invocation ([`kept_agent`]). It hears of a cancel in every stage and gives its outcome to the session,
+//! JavaScript's, an [`agent`] of the harness, or one whose session is kept from invocation to invocation ([`kept_agent`]).
+//! It hears of a cancel in every stage and gives its outcome to the session,
 //! which brings the files home first: found by `watch`, kept in the book of [`artifact`], sent by [`upload`]. When a terminal
 //! or the confirm may go is [`end_session`]'s decision.
 //!
@@ -33,6 +34,7 @@ mod frame_head;
 pub mod handler;
 pub mod intake;
 pub mod kept_agent;
+pub mod kept_session;
 pub mod outbox;
 pub mod registry;
 pub mod request;

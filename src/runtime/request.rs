@@ -5,7 +5,7 @@ use super::download::download;
 use super::handler::{
     AgentData, AgentFault, AgentHandler, AgentInvocation, AgentSender, CancelReason, CancelSignal, Decided,
 };
-use super::kept_agent::KeptSession;
+use super::kept_session::KeptSession;
 use super::outbox::{Outbox, Ticket};
 use super::secrets::{redact_fields, redact_value};
 use super::wire::client_message::{CommandExecution, CommandSpec, Downloadable, Invocation};

@@ -13,7 +13,7 @@ mod artifacts;
 use crate::os::sleep_until;
 use crate::runtime::artifact::{ArtifactBook, UploadFailure, Uploaded};
 use crate::runtime::handler::{CancelReason, CancelSignal, Decided};
-use crate::runtime::kept_agent::KeptSession;
+use crate::runtime::kept_session::KeptSession;
 use crate::runtime::outbox::{Outbox, Ticket};
 use crate::runtime::request::{RequestContext, RequestKind, run_request};
 use crate::runtime::secrets::SessionSecrets;
