@@ -145,8 +145,10 @@ describe('what a host that is gone left behind', () => {
     expect(tree.processes.map((one) => one.pid).toSorted(byNumber)).toEqual(printed.toSorted(byNumber))
     // The host first, stopped: else it would see what is done to its run, and sweep.
     process.kill(host.pid!, 'SIGSTOP')
-    process.kill(outer, 'SIGKILL')
+    // And a guard that sees the other one's end before its own would kill the tree.
+    process.kill(outer, 'SIGSTOP')
     process.kill(inner, 'SIGKILL')
+    process.kill(outer, 'SIGKILL')
     await kill(host)
     const [left] = (await listTrees()).filter((one) => one.id === tree.id)
     expect(left).toMatchObject({ state: 'left', name: 'left behind' })
