@@ -3,6 +3,7 @@
 // Layer 0: values.
 pub mod error;
 pub mod line;
+pub(crate) mod percent;
 pub(crate) mod random;
 pub mod redaction;
 pub mod retry;

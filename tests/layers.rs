@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Layer 0.
-const VALUES: &[&str] = &["error", "line", "random", "redaction", "retry"];
+const VALUES: &[&str] = &["error", "line", "percent", "random", "redaction", "retry"];
 /// Layer 1, for everybody above.
 const GROUND: &[&str] = &["os", "record", "trace"];
 const MECHANISMS: &[&str] = &["process", "jsonrpc", "http", "watch"];
@@ -22,6 +22,7 @@ const SERVICES: &[&str] = &["runtime", "fleet"];
 const MAY_USE: &[(&str, &[&[&str]])] = &[
     ("error", &[]),
     ("line", &[]),
+    ("percent", &[]),
     ("random", &[]),
     ("redaction", &[]),
     ("retry", &[&["error"]]),

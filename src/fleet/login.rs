@@ -1,5 +1,6 @@
 //! PURE: the login that stands in an address before its host: parted from it, so that nobody is told it.
 
+use crate::percent;
 use crate::redaction::Secret;
 
 #[derive(Clone, Debug)]
@@ -21,27 +22,8 @@ pub(crate) fn part(address: &str) -> (String, Option<Login>) {
         Some((user, password)) => (user, Some(password)),
         None => (who, None),
     };
-    let secret = |text: &str| Secret::new(decode(text));
+    let secret = |text: &str| Secret::new(percent::decoded(text));
     (format!("{scheme}{host}{path}"), Some(Login { user: secret(user), password: password.map(secret) }))
-}
-
-/// `%41` is `A`; what is no such thing stays as it is.
-pub(crate) fn decode(text: &str) -> String {
-    let (bytes, mut decoded, mut at) = (text.as_bytes(), Vec::new(), 0);
-    while at < bytes.len() {
-        let code = text.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) => {
-                decoded.push(byte);
-                at += 3;
-            }
-            None => {
-                decoded.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
 }
 
 #[cfg(test)]

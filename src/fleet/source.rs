@@ -4,8 +4,9 @@
 //! over HTTP all that stands before the `@` is a secret: it is parted from the address before git is started, so that no command
 //! line, no configuration and no error has it.
 
-use super::login::{decode, part};
+use super::login::part;
 use crate::error::Error;
+use crate::percent;
 use crate::redaction::Secret;
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +109,7 @@ fn check_url(url: &str) -> Result<(), String> {
                     .to_owned(),
             );
         }
-        if scheme.starts_with("http") && decode(rest).chars().any(char::is_control) {
+        if scheme.starts_with("http") && percent::decoded(rest).chars().any(char::is_control) {
             return Err("expected an address without encoded control characters".to_owned());
         }
         return Ok(());

@@ -1,6 +1,6 @@
 //! PURE: a URL that holds its data itself, `data:[type][;base64],data`.
 
-use super::upgrade::percent_decoded_bytes;
+use crate::percent;
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -21,7 +21,7 @@ pub fn data_of(url: &str) -> Option<&str> {
 pub fn read_data(rest: &str) -> Result<Vec<u8>, &'static str> {
     let rest = rest.split('#').next().unwrap_or_default();
     let (kind, data) = rest.split_once(',').ok_or("the data URL has no comma")?;
-    let bytes = percent_decoded_bytes(data);
+    let bytes = percent::decoded_bytes(data);
     if !kind.trim_end().to_ascii_lowercase().ends_with(";base64") {
         return Ok(bytes);
     }

@@ -2,10 +2,10 @@
 
 use super::data_url::{data_of, read_data};
 use super::unzip::{UnzipLimits, unzip};
-use super::upgrade::percent_decoded;
 use super::wire::client_message::Downloadable;
 use crate::http::{HttpClient, HttpError};
 use crate::os::{blocking, on_disk, write_piece};
+use crate::percent;
 use crate::watch::UNFINISHED_PREFIX;
 use std::fs::OpenOptions;
 use std::io;
@@ -106,7 +106,7 @@ fn file_name(url: &str) -> Result<String, &'static str> {
             path.split_once('/').ok_or("the URL names no file")?.1
         }
     };
-    let name = percent_decoded(path.rsplit('/').next().unwrap_or_default());
+    let name = percent::decoded(path.rsplit('/').next().unwrap_or_default());
     match name.as_str() {
         "" => Err("the URL names no file"),
         "." | ".." => Err("the URL names a directory"),

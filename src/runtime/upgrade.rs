@@ -10,6 +10,7 @@
 //! | too many sessions | 503 |
 //! | else | 101 |
 
+use crate::percent;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 /// Longest request head.
@@ -86,7 +87,7 @@ pub fn answer(head: &[u8], policy: &AccessPolicy) -> Answer {
     }
     if let Some(token) = &policy.token {
         let bearer = header("authorization").and_then(bearer_token);
-        let in_query = query.split('&').find_map(|pair| pair.strip_prefix("token=")).map(percent_decoded);
+        let in_query = query.split('&').find_map(|pair| pair.strip_prefix("token=")).map(percent::decoded);
         let given = bearer.map(str::to_owned).or(in_query);
         let was_given = given.is_some();
         if !given.is_some_and(|given| same(given.as_bytes(), token.as_bytes())) {
@@ -132,38 +133,6 @@ fn same(given: &[u8], expected: &[u8]) -> bool {
         difference |= byte ^ expected.get(at).copied().unwrap_or(0);
     }
     difference == 0
-}
-
-/// What an URL's part says; what is no escape stays as it is.
-pub fn percent_decoded(text: &str) -> String {
-    String::from_utf8_lossy(&percent_decoded_bytes(text)).into_owned()
-}
-
-/// As [`percent_decoded`], for what need not be text.
-pub fn percent_decoded_bytes(text: &str) -> Vec<u8> {
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let escape = (bytes[at] == b'%').then(|| bytes.get(at + 1..at + 3)).flatten();
-        let byte = escape.and_then(|digits| std::str::from_utf8(digits).ok()).and_then(|digits| {
-            digits
-                .bytes()
-                .all(|digit| digit.is_ascii_hexdigit())
-                .then(|| u8::from_str_radix(digits, 16).ok())?
-        });
-        match byte {
-            Some(byte) => {
-                decoded.push(byte);
-                at += 3;
-            }
-            None => {
-                decoded.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    decoded
 }
 
 #[cfg(test)]
