@@ -23,7 +23,7 @@ export function step(title, command, args, options = {}) {
 /**
  * Runs programs at the same time: the first one's output is shown as it comes, that of the others when all have ended.
  * @param {Record<string, [command: string, args: string[]]>} programs by title
- * @returns {Promise<string[]>} the titles of those that failed
+ * @returns {Promise<{isGood: boolean, output: string}[]>} in their order; the output of the first one is empty
  */
 export async function sideBySide(programs) {
   const [shown] = Object.keys(programs)
@@ -35,7 +35,7 @@ export async function sideBySide(programs) {
     console.log(`> ${title}`)
     process.stdout.write(output)
   }
-  return ends.filter(({ isGood }) => !isGood).map(({ title }) => title)
+  return ends
 }
 
 function runOne(title, command, args, isShown) {

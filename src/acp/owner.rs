@@ -10,7 +10,7 @@ use super::opening::Opened;
 use super::order::{Order, Prompt, Reply};
 use super::question::{HostRequest, OpenQuestion};
 use super::request::OpenRequest;
-use super::search::Search;
+use super::search::{CancelledTurn, Left, Search};
 use super::settings::{Mode, SessionOption, Settings};
 use super::tool_book::ToolBook;
 use super::turn_state::Version;
@@ -22,7 +22,6 @@ use crate::harness::audience::Audience;
 use crate::harness::folder::RunFolder;
 use crate::harness::scheduler::Slot;
 use crate::os::sleep_until;
-use crate::process::Moment;
 use crate::trace::{self, SESSION, debug};
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
@@ -108,8 +107,9 @@ pub(crate) struct Owner {
     pub(super) for_all: Vec<AgentEvent>,
     pub(super) idle_waiters: Vec<Reply<()>>,
     pub(super) cancel_waiters: Vec<CancelWaiter>,
-    /// From when to when the last turn went that ended by our cancel.
-    pub(super) cancelled: Option<(Moment, Moment)>,
+    /// The last turn that ended by our cancel.
+    pub(super) cancelled: Option<CancelledTurn>,
+    pub(super) left: Left,
     pub(super) stray_sender: UnboundedSender<Search>,
     stray_receiver: Option<UnboundedReceiver<Search>>,
     pub(super) _slot: Slot,
@@ -163,6 +163,7 @@ impl Owner {
             idle_waiters: Vec::new(),
             cancel_waiters: Vec::new(),
             cancelled: None,
+            left: Left::default(),
             stray_sender,
             stray_receiver: Some(stray_receiver),
             _slot: slot,

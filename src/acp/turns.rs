@@ -156,7 +156,7 @@ impl Owner {
         self.flush();
         let Some(mut active) = self.active.take() else { return };
         if active.stop.is_some() {
-            self.on_cancelled(active.begun_at);
+            self.on_cancelled(active.number, active.begun_at);
         }
         self.usage.on_turn(active.account.usage());
         let result: TurnResult = active.result(self.agent, &self.session, structured, now);

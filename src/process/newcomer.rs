@@ -21,14 +21,8 @@ impl Moment {
 /// A process that was born between two moments, and lives.
 #[derive(Debug)]
 pub(crate) struct Newcomer {
-    identity: ProcessIdentity,
+    pub identity: ProcessIdentity,
     pub command: String,
-}
-
-impl Newcomer {
-    pub(crate) fn pid(&self) -> i32 {
-        self.identity.pid
-    }
 }
 
 /// Those below `root` that were born between these two, each included: births are known to ten milliseconds. None where there is no
