@@ -16,7 +16,7 @@ pub(super) const RESUME_FOR: Duration = Duration::from_secs(30);
 /// How long a missing frame is waited for before the socket is replaced.
 const GAP_WITHIN: Duration = Duration::from_secs(2);
 
-enum State {
+enum Link {
     Connected(u64),
     /// Being opened anew, since then.
     Broken(Instant),
@@ -26,7 +26,7 @@ enum State {
 pub(super) struct Line {
     address: Address,
     session_id: String,
-    state: State,
+    state: Link,
     reconnect: Reconnect,
     pub outbox: Arc<Outbox>,
     inbound: Sequence<RuntimeFrame>,
@@ -48,7 +48,7 @@ impl Line {
         Line {
             address,
             session_id,
-            state: State::Closed,
+            state: Link::Closed,
             reconnect: Reconnect::new(Instant::now()),
             outbox,
             inbound: Sequence::default(),
@@ -61,26 +61,26 @@ impl Line {
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        matches!(self.state, State::Closed)
+        matches!(self.state, Link::Closed)
     }
 
     pub(super) fn is_connected(&self) -> bool {
-        matches!(self.state, State::Connected(_))
+        matches!(self.state, Link::Connected(_))
     }
 
     /// Whether what this socket tells still counts.
     pub(super) fn is_by(&self, socket: u64) -> bool {
-        matches!(self.state, State::Connected(own) if own == socket)
+        matches!(self.state, Link::Connected(own) if own == socket)
     }
 
     pub(super) fn close(&mut self) {
-        self.state = State::Closed;
+        self.state = Link::Closed;
     }
 
     /// Goes on by this socket; false when the runtime has not all that it received before.
     pub(super) fn take_socket(&mut self, stream: ClientStream, received: u64) -> bool {
         let Some(socket) = self.outbox.open_socket(received) else { return false };
-        self.state = State::Connected(socket);
+        self.state = Link::Connected(socket);
         self.gap_since = None;
         self.reconnect.on_opened(Instant::now());
         tokio::spawn(pump(stream, self.outbox.clone(), socket, self.socket_sender.clone()));
@@ -112,8 +112,8 @@ impl Line {
         self.gap_since = None;
         let now = Instant::now();
         let since = match self.state {
-            State::Broken(since) => since,
-            State::Connected(_) | State::Closed => now,
+            Link::Broken(since) => since,
+            Link::Connected(_) | Link::Closed => now,
         };
         let across = self.inbound.received() + self.outbox.acknowledged_through();
         let pause = match self.reconnect.on_broken(across, random::fraction(), now) {
@@ -123,7 +123,7 @@ impl Line {
                 return Err(end.into_error(&problem));
             }
         };
-        self.state = State::Broken(since);
+        self.state = Link::Broken(since);
         let (address, session_id) = (self.address.clone(), self.session_id.clone());
         let (received, reopened) = (self.inbound.received(), self.reopened_sender.clone());
         let within = RESUME_FOR.saturating_sub(since.elapsed());
