@@ -2024,6 +2024,11 @@ interface OpenOptions extends Pick<
   mcpServers?: McpServer[]
   /** For how long nothing may go on behind a turn before it is over; default 500. */
   settleMs?: number
+  /**
+   * `waitForResetMs` (default 0): a prompt that meets a usage limit which ends (`error.resetAt`) no later than so long from now
+   * waits for it and goes on. What else may pass by itself is not tried again: prompt anew.
+   */
+  retry?: Pick<NonNullable<TurnOptions['retry']>, 'waitForResetMs'>
   /** The program that speaks the protocol, with leading arguments. */
   binary?: HarnessOptions['binary']
 }
