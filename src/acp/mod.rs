@@ -5,7 +5,7 @@
 //!                               │ wishes   what its users say
 //!                               │ hearing  what the agent says, and whose it is
 //!                               │ asking   its questions: rules, handler, time-out
-//!                               │ turns    from a prompt to what it came to;  ladder  the end, asked and by force
+//!                               │ turns    from a prompt to what it came to;  ladder  the end, asked and by force;  rest  at a usage limit
 //!                               │ active   PURE  the prompt under way
 //!                               │            turn_state · verdict · account   PURE
 //!                               └ tool_book · settings · permission · glob · question · update · agent   PURE
@@ -43,6 +43,7 @@ mod permission;
 mod program;
 mod question;
 mod request;
+mod rest;
 mod search;
 mod session;
 mod session_record;
