@@ -147,3 +147,61 @@ impl Line {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::wire::frame::parse_runtime_frame;
+    use futures_util::{SinkExt, StreamExt};
+    use tokio::net::TcpListener;
+    use tokio_tungstenite::tungstenite::Message;
+
+    /// A runtime that has the session, whatever it is asked.
+    async fn known_session() -> Address {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("ws://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
+                socket.next().await.unwrap().unwrap();
+                let hello = r#"{"message_type":"hello_message","resumed":true}"#;
+                socket.send(Message::text(hello)).await.unwrap();
+                tokio::spawn(async move { while let Some(Ok(_)) = socket.next().await {} });
+            }
+        });
+        Address { url, token: None }
+    }
+
+    fn arrive(line: &mut Line, seq: u64) -> bool {
+        let text = format!(r#"{{"message_type":"assistant_message","text_blocks":[],"seq":{seq}}}"#);
+        matches!(line.arrive(seq, parse_runtime_frame(&text).unwrap()), Arrival::Due(_))
+    }
+
+    #[tokio::test]
+    async fn a_gap_is_of_the_socket_that_skipped_a_frame_and_its_clock_begins_once() {
+        let mut line = Line::new(known_session().await, "0123456789abcdef".to_owned(), true);
+        assert!(arrive(&mut line, 1) && line.gap_ends().is_none());
+        let before = Instant::now();
+        assert!(!arrive(&mut line, 4));
+        let ends = line.gap_ends().unwrap();
+        assert!(ends >= before + GAP_WITHIN && ends <= Instant::now() + GAP_WITHIN);
+        // Neither what comes after the gap nor a part of what is missing gives the rest more time.
+        assert!(!arrive(&mut line, 5) && arrive(&mut line, 2));
+        assert_eq!(line.gap_ends(), Some(ends));
+        assert!(arrive(&mut line, 3));
+        assert_eq!(line.gap_ends(), None);
+
+        assert!(!arrive(&mut line, 7) && line.gap_ends().is_some());
+        line.reopen(SocketEnd::default()).unwrap();
+        // Else the owner would replace the socket that is being opened, at each turn.
+        assert_eq!(line.gap_ends(), None);
+        let (stream, greeting) = line.reopened.recv().await.unwrap().expect("another socket");
+        assert!(line.take_socket(stream, greeting.answer.unwrap().received));
+        assert_eq!(line.gap_ends(), None, "what is missing is on its way by the new one");
+        let opened = Instant::now();
+        assert!(!arrive(&mut line, 8));
+        assert!(line.gap_ends().unwrap() >= opened + GAP_WITHIN, "a clock of its own");
+        assert!(arrive(&mut line, 6));
+        assert_eq!(line.gap_ends(), None);
+    }
+}
