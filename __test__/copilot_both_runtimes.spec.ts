@@ -1,46 +1,14 @@
 // Against both real runtimes, the newest release's and the newest preview's: what differs between them, and how it looks here.
-import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { startModelServer } from '../fixtures/model-server.mjs'
-import { CopilotClient, RuntimeConnection, approveAll } from '../index.js'
-import { rejection, temporaryFolder } from './copilot/peer'
+import { describe, expect, it } from 'vitest'
+import { rejection } from './copilot/peer'
+import { realRuntime, runtimes } from './copilot/real-runtime'
 
-let server: Awaited<ReturnType<typeof startModelServer>>
-beforeAll(async () => {
-  server = await startModelServer({ script: 'text=unused' })
-})
-afterAll(() => server.close())
+const { connect, byScript, requests } = realRuntime()
 
-const platform = `${process.platform}-${process.arch}`
-const below = join(__dirname, '..', 'node_modules')
-const runtimes = [
-  { name: 'release', modules: below, says: 'Agent factories' },
-  {
-    name: 'preview',
-    modules: join(below, 'copilot-sdk-preview/node_modules'),
-    says: 'Dynamic workflows',
-  },
-]
-
-describe.each(runtimes)('the $name runtime', ({ name, modules, says }) => {
+describe.each(runtimes)('the $name runtime', ({ name, path, says }) => {
   async function open(script: object[]) {
-    const home = temporaryFolder()
-    const path = join(modules, `@github/copilot-sdk-${platform}/prebuilds/${platform}/copilot-runtime`)
-    const client = new CopilotClient({
-      connection: RuntimeConnection.forStdio({ path }),
-      baseDirectory: home,
-      useLoggedInUser: false,
-      env: { ...process.env, HOME: home, COPILOT_HOME: undefined },
-      workingDirectory: temporaryFolder(),
-    })
-    onTestFinished(async () => {
-      await client.stop()
-    })
-    const provider = { type: 'openai' as const, baseUrl: `${server.urlFor(script, name)}/v1`, apiKey: 'x' }
-    return {
-      client,
-      session: await client.createSession({ model: 'any', provider, onPermissionRequest: approveAll }),
-    }
+    const { client } = connect(undefined, { path })
+    return { client, session: await client.createSession(byScript(script, name)) }
   }
 
   it('holds the model to a schema', async () => {
@@ -50,7 +18,7 @@ describe.each(runtimes)('the $name runtime', ({ name, modules, says }) => {
       parse: (value: unknown) => value as { n: number },
     }
     expect(await session.sendAndWait('count', schema, 20_000)).toEqual({ n: 7 })
-    const asked = server.requests.find(({ run }) => run === name)
+    const asked = requests().find(({ run }) => run === name)
     expect(asked?.body.response_format).toMatchObject({
       type: 'json_schema',
       json_schema: { schema: schema.toJSONSchema() },
