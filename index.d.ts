@@ -2171,6 +2171,19 @@ interface Replay {
     message: string
   }
 }
+/** How a run that was recorded into files ended. */
+interface RecordedEnd extends Omit<Recorded, 'stdout' | 'stderr'> {
+  /** What it printed on stderr; the end of it is looked at. */
+  stderrFile?: string
+}
+/**
+ * Events and verdict of a run whose stdout stands in a file, however long that is: it is read piece by piece, off the JavaScript
+ * thread. `/dev/stdin` is this process's own input. INVALID_OPTION for a file that can't be read.
+ *
+ * @example
+ * const { ok, events } = await replayFile('codex', 'stdout.jsonl', { exitCode: 0 })
+ */
+declare function replayFile(provider: ProviderName, file: string, end?: RecordedEnd): Promise<Replay>
 /** Events and verdict of a recorded run. Never throws for what is recorded; INVALID_OPTION for what is no recording. */
 declare function replay(provider: ProviderName, recorded: Recorded): Replay
 
@@ -4563,6 +4576,7 @@ export {
   listTrees,
   reapTrees,
   replay,
+  replayFile,
   replayRecord,
   run,
   serveRuntime,
@@ -4739,6 +4753,7 @@ export type {
   RecordFacts,
   RecordReplay,
   Recorded,
+  RecordedEnd,
   Replay,
   ResponseSchema,
   ResumeEvidence,
