@@ -11,6 +11,7 @@ import type { RunMessage, SessionMessage, ToolMessage, TurnMessage } from '..'
 import {
   answer,
   command,
+  counting,
   done,
   failed,
   failure,
@@ -241,6 +242,40 @@ describe('turns that the core runs', () => {
     expect(tools[1]).toMatchObject({ phase: 'end', isCut: true })
   })
 
+  it('of a kept session tell it as any other, without the secrets of the client', async () => {
+    const agent = join(__dirname, '../fixtures/acp/agent.mjs')
+    const harness = { binary: ['node', agent], cwd: folder }
+    await using server = await serveRuntime({ port: 0, provider: 'gemini', harness, keepSession: true })
+    const client = await RuntimeClient.connect(server.url)
+    onTestFinished(() => client.close().then(() => {}))
+    const turns = heard<TurnMessage>('sheepdog:turn')
+    const tools = heard<ToolMessage>('sheepdog:tool')
+    const query = { systemPrompt: '', model: '', secrets: ['hunter2-hunter2'] }
+    await client.query('tool', query)
+    await client.query('echo hunter2-hunter2', query)
+    await vi.waitFor(() => expect(turns).toHaveLength(4), { timeout: 30_000 })
+    expect(turns.map(({ phase }) => phase)).toEqual(['start', 'end', 'start', 'end'])
+    expect(turns[0]).toMatchObject({ provider: 'gemini', prompt: 'tool', cwd: folder, resume: 'session-1' })
+    expect(turns[1]).toMatchObject({ id: turns[0]!.id, result: { text: 'It says hi.', toolCalls: 1 } })
+    expect(tools).toEqual([
+      expect.objectContaining({ phase: 'start', turn: turns[0]!.id, name: 'Bash' }),
+      expect.objectContaining({ phase: 'end', turn: turns[0]!.id, output: 'hi\n', isCut: false }),
+    ])
+    expect(turns[2]).toMatchObject({ prompt: 'echo [REDACTED]' })
+    expect(turns[3]).toMatchObject({ result: { text: 'echo [REDACTED]' } })
+  })
+
+  it('of a kept session that could not be opened tell why', async () => {
+    const harness = { binary: ['node', '-e', 'process.exit(3)'], cwd: folder }
+    await using server = await serveRuntime({ port: 0, provider: 'gemini', harness, keepSession: true })
+    const client = await RuntimeClient.connect(server.url)
+    onTestFinished(() => client.close().then(() => {}))
+    const turns = heard<TurnMessage>('sheepdog:turn')
+    await expect(client.query('hi', { systemPrompt: '', model: '' })).rejects.toThrow()
+    await vi.waitFor(() => expect(turns).toHaveLength(2), { timeout: 30_000 })
+    expect(turns[1]).toMatchObject({ phase: 'end', error: { code: 'AGENT_CRASHED' } })
+  })
+
   it.runIf(hasServer)("of a fleet's worker tell it as any other", async () => {
     await using fleet = await Fleet.connect({ dir: newFolder(), leaseMs: 3000 })
     const worker = await fleet.work({ queues: ['seen'], harness: { provider: 'codex', binary } })
@@ -340,6 +375,41 @@ describe('OpenTelemetry', () => {
     expect(parent).toBe(`00-${traceId}-${spanId}-01`)
     expect(await parentOf({ TRACEPARENT: 'mine' })).toBe('mine')
     expect(await parentOf({ TRACEPARENT: undefined })).toBeUndefined()
+  })
+
+  it('is handed on to the agent behind a runtime', async () => {
+    const plan = [session, { tell: 'env' }, done]
+    const askedOf = async (env?: Record<string, string | undefined>) => {
+      const harness = { binary: ['node', player, JSON.stringify(plan)], cwd: folder, env }
+      await using server = await serveRuntime({ port: 0, provider: 'codex', harness })
+      const client = await RuntimeClient.connect(server.url)
+      const { data } = await client.query('hi', { systemPrompt: '', model: '' })
+      await client.close()
+      return (JSON.parse((data as { text: string }).text) as Record<string, string>).TRACEPARENT
+    }
+    const parent = await askedOf()
+    const { 'invoke_agent codex': turn } = await spans(1)
+    const { traceId, spanId } = turn!.spanContext()
+    expect(parent).toBe(`00-${traceId}-${spanId}-01`)
+    expect(await askedOf({ TRACEPARENT: 'mine' })).toBe('mine')
+    expect(await askedOf({ TRACEPARENT: undefined })).toBeUndefined()
+  })
+
+  it('is told of a retry, and until when a usage limit is waited out', async () => {
+    const at = Math.ceil(Date.now() / 1000) + 1
+    const limited = failed(`You've hit your usage limit. {"resets_at":${at}}`)
+    const plan = [counting([session, limited, { exit: 1 }], answer)]
+    await played(plan, { retry: { waitForResetMs: 60_000 } }).run('hi')
+    const { 'invoke_agent codex': turn } = await spans(1)
+    expect(turn!.events.map(({ name, attributes }) => ({ name, attributes }))).toEqual([
+      {
+        name: 'sheepdog.retry',
+        attributes: {
+          'sheepdog.message': 'codex is at its usage limit: the turn goes on when that ends',
+          'sheepdog.until': new Date(at * 1000).toISOString(),
+        },
+      },
+    ])
   })
 
   it('harms no turn when what others hang into it throws', async () => {

@@ -98,6 +98,26 @@ test('many prompts go to one process, and their results are those of one-shot tu
   }
 })
 
+test('a usage limit is told, and waited out where that is asked for', async () => {
+  const harness = new Harness({ provider: 'gemini', retry: { attempts: 5, waitForResetMs: 60_000 } })
+  const opened = (options: OpenOptions) => harness.open({ binary: scripted(2), cwd: folder, ...options })
+  await using patient = await opened({})
+  const turn = patient.start('limit 1500 tool')
+  const waits: unknown[] = []
+  for await (const event of turn) if (event.type === 'retry') waits.push(event.until)
+  expect(await turn.result).toMatchObject({ text: expect.stringMatching(/^A usage limit/), attempts: 1 })
+  expect(waits).toEqual([expect.any(Date)])
+  await using other = await opened({ retry: { waitForResetMs: 0 } })
+  const error = await failure(other.prompt('limit 3600000'))
+  expect(error).toMatchObject({ code: 'AGENT_FAILED', kind: 'rate_limit', resetAt: expect.any(Date) })
+  expect(error.retryAfterMs).toBeGreaterThan(3_500_000)
+  const wrong = await failure(opened({ retry: { attempts: 2 } } as unknown as OpenOptions))
+  expect(wrong).toMatchObject({
+    code: 'INVALID_OPTION',
+    message: expect.stringMatching(/^retry\.attempts: /),
+  })
+})
+
 test('start() gives the same Turn as a harness: events, result, abort', async () => {
   await using session = await open()
   const types: string[] = []

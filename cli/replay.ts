@@ -1,14 +1,16 @@
 // sheepdog replay: what a recorded run says.
-import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs'
+import { createReadStream, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { pipeline } from 'node:stream/promises'
 import {
-  replay,
+  replayFile,
   replayRecord,
   type AgentEvent,
   type ProviderName,
   type RecordReplay,
   type Replay,
+  type SheepdogError,
 } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { checkHarnessOptions } from '../lib/harness/request'
@@ -59,17 +61,21 @@ export async function run(args: string[]): Promise<Ending> {
     throw new UsageError('--exit and --signal exclude each other')
   // A name that is wrong is told before a file that is missing.
   checkHarnessOptions({ provider })
-  const replayed = replay(provider as ProviderName, {
-    stdout: read(file === '-' ? 0 : file),
-    stderr: values.stderr === undefined ? undefined : read(values.stderr).toString(),
+  const input = (name: string) => (name === '-' ? '/dev/stdin' : name)
+  const replayed = await replayFile(provider as ProviderName, input(file), {
+    stderrFile: values.stderr,
     exitCode: values.exit === undefined ? undefined : Number(values.exit),
     signal: values.signal,
+  }).catch((error: SheepdogError) => {
+    const isInput = error.code === 'INVALID_OPTION' && /^(file|stderrFile): /.test(error.message)
+    throw isInput ? new UsageError(error.message.replace(/^\w+: /, '')) : error
   })
   return show(replayed, values.json ?? false)
 }
 
 function show({ ok, events, result, error }: Replay, json: boolean, unfinished?: string | null): number {
-  const lines = events.map((event) => (json ? JSON.stringify(event) : describeEvent(event)))
+  const lines: (string | undefined)[] = []
+  for (const event of events) tell(json ? JSON.stringify(event) : describeEvent(event))
   if (json)
     lines.push(JSON.stringify({ type: 'result', ok, error, result, unfinished: unfinished ?? undefined }))
   else {
@@ -81,24 +87,26 @@ function show({ ok, events, result, error }: Replay, json: boolean, unfinished?:
     )
     if (unfinished) lines.push(`unfinished: ${unfinishedWords[unfinished] ?? unfinished}`)
   }
-  process.stdout.write(`${lines.filter((line) => line !== undefined).join('\n')}\n`)
+  lines.forEach(tell)
   return ok ? 0 : 1
 }
 
+function tell(line: string | undefined): void {
+  if (line !== undefined) process.stdout.write(`${line}\n`)
+}
+
 /** A session has no verdict of its own: its events, as they were told. */
-function showSession(
+async function showSession(
   folder: string,
   end: RecordReplay['end'],
   json: boolean,
   unfinished: string | null,
-): number {
-  const lines = read(join(folder, 'events.jsonl')).toString().split('\n')
-  for (const line of lines) {
+): Promise<number> {
+  for await (const line of createInterface({ input: createReadStream(join(folder, 'events.jsonl')) })) {
     // The last one may be cut.
     if (!line.endsWith('}')) continue
     const { event } = JSON.parse(line) as { event?: AgentEvent }
-    const shown = event && (json ? JSON.stringify(event) : describeEvent(event))
-    if (shown !== undefined) process.stdout.write(`${shown}\n`)
+    if (event) tell(json ? JSON.stringify(event) : describeEvent(event))
   }
   const ok = end?.ok === true
   const error = end?.error as { code: string; message: string } | undefined
@@ -143,12 +151,4 @@ async function replayFolder(folder: string, json: boolean): Promise<number> {
     process.stderr.write(`sheepdog: ${how}\n`)
   }
   return ok ? 0 : 1
-}
-
-function read(file: string | number): Buffer {
-  try {
-    return readFileSync(file)
-  } catch (error) {
-    throw new UsageError((error as Error).message)
-  }
 }

@@ -28,7 +28,7 @@ export { ConcurrencyLimit } from './limit'
 export { doctor, type DoctorOptions, type Finding, type SessionFinding } from './harness/doctor'
 export { Turn } from './harness/turn'
 export { replayRecord, type RecordReplay } from './harness/record'
-export { replay, type Recorded, type Replay } from './harness/replay'
+export { replay, replayFile, type Recorded, type RecordedEnd, type Replay } from './harness/replay'
 
 /**
  * A coding-agent CLI as a function.

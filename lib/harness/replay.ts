@@ -1,5 +1,6 @@
 import { check, checkOptions, show } from '../option'
-import { SheepdogError, invalidOption } from '../error'
+import { callSite } from '../call-site'
+import { SheepdogError, invalidOption, settle } from '../error'
 import { native } from '../native'
 import type { AgentEvent } from './event'
 import { checkHarnessOptions, type ProviderName } from './request'
@@ -24,6 +25,12 @@ export interface Replay {
   error?: { code: string; kind?: AgentErrorKind; message: string }
 }
 
+/** How a run that was recorded into files ended. */
+export interface RecordedEnd extends Omit<Recorded, 'stdout' | 'stderr'> {
+  /** What it printed on stderr; the end of it is looked at. */
+  stderrFile?: string
+}
+
 const recordedChecks = {
   stdout(path: string, value: unknown) {
     if (typeof value !== 'string' && !(value instanceof Uint8Array)) {
@@ -40,6 +47,25 @@ const recordedChecks = {
   signal(path: string, value: unknown) {
     if (value !== null) check.name(path, value)
   },
+}
+
+const { exitCode, signal } = recordedChecks
+const endChecks = { exitCode, signal, stderrFile: check.name }
+
+/**
+ * Events and verdict of a run whose stdout stands in a file, however long that is: it is read piece by piece, off the JavaScript
+ * thread. `/dev/stdin` is this process's own input. INVALID_OPTION for a file that can't be read.
+ *
+ * @example
+ * const { ok, events } = await replayFile('codex', 'stdout.jsonl', { exitCode: 0 })
+ */
+export async function replayFile(provider: ProviderName, file: string, end?: RecordedEnd): Promise<Replay> {
+  checkHarnessOptions({ provider })
+  check.name('file', file)
+  checkOptions(end, endChecks)
+  const { stderrFile, exitCode, signal } = end ?? {}
+  const said = native.replayFiles(provider, file, stderrFile, exitCode ?? undefined, signal ?? undefined)
+  return JSON.parse(await settle<string>(said, callSite())) as Replay
 }
 
 /** Events and verdict of a recorded run. Never throws for what is recorded; INVALID_OPTION for what is no recording. */

@@ -100,6 +100,7 @@ function toAgent(options: HarnessOptions, keepSession: boolean) {
           openSpec(options.provider, mergedOptions(options, undefined), undefined),
           limits,
           budget,
+          onTurn,
         )
       : new native.NativeAgent(toSpec('', options, true), limits, budget, onTurn)
     onAbort(options.signal, () => agent.stop())
@@ -111,11 +112,12 @@ function toAgent(options: HarnessOptions, keepSession: boolean) {
   }
 }
 
-/** A turn that the core runs, as channels and spans are told of it. */
-function onTurn(seen: NativeSeenTurn): void {
+/** A turn that the core runs, as channels and spans are told of it; what the agent's environment has besides. */
+function onTurn(seen: NativeSeenTurn): { name: string; value: string }[] {
   const turn = SeenTurn.start(JSON.parse(seen.facts, (_, value) => value ?? undefined))
   if (turn) turn.show(seen.turn())
   else seen.leave()
+  return Object.entries(turn?.environment ?? {}).map(([name, value]) => ({ name, value }))
 }
 
 const abortedText = 'the server was not started: its abort signal was aborted'

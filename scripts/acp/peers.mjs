@@ -65,7 +65,13 @@ const cases = {
   'status 500': { script: [{ status: 500, words: 'The server had an error.' }], isRight: failed },
   'cut stream': { script: 'cut', isRight: failed },
   'the agent is killed': { script: hanging, kills: 'agent', isRight: (run) => !run.isKilled && failed(run) },
-  'the client is killed': { script: hanging, kills: 'client', isRight: () => true },
+  // Right is who leaves nothing alive.
+  'the client is killed (SIGKILL)': {
+    script: hanging,
+    kills: 'client',
+    leavesNothing: true,
+    isRight: () => true,
+  },
 }
 
 const own = (name) => fileURLToPath(new URL(`clients/${name}.mjs`, import.meta.url))
@@ -121,7 +127,6 @@ async function runCase(client, agent, test, folders, server) {
     await runCommand(client, command, { env: { ...process.env, ...env }, test, place, run })
   }
   if (run.ends.length === 0) run.ends.push({ ok: false })
-  const right = test.isRight(run)
   const until = performance.now() + GRACE_MS
   while (processesIn(place).length > 0 && performance.now() < until) {
     await new Promise((resolve) => setTimeout(resolve, 100))
@@ -135,6 +140,7 @@ async function runCase(client, agent, test, folders, server) {
     }
   }
   place.remove()
+  const right = test.isRight(run) && !(test.leavesNothing && left.length > 0)
   return { right, left: left.length, ends: run.isKilled ? 'did not end' : run.ends }
 }
 

@@ -172,14 +172,7 @@ impl Owner {
         if self.request.agent.redact.is_empty() {
             return error;
         }
-        let ears = driver.ears();
-        let mut clean = Error::new(error.code(), ears.audience.redact(error.message()));
-        for (name, value) in error.facts() {
-            let mut value = value.clone();
-            ears.audience.redact_value(&mut value);
-            clean = clean.with(name, value);
-        }
-        clean
+        driver.ears().audience.redact_error(&error)
     }
 }
 

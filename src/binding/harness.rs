@@ -12,7 +12,8 @@ use crate::error::Error;
 use crate::harness::replay::TurnResult;
 use crate::harness::verdict::Ending;
 use crate::harness::{
-    self, AgentEvent, AgentRequest, Provider, Recording, Replay, Turn, TurnOutcome, TurnRequest, WeakTurn,
+    self, AgentEvent, AgentRequest, Provider, RecordedFiles, Recording, Replay, Turn, TurnOutcome,
+    TurnRequest, WeakTurn,
 };
 use crate::harness::{doctor, each_provider};
 use crate::model::{AbortSwitch, Schema};
@@ -247,13 +248,35 @@ pub fn replay_recording(
         Either::A(text) => text.as_bytes(),
         Either::B(bytes) => bytes,
     };
-    let ending = match (signal, exit_code) {
+    let ending = ending_of(exit_code, signal);
+    Ok(text_of(&shown(harness::replay(provider, &Recording { stdout, stderr: &stderr, ending }))))
+}
+
+fn ending_of(exit_code: Option<f64>, signal: Option<String>) -> Ending {
+    match (signal, exit_code) {
         (Some(signal), _) => Ending::Signalled(signal),
         // Another system's code may be larger than this one's.
         (None, Some(code)) => Ending::Exited(code as i32),
         (None, None) => Ending::Unknown,
-    };
-    Ok(text_of(&shown(harness::replay(provider, &Recording { stdout, stderr: &stderr, ending }))))
+    }
+}
+
+/// The same of a run whose output stands in files.
+#[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
+pub fn replay_files(
+    env: &Env,
+    provider: String,
+    stdout: String,
+    stderr: Option<String>,
+    exit_code: Option<f64>,
+    signal: Option<String>,
+) -> napi::Result<PromiseRaw<'_, Settled<String>>> {
+    let (stderr, ending) = (stderr.map(Into::into), ending_of(exit_code, signal));
+    let recorded = RecordedFiles { stdout: stdout.into(), stderr, ending };
+    settle(env, async move {
+        let replayed = async { harness::replay_files(Provider::parse(&provider)?, recorded).await };
+        replayed.await.map(|replay| text_of(&shown(replay))).into()
+    })
 }
 
 /// Why a record without an end has none, by the host that its `run.json` names.

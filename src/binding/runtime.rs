@@ -1,6 +1,6 @@
 //! What crosses for serving a runtime. Names and order as in lib/runtime/server.ts and lib/runtime/handler.ts.
 
-use super::acp::{OpenSpec, to_open_request};
+use super::acp::{OpenSpec, PairSpec, to_open_request};
 use super::budget::NativeBudget;
 use super::harness::{NativeTurn, TurnSpec, to_request};
 use super::limit::NativeConcurrencyLimit;
@@ -15,6 +15,7 @@ use crate::runtime::handler::{
     CancelSignal, NoAgent,
 };
 use crate::runtime::kept_agent::KeptAgent;
+use crate::runtime::onlooker::OnTurn;
 use crate::runtime::server::{self, RuntimeServer, ServerOptions};
 use crate::runtime::wire::json;
 use napi::Env;
@@ -59,26 +60,14 @@ impl NativeAgent {
         spec: TurnSpec,
         limits: Vec<&NativeConcurrencyLimit>,
         budget: Option<&NativeBudget>,
-        #[napi(ts_arg_type = "(turn: NativeSeenTurn) => void")] on_turn: Function<
-            'static,
-            NativeSeenTurn,
-            (),
-        >,
+        #[napi(ts_arg_type = "(turn: NativeSeenTurn) => { name: string; value: string }[]")]
+        on_turn: Function<'static, NativeSeenTurn, Vec<PairSpec>>,
     ) -> napi::Result<Self> {
-        let call = on_turn
-            .build_threadsafe_function::<NativeSeenTurn>()
-            // Weak: whoever looks keeps no host alive.
-            .weak::<true>()
-            .callee_handled::<false>()
-            .build()?;
-        let show = move |facts: Value, turn: Turn| {
-            let seen = NativeSeenTurn { facts: facts.to_string(), turn };
-            call.call(seen, ThreadsafeFunctionCallMode::NonBlocking);
-        };
+        let on_turn = showing(&on_turn)?;
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         let agent = to_request(spec).map(|mut request| {
             request.agent.budget = budget.map(|budget| budget.budget.clone());
-            Agent::Turns(HarnessAgent::new(request, limits).showing(Arc::new(show)))
+            Agent::Turns(HarnessAgent::new(request, limits).showing(on_turn))
         });
         Ok(NativeAgent { agent })
     }
@@ -89,11 +78,14 @@ impl NativeAgent {
         spec: OpenSpec,
         limits: Vec<&NativeConcurrencyLimit>,
         budget: Option<&NativeBudget>,
+        #[napi(ts_arg_type = "(turn: NativeSeenTurn) => { name: string; value: string }[]")]
+        on_turn: Function<'static, NativeSeenTurn, Vec<PairSpec>>,
     ) -> napi::Result<Self> {
+        let on_turn = showing(&on_turn)?;
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         let agent = to_open_request(spec).map(|mut request| {
             request.agent.budget = budget.map(|budget| budget.budget.clone());
-            Agent::Kept(KeptAgent::new(request, limits))
+            Agent::Kept(KeptAgent::new(request, limits).showing(on_turn))
         });
         Ok(NativeAgent { agent })
     }
@@ -107,6 +99,24 @@ impl NativeAgent {
             Err(_) => {}
         }
     }
+}
+
+/// What JavaScript answers are variables for the turn's agent.
+fn showing(on_turn: &Function<'static, NativeSeenTurn, Vec<PairSpec>>) -> napi::Result<OnTurn> {
+    let call = on_turn
+        .build_threadsafe_function::<NativeSeenTurn>()
+        // Weak: whoever looks keeps no host alive.
+        .weak::<true>()
+        .callee_handled::<false>()
+        .build()?;
+    let call = Arc::new(call);
+    Ok(Arc::new(move |facts: Value, turn: Turn| {
+        let (call, seen) = (Arc::clone(&call), NativeSeenTurn { facts: facts.to_string(), turn });
+        Box::pin(async move {
+            let answered = call.call_async(seen).await.unwrap_or_default();
+            answered.into_iter().map(|pair| (pair.name, pair.value)).collect()
+        })
+    }))
 }
 
 /// A turn of the agent's, for who looks.

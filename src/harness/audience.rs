@@ -5,7 +5,9 @@
 
 use super::event::AgentEvent;
 use super::event_sink::EventSink;
+use super::replay::TurnResult;
 use super::turn_record::TurnRecord;
+use crate::error::Error;
 use crate::redaction::{Redactor, Secret};
 use serde_json::Value;
 use std::future::{pending, poll_fn};
@@ -150,6 +152,34 @@ impl Audience {
     }
 
     /// Takes the secrets out of every string of a value.
+    /// What a user is told of a turn's end.
+    pub(crate) fn redact_result(&self, result: &mut TurnResult) {
+        let clean = |text: &mut String| *text = self.redact(text);
+        clean(&mut result.text);
+        result.facts.warnings.iter_mut().for_each(clean);
+        result.facts.session_id.iter_mut().chain(&mut result.facts.model).for_each(clean);
+        if let Some(value) = &mut result.facts.structured {
+            self.redact_value(value);
+        }
+        if let Some(process) = &mut result.facts.process {
+            // The events were read from it. What it says in pieces, over several lines, can't be searched for secrets.
+            process.stdout.clear();
+            process.args.iter_mut().for_each(clean);
+            clean(&mut process.command);
+            clean(&mut process.stderr);
+        }
+    }
+
+    pub(crate) fn redact_error(&self, error: &Error) -> Error {
+        let mut clean = Error::new(error.code(), self.redact(error.message()));
+        for (name, value) in error.facts() {
+            let mut value = value.clone();
+            self.redact_value(&mut value);
+            clean = clean.with(name, value);
+        }
+        clean
+    }
+
     pub(crate) fn redact_value(&self, value: &mut Value) {
         if self.redactor.is_empty() {
             return;

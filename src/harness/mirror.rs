@@ -5,6 +5,7 @@
 
 use super::audience::Audience;
 use super::event::AgentEvent;
+use super::replay::TurnResult;
 use super::turn::{Order, Turn, TurnOutcome};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -17,11 +18,15 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// And the handle of those who look.
+    /// And the handle of those who look. Secrets were taken out of what it is told.
     pub fn new() -> (Mirror, Turn) {
+        Mirror::hiding(&[])
+    }
+
+    /// The same; these secrets are taken out of what it is told.
+    pub fn hiding(secrets: &[String]) -> (Mirror, Turn) {
         let (turn, words, publish) = Turn::run_elsewhere();
-        // Secrets were taken out of what it is told.
-        (Mirror { audience: Audience::new(true, &[]), words, publish }, turn)
+        (Mirror { audience: Audience::new(true, secrets), words, publish }, turn)
     }
 
     /// What the turn told. Waits for room where somebody is behind.
@@ -48,6 +53,8 @@ impl Mirror {
     /// The turn is over. Who asks for the events only now is given what was kept.
     pub fn end(mut self, outcome: Arc<TurnOutcome>) {
         self.audience.end();
+        let outcome =
+            if self.audience.has_secrets() { Arc::new(self.without_secrets(&outcome)) } else { outcome };
         self.publish.send_replace(Some(outcome));
         tokio::spawn(async move {
             while self.audience.is_waiting() {
@@ -58,6 +65,21 @@ impl Mirror {
             }
             self.audience.end();
         });
+    }
+
+    fn without_secrets(&self, outcome: &TurnOutcome) -> TurnOutcome {
+        let clean = |result: &TurnResult| {
+            let mut result = result.clone();
+            self.audience.redact_result(&mut result);
+            result
+        };
+        match outcome {
+            TurnOutcome::Succeeded(result) => TurnOutcome::Succeeded(clean(result)),
+            TurnOutcome::Failed { error, partial } => TurnOutcome::Failed {
+                error: self.audience.redact_error(error),
+                partial: partial.as_ref().map(clean),
+            },
+        }
     }
 
     fn on_word(&mut self, word: Order) {
@@ -114,6 +136,23 @@ mod tests {
         mirror.end(succeeded());
         assert_eq!(looks.await.unwrap(), 2);
         assert!(turn.outcome().await.error().is_none());
+    }
+
+    #[tokio::test]
+    async fn secrets_are_in_nothing_that_is_told() {
+        let (mirror, turn) = Mirror::hiding(&["hunter2-hunter2".to_owned()]);
+        let mut result = TurnResult::empty(Provider::Codex);
+        result.text = "It is hunter2-hunter2.".to_owned();
+        let error = crate::error::Error::new(crate::error::ErrorCode::AgentFailed, "no hunter2-hunter2")
+            .with("stderr", "hunter2-hunter2?");
+        mirror.end(Arc::new(TurnOutcome::Failed { error, partial: Some(result) }));
+        let outcome = turn.outcome().await;
+        let error = outcome.error().unwrap();
+        assert_eq!(
+            (error.message(), error.facts()["stderr"].as_str()),
+            ("no [REDACTED]", Some("[REDACTED]?"))
+        );
+        assert_eq!(outcome.result().unwrap().text, "It is [REDACTED].");
     }
 
     #[tokio::test]

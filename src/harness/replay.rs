@@ -10,6 +10,7 @@ use crate::process::RunResult;
 use crate::record::RecordFacts;
 use serde::Serialize;
 use serde_json::Value;
+use std::io::Read;
 
 /// What was recorded of a run.
 #[derive(Clone, Debug)]
@@ -111,22 +112,44 @@ impl TurnFacts {
 
 /// Reads a recording as if its run had just ended.
 pub fn replay(provider: Provider, recording: &Recording) -> Replay {
-    let mut transcript = Transcript::new(provider, true, None);
-    let mut events = Excerpt::default();
-    for bytes in recording.stdout.chunks(READ_BYTES) {
-        transcript.feed(bytes);
-        events.extend(transcript.take_events());
+    let (mut transcript, mut events) = (Transcript::new(provider, true, None), Excerpt::default());
+    // What is in memory can always be read.
+    let _ = feed(&mut transcript, recording.stdout, &mut events);
+    judge(provider, transcript, events, recording.stderr, &recording.ending)
+}
+
+/// Reads to the end.
+pub(super) fn feed(
+    transcript: &mut Transcript,
+    mut from: impl Read,
+    events: &mut Excerpt,
+) -> std::io::Result<()> {
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(length) => {
+                transcript.feed(&buffer[..length]);
+                events.extend(transcript.take_events());
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
+}
+
+/// What all that was printed comes to.
+pub(super) fn judge(
+    provider: Provider,
+    mut transcript: Transcript,
+    mut events: Excerpt,
+    stderr: &str,
+    ending: &Ending,
+) -> Replay {
     transcript.finish();
     events.extend(transcript.take_events());
-    let verdict = verdict(&Evidence {
-        provider,
-        digest: transcript.digest(),
-        ending: &recording.ending,
-        stop: None,
-        stderr: recording.stderr,
-        resume: None,
-    });
+    let digest = transcript.digest();
+    let verdict = verdict(&Evidence { provider, digest, ending, stop: None, stderr, resume: None });
     let result = TurnResult::of(provider, transcript.digest_mut(), &verdict);
     Replay { events: events.into_events(), result, fault: verdict.fault }
 }

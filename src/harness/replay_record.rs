@@ -8,7 +8,8 @@ use super::digest::Digest;
 use super::event::AgentEvent;
 use super::excerpt::Excerpt;
 use super::provider::Provider;
-use super::replay::{Replay, TurnResult};
+use super::replay::{Replay, TurnResult, feed};
+use super::replay_file::tail_of;
 use super::structured::{Candidates, read_answer};
 use super::tally::Tally;
 use super::transcript::Transcript;
@@ -19,12 +20,8 @@ use crate::model::{Reading, Schema};
 use crate::record::{Unfinished, read_json};
 use serde_json::Value;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-
-/// Of stderr, as a live turn looks at it.
-const STDERR_TAIL_BYTES: u64 = 64 << 10;
-const READ_BYTES: usize = 256 << 10;
 
 /// A record, read again.
 pub struct RecordReplay {
@@ -108,12 +105,15 @@ impl Attempt {
         let unreadable = |error: std::io::Error| {
             Error::invalid_option("folder", format!("{} could not be read: {error}", folder.display()))
         };
-        feed(&mut transcript, &folder.join("stdout"), events).map_err(unreadable)?;
+        if let Some(stdout) = open(&folder.join("stdout")).map_err(unreadable)? {
+            feed(&mut transcript, stdout, events).map_err(unreadable)?;
+        }
         transcript.finish();
         events.extend(transcript.take_events());
         let retry = judged.retry.iter();
         events.extend(retry.map(|message| AgentEvent::Retry { message: message.clone(), until: None }));
-        let stderr = tail_of(&folder.join("stderr")).map_err(unreadable)?;
+        let stderr = open(&folder.join("stderr")).and_then(|file| file.map_or(Ok(String::new()), tail_of));
+        let stderr = stderr.map_err(unreadable)?;
         Ok(Attempt { transcript, stderr, ending, judged })
     }
 }
@@ -144,28 +144,6 @@ fn open(path: &Path) -> std::io::Result<Option<File>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         opened => opened.map(Some),
     }
-}
-
-fn feed(transcript: &mut Transcript, path: &Path, events: &mut Excerpt) -> std::io::Result<()> {
-    let Some(mut file) = open(path)? else { return Ok(()) };
-    let mut buffer = vec![0; READ_BYTES];
-    loop {
-        let length = file.read(&mut buffer)?;
-        if length == 0 {
-            return Ok(());
-        }
-        transcript.feed(&buffer[..length]);
-        events.extend(transcript.take_events());
-    }
-}
-
-fn tail_of(path: &Path) -> std::io::Result<String> {
-    let Some(mut file) = open(path)? else { return Ok(String::new()) };
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(STDERR_TAIL_BYTES)))?;
-    let mut bytes = Vec::new();
-    file.take(STDERR_TAIL_BYTES).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// By attempt; a line that was cut off by a kill is none.

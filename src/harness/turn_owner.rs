@@ -420,23 +420,6 @@ impl Owner {
         }
     }
 
-    fn redact(&self, result: &mut TurnResult) {
-        let clean = |text: &mut String| *text = self.audience.redact(text);
-        clean(&mut result.text);
-        result.facts.warnings.iter_mut().for_each(clean);
-        result.facts.session_id.iter_mut().chain(&mut result.facts.model).for_each(clean);
-        if let Some(value) = &mut result.facts.structured {
-            self.audience.redact_value(value);
-        }
-        if let Some(process) = &mut result.facts.process {
-            // The events were read from it. What it says in pieces, over several lines, can't be searched for secrets.
-            process.stdout.clear();
-            process.args.iter_mut().for_each(clean);
-            clean(&mut process.command);
-            clean(&mut process.stderr);
-        }
-    }
-
     /// The last events, whether or not somebody listened to them.
     fn recent_events(&self) -> Vec<Value> {
         let mut events = self.retries.clone();
@@ -462,7 +445,7 @@ impl Owner {
         result.facts.queued_ms = self.queued.as_secs_f64() * 1e3;
         result.facts.duration_ms = self.started.elapsed().saturating_sub(self.queued).as_secs_f64() * 1e3;
         if self.audience.has_secrets() {
-            self.redact(&mut result);
+            self.audience.redact_result(&mut result);
         }
         result
     }

@@ -7,19 +7,15 @@
 use super::handler::{
     AgentAnswer, AgentData, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender, CancelSignal,
 };
+use super::onlooker::{OnTurn, Shown, show};
 use super::secrets::own_environment;
 use super::speech::Speech;
 use crate::error::Error;
 use crate::harness::{ConcurrencyLimit, Mirror, Turn, TurnOutcome, TurnRequest, start};
 use crate::model::Schema;
-use crate::redaction::{Redactor, Secret};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tokio::sync::watch;
-
-/// Is shown each turn as it begins, with a handle that can't end it.
-/// The facts are `provider`, `prompt`, `model`, `cwd`, `resume`, without the client's secrets.
-pub type OnTurn = Arc<dyn Fn(Value, Turn) + Send + Sync>;
 
 /// Asks an agent. Clones are the same agent, with the same limits.
 #[derive(Clone)]
@@ -86,12 +82,23 @@ impl AgentHandler for HarnessAgent {
         let (limits, mut stopped) = (self.limits.clone(), self.stopped.subscribe());
         let on_turn = self.on_turn.clone();
         Box::pin(async move {
-            let request = request.map_err(|error| fault_of(&error))?;
-            let mirror = on_turn.map(|on_turn| {
-                let (mirror, seen) = Mirror::new();
-                on_turn(facts_of(&request), seen);
-                mirror
-            });
+            let mut request = request.map_err(|error| fault_of(&error))?;
+            let mut mirror = None;
+            if let Some(on_turn) = on_turn {
+                let agent = &request.agent;
+                let shown = Shown {
+                    provider: agent.provider.as_str(),
+                    prompt: &request.prompt,
+                    model: agent.model.as_deref(),
+                    cwd: agent.cwd.as_ref(),
+                    resume: agent.resume.as_deref(),
+                };
+                let (seen, variables) = show(&on_turn, shown, &agent.redact).await;
+                mirror = Some(seen);
+                // What anybody sets comes after it.
+                let variables = variables.into_iter().map(|(name, value)| (name, Some(value)));
+                request.agent.environment.changes.splice(0..0, variables);
+            }
             let turn = start(request, limits);
             let ended = Ended { cancel: &mut invocation.cancel, stopped: &mut stopped };
             follow(&turn, &sender, mirror, ended).await
@@ -143,17 +150,6 @@ pub(super) async fn follow(
         mirror.end(outcome.clone());
     }
     answer_of(&outcome)
-}
-
-fn facts_of(request: &TurnRequest) -> Value {
-    let secrets = Redactor::new(request.agent.redact.iter().map(|secret| Secret::new(secret.as_str())));
-    json!({
-        "provider": request.agent.provider.as_str(),
-        "prompt": secrets.redact(&request.prompt),
-        "model": request.agent.model,
-        "cwd": request.agent.cwd,
-        "resume": request.agent.resume,
-    })
 }
 
 /// Tells the client what the agent says, until the agent has said its last.

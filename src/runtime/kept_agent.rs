@@ -7,10 +7,11 @@
 use super::agent::{Ended, fault_of, follow, schema_in};
 use super::handler::{AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender};
 use super::kept_session::{Kept, KeptSession, Setup};
+use super::onlooker::{OnTurn, Shown, show};
 use super::secrets::own_environment;
 use crate::acp::{self, OpenRequest, PromptRequest, Session};
 use crate::error::{Error, ErrorCode};
-use crate::harness::ConcurrencyLimit;
+use crate::harness::{ConcurrencyLimit, Mirror, TurnOutcome};
 use crate::model::Schema;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
@@ -18,6 +19,7 @@ use tokio::sync::{mpsc, watch};
 /// Asks an agent that is kept. Clones are the same agent, with the same limits.
 #[derive(Clone)]
 pub struct KeptAgent {
+    on_turn: Option<OnTurn>,
     defaults: OpenRequest,
     limits: Vec<ConcurrencyLimit>,
     stopped: watch::Sender<bool>,
@@ -26,7 +28,29 @@ pub struct KeptAgent {
 impl KeptAgent {
     /// `defaults`: what the client does not say.
     pub fn new(defaults: OpenRequest, limits: Vec<ConcurrencyLimit>) -> KeptAgent {
-        KeptAgent { defaults, limits, stopped: watch::Sender::new(false) }
+        KeptAgent { on_turn: None, defaults, limits, stopped: watch::Sender::new(false) }
+    }
+
+    /// Its process outlives a turn: what a turn's agent is to be told besides, it is not.
+    pub fn showing(mut self, on_turn: OnTurn) -> KeptAgent {
+        self.on_turn = Some(on_turn);
+        self
+    }
+
+    /// Shows a turn that is to begin in this session; in none, if it could not be opened.
+    async fn show(&self, invocation: &AgentInvocation, session: Option<&Session>) -> Option<Mirror> {
+        let agent = &self.defaults.agent;
+        let model = Some(invocation.model.as_str()).filter(|model| !model.is_empty());
+        let shown = Shown {
+            provider: agent.provider.as_str(),
+            prompt: &invocation.user_prompt,
+            model: model.or(agent.model.as_deref()),
+            cwd: agent.cwd.as_ref(),
+            resume: session.map(Session::id).or(agent.resume.as_deref()),
+        };
+        let secrets = [agent.redact.as_slice(), &invocation.secrets].concat();
+        let (mirror, _) = show(self.on_turn.as_ref()?, shown, &secrets).await;
+        Some(mirror)
     }
 
     /// Aborts the turns under way, and each one that is asked for later.
@@ -106,14 +130,27 @@ impl AgentHandler for KeptAgent {
             let setup = agent.setup(&invocation);
             let slot = invocation.kept.clone();
             let ended = Ended { cancel: &mut invocation.cancel, stopped: &mut stopped };
-            let session = agent.session(&slot, setup, ended).await.map_err(told)?;
+            let opened = agent.session(&slot, setup, ended).await;
+            let mirror = agent.show(&invocation, opened.as_ref().ok()).await;
+            let session = match opened {
+                Ok(session) => session,
+                Err(error) => {
+                    if let Some(mirror) = mirror {
+                        mirror.end(Arc::new(TurnOutcome::refused(error.clone())));
+                    }
+                    return Err(told(error));
+                }
+            };
             if *stopped.borrow() {
                 let error = Error::new(ErrorCode::AgentAborted, "the agent is not served any more");
+                if let Some(mirror) = mirror {
+                    mirror.end(Arc::new(TurnOutcome::refused(error.clone())));
+                }
                 return Err(told(error));
             }
             let turn = session.start(prompt);
             let ended = Ended { cancel: &mut invocation.cancel, stopped: &mut stopped };
-            follow(&turn, &sender, None, ended).await
+            follow(&turn, &sender, mirror, ended).await
         })
     }
 }

@@ -35,6 +35,7 @@ pub mod handler;
 pub mod intake;
 pub mod kept_agent;
 pub mod kept_session;
+pub mod onlooker;
 pub mod outbox;
 pub mod registry;
 pub mod request;
