@@ -2052,6 +2052,11 @@ interface OpenOptions extends Pick<
   mcpServers?: McpServer[]
   /** For how long nothing may go on behind a turn before it is over; default 500. */
   settleMs?: number
+  /**
+   * `waitForResetMs` (default 0): a prompt that meets a usage limit which ends (`error.resetAt`) no later than so long from now
+   * waits for it and goes on. What else may pass by itself is not tried again: prompt anew.
+   */
+  retry?: Pick<NonNullable<TurnOptions['retry']>, 'waitForResetMs'>
   /** The program that speaks the protocol, with leading arguments. */
   binary?: HarnessOptions['binary']
 }
@@ -2194,6 +2199,19 @@ interface Replay {
     message: string
   }
 }
+/** How a run that was recorded into files ended. */
+interface RecordedEnd extends Omit<Recorded, 'stdout' | 'stderr'> {
+  /** What it printed on stderr; the end of it is looked at. */
+  stderrFile?: string
+}
+/**
+ * Events and verdict of a run whose stdout stands in a file, however long that is: it is read piece by piece, off the JavaScript
+ * thread. `/dev/stdin` is this process's own input. INVALID_OPTION for a file that can't be read.
+ *
+ * @example
+ * const { ok, events } = await replayFile('codex', 'stdout.jsonl', { exitCode: 0 })
+ */
+declare function replayFile(provider: ProviderName, file: string, end?: RecordedEnd): Promise<Replay>
 /** Events and verdict of a recorded run. Never throws for what is recorded; INVALID_OPTION for what is no recording. */
 declare function replay(provider: ProviderName, recorded: Recorded): Replay
 
@@ -4586,6 +4604,7 @@ export {
   listTrees,
   reapTrees,
   replay,
+  replayFile,
   replayRecord,
   run,
   serveRuntime,
@@ -4762,6 +4781,7 @@ export type {
   RecordFacts,
   RecordReplay,
   Recorded,
+  RecordedEnd,
   Replay,
   ResponseSchema,
   ResumeEvidence,

@@ -33,6 +33,7 @@ mod publisher;
 mod replay;
 mod report;
 mod roster;
+mod roster_queue;
 mod runner;
 mod sandbox;
 mod save;

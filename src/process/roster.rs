@@ -3,9 +3,10 @@
 //! The files lie in a folder of the user's own ([`folder`]), named by the run's mark. A run is written down when it has lived for
 //! [`WORTH_A_LINE`] (shorter ones cost nothing), and crossed out when it has ended and nobody of it is left. The time of a file's last
 //! change is that of the run's last output, to a second. Losing a file loses a name and no more: trees are found by their marks
-//! (`census`). Everything on the disk happens on threads where it may block.
+//! (`census`). Everything on the disk happens on one thread where it may block (`roster_queue`).
 
 use super::launch::Launched;
+use super::roster_queue::enqueue;
 use super::spec::{ProcessSpec, Strays};
 use super::sweep::is_marked;
 use crate::os::{ProcessIdentity, blocking, start_time};
@@ -98,7 +99,10 @@ impl Enrolled {
             if stage.load(Ordering::Acquire) != WAITING {
                 return;
             }
-            let _ = blocking(move || {
+            enqueue(move || {
+                if stage.load(Ordering::Acquire) != WAITING {
+                    return;
+                }
                 let Some(folder) = folder() else { return };
                 let mut entry = (*entry).clone();
                 entry.root_start = start_time(entry.root).unwrap_or(0);
@@ -107,8 +111,7 @@ impl Enrolled {
                 if stage.compare_exchange(WAITING, WRITTEN, Ordering::AcqRel, Ordering::Acquire).is_err() {
                     cross_out_ended(folder, &entry);
                 }
-            })
-            .await;
+            });
         });
         enrolled
     }
@@ -121,7 +124,11 @@ impl Enrolled {
         }
         self.touched = now;
         let mark = self.entry.mark.clone();
-        tokio::spawn(blocking(move || folder().map(|folder| touch(&folder.join(mark)))));
+        enqueue(move || {
+            if let Some(folder) = folder() {
+                touch(&folder.join(mark));
+            }
+        });
     }
 
     /// The run has ended.
@@ -132,7 +139,17 @@ impl Enrolled {
             return;
         }
         let entry = self.entry.clone();
-        tokio::spawn(blocking(move || folder().map(|folder| cross_out_ended(folder, &entry))));
+        let cross_out = move || {
+            if let Some(folder) = folder() {
+                cross_out_ended(folder, &entry);
+            }
+        };
+        // To look for who was kept takes a while, in which nobody else's line should wait.
+        if self.entry.keeps_strays {
+            tokio::spawn(blocking(cross_out));
+        } else {
+            enqueue(cross_out);
+        }
     }
 }
 
