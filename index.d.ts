@@ -922,6 +922,20 @@ interface LineBatch {
   lines: string[]
 }
 
+/** Files of a program's output, relative to the host's working directory; at least one. */
+interface OutputFiles {
+  stdout?: string | URL
+  /** May be the same file as that of stdout: both are in it as they were read. */
+  stderr?: string | URL
+  /** After what the files hold; default false: they are emptied. */
+  append?: boolean
+}
+/** Bytes that were written of each. */
+interface SavedOutput {
+  stdoutBytes: number
+  stderrBytes: number
+}
+
 /**
  * The stdin of a process that was spawned with `stdin: "pipe"`. A program that reads slowly slows its writer; one that takes no more is
  * no error: what is written then is let go.
@@ -976,6 +990,15 @@ declare class RunningProcess<Output = string> implements AsyncIterable<OutputLin
   get stdout(): ReadableStream<Uint8Array>
   /** stdout as a Node stream; its first read is what `bytes()` is. Destroying it is `detachOutput()`. */
   get stdoutNode(): Readable
+  /**
+   * Writes the output to files as it comes, in native code: it never passes through JavaScript. Takes the place of an iterator; what
+   * `result` keeps stays as it is. The files are opened at once, and emptied unless `append` is set; both may be the same. A disk
+   * that is slower than the program slows the program.
+   *
+   * Resolves when all is written and the program has ended; rejects as `result` does (what came is in the files then), or
+   * with PROCESS_OUTPUT_FAILED: the program goes on.
+   */
+  saveOutput(files: OutputFiles): Promise<SavedOutput>
   [Symbol.asyncIterator](): AsyncIterableIterator<OutputLine>
   /** Stops delivering; output is drained and kept as in `run`. */
   detachOutput(): void
@@ -1211,6 +1234,7 @@ type ErrorCode$1 =
   | 'PROCESS_LINE_TOO_LONG'
   | 'PROCESS_LOST'
   | 'PROCESS_INPUT_FAILED'
+  | 'PROCESS_OUTPUT_FAILED'
   | 'PROCESS_STDIN_CLOSED'
   | 'PROCESS_SPAWN_FAILED'
   | 'PROCESS_ITERATED'
@@ -1651,6 +1675,10 @@ interface ErrorFacts {
     file?: string
     errno?: number
   } & Stopped
+  PROCESS_OUTPUT_FAILED: {
+    file?: string
+    errno?: number
+  }
   PROCESS_STDIN_CLOSED: None
   PROCESS_SPAWN_FAILED: {
     command?: string

@@ -92,6 +92,11 @@ impl Owner {
                 self.usage.on_cost(cost);
                 self.charge();
             }
+            Update::Limit(reset) => {
+                if let Some(account) = self.account() {
+                    account.reset = Some(reset);
+                }
+            }
             Update::Retry { message } => self.on_retry(message),
             Update::Warning { message } => self.warn(message),
             Update::Quiet => {}

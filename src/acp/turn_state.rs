@@ -140,6 +140,12 @@ impl TurnState {
         self.waits = false;
     }
 
+    /// Nothing is asked of the agent: who stops the turn finds it ended.
+    pub(crate) fn rest(&mut self) {
+        self.is_running = false;
+        self.ending.get_or_insert(Ending::Silent);
+    }
+
     fn end(&mut self, ending: Ending) {
         self.is_running = false;
         self.ending = Some(ending);
