@@ -5,6 +5,8 @@
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { findBrowser } from './browser.mjs'
+import { findServer } from './nats-server.mjs'
 import { bin, checkNode, checkRust, fail, installPackages, root, step } from './setup.mjs'
 
 const target = join(root, 'target', 'coverage')
@@ -70,6 +72,12 @@ const env = {
   // A few files for each program, added to by its processes under a lock: a file a process would be thousands of megabytes.
   LLVM_PROFILE_FILE: join(counts, '%8m.profraw'),
 }
+const { server, problem: noServer } = findServer()
+if (server) env.SHEEPDOG_NATS_SERVER = server
+else console.warn(`THE FLEET IS NOT COUNTED: ${noServer}`)
+const { browser, problem: noBrowser } = findBrowser()
+if (browser) env.SHEEPDOG_BROWSER = browser
+else console.warn(`THE PAGE IS NOT COUNTED: ${noBrowser}`)
 rmSync(join(root, 'native', '.built.json'), { force: true })
 const into = ['--output-dir', 'native', '--js', 'native.js', '--dts', 'native.d.ts']
 step('building the counting addon', bin('napi'), ['build', '--platform', ...into], { env })

@@ -1,6 +1,7 @@
 //! Files on their way home: asked for, uploaded, named when they are not.
 
-use super::support::{Peer, Sink, server, server_with, upload_response};
+use super::sink::{Sink, upload_response};
+use super::support::{Peer, server, server_with};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::Write;

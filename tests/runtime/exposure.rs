@@ -1,6 +1,7 @@
 //! Who gets in, and what strangers can't do: the hostile peers of docs/runtime.md.
 
-use super::support::{Peer, Sink, invocation, server, server_with};
+use super::sink::Sink;
+use super::support::{Peer, invocation, server, server_with};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
 use sheepdog::error::ErrorCode;
@@ -276,7 +277,7 @@ async fn rule_15_a_server_with_work_ends_it_and_closes_within_10_seconds() {
             "commands": [{"command": "echo x > file", "cwd": directory.path()}]}))
         .await;
     let request = uploading.next_of("artifact_upload_request_message").await;
-    uploading.send(super::support::upload_response(&request, &sink, "slow/")).await;
+    uploading.send(super::sink::upload_response(&request, &sink, "slow/")).await;
     uploading.terminal().await;
     let mut running = Peer::connect(&server).await;
     running.query("wait").await;

@@ -1,13 +1,9 @@
 //! A runtime that skips a message: the client replaces the socket, and the missing one comes by the next.
 
-use super::support::invocation;
+use super::asking::{query, until_ended};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
-use sheepdog::runtime::client::{
-    ClientEvent, ClientOptions, ClientRequest, RequestMessage, RequestResult, RuntimeClient,
-};
-use sheepdog::runtime::wire::client_message::ClientMessage;
-use sheepdog::runtime::wire::frame::parse_client_frame;
+use sheepdog::runtime::client::{ClientOptions, RuntimeClient};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -85,29 +81,11 @@ async fn skipping_runtime() -> (String, JoinHandle<u32>) {
 async fn a_message_that_does_not_come_is_fetched_by_one_more_socket() {
     let (url, serving) = skipping_runtime().await;
     let client = RuntimeClient::connect(&url, ClientOptions::default()).await.unwrap();
-    let ClientMessage::Invocation(invocation) =
-        parse_client_frame(&invocation("count").to_string()).unwrap().unwrap().message
-    else {
-        panic!("no invocation")
-    };
-    let message = RequestMessage::Invocation(invocation);
     let began = Instant::now();
-    let number = client.request(ClientRequest { message, timeout: None, idle_timeout: None }).await.unwrap();
-    let mut said = Vec::new();
-    let outcome = 'told: loop {
-        let events =
-            tokio::time::timeout(Duration::from_secs(30), client.next_events()).await.expect("events");
-        assert!(!events.is_empty(), "over before the end; said {said:?}");
-        for event in events {
-            match event {
-                ClientEvent::Assistant { text_blocks, .. } => said.extend(text_blocks),
-                ClientEvent::Ended { request, outcome } if request == number => break 'told outcome,
-                other => panic!("{other:?}"),
-            }
-        }
-    };
+    let number = client.request(query("count")).await.unwrap();
+    let (said, outcome) = until_ended(&client, number).await;
     assert_eq!(said, ["1", "2", "3", "4"]);
-    assert!(matches!(outcome.unwrap(), RequestResult::Agent(_)));
+    assert_eq!(outcome.unwrap()["data"]["text"], "done");
     assert!(began.elapsed() >= GAP, "it may only have been late");
     client.close().await;
     assert_eq!(serving.await.unwrap(), 2);

@@ -1,6 +1,7 @@
 //! What hostile peers, programs and servers tried in earnest: one test for each row of what was found, where no smaller one shows it.
 
-use super::support::{Peer, Sink, invocation, server, server_with, upload_response};
+use super::sink::{Sink, upload_response};
+use super::support::{Peer, invocation, server, server_with};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use sheepdog::error::ErrorCode;

@@ -8,10 +8,13 @@
 
 mod agent;
 mod artifacts;
+mod asking;
 mod exposure;
 mod gap;
 mod hostile;
 mod kept_agent;
+mod old_runtime;
 mod requests;
 mod resume;
+mod sink;
 mod support;

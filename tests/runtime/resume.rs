@@ -1,14 +1,12 @@
 //! Our client and our server over a wire that cuts, delays, doubles and reorders: nothing is lost, nothing comes twice.
 
-use super::support::{Peer, Sink, server, server_with};
+use super::asking::{query, request, until_ended};
+use super::sink::Sink;
+use super::support::{Peer, server, server_with};
 use futures_util::{SinkExt, StreamExt};
-use serde_json::{Value, json};
+use serde_json::json;
 use sheepdog::error::ErrorCode;
-use sheepdog::runtime::client::{
-    ClientEvent, ClientOptions, ClientRequest, RequestMessage, RequestResult, RuntimeClient,
-};
-use sheepdog::runtime::wire::client_message::ClientMessage;
-use sheepdog::runtime::wire::frame::parse_client_frame;
+use sheepdog::runtime::client::{ClientEvent, ClientOptions, ClientRequest, RuntimeClient};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -113,45 +111,6 @@ async fn pass(
     }
 }
 
-fn query(prompt: &str) -> ClientRequest {
-    request(super::support::invocation(prompt))
-}
-
-fn request(message: Value) -> ClientRequest {
-    let message = match parse_client_frame(&message.to_string()).unwrap().unwrap().message {
-        ClientMessage::Invocation(invocation) => RequestMessage::Invocation(invocation),
-        ClientMessage::CommandExecution(execution) => RequestMessage::CommandExecution(execution),
-        other => panic!("{other:?}"),
-    };
-    ClientRequest { message, timeout: None, idle_timeout: None }
-}
-
-/// All that was said until the request ended, and its outcome.
-async fn until_ended(client: &RuntimeClient, number: u64) -> (Vec<String>, Result<Value, ErrorCode>) {
-    let mut said = Vec::new();
-    loop {
-        let events =
-            tokio::time::timeout(Duration::from_secs(60), client.next_events()).await.expect("events");
-        assert!(!events.is_empty(), "over before the end; said {}", said.len());
-        for event in events {
-            match event {
-                ClientEvent::Assistant { request, text_blocks } if request == number => {
-                    said.extend(text_blocks)
-                }
-                ClientEvent::Output { request, text, .. } if request == number => said.push(text),
-                ClientEvent::Ended { request, outcome } if request == number => {
-                    let outcome = outcome.map(|result| match result {
-                        RequestResult::Agent(result) => serde_json::to_value(result).unwrap(),
-                        RequestResult::Commands(results) => serde_json::to_value(results).unwrap(),
-                    });
-                    return (said, outcome.map_err(|error| error.code()));
-                }
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-}
-
 #[tokio::test]
 async fn rule_16_nothing_is_lost_or_doubled_over_200_random_cuts() {
     let server = server().await;
@@ -240,71 +199,6 @@ async fn rule_16_messages_carry_request_id_and_seq_and_old_clients_are_served_as
         assert_eq!(message["request_id"], "mine");
         assert_eq!(message["seq"], at + 1);
     }
-}
-
-/// A runtime that knows no hello: it answers requests by a script.
-async fn old_runtime(script: &'static [&'static str]) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("ws://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        let (stream, _) = listener.accept().await.unwrap();
-        let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
-        let mut script = script.iter();
-        while let Some(Ok(message)) = socket.next().await {
-            let Message::Text(text) = message else { continue };
-            let message: Value = serde_json::from_str(&text).unwrap();
-            match message["message_type"].as_str().unwrap() {
-                "hello_message" => {}
-                "end_session_message" => {
-                    socket
-                        .send(Message::text(r#"{"message_type":"end_session_confirm_message"}"#))
-                        .await
-                        .unwrap();
-                    socket.close(None).await.unwrap();
-                }
-                _ => {
-                    for line in script.next().unwrap_or(&"").split('\n').filter(|line| !line.is_empty()) {
-                        socket.send(Message::text(line)).await.unwrap();
-                    }
-                }
-            }
-        }
-    });
-    url
-}
-
-#[tokio::test]
-async fn rule_16_our_client_falls_back_with_a_runtime_that_knows_no_hello() {
-    let url = old_runtime(&[
-        "{\"message_type\":\"new\"}\nnonsense\n[1]\n{\"message_type\":\"assistant_message\",\"text_blocks\":[\"hi\"]}\n{\"message_type\":\"result_message\",\"metadata\":{},\"data\":{\"type\":\"text\",\"text\":\"x\"}}",
-        "{\"message_type\":\"error_message\",\"error\":\"broken\",\"metadata\":{\"a\":1}}",
-    ])
-    .await;
-    let client = RuntimeClient::connect(&url, ClientOptions::default()).await.unwrap();
-    let number = client.request(query("one")).await.unwrap();
-    let (said, outcome) = until_ended(&client, number).await;
-    assert_eq!((said, outcome.unwrap()["data"]["text"].clone()), (vec!["hi".to_owned()], json!("x")));
-    let number = client.request(query("two")).await.unwrap();
-    assert_eq!(until_ended(&client, number).await.1, Err(ErrorCode::RuntimeFailed));
-    assert!(client.end_session().await.confirmed);
-}
-
-#[tokio::test]
-async fn a_stopped_request_is_drained_so_that_the_next_one_reads_its_own_answer() {
-    // The first request is not answered; its cancel is, and late.
-    let url = old_runtime(&[
-        "",
-        "{\"message_type\":\"assistant_message\",\"text_blocks\":[\"stale\"]}\n{\"message_type\":\"error_message\",\"error\":\"Request cancelled\",\"metadata\":{}}",
-        "{\"message_type\":\"result_message\",\"metadata\":{},\"data\":{\"type\":\"text\",\"text\":\"fresh\"}}",
-    ])
-    .await;
-    let client = RuntimeClient::connect(&url, ClientOptions::default()).await.unwrap();
-    let slow = ClientRequest { timeout: Some(Duration::from_millis(50)), ..query("slow") };
-    let number = client.request(slow).await.unwrap();
-    assert_eq!(client.request(query("busy")).await.unwrap_err().code(), ErrorCode::RuntimeBusy);
-    assert_eq!(until_ended(&client, number).await, (vec![], Err(ErrorCode::RuntimeTimedOut)));
-    let number = client.request(query("next")).await.unwrap();
-    assert_eq!(until_ended(&client, number).await.1.unwrap()["data"]["text"], "fresh");
 }
 
 #[tokio::test]
