@@ -4,7 +4,7 @@ use super::active::Active;
 use super::agent::Agent;
 use super::connection::Exit;
 use super::order::Reply;
-use super::owner::{Over, Owner, Pending, Shown, closed};
+use super::owner::{Over, Owner, Shown, Wish, closed};
 use super::turn_state::Ending;
 use super::verdict::{Evidence, Stop, verdict};
 use crate::error::{Error, ErrorCode};
@@ -123,7 +123,7 @@ impl Owner {
         }
         let mut replies: Vec<Reply<()>> = self.idle_waiters.drain(..).collect();
         replies.extend(self.pending.drain().map(|(_, pending)| match pending {
-            Pending::Mode { reply, .. } | Pending::Option { reply, .. } | Pending::Steer { reply } => reply,
+            Wish::Mode { reply, .. } | Wish::Option { reply, .. } | Wish::Steer { reply } => reply,
         }));
         for reply in replies {
             let _ = reply.send(Err(gone.clone()));

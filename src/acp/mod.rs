@@ -50,6 +50,8 @@ mod session_record;
 mod settings;
 mod stray;
 mod tool_book;
+#[cfg(any(test, fuzzing))]
+mod transcript;
 mod turn_state;
 mod turns;
 mod update;
@@ -64,4 +66,6 @@ pub use question::{Answer, Decider, HostRequest, Location, Question, QuestionOpt
 pub use request::{McpServer, OpenRequest, PromptRequest};
 pub use session::{Session, WeakSession, open};
 pub use settings::{Choice, Mode, SessionOption};
+#[cfg(any(test, fuzzing))]
+pub(crate) use transcript::fuzz_transcript;
 pub use turn_state::Version;

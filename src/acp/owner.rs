@@ -51,7 +51,7 @@ pub(super) struct CancelWaiter {
 }
 
 /// A request of ours that is not a prompt.
-pub(super) enum Pending {
+pub(super) enum Wish {
     Mode { mode: String, reply: Reply<()> },
     Option { id: String, value: Value, reply: Reply<()> },
     Steer { reply: Reply<()> },
@@ -103,7 +103,7 @@ pub(crate) struct Owner {
     pub(super) queue: VecDeque<Box<Prompt>>,
     pub(super) turns: u32,
     pub(super) tags: u64,
-    pub(super) pending: HashMap<u64, Pending>,
+    pub(super) pending: HashMap<u64, Wish>,
     pub(super) listeners: Vec<Audience>,
     /// Told when the batch is done: to the turn under way, and to all.
     pub(super) for_turn: Vec<AgentEvent>,

@@ -84,13 +84,13 @@ pub(crate) enum ToolStatus {
 /// Version 2 alone: what the session does.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StateUpdate {
-    pub state: State,
+    pub state: SessionState,
     /// What goes on behind the turns, where the agent tells.
     pub background: Option<Vec<Value>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum State {
+pub(crate) enum SessionState {
     Running,
     /// A question is open.
     Waiting,
@@ -242,10 +242,10 @@ impl ToolStatus {
 impl StateUpdate {
     fn read(update: &Value) -> StateUpdate {
         let state = match text_of(&update["state"]).unwrap_or_default() {
-            "running" => State::Running,
-            "requires_action" => State::Waiting,
-            "idle" => State::Idle { end: TurnEnd::read(update) },
-            _ => State::Unknown,
+            "running" => SessionState::Running,
+            "requires_action" => SessionState::Waiting,
+            "idle" => SessionState::Idle { end: TurnEnd::read(update) },
+            _ => SessionState::Unknown,
         };
         StateUpdate { state, background: update["background"].as_array().cloned() }
     }

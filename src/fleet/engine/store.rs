@@ -52,16 +52,16 @@ impl Refused {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct PublishAnswer {
     #[serde(default, rename = "seq")]
     sequence: u64,
     #[serde(default)]
     duplicate: bool,
-    error: Option<Problem>,
+    error: Option<PublishProblem>,
 }
 
 #[derive(Deserialize)]
-struct Problem {
+struct PublishProblem {
     #[serde(default)]
     code: u64,
     #[serde(default)]
@@ -86,11 +86,11 @@ impl Engine {
                 .headers(headers.clone())
                 .timeout(Some(REQUEST_TIMEOUT));
             let why = match self.0.client.send_request(subject.to_owned(), request).await {
-                Ok(message) => match serde_json::from_slice::<Answer>(&message.payload) {
-                    Ok(Answer { error: None, sequence, duplicate }) => {
+                Ok(message) => match serde_json::from_slice::<PublishAnswer>(&message.payload) {
+                    Ok(PublishAnswer { error: None, sequence, duplicate }) => {
                         return Ok(Stored { sequence, is_duplicate: duplicate });
                     }
-                    Ok(Answer { error: Some(problem), .. }) => match refused(&problem) {
+                    Ok(PublishAnswer { error: Some(problem), .. }) => match refused(&problem) {
                         Some(refused) => return Err(refused),
                         None => problem.description,
                     },
@@ -145,7 +145,7 @@ pub(super) enum Asked {
     Away(String),
 }
 
-fn refused(problem: &Problem) -> Option<Refused> {
+fn refused(problem: &PublishProblem) -> Option<Refused> {
     match problem.err_code {
         10071 | 10164 => Some(Refused::Conflict),
         10077 if problem.description.contains("per subject") => Some(Refused::SubjectTaken),
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn what_a_server_can_do_a_moment_later_is_asked_again() {
         let answer = |code, err_code, description: &str| {
-            refused(&Problem { code, err_code, description: description.to_owned() })
+            refused(&PublishProblem { code, err_code, description: description.to_owned() })
         };
         // Submitted twice at once, on a cluster.
         assert!(answer(409, 10158, "duplicate message id is in process").is_none());
