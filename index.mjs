@@ -54,6 +54,7 @@ export const {
   listTrees,
   reapTrees,
   replay,
+  replayFile,
   replayRecord,
   run,
   serveRuntime,

@@ -155,7 +155,7 @@ describe('sheepdog agent', () => {
     [['agent', 'codx', 'hi'], 'did you mean codex?'],
     [['agent', 'codex', 'hi', '--shema', 'x'], 'did you mean --schema?'],
     [['agent', 'codex', 'hi', '--schema', '/none'], '--schema: '],
-    [['replay', 'codex', '/none'], 'no such file'],
+    [['replay', 'codex', '/none'], 'No such file'],
     [['replay', 'codx', '/none'], 'did you mean codex?'],
     [['replay', 'codex', '/none', '--exit', 'x'], '--exit: '],
   ])('%j is refused in one line', (args, words) => {

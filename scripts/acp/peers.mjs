@@ -132,6 +132,8 @@ async function runCase(client, agent, test, folders, server) {
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
   const left = processesIn(place)
+  // Before what it made is removed.
+  const right = test.isRight(run) && !(test.leavesNothing && left.length > 0)
   for (const pid of left) {
     try {
       process.kill(pid, 'SIGKILL')
@@ -140,7 +142,6 @@ async function runCase(client, agent, test, folders, server) {
     }
   }
   place.remove()
-  const right = test.isRight(run) && !(test.leavesNothing && left.length > 0)
   return { right, left: left.length, ends: run.isKilled ? 'did not end' : run.ends }
 }
 
