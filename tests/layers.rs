@@ -82,7 +82,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("jsonschema", &["model"]),
     ("base64", &["http", "acp", "runtime", "fleet"]),
     ("sha2", &["runtime", "fleet"]),
-    ("tokio_util", &["jsonrpc", "fleet"]),
+    ("tokio_util", &["jsonrpc"]),
     ("tokio_tungstenite", &["runtime"]),
     ("zip", &["runtime"]),
     ("ignore", &["watch"]),

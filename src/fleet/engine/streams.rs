@@ -232,7 +232,7 @@ fn configs(names: &Names, lease: Duration, replicas: usize) -> Vec<Config> {
         ..base.clone()
     };
     let blob = Config {
-        name: format!("OBJ_{}", names.blob_bucket()),
+        name: names.blob_stream(),
         subjects: vec![format!("$O.{}.C.>", names.blob_bucket()), format!("$O.{}.M.>", names.blob_bucket())],
         max_bytes: 35,
         max_age: KEPT,
