@@ -74,7 +74,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("napi", &["binding"]),
     ("napi_derive", &["binding"]),
     ("reqwest", &["http"]),
-    ("rustls", &["http"]),
+    ("rustls", &["http", "fleet"]),
     ("rustls_native_certs", &["http"]),
     ("webpki_roots", &["http"]),
     ("httpdate", &["retry", "http", "model"]),

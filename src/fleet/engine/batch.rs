@@ -36,12 +36,24 @@ impl Engine {
         from: u64,
         most: Most,
     ) -> Result<Batch, Asked> {
-        let away = |error: &dyn std::fmt::Display| Asked::Away(error.to_string());
-        let inbox = self.0.client.new_inbox();
-        let mut answers = self.0.client.subscribe(inbox.clone()).await.map_err(|error| away(&error))?;
         let asked = json!({
             "seq": from.max(1), "next_by_subj": filter, "batch": most.messages, "max_bytes": most.bytes,
         });
+        self.gather(stream, &asked).await
+    }
+
+    /// The last message of each of these subjects, at most 1,024 of them, that has one.
+    pub(super) async fn last_of_each(&self, stream: &str, subjects: &[String]) -> Result<Batch, Asked> {
+        if subjects.is_empty() {
+            return Ok(Batch::default());
+        }
+        self.gather(stream, &json!({ "multi_last": subjects })).await
+    }
+
+    async fn gather(&self, stream: &str, asked: &serde_json::Value) -> Result<Batch, Asked> {
+        let away = |error: &dyn std::fmt::Display| Asked::Away(error.to_string());
+        let inbox = self.0.client.new_inbox();
+        let mut answers = self.0.client.subscribe(inbox.clone()).await.map_err(|error| away(&error))?;
         let subject = format!("$JS.API.DIRECT.GET.{stream}");
         let asked = self.0.client.publish_with_reply(subject, inbox, Bytes::from(asked.to_string())).await;
         asked.map_err(|error| away(&error))?;

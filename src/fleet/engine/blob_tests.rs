@@ -7,7 +7,8 @@ const CHUNK: &str = "PUB $O.SD_ART.C.";
 /// A file whose chunks all differ.
 fn file(folder: &tempfile::TempDir, bytes: usize) -> std::path::PathBuf {
     let path = folder.path().join("file");
-    let words = (0..(bytes as u64).div_ceil(8)).flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
+    let words =
+        (0..(bytes as u64).div_ceil(8)).flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
     std::fs::write(&path, words.take(bytes).collect::<Vec<u8>>()).unwrap();
     path
 }

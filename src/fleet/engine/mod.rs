@@ -23,6 +23,7 @@ mod store;
 mod streams;
 #[cfg(test)]
 mod test_server;
+mod trust;
 
 pub(crate) use connection::{Access, Engine};
 pub(crate) use leases::LeaseSlot;
