@@ -13,13 +13,19 @@ export const fleetTable = {
   dir: { type: 'string', value: 'FOLDER', fits: 'folder', help: 'default .sheepdog/fleet' },
   token: { type: 'string', value: 'T', help: 'what the server asks for' },
   credentials: { type: 'string', value: 'FILE', fits: 'file', help: 'the same, as a credentials file' },
+  ca: {
+    type: 'string',
+    value: 'FILE',
+    fits: 'file',
+    help: "certificates of who signs the server's (default: whom the system trusts)",
+  },
   prefix: { type: 'string', value: 'NAME', help: 'one of several fleets on a server' },
 } as const satisfies OptionTable
 
 type Values = { [name in keyof typeof fleetTable]?: string | string[] }
 
-export function fleetOptions({ servers, dir, token, credentials, prefix }: Values): FleetOptions {
-  return { servers, dir, token, credentials, prefix } as FleetOptions
+export function fleetOptions({ servers, dir, token, credentials, ca, prefix }: Values): FleetOptions {
+  return { servers, dir, token, credentials, ca, prefix } as FleetOptions
 }
 
 /** Does something with the fleet, and closes it. */

@@ -31,6 +31,7 @@ pub struct FleetSpec {
     /// The program of the optional package.
     pub server_package: Option<String>,
     pub credentials: Option<String>,
+    pub ca: Option<String>,
     pub token: Option<String>,
     pub prefix: Option<String>,
     pub lease_ms: Option<Millis>,
@@ -117,6 +118,7 @@ fn to_options(spec: FleetSpec) -> FleetOptions {
         package: spec.server_package.map(PathBuf::from),
     };
     options.credentials = spec.credentials.map(PathBuf::from);
+    options.ca = spec.ca.map(PathBuf::from);
     options.token = spec.token;
     if let Some(prefix) = spec.prefix {
         options.prefix = prefix;

@@ -27,6 +27,8 @@ pub struct FleetOptions {
     pub places: ServerPlaces,
     /// A file.
     pub credentials: Option<PathBuf>,
+    /// A file with the certificates of who signs servers'; `None`: whom this process trusts everywhere.
+    pub ca: Option<PathBuf>,
     pub token: Option<String>,
     /// Two fleets on one server differ by it.
     pub prefix: String,
@@ -42,6 +44,7 @@ impl FleetOptions {
             dir: dir.into(),
             places: ServerPlaces::default(),
             credentials: None,
+            ca: None,
             token: None,
             prefix: DEFAULT_PREFIX.to_owned(),
             lease: None,
@@ -80,6 +83,7 @@ impl Fleet {
             servers: options.servers.clone(),
             token: options.token.clone(),
             credentials: options.credentials.clone(),
+            ca: options.ca.clone(),
             prefix: options.prefix.clone(),
             lease: options.lease,
             replicas: options.replicas,

@@ -81,12 +81,11 @@ impl Engine {
         holds: &mut HashMap<String, bool>,
         stuck: &mut Vec<Stuck>,
     ) -> Result<(), Error> {
-        let mut from = 0;
-        for _ in 0..MAX_LOOKED_AT {
-            let Some((sequence, spec)) = self.waiting_in(name, from).await? else { break };
-            from = sequence + 1;
-            let kept = self.read_record(&spec.id, super::engine::RetryFor::ASKED).await?;
-            let record = kept.map_or_else(|| JobRecord::queued(&spec), |kept| kept.record);
+        let oldest = self.oldest_of(name, MAX_LOOKED_AT).await?;
+        let ids: Vec<&str> = oldest.iter().map(|spec| spec.id.as_str()).collect();
+        let mut records = self.records_of(&ids).await?;
+        for spec in oldest {
+            let record = records.remove(&spec.id).unwrap_or_else(|| JobRecord::queued(&spec));
             if record.state == JobState::Queued {
                 queue.oldest_submitted_at.get_or_insert(record.submitted_at);
             }
@@ -122,8 +121,8 @@ impl Engine {
 
     /// Every job, those that nobody has claimed yet included.
     pub(crate) async fn every_record(&self) -> Result<Vec<JobRecord>, Error> {
-        // First who waits: what is claimed meanwhile is then found with its record, and counted once.
-        let waiting = self.waiting_jobs().await?;
+        // First the queue: what is claimed meanwhile is then found with its record, and counted once.
+        let begun = self.begun_records().await?;
         let mut records = std::pin::pin!(self.records().await?);
         let mut found = Vec::new();
         let mut known = HashSet::new();
@@ -132,7 +131,7 @@ impl Engine {
             known.insert(record.id.clone());
             found.push(record);
         }
-        found.extend(waiting.iter().filter(|spec| !known.contains(&spec.id)).map(JobRecord::queued));
+        found.extend(begun.into_iter().filter(|record| !known.contains(&record.id)));
         Ok(found)
     }
 }

@@ -7,9 +7,12 @@
 //! | `sd.log.<id>.<attempt>` | `SD_LOG` | events, a batch a message, one JSON a line |
 //! | `sd.dead.<queue>.<id>` | `SD_DEAD` | the spec of a job that did not get done |
 //! | `$KV.SD_LEASE.<kind>.<name>` | `KV_SD_LEASE` | what ends by itself: workers, slots of keys, holds |
+//! | `$O.SD_ART.C.<number>`, `$O.SD_ART.M.<name>` | `OBJ_SD_ART` | chunks of objects; their names, as NATS itself has them |
 //!
 //! Ids and queues are whatever their users like: what a subject can't hold is written as `=` and two hexadecimal digits.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
 use std::fmt::Write as _;
 
 /// Longest id, queue, key or name, in bytes: subjects have a bound.
@@ -65,6 +68,20 @@ impl Names {
     /// The bucket of the object store; its stream has `OBJ_` before it.
     pub fn blob_bucket(&self) -> String {
         format!("{}_ART", self.upper)
+    }
+
+    pub fn blob_stream(&self) -> String {
+        format!("OBJ_{}", self.blob_bucket())
+    }
+
+    /// What is known of an object: its last version's number, its length, its digest.
+    pub fn object(&self, name: &str) -> String {
+        format!("$O.{}.M.{}", self.blob_bucket(), URL_SAFE.encode(name))
+    }
+
+    /// The bytes of an object's version.
+    pub fn chunks(&self, number: &str) -> String {
+        format!("$O.{}.C.{number}", self.blob_bucket())
     }
 
     pub fn all_jobs(&self) -> String {

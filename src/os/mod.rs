@@ -35,7 +35,7 @@ pub(crate) use at_exit::at_exit;
 pub(crate) use awake::Awake;
 pub(crate) use blocking::blocking;
 pub(crate) use deadline::sleep_until;
-pub(crate) use disk::{on_disk, open_file, pieces, read_piece, write_piece};
+pub(crate) use disk::{on_disk, open_file, read_piece, write_piece};
 pub(crate) use exit::wait_for_exit;
 pub(crate) use group::{group_exists, signal_group};
 pub(crate) use host::{Host, HostState};

@@ -1,67 +1,156 @@
-//! Whole files and long texts, by name, in chunks.
+//! Whole files and long texts, by name, in chunks: as every client of NATS keeps objects, so that its tools can read them.
+//!
+//! The server has each chunk on its disk before it answers. So that nobody waits for that but the disk, some chunks are on
+//! their way at a time; the object's name is written last, when all are there. Chunks lie in the order in which they came in,
+//! which is why one that fails is not sent again by itself: all of it is, under another number, and what was there of the
+//! first is taken away.
 
+use super::batch::{Batch, Most};
 use super::connection::Engine;
-use super::store::away;
+use super::store::{Asked, RetryFor, away, headers, refused_by};
 use crate::error::{Error, ErrorCode};
-use crate::os::{on_disk, open_file, pieces, write_piece};
-use async_nats::jetstream::object_store::{GetErrorKind, ObjectMetadata, ObjectStore};
+use crate::os::{on_disk, open_file, read_piece};
+use crate::random;
+use async_nats::jetstream::context::PublishAckFuture;
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::object_store::{ObjectInfo, ObjectOptions};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use std::collections::VecDeque;
 use std::fs::File;
+use std::io::{self, Write};
 use std::path::Path;
-use std::pin::pin;
 use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio_util::io::StreamReader;
+use std::time::Duration;
 
-/// The default of 128 KiB costs half the speed; a server that takes less than this in a message gets what it takes.
+/// Of a server that takes so much in a message; each is a wait for its disk.
 const CHUNK_BYTES: usize = 1 << 20;
+/// Chunks without an answer: what an object takes of memory.
+pub(super) const IN_FLIGHT: usize = 8;
+/// Of an object that is read: twice as much is in memory.
+const BATCH: Most = Most { messages: 64, bytes: 8 << 20 };
+/// A copy of the stream that is a little behind, or an object that is replaced right now, is looked at again so often.
+const LOOKS: u32 = 10;
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Where the bytes come from. Read anew when the server goes away in between.
+enum Source {
+    Memory(Bytes),
+    File(Arc<File>),
+}
+
+impl Source {
+    /// The next bytes, at most so many, none at the end; and the digest of all so far.
+    async fn read(&self, at: u64, most: usize, mut digest: Sha256) -> io::Result<(Bytes, Sha256)> {
+        let bytes = match self {
+            Source::Memory(bytes) => {
+                let from = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+                bytes.slice(from..bytes.len().min(from.saturating_add(most)))
+            }
+            Source::File(file) => read_piece(file, at, most).await?,
+        };
+        on_disk(move || {
+            digest.update(&bytes);
+            Ok((bytes, digest))
+        })
+        .await
+    }
+}
 
 impl Engine {
-    async fn objects(&self) -> Result<ObjectStore, Error> {
-        let store = self.0.context.get_object_store(self.names().blob_bucket()).await;
-        store.map_err(|error| away(&error.to_string()))
-    }
-
     pub(crate) async fn put_object(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
-        self.put_from(name, &mut bytes.as_ref()).await.map(drop)
+        self.put(name, Source::Memory(bytes), RetryFor::ASKED).await.map(drop)
     }
 
     /// The file's length and its SHA-256 in hexadecimal digits.
     pub(crate) async fn put_file(&self, name: &str, path: &Path) -> Result<(u64, String), Error> {
-        let file = open_file(path).await.map_err(|error| unreadable(path, &error))?;
-        self.put_from(name, &mut pin!(StreamReader::new(pieces(file)))).await
+        let file = open_file(path).await.map_err(|error| unreadable(name, &error))?;
+        self.put(name, Source::File(file), RetryFor::WORK).await
     }
 
-    async fn put_from(
-        &self,
-        name: &str,
-        source: &mut (impl AsyncRead + Unpin),
-    ) -> Result<(u64, String), Error> {
-        let metadata = ObjectMetadata {
-            name: name.to_owned(),
-            chunk_size: Some(CHUNK_BYTES.min(self.max_message_bytes())),
-            ..ObjectMetadata::default()
-        };
-        let stored = self.objects().await?.put(metadata, source).await;
-        let info = stored.map_err(|error| {
-            let message = format!("{name} could not be stored: {error}");
-            Error::new(ErrorCode::FleetStorage, message)
+    async fn put(&self, name: &str, source: Source, retry_for: RetryFor) -> Result<(u64, String), Error> {
+        let before = self.object_info(name).await?;
+        let info = self.ask(retry_for, || self.put_chunks(name, &source)).await?;
+        let payload = serde_json::to_vec(&info).map_err(|error| {
+            Error::new(ErrorCode::FleetStorage, format!("what is known of {name} can't be written: {error}"))
         })?;
+        // The last one of its name is the only one.
+        let subject = self.names().object(name);
+        let stored =
+            self.store(&subject, headers(&[("Nats-Rollup", "sub")]), payload.into(), retry_for).await;
+        if let Err(refused) = stored {
+            self.drop_chunks(&info.nuid).await;
+            return Err(refused.into_error());
+        }
+        if let Some(before) = before {
+            self.drop_chunks(&before.nuid).await;
+        }
         Ok((info.size as u64, hexadecimal(info.digest.as_deref().unwrap_or_default())))
     }
 
+    /// Stores the object's bytes; leaves nothing behind when that fails.
+    async fn put_chunks(&self, name: &str, source: &Source) -> Result<ObjectInfo, Asked> {
+        let number = random::name::<11>();
+        let chunk_bytes = CHUNK_BYTES.min(self.max_message_bytes());
+        let mut sending = Sending {
+            engine: self,
+            subject: self.names().chunks(&number),
+            waiting: VecDeque::new(),
+            last: 0,
+        };
+        match sending.all(name, source, chunk_bytes).await {
+            Ok(Sent { bytes, chunks, digest }) => Ok(ObjectInfo {
+                name: name.to_owned(),
+                description: None,
+                metadata: std::collections::HashMap::new(),
+                headers: None,
+                options: Some(ObjectOptions { link: None, max_chunk_size: Some(chunk_bytes) }),
+                bucket: self.names().blob_bucket(),
+                nuid: number,
+                size: usize::try_from(bytes).unwrap_or(usize::MAX),
+                chunks,
+                modified: Some(async_nats::datetime::now()),
+                digest: Some(format!("SHA-256={}", URL_SAFE.encode(digest))),
+                deleted: false,
+            }),
+            Err(why) => {
+                sending.settle().await;
+                self.drop_chunks(&number).await;
+                Err(why)
+            }
+        }
+    }
+
+    /// When it fails, they go with the age of the stream.
+    async fn drop_chunks(&self, number: &str) {
+        let subject = self.names().chunks(number);
+        let dropped = self.ask(RetryFor(LOOK_EVERY * LOOKS), || async {
+            let stream = self.0.context.get_stream_no_info(self.names().blob_stream()).await;
+            let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
+            stream.purge().filter(&subject).await.map_err(|error| Asked::Away(error.to_string()))
+        });
+        let _ = dropped.await;
+    }
+
     pub(crate) async fn object(&self, name: &str) -> Result<Bytes, Error> {
-        let mut object = self.open_object(name).await?;
-        let mut bytes = Vec::new();
-        object.read_to_end(&mut bytes).await.map_err(|error| broken(name, &error))?;
+        let info = self.known_object(name).await?;
+        let mut reading = Reading::of(self, &info);
+        let (mut bytes, mut digest) = (Vec::with_capacity(info.size), Sha256::new());
+        while let Some(some) = reading.next().await.map_err(|error| broken(name, &error))? {
+            for chunk in some {
+                digest.update(&chunk);
+                bytes.extend_from_slice(&chunk);
+            }
+        }
+        check(name, &info, &digest.finalize())?;
         Ok(bytes.into())
     }
 
     /// Writes the object into a file, which is there whole or not at all.
     pub(crate) async fn fetch_object(&self, name: &str, to: &Path) -> Result<(), Error> {
-        let mut object = self.open_object(name).await?;
+        let info = self.known_object(name).await?;
         let mut unfinished = to.as_os_str().to_owned();
         unfinished.push(format!(".{}.part", std::process::id()));
         let unfinished = std::path::PathBuf::from(unfinished);
@@ -69,49 +158,195 @@ impl Engine {
             let folder = folder.to_owned();
             on_disk(move || std::fs::create_dir_all(folder)).await.map_err(|error| unwritable(to, &error))?;
         }
-        let created = unfinished.clone();
-        let file = on_disk(move || File::create(created).map(Arc::new)).await;
-        let file = file.map_err(|error| unwritable(to, &error))?;
-        let mut buffer = vec![0; 256 << 10];
-        let copied: Result<(), Error> = async {
-            loop {
-                let length = object.read(&mut buffer).await.map_err(|error| broken(name, &error))?;
-                if length == 0 {
-                    break;
-                }
-                let piece = Bytes::copy_from_slice(&buffer[..length]);
-                write_piece(&file, piece).await.map_err(|error| unwritable(to, &error))?;
-            }
-            let (from, to_path) = (unfinished.clone(), to.to_owned());
-            on_disk(move || std::fs::rename(from, to_path)).await.map_err(|error| unwritable(to, &error))
-        }
-        .await;
+        let copied = self.copy_object(name, &info, &unfinished, to).await;
         if copied.is_err() {
             let _ = on_disk(move || std::fs::remove_file(unfinished)).await;
         }
         copied
     }
 
-    async fn open_object(&self, name: &str) -> Result<async_nats::jetstream::object_store::Object, Error> {
-        self.objects().await?.get(name).await.map_err(|error| match error.kind() {
-            GetErrorKind::NotFound => {
-                Error::new(ErrorCode::JobNotFound, format!("the fleet has no {name}, or not any more"))
-            }
-            _ => away(&error.to_string()),
+    async fn copy_object(
+        &self,
+        name: &str,
+        info: &ObjectInfo,
+        unfinished: &Path,
+        to: &Path,
+    ) -> Result<(), Error> {
+        let created = unfinished.to_owned();
+        let file = on_disk(move || File::create(created).map(Arc::new)).await;
+        let file = file.map_err(|error| unwritable(to, &error))?;
+        let mut reading = Reading::of(self, info);
+        let mut digest = Sha256::new();
+        let mut next = reading.next().await;
+        while let Some(some) = next.map_err(|error| broken(name, &error))? {
+            // The next ones come while these are written.
+            let (written, following) = tokio::join!(write(&file, some, digest), reading.next());
+            digest = written.map_err(|error| unwritable(to, &error))?;
+            next = following;
+        }
+        check(name, info, &digest.finalize())?;
+        let (from, to_path) = (unfinished.to_owned(), to.to_owned());
+        on_disk(move || std::fs::rename(from, to_path)).await.map_err(|error| unwritable(to, &error))
+    }
+
+    async fn known_object(&self, name: &str) -> Result<ObjectInfo, Error> {
+        let missing =
+            || Error::new(ErrorCode::JobNotFound, format!("the fleet has no {name}, or not any more"));
+        self.object_info(name).await?.filter(|info| !info.deleted).ok_or_else(missing)
+    }
+
+    async fn object_info(&self, name: &str) -> Result<Option<ObjectInfo>, Error> {
+        let stream = self.names().blob_stream();
+        let Some((_, payload)) = self.last_of(&stream, &self.names().object(name), RetryFor::ASKED).await?
+        else {
+            return Ok(None);
+        };
+        serde_json::from_slice(&payload).map(Some).map_err(|error| {
+            let message = format!("what the fleet knows of {name} can't be read: {error}");
+            Error::new(ErrorCode::FleetStorage, message)
         })
     }
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Error {
-    Error::new(ErrorCode::FleetStorage, format!("{} can't be read: {error}", path.display()))
+/// What was stored of an object.
+struct Sent {
+    bytes: u64,
+    chunks: usize,
+    digest: [u8; 32],
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Error {
+/// An object on its way to the server.
+struct Sending<'engine> {
+    engine: &'engine Engine,
+    subject: String,
+    /// Answers that are not here yet, the oldest first.
+    waiting: VecDeque<PublishAckFuture>,
+    /// Sequence of the last chunk that is known to be stored.
+    last: u64,
+}
+
+impl Sending<'_> {
+    async fn all(&mut self, name: &str, source: &Source, chunk_bytes: usize) -> Result<Sent, Asked> {
+        let (mut bytes, mut chunks, mut digest) = (0, 0, Sha256::new());
+        loop {
+            let read = source.read(bytes, chunk_bytes, digest).await;
+            let chunk;
+            (chunk, digest) = read.map_err(|error| Asked::Final(unreadable(name, &error)))?;
+            if chunk.is_empty() {
+                break;
+            }
+            (bytes, chunks) = (bytes + chunk.len() as u64, chunks + 1);
+            if self.waiting.len() == IN_FLIGHT {
+                self.answer().await?;
+            }
+            let message = PublishMessage::build().payload(chunk);
+            let sent = self.engine.0.context.send_publish(self.subject.clone(), message).await;
+            self.waiting.push_back(sent.map_err(|error| refused_by(&error))?);
+        }
+        while !self.waiting.is_empty() {
+            self.answer().await?;
+        }
+        Ok(Sent { bytes, chunks, digest: digest.finalize().into() })
+    }
+
+    /// Waits for the oldest answer.
+    async fn answer(&mut self) -> Result<(), Asked> {
+        let Some(oldest) = self.waiting.pop_front() else { return Ok(()) };
+        match oldest.await {
+            // A connection that broke in between may have brought them in another order.
+            Ok(stored) if stored.sequence <= self.last => {
+                Err(Asked::Away("it mixed up the chunks".to_owned()))
+            }
+            Ok(stored) => {
+                self.last = stored.sequence;
+                Ok(())
+            }
+            Err(_) if self.engine.is_denied(&self.subject) => {
+                let message =
+                    format!("who we are may not write to {}: check the rights of this user", self.subject);
+                Err(Asked::Final(Error::new(ErrorCode::FleetUnauthorized, message)))
+            }
+            Err(error) => Err(refused_by(&error)),
+        }
+    }
+
+    /// Waits for all answers, whatever they are: afterwards nothing of it is on its way.
+    async fn settle(&mut self) {
+        for answer in self.waiting.drain(..) {
+            let _ = answer.await;
+        }
+    }
+}
+
+/// An object on its way here.
+struct Reading<'engine> {
+    engine: &'engine Engine,
+    subject: String,
+    from: u64,
+    /// Chunks that are still to come.
+    left: usize,
+}
+
+impl<'engine> Reading<'engine> {
+    fn of(engine: &'engine Engine, info: &ObjectInfo) -> Reading<'engine> {
+        Reading { engine, subject: engine.names().chunks(&info.nuid), from: 1, left: info.chunks }
+    }
+
+    /// The next chunks; `None` when all were here.
+    async fn next(&mut self) -> Result<Option<Vec<Bytes>>, Error> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        for _ in 0..LOOKS {
+            let stream = self.engine.names().blob_stream();
+            let some = self
+                .engine
+                .ask(RetryFor::ASKED, || self.engine.read_on(&stream, &self.subject, self.from, BATCH));
+            let Batch { messages, .. } = some.await?;
+            if let Some(last) = messages.last() {
+                self.from = last.sequence + 1;
+                self.left = self.left.saturating_sub(messages.len());
+                return Ok(Some(messages.into_iter().map(|message| message.payload).collect()));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Err(away("chunks are missing"))
+    }
+}
+
+async fn write(file: &Arc<File>, chunks: Vec<Bytes>, mut digest: Sha256) -> io::Result<Sha256> {
+    let file = Arc::clone(file);
+    on_disk(move || {
+        for chunk in chunks {
+            digest.update(&chunk);
+            (&*file).write_all(&chunk)?;
+        }
+        Ok(digest)
+    })
+    .await
+}
+
+fn check(name: &str, info: &ObjectInfo, digest: &[u8]) -> Result<(), Error> {
+    let found = format!("SHA-256={}", URL_SAFE.encode(digest));
+    if info.digest.as_ref().is_none_or(|digest| *digest == found) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorCode::FleetStorage,
+        format!("{name} could not be read whole: its digest is another one"),
+    ))
+}
+
+fn unreadable(name: &str, error: &io::Error) -> Error {
+    Error::new(ErrorCode::FleetStorage, format!("{name} can't be read: {error}"))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Error {
     Error::invalid_option("to", format!("{} can't be written: {error}", path.display()))
 }
 
-fn broken(name: &str, error: &std::io::Error) -> Error {
-    Error::new(ErrorCode::FleetStorage, format!("{name} could not be read whole: {error}"))
+fn broken(name: &str, error: &Error) -> Error {
+    Error::new(ErrorCode::FleetStorage, format!("{name} could not be read whole: {}", error.message()))
 }
 
 /// The store says `SHA-256=` and base64url.
@@ -122,13 +357,5 @@ fn hexadecimal(digest: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    #[test]
-    fn a_digest_is_shown_in_hexadecimal_digits() {
-        let digest = "SHA-256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU=";
-        assert_eq!(
-            super::hexadecimal(digest),
-            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-        );
-    }
-}
+#[path = "blob_tests.rs"]
+mod tests;

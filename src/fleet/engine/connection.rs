@@ -3,6 +3,7 @@
 use super::super::login::part;
 use super::super::subject::Names;
 use super::streams;
+use super::trust::{distrust, trusting};
 use crate::error::{Error, ErrorCode};
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
@@ -29,6 +30,8 @@ pub(crate) struct Access {
     pub token: Option<String>,
     /// A file.
     pub credentials: Option<PathBuf>,
+    /// A file with the certificates of who signs servers'; `None`: whom this process trusts everywhere.
+    pub ca: Option<PathBuf>,
     pub prefix: String,
     /// The fleet's lease; `None`: whatever the fleet has, or the default when it is new.
     pub lease: Option<Duration>,
@@ -100,6 +103,7 @@ impl Engine {
                 }
                 async {}
             });
+        options = trusting(options, &access.servers, access.ca.as_deref()).await?;
         if let Some(token) = &access.token {
             options = options.token(token.clone());
         }
@@ -193,7 +197,12 @@ fn refused(access: &Access, error: &async_nats::ConnectError) -> Error {
         ConnectErrorKind::ServerParse => {
             Error::invalid_option("servers", format!("{} is no address of a server", shown(access)))
         }
-        kind => unreachable_server(access, &kind.to_string()),
+        kind => match distrust(error) {
+            Some(what) => Error::new(ErrorCode::FleetUnreachable, format!("{} {what}", shown(access)))
+                .with("servers", plain_servers(access)),
+            None if kind == ConnectErrorKind::Io => unreachable_server(access, &error.to_string()),
+            None => unreachable_server(access, &kind.to_string()),
+        },
     }
 }
 

@@ -12,6 +12,7 @@
 //! A call waits through a server that is away for a moment and repeats itself: messages have ids, and a swap whose answer was
 //! lost is read back. `Connection` counts connections, so that whoever listens knows that it may have missed something.
 
+mod batch;
 mod blob;
 mod connection;
 mod leases;
@@ -20,6 +21,9 @@ mod queue;
 mod records;
 mod store;
 mod streams;
+#[cfg(test)]
+pub(crate) mod test_server;
+mod trust;
 
 pub(crate) use connection::{Access, Engine};
 pub(crate) use leases::LeaseSlot;

@@ -1,8 +1,10 @@
 //! The queue: a job's message waits in its lane (queue and class) until a worker pulls it, and leaves when it is acknowledged.
 
+use super::batch::Most;
 use super::connection::Engine;
 use super::store::{Asked, Refused, RetryFor, Stored, headers};
 use crate::error::{Error, ErrorCode};
+use crate::fleet::record::JobRecord;
 use crate::fleet::spec::JobSpec;
 use crate::fleet::subject::{MAX_PRIORITY, Names};
 use async_nats::jetstream::AckKind;
@@ -18,6 +20,10 @@ use std::time::Duration;
 /// A spec that is longer goes to the object store, and its message only names it.
 const MAX_SPEC_BYTES: usize = 512 << 10;
 const OBJECT: &str = "Sheepdog-Object";
+/// Between two answers to a question for jobs: a server that is there has them at once. What comes later is nobody's for a lease.
+const PULL_TIMEOUT: Duration = Duration::from_secs(5);
+/// Jobs that are read by one request.
+const LISTED: Most = Most { messages: 1000, bytes: 8 << 20 };
 
 /// One class of one queue, as a worker pulls from it.
 #[derive(Clone)]
@@ -64,7 +70,7 @@ impl Engine {
 
     /// The job's message, wherever it waits.
     pub(crate) async fn find_job(&self, id: &str) -> Result<Option<JobSpec>, Error> {
-        match self.next_waiting(&self.names().anywhere(id), 0).await? {
+        match self.waiting(&self.names().anywhere(id)).await? {
             Some(message) => self.spec_of(&message.payload, Some(&message.headers)).await.map(Some),
             None => Ok(None),
         }
@@ -100,15 +106,41 @@ impl Engine {
         }
     }
 
-    /// Every job that waits without a record of its own.
-    pub(crate) async fn waiting_jobs(&self) -> Result<Vec<JobSpec>, Error> {
+    /// What every job that is not over began as.
+    pub(crate) async fn begun_records(&self) -> Result<Vec<JobRecord>, Error> {
         // Not by a consumer: a work queue's messages are its workers' alone.
-        let (mut found, mut from) = (Vec::new(), 0);
-        while let Some(message) = self.next_waiting(&self.names().all_jobs(), from).await? {
-            from = message.sequence + 1;
-            found.push(self.spec_of(&message.payload, Some(&message.headers)).await?);
+        let (filter, mut found, mut from) = (self.names().all_jobs(), Vec::new(), 1);
+        loop {
+            let (jobs, next) = self.jobs_from(&filter, from, LISTED).await?;
+            found.extend(jobs.iter().map(JobRecord::queued));
+            match next {
+                Some(next) => from = next,
+                None => return Ok(found),
+            }
         }
-        Ok(found)
+    }
+
+    /// The oldest jobs of a queue that are not over.
+    pub(crate) async fn oldest_of(&self, queue: &str, most: usize) -> Result<Vec<JobSpec>, Error> {
+        let most = Most { messages: most, ..LISTED };
+        Ok(self.jobs_from(&self.names().queue(queue), 1, most).await?.0)
+    }
+
+    /// Jobs that the filter names, and where to read on when there are more.
+    async fn jobs_from(
+        &self,
+        filter: &str,
+        from: u64,
+        most: Most,
+    ) -> Result<(Vec<JobSpec>, Option<u64>), Error> {
+        let stream = self.names().jobs_stream();
+        let batch = self.ask(RetryFor::ASKED, || self.read_on(&stream, filter, from, most)).await?;
+        let mut jobs = Vec::with_capacity(batch.messages.len());
+        for message in &batch.messages {
+            jobs.push(self.spec_of(&message.payload, Some(&message.headers)).await?);
+        }
+        let last = batch.messages.last().filter(|_| batch.left > 0);
+        Ok((jobs, last.map(|last| last.sequence + 1)))
     }
 
     /// The queue, and the id as subjects have it, of every job that is not over.
@@ -127,17 +159,6 @@ impl Engine {
             Ok(found)
         })
         .await
-    }
-
-    /// The first job of a queue from this place on, and its place.
-    pub(crate) async fn waiting_in(&self, queue: &str, from: u64) -> Result<Option<(u64, JobSpec)>, Error> {
-        match self.next_waiting(&self.names().queue(queue), from).await? {
-            Some(message) => {
-                let spec = self.spec_of(&message.payload, Some(&message.headers)).await?;
-                Ok(Some((message.sequence, spec)))
-            }
-            None => Ok(None),
-        }
     }
 
     /// A lane to pull from; made when it is not there.
@@ -162,12 +183,12 @@ impl Engine {
         Ok(Lane { consumer })
     }
 
-    /// The first message of the queue from this sequence on that the filter names.
-    async fn next_waiting(&self, filter: &str, from: u64) -> Result<Option<StreamMessage>, Error> {
+    /// The first message of the queue that the filter names, read at the stream's leader.
+    async fn waiting(&self, filter: &str) -> Result<Option<StreamMessage>, Error> {
         self.ask(RetryFor::ASKED, || async {
             let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
             let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
-            match stream.raw_message_builder().sequence(from).next_by_subject(filter).send().await {
+            match stream.raw_message_builder().sequence(0).next_by_subject(filter).send().await {
                 Ok(message) => Ok(Some(message)),
                 Err(error) => match error.kind() {
                     RawMessageErrorKind::NoMessageFound => Ok(None),
@@ -218,18 +239,29 @@ impl Engine {
         }
     }
 
-    /// What is there now, at most so many; nothing when the lane is empty.
+    /// What is there now, at most so many; nothing when the lane is empty. Ends, whatever becomes of the question: one that was
+    /// lost with its server is answered by nobody.
     pub(crate) async fn pull(&self, lane: &Lane, most: usize) -> Result<Vec<Delivery>, Error> {
+        let mut connections = self.connections();
+        connections.mark_unchanged();
         let messages = lane.consumer.fetch().max_messages(most).messages().await;
         let mut messages = messages.map_err(|error| super::store::away(&error.to_string()))?;
         let mut found = Vec::new();
-        while let Some(message) = messages.next().await {
-            let message = message.map_err(|error| super::store::away(&error.to_string()))?;
-            if let Ok(delivery) = self.delivery(message).await {
-                found.push(delivery);
+        let lost = loop {
+            let message = tokio::select! {
+                biased;
+                message = tokio::time::timeout(PULL_TIMEOUT, messages.next()) => message,
+                _ = connections.changed() => break "the connection was lost".to_owned(),
+            };
+            match message {
+                Ok(Some(Ok(message))) => found.extend(self.delivery(message).await.ok()),
+                Ok(None) => return Ok(found),
+                Ok(Some(Err(error))) => break error.to_string(),
+                Err(_) => break "it was asked for jobs".to_owned(),
             }
-        }
-        Ok(found)
+        };
+        // What came before is ours, and would be nobody's for a lease.
+        if found.is_empty() { Err(super::store::away(&lost)) } else { Ok(found) }
     }
 
     /// Waits for one message. Let it end by itself: one that is given to a pull that nobody reads is lost for a lease.
@@ -273,3 +305,7 @@ impl Delivery {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

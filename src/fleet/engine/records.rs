@@ -10,6 +10,7 @@ use async_nats::jetstream::consumer::{DeliverPolicy, pull::OrderedConfig};
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
+use std::collections::HashMap;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -95,6 +96,15 @@ impl Engine {
             }
         })
         .await
+    }
+
+    /// The records of these jobs, of those that have one; by their ids. A moment old, maybe.
+    pub(crate) async fn records_of(&self, ids: &[&str]) -> Result<HashMap<String, JobRecord>, Error> {
+        let stream = format!("KV_{}", self.names().run_bucket());
+        let subjects: Vec<String> = ids.iter().map(|id| self.names().record(id)).collect();
+        let batch = self.ask(RetryFor::ASKED, || self.last_of_each(&stream, &subjects)).await?;
+        let records = batch.messages.iter().map(|message| parse(&message.payload));
+        records.map(|record| record.map(|record| (record.id.clone(), record))).collect()
     }
 
     /// Every record there is, one by one.

@@ -2,6 +2,8 @@
 
 use super::connection::{Engine, REQUEST_TIMEOUT};
 use crate::error::{Error, ErrorCode};
+use async_nats::jetstream;
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::{HeaderMap, Request, RequestErrorKind};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -172,6 +174,21 @@ fn refused(problem: &PublishProblem) -> Option<Refused> {
                 format!("the server refused a message: {} ({})", problem.description, problem.err_code);
             Some(Refused::Fault(Error::new(ErrorCode::FleetStorage, message)))
         }
+    }
+}
+
+/// Why one of many messages on their way was not stored.
+pub(super) fn refused_by(error: &PublishError) -> Asked {
+    if error.kind() == PublishErrorKind::MaxPayloadExceeded {
+        let message = format!("a message is more than the server takes ({error}): raise its max_payload");
+        return Asked::Final(Error::new(ErrorCode::FleetStorage, message));
+    }
+    let said = std::error::Error::source(error).and_then(|said| said.downcast_ref::<jetstream::Error>());
+    let problem = said.and_then(|said| serde_json::to_value(said).ok());
+    let problem = problem.and_then(|problem| serde_json::from_value::<Problem>(problem).ok());
+    match problem.as_ref().and_then(refused) {
+        Some(refused) => Asked::Final(refused.into_error()),
+        None => Asked::Away(error.to_string()),
     }
 }
 

@@ -88,12 +88,15 @@ async fn make(
     let mut room = MOST_BYTES;
     let mut made: Vec<Config> = Vec::new();
     for config in configs(names, lease, replicas.unwrap_or(1)) {
-        if context
-            .get_stream(&config.name)
-            .await
-            .is_ok_and(|stream| fits(&stream.cached_info().config, &config))
-        {
-            continue;
+        if let Ok(stream) = context.get_stream(&config.name).await {
+            let got = &stream.cached_info().config;
+            if fits(got, &config) {
+                if config.allow_direct && !got.allow_direct {
+                    // Whoever may not change it leaves that to the next one who may.
+                    let _ = context.update_stream(Config { allow_direct: true, ..got.clone() }).await;
+                }
+                continue;
+            }
         }
         loop {
             match context.create_stream(sized(&config, room)).await {
@@ -232,7 +235,7 @@ fn configs(names: &Names, lease: Duration, replicas: usize) -> Vec<Config> {
         ..base.clone()
     };
     let blob = Config {
-        name: format!("OBJ_{}", names.blob_bucket()),
+        name: names.blob_stream(),
         subjects: vec![format!("$O.{}.C.>", names.blob_bucket()), format!("$O.{}.M.>", names.blob_bucket())],
         max_bytes: 35,
         max_age: KEPT,
@@ -250,6 +253,8 @@ fn configs(names: &Names, lease: Duration, replicas: usize) -> Vec<Config> {
         max_bytes: 8,
         discard: DiscardPolicy::New,
         discard_new_per_subject: true,
+        // To be listed in batches.
+        allow_direct: true,
         metadata: HashMap::from([(LEASE_KEY.to_owned(), lease.as_millis().to_string())]),
         ..base
     };

@@ -1,7 +1,7 @@
 //! The owner task of a worker: pulls jobs into its free slots, the highest class first, and ends in good order.
 //!
-//! With slots free it asks lane after lane for what is there now (a `probe`). When there is nothing, it waits on all lanes at
-//! once; what a wait brings when no slot is free any more is given back at once. A probe is never cut off: what it was given
+//! With slots free it asks lane after lane for what is there now (a `probe`). On a lane that has nothing it waits, until the server
+//! gives it something; it is not asked again meanwhile. What a wait brings when no slot is free any more is given back at once. A probe is never cut off: what it was given
 //! would be nobody's for a whole lease.
 
 use super::attempt::Attempt;
@@ -35,7 +35,7 @@ const MIN_PRESENCE_PAUSE: Duration = Duration::from_secs(1);
 
 /// What a question to the lanes came to.
 enum Pulled {
-    Probe(Vec<Delivery>),
+    Probe { found: Vec<Delivery>, empty: Vec<usize> },
     Wait { lane: usize, delivery: Option<Box<Delivery>> },
     Trouble { lane: Option<usize> },
 }
@@ -184,45 +184,42 @@ impl Owner {
         if self.closing.is_some() || self.is_probing || self.paused_until.is_some() || self.free() == 0 {
             return;
         }
-        let (engine, lanes) = (self.engine.clone(), self.lanes.clone());
-        if self.is_probe_due {
-            self.is_probe_due = false;
+        let asked: Vec<usize> = (0..self.lanes.len()).filter(|lane| self.waits[*lane].is_none()).collect();
+        if self.is_probe_due && !asked.is_empty() {
             self.is_probing = true;
-            let room = self.free();
-            self.pulls.spawn(async move {
-                let mut found = Vec::new();
-                for lane in lanes.iter() {
-                    match engine.pull(lane, room - found.len()).await {
-                        Ok(some) => found.extend(some),
-                        Err(_) if found.is_empty() => return Pulled::Trouble { lane: None },
-                        Err(_) => break,
-                    }
-                    if found.len() >= room {
-                        break;
-                    }
-                }
-                Pulled::Probe(found)
-            });
+            self.is_probe_due = false;
+            self.pulls.spawn(probe(self.engine.clone(), self.lanes.clone(), asked, self.free()));
             return;
         }
-        for index in 0..self.lanes.len() {
-            if self.waits[index].is_none() {
-                let (engine, lanes) = (engine.clone(), lanes.clone());
-                let wait = self.pulls.spawn(async move {
-                    match engine.pull_one(&lanes[index], WAIT).await {
-                        Ok(delivery) => Pulled::Wait { lane: index, delivery: delivery.map(Box::new) },
-                        Err(_) => Pulled::Trouble { lane: Some(index) },
-                    }
-                });
-                self.waits[index] = Some(wait);
-            }
+        self.is_probe_due = false;
+        for lane in asked {
+            self.wait(lane);
         }
+    }
+
+    /// Has the server tell when there is something in the lane.
+    fn wait(&mut self, lane: usize) {
+        if self.closing.is_some() || self.waits[lane].is_some() {
+            return;
+        }
+        let (engine, lanes) = (self.engine.clone(), self.lanes.clone());
+        let wait = self.pulls.spawn(async move {
+            match engine.pull_one(&lanes[lane], WAIT).await {
+                Ok(delivery) => Pulled::Wait { lane, delivery: delivery.map(Box::new) },
+                Err(_) => Pulled::Trouble { lane: Some(lane) },
+            }
+        });
+        self.waits[lane] = Some(wait);
     }
 
     async fn on_pulled(&mut self, pulled: Pulled) {
         match pulled {
-            Pulled::Probe(found) => {
+            Pulled::Probe { found, empty } => {
                 self.is_probing = false;
+                // Not asked again before a wait says that there is something, so that a long lane's probes are one question each.
+                for lane in empty {
+                    self.wait(lane);
+                }
                 // As long as there is something, there may be more.
                 self.is_probe_due |= !found.is_empty();
                 for delivery in found {
@@ -300,6 +297,23 @@ impl Owner {
     }
 }
 
+/// Asks these lanes one after the other for as much as there is room for.
+async fn probe(engine: Engine, lanes: Arc<Vec<Lane>>, asked: Vec<usize>, room: usize) -> Pulled {
+    let (mut found, mut empty) = (Vec::new(), Vec::new());
+    for lane in asked {
+        match engine.pull(&lanes[lane], room - found.len()).await {
+            Ok(some) if some.is_empty() => empty.push(lane),
+            Ok(some) => found.extend(some),
+            Err(_) if found.is_empty() => return Pulled::Trouble { lane: None },
+            Err(_) => break,
+        }
+        if found.len() >= room {
+            break;
+        }
+    }
+    Pulled::Probe { found, empty }
+}
+
 /// What a delivery is to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Arrival {
@@ -320,16 +334,5 @@ fn arrival(held: Option<(u64, bool)>, sequence: u64) -> Arrival {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_job_that_comes_again_is_told_from_one_that_was_tried_again() {
-        assert_eq!(arrival(None, 7), Arrival::New);
-        assert_eq!(arrival(Some((7, false)), 7), Arrival::Again);
-        // Given back a moment ago, and here again before its attempt's task was taken off the list.
-        assert_eq!(arrival(Some((7, true)), 7), Arrival::New);
-        assert_eq!(arrival(Some((7, false)), 9), Arrival::Early);
-        assert_eq!(arrival(Some((7, true)), 9), Arrival::New);
-    }
-}
+#[path = "owner_tests.rs"]
+mod tests;

@@ -1,0 +1,163 @@
+//! A real nats-server for tests of the engine, and a road to it on which a test can stand in the way.
+
+use super::connection::{Access, Engine};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// Longer than anything takes that works.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct TestServer {
+    child: Child,
+    pub(crate) url: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn program() -> Option<PathBuf> {
+    let own = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/target/nats/bin/nats-server"));
+    std::env::var_os("SHEEPDOG_NATS_SERVER").map(PathBuf::from).or(own.is_file().then_some(own))
+}
+
+impl TestServer {
+    /// `None`, loudly, where there is no server; in CI that is a failure.
+    pub(crate) async fn start() -> Option<TestServer> {
+        let Some(program) = program() else {
+            assert!(std::env::var_os("CI").is_none(), "no nats-server: `npm test` brings one");
+            eprintln!("NOT TESTED: no nats-server, set SHEEPDOG_NATS_SERVER");
+            return None;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("server.conf");
+        let text = format!(
+            "listen: \"127.0.0.1:-1\"\nports_file_dir: {0:?}\nmax_payload: 8MB\njetstream {{ store_dir: {1:?}, max_file_store: 4GB }}\n",
+            folder.path(),
+            folder.path().join("store"),
+        );
+        std::fs::write(&config, text).unwrap();
+        let mut command = Command::new(program);
+        command.arg("-c").arg(&config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        let file = folder.path().join(format!("nats-server_{}.ports", child.id()));
+        let begun = Instant::now();
+        let url = loop {
+            let ports = std::fs::read(&file).ok();
+            let ports = ports.and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
+            if let Some(url) = ports.as_ref().and_then(|ports| ports["nats"][0].as_str()) {
+                break url.to_owned();
+            }
+            assert!(begun.elapsed() < PATIENCE, "the server does not start");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        Some(TestServer { child, url, _folder: folder })
+    }
+
+    pub(crate) async fn engine(&self) -> Engine {
+        connect(&self.url).await
+    }
+}
+
+pub(crate) async fn connect(url: &str) -> Engine {
+    let access = Access { servers: vec![url.to_owned()], prefix: "sd".to_owned(), ..Access::default() };
+    Engine::connect(&access).await.unwrap()
+}
+
+/// Between a client and its server: counts what the client sends that has this text, and can hold the server's answers back.
+pub(crate) struct Road {
+    pub(crate) url: String,
+    state: watch::Sender<State>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct State {
+    seen: usize,
+    /// Once one was seen no answer comes until so many were.
+    held_until: usize,
+    /// Connections before this one are broken.
+    cuts: u64,
+}
+
+impl Road {
+    pub(crate) async fn to(server: &TestServer, text: &'static str) -> Road {
+        let address = server.url.trim_start_matches("nats://").to_owned();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let url = format!("nats://{}", listener.local_addr().unwrap());
+        let state = watch::Sender::new(State::default());
+        let shared = state.clone();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let Ok(server) = TcpStream::connect(&address).await else { continue };
+                tokio::spawn(carry(client, server, text.as_bytes(), shared.clone()));
+            }
+        });
+        Road { url, state }
+    }
+
+    pub(crate) fn hold_until(&self, seen: usize) {
+        self.state.send_modify(|state| state.held_until = seen);
+    }
+
+    pub(crate) fn seen(&self) -> usize {
+        self.state.borrow().seen
+    }
+
+    pub(crate) async fn until(&self, count: usize) {
+        let mut state = self.state.subscribe();
+        let waited = tokio::time::timeout(PATIENCE, state.wait_for(|state| state.seen >= count)).await;
+        assert!(waited.is_ok(), "{} of {count} were seen", self.seen());
+    }
+
+    /// Breaks the connections that are there.
+    pub(crate) fn cut(&self) {
+        self.state.send_modify(|state| state.cuts += 1);
+    }
+}
+
+async fn carry(client: TcpStream, server: TcpStream, text: &[u8], state: watch::Sender<State>) {
+    let mut broken = state.subscribe();
+    let before = state.borrow().cuts;
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    tokio::select! {
+        () = up(from_client, to_server, text, &state) => {}
+        () = down(from_server, to_client, state.subscribe()) => {}
+        _ = broken.wait_for(|state| state.cuts > before) => {}
+    }
+}
+
+async fn up(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, text: &[u8], state: &watch::Sender<State>) {
+    // With the end of what was read before: the text may stand on a border.
+    let (mut buffer, mut seen) = (vec![0; 64 << 10], Vec::new());
+    while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        seen.extend_from_slice(&buffer[..length]);
+        let found = seen.windows(text.len()).filter(|some| *some == text).count();
+        seen.drain(..(seen.len() + 1).saturating_sub(text.len()));
+        if to.write_all(&buffer[..length]).await.is_err() {
+            return;
+        }
+        if found > 0 {
+            state.send_modify(|state| state.seen += found);
+        }
+    }
+}
+
+async fn down(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut state: watch::Receiver<State>) {
+    let mut buffer = vec![0; 64 << 10];
+    while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        let open = state.wait_for(|state| state.seen == 0 || state.seen >= state.held_until).await.is_ok();
+        if !open || to.write_all(&buffer[..length]).await.is_err() {
+            return;
+        }
+    }
+}
