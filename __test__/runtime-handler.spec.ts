@@ -1,8 +1,9 @@
 // What handlers in JavaScript may do to their server: anything, and it serves on.
+import { once } from 'node:events'
 import { request } from 'node:http'
 import { createServer, type Socket } from 'node:net'
 import type { AddressInfo } from 'node:net'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { RuntimeClient, serveRuntime, type AgentHandler } from '../index.js'
 
 const query = { systemPrompt: '', model: '' }
@@ -222,4 +223,52 @@ it("a client's name for its request begins no line of the log", async () => {
     ]),
   )
   expect(await logged).toBe('[x]??[2J[admin] done\n')
+})
+
+describe('a handler', () => {
+  it('may answer with an object', async () => {
+    const client = await session(() => ({
+      type: 'structured_output',
+      structuredOutput: { n: [1, { é: null }] },
+      metadata: { of: 'mine' },
+    }))
+    await expect(client.query('x', query)).resolves.toMatchObject({
+      data: { type: 'structured_output', structuredOutput: { n: [1, { é: null }] } },
+      metadata: { of: 'mine' },
+    })
+  })
+
+  it('may end its request by an error, which aborts it', async () => {
+    let reason: Promise<unknown> | undefined
+    const client = await session(async ({ signal, userPrompt }, sender) => {
+      if (userPrompt === 'on') return { type: 'text', text: 'on' }
+      reason = once(signal, 'abort')
+      await sender.sendErrorMessage('no more', { spent: 3 })
+      await reason
+      return { type: 'text', text: 'too late' }
+    })
+    await expect(client.query('x', query)).rejects.toMatchObject({
+      code: 'RUNTIME_FAILED',
+      message: 'no more',
+      metadata: { spent: 3 },
+    })
+    await reason
+    await expect(client.query('on', query)).resolves.toMatchObject({ data: { text: 'on' } })
+  })
+})
+
+it('no more sessions than maxSessions are let in, and one that ends makes room', async () => {
+  const handler: AgentHandler = { run: async () => ({ type: 'text', text: 'hi' }) }
+  const server = await serveRuntime({ handler, port: 0, maxSessions: 1 })
+  cleanup.push(() => server.close())
+  const first = await RuntimeClient.connect(server.url)
+  await expect(RuntimeClient.connect(server.url)).rejects.toMatchObject({
+    code: 'RUNTIME_CLOSED',
+    status: 503,
+  })
+  await first.close()
+  // The server may learn of the end a moment later.
+  const second = await vi.waitFor(() => RuntimeClient.connect(server.url), { timeout: 25_000, interval: 20 })
+  cleanup.push(() => second.close())
+  await expect(second.query('x', query)).resolves.toMatchObject({ data: { text: 'hi' } })
 })
