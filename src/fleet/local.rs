@@ -58,6 +58,19 @@ struct Facts {
     started: u64,
 }
 
+impl Facts {
+    /// Whether the server's process is there; `None` where the system does not tell.
+    fn is_alive(&self) -> Option<bool> {
+        let is_known = self.pid != 0 && self.started != 0;
+        is_known.then(|| start_time(self.pid.cast_signed()) == Some(self.started))
+    }
+
+    /// Whether the server can be connected to; who else may listen at its port is not asked.
+    fn answers(&self) -> bool {
+        self.is_alive() != Some(false) && answers(self.port)
+    }
+}
+
 /// A member of a folder. Dropping it gives up the server, if it is the owner's.
 pub(crate) struct Local {
     pub(crate) url: String,
@@ -242,7 +255,7 @@ impl Home {
         if member.try_lock_shared().is_err() {
             return Ok(None);
         }
-        Ok(self.facts().filter(|facts| answers(facts.port)).map(|facts| (member, facts)))
+        Ok(self.facts().filter(Facts::answers).map(|facts| (member, facts)))
     }
 
     /// Starts the server; resolves when it answers. `None`: its port is taken for now, and it may not move.
@@ -331,9 +344,7 @@ fn private(path: &Path) -> std::io::Result<File> {
 /// The server of an owner that is gone is killed by its guard, in a moment.
 async fn wait_gone(facts: &Facts) {
     let begun = Instant::now();
-    let is_there =
-        || facts.pid != 0 && facts.started != 0 && start_time(facts.pid.cast_signed()) == Some(facts.started);
-    while is_there() && begun.elapsed() < START_TIMEOUT {
+    while facts.is_alive() == Some(true) && begun.elapsed() < START_TIMEOUT {
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }

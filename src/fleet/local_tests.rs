@@ -11,7 +11,16 @@ fn home() -> Option<(tempfile::TempDir, Home)> {
 }
 
 async fn start(home: &Home, may_move: bool) -> Option<Owned> {
-    home.start(home.try_lock().unwrap().unwrap(), may_move).await.unwrap()
+    let begun = Instant::now();
+    let lock = loop {
+        // A process that another test is just starting may have the last one for a moment.
+        match home.try_lock().unwrap() {
+            Some(lock) => break lock,
+            None => assert!(begun.elapsed() < PATIENCE, "the lock stays taken"),
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    };
+    home.start(lock, may_move).await.unwrap()
 }
 
 async fn stop(owned: Owned) {

@@ -247,6 +247,8 @@ mod tests {
         unsafe {
             let pid = libc::fork();
             if pid == 0 {
+                // Other tests' locks and pipes are not for it to keep open.
+                libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
                 libc::clone(wait, stack.as_mut_ptr_range().end.cast(), flags, std::ptr::null_mut());
                 libc::syscall(libc::SYS_exit, 0);
             }
