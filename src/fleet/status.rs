@@ -123,15 +123,20 @@ impl Engine {
     pub(crate) async fn every_record(&self) -> Result<Vec<JobRecord>, Error> {
         // First the queue: what is claimed meanwhile is then found with its record, and counted once.
         let begun = self.begun_records().await?;
-        let mut records = std::pin::pin!(self.records().await?);
-        let mut found = Vec::new();
-        let mut known = HashSet::new();
+        let mut records = std::pin::pin!(self.records());
+        let (mut found, mut known) = (Vec::<JobRecord>::new(), HashMap::new());
         while let Some(record) = records.next().await {
             let record = record?;
-            known.insert(record.id.clone());
-            found.push(record);
+            match known.get(&record.id) {
+                // Written while it was listed.
+                Some(&at) => found[at] = record,
+                None => {
+                    known.insert(record.id.clone(), found.len());
+                    found.push(record);
+                }
+            }
         }
-        found.extend(begun.into_iter().filter(|record| !known.contains(&record.id)));
+        found.extend(begun.into_iter().filter(|record| !known.contains_key(&record.id)));
         Ok(found)
     }
 }

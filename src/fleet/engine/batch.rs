@@ -1,11 +1,12 @@
 //! Many messages of a stream by one request: the server sends them one behind the other, and then says that it is the end.
 
 use super::connection::{Engine, REQUEST_TIMEOUT};
-use super::store::Asked;
+use super::store::{Asked, RetryFor};
+use crate::error::Error;
 use async_nats::StatusCode;
 use async_nats::jetstream::message::StreamMessage;
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use serde_json::json;
 
 /// The end of what was asked for.
@@ -17,6 +18,9 @@ pub(super) struct Most {
     pub messages: usize,
     pub bytes: usize,
 }
+
+/// What is read one page after the other.
+pub(super) const LISTED: Most = Most { messages: 1000, bytes: 8 << 20 };
 
 /// Some messages, in the stream's order.
 #[derive(Debug, Default)]
@@ -40,6 +44,27 @@ impl Engine {
             "seq": from.max(1), "next_by_subj": filter, "batch": most.messages, "max_bytes": most.bytes,
         });
         self.gather(stream, &asked).await
+    }
+
+    /// All that the filter names in the stream, page by page. What goes meanwhile is missing, and nobody waits for it.
+    pub(super) fn all_of(
+        &self,
+        stream: String,
+        filter: String,
+    ) -> impl Stream<Item = Result<Bytes, Error>> + use<> {
+        let engine = self.clone();
+        let pages = stream::try_unfold(Some(1), move |from| {
+            let (engine, stream, filter) = (engine.clone(), stream.clone(), filter.clone());
+            async move {
+                let Some(from) = from else { return Ok::<_, Error>(None) };
+                let read = || engine.read_on(&stream, &filter, from, LISTED);
+                let page = engine.ask(RetryFor::ASKED, read).await?;
+                let last = page.messages.last().filter(|_| page.left > 0);
+                let next = last.map(|last| last.sequence + 1);
+                Ok(Some((stream::iter(page.messages).map(|message| Ok(message.payload)), next)))
+            }
+        });
+        pages.try_flatten()
     }
 
     /// The last message of each of these subjects, at most 1,024 of them, that has one.

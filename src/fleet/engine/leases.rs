@@ -4,7 +4,7 @@ use super::connection::Engine;
 use super::store::{Refused, RetryFor, headers};
 use crate::error::Error;
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::TryStreamExt;
 use std::time::Duration;
 
 /// A place that was taken. It ends unless it is renewed in time.
@@ -72,8 +72,7 @@ impl Engine {
     }
 
     pub(crate) async fn all_announced(&self, filter: String) -> Result<Vec<Bytes>, Error> {
-        let all = self.all_of(&self.lease_stream(), filter).await?;
-        Ok(all.filter_map(|payload| async { payload.ok() }).collect().await)
+        self.all_of(self.lease_stream(), filter).try_collect().await
     }
 
     fn lease_stream(&self) -> String {
@@ -95,5 +94,33 @@ impl Engine {
             pairs.push(("Nats-Expected-Last-Subject-Sequence", over));
         }
         self.store(subject, headers(&pairs), payload, RetryFor(length)).await.map(|stored| stored.sequence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_server::{PATIENCE, Road, TestServer, connect};
+    use super::*;
+
+    #[tokio::test]
+    async fn what_ends_while_it_is_listed_is_not_waited_for() {
+        let Some(server) = TestServer::start().await else { return };
+        let road = Road::to(&server, "PUB $JS.API.").await;
+        let (engine, other) = (connect(&road.url).await, server.engine().await);
+        for name in ["stays", "goes"] {
+            let subject = other.names().worker(name);
+            other.announce(&subject, Bytes::from(name), Duration::from_secs(300)).await.unwrap();
+        }
+        let before = road.seen();
+        road.hold_until(usize::MAX);
+        let listed = tokio::spawn({
+            let (engine, filter) = (engine.clone(), engine.names().workers());
+            async move { engine.all_announced(filter).await }
+        });
+        road.until(before + 1).await;
+        other.forget(&other.names().worker("goes")).await;
+        road.hold_until(0);
+        let listed = tokio::time::timeout(PATIENCE, listed).await.expect("it ends").unwrap().unwrap();
+        assert!(listed.contains(&Bytes::from("stays")), "{listed:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! The queue: a job's message waits in its lane (queue and class) until a worker pulls it, and leaves when it is acknowledged.
 
-use super::batch::Most;
+use super::batch::{LISTED, Most};
 use super::connection::Engine;
 use super::store::{Asked, Refused, RetryFor, Stored, headers};
 use crate::error::{Error, ErrorCode};
@@ -22,8 +22,6 @@ const MAX_SPEC_BYTES: usize = 512 << 10;
 const OBJECT: &str = "Sheepdog-Object";
 /// Between two answers to a question for jobs: a server that is there has them at once. What comes later is nobody's for a lease.
 const PULL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Jobs that are read by one request.
-const LISTED: Most = Most { messages: 1000, bytes: 8 << 20 };
 
 /// One class of one queue, as a worker pulls from it.
 #[derive(Clone)]

@@ -6,7 +6,6 @@ use super::streams::KEPT;
 use crate::error::{Error, ErrorCode};
 use crate::fleet::record::JobRecord;
 use async_nats::Subscriber;
-use async_nats::jetstream::consumer::{DeliverPolicy, pull::OrderedConfig};
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
@@ -107,39 +106,11 @@ impl Engine {
         records.map(|record| record.map(|record| (record.id.clone(), record))).collect()
     }
 
-    /// Every record there is, one by one.
-    pub(crate) async fn records(
-        &self,
-    ) -> Result<impl Stream<Item = Result<JobRecord, Error>> + use<>, Error> {
-        let payloads =
-            self.all_of(&format!("KV_{}", self.names().run_bucket()), self.names().all_records()).await?;
-        Ok(payloads.map(|payload| payload.and_then(|payload| parse(&payload))))
-    }
-
-    /// The last message of every subject that the filter names, as they are now.
-    pub(super) async fn all_of(
-        &self,
-        stream: &str,
-        filter: String,
-    ) -> Result<impl Stream<Item = Result<Bytes, Error>> + use<>, Error> {
-        let config = OrderedConfig {
-            filter_subject: filter,
-            deliver_policy: DeliverPolicy::LastPerSubject,
-            ..OrderedConfig::default()
-        };
-        let consumer = self
-            .ask(RetryFor::ASKED, || async {
-                let created = self.0.context.create_consumer_on_stream(config.clone(), stream).await;
-                created.map_err(|error| Asked::Away(error.to_string()))
-            })
-            .await?;
-        let left = consumer.cached_info().num_pending;
-        let messages = consumer.messages().await.map_err(|error| super::store::away(&error.to_string()))?;
-        Ok(messages.take(usize::try_from(left).unwrap_or(usize::MAX)).map(|message| {
-            message
-                .map(|message| message.payload.clone())
-                .map_err(|error| super::store::away(&error.to_string()))
-        }))
+    /// Every record there is, one by one; one that is written meanwhile may come again as it is by then.
+    pub(crate) fn records(&self) -> impl Stream<Item = Result<JobRecord, Error>> + use<> {
+        let stream = format!("KV_{}", self.names().run_bucket());
+        self.all_of(stream, self.names().all_records())
+            .map(|payload| payload.and_then(|payload| parse(&payload)))
     }
 
     pub(crate) async fn watch_record(&self, id: &str) -> Result<RecordWatch, Error> {
