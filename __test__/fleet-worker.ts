@@ -44,4 +44,11 @@ export async function firstEvent(fleet: Fleet, id: string, type: string): Promis
   throw new Error(`the job ended without ${type}`)
 }
 
+/** What a handler waits for until the test lets it go. */
+export function gate(): { held: Promise<void>; go: () => void } {
+  let go = () => {}
+  const held = new Promise<void>((resolve) => (go = resolve))
+  return { held, go }
+}
+
 export const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))

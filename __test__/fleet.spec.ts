@@ -2,7 +2,7 @@ import { statSync, readFileSync, writeFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Fleet, type JobEvent, SheepdogError, type JobContext, type JobHandler } from '..'
-import { hasServer, newFolder, newQueue, wait } from './fleet-worker'
+import { gate, hasServer, newFolder, newQueue, wait } from './fleet-worker'
 import { failure } from './played-agent'
 
 describe.runIf(hasServer)('a fleet', () => {
@@ -50,8 +50,7 @@ describe.runIf(hasServer)('a fleet', () => {
 
   it('tells what is in the log of a job that runs, and ends there when it is asked to', async () => {
     const queue = newQueue()
-    let go = () => {}
-    const held = new Promise<void>((resolve) => (go = resolve))
+    const { held, go } = gate()
     const worker = await fleet.work({
       queues: [queue],
       handlers: {
@@ -132,10 +131,14 @@ describe.runIf(hasServer)('a fleet', () => {
   it('runs at most keyLimit jobs of a key at once', async () => {
     let now = 0
     let most = 0
+    const { held, go } = gate()
     const { queue, worker } = await work(
       {
         hold: async () => {
           most = Math.max(most, ++now)
+          // As many as may come have come; then there is time for one too many.
+          if (now === 2) go()
+          await held
           await wait(60)
           now--
         },

@@ -15,13 +15,14 @@ import {
 } from './played-agent'
 
 describe('the clocks', () => {
-  it('end an agent that never begins', async () => {
+  // What only waits does so side by side.
+  it.concurrent('end an agent that never begins', async () => {
     const error = await failure(played([{ hang: true }]).run('hi', { startTimeoutMs: 500 }))
     expect(error.code).toBe('AGENT_IDLE')
     expect(error.message).toContain('startTimeoutMs')
   })
 
-  it('end an agent that falls silent, and nothing of it is left', async () => {
+  it.concurrent('end an agent that falls silent, and nothing of it is left', async () => {
     const error = await failure(
       played([session, said('part'), { spawn: true }, { hang: true }]).run('hi', { idleTimeoutMs: 500 }),
     )
@@ -29,7 +30,7 @@ describe('the clocks', () => {
     expect(isAlive(error.result.process.pid)).toBe(false)
   })
 
-  it('have patience while a tool is open', async () => {
+  it.concurrent('have patience while a tool is open', async () => {
     const result = await played([
       session,
       tool,
@@ -49,6 +50,21 @@ describe('the clocks', () => {
     expect(error.message).toContain('toolIdleTimeoutMs')
   })
 
+  it.concurrent('end an attempt that takes too long', async () => {
+    const error = await failure(
+      played([session, { repeat: [said('more')], every: 50 }]).run('hi', { timeoutMs: 700 }),
+    )
+    expect(error).toMatchObject({ code: 'AGENT_TIMED_OUT', result: { text: 'more' } })
+  })
+
+  it.concurrent('end chatter without progress', async () => {
+    const chatter = { line: { type: 'turn.started' } }
+    const error = await failure(
+      played([session, { repeat: Array.from({ length: 20 }, () => chatter), every: 10 }]).run('hi'),
+    )
+    expect(error.code).toBe('AGENT_NO_PROGRESS')
+  })
+
   it('give a busy tree one extension, and say so', async () => {
     const turn = played([session, { spin: true }]).start('hi', { idleTimeoutMs: 1000 })
     const warnings: string[] = []
@@ -57,13 +73,6 @@ describe('the clocks', () => {
     expect(error.code).toBe('AGENT_IDLE')
     expect(warnings).toEqual([expect.stringContaining('busy')])
     expect(error.result.warnings).toEqual(warnings)
-  })
-
-  it('end an attempt that takes too long', async () => {
-    const error = await failure(
-      played([session, { repeat: [said('more')], every: 50 }]).run('hi', { timeoutMs: 700 }),
-    )
-    expect(error).toMatchObject({ code: 'AGENT_TIMED_OUT', result: { text: 'more' } })
   })
 
   it('count while output floods, iterated or not', async () => {
@@ -80,14 +89,6 @@ describe('the clocks', () => {
     ])
     expect(silent.code).toBe('AGENT_TIMED_OUT')
     expect(performance.now() - started).toBeLessThan(5000)
-  })
-
-  it('end chatter without progress', async () => {
-    const chatter = { line: { type: 'turn.started' } }
-    const error = await failure(
-      played([session, { repeat: Array.from({ length: 20 }, () => chatter), every: 10 }]).run('hi'),
-    )
-    expect(error.code).toBe('AGENT_NO_PROGRESS')
   })
 })
 

@@ -67,7 +67,7 @@ describe('a turn', () => {
     const turn = played([printed(session, ...many, done)]).start('hi', { idleTimeoutMs: 400 })
     let texts = 0
     for await (const event of turn) {
-      if (event.type === 'text' && texts++ % 1000 === 0)
+      if (event.type === 'text' && texts++ % 1500 === 0)
         await new Promise((resolve) => setTimeout(resolve, 500))
     }
     expect(texts).toBe(3000)

@@ -40,7 +40,8 @@ describe('the edges of a run', () => {
   it('a slow reader is nobody who holds the pipes open', async () => {
     const script = `yes ${'a'.repeat(199)} | head -c 1000000`
     const process = spawn('sh', ['-c', script], { drainMs: 50 })
-    for await (const _ of process.lineBatches()) await sleep(100)
+    // Longer than the drain.
+    for await (const _ of process.lineBatches()) await sleep(60)
     expect((await process.result).pipesHeldOpen).toBe(false)
   })
 
@@ -50,7 +51,7 @@ describe('the edges of a run', () => {
     let lines = 0
     for await (const batch of process.lineBatches()) {
       lines += batch.lines.length
-      await sleep(100)
+      await sleep(60)
     }
     expect([lines, (await process.result).stdoutBytes]).toEqual([10000, 1_000_000])
   })

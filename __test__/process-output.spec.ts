@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, realpathSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -294,5 +294,46 @@ describe('a spawn that fails', () => {
     const watched = ['await p.started.catch(() => {})', 'p.result.catch(() => {})', 'p.kill()', 'p.lines()']
     for (const one of watched) expect(await host(`const p = spawn('no-such'); ${one}`)).toBe('')
     expect(await host("spawn('true', { signal: AbortSignal.abort() })")).toBe('')
+  })
+})
+
+describe('saveOutput', () => {
+  it('writes both streams to files, and rejects as the run does when all that came is written', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'save-'))
+    const [out, err] = [join(folder, 'out'), join(folder, 'err')]
+    const running = spawn('sh', ['-c', 'head -c 1000000 /dev/zero; echo words >&2'])
+    await expect(running.saveOutput({ stdout: out, stderr: pathToFileURL(err) })).resolves.toEqual({
+      stdoutBytes: 1_000_000,
+      stderrBytes: 6,
+    })
+    expect(statSync(out).size).toBe(1_000_000)
+    expect(readFileSync(err, 'utf8')).toBe('words\n')
+    expect((await running.result).stdoutBytes).toBe(1_000_000)
+
+    const silent = spawn('sh', ['-c', 'echo first; sleep 600'], { idleTimeoutMs: 300 })
+    await expect(silent.saveOutput({ stdout: out, append: true })).rejects.toMatchObject({
+      code: 'PROCESS_IDLE',
+    })
+    expect(statSync(out).size).toBe(1_000_006)
+  })
+
+  it('refuses what is wrong: no file, a second reader, a folder, a program that is not there', async () => {
+    const running = spawn('sh', ['-c', 'echo words'])
+    await expect(running.saveOutput({})).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    await expect(running.saveOutput({ stdout: 1 } as never)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    await expect(running.saveOutput({ stdout: new URL('http://x/y') })).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+    })
+    await expect(running.saveOutput({ stdout: tmpdir() })).rejects.toMatchObject({
+      code: 'PROCESS_OUTPUT_FAILED',
+      file: tmpdir(),
+      errno: 21,
+    })
+    expect(() => running.lines()).toThrow('iterated')
+    expect((await running.result).stdout).toBe('words\n')
+    const missing = spawn('no-such-program')
+    await expect(
+      missing.saveOutput({ stdout: join(mkdtempSync(join(tmpdir(), 'save-')), 'x') }),
+    ).rejects.toMatchObject({ code: 'PROCESS_NOT_FOUND' })
   })
 })

@@ -150,7 +150,7 @@ describe('a writable stdin', () => {
 
   it('feeds the idle clock', async () => {
     const running = spawn('sh', sh('cat > /dev/null'), { stdin: 'pipe', idleTimeoutMs: 1500 })
-    for (let time = 0; time < 8; time++) {
+    for (let time = 0; time < 6; time++) {
       await running.stdin.write('x')
       await new Promise((resolve) => setTimeout(resolve, 300))
     }

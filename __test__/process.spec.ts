@@ -375,7 +375,7 @@ describe('iterating', () => {
     const running = spawn('sh', ['-c', 'seq 1 400000; echo end >&2'], { idleTimeoutMs: 400 })
     const iterator = running.lineBatches()
     await iterator.next()
-    await new Promise((resolve) => setTimeout(resolve, 1200))
+    await new Promise((resolve) => setTimeout(resolve, 700))
     let count = 0
     for await (const { stream, lines } of iterator) if (stream === 'stdout') count += lines.length
     expect(count).toBeGreaterThan(300_000)

@@ -72,8 +72,7 @@ describe('the stack of a rejection', () => {
       return run('sleep', ['30'], { timeoutMs: 20 })
     }
     const promise = mine()
-    promise.catch(() => {})
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await promise.catch(() => {})
     expect((await rejection(promise)).stack).toContain('at mine ')
   })
 })

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Fleet } from '..'
 import { sheepdog, started } from './cli-command'
-import { hasServer, newFolder, newQueue } from './fleet-worker'
+import { gate, hasServer, newFolder, newQueue } from './fleet-worker'
 
 describe.runIf(hasServer)('the jobs of a fleet on the page', () => {
   const dir = hasServer ? newFolder() : ''
@@ -14,8 +14,7 @@ describe.runIf(hasServer)('the jobs of a fleet on the page', () => {
 
   it('are listed, followed live, and cancelled', async () => {
     const queue = newQueue()
-    let go = () => {}
-    const held = new Promise<void>((resolve) => (go = resolve))
+    const { held, go } = gate()
     const worker = await fleet.work({
       queues: [queue],
       handlers: {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 const contender = fileURLToPath(new URL('contender.mjs', import.meta.url))
 
 /**
- * @param plan `{ rounds, contenders: [{ name, ...parameters, nodeArgs? }] }`
+ * @param plan `{ rounds, contenders: [{ name, ...parameters, nodeArgs?, file? }] }`; file: another contender.mjs than ours
  * @returns for each contender's name the median of each number that it reported
  */
 export async function interleave(scenario, plan, program) {
@@ -23,10 +23,10 @@ export async function interleave(scenario, plan, program) {
 }
 
 /** One contender, once, in a process of its own. */
-function measure(scenario, { nodeArgs = [], ...parameters }, program) {
+function measure(scenario, { nodeArgs = [], file = contender, ...parameters }, program) {
   const request = JSON.stringify({ scenario, program, ...parameters })
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [...nodeArgs, contender, request], {
+    const child = spawn(process.execPath, [...nodeArgs, file, request], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     let text = ''

@@ -73,6 +73,7 @@ export interface ErrorFacts {
   PROCESS_LOST: Stopped
   /** The cause is what the source failed with. */
   PROCESS_INPUT_FAILED: { file?: string; errno?: number } & Stopped
+  PROCESS_OUTPUT_FAILED: { file?: string; errno?: number }
   PROCESS_STDIN_CLOSED: None
   PROCESS_SPAWN_FAILED: { command?: string; cwd?: string } & SystemFault
   PROCESS_ITERATED: None

@@ -20,6 +20,7 @@ export {
   type RunInput,
   type RunOptions,
 } from './process/request'
+export type { OutputFiles, SavedOutput } from './process/output_files'
 export type { LineBatch, OutputLine, RecordFacts, RunResult } from './process/result'
 export { RunningProcess } from './process/running_process'
 export { ProcessStdin } from './process/stdin'

@@ -1,8 +1,9 @@
 // `npm run coverage`: how much of the core (Rust) and of the package (JavaScript made from lib/ and cli/) the tests run. The core
-// is built for it in target/coverage; the addon in native/ is replaced by a counting one, and built anew by the next command.
+// is built for it beside what is there; the addon in native/ is replaced by a counting one, and built anew by the next command.
 // Needs llvm-profdata and llvm-cov that read what this rustc writes: rustup's component llvm-tools, or LLVM 19 and newer.
+// Half an hour on two cores, and some gigabytes. Who is killed counts nothing: what only ends so is covered better than it looks.
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { bin, checkNode, checkRust, fail, installPackages, root, step } from './setup.mjs'
 
@@ -20,21 +21,57 @@ function llvm(name) {
   return found ?? fail(`${name} is missing: \`rustup component add llvm-tools\`, or Debian's package llvm-19`)
 }
 
+/** The programs that the tests of the core are, by cargo's own word. */
+function corePrograms() {
+  const { stdout } = spawnSync('cargo', ['test', '--no-run', '--quiet', '--message-format=json'], {
+    cwd: root,
+    env,
+    encoding: 'utf8',
+    maxBuffer: 1 << 28,
+  })
+  const lines = stdout.split('\n').filter((line) => line.startsWith('{'))
+  const programs = lines.map((line) => JSON.parse(line).executable).filter((program) => program)
+  return programs.length > 0 ? programs : fail('cargo names no test programs')
+}
+
+function addon() {
+  const name = readdirSync(join(root, 'native')).find((name) => name.endsWith('.node'))
+  return name ? join(root, 'native', name) : fail('native/ has no addon')
+}
+
+/** Leaves of what Node counted what is ours: each of thousands of files has all that its process has loaded. */
+function prune() {
+  for (const name of readdirSync(scripted)) {
+    const file = join(scripted, name)
+    let result = []
+    try {
+      result = JSON.parse(readFileSync(file, 'utf8')).result
+    } catch {
+      // Of a process that was killed while it wrote.
+    }
+    const ours = result.filter(({ url }) => /\/dist\/(lib|cli)\//.test(url))
+    if (ours.length === 0) rmSync(file)
+    else writeFileSync(file, JSON.stringify({ result: ours }))
+  }
+}
+
 checkNode()
 checkRust()
 installPackages()
 const [profdata, cov] = [llvm('llvm-profdata'), llvm('llvm-cov')]
 for (const folder of [counts, scripted]) rmSync(folder, { recursive: true, force: true })
 mkdirSync(counts, { recursive: true })
+// Our own crate alone counts: what it depends on is taken as other builds have left it.
+const counting = join(target, 'counting-rustc')
+writeFileSync(counting, '#!/bin/sh\nexec "$@" -C instrument-coverage\n', { mode: 0o755 })
 const env = {
   ...process.env,
-  CARGO_TARGET_DIR: target,
-  RUSTFLAGS: '-C instrument-coverage',
-  // %p a process, %m a program: hosts that are killed write nothing, and nobody writes over another's.
-  LLVM_PROFILE_FILE: join(counts, '%p-%m.profraw'),
+  RUSTC_WORKSPACE_WRAPPER: counting,
+  // A few files for each program, added to by its processes under a lock: a file a process would be thousands of megabytes.
+  LLVM_PROFILE_FILE: join(counts, '%8m.profraw'),
 }
 rmSync(join(root, 'native', '.built.json'), { force: true })
-const into = ['--output-dir', 'native', '--js', 'native.js', '--dts', 'native.d.ts', '--target-dir', target]
+const into = ['--output-dir', 'native', '--js', 'native.js', '--dts', 'native.d.ts']
 step('building the counting addon', bin('napi'), ['build', '--platform', ...into], { env })
 step('compiling lib/ and cli/', bin('tsc'), ['-p', 'tsconfig.json', '--sourceMap'])
 // The tests' own failures are `npm test`'s matter: here they only count less.
@@ -45,6 +82,7 @@ function count(title, command, args, more = {}) {
 count('tests of the core', 'cargo', ['test', '--quiet', '--no-fail-fast'])
 count('tests of the package', process.execPath, [bin('vitest'), 'run'], { NODE_V8_COVERAGE: scripted })
 
+prune()
 const merged = join(target, 'merged.profdata')
 const raw = readdirSync(counts).map((name) => join(counts, name))
 step(`merging ${raw.length} profiles`, profdata, [
@@ -55,12 +93,7 @@ step(`merging ${raw.length} profiles`, profdata, [
   merged,
   counts,
 ])
-const programs = readdirSync(join(target, 'debug', 'deps'))
-  .filter((name) => /^(sheepdog|agents|mechanisms|process|runtime|watch_instance)-[0-9a-f]+$/.test(name))
-  .map((name) => join(target, 'debug', 'deps', name))
-const addon = readdirSync(join(root, 'native')).find((name) => name.endsWith('.node'))
-if (addon) programs.push(join(root, 'native', addon))
-const objects = programs.filter(existsSync).flatMap((program) => ['--object', program])
+const objects = [...corePrograms(), addon()].flatMap((program) => ['--object', program])
 const leftOut = '--ignore-filename-regex=(\\.cargo|rustc|/tests/|tests\\.rs|target/)'
 step('the core', cov, [
   'report',

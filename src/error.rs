@@ -57,6 +57,8 @@ codes! {
     ProcessLost = "PROCESS_LOST",
     /// What `input` comes from failed; the tree was killed. Fields: `file`, `errno` where it is a file.
     ProcessInputFailed = "PROCESS_INPUT_FAILED",
+    /// The file that output was to be saved in can't be opened or written; the run goes on. Fields: `file`, `errno`.
+    ProcessOutputFailed = "PROCESS_OUTPUT_FAILED",
     /// Something was written to a program's stdin after its end.
     ProcessStdinClosed = "PROCESS_STDIN_CLOSED",
     /// The system refused to start the program for another reason. Fields: `errno`, `syscall`.

@@ -90,7 +90,7 @@ export interface HarnessOptions extends TurnOptions {
   limit?: ConcurrencyLimit
 }
 
-const retryChecks = {
+export const retryChecks = {
   attempts: check.count,
   baseDelayMs: check.duration,
   maxDelayMs: check.duration,

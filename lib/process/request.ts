@@ -259,7 +259,7 @@ function isUrl(value: unknown): value is URL {
   return typeof value === 'object' && value !== null && 'href' in value && 'protocol' in value
 }
 
-function toPath(path: string, url: URL): string {
+export function toPath(path: string, url: URL): string {
   try {
     return fileURLToPath(url)
   } catch (error) {

@@ -8,6 +8,7 @@ import { SheepdogError, invalidOption, settle } from '../error'
 import { check, checkOptions, show } from '../option'
 import { BatchIterator, ByteIterator, JsonIterator, LineIterator, type Source } from '../output'
 import { warnOnce } from '../warning'
+import { type OutputFiles, type SavedOutput, toOutputFiles } from './output_files'
 import { nodeStream, webStream } from './output_stream'
 import { sizeChecks } from './request'
 import type { LineBatch, OutputLine, RunResult } from './result'
@@ -124,6 +125,25 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
   /** stdout as a Node stream; its first read is what `bytes()` is. Destroying it is `detachOutput()`. */
   get stdoutNode(): Readable {
     return (this.#stdoutNode ??= this.#stream(nodeStream))
+  }
+
+  /**
+   * Writes the output to files as it comes, in native code: it never passes through JavaScript. Takes the place of an iterator; what
+   * `result` keeps stays as it is. The files are opened at once, and emptied unless `append` is set; both may be the same. A disk
+   * that is slower than the program slows the program.
+   *
+   * Resolves when all is written and the program has ended; rejects as `result` does (what came is in the files then), or
+   * with PROCESS_OUTPUT_FAILED: the program goes on.
+   */
+  async saveOutput(files: OutputFiles): Promise<SavedOutput> {
+    const { stdout, stderr, append } = toOutputFiles(files)
+    if (this.#iterator) throw iterated()
+    const process = this.#process
+    this.#iterator = { close: () => process?.detachOutput() }
+    this.#isWatched = true
+    const saved = process ? await settle(process.saveOutput(stdout, stderr, append)) : undefined
+    await this.#result
+    return saved ?? { stdoutBytes: 0, stderrBytes: 0 }
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<OutputLine> {

@@ -10,6 +10,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
@@ -67,8 +68,11 @@ function npmInstall(...names) {
 function installPackage() {
   const addon = 'sheepdog.linux-x64-gnu.node'
   const place = join(root, 'npm', 'linux-x64-gnu', addon)
-  const isRelease = existsSync(place)
+  // One of an older state beside today's glue would fail for no reason.
+  const builtAt = statSync(join(root, 'native', addon)).mtimeMs
+  const isRelease = existsSync(place) && statSync(place).mtimeMs >= builtAt
   if (!isRelease) {
+    rmSync(place, { force: true })
     copyFileSync(join(root, 'native', addon), place)
     process.on('exit', () => rmSync(place, { force: true }))
   }

@@ -1,6 +1,7 @@
 //! PURE: what a turn has come to so far: its words, its tokens, its counts.
 
 use super::update::TurnEnd;
+use crate::harness::reset::Reset;
 use crate::harness::{AgentEvent, Usage};
 
 /// Longest answer that is kept; what is beyond is left out, with a warning.
@@ -23,6 +24,8 @@ pub(crate) struct Account {
     usage: Option<Usage>,
     /// Told in passing, call by call; counts if no end tells.
     passing: Option<Usage>,
+    /// When the limit of the agent's account ends, as it said in passing.
+    pub(super) reset: Option<Reset>,
     warnings: Vec<String>,
 }
 
@@ -96,7 +99,9 @@ impl Account {
     pub(crate) fn ask_again(&mut self) {
         self.text.clear();
         self.message_at = 0;
+        self.piece_at = 0;
         self.message = None;
+        self.reset = None;
     }
 
     fn speaks(&mut self) {
@@ -141,6 +146,12 @@ impl Account {
 
     pub(crate) fn usage(&self) -> Option<Usage> {
         self.usage.or(self.passing)
+    }
+
+    /// What was done so far, in figures that only grow: tool calls, and tokens of a model that answered.
+    pub(crate) fn work(&self) -> (u64, u64) {
+        let tokens = self.usage().map_or(0, |usage| usage.input_tokens + usage.output_tokens);
+        (self.tool_calls, tokens)
     }
 
     pub(crate) fn take_warnings(&mut self) -> Vec<String> {

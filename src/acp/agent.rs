@@ -1,6 +1,6 @@
 //! PURE: what differs between the agents that speak the protocol.
 
-use super::agent_log::{AgentLog, PI_LOG};
+use super::agent_log::{AgentLog, COPILOT_LOG, PI_LOG};
 use crate::harness::Provider;
 use crate::harness::level::{Level, Mode};
 use crate::harness::restraint::mode_of;
@@ -40,7 +40,7 @@ pub(crate) struct Agent {
     pub error_prefix: Option<&'static str>,
     /// What it says of itself as if it were an answer.
     pub asides: &'static [Aside],
-    /// Where alone it tells that its model failed.
+    /// Where alone it tells for sure that its model failed.
     pub log: Option<&'static AgentLog>,
     /// Taking a session up in the minute in which it was begun would empty it.
     pub forgets_young: bool,
@@ -98,6 +98,7 @@ const AGENTS: [Agent; 8] = [
             retry("Info: Request failed due to ", "Retrying..."),
             aside("Info: Operation cancelled by user", ""),
         ],
+        log: Some(&COPILOT_LOG),
         counts_on: true,
         ..PLAIN
     },

@@ -13,7 +13,7 @@ use super::connection::Said;
 use super::opening::agent_fault;
 use super::owner::Owner;
 use super::turn_state::Version;
-use super::update::{AgentFault, State, StateUpdate, Update};
+use super::update::{AgentFault, SessionState, StateUpdate, Update};
 use super::verdict::Stop;
 use crate::error::{Error, ErrorCode};
 use crate::harness::{AgentEvent, Usage};
@@ -92,6 +92,11 @@ impl Owner {
                 self.usage.on_cost(cost);
                 self.charge();
             }
+            Update::Limit(reset) => {
+                if let Some(account) = self.account() {
+                    account.reset = Some(reset);
+                }
+            }
             Update::Retry { message } => self.on_retry(message),
             Update::Warning { message } => self.warn(message),
             Update::Quiet => {}
@@ -165,7 +170,7 @@ impl Owner {
             self.tell(AgentEvent::Background { items: items.clone() });
         }
         let end = match &update.state {
-            State::Idle { end } => end.as_ref(),
+            SessionState::Idle { end } => end.as_ref(),
             _ => None,
         };
         let tokens = end.and_then(|end| self.usage.of_turn(end, self.agent.counts_on));
@@ -173,10 +178,10 @@ impl Owner {
         let is_ours = self.active.as_ref().is_some_and(|active| active.state.is_in());
         match (&update.state, is_ours) {
             // Our prompt may be what makes it run.
-            (State::Running, false) if self.active.is_none() && self.own_turn.is_none() => {
+            (SessionState::Running, false) if self.active.is_none() && self.own_turn.is_none() => {
                 self.begin_own_turn()
             }
-            (State::Idle { end: Some(_) }, _) => self.on_usage(tokens, cost),
+            (SessionState::Idle { end: Some(_) }, _) => self.on_usage(tokens, cost),
             _ => {}
         }
         if is_ours {

@@ -4,7 +4,7 @@ use super::active::Active;
 use super::agent::Agent;
 use super::connection::Exit;
 use super::order::Reply;
-use super::owner::{Over, Owner, Pending, Shown, closed};
+use super::owner::{Over, Owner, Shown, Wish, closed};
 use super::turn_state::Ending;
 use super::verdict::{Evidence, Stop, verdict};
 use crate::error::{Error, ErrorCode};
@@ -24,6 +24,7 @@ impl Owner {
             return;
         }
         active.stop = Some(stop);
+        active.resting = None;
         debug!(target: SESSION, id = self.number, turn = active.turn, ?stop, "decided: the turn is stopped");
         active.state.on_cancel();
         active.kill_at = now.checked_add(self.request.agent.kill_grace);
@@ -50,6 +51,10 @@ impl Owner {
             return ControlFlow::Break(Over::Gone(self.connection.exit().await));
         }
         if active.stop.is_some() {
+            return ControlFlow::Continue(());
+        }
+        if active.resting.is_some() {
+            self.on_rested(now);
             return ControlFlow::Continue(());
         }
         let is_waiting = active.state.has_ended() && !active.state.is_running();
@@ -81,6 +86,7 @@ impl Owner {
         let now = Instant::now();
         let turn = self.active.as_ref().and_then(|active| match active.stop {
             Some(_) => active.kill_at,
+            None if active.resting.is_some() => active.looks_again(now),
             None => [active.clock.deadline(now), active.state.deadline()].into_iter().flatten().min(),
         });
         let question = self.questions.iter().filter_map(|question| question.reject_at).min();
@@ -117,7 +123,7 @@ impl Owner {
         }
         let mut replies: Vec<Reply<()>> = self.idle_waiters.drain(..).collect();
         replies.extend(self.pending.drain().map(|(_, pending)| match pending {
-            Pending::Mode { reply, .. } | Pending::Option { reply, .. } | Pending::Steer { reply } => reply,
+            Wish::Mode { reply, .. } | Wish::Option { reply, .. } | Wish::Steer { reply } => reply,
         }));
         for reply in replies {
             let _ = reply.send(Err(gone.clone()));
@@ -161,8 +167,9 @@ fn verdict_of(agent: &Agent, active: &Active, stop: Stop) -> Error {
         open_tool: None,
         refused: None,
         logged: None,
+        reset: None,
     };
-    verdict(&evidence).unwrap_or_else(closed)
+    verdict(&evidence).map_or_else(closed, |fault| fault.error)
 }
 
 /// The agent was killed for not obeying.

@@ -5,7 +5,7 @@
 //!                               │ wishes   what its users say
 //!                               │ hearing  what the agent says, and whose it is
 //!                               │ asking   its questions: rules, handler, time-out
-//!                               │ turns    from a prompt to what it came to;  ladder  the end, asked and by force
+//!                               │ turns    from a prompt to what it came to;  ladder  the end, asked and by force;  rest  at a usage limit
 //!                               │ active   PURE  the prompt under way
 //!                               │            turn_state · verdict · account   PURE
 //!                               └ tool_book · settings · permission · glob · question · update · agent   PURE
@@ -43,12 +43,15 @@ mod permission;
 mod program;
 mod question;
 mod request;
+mod rest;
 mod search;
 mod session;
 mod session_record;
 mod settings;
 mod stray;
 mod tool_book;
+#[cfg(any(test, fuzzing))]
+mod transcript;
 mod turn_state;
 mod turns;
 mod update;
@@ -63,4 +66,6 @@ pub use question::{Answer, Decider, HostRequest, Location, Question, QuestionOpt
 pub use request::{McpServer, OpenRequest, PromptRequest};
 pub use session::{Session, WeakSession, open};
 pub use settings::{Choice, Mode, SessionOption};
+#[cfg(any(test, fuzzing))]
+pub(crate) use transcript::fuzz_transcript;
 pub use turn_state::Version;

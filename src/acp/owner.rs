@@ -21,6 +21,7 @@ use crate::harness::allowance::{Accounts, Allowance};
 use crate::harness::audience::Audience;
 use crate::harness::folder::RunFolder;
 use crate::harness::scheduler::Slot;
+use crate::harness::usage_limit::HeldAccount;
 use crate::os::sleep_until;
 use crate::trace::{self, SESSION, debug};
 use serde_json::Value;
@@ -50,7 +51,7 @@ pub(super) struct CancelWaiter {
 }
 
 /// A request of ours that is not a prompt.
-pub(super) enum Pending {
+pub(super) enum Wish {
     Mode { mode: String, reply: Reply<()> },
     Option { id: String, value: Value, reply: Reply<()> },
     Steer { reply: Reply<()> },
@@ -81,6 +82,8 @@ pub(crate) struct Owner {
     /// What the session may use, and what it has used of that.
     pub(super) allowance: Allowance,
     pub(super) accounts: Accounts,
+    /// Whom a usage limit holds back.
+    pub(super) account: HeldAccount,
     /// What goes on behind the turns, as the agent tells.
     pub(super) background: Vec<Value>,
     pub(super) active: Option<Active>,
@@ -100,7 +103,7 @@ pub(crate) struct Owner {
     pub(super) queue: VecDeque<Box<Prompt>>,
     pub(super) turns: u32,
     pub(super) tags: u64,
-    pub(super) pending: HashMap<u64, Pending>,
+    pub(super) pending: HashMap<u64, Wish>,
     pub(super) listeners: Vec<Audience>,
     /// Told when the batch is done: to the turn under way, and to all.
     pub(super) for_turn: Vec<AgentEvent>,
@@ -122,7 +125,7 @@ impl Owner {
         host: UnboundedSender<HostRequest>,
         shown: Arc<Mutex<Shown>>,
         allowance: Allowance,
-        slot: Slot,
+        (account, slot): (HeldAccount, Slot),
     ) -> Self {
         let mut recorder = Audience::new(false, &request.agent.redact);
         recorder.keep(opened.record);
@@ -140,6 +143,7 @@ impl Owner {
             book: ToolBook::default(),
             usage: SessionUsage::default(),
             accounts: allowance.open(),
+            account,
             allowance,
             background: Vec::new(),
             active: None,
@@ -265,7 +269,7 @@ impl Owner {
         let Some(log) = self.agent.log else { return };
         if let Some(active) = self.active.as_mut().filter(|active| active.tag == tag) {
             let variable = |name: &str| self.request.agent.variable(name);
-            active.logged = agent_log::failure(log, variable, &self.session).await;
+            active.logged = agent_log::told(log, variable, &self.session).await;
         }
     }
 

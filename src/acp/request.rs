@@ -23,6 +23,8 @@ pub struct OpenRequest {
     pub servers: Vec<McpServer>,
     /// For how long nothing may go on behind a turn before it is over.
     pub settle: Duration,
+    /// The longest wait for the end of a usage limit; zero: none.
+    pub wait_for_reset: Duration,
 }
 
 impl OpenRequest {
@@ -41,6 +43,7 @@ impl OpenRequest {
             permission_timeout: Some(Self::PERMISSION_TIMEOUT),
             servers: Vec::new(),
             settle: Self::SETTLE,
+            wait_for_reset: Duration::ZERO,
         }
     }
 

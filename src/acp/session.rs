@@ -12,6 +12,7 @@ use crate::harness::audience::Audience;
 use crate::harness::scheduler::Waiting;
 use crate::harness::turn::Order as TurnOrder;
 use crate::harness::turn_record::TurnRecord;
+use crate::harness::usage_limit::HeldAccount;
 use crate::harness::{AgentEvent, ConcurrencyLimit, EventReader, EventSink, Turn, TurnOutcome};
 use crate::process::Strays;
 use serde_json::Value;
@@ -52,7 +53,7 @@ pub async fn open(
     let slot = tokio::select! {
         biased;
         () = &mut aborted => return Err(was_aborted()),
-        slot = Waiting::begin(limits).end() => slot,
+        slot = Waiting::begin(limits.clone()).end() => slot,
     };
     let mut opened = open_session(&request, aborted).await?;
     let (orders, received) = unbounded_channel();
@@ -67,7 +68,8 @@ pub async fn open(
         redact: request.agent.redact.clone(),
         record: opened.record.as_ref().map(TurnRecord::folder),
     };
-    tokio::spawn(Owner::new(request, opened, host, shown, allowance, slot).run(received));
+    let account = HeldAccount::new(&request.agent, limits, request.wait_for_reset);
+    tokio::spawn(Owner::new(request, opened, host, shown, allowance, (account, slot)).run(received));
     Ok(Session { orders, facts: Arc::new(facts) })
 }
 

@@ -9,7 +9,7 @@
 //! With `waits`, a good end counts only when nothing goes on behind for the settle time: what goes on may wake the agent, and
 //! then the last end is the end. Where nothing was ever seen behind, a good end is the end at once.
 
-use super::update::{AgentFault, State, StateUpdate, StopReason, TurnEnd};
+use super::update::{AgentFault, SessionState, StateUpdate, StopReason, TurnEnd};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -114,14 +114,14 @@ impl TurnState {
             return;
         }
         match &update.state {
-            State::Running | State::Waiting => {
+            SessionState::Running | SessionState::Waiting => {
                 self.is_running = true;
                 self.quiet_since = None;
             }
-            State::Idle { end: Some(end) } => self.end(Ending::Said(end.reason.clone())),
-            State::Idle { end: None } if self.ending.is_none() => self.end(Ending::Silent),
-            State::Idle { end: None } => self.is_running = false,
-            State::Unknown => {}
+            SessionState::Idle { end: Some(end) } => self.end(Ending::Said(end.reason.clone())),
+            SessionState::Idle { end: None } if self.ending.is_none() => self.end(Ending::Silent),
+            SessionState::Idle { end: None } => self.is_running = false,
+            SessionState::Unknown => {}
         }
     }
 
@@ -138,6 +138,12 @@ impl TurnState {
     /// The wait for what goes on behind is given up.
     pub(crate) fn stop_waiting(&mut self) {
         self.waits = false;
+    }
+
+    /// Nothing is asked of the agent: who stops the turn finds it ended.
+    pub(crate) fn rest(&mut self) {
+        self.is_running = false;
+        self.ending.get_or_insert(Ending::Silent);
     }
 
     fn end(&mut self, ending: Ending) {

@@ -20,7 +20,7 @@ impl Owner {
         let now = Instant::now();
         loop {
             let behind = self.is_behind();
-            let Some(active) = &mut self.active else { break };
+            let Some(active) = self.active.as_mut().filter(|active| active.resting.is_none()) else { break };
             let Some(ending) = active.state.due(now, behind).cloned() else { break };
             self.on_end(&ending, now);
         }
@@ -68,30 +68,34 @@ impl Owner {
         self.tell_record(AgentEvent::Prompt { text: prompt.request.text.clone() });
         self.turns += 1;
         let (turn, tag) = (self.turns, self.next_tag());
-        let session = Session {
-            limits: &self.request.agent.limits,
-            version: self.version,
-            settle: self.request.settle,
-        };
-        debug!(target: SESSION, id = self.number, turn, "sends a prompt");
-        let mut active = Active::new(prompt, turn, tag, Instant::now(), session);
+        let mut active = Active::new(prompt, turn, tag, Instant::now(), self.terms());
         for warning in std::mem::take(&mut self.warnings) {
             active.account.warn(warning);
         }
-        let mut text = active.text();
-        if let Some(preamble) = self.preamble.take() {
-            text = format!("{preamble}\n\n---\n\n{text}");
-        }
+        active.first(self.preamble.as_deref());
         self.active = Some(active);
         self.for_all.push(AgentEvent::TurnStart { turn, by: "prompt" });
         self.for_turn.push(AgentEvent::Session { session_id: self.session.clone() });
-        self.send_prompt(&text, tag);
+        self.send_prompt();
     }
 
-    pub(super) fn send_prompt(&mut self, text: &str, tag: u64) {
-        let params = json!({ "sessionId": self.session, "prompt": [{ "type": "text", "text": text }] });
+    /// What a turn takes from its session.
+    pub(super) fn terms(&self) -> Session<'_> {
+        Session { limits: &self.request.agent.limits, version: self.version, settle: self.request.settle }
+    }
+
+    /// Sends what the turn under way is to send, unless its account is at a limit.
+    pub(super) fn send_prompt(&mut self) {
+        if self.is_held_back() {
+            return;
+        }
+        let Some(active) = &self.active else { return };
+        debug!(target: SESSION, id = self.number, turn = active.turn, "sends a prompt");
+        let prompt = json!([{ "type": "text", "text": active.text() }]);
+        let params = json!({ "sessionId": self.session, "prompt": prompt });
         // The turn's own clocks bound it.
-        self.connection.send("session/prompt", &params, None, tag);
+        self.connection.send("session/prompt", &params, None, active.tag);
+        self.preamble = None;
     }
 
     /// The turn under way has ended by the agent's word.
@@ -101,19 +105,12 @@ impl Owner {
         }
         let open_tool = self.book.open().next().map(str::to_owned);
         debug!(target: SESSION, id = self.number, in_tool = open_tool.is_some(), behind = self.background.len(), "heard the end of the turn");
-        let tag = self.next_tag();
         let Some(active) = &mut self.active else { return };
         match active.next(self.agent, ending, open_tool.as_deref()) {
-            Next::Reask(text) => {
-                let session = Session {
-                    limits: &self.request.agent.limits,
-                    version: self.version,
-                    settle: self.request.settle,
-                };
-                active.ask_again(tag, session);
+            Next::Reask => {
                 let message = "the answer does not fit the schema: it is asked for once more".to_owned();
                 self.tell(AgentEvent::Retry { message, until: None });
-                self.send_prompt(&text, tag);
+                self.ask_again(now);
             }
             Next::Done { structured } => {
                 let left: Vec<String> = self.book.open().map(str::to_owned).collect();
@@ -124,7 +121,8 @@ impl Owner {
                 }
                 self.finish(structured, None, now);
             }
-            Next::Failed(error) => {
+            Next::Failed(fault) => {
+                let Some(error) = self.after_limit(fault) else { return };
                 if self.active.as_ref().is_some_and(|active| active.stop.is_some()) {
                     for event in self.book.close_all() {
                         self.tell(event);

@@ -4,6 +4,7 @@
 //! whose end is not seen would be waited for). What is unknown as a whole is [`Update::Unknown`], never an error.
 
 use crate::harness::Usage;
+use crate::harness::reset::Reset;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -48,6 +49,8 @@ pub(crate) enum Update {
     Warning {
         message: String,
     },
+    /// The account is at its usage limit, which ends so.
+    Limit(Reset),
     /// Known, and nothing to tell.
     Quiet,
     Unknown,
@@ -81,13 +84,13 @@ pub(crate) enum ToolStatus {
 /// Version 2 alone: what the session does.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StateUpdate {
-    pub state: State,
+    pub state: SessionState,
     /// What goes on behind the turns, where the agent tells.
     pub background: Option<Vec<Value>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum State {
+pub(crate) enum SessionState {
     Running,
     /// A question is open.
     Waiting,
@@ -161,10 +164,13 @@ impl Update {
             "plan_update" => plan_update(&update["plan"]),
             "current_mode_update" => owned(&update["currentModeId"]).map_or(Update::Unknown, Update::Mode),
             "config_option_update" => Update::Options(update["configOptions"].clone()),
-            "usage_update" => match cost(&update["cost"]) {
-                Some(amount) => Update::Cost(amount),
-                None => Update::Quiet,
-            },
+            "usage_update" => {
+                match (rate_limit(&update["_meta"]["_claude/rateLimit"]), cost(&update["cost"])) {
+                    (Some(reset), _) => Update::Limit(reset),
+                    (None, Some(amount)) => Update::Cost(amount),
+                    (None, None) => Update::Quiet,
+                }
+            }
             "session_info_update" => session_info(update),
             "notice" => Update::Warning {
                 message: [&update["title"], &update["description"]]
@@ -236,10 +242,10 @@ impl ToolStatus {
 impl StateUpdate {
     fn read(update: &Value) -> StateUpdate {
         let state = match text_of(&update["state"]).unwrap_or_default() {
-            "running" => State::Running,
-            "requires_action" => State::Waiting,
-            "idle" => State::Idle { end: TurnEnd::read(update) },
-            _ => State::Unknown,
+            "running" => SessionState::Running,
+            "requires_action" => SessionState::Waiting,
+            "idle" => SessionState::Idle { end: TurnEnd::read(update) },
+            _ => SessionState::Unknown,
         };
         StateUpdate { state, background: update["background"].as_array().cloned() }
     }
@@ -287,6 +293,12 @@ impl AgentFault {
 fn details(data: &Value) -> Option<String> {
     let fields = ["details", "message", "error", "uri"];
     text_of(data).or_else(|| fields.iter().find_map(|field| text_of(&data[field]))).map(str::to_owned)
+}
+
+/// Of a subscription; what is allowed is not worth a word.
+fn rate_limit(info: &Value) -> Option<Reset> {
+    let is_met = info["status"] == "rejected";
+    info["resetsAt"].as_i64().filter(|_| is_met).and_then(Reset::at_epoch)
 }
 
 pub(crate) fn text_of(value: &Value) -> Option<&str> {
@@ -433,6 +445,14 @@ mod tests {
                 Update::Cost(0.5),
             ),
             (json!({"sessionUpdate":"usage_update","used":1,"size":2}), Update::Quiet),
+            (
+                json!({"sessionUpdate":"usage_update","used":1,"_meta":{"_claude/rateLimit":{"status":"rejected","resetsAt":1777936568}}}),
+                Update::Limit(Reset::at_epoch(1_777_936_568).unwrap()),
+            ),
+            (
+                json!({"sessionUpdate":"usage_update","used":1,"_meta":{"_claude/rateLimit":{"status":"allowed","resetsAt":1777936568}}}),
+                Update::Quiet,
+            ),
             (json!({"sessionUpdate":"available_commands_update","availableCommands":[]}), Update::Quiet),
             (json!({"sessionUpdate":"something_new","x":1}), Update::Unknown),
             (json!(null), Update::Unknown),

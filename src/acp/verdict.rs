@@ -5,7 +5,7 @@
 //! | any | we cancelled it | the reason of the cancel: `AGENT_ABORTED`, `AGENT_IDLE`, `AGENT_TIMED_OUT` |
 //! | `end_turn` | text or a tool call | success |
 //! | `end_turn` | neither | `AGENT_TRUNCATED` |
-//! | `end_turn` | its own log tells that the model failed (pi) | `AGENT_FAILED` + kind of the words there |
+//! | `end_turn` | its own log tells that the model failed (pi, copilot) | `AGENT_FAILED` + kind of the words there |
 //! | `end_turn` | no tokens told by an agent that always tells, the text an error's | `AGENT_FAILED` + kind of the text |
 //! | `cancelled` | we did not ask | `AGENT_ABORTED`; the message says so if a tool was refused before |
 //! | `max_tokens`, `max_turn_requests`, `refusal` | | `AGENT_FAILED`: `context_length`, `invalid_request`, `permission` |
@@ -14,10 +14,12 @@
 //! | none | the process is gone | `AGENT_CRASHED` |
 
 use super::agent::Agent;
+use super::agent_log::Logged;
 use super::turn_state::Ending;
 use super::update::{AgentFault, StopReason};
 use crate::error::{Error, ErrorCode};
 use crate::harness::AgentErrorKind;
+use crate::harness::reset::Reset;
 use std::time::Duration;
 
 /// Why we ended a turn.
@@ -52,15 +54,45 @@ pub(crate) struct Evidence<'a> {
     pub open_tool: Option<&'a str>,
     /// The last tool of the turn that was refused.
     pub refused: Option<&'a str>,
-    /// What its log says went wrong.
-    pub logged: Option<&'a str>,
+    /// What its log says of the end.
+    pub logged: Option<&'a Logged>,
+    /// When the limit of its account ends, as it said in passing.
+    pub reset: Option<&'a Reset>,
+}
+
+/// Why a turn did not succeed.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub error: Error,
+    pub kind: Option<AgentErrorKind>,
+    /// When the limit ends that it ran into, where somebody says so.
+    pub reset: Option<Reset>,
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        Fault { error, kind: None, reset: None }
+    }
 }
 
 /// See the table above; `None` is success.
-pub(crate) fn verdict(evidence: &Evidence) -> Option<Error> {
+pub(crate) fn verdict(evidence: &Evidence) -> Option<Fault> {
+    let mut fault = weigh(evidence)?;
+    let is_limit =
+        |kind| matches!(kind, AgentErrorKind::RateLimit | AgentErrorKind::Quota | AgentErrorKind::Overloaded);
+    if !fault.kind.is_some_and(is_limit) {
+        fault.reset = None;
+    } else if let Some(reset) = evidence.reset {
+        // What a machine said is exact; words are for people.
+        fault.reset = Some(reset.clone());
+    }
+    Some(fault)
+}
+
+fn weigh(evidence: &Evidence) -> Option<Fault> {
     let name = evidence.agent.name();
     if let Some(stop) = evidence.stop {
-        return Some(stopped(name, stop, evidence.open_tool));
+        return Some(stopped(name, stop, evidence.open_tool).into());
     }
     let failed = |kind: AgentErrorKind, message: String| Some(failure(kind, message));
     match evidence.ending {
@@ -84,7 +116,7 @@ pub(crate) fn verdict(evidence: &Evidence) -> Option<Error> {
                 }
                 None => format!("{name} says that its turn was cancelled, though it was not asked to"),
             };
-            Some(Error::new(ErrorCode::AgentAborted, message))
+            Some(Error::new(ErrorCode::AgentAborted, message).into())
         }
         Ending::Said(StopReason::Error(fault)) | Ending::Refused(fault) => {
             let words = fault.words();
@@ -92,21 +124,17 @@ pub(crate) fn verdict(evidence: &Evidence) -> Option<Error> {
                 if words.is_empty() { format!("{name} reported that its turn failed") } else { words };
             failed(kind(evidence.agent, fault), message)
         }
-        Ending::Said(StopReason::Unknown(word)) => Some(Error::new(
-            ErrorCode::AgentTruncated,
-            format!("{name} ended its turn for a reason that is unknown: {word}"),
-        )),
-        Ending::Silent => Some(Error::new(
-            ErrorCode::AgentTruncated,
-            format!("{name} went idle without saying how its turn ended"),
-        )),
+        Ending::Said(StopReason::Unknown(word)) => {
+            truncated(format!("{name} ended its turn for a reason that is unknown: {word}"))
+        }
+        Ending::Silent => truncated(format!("{name} went idle without saying how its turn ended")),
     }
 }
 
-fn good_end(evidence: &Evidence) -> Option<Error> {
+fn good_end(evidence: &Evidence) -> Option<Fault> {
     let Evidence { agent, text, last_piece, tool_calls, has_usage, .. } = *evidence;
-    if let Some(words) = evidence.logged {
-        return Some(failure(kind_in(agent, None, words), words.to_owned()));
+    if let Some(Logged::Failed(words)) = evidence.logged {
+        return Some(failure(kind_in(agent, None, words), words.clone()));
     }
     // Copilot tells of its tries before, without a line's end between: the error is the last that it says.
     let error = match agent.error_prefix {
@@ -121,14 +149,20 @@ fn good_end(evidence: &Evidence) -> Option<Error> {
             "{} ended its turn without a word and without a tool call: its model may have failed, its own log tells more",
             agent.name()
         );
-        return Some(Error::new(ErrorCode::AgentTruncated, message));
+        return truncated(message);
     }
     None
 }
 
-fn failure(kind: AgentErrorKind, message: String) -> Error {
+fn truncated(message: String) -> Option<Fault> {
+    Some(Error::new(ErrorCode::AgentTruncated, message).into())
+}
+
+fn failure(kind: AgentErrorKind, message: String) -> Fault {
+    let reset = Reset::parse(&message);
     let message = crate::harness::clip::clip(&message).into_owned();
-    Error::new(ErrorCode::AgentFailed, message).with("kind", kind.as_str())
+    let error = Error::new(ErrorCode::AgentFailed, message).with("kind", kind.as_str());
+    Fault { error, kind: Some(kind), reset }
 }
 
 /// By what the agent itself says in such words, then as those of any service.
@@ -211,8 +245,9 @@ mod tests {
             open_tool: None,
             refused: None,
             logged: None,
+            reset: None,
         });
-        error.map_or("ok".into(), |error| {
+        error.map_or("ok".into(), |Fault { error, .. }| {
             let kind =
                 error.facts().get("kind").and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
             format!("{} {kind}", error.code().as_str()).trim().to_owned()
@@ -271,6 +306,61 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_limit_is_what_a_machine_says_else_what_the_words_say() {
+        let reset = |kind: &str, words: &str, told: Option<&Reset>| {
+            let fault = AgentFault {
+                code: -32_603,
+                message: words.to_owned(),
+                kind: Some(kind.to_owned()),
+                ..AgentFault::default()
+            };
+            let ending = Ending::Refused(fault);
+            let evidence = Evidence {
+                agent: Agent::of(Provider::ClaudeCode),
+                ending: &ending,
+                stop: None,
+                text: "",
+                last_piece: "",
+                tool_calls: 0,
+                has_usage: false,
+                open_tool: None,
+                refused: None,
+                logged: None,
+                reset: told,
+            };
+            verdict(&evidence).unwrap().reset
+        };
+        let told = Reset::at_epoch(1_777_936_568);
+        let minute = Some(Reset::After(Duration::from_secs(60)));
+        assert_eq!(reset("rate_limit", "Please try again in 60s.", None), minute);
+        assert_eq!(reset("rate_limit", "Please try again in 60s.", told.as_ref()), told);
+        assert_eq!(reset("rate_limit", "slow down", None), None);
+        assert_eq!(reset("server_error", "Please try again in 60s.", told.as_ref()), None, "no limit");
+    }
+
+    #[test]
+    fn a_failure_in_the_log_is_one_whatever_was_said_and_used() {
+        let failed = Logged::Failed("429 slow down".to_owned());
+        let ending = Ending::Said(StopReason::EndTurn);
+        let mut evidence = Evidence {
+            agent: Agent::of(Provider::Copilot),
+            ending: &ending,
+            stop: None,
+            text: "Error: 429 slow down",
+            last_piece: "Error: 429 slow down",
+            tool_calls: 1,
+            has_usage: true,
+            open_tool: None,
+            refused: None,
+            logged: Some(&failed),
+            reset: None,
+        };
+        assert_eq!(verdict(&evidence).and_then(|fault| fault.kind), Some(AgentErrorKind::RateLimit));
+        evidence.logged = Some(&Logged::Cut);
+        assert!(verdict(&evidence).is_none(), "an answer that was cut is one");
+    }
+
+    #[test]
     fn a_refusal_that_ended_the_turn_is_told() {
         let ending = Ending::Said(StopReason::Cancelled);
         let agent = Agent::of(Provider::Codex);
@@ -285,8 +375,9 @@ mod tests {
             open_tool: None,
             refused: Some("npm publish"),
             logged: None,
+            reset: None,
         };
-        let error = verdict(&evidence).unwrap();
+        let error = verdict(&evidence).unwrap().error;
         assert_eq!(error.code(), ErrorCode::AgentAborted);
         assert!(error.message().contains("npm publish was refused"), "{error}");
     }
@@ -357,8 +448,9 @@ mod tests {
                     open_tool: None,
                     refused: None,
                     logged: None,
+                    reset: None,
                 });
-                assert_eq!(error.map(|error| error.code().as_str()), Some(code));
+                assert_eq!(error.map(|fault| fault.error.code().as_str()), Some(code));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::opening::agent_fault;
 use super::order::{Order, Reply};
-use super::owner::{CancelWaiter, Over, Owner, Pending};
+use super::owner::{CancelWaiter, Over, Owner, Wish};
 use super::settings::set_option;
 use super::verdict::Stop;
 use crate::error::{Error, ErrorCode};
@@ -71,7 +71,7 @@ impl Owner {
             return;
         }
         let params = json!({ "sessionId": self.session, "prompt": [{ "type": "text", "text": text }] });
-        self.send("_session/steering", &params, |_| Pending::Steer { reply });
+        self.send("_session/steering", &params, |_| Wish::Steer { reply });
     }
 
     pub(super) fn on_set_mode(&mut self, mode: String, reply: Reply<()>) {
@@ -83,7 +83,7 @@ impl Owner {
             return;
         }
         match self.settings.set_mode(self.version, &self.session, &mode) {
-            Some((method, params)) => self.send(method, &params, |_| Pending::Mode { mode, reply }),
+            Some((method, params)) => self.send(method, &params, |_| Wish::Mode { mode, reply }),
             None => {
                 let problem = format!("{} has no modes", self.agent.name());
                 let _ = reply.send(Err(Error::invalid_option("mode", problem)));
@@ -116,10 +116,10 @@ impl Owner {
             return;
         }
         let (method, params) = set_option(self.version, &self.session, &id, &value);
-        self.send(method, &params, |_| Pending::Option { id, value, reply });
+        self.send(method, &params, |_| Wish::Option { id, value, reply });
     }
 
-    pub(super) fn send(&mut self, method: &str, params: &Value, pending: impl FnOnce(u64) -> Pending) {
+    pub(super) fn send(&mut self, method: &str, params: &Value, pending: impl FnOnce(u64) -> Wish) {
         let tag = self.next_tag();
         self.pending.insert(tag, pending(tag));
         self.connection.send(method, params, self.request.agent.limits.start, tag);
@@ -135,7 +135,7 @@ impl Owner {
             return self.on_prompt_answered(answer);
         }
         match self.pending.remove(&tag) {
-            Some(Pending::Mode { mode, reply }) => {
+            Some(Wish::Mode { mode, reply }) => {
                 let answer = answer.map(|answer| {
                     self.settings.on_options(&answer["configOptions"]);
                     self.settings.on_mode(&mode);
@@ -144,7 +144,7 @@ impl Owner {
                 });
                 let _ = reply.send(answer.map_err(|error| self.refused("mode", &error)));
             }
-            Some(Pending::Option { id, value, reply }) => {
+            Some(Wish::Option { id, value, reply }) => {
                 let answer = answer.map(|answer| {
                     if let Some(option) = self.settings.options.iter_mut().find(|option| option.id == id) {
                         option.value = value;
@@ -154,7 +154,7 @@ impl Owner {
                 });
                 let _ = reply.send(answer.map_err(|error| self.refused("option", &error)));
             }
-            Some(Pending::Steer { reply }) => {
+            Some(Wish::Steer { reply }) => {
                 let _ = reply.send(answer.map(|_| ()).map_err(|error| self.refused("steer", &error)));
             }
             // The answer to a prompt that was given up.

@@ -33,6 +33,7 @@ pub struct OpenSpec {
     pub permission_timeout_ms: Option<Millis>,
     pub servers: Vec<McpServerSpec>,
     pub settle_ms: Option<Millis>,
+    pub wait_for_reset_ms: Option<Millis>,
 }
 
 #[napi(object, object_to_js = false)]
@@ -327,6 +328,9 @@ pub(super) fn to_open_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
     request.servers = spec.servers.into_iter().map(to_server).collect();
     if let Some(settle) = spec.settle_ms {
         request.settle = settle.duration();
+    }
+    if let Some(wait) = spec.wait_for_reset_ms {
+        request.wait_for_reset = wait.duration();
     }
     Ok(request)
 }

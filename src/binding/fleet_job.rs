@@ -22,7 +22,7 @@ pub(super) struct JsHost {
 }
 
 /// What JavaScript makes of a job.
-enum Answer {
+enum JobAnswer {
     Turn(Box<(TurnRequest, Option<Mirror>)>),
     Done(Value),
     Failed(JobFault),
@@ -66,13 +66,13 @@ impl JobHost for JsHost {
         let (limits, budget) = (self.limits.clone(), self.budget.clone());
         Box::pin(async move {
             let ended = match answered.await {
-                Ok(Answer::Turn(turn)) => {
+                Ok(JobAnswer::Turn(turn)) => {
                     let (mut request, mirror) = *turn;
                     request.agent.budget = budget;
                     run_turn(run, request, limits, mirror).await
                 }
-                Ok(Answer::Done(value)) => Ok(value),
-                Ok(Answer::Failed(fault)) => Err(fault),
+                Ok(JobAnswer::Done(value)) => Ok(value),
+                Ok(JobAnswer::Failed(fault)) => Err(fault),
                 Err(_) => {
                     Err(JobFault::new("JOB_LEASE_LOST", "the worker's JavaScript ended before its job"))
                 }
@@ -87,7 +87,7 @@ impl JobHost for JsHost {
 #[napi]
 pub struct NativeJob {
     run: JobRun,
-    answer: Mutex<Option<oneshot::Sender<Answer>>>,
+    answer: Mutex<Option<oneshot::Sender<JobAnswer>>>,
     is_over: watch::Receiver<bool>,
 }
 
@@ -151,8 +151,8 @@ impl NativeJob {
     pub fn run_turn(&self, spec: TurnSpec, is_seen: bool) -> Option<NativeTurn> {
         let (mirror, seen) = is_seen.then(Mirror::new).unzip();
         self.settle(match to_request(spec) {
-            Ok(request) => Answer::Turn(Box::new((request, mirror))),
-            Err(error) => Answer::Failed(JobFault::from(&error)),
+            Ok(request) => JobAnswer::Turn(Box::new((request, mirror))),
+            Err(error) => JobAnswer::Failed(JobFault::from(&error)),
         });
         seen.map(|turn| NativeTurn::of(Ok(turn)))
     }
@@ -160,15 +160,15 @@ impl NativeJob {
     /// `value`: JSON.
     #[napi]
     pub fn finish(&self, value: String) {
-        self.settle(Answer::Done(serde_json::from_str(&value).unwrap_or_default()));
+        self.settle(JobAnswer::Done(serde_json::from_str(&value).unwrap_or_default()));
     }
 
     #[napi]
     pub fn fail(&self, code: String, message: String, facts: Map<String, Value>) {
-        self.settle(Answer::Failed(JobFault { code, message, facts }));
+        self.settle(JobAnswer::Failed(JobFault { code, message, facts }));
     }
 
-    fn settle(&self, answer: Answer) {
+    fn settle(&self, answer: JobAnswer) {
         if let Some(sender) = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // Fails when the job is over: a late answer.
             let _ = sender.send(answer);

@@ -6,8 +6,8 @@ use super::option::{Containment, ContainmentLevel, Encoding, Millis, StopReason,
 use super::promise::{Settled, settle};
 use super::sandbox::SandboxSpec;
 use crate::process::{
-    self, Admission, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec, Sink, StdinWriter,
-    Stdio, Stream, TerminalSize,
+    self, Admission, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec, SavePlan, Saved,
+    Sink, StdinWriter, Stdio, Stream, TerminalSize,
 };
 use crate::record::{Place, RecordSpec};
 use bytes::Bytes;
@@ -197,9 +197,36 @@ impl NativeProcess {
         self.deliver(delivery, ByteSink::new)
     }
 
+    /// Writes the output to files as it comes; resolves when all is written.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<NativeSavedOutput>>")]
+    pub fn save_output<'env>(
+        &self,
+        env: &'env Env,
+        stdout: Option<String>,
+        stderr: Option<String>,
+        append: bool,
+    ) -> napi::Result<PromiseRaw<'env, Settled<NativeSavedOutput>>> {
+        let plan = SavePlan { stdout: stdout.map(Into::into), stderr: stderr.map(Into::into), append };
+        let saving = self.process.save(plan);
+        settle(env, async move { saving.await.map(NativeSavedOutput::from).into() })
+    }
+
     #[napi]
     pub fn detach_output(&self) {
         self.process.detach_output();
+    }
+}
+
+/// Bytes that `save_output` wrote of each stream.
+#[napi(object, object_from_js = false)]
+pub struct NativeSavedOutput {
+    pub stdout_bytes: f64,
+    pub stderr_bytes: f64,
+}
+
+impl From<Saved> for NativeSavedOutput {
+    fn from(saved: Saved) -> Self {
+        NativeSavedOutput { stdout_bytes: saved.stdout_bytes as f64, stderr_bytes: saved.stderr_bytes as f64 }
     }
 }
 

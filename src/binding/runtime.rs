@@ -250,7 +250,7 @@ impl JsHandler {
     }
 }
 
-type Answer = Result<AgentAnswer, AgentFault>;
+type HandlerAnswer = Result<AgentAnswer, AgentFault>;
 
 impl AgentHandler for JsHandler {
     fn run(&self, invocation: AgentInvocation, sender: AgentSender) -> AgentFuture {
@@ -273,7 +273,7 @@ impl AgentHandler for JsHandler {
 pub struct NativeInvocation {
     invocation: AgentInvocation,
     sender: AgentSender,
-    answer: Mutex<Option<oneshot::Sender<Answer>>>,
+    answer: Mutex<Option<oneshot::Sender<HandlerAnswer>>>,
 }
 
 #[napi]
@@ -357,7 +357,7 @@ impl NativeInvocation {
         self.settle(Err(AgentFault { error, metadata }));
     }
 
-    fn settle(&self, answer: Answer) {
+    fn settle(&self, answer: HandlerAnswer) {
         if let Some(sender) = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // Fails when the request is over: a late answer.
             let _ = sender.send(answer);

@@ -9,6 +9,7 @@ mod input;
 mod text;
 mod wires;
 
+use crate::acp::fuzz_transcript;
 use crate::binding::delivery::fuzz_json_filter;
 use crate::copilot::event_log::fuzz_event_log;
 use crate::process::guard::fuzz_lifeline;
@@ -30,6 +31,7 @@ pub const TARGETS: &[Target] = &[
     ("lifeline", fuzz_lifeline),
     ("provider_lines", agents::provider_lines),
     ("resume", agents::resume),
+    ("transcript", fuzz_transcript),
     ("session_event", agents::session_event),
     ("event_log", fuzz_event_log),
 ];

@@ -49,12 +49,15 @@ impl Holds {
 
 /// Sleeps until the clock on the wall shows this, however the machine slept meanwhile and whoever set it.
 pub(crate) async fn wall_clock(until: SystemTime) {
-    while let Ok(left) = until.duration_since(SystemTime::now()) {
-        if left.is_zero() {
-            return;
-        }
-        tokio::time::sleep(left.min(LOOK)).await;
+    while let Some(left) = next_look(until) {
+        tokio::time::sleep(left).await;
     }
+}
+
+/// When the clock on the wall is looked at again; `None`: it shows this, or later.
+pub(crate) fn next_look(until: SystemTime) -> Option<Duration> {
+    let left = from_now(until);
+    (!left.is_zero()).then(|| left.min(LOOK))
 }
 
 /// No time when that has passed.

@@ -7,7 +7,7 @@
 //!
 //! The owner task of a turn (`turn_owner`; [`turn`] is its handle) waits for a slot (`scheduler`), prepares an attempt
 //! (`preparation`: `launch`, `install`, `folder`, `structured`) and runs it (`attempt`, which one [`clock`] decides for). What follows
-//! is decided in `next`. Its events go to an `audience`, and through it to an
+//! is decided in `next`, and where a usage limit was met in `patience`. Its events go to an `audience`, and through it to an
 //! [`EventSink`]; a slow one slows the agent's pipe. A turn that is to be kept has a `turn_record`, which [`replay_record`] reads
 //! again. Dropping the last handle of a turn aborts it.
 
@@ -32,7 +32,7 @@ pub mod failure;
 pub(crate) mod folder;
 mod folder_owner;
 mod grammar;
-mod hold;
+pub(crate) mod hold;
 pub mod install;
 pub mod json;
 pub mod launch;
@@ -41,6 +41,7 @@ pub mod level;
 mod mirror;
 mod next;
 pub mod package;
+pub(crate) mod patience;
 mod preparation;
 pub mod provider;
 mod recent;
@@ -62,6 +63,7 @@ pub mod turn;
 mod turn_log;
 mod turn_owner;
 pub(crate) mod turn_record;
+pub(crate) mod usage_limit;
 pub mod verdict;
 pub(crate) mod workspace;
 

@@ -10,7 +10,7 @@
 //! | a fault that passes by itself    | any                           | another attempt, while there are any left and no tool ran |
 //! | any other fault                  | any                           | the fault |
 
-use super::event::AgentErrorKind;
+use super::patience::{Patience, Wait};
 use super::verdict::Fault;
 use crate::error::ErrorCode;
 use crate::model::Reading;
@@ -116,21 +116,18 @@ fn after_fault<Read: FnOnce() -> Option<Reading>>(
         matches!(fault.code, ErrorCode::AgentFailed | ErrorCode::AgentCrashed | ErrorCode::AgentTruncated);
     let is_worth_it = is_the_agents && fault.kind.is_some_and(|kind| kind.is_transient());
     let may_repeat = past.after_tools || past.tool_calls == 0;
-    let is_limit = matches!(fault.kind, Some(AgentErrorKind::Quota | AgentErrorKind::RateLimit));
-    let wait = ended.reset_in.filter(|wait| is_the_agents && is_limit && *wait <= past.wait_for_reset);
+    let reset_in = ended.reset_in.filter(|_| is_the_agents && !ended.is_aborted);
     // What was begun goes on in its session; without one it would be done once more.
     let can_go_on = ended.session.is_some() || may_repeat;
-    if let Some(wait) = wait.filter(|_| can_go_on && !ended.is_aborted && !past.wait_for_reset.is_zero()) {
-        // Once a limit may stand again after its end, which was rounded, or another one may. Then it may do so for ever.
-        let waits = if ended.has_worked { 0 } else { past.waits };
-        let counts = waits > 1;
-        return if counts && past.attempts >= past.policy.attempts {
-            Next::Failed(fault.clone())
-        } else {
-            let least =
-                if waits > 0 { past.policy.delay(past.attempts, None, past.random) } else { Duration::ZERO };
-            Next::Wait { wait: wait.max(least), counts }
-        };
+    let patience = Patience {
+        longest: past.wait_for_reset,
+        policy: past.policy,
+        attempts: past.attempts,
+        waits: if ended.has_worked { 0 } else { past.waits },
+        random: past.random,
+    };
+    if let Some(Wait { least, counts }) = patience.wait(fault.kind, reset_in).filter(|_| can_go_on) {
+        return Next::Wait { wait: least, counts };
     }
     if !is_worth_it || !may_repeat || ended.is_aborted || past.attempts >= past.policy.attempts {
         return Next::Failed(fault.clone());
@@ -143,6 +140,7 @@ fn after_fault<Read: FnOnce() -> Option<Reading>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::harness::event::AgentErrorKind;
     use crate::model::Problem;
     use serde_json::json;
 

@@ -9,6 +9,7 @@ use super::package::Program;
 use super::provider::SessionPolicy;
 use super::request::TurnRequest;
 use super::structured::{ANSWER_FILE, prompt_with_problems, prompt_with_schema};
+use super::usage_limit::prompt_to_go_on;
 use super::workspace::state_of;
 use crate::error::{Error, ErrorCode};
 use crate::model::Schema;
@@ -147,13 +148,6 @@ pub(super) async fn prepare(
 async fn real_cwd(agent: &AgentRequest) -> Result<PathBuf, Error> {
     let cwd = agent.cwd.clone().unwrap_or_else(|| ".".into());
     blocking(move || Ok(cwd.canonicalize().unwrap_or(cwd))).await
-}
-
-/// The prompt of a session that a limit interrupted. It repeats what was asked: not every CLI has it by then.
-fn prompt_to_go_on(prompt: &str) -> String {
-    format!(
-        "A usage limit interrupted you; it is over now. Go on where you left off, and do nothing twice. What you were asked:\n\n{prompt}"
-    )
 }
 
 /// The prompt and the options as the provider is asked for them.

@@ -8,9 +8,9 @@ use super::allowance::Allowance;
 use super::attempt::{Attempted, Plan, attempt};
 use super::audience::Audience;
 use super::clip::tail;
-use super::event::{AgentErrorKind, AgentEvent};
+use super::event::AgentEvent;
 use super::folder::RunFolder;
-use super::hold::{AccountKey, epoch_millis, from_now, wall_clock};
+use super::hold::{from_now, wall_clock};
 use super::ledger;
 use super::next::{Ended, Next, Past, next};
 use super::package::Program;
@@ -18,13 +18,13 @@ use super::preparation::{Again, prepare, program_of, read_answer_file, run_folde
 use super::recent::{last_values, reread};
 use super::replay::TurnResult;
 use super::request::TurnRequest;
-use super::reset::zone_of;
 use super::scheduler::{ConcurrencyLimit, Slot, Waiting};
 use super::structured::{Candidates, read_answer};
 use super::tally::Tally;
 use super::turn::{Order, Turn, TurnOutcome};
 use super::turn_log::{log_begin, log_end, log_next};
 use super::turn_record::{Judged, TurnRecord};
+use super::usage_limit::{HeldAccount, UsageLimit, waiting};
 use super::verdict::Fault;
 use crate::error::{Error, ErrorCode};
 use crate::random;
@@ -53,7 +53,7 @@ struct Owner {
     number: u64,
     request: TurnRequest,
     limits: Vec<ConcurrencyLimit>,
-    account: AccountKey,
+    account: HeldAccount,
     orders: UnboundedReceiver<Order>,
     audience: Audience,
     started: Instant,
@@ -66,20 +66,12 @@ struct Owner {
     is_told: bool,
 }
 
-/// A usage limit that an attempt ran into.
-#[derive(Clone, Copy)]
-struct Limit {
-    ends: SystemTime,
-    /// When it is worth another try.
-    try_at: SystemTime,
-}
-
 impl Owner {
     fn new(request: TurnRequest, limits: Vec<ConcurrencyLimit>, orders: UnboundedReceiver<Order>) -> Self {
         Owner {
             number: trace::number(),
             audience: Audience::new(request.has_listener, &request.agent.redact),
-            account: AccountKey::of(&request.agent),
+            account: HeldAccount::new(&request.agent, limits.clone(), request.wait_for_reset),
             request,
             limits,
             orders,
@@ -170,29 +162,20 @@ impl Owner {
     /// The right to run, once the account is not at its limit. Who is held back has no place in the queue.
     async fn slot(&mut self, mut place: Option<Waiting>) -> Result<Slot, Error> {
         loop {
-            if let Some(until) = self.held_until() {
+            if let Some(until) = self.account.held_until() {
                 place = None;
                 debug!(target: TURN, id = self.number, for_ms = from_now(until).as_millis(), "is held back: its account is at its limit");
-                let name = self.request.agent.provider.as_str();
-                self.tell_retry(format!("{name} is at its usage limit: the turn is held back"), Some(until));
+                self.tell_between(waiting(self.request.agent.provider, false, until));
                 self.or_abort(wall_clock(until)).await?;
                 continue;
             }
             let waiting = place.take().unwrap_or_else(|| Waiting::begin(self.limits.clone()));
             let slot = self.or_abort(waiting.end()).await?;
             // The limit may have been met since.
-            if self.held_until().is_none() {
+            if self.account.held_until().is_none() {
                 return Ok(slot);
             }
         }
-    }
-
-    /// Until when others have met the limit of this account; `None` too where this turn doesn't wait for so long.
-    fn held_until(&self) -> Option<SystemTime> {
-        let now = SystemTime::now();
-        let holds = self.limits.iter().filter_map(|limit| limit.holds().until(self.account, now));
-        let wait = self.request.wait_for_reset;
-        holds.max().filter(|until| until.duration_since(now).is_ok_and(|left| left <= wait))
     }
 
     async fn run_attempts(
@@ -256,7 +239,7 @@ impl Owner {
                     return Err(allowance.exceeded());
                 }
                 Next::Anew => {
-                    self.tell_retry("its session was not kept: the turn is begun anew".to_owned(), None);
+                    self.tell_retry("its session was not kept: the turn is begun anew".to_owned());
                     again = Again::Prompt;
                 }
                 Next::Failed(fault) => return Err(self.error_of(&fault, reset)),
@@ -267,17 +250,14 @@ impl Owner {
                         self.tally.attempts,
                         delay.as_millis()
                     );
-                    self.tell_retry(message, None);
+                    self.tell_retry(message);
                     drop(slot);
                     self.or_abort(tokio::time::sleep(delay)).await?;
                     slot = self.slot(None).await?;
                 }
                 Next::Wait { wait, .. } => {
-                    let soonest = SystemTime::now() + wait;
-                    let until = reset.map_or(soonest, |limit| limit.try_at.max(soonest));
-                    let name = self.request.agent.provider.as_str();
-                    let message = format!("{name} is at its usage limit: the turn goes on when that ends");
-                    self.tell_retry(message, Some(until));
+                    let until = reset.map_or_else(|| SystemTime::now() + wait, |limit| limit.after(wait));
+                    self.tell_between(waiting(self.request.agent.provider, true, until));
                     drop(slot);
                     self.or_abort(wall_clock(until)).await?;
                     waits += 1;
@@ -286,7 +266,7 @@ impl Owner {
                 }
                 Next::Reask { session, problems } => {
                     let message = "the answer does not fit the schema: it is asked for once more".to_owned();
-                    self.tell_retry(message, None);
+                    self.tell_retry(message);
                     again = Again::Answer { session, problems };
                 }
             }
@@ -318,19 +298,11 @@ impl Owner {
         }
     }
 
-    /// When the limit ends that an attempt ran into. Other turns of the account are held back until then.
-    fn reset_of(&self, fault: Option<&Fault>) -> Option<Limit> {
+    /// The limit that an attempt ran into. Other turns of the account are held back until its end.
+    fn reset_of(&self, fault: Option<&Fault>) -> Option<UsageLimit> {
         let fault = fault?;
-        let zone = zone_of(self.request.agent.variable("TZ").as_deref());
-        let now = SystemTime::now().try_into().ok()?;
-        let said = fault.reset.as_ref()?;
-        let ends = said.resolve(now, &zone)?;
-        let limit = Limit { ends: ends.into(), try_at: said.try_at(ends, now).into() };
-        if matches!(fault.kind, Some(AgentErrorKind::Quota | AgentErrorKind::RateLimit)) {
-            for shared in &self.limits {
-                shared.holds().add(self.account, limit.try_at);
-            }
-        }
+        let limit = UsageLimit::said(fault.reset.as_ref()?, &self.request.agent)?;
+        self.account.hold(fault.kind, limit);
         Some(limit)
     }
 
@@ -348,7 +320,7 @@ impl Owner {
         attempted: &Attempted,
         file: Option<&str>,
         again: &Again,
-        (reset, waits): (Option<Limit>, u32),
+        (reset, waits): (Option<UsageLimit>, u32),
     ) -> Next {
         let digest = attempted.transcript.digest();
         let schema = self.request.schema.as_deref();
@@ -357,7 +329,7 @@ impl Owner {
             fault: attempted.verdict.fault.as_ref(),
             session: digest.session_id(),
             is_aborted: attempted.is_aborted,
-            reset_in: reset.map(|limit| from_now(limit.try_at)),
+            reset_in: reset.map(UsageLimit::left),
             has_worked: attempted.has_worked(),
             reading: || schema.map(|schema| read_answer(schema, &candidates)),
         };
@@ -375,16 +347,15 @@ impl Owner {
         next(ended, &past)
     }
 
-    fn error_of(&self, fault: &Fault, limit: Option<Limit>) -> Error {
+    fn error_of(&self, fault: &Fault, limit: Option<UsageLimit>) -> Error {
         let mut error = Error::new(fault.code, self.audience.redact(&fault.message));
         if let Some(kind) = fault.kind {
             error = error.with("kind", kind.as_str());
         }
-        if let Some(Limit { ends, .. }) = limit {
-            error = error.with("resetAt", epoch_millis(ends));
-            error = error.with("retryAfterMs", from_now(ends).as_millis() as u64);
+        match limit {
+            Some(limit) => limit.tell(error),
+            None => error,
         }
-        error
     }
 
     fn misfit(&self, problems: &[String]) -> Error {
@@ -395,8 +366,11 @@ impl Owner {
         Error::new(ErrorCode::AgentSchemaMismatch, message).with("problems", problems)
     }
 
-    fn tell_retry(&mut self, message: String, until: Option<SystemTime>) {
-        let event = AgentEvent::Retry { message, until: until.map(epoch_millis) };
+    fn tell_retry(&mut self, message: String) {
+        self.tell_between(AgentEvent::Retry { message, until: None });
+    }
+
+    fn tell_between(&mut self, event: AgentEvent) {
         if self.audience.wants_events() {
             self.audience.tell(vec![event.clone()]);
         }

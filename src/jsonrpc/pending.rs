@@ -17,7 +17,7 @@ use tokio_util::time::{DelayQueue, delay_queue};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId(pub(super) u64);
 
-pub(super) struct Pending {
+pub(super) struct PendingCall {
     pub method: String,
     pub timeout: Option<Duration>,
     pub complete: Completion,
@@ -27,7 +27,7 @@ pub(super) struct Pending {
 #[derive(Default)]
 pub(super) struct State {
     next_id: u64,
-    pending: HashMap<u64, Pending>,
+    pending: HashMap<u64, PendingCall>,
     deadlines: DelayQueue<u64>,
     outgoing: VecDeque<Bytes>,
     pub outgoing_bytes: usize,
@@ -70,7 +70,7 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, id: u64) -> Option<Pending> {
+    pub(super) fn remove(&mut self, id: u64) -> Option<PendingCall> {
         let pending = self.pending.remove(&id)?;
         if let Some(deadline) = &pending.deadline {
             self.deadlines.try_remove(deadline);
@@ -115,11 +115,11 @@ impl Connected {
             let _entered = self.runtime.enter();
             state.deadlines.insert(id, timeout)
         });
-        state.pending.insert(id, Pending { method: method.to_owned(), timeout, complete, deadline });
+        state.pending.insert(id, PendingCall { method: method.to_owned(), timeout, complete, deadline });
     }
 
     /// The first request that is overdue.
-    pub(super) fn poll_overdue(&self, context: &mut Context<'_>) -> Poll<Pending> {
+    pub(super) fn poll_overdue(&self, context: &mut Context<'_>) -> Poll<PendingCall> {
         let mut state = self.lock();
         while let Poll::Ready(Some(expired)) = state.deadlines.poll_expired(context) {
             if let Some(overdue) = state.pending.remove(&expired.into_inner()) {
@@ -134,7 +134,7 @@ impl Connected {
     pub(super) fn settle(&self, id: &str, result: Result<&str, Refusal>) -> bool {
         let Ok(id) = id.parse::<u64>() else { return false };
         let Some(pending) = self.lock().remove(id) else { return false };
-        let Pending { method, complete, .. } = pending;
+        let PendingCall { method, complete, .. } = pending;
         complete.settle(result.map_err(|refusal| refusal.into_error(&method)));
         true
     }
@@ -148,7 +148,7 @@ impl Connected {
         state.closed = Some(error.clone());
         state.deadlines.clear();
         state.outgoing.clear();
-        let mut pending: Vec<(u64, Pending)> = state.pending.drain().collect();
+        let mut pending: Vec<(u64, PendingCall)> = state.pending.drain().collect();
         drop(state);
         pending.sort_by_key(|(id, _)| *id);
         for (_, pending) in pending {

@@ -1,6 +1,6 @@
 //! The task that fails what is overdue.
 
-use super::pending::{CloseOnDrop, Pending, timed_out};
+use super::pending::{CloseOnDrop, PendingCall, timed_out};
 use std::future::poll_fn;
 use std::task::Poll;
 use tokio::sync::watch;
@@ -16,7 +16,7 @@ pub(super) async fn keep_time(held: CloseOnDrop, mut ended: watch::Receiver<bool
             overdue = overdue => overdue,
             _ = ended.changed() => return,
         };
-        let Some(Pending { method, timeout, complete, .. }) = overdue else { return };
+        let Some(PendingCall { method, timeout, complete, .. }) = overdue else { return };
         complete.settle(Err(timed_out(&method, timeout.unwrap_or_default())));
     }
 }

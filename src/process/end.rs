@@ -30,9 +30,9 @@ impl End {
     };
 }
 
-/// What follows from what a tree told.
+/// How far a run has come on its way to the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Consequence {
+pub(super) enum EndStage {
     Exited,
     Dying,
     Over {
@@ -44,16 +44,16 @@ pub(super) enum Consequence {
     },
 }
 
-pub(super) fn consequence_of(event: TreeEvent, has_exited: bool) -> Consequence {
+pub(super) fn stage_of(event: TreeEvent, has_exited: bool) -> EndStage {
     match event {
-        TreeEvent::Exited => Consequence::Exited,
-        TreeEvent::Dying => Consequence::Dying,
-        TreeEvent::Gone { status, usage, strays_killed, strays_left } => Consequence::Over {
+        TreeEvent::Exited => EndStage::Exited,
+        TreeEvent::Dying => EndStage::Dying,
+        TreeEvent::Gone { status, usage, strays_killed, strays_left } => EndStage::Over {
             end: End { status: has_exited.then_some(status), usage, strays_killed, strays_left },
             is_lost: false,
             gives_up: !has_exited,
         },
-        TreeEvent::Lost { strays_killed, strays_left } => Consequence::Over {
+        TreeEvent::Lost { strays_killed, strays_left } => EndStage::Over {
             end: End { strays_killed, strays_left, ..End::default() },
             is_lost: true,
             gives_up: true,
@@ -72,18 +72,18 @@ mod tests {
         let gone = TreeEvent::Gone { status, usage, strays_killed: 2, strays_left: 1 };
         let lost = TreeEvent::Lost { strays_killed: 2, strays_left: 1 };
         let end = |status, usage| End { status, usage, strays_killed: 2, strays_left: 1 };
-        let over = |end, is_lost, gives_up| Consequence::Over { end, is_lost, gives_up };
+        let over = |end, is_lost, gives_up| EndStage::Over { end, is_lost, gives_up };
         let none = ProcessUsage::default();
         for (event, has_exited, expected) in [
-            (TreeEvent::Exited, false, Consequence::Exited),
-            (TreeEvent::Dying, false, Consequence::Dying),
-            (TreeEvent::Dying, true, Consequence::Dying),
+            (TreeEvent::Exited, false, EndStage::Exited),
+            (TreeEvent::Dying, false, EndStage::Dying),
+            (TreeEvent::Dying, true, EndStage::Dying),
             (gone, true, over(end(Some(status), usage), false, false)),
             (gone, false, over(end(None, usage), false, true)),
             (lost, false, over(end(None, none), true, true)),
             (lost, true, over(end(None, none), true, true)),
         ] {
-            assert_eq!(consequence_of(event, has_exited), expected, "{event:?}, exited: {has_exited}");
+            assert_eq!(stage_of(event, has_exited), expected, "{event:?}, exited: {has_exited}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::life;
 use super::newcomer::{Moment, Newcomer};
-use super::order::{Order, Stop};
+use super::order::{Order, WantedEnd};
 use super::publisher::{Published, Publisher};
 use super::replay::replay;
 use super::sink::{ChunkReader, Sink, chunk_channel};
@@ -71,14 +71,14 @@ impl Process {
     /// Ends the run: SIGTERM to the group, `kill_grace`, SIGKILL to the tree for `Aborted`, `Killed` and `TimedOut`; SIGKILL at
     /// once for the others. The first reason wins; after the end nothing happens.
     pub fn stop(&self, reason: StopReason) {
-        let _ = self.orders.send(Order::Stop(Stop::because(reason)));
+        let _ = self.orders.send(Order::Stop(WantedEnd::because(reason)));
     }
 
     /// As [`Process::stop`] with `Killed`, but what the group is sent is the signal of this number, now; by SIGKILL the whole tree is
     /// ended at once. A number that is no signal's is SIGTERM.
     pub fn kill(&self, signal: i32) {
         let signal = Signal::try_from(signal).unwrap_or(Signal::SIGTERM);
-        let stop = Stop { reason: StopReason::Killed, signal: Some(signal) };
+        let stop = WantedEnd { reason: StopReason::Killed, signal: Some(signal) };
         let _ = self.orders.send(Order::Stop(stop));
     }
 
@@ -146,7 +146,7 @@ pub struct WeakProcess {
 impl WeakProcess {
     /// As [`Process::stop`]; false when the run's handles are all gone.
     pub fn stop(&self, reason: StopReason) -> bool {
-        let stop = Order::Stop(Stop::because(reason));
+        let stop = Order::Stop(WantedEnd::because(reason));
         self.orders.upgrade().is_some_and(|orders| orders.send(stop).is_ok())
     }
 

@@ -35,6 +35,7 @@ mod report;
 mod roster;
 mod runner;
 mod sandbox;
+mod save;
 mod sink;
 mod spec;
 mod start;
@@ -51,6 +52,7 @@ pub use handle::{Process, WeakProcess, spawn, spawn_after};
 pub(crate) use newcomer::{Moment, Newcomer, end as end_newcomers};
 pub(crate) use on_record::secrets_of;
 pub use sandbox::{Network, Sandbox};
+pub use save::{SavePlan, Saved};
 pub(crate) use sink::Window;
 pub use sink::{ChunkReader, Sink};
 pub use spec::{

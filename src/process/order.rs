@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 /// What the handles have the owner task do.
 pub(super) enum Order {
-    Stop(Stop),
+    Stop(WantedEnd),
     Resize(TerminalSize),
     Subscribe(Box<dyn Sink>),
     Detach,
@@ -19,15 +19,15 @@ pub(super) enum Order {
 
 /// The end that somebody wants.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stop {
+pub(super) struct WantedEnd {
     pub reason: StopReason,
     /// What the group is sent in place of SIGTERM: at once, also when it has been sent another one before.
     pub signal: Option<Signal>,
 }
 
-impl Stop {
+impl WantedEnd {
     /// By the ladder's own signals.
-    pub(super) fn because(reason: StopReason) -> Stop {
-        Stop { reason, signal: None }
+    pub(super) fn because(reason: StopReason) -> WantedEnd {
+        WantedEnd { reason, signal: None }
     }
 }

@@ -3,10 +3,10 @@
 //! One `select!` names what happened and calls `on_<event>`; what follows from it is decided by the [`Watchdog`], and by `end` where
 //! the tree tells it. The run is over when the tree is gone and both pipes were read to their end, or closed at the end of the drain.
 
-use super::end::{Consequence, End, consequence_of};
+use super::end::{End, EndStage, stage_of};
 use super::launch::{Launched, Pipes, Tree, TreeEvent, tree_usage};
 use super::newcomer::newcomers;
-use super::order::{Order, Stop};
+use super::order::{Order, WantedEnd};
 use super::outlet::Outlet;
 use super::output::Ask;
 use super::outputs::{Outputs, Read};
@@ -140,10 +140,10 @@ impl Runner {
         self.tree.kill();
         let gone = async {
             while self.end.is_none() {
-                match consequence_of(self.tree.next().await, true) {
-                    Consequence::Exited => self.tree.finish(Strays::Kill),
-                    Consequence::Dying => {}
-                    Consequence::Over { end, .. } => self.end = Some(end),
+                match stage_of(self.tree.next().await, true) {
+                    EndStage::Exited => self.tree.finish(Strays::Kill),
+                    EndStage::Dying => {}
+                    EndStage::Over { end, .. } => self.end = Some(end),
                 }
             }
         };
@@ -182,7 +182,7 @@ impl Runner {
 
     pub(super) fn on_order(&mut self, order: Option<Order>) {
         match order {
-            Some(Order::Stop(Stop { reason, signal })) => {
+            Some(Order::Stop(WantedEnd { reason, signal })) => {
                 debug!(target: RUN, id = self.number, ?reason, ?signal, "is to be stopped");
                 let now = self.now();
                 let step = match signal {
@@ -232,13 +232,13 @@ impl Runner {
     }
 
     fn on_tree(&mut self, event: TreeEvent) {
-        match consequence_of(event, self.exited.is_some()) {
-            Consequence::Exited => self.on_exit(),
-            Consequence::Dying => {
+        match stage_of(event, self.exited.is_some()) {
+            EndStage::Exited => self.on_exit(),
+            EndStage::Dying => {
                 let now = self.now();
                 self.watchdog.on_dying(now);
             }
-            Consequence::Over { end, is_lost, gives_up } => {
+            EndStage::Over { end, is_lost, gives_up } => {
                 let End { strays_killed, strays_left, .. } = end;
                 if is_lost {
                     debug!(target: RUN, id = self.number, strays_killed, strays_left, "lost its guard");

@@ -12,7 +12,7 @@
 use super::command::resolve;
 use super::launch::{Launched, NotLaunched, launch, no_thread, with_turn};
 use super::on_record;
-use super::order::{Order, Stop};
+use super::order::{Order, WantedEnd};
 use super::spec::{ProcessSpec, StopReason};
 use super::stop::stopped_before_start;
 use crate::error::Error;
@@ -75,16 +75,16 @@ struct EarlyOrders<'a> {
 }
 
 impl EarlyOrders<'_> {
-    async fn stop(&mut self) -> Stop {
+    async fn stop(&mut self) -> WantedEnd {
         loop {
             tokio::select! {
                 biased;
                 order = self.orders.recv() => match order {
                     Some(Order::Stop(stop)) => return stop,
                     Some(other) => self.early.push(other),
-                    None => return Stop::because(StopReason::HostClosing),
+                    None => return WantedEnd::because(StopReason::HostClosing),
                 },
-                () = sleep_until(self.deadline) => return Stop::because(StopReason::TimedOut),
+                () = sleep_until(self.deadline) => return WantedEnd::because(StopReason::TimedOut),
             }
         }
     }

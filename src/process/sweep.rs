@@ -44,7 +44,7 @@ pub(crate) struct Swept {
     pub left: u32,
 }
 
-struct Pending {
+struct PendingSweep {
     request: SweepRequest,
     killed: HashSet<ProcessIdentity>,
     until: Instant,
@@ -54,7 +54,7 @@ struct Pending {
 static QUEUE: Mutex<Queue> = Mutex::new(Queue { waiting: Vec::new(), sweeping: false });
 
 struct Queue {
-    waiting: Vec<Pending>,
+    waiting: Vec<PendingSweep>,
     sweeping: bool,
 }
 
@@ -62,7 +62,8 @@ struct Queue {
 /// process table found none left alive.
 pub(crate) async fn sweep(request: SweepRequest) -> Swept {
     let (reply, swept) = oneshot::channel();
-    let pending = Pending { request, killed: HashSet::new(), until: Instant::now() + SWEPT_WITHIN, reply };
+    let pending =
+        PendingSweep { request, killed: HashSet::new(), until: Instant::now() + SWEPT_WITHIN, reply };
     let first = {
         let mut queue = queue();
         queue.waiting.push(pending);
@@ -97,7 +98,7 @@ impl Drop for Sweeper {
 
 impl Sweeper {
     fn run(self) {
-        let mut open: Vec<Pending> = Vec::new();
+        let mut open: Vec<PendingSweep> = Vec::new();
         loop {
             {
                 let mut queue = queue();
@@ -119,7 +120,7 @@ impl Sweeper {
 }
 
 /// One look for all; returns those that need another one.
-fn look(open: Vec<Pending>) -> Vec<Pending> {
+fn look(open: Vec<PendingSweep>) -> Vec<PendingSweep> {
     let Some(table) = ProcessTable::read() else {
         for pending in open {
             let _ = pending.reply.send(kill_group_of(&pending.request));

@@ -8,7 +8,7 @@ use super::outbox::{Outbox, Outgoing};
 use super::registry::SessionRegistry;
 use super::service::{Closing, Service};
 use super::session::{SessionEvent, SessionHandle};
-use super::upgrade::{AccessPolicy, Answer, MAX_HEAD_BYTES, answer, too_many_sessions};
+use super::upgrade::{AccessPolicy, MAX_HEAD_BYTES, UpgradeAnswer, answer, too_many_sessions};
 use super::wire::client_message::{ClientMessage, Hello};
 use super::wire::frame::{Body, parse_client_frame};
 use super::wire::reply;
@@ -129,13 +129,13 @@ async fn read_head(
         head.extend_from_slice(&buffer[..read]);
         match answer(&head, policy) {
             // Only who may come in takes room: a stranger's unfinished head keeps nobody out.
-            Answer::Accept { response, head_bytes } => match registry.admit() {
+            UpgradeAnswer::Accept { response, head_bytes } => match registry.admit() {
                 Some(permit) => return Ok((permit, response, head.split_off(head_bytes))),
                 None => return Err(Some(too_many_sessions())),
             },
-            Answer::Refuse(response) => return Err(Some(response)),
-            Answer::ReadOn if head.len() > 2 * MAX_HEAD_BYTES => return Err(None),
-            Answer::ReadOn => {}
+            UpgradeAnswer::Refuse(response) => return Err(Some(response)),
+            UpgradeAnswer::ReadOn if head.len() > 2 * MAX_HEAD_BYTES => return Err(None),
+            UpgradeAnswer::ReadOn => {}
         }
     }
 }

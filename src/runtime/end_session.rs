@@ -21,7 +21,7 @@ pub const HOLD_AT_MOST: Duration = Duration::from_secs(45);
 
 /// What is not home yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pending {
+pub struct Outstanding {
     /// A request that has not sent its terminal.
     pub requests: usize,
     /// The directories are being looked at.
@@ -44,7 +44,12 @@ pub enum EndStep {
 }
 
 /// The next step of a session that was asked to end `elapsed` ago.
-pub fn next_step(budget: Duration, elapsed: Duration, taken_open_files: bool, pending: Pending) -> EndStep {
+pub fn next_step(
+    budget: Duration,
+    elapsed: Duration,
+    taken_open_files: bool,
+    pending: Outstanding,
+) -> EndStep {
     let budget = budget.min(CONFIRM_WITHIN);
     let busy = pending.requests + pending.unanswered + pending.uploading > 0 || pending.looking;
     let half = budget / 2;
@@ -65,7 +70,7 @@ pub fn next_step(budget: Duration, elapsed: Duration, taken_open_files: bool, pe
 }
 
 /// Whether a request whose outcome is known still waits for its files. `None`: its terminal may go out.
-pub fn hold_terminal(elapsed: Duration, since_progress: Duration, pending: Pending) -> Option<Duration> {
+pub fn hold_terminal(elapsed: Duration, since_progress: Duration, pending: Outstanding) -> Option<Duration> {
     if !pending.looking && pending.unanswered == 0 {
         return None;
     }
@@ -84,16 +89,16 @@ mod tests {
 
     #[test]
     fn rule_9_nothing_on_its_way_confirms_at_once() {
-        assert_eq!(next_step(BUDGET, Duration::ZERO, false, Pending::default()), EndStep::Confirm);
+        assert_eq!(next_step(BUDGET, Duration::ZERO, false, Outstanding::default()), EndStep::Confirm);
     }
 
     #[test]
     fn rule_9_whatever_is_on_its_way_is_waited_for_within_the_budget() {
         for pending in [
-            Pending { requests: 1, ..Pending::default() },
-            Pending { looking: true, ..Pending::default() },
-            Pending { unanswered: 1, ..Pending::default() },
-            Pending { uploading: 1, ..Pending::default() },
+            Outstanding { requests: 1, ..Outstanding::default() },
+            Outstanding { looking: true, ..Outstanding::default() },
+            Outstanding { unanswered: 1, ..Outstanding::default() },
+            Outstanding { uploading: 1, ..Outstanding::default() },
         ] {
             assert_eq!(next_step(BUDGET, seconds(49), false, pending), EndStep::Wait(BUDGET), "{pending:?}");
             assert_eq!(next_step(BUDGET, seconds(50), false, pending), EndStep::Confirm, "{pending:?}");
@@ -102,26 +107,26 @@ mod tests {
 
     #[test]
     fn rule_9_no_option_holds_the_confirm_past_55_seconds() {
-        let pending = Pending { unanswered: 1, ..Pending::default() };
+        let pending = Outstanding { unanswered: 1, ..Outstanding::default() };
         assert_eq!(next_step(Duration::MAX, seconds(54), false, pending), EndStep::Wait(CONFIRM_WITHIN));
         assert_eq!(next_step(Duration::MAX, seconds(55), false, pending), EndStep::Confirm);
     }
 
     #[test]
     fn rule_5_open_files_are_waited_for_then_taken_as_they_stand() {
-        let pending = Pending { written: 1, ..Pending::default() };
+        let pending = Outstanding { written: 1, ..Outstanding::default() };
         assert_eq!(next_step(BUDGET, seconds(1), false, pending), EndStep::Wait(seconds(25)));
         assert_eq!(next_step(BUDGET, seconds(25), false, pending), EndStep::TakeOpenFiles);
-        let asked = Pending { unanswered: 1, ..pending };
+        let asked = Outstanding { unanswered: 1, ..pending };
         assert_eq!(next_step(BUDGET, seconds(26), true, asked), EndStep::Wait(BUDGET));
         assert_eq!(next_step(BUDGET, seconds(27), true, pending), EndStep::Confirm);
     }
 
     #[test]
     fn rule_6_a_terminal_waits_for_answers_but_not_for_uploads() {
-        let unanswered = Pending { unanswered: 1, ..Pending::default() };
+        let unanswered = Outstanding { unanswered: 1, ..Outstanding::default() };
         assert_eq!(
-            hold_terminal(seconds(0), seconds(0), Pending { uploading: 3, ..Pending::default() }),
+            hold_terminal(seconds(0), seconds(0), Outstanding { uploading: 3, ..Outstanding::default() }),
             None
         );
         assert_eq!(hold_terminal(seconds(20), seconds(1), unanswered), Some(seconds(4)));

@@ -53,23 +53,23 @@ pub enum RequestKind {
 }
 
 /// Why a request has no result.
-enum Stop {
+enum NoResult {
     Cancelled,
     Failed { error: String, metadata: Map<String, Value> },
     NoRoot { number: usize, error: String },
 }
 
-impl From<String> for Stop {
+impl From<String> for NoResult {
     fn from(error: String) -> Self {
-        Stop::Failed { error, metadata: Map::new() }
+        NoResult::Failed { error, metadata: Map::new() }
     }
 }
 
-impl From<Error> for Stop {
+impl From<Error> for NoResult {
     fn from(error: Error) -> Self {
         let mut metadata = Map::new();
         metadata.insert("code".to_owned(), error.code().as_str().into());
-        Stop::Failed { error: error.message().to_owned(), metadata }
+        NoResult::Failed { error: error.message().to_owned(), metadata }
     }
 }
 
@@ -82,12 +82,12 @@ pub async fn run_request(context: RequestContext, kind: RequestKind) {
     let mut failed_root = None;
     let terminal = match outcome {
         Ok(terminal) => terminal,
-        Err(Stop::Cancelled) => context.cancelled(),
-        Err(Stop::NoRoot { number, error }) => {
+        Err(NoResult::Cancelled) => context.cancelled(),
+        Err(NoResult::NoRoot { number, error }) => {
             failed_root = Some(number);
             reply::error(&context.redactor.redact(&error), Map::new())
         }
-        Err(Stop::Failed { error, metadata }) => {
+        Err(NoResult::Failed { error, metadata }) => {
             reply::error(&context.redactor.redact(&error), redact_fields(&context.redactor, metadata))
         }
     };
@@ -112,7 +112,7 @@ impl RequestContext {
         reply::error(CANCELLED, metadata)
     }
 
-    async fn execute(&self, execution: CommandExecution) -> Result<Body, Stop> {
+    async fn execute(&self, execution: CommandExecution) -> Result<Body, NoResult> {
         self.register_roots().await?;
         self.download_all(&execution.downloads).await?;
         let mut results: Vec<CommandResult> = Vec::new();
@@ -128,7 +128,7 @@ impl RequestContext {
         Ok(reply::command_results(&results))
     }
 
-    async fn invoke(&self, invocation: Invocation) -> Result<Body, Stop> {
+    async fn invoke(&self, invocation: Invocation) -> Result<Body, NoResult> {
         self.register_roots().await?;
         self.download_all(&invocation.downloads).await?;
         self.commands("pre-agent", &invocation.pre_commands).await?;
@@ -145,7 +145,7 @@ impl RequestContext {
         Ok(answer)
     }
 
-    async fn register_roots(&self) -> Result<(), Stop> {
+    async fn register_roots(&self) -> Result<(), NoResult> {
         let Some(watch) = &self.watch else { return Ok(()) };
         for root in &self.new_roots {
             let adding = watch.add_root(root.number, PathBuf::from(&root.directory), root.ignore.clone());
@@ -153,10 +153,10 @@ impl RequestContext {
             // A directory on a file system that hangs holds up nobody but itself.
             let added = tokio::select! {
                 biased;
-                _ = cancel.cancelled() => return Err(Stop::Cancelled),
+                _ = cancel.cancelled() => return Err(NoResult::Cancelled),
                 added = adding => added,
             };
-            added.map_err(|error| Stop::NoRoot {
+            added.map_err(|error| NoResult::NoRoot {
                 number: root.number,
                 error: format!("artifacts directory {:?}: {error}", root.directory),
             })?;
@@ -164,19 +164,19 @@ impl RequestContext {
         Ok(())
     }
 
-    async fn download_all(&self, downloads: &[Downloadable]) -> Result<(), Stop> {
+    async fn download_all(&self, downloads: &[Downloadable]) -> Result<(), NoResult> {
         for wanted in downloads {
             let mut cancel = self.cancel.clone();
             tokio::select! {
                 biased;
-                _ = cancel.cancelled() => return Err(Stop::Cancelled),
+                _ = cancel.cancelled() => return Err(NoResult::Cancelled),
                 done = download(&self.http, wanted) => done?,
             }
         }
         Ok(())
     }
 
-    async fn commands(&self, stage: &str, commands: &[CommandSpec]) -> Result<(), Stop> {
+    async fn commands(&self, stage: &str, commands: &[CommandSpec]) -> Result<(), NoResult> {
         for command in commands {
             let result = self.command(command).await?;
             if result.exit_code != 0 {
@@ -184,13 +184,13 @@ impl RequestContext {
                 metadata.insert("command".to_owned(), result.command.into());
                 metadata.insert("exit_code".to_owned(), result.exit_code.into());
                 let error = format!("{stage} command failed with exit code: {}", result.exit_code);
-                return Err(Stop::Failed { error, metadata });
+                return Err(NoResult::Failed { error, metadata });
             }
         }
         Ok(())
     }
 
-    async fn command(&self, command: &CommandSpec) -> Result<CommandResult, Stop> {
+    async fn command(&self, command: &CommandSpec) -> Result<CommandResult, NoResult> {
         let runner = CommandRunner {
             outbox: self.outbox.clone(),
             ticket: self.ticket.clone(),
@@ -199,12 +199,12 @@ impl RequestContext {
         };
         match runner.run(command).await {
             CommandEnd::Ran(result) => Ok(result),
-            CommandEnd::Cancelled => Err(Stop::Cancelled),
+            CommandEnd::Cancelled => Err(NoResult::Cancelled),
             CommandEnd::Failed(error) => Err(error.into()),
         }
     }
 
-    async fn agent(&self, invocation: Invocation, output_format: Option<Value>) -> Result<Body, Stop> {
+    async fn agent(&self, invocation: Invocation, output_format: Option<Value>) -> Result<Body, NoResult> {
         let sender = AgentSender {
             outbox: self.outbox.clone(),
             ticket: self.ticket.clone(),
@@ -224,7 +224,7 @@ impl RequestContext {
             kept: self.kept.clone(),
         };
         if self.cancel.reason().is_some() {
-            return Err(Stop::Cancelled);
+            return Err(NoResult::Cancelled);
         }
         // A task of its own: a handler that takes its time to stop winds down without holding the session.
         let running = tokio::spawn(self.handler.run(asked, sender));
@@ -232,7 +232,7 @@ impl RequestContext {
         let answer = tokio::select! {
             // An answer that came because of the cancel is none.
             biased;
-            _ = cancel.cancelled() => return Err(Stop::Cancelled),
+            _ = cancel.cancelled() => return Err(NoResult::Cancelled),
             answer = running => answer,
         };
         match answer {
@@ -245,7 +245,7 @@ impl RequestContext {
                 };
                 Ok(reply::result(data, redact_fields(&self.redactor, answer.metadata)))
             }
-            Ok(Err(AgentFault { error, metadata })) => Err(Stop::Failed { error, metadata }),
+            Ok(Err(AgentFault { error, metadata })) => Err(NoResult::Failed { error, metadata }),
             Err(_) => Err("the agent's handler ended without an answer".to_owned().into()),
         }
     }

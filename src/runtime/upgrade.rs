@@ -25,7 +25,7 @@ pub struct AccessPolicy {
 
 /// What to do with the bytes that came so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum UpgradeAnswer {
     /// The head is not complete.
     ReadOn,
     /// Send this, then close.
@@ -35,12 +35,12 @@ pub enum Answer {
 }
 
 /// The answer to a request that began with these bytes.
-pub fn answer(head: &[u8], policy: &AccessPolicy) -> Answer {
+pub fn answer(head: &[u8], policy: &AccessPolicy) -> UpgradeAnswer {
     let mut headers = [httparse::EMPTY_HEADER; 96];
     let mut request = httparse::Request::new(&mut headers);
     let head_bytes = match request.parse(head) {
         Ok(httparse::Status::Complete(bytes)) => bytes,
-        Ok(httparse::Status::Partial) if head.len() < MAX_HEAD_BYTES => return Answer::ReadOn,
+        Ok(httparse::Status::Partial) if head.len() < MAX_HEAD_BYTES => return UpgradeAnswer::ReadOn,
         Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
             return refuse("431 Request Header Fields Too Large", "The request's head is too long.");
         }
@@ -58,11 +58,11 @@ pub fn answer(head: &[u8], policy: &AccessPolicy) -> Answer {
     let is_get = request.method == Some("GET");
     let upgrades = is_get && lists("connection", "upgrade") && lists("upgrade", "websocket");
     if is_get && path == "/health" && !upgrades {
-        return Answer::Refuse(response("200 OK", "application/json", "", "{\"status\":\"ok\"}"));
+        return UpgradeAnswer::Refuse(response("200 OK", "application/json", "", "{\"status\":\"ok\"}"));
     }
     // Any path and any query are fine for a WebSocket, as ever.
     let Some(key) = header("sec-websocket-key").filter(|_| upgrades) else {
-        return Answer::Refuse(response(
+        return UpgradeAnswer::Refuse(response(
             "426 Upgrade Required",
             "text/plain",
             "Upgrade: websocket\r\nConnection: upgrade\r\n",
@@ -71,7 +71,7 @@ pub fn answer(head: &[u8], policy: &AccessPolicy) -> Answer {
     };
     if header("sec-websocket-version") != Some("13") {
         let extra = "Sec-WebSocket-Version: 13\r\nUpgrade: websocket\r\nConnection: upgrade\r\n";
-        return Answer::Refuse(response(
+        return UpgradeAnswer::Refuse(response(
             "426 Upgrade Required",
             "text/plain",
             extra,
@@ -93,14 +93,14 @@ pub fn answer(head: &[u8], policy: &AccessPolicy) -> Answer {
         if !given.is_some_and(|given| same(given.as_bytes(), token.as_bytes())) {
             let extra = "WWW-Authenticate: Bearer\r\n";
             let words = if was_given { "This token is not the right one." } else { "A token is needed." };
-            return Answer::Refuse(response("401 Unauthorized", "text/plain", extra, words));
+            return UpgradeAnswer::Refuse(response("401 Unauthorized", "text/plain", extra, words));
         }
     }
     let accept = derive_accept_key(key.as_bytes());
     let response = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\nX-Sheepdog-Runtime: 1\r\n\r\n"
     );
-    Answer::Accept { response, head_bytes }
+    UpgradeAnswer::Accept { response, head_bytes }
 }
 
 /// The answer to who may come in when there is no room.
@@ -108,8 +108,8 @@ pub fn too_many_sessions() -> String {
     response("503 Service Unavailable", "text/plain", "", "There are too many sessions.")
 }
 
-fn refuse(status: &str, reason: &str) -> Answer {
-    Answer::Refuse(response(status, "text/plain", "", reason))
+fn refuse(status: &str, reason: &str) -> UpgradeAnswer {
+    UpgradeAnswer::Refuse(response(status, "text/plain", "", reason))
 }
 
 fn response(status: &str, content_type: &str, extra: &str, body: &str) -> String {
@@ -142,8 +142,10 @@ mod tests {
     fn ask(target: &str, headers: &str, policy: &AccessPolicy) -> String {
         let head = format!("GET {target} HTTP/1.1\r\nHost: h\r\n{headers}\r\n");
         match answer(head.as_bytes(), policy) {
-            Answer::Refuse(response) | Answer::Accept { response, .. } => response[9..12].to_owned(),
-            Answer::ReadOn => "more".to_owned(),
+            UpgradeAnswer::Refuse(response) | UpgradeAnswer::Accept { response, .. } => {
+                response[9..12].to_owned()
+            }
+            UpgradeAnswer::ReadOn => "more".to_owned(),
         }
     }
 
@@ -158,8 +160,8 @@ mod tests {
         assert_eq!(ask("/any/path?q=1", UPGRADE, &AccessPolicy::default()), "101");
         assert_eq!(ask("/", &UPGRADE.replace("13", "8"), &AccessPolicy::default()), "426");
         assert_eq!(answer(b"\x16\x03\x01 tls", &policy), refuse("400 Bad Request", "This is no HTTP/1.1."));
-        assert_eq!(answer(b"GET / HTTP/1.1\r\nHos", &policy), Answer::ReadOn);
-        assert!(matches!(answer(&[b'A'; MAX_HEAD_BYTES], &policy), Answer::Refuse(_)));
+        assert_eq!(answer(b"GET / HTTP/1.1\r\nHos", &policy), UpgradeAnswer::ReadOn);
+        assert!(matches!(answer(&[b'A'; MAX_HEAD_BYTES], &policy), UpgradeAnswer::Refuse(_)));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod bad_peers;
 mod ladder;
+mod limits;
 mod questions;
 mod support;
 mod verdicts;

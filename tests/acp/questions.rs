@@ -95,7 +95,7 @@ async fn an_open_question_rests_the_idle_clock_and_not_the_whole_time() {
     let mut agent = opened(open).await;
     let turn = agent.session.start(PromptRequest::new("ask ls"));
     let question = agent.question().await;
-    tokio::time::sleep(millis(600)).await;
+    tokio::time::sleep(millis(400)).await;
     agent.session.answer(&question.id, Ok(Answer::Allow));
     assert_eq!(code(&turn.outcome().await), "ok");
     let turn =

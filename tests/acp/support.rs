@@ -1,6 +1,6 @@
 use sheepdog::acp::{HostRequest, OpenRequest, PromptRequest, Session, open};
 use sheepdog::error::Error;
-use sheepdog::harness::{AgentEvent, EventReader, Provider, TurnOutcome};
+use sheepdog::harness::{AgentEvent, ConcurrencyLimit, EventReader, Provider, TurnOutcome};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,8 +40,15 @@ pub(crate) async fn opened(request: OpenRequest) -> Opened {
 }
 
 pub(crate) async fn try_open(request: OpenRequest) -> Result<Opened, Error> {
+    try_open_under(request, Vec::new()).await
+}
+
+pub(crate) async fn try_open_under(
+    request: OpenRequest,
+    limits: Vec<ConcurrencyLimit>,
+) -> Result<Opened, Error> {
     let (sender, host) = unbounded_channel();
-    let opening = open(request, Vec::new(), sender, std::future::pending());
+    let opening = open(request, limits, sender, std::future::pending());
     let session = tokio::time::timeout(PATIENCE, opening).await.unwrap()?;
     Ok(Opened { session, host })
 }

@@ -1,11 +1,12 @@
 use super::{assert_within, rest_of, result_of, shell};
-use sheepdog::process::{LineTooLong, Sink, StopReason, Stream, spawn};
+use sheepdog::process::{LineTooLong, SavePlan, Saved, Sink, StopReason, Stream, spawn};
+use std::io::Read;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 #[tokio::test]
 async fn six_hundred_megabytes_cost_no_more_memory_than_is_kept() {
-    let mut spec = shell("echo first; head -c 600000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo last");
+    let mut spec = shell(&format!("echo first; yes {} | head -c 600000000; echo last", "x".repeat(99)));
     spec.max_output_bytes = 1 << 20;
     let result = result_of(spec).await;
     assert!(result.truncated);
@@ -48,7 +49,7 @@ async fn a_slow_reader_slows_the_program_and_rests_the_idle_clock() {
     let mut chunks = process.chunks();
     chunks.next().await.expect("a chunk");
     // Much longer than the idle limit: nothing can be read meanwhile, so silence is not the program's.
-    tokio::time::sleep(Duration::from_millis(900)).await;
+    tokio::time::sleep(Duration::from_millis(600)).await;
     let [stdout, stderr] = rest_of(&mut chunks).await;
     assert!(stdout.len() > 2_000_000 && stderr == "done\n");
     let outcome = process.outcome().await;
@@ -133,4 +134,81 @@ async fn a_slow_reader_loses_nothing_of_what_strays_print() {
     }
     let text = String::from_utf8(text).expect("text");
     assert_eq!((text.lines().count(), text.lines().last()), (300_000, Some("300000")));
+}
+
+#[tokio::test]
+async fn output_is_saved_as_it_comes_and_kept_as_without_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [stdout, stderr, both] = ["stdout", "stderr", "both"].map(|name| folder.path().join(name));
+    let mut spec = shell("head -c 30000000 /dev/zero; echo; echo words >&2");
+    spec.max_output_bytes = 1 << 10;
+    let process = spawn(spec);
+    let plan = SavePlan { stdout: Some(stdout.clone()), stderr: Some(stderr.clone()), append: false };
+    let saved = process.save(plan).await.expect("saved");
+    assert_eq!(saved, Saved { stdout_bytes: 30_000_001, stderr_bytes: 6 });
+    assert_eq!(std::fs::metadata(&stdout).expect("a file").len(), 30_000_001);
+    assert_eq!(std::fs::read(&stderr).expect("a file"), b"words\n");
+    let result = process.outcome().await.result.clone().expect("a result");
+    assert!(result.truncated && result.stdout_bytes == 30_000_001, "{result:?}");
+
+    for (script, append, expected) in [
+        ("echo long enough to be seen; echo error >&2", false, "long enough to be seen\nerror\n"),
+        ("echo short", false, "short\n"),
+        ("echo after", true, "short\nafter\n"),
+    ] {
+        let process = spawn(shell(script));
+        let plan = SavePlan { stdout: Some(both.clone()), stderr: Some(both.clone()), append };
+        process.save(plan).await.expect("saved");
+        let mut lines: Vec<String> =
+            std::fs::read_to_string(&both).expect("a file").lines().map(str::to_owned).collect();
+        let mut wanted: Vec<&str> = expected.lines().collect();
+        // Two pipes have no order among them.
+        if !append {
+            lines.sort_unstable();
+            wanted.sort_unstable();
+        }
+        assert_eq!(lines, wanted);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_takes_nothing_fails_the_saving_and_not_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (file, errno, words) in [
+        (folder.path().join("no/such/folder"), 2, "could not be opened"),
+        (folder.path().to_path_buf(), 21, "could not be opened"),
+        ("/dev/full".into(), 28, "could not be written"),
+    ] {
+        let process = spawn(shell("head -c 3000000 /dev/zero | tr '\\0' x"));
+        let error = process
+            .save(SavePlan { stdout: Some(file), ..SavePlan::default() })
+            .await
+            .expect_err("nothing saved");
+        assert_eq!(error.code().as_str(), "PROCESS_OUTPUT_FAILED");
+        assert!(error.message().contains(words), "{}", error.message());
+        assert_eq!(error.facts()["errno"], errno);
+        let outcome = process.outcome().await;
+        assert!(outcome.error.is_none(), "{:?}", outcome.error);
+        assert_eq!(outcome.result.as_ref().expect("a result").stdout.len(), 3_000_000);
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_is_slower_than_the_program_slows_it_and_what_a_killed_program_said_is_saved() {
+    // A FIFO is such a disk: opened when its reader comes, taking no more than the reader does.
+    let folder = tempfile::tempdir().expect("a folder");
+    let fifo = folder.path().join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+    let process = spawn(shell("head -c 5000000 /dev/zero; sleep 600"));
+    let saving = tokio::spawn(process.save(SavePlan { stdout: Some(fifo.clone()), ..SavePlan::default() }));
+    let read = tokio::task::spawn_blocking(move || {
+        let mut reader = std::fs::File::open(fifo).expect("its reader");
+        reader.read_exact(&mut vec![1; 5_000_000]).map(|()| reader)
+    });
+    let mut reader = read.await.expect("a thread").expect("all of it");
+    process.stop(StopReason::Killed);
+    let outcome = process.outcome().await;
+    assert_eq!(outcome.error.as_ref().expect("killed").code().as_str(), "PROCESS_KILLED");
+    assert_eq!(saving.await.expect("a task").expect("saved").stdout_bytes, 5_000_000);
+    assert_eq!(reader.read(&mut [0; 9]).expect("the end"), 0);
 }

@@ -1,5 +1,5 @@
 use super::{assert_all_dead, assert_within, failure_of, pids_in, shell};
-use sheepdog::process::{Containment, ProcessSpec, StopReason, spawn};
+use sheepdog::process::{Containment, Process, ProcessSpec, StopReason, spawn};
 use std::time::{Duration, Instant};
 
 const BOTH: [Containment; 2] = [Containment::Auto, Containment::Group];
@@ -136,16 +136,16 @@ async fn stopping_after_the_end_changes_nothing() {
     assert!(process.outcome().await.error.is_none());
 }
 
+/// What it prints first.
+async fn first_pids(process: &Process) -> Vec<i32> {
+    let (_, line) = process.chunks().next().await.expect("pids");
+    pids_in(&String::from_utf8_lossy(&line))
+}
+
 #[tokio::test]
 async fn dropping_the_last_handle_kills_the_tree() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let pidfile = folder.path().join("pids");
-    let script = format!("setsid sleep 60 & echo $$ $! > {0}.new; mv {0}.new {0}; wait", pidfile.display());
-    let process = spawn(shell(&script));
-    while !pidfile.exists() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    let pids = pids_in(&std::fs::read_to_string(&pidfile).expect("pids"));
+    let process = spawn(shell("setsid sleep 60 & echo $$ $!; wait"));
+    let pids = first_pids(&process).await;
     drop(process);
     let begun = Instant::now();
     while pids.iter().any(|pid| super::is_alive(*pid)) {
@@ -156,15 +156,11 @@ async fn dropping_the_last_handle_kills_the_tree() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_run_dropped_during_its_drain_leaves_no_strays() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let pidfile = folder.path().join("pids");
-    let script = format!("setsid sleep 60 & echo $! > {0}.new; mv {0}.new {0}; exit 0", pidfile.display());
-    let process = spawn(ProcessSpec { drain: Duration::from_millis(500), ..shell(&script) });
-    while !pidfile.exists() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let script = "setsid sleep 60 & echo $!; exit 0";
+    let process = spawn(ProcessSpec { drain: Duration::from_secs(20), ..shell(script) });
+    let pids = first_pids(&process).await;
+    // Nobody tells that the drain has begun.
     tokio::time::sleep(Duration::from_millis(100)).await;
-    let pids = pids_in(&std::fs::read_to_string(&pidfile).expect("pids"));
     drop(process);
     let begun = Instant::now();
     while pids.iter().any(|pid| super::is_alive(*pid)) {

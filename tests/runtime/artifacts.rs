@@ -56,11 +56,8 @@ async fn rule_6_finished_files_are_asked_for_before_the_terminal_and_a_put_outli
     // As a one-shot client does.
     drop(peer);
     assert_eq!(asked, BTreeSet::from(["out/a.txt".to_owned(), "out/sub/b.txt".to_owned()]));
-    let started = Instant::now();
-    while sink.bodies("slow/a.txt") != [b"one\n"] || sink.bodies("slow/b.txt") != [b"two\n"] {
-        assert!(started.elapsed() < Duration::from_secs(10), "the uploads were lost with the socket");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    sink.until(|sink| sink.bodies("slow/a.txt") == [b"one\n"] && sink.bodies("slow/b.txt") == [b"two\n"])
+        .await;
 }
 
 #[tokio::test]
@@ -180,11 +177,7 @@ async fn rule_8_a_file_that_changes_while_it_is_sent_is_sent_again_before_the_co
     let request = peer.next_of("artifact_upload_request_message").await;
     answer(&mut peer, &request, &sink, "hold/").await;
     peer.terminal().await;
-    let started = Instant::now();
-    while sink.bodies("hold/changing").is_empty() {
-        assert!(started.elapsed() < Duration::from_secs(10), "nothing was sent");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    sink.until(|sink| !sink.bodies("hold/changing").is_empty()).await;
     // Without a writer that closes it: nothing but the upload itself can notice.
     let file = std::fs::OpenOptions::new().write(true).open(directory.path().join("out/changing")).unwrap();
     (&file).write_all(b"and after").unwrap();

@@ -92,9 +92,7 @@ async fn another_content_of_the_same_size_and_time_comes_home() {
             break;
         }
     }
-    while sink.bodies("a").is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    sink.until(|sink| !sink.bodies("a").is_empty()).await;
     peer.send(commands("printf two > new; touch -d @1000000 new; mv new out/a", directory.path())).await;
     loop {
         let message = peer.next().await.unwrap();

@@ -9,6 +9,7 @@
 mod agent;
 mod artifacts;
 mod exposure;
+mod gap;
 mod hostile;
 mod kept_agent;
 mod requests;

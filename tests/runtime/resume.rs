@@ -220,7 +220,7 @@ async fn rule_16_a_session_ends_when_its_client_stays_away() {
     assert_eq!(back.next().await.unwrap()["resumed"], true);
     assert_eq!(back.next().await.unwrap()["seq"], 2, "what was not acknowledged comes again");
     drop(back);
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    tokio::time::sleep(Duration::from_millis(400)).await;
     let mut late = Peer::connect(&server).await;
     late.send(json!({"message_type": "hello_message", "session_id": id, "received": 2})).await;
     assert_eq!(late.next().await.unwrap()["resumed"], false);
@@ -349,14 +349,15 @@ async fn rule_8_files_reach_home_through_our_client_also_after_the_request() {
     let message = json!({"message_type": "command_execution_message", "artifacts_dirs": [directory.path()],
         "commands": [{"command": "for n in $(seq 50); do echo $n > $n; done", "cwd": directory.path()}]});
     client.request(request(message)).await.unwrap();
+    let (over, is_over) = tokio::sync::oneshot::channel();
     let answering = {
         let (client, sink) = (client.clone(), sink.clone());
         tokio::spawn(async move {
-            let mut ended = false;
+            let mut over = Some(over);
             loop {
                 let events = client.next_events().await;
                 if events.is_empty() {
-                    return ended;
+                    return;
                 }
                 for event in events {
                     match event {
@@ -364,14 +365,18 @@ async fn rule_8_files_reach_home_through_our_client_also_after_the_request() {
                             let url = sink.url(&request.filename);
                             client.answer(request, url, "text/plain".into()).await;
                         }
-                        ClientEvent::Ended { .. } => ended = true,
+                        ClientEvent::Ended { .. } => {
+                            if let Some(over) = over.take() {
+                                over.send(()).unwrap();
+                            }
+                        }
                         _ => {}
                     }
                 }
             }
         })
     };
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    is_over.await.expect("the request ends");
     std::fs::write(directory.path().join("late"), "late").unwrap();
     let end = client.end_session().await;
     assert_eq!((end.confirmed, end.undelivered.len()), (true, 0), "{end:?}");
@@ -380,7 +385,7 @@ async fn rule_8_files_reach_home_through_our_client_also_after_the_request() {
     }
     assert_eq!(sink.bodies("late"), [b"late"]);
     drop(client);
-    assert!(answering.await.unwrap());
+    answering.await.unwrap();
 }
 
 #[tokio::test]

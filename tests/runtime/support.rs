@@ -188,6 +188,7 @@ pub(crate) struct Sink {
     pub received: Arc<Mutex<HashMap<String, Vec<Received>>>>,
     pub port: u16,
     pub release: Arc<Notify>,
+    came: Arc<Notify>,
     open: Arc<Mutex<(usize, usize)>>,
 }
 
@@ -223,6 +224,20 @@ impl Sink {
             .flatten()
             .map(|received| received.body.clone())
             .collect()
+    }
+
+    /// Waits until what has come is so: looked at whenever something comes.
+    pub(crate) async fn until(&self, holds: impl Fn(&Sink) -> bool) {
+        let held = async {
+            loop {
+                let came = self.came.notified();
+                if holds(self) {
+                    return;
+                }
+                came.await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, held).await.expect("what is waited for comes to the sink");
     }
 
     /// Most requests that were open at a time.
@@ -262,6 +277,7 @@ impl Sink {
                 list.push(Received { at: Instant::now(), headers, body });
                 list.len()
             };
+            self.came.notify_waiters();
             let mode = path.split('/').nth(1).unwrap_or_default();
             let redirect = mode.strip_prefix("redirect-").map(|status| {
                 let rest = path.splitn(3, '/').nth(2).unwrap_or_default();

@@ -3,7 +3,7 @@ import type { Tool } from '../../copilot/tool'
 import { invalidOption } from '../../error'
 import { budgetChecks, checkBudget } from '../budget'
 import type { HarnessOptions, TurnOptions } from '../request'
-import { agentChecks, schemaText } from '../request'
+import { agentChecks, retryChecks, schemaText } from '../request'
 import { check, checkOptions, show } from '../../option'
 import { processOptionChecks } from '../../process'
 import type { Answer, PermissionRequest, Policy } from './permission'
@@ -58,6 +58,11 @@ export interface OpenOptions extends Pick<
   mcpServers?: McpServer[]
   /** For how long nothing may go on behind a turn before it is over; default 500. */
   settleMs?: number
+  /**
+   * `waitForResetMs` (default 0): a prompt that meets a usage limit which ends (`error.resetAt`) no later than so long from now
+   * waits for it and goes on. What else may pass by itself is not tried again: prompt anew.
+   */
+  retry?: Pick<NonNullable<TurnOptions['retry']>, 'waitForResetMs'>
   /** The program that speaks the protocol, with leading arguments. */
   binary?: HarnessOptions['binary']
 }
@@ -139,6 +144,8 @@ const openChecks = {
     })
   },
   settleMs: check.duration,
+  retry: (path: string, value: unknown) =>
+    checkOptions(value, { waitForResetMs: retryChecks.waitForResetMs }, path),
   binary(path: string, value: unknown) {
     if (typeof value === 'string') return check.name(path, value)
     check.strings(path, value)

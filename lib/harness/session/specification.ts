@@ -9,12 +9,14 @@ const sharedNames = [
   ...(['model', 'systemPrompt', 'redact', 'record', 'maxRecordBytes', 'name'] as const),
   ...(['startTimeoutMs', 'idleTimeoutMs', 'toolIdleTimeoutMs', 'timeoutMs'] as const),
   ...(['maxTokens', 'maxCostUsd', 'prices', 'budget', 'permission', 'allow', 'sandbox'] as const),
+  'retry',
 ] satisfies (keyof HarnessOptions & keyof OpenOptions)[]
 
 /** The options of a session: its own, and for the rest those of its harness. */
 export function mergedOptions(defaults: HarnessOptions, options: OpenOptions | undefined): OpenOptions {
   const merged: OpenOptions = { ...openDefaults(defaults), ...given(options) }
   if (defaults.env && options?.env) merged.env = { ...defaults.env, ...options.env }
+  if (defaults.retry && options?.retry) merged.retry = { ...defaults.retry, ...options.retry }
   return merged
 }
 
@@ -28,7 +30,7 @@ function given<T extends object>(options: T | undefined): T {
 
 /** What crosses; the options are checked. */
 export function openSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer | undefined) {
-  const { policy, allow = [], mcpServers = [], onPermission, permissionTimeoutMs, settleMs } = options
+  const { policy, allow = [], mcpServers = [], onPermission, permissionTimeoutMs, settleMs, retry } = options
   const pairs = (record: Record<string, string> = {}) =>
     Object.entries(record).map(([name, value]) => ({ name, value }))
   const servers = mcpServers.map((server) => ({
@@ -51,5 +53,6 @@ export function openSpec(provider: ProviderName, options: OpenOptions, tools: To
     permissionTimeoutMs,
     servers: tools ? [tools.server, ...servers] : servers,
     settleMs,
+    waitForResetMs: retry?.waitForResetMs,
   }
 }

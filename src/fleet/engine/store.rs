@@ -54,16 +54,16 @@ impl Refused {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct PublishAnswer {
     #[serde(default, rename = "seq")]
     sequence: u64,
     #[serde(default)]
     duplicate: bool,
-    error: Option<Problem>,
+    error: Option<PublishProblem>,
 }
 
 #[derive(Deserialize)]
-struct Problem {
+struct PublishProblem {
     #[serde(default)]
     code: u64,
     #[serde(default)]
@@ -88,11 +88,11 @@ impl Engine {
                 .headers(headers.clone())
                 .timeout(Some(REQUEST_TIMEOUT));
             let why = match self.0.client.send_request(subject.to_owned(), request).await {
-                Ok(message) => match serde_json::from_slice::<Answer>(&message.payload) {
-                    Ok(Answer { error: None, sequence, duplicate }) => {
+                Ok(message) => match serde_json::from_slice::<PublishAnswer>(&message.payload) {
+                    Ok(PublishAnswer { error: None, sequence, duplicate }) => {
                         return Ok(Stored { sequence, is_duplicate: duplicate });
                     }
-                    Ok(Answer { error: Some(problem), .. }) => match refused(&problem) {
+                    Ok(PublishAnswer { error: Some(problem), .. }) => match refused(&problem) {
                         Some(refused) => return Err(refused),
                         None => problem.description,
                     },
@@ -147,7 +147,7 @@ pub(super) enum Asked {
     Away(String),
 }
 
-fn refused(problem: &Problem) -> Option<Refused> {
+fn refused(problem: &PublishProblem) -> Option<Refused> {
     match problem.err_code {
         10071 | 10164 => Some(Refused::Conflict),
         10077 if problem.description.contains("per subject") => Some(Refused::SubjectTaken),
@@ -185,7 +185,7 @@ pub(super) fn refused_by(error: &PublishError) -> Asked {
     }
     let said = std::error::Error::source(error).and_then(|said| said.downcast_ref::<jetstream::Error>());
     let problem = said.and_then(|said| serde_json::to_value(said).ok());
-    let problem = problem.and_then(|problem| serde_json::from_value::<Problem>(problem).ok());
+    let problem = problem.and_then(|problem| serde_json::from_value::<PublishProblem>(problem).ok());
     match problem.as_ref().and_then(refused) {
         Some(refused) => Asked::Final(refused.into_error()),
         None => Asked::Away(error.to_string()),
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn what_a_server_can_do_a_moment_later_is_asked_again() {
         let answer = |code, err_code, description: &str| {
-            refused(&Problem { code, err_code, description: description.to_owned() })
+            refused(&PublishProblem { code, err_code, description: description.to_owned() })
         };
         // Submitted twice at once, on a cluster.
         assert!(answer(409, 10158, "duplicate message id is in process").is_none());

@@ -96,7 +96,7 @@ fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched<DirectTree>
         pid: pid as i32,
         mark: command.mark,
         since,
-        state: State::Running(wait_for_exit(pid as i32)),
+        state: TreeLife::Running(wait_for_exit(pid as i32)),
         known: HashSet::new(),
     };
     match watch_pipes(ends) {
@@ -114,12 +114,12 @@ pub(crate) struct DirectTree {
     mark: String,
     /// Nobody of the tree is older.
     since: u64,
-    state: State,
+    state: TreeLife,
     /// Descendants that were alive when the tree was killed.
     known: HashSet<ProcessIdentity>,
 }
 
-enum State {
+enum TreeLife {
     Running(JoinHandle<()>),
     Exited,
     Sweeping(JoinHandle<Swept>),
@@ -138,31 +138,31 @@ impl DirectTree {
 
     pub(super) async fn next(&mut self) -> TreeEvent {
         match &mut self.state {
-            State::Running(exit) => {
+            TreeLife::Running(exit) => {
                 let _ = exit.await;
-                self.state = State::Exited;
+                self.state = TreeLife::Exited;
                 TreeEvent::Exited
             }
-            State::Sweeping(swept) => {
+            TreeLife::Sweeping(swept) => {
                 let swept = swept.await.unwrap_or_default();
-                self.state = State::Gone;
+                self.state = TreeLife::Gone;
                 let (status, usage) = reap(self.pid);
                 let strays_killed = self.known.len() as u32 + swept.killed;
                 TreeEvent::Gone { status, usage, strays_killed, strays_left: swept.left }
             }
-            State::Exited | State::Gone => std::future::pending().await,
+            TreeLife::Exited | TreeLife::Gone => std::future::pending().await,
         }
     }
 
     pub(super) fn signal(&mut self, signal: Signal) {
-        if !matches!(self.state, State::Gone) {
+        if !matches!(self.state, TreeLife::Gone) {
             signal_group(self.pid, signal);
         }
     }
 
     /// Parents are walked before the kill: afterwards the orphans have another parent.
     pub(super) fn kill(&mut self) {
-        if matches!(self.state, State::Gone | State::Sweeping(_)) {
+        if matches!(self.state, TreeLife::Gone | TreeLife::Sweeping(_)) {
             return;
         }
         let descendants = walk_descendants(self.pid);
@@ -174,7 +174,7 @@ impl DirectTree {
     }
 
     pub(super) fn finish(&mut self, strays: Strays) {
-        if !matches!(self.state, State::Exited) {
+        if !matches!(self.state, TreeLife::Exited) {
             return;
         }
         let request = SweepRequest {
@@ -183,7 +183,7 @@ impl DirectTree {
             since: self.since,
             known: self.known.iter().copied().collect(),
         };
-        self.state = State::Sweeping(tokio::spawn(async move {
+        self.state = TreeLife::Sweeping(tokio::spawn(async move {
             match strays {
                 Strays::Kill => sweep(request).await,
                 Strays::Keep => Swept::default(),
@@ -197,8 +197,8 @@ impl Drop for DirectTree {
     fn drop(&mut self) {
         self.kill();
         let pid = self.pid;
-        match std::mem::replace(&mut self.state, State::Gone) {
-            State::Running(exit) => {
+        match std::mem::replace(&mut self.state, TreeLife::Gone) {
+            TreeLife::Running(exit) => {
                 if let Ok(runtime) = tokio::runtime::Handle::try_current() {
                     runtime.spawn(async move {
                         let _ = exit.await;
@@ -206,10 +206,10 @@ impl Drop for DirectTree {
                     });
                 }
             }
-            State::Exited | State::Sweeping(_) => {
+            TreeLife::Exited | TreeLife::Sweeping(_) => {
                 reap(pid);
             }
-            State::Gone => {}
+            TreeLife::Gone => {}
         }
     }
 }

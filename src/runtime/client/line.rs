@@ -16,7 +16,7 @@ pub(super) const RESUME_FOR: Duration = Duration::from_secs(30);
 /// How long a missing frame is waited for before the socket is replaced.
 const GAP_WITHIN: Duration = Duration::from_secs(2);
 
-enum State {
+enum Link {
     Connected(u64),
     /// Being opened anew, since then.
     Broken(Instant),
@@ -26,7 +26,7 @@ enum State {
 pub(super) struct Line {
     address: Address,
     session_id: String,
-    state: State,
+    state: Link,
     reconnect: Reconnect,
     pub outbox: Arc<Outbox>,
     inbound: Sequence<RuntimeFrame>,
@@ -48,7 +48,7 @@ impl Line {
         Line {
             address,
             session_id,
-            state: State::Closed,
+            state: Link::Closed,
             reconnect: Reconnect::new(Instant::now()),
             outbox,
             inbound: Sequence::default(),
@@ -61,26 +61,26 @@ impl Line {
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        matches!(self.state, State::Closed)
+        matches!(self.state, Link::Closed)
     }
 
     pub(super) fn is_connected(&self) -> bool {
-        matches!(self.state, State::Connected(_))
+        matches!(self.state, Link::Connected(_))
     }
 
     /// Whether what this socket tells still counts.
     pub(super) fn is_by(&self, socket: u64) -> bool {
-        matches!(self.state, State::Connected(own) if own == socket)
+        matches!(self.state, Link::Connected(own) if own == socket)
     }
 
     pub(super) fn close(&mut self) {
-        self.state = State::Closed;
+        self.state = Link::Closed;
     }
 
     /// Goes on by this socket; false when the runtime has not all that it received before.
     pub(super) fn take_socket(&mut self, stream: ClientStream, received: u64) -> bool {
         let Some(socket) = self.outbox.open_socket(received) else { return false };
-        self.state = State::Connected(socket);
+        self.state = Link::Connected(socket);
         self.gap_since = None;
         self.reconnect.on_opened(Instant::now());
         tokio::spawn(pump(stream, self.outbox.clone(), socket, self.socket_sender.clone()));
@@ -112,8 +112,8 @@ impl Line {
         self.gap_since = None;
         let now = Instant::now();
         let since = match self.state {
-            State::Broken(since) => since,
-            State::Connected(_) | State::Closed => now,
+            Link::Broken(since) => since,
+            Link::Connected(_) | Link::Closed => now,
         };
         let across = self.inbound.received() + self.outbox.acknowledged_through();
         let pause = match self.reconnect.on_broken(across, random::fraction(), now) {
@@ -123,7 +123,7 @@ impl Line {
                 return Err(end.into_error(&problem));
             }
         };
-        self.state = State::Broken(since);
+        self.state = Link::Broken(since);
         let (address, session_id) = (self.address.clone(), self.session_id.clone());
         let (received, reopened) = (self.inbound.received(), self.reopened_sender.clone());
         let within = RESUME_FOR.saturating_sub(since.elapsed());
@@ -145,5 +145,63 @@ impl Line {
             let last = async { while let Some(SocketEvent::Frame { .. }) = self.sockets.recv().await {} };
             let _ = tokio::time::timeout(Duration::from_secs(2), last).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::wire::frame::parse_runtime_frame;
+    use futures_util::{SinkExt, StreamExt};
+    use tokio::net::TcpListener;
+    use tokio_tungstenite::tungstenite::Message;
+
+    /// A runtime that has the session, whatever it is asked.
+    async fn known_session() -> Address {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("ws://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
+                socket.next().await.unwrap().unwrap();
+                let hello = r#"{"message_type":"hello_message","resumed":true}"#;
+                socket.send(Message::text(hello)).await.unwrap();
+                tokio::spawn(async move { while let Some(Ok(_)) = socket.next().await {} });
+            }
+        });
+        Address { url, token: None }
+    }
+
+    fn arrive(line: &mut Line, seq: u64) -> bool {
+        let text = format!(r#"{{"message_type":"assistant_message","text_blocks":[],"seq":{seq}}}"#);
+        matches!(line.arrive(seq, parse_runtime_frame(&text).unwrap()), Arrival::Due(_))
+    }
+
+    #[tokio::test]
+    async fn a_gap_is_of_the_socket_that_skipped_a_frame_and_its_clock_begins_once() {
+        let mut line = Line::new(known_session().await, "0123456789abcdef".to_owned(), true);
+        assert!(arrive(&mut line, 1) && line.gap_ends().is_none());
+        let before = Instant::now();
+        assert!(!arrive(&mut line, 4));
+        let ends = line.gap_ends().unwrap();
+        assert!(ends >= before + GAP_WITHIN && ends <= Instant::now() + GAP_WITHIN);
+        // Neither what comes after the gap nor a part of what is missing gives the rest more time.
+        assert!(!arrive(&mut line, 5) && arrive(&mut line, 2));
+        assert_eq!(line.gap_ends(), Some(ends));
+        assert!(arrive(&mut line, 3));
+        assert_eq!(line.gap_ends(), None);
+
+        assert!(!arrive(&mut line, 7) && line.gap_ends().is_some());
+        line.reopen(SocketEnd::default()).unwrap();
+        // Else the owner would replace the socket that is being opened, at each turn.
+        assert_eq!(line.gap_ends(), None);
+        let (stream, greeting) = line.reopened.recv().await.unwrap().expect("another socket");
+        assert!(line.take_socket(stream, greeting.answer.unwrap().received));
+        assert_eq!(line.gap_ends(), None, "what is missing is on its way by the new one");
+        let opened = Instant::now();
+        assert!(!arrive(&mut line, 8));
+        assert!(line.gap_ends().unwrap() >= opened + GAP_WITHIN, "a clock of its own");
+        assert!(arrive(&mut line, 6));
+        assert_eq!(line.gap_ends(), None);
     }
 }

@@ -1,7 +1,7 @@
 //! What is due after each event: asking for files, terminals, the confirm. The decisions are `end_session`'s.
 
 use super::{CONFIRM_LINGER, LOOK_AGAIN, Presence, Session};
-use crate::runtime::end_session::{EndStep, Pending, hold_terminal, next_step};
+use crate::runtime::end_session::{EndStep, Outstanding, hold_terminal, next_step};
 use crate::runtime::request::CANCELLED;
 use crate::runtime::wire::reply;
 use crate::runtime::wire::runtime_message::UploadRequest;
@@ -58,7 +58,8 @@ impl Session {
             wake = running.next_heartbeat;
         }
         if let Some(deciding) = running.deciding.take() {
-            let pending = Pending { looking: sweeps_done < deciding.sweep, unanswered, ..Pending::default() };
+            let pending =
+                Outstanding { looking: sweeps_done < deciding.sweep, unanswered, ..Outstanding::default() };
             let hold = hold_terminal(now - deciding.since, now - deciding.last_progress, pending);
             match hold.filter(|_| !hurried) {
                 Some(left) => {
@@ -89,7 +90,7 @@ impl Session {
         if ending.confirmed.is_some() {
             return;
         }
-        let pending = Pending {
+        let pending = Outstanding {
             requests: usize::from(self.running.is_some()),
             looking: ending.sweep.is_none_or(|sweep| self.sweeps_done < sweep),
             written: self.written.len(),

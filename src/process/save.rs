@@ -1,0 +1,151 @@
+//! A run's output in files: written as it is read, by threads that may block, and never seen by JavaScript.
+
+use super::handle::Process;
+use super::sink::ChunkReader;
+use super::spec::Stream;
+use crate::error::{Error, ErrorCode, Result};
+use crate::os::blocking;
+use bytes::Bytes;
+use futures_util::FutureExt;
+use std::fs::{File, OpenOptions};
+use std::future::Future;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Written at once.
+const BATCH_BYTES: usize = 1 << 20;
+/// A disk that takes nothing for so long after the run's end is given up; before it, the run's own clocks end the wait.
+const GIVE_UP: Duration = Duration::from_secs(10);
+
+/// Where a run's output is to be written. One path for both is one file, in the order in which it was read.
+#[derive(Clone, Debug, Default)]
+pub struct SavePlan {
+    pub stdout: Option<PathBuf>,
+    pub stderr: Option<PathBuf>,
+    /// After what the files hold; else they are emptied.
+    pub append: bool,
+}
+
+/// Bytes that were written of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Saved {
+    pub stdout_bytes: u64,
+    pub stderr_bytes: u64,
+}
+
+impl Process {
+    /// Takes the place of the run's reader, now; resolves when both streams have ended and all is written. A disk that is slower than
+    /// the program slows the program.
+    ///
+    /// # Errors
+    /// `PROCESS_OUTPUT_FAILED` when a file can't be opened or written. The run goes on; its output is drained and kept.
+    pub fn save(&self, plan: SavePlan) -> impl Future<Output = Result<Saved>> + Send + 'static + use<> {
+        let chunks = self.chunks();
+        let process = self.clone();
+        async move {
+            let mut writing = std::pin::pin!(write_all(chunks, plan));
+            let disk_hangs = async {
+                process.outcome().await;
+                tokio::time::sleep(GIVE_UP).await;
+            };
+            tokio::select! {
+                saved = &mut writing => saved,
+                () = disk_hangs => {
+                    let waited = GIVE_UP.as_secs();
+                    let message = format!("the disk had not taken the output {waited} s after the end of the run");
+                    Err(Error::new(ErrorCode::ProcessOutputFailed, message))
+                }
+            }
+        }
+    }
+}
+
+/// A file that a stream goes to.
+#[derive(Clone)]
+struct Target {
+    path: Arc<PathBuf>,
+    file: Arc<File>,
+}
+
+struct Targets {
+    stdout: Option<Target>,
+    stderr: Option<Target>,
+}
+
+impl Targets {
+    fn open(plan: SavePlan) -> Result<Targets> {
+        let open = |path: PathBuf| {
+            let mut options = OpenOptions::new();
+            options.create(true).append(plan.append).write(true).truncate(!plan.append);
+            let file = options.open(&path).map_err(|error| failed("could not be opened", &path, &error))?;
+            Ok(Target { path: Arc::new(path), file: Arc::new(file) })
+        };
+        let is_one = plan.stdout.is_some() && plan.stdout == plan.stderr;
+        let stdout = plan.stdout.map(open).transpose()?;
+        let stderr = if is_one { stdout.clone() } else { plan.stderr.map(open).transpose()? };
+        Ok(Targets { stdout, stderr })
+    }
+
+    /// Blocks.
+    fn write(&self, batch: &[(Stream, Bytes)]) -> Result<()> {
+        for (stream, bytes) in batch {
+            let target = match stream {
+                Stream::Stdout => &self.stdout,
+                Stream::Stderr => &self.stderr,
+            };
+            if let Some(Target { path, file }) = target {
+                file.as_ref()
+                    .write_all(bytes)
+                    .map_err(|error| failed("could not be written", path, &error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn write_all(mut chunks: ChunkReader, plan: SavePlan) -> Result<Saved> {
+    let targets = Arc::new(blocked(blocking(move || Targets::open(plan)).await)?);
+    let mut saved = Saved::default();
+    while let Some(batch) = next_batch(&mut chunks).await {
+        for (stream, bytes) in &batch {
+            match stream {
+                Stream::Stdout if targets.stdout.is_some() => saved.stdout_bytes += bytes.len() as u64,
+                Stream::Stderr if targets.stderr.is_some() => saved.stderr_bytes += bytes.len() as u64,
+                Stream::Stdout | Stream::Stderr => {}
+            }
+        }
+        let targets = targets.clone();
+        blocked(blocking(move || targets.write(&batch)).await)?;
+    }
+    Ok(saved)
+}
+
+/// What is there, after waiting for the first of it.
+async fn next_batch(chunks: &mut ChunkReader) -> Option<Vec<(Stream, Bytes)>> {
+    let first = chunks.next().await?;
+    let mut size = first.1.len();
+    let mut batch = vec![first];
+    while size < BATCH_BYTES
+        && let Some(Some(chunk)) = chunks.next().now_or_never()
+    {
+        size += chunk.1.len();
+        batch.push(chunk);
+    }
+    Some(batch)
+}
+
+fn blocked<T>(done: io::Result<Result<T>>) -> Result<T> {
+    done.unwrap_or_else(|error| {
+        Err(Error::new(ErrorCode::ProcessOutputFailed, format!("no thread to write the output: {error}")))
+    })
+}
+
+fn failed(what: &str, path: &std::path::Path, error: &io::Error) -> Error {
+    let message =
+        format!("{} {what}: {error}: the run goes on, its output is kept as without it", path.display());
+    Error::new(ErrorCode::ProcessOutputFailed, message)
+        .with("file", path.to_string_lossy().into_owned())
+        .with("errno", error.raw_os_error().unwrap_or(0))
+}
