@@ -2,9 +2,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { once } from 'node:events'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Fleet } from '..'
-import { firstEvent, hasServer, newFolder, newQueue, wait, workerProcess } from './fleet-worker'
+import { firstEvent, hasServer, newFolder, newQueue, workerProcess } from './fleet-worker'
 import { answer, done, failure, player, session, tool } from './played-agent'
 
 describe.runIf(hasServer)('a fleet whose parts fail', () => {
@@ -112,10 +112,24 @@ describe.runIf(hasServer)('a fleet whose parts fail', () => {
         fleet.submit({ handler: 'chatter', queue, data: { events: 40, ms: 120 } }),
       ),
     )
-    for (let kill = 0; kill < 3; kill++) {
-      await wait(500)
-      process.kill(JSON.parse(readFileSync(join(dir, 'fleet.json'), 'utf8')).pid, 'SIGKILL')
+    // In the middle of the runs, however fast they go.
+    const moments = [4, 16, 28]
+    let killed: number | undefined
+    for await (const { n } of jobs[0]!.events() as AsyncIterable<any>) {
+      if (n !== moments[0]) continue
+      // Events that were on their way may come before the next server is up.
+      killed = await vi.waitFor(
+        () => {
+          const { pid } = JSON.parse(readFileSync(join(dir, 'fleet.json'), 'utf8'))
+          expect(pid).not.toBe(killed)
+          return pid as number
+        },
+        { timeout: 30_000, interval: 20 },
+      )
+      process.kill(killed!, 'SIGKILL')
+      moments.shift()
     }
+    expect(moments).toEqual([])
     for (const job of jobs) {
       const attempt = await job.result
       const said: number[] = []

@@ -4,6 +4,9 @@
 //! with its process, however that ends, and the guard kills the server with its host. Everybody else then tries for the lock
 //! while the server is away, and the one who gets it starts the server again: same port, same token, same store, so that
 //! the others' connections just come back. A server that dies by itself is started again by its owner.
+//!
+//! Members look for the server where they found it. So it may move to another port only while the folder has no member: each
+//! has a share in the lock of the members, and who wants to move takes the whole of it.
 
 use crate::error::{Error, ErrorCode};
 use crate::harness::install;
@@ -13,13 +16,14 @@ use crate::random;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Write;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
 const LOCK_FILE: &str = "fleet.lock";
+const MEMBERS_FILE: &str = "fleet.members";
 const FACTS_FILE: &str = "fleet.json";
 const CONFIG_FILE: &str = "nats-server.conf";
 const LOG_FILE: &str = "nats-server.log";
@@ -54,6 +58,19 @@ struct Facts {
     started: u64,
 }
 
+impl Facts {
+    /// Whether the server's process is there; `None` where the system does not tell.
+    fn is_alive(&self) -> Option<bool> {
+        let is_known = self.pid != 0 && self.started != 0;
+        is_known.then(|| start_time(self.pid.cast_signed()) == Some(self.started))
+    }
+
+    /// Whether the server can be connected to; who else may listen at its port is not asked.
+    fn answers(&self) -> bool {
+        self.is_alive() != Some(false) && answers(self.port)
+    }
+}
+
 /// A member of a folder. Dropping it gives up the server, if it is the owner's.
 pub(crate) struct Local {
     pub(crate) url: String,
@@ -69,20 +86,29 @@ impl Local {
         let home = Home { folder: folder.to_owned(), places: places.clone() };
         let begun = Instant::now();
         home.prepare()?;
-        let (owned, facts) = loop {
-            if let Some(lock) = home.try_lock()? {
-                let owned = home.start(lock).await?;
-                let facts = owned.facts.clone();
-                break (Some(owned), facts);
-            }
-            if let Some(facts) = home.facts().filter(|facts| answers(facts.port)) {
-                break (None, facts);
-            }
+        let (member, owned, facts) = loop {
+            let problem = match home.try_lock()? {
+                Some(lock) => {
+                    let member = home.private(MEMBERS_FILE)?;
+                    let is_alone = member.try_lock().is_ok();
+                    if let Some(owned) = home.start(lock, is_alone).await? {
+                        member.lock_shared().map_err(|error| home.unusable(&error))?;
+                        let facts = owned.facts.clone();
+                        break (member, Some(owned), facts);
+                    }
+                    format!(
+                        "the port in {FACTS_FILE} there is taken by another program, and others are in the fleet: end that program"
+                    )
+                }
+                None => {
+                    if let Some((member, facts)) = home.enter()? {
+                        break (member, None, facts);
+                    }
+                    format!("its owner's server does not answer: look at {LOG_FILE} there")
+                }
+            };
             if begun.elapsed() > START_TIMEOUT {
-                let message = format!(
-                    "{} has an owner whose server does not answer: look at {LOG_FILE} there",
-                    folder.display()
-                );
+                let message = format!("the fleet of {} can't be joined: {problem}", folder.display());
                 return Err(Error::new(ErrorCode::FleetUnreachable, message));
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -91,7 +117,7 @@ impl Local {
         let (closing, closed) = watch::channel(false);
         let (away, connection) = mpsc::channel(1);
         tokio::spawn(async move {
-            Owner { home, owned, close_asked, connection }.run().await;
+            Owner { home, owned, close_asked, connection, _member: member }.run().await;
             closing.send_replace(true);
         });
         Ok(Local { url: facts.url, token: facts.token, close, closed, away })
@@ -127,6 +153,8 @@ struct Owner {
     owned: Option<Owned>,
     close_asked: mpsc::Receiver<watch::Receiver<bool>>,
     connection: mpsc::Receiver<watch::Receiver<bool>>,
+    /// Its share in the lock of the members.
+    _member: File,
 }
 
 impl Owner {
@@ -145,11 +173,12 @@ impl Owner {
                             // Killed by somebody, or it can't run. The lock stays ours meanwhile.
                             delay = if begun.elapsed() > START_TIMEOUT { TRY_EVERY } else { (delay * 2).min(MAX_RESTART_DELAY) };
                             let Some(owned) = self.owned.take() else { continue };
-                            match self.home.start(owned._lock).await {
-                                Ok(owned) => {
+                            match self.home.start(owned._lock, false).await {
+                                Ok(Some(owned)) => {
                                     delay = TRY_EVERY;
                                     self.owned = Some(owned);
                                 }
+                                Ok(None) => {}
                                 Err(_) => tokio::time::sleep(delay).await,
                             }
                         }
@@ -160,7 +189,7 @@ impl Owner {
                         is_connected.as_ref().is_some_and(|here: &watch::Receiver<bool>| !*here.borrow());
                     if is_away
                         && let Ok(Some(lock)) = self.home.try_lock()
-                        && let Ok(owned) = self.home.start(lock).await
+                        && let Ok(Some(owned)) = self.home.start(lock, false).await
                     {
                         self.owned = Some(owned);
                         continue;
@@ -203,7 +232,7 @@ impl Home {
     }
 
     fn try_lock(&self) -> Result<Option<File>, Error> {
-        let file = private(&self.folder.join(LOCK_FILE)).map_err(|error| self.unusable(&error))?;
+        let file = self.private(LOCK_FILE)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(file)),
             Err(std::fs::TryLockError::WouldBlock) => Ok(None),
@@ -215,8 +244,22 @@ impl Home {
         serde_json::from_slice(&std::fs::read(self.folder.join(FACTS_FILE)).ok()?).ok()
     }
 
-    /// Starts the server; resolves when it answers.
-    async fn start(&self, lock: File) -> Result<Owned, Error> {
+    fn private(&self, name: &str) -> Result<File, Error> {
+        private(&self.folder.join(name)).map_err(|error| self.unusable(&error))
+    }
+
+    /// A member of a fleet whose server answers; `None` when it does not. From here on the server stays where it is.
+    fn enter(&self) -> Result<Option<(File, Facts)>, Error> {
+        let member = self.private(MEMBERS_FILE)?;
+        // Taken before the look: what is read then does not change.
+        if member.try_lock_shared().is_err() {
+            return Ok(None);
+        }
+        Ok(self.facts().filter(Facts::answers).map(|facts| (member, facts)))
+    }
+
+    /// Starts the server; resolves when it answers. `None`: its port is taken for now, and it may not move.
+    async fn start(&self, lock: File, may_move: bool) -> Result<Option<Owned>, Error> {
         let program = find(&self.places)?;
         let before = self.facts();
         if let Some(before) = &before {
@@ -226,10 +269,10 @@ impl Home {
             Some(facts) => facts.token.clone(),
             None => new_token()?,
         };
-        let port = match before.as_ref().filter(|facts| TcpListener::bind(("127.0.0.1", facts.port)).is_ok())
-        {
-            Some(facts) => facts.port,
-            None => free_port().map_err(|error| self.unusable(&error))?,
+        let port = match &before {
+            Some(facts) if is_free(facts.port) => facts.port,
+            Some(_) if !may_move => return Ok(None),
+            _ => free_port().map_err(|error| self.unusable(&error))?,
         };
         let mut facts = Facts { url: format!("nats://127.0.0.1:{port}"), port, token, pid: 0, started: 0 };
         self.write(CONFIG_FILE, &self.config(&facts))?;
@@ -247,7 +290,7 @@ impl Home {
         let begun = Instant::now();
         loop {
             if answers(port) {
-                return Ok(Owned { process, facts, _lock: lock });
+                return Ok(Some(Owned { process, facts, _lock: lock }));
             }
             let ended = tokio::time::timeout(LOOK_EVERY, process.outcome()).await;
             if ended.is_ok() || begun.elapsed() > START_TIMEOUT {
@@ -301,20 +344,32 @@ fn private(path: &Path) -> std::io::Result<File> {
 /// The server of an owner that is gone is killed by its guard, in a moment.
 async fn wait_gone(facts: &Facts) {
     let begun = Instant::now();
-    let is_there =
-        || facts.pid != 0 && facts.started != 0 && start_time(facts.pid.cast_signed()) == Some(facts.started);
-    while is_there() && begun.elapsed() < START_TIMEOUT {
+    while facts.is_alive() == Some(true) && begun.elapsed() < START_TIMEOUT {
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
 fn answers(port: u16) -> bool {
-    let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
-    std::net::TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_ok()
+    std::net::TcpStream::connect_timeout(&loopback(port), Duration::from_millis(200)).is_ok()
+}
+
+/// Whether a server may listen there. Nothing listens meanwhile: whoever looks for the server would take that for it.
+fn is_free(port: u16) -> bool {
+    let bind = || {
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        // As servers do: connections of the last one don't matter, somebody who listens does.
+        socket.set_reuseaddr(true)?;
+        socket.bind(loopback(port))
+    };
+    bind().is_ok()
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
 fn free_port() -> std::io::Result<u16> {
-    TcpListener::bind(("127.0.0.1", 0))?.local_addr().map(|address| address.port())
+    TcpListener::bind(loopback(0))?.local_addr().map(|address| address.port())
 }
 
 fn new_token() -> Result<String, Error> {
@@ -342,3 +397,7 @@ fn missing(what: &str) -> Error {
     );
     Error::new(ErrorCode::FleetServerMissing, message)
 }
+
+#[cfg(test)]
+#[path = "local_tests.rs"]
+mod tests;

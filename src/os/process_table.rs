@@ -183,14 +183,18 @@ fn io_bytes(pid: i32) -> u64 {
 }
 
 /// A line of /proc/PID/stat; `None` for a zombie. The name in parentheses may hold anything, parentheses too.
+///
+/// The line is the first thread's. Where that one has ended and others have not, the process is alive: it runs, and until the
+/// last thread is gone it has its files, ports and locks.
 fn parse_stat(stat: &[u8]) -> Option<ProcessEntry> {
     let text = std::str::from_utf8(stat.get(memchr::memrchr(b')', stat)? + 1..)?).ok()?;
     let pid = std::str::from_utf8(stat.split(|&byte| byte == b' ').next()?).ok()?.parse().ok()?;
     let fields: Vec<&str> = text.split_ascii_whitespace().collect();
-    if matches!(*fields.first()?, "Z" | "X" | "x") {
+    let number = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok());
+    let threads = number(17)?;
+    if matches!(*fields.first()?, "Z" | "X" | "x") && threads <= 1 {
         return None;
     }
-    let number = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok());
     Some(ProcessEntry {
         identity: ProcessIdentity { pid, start_time: number(19)? },
         parent: fields.get(1)?.parse().ok()?,
@@ -221,6 +225,60 @@ mod tests {
         assert_eq!(parse_stat(b""), None);
         assert_eq!(parse_stat(b"42 (x"), None);
         assert_eq!(parse_stat(b"42 (x) S 1"), None);
+    }
+
+    /// A process whose first thread has ended and whose second one waits for ever.
+    #[cfg(target_os = "linux")]
+    fn without_its_first_thread() -> i32 {
+        extern "C" fn wait(_: *mut libc::c_void) -> libc::c_int {
+            loop {
+                // SAFETY: it takes nothing and only waits.
+                unsafe { libc::pause() };
+            }
+        }
+        let mut stack = vec![0_u128; 4096];
+        let flags = libc::CLONE_VM
+            | libc::CLONE_FS
+            | libc::CLONE_FILES
+            | libc::CLONE_SIGHAND
+            | libc::CLONE_THREAD
+            | libc::CLONE_SYSVSEM;
+        // SAFETY: the child makes system calls and nothing else; the thread's stack is memory of its own that is never freed there.
+        unsafe {
+            let pid = libc::fork();
+            if pid == 0 {
+                // Other tests' locks and pipes are not for it to keep open.
+                libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
+                libc::clone(wait, stack.as_mut_ptr_range().end.cast(), flags, std::ptr::null_mut());
+                libc::syscall(libc::SYS_exit, 0);
+            }
+            pid
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_is_alive_until_its_last_thread_is_gone() {
+        let pid = without_its_first_thread();
+        assert!(pid > 0);
+        let is_zombie = || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("not reaped yet");
+            stat.contains(") Z ")
+        };
+        let begun = std::time::Instant::now();
+        while !is_zombie() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "its first thread does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let start_time = start_time(pid);
+        let table = ProcessTable::read().expect("a table");
+        let is_listed = table.entries().iter().any(|entry| entry.identity.pid == pid);
+        let identity = ProcessIdentity { pid, start_time: start_time.unwrap_or(0) };
+        let is_killed = kill_process(identity);
+        let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        nix::sys::wait::waitpid(Pid::from_raw(pid), None).expect("a child");
+        assert_eq!((start_time.is_some(), is_listed, is_killed), (true, true, true));
+        assert_eq!(super::start_time(pid), None);
     }
 
     #[test]

@@ -22,7 +22,7 @@ mod records;
 mod store;
 mod streams;
 #[cfg(test)]
-pub(crate) mod test_server;
+pub(super) mod test_server;
 mod trust;
 
 pub(crate) use connection::{Access, Engine};

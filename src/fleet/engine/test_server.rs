@@ -25,19 +25,21 @@ impl Drop for TestServer {
     }
 }
 
-fn program() -> Option<PathBuf> {
+/// `None`, loudly, where there is no server; in CI that is a failure.
+pub(crate) fn program() -> Option<PathBuf> {
     let own = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/target/nats/bin/nats-server"));
-    std::env::var_os("SHEEPDOG_NATS_SERVER").map(PathBuf::from).or(own.is_file().then_some(own))
+    let found = std::env::var_os("SHEEPDOG_NATS_SERVER").map(PathBuf::from).or(own.is_file().then_some(own));
+    if found.is_none() {
+        assert!(std::env::var_os("CI").is_none(), "no nats-server: `npm test` brings one");
+        eprintln!("NOT TESTED: no nats-server, set SHEEPDOG_NATS_SERVER");
+    }
+    found
 }
 
 impl TestServer {
-    /// `None`, loudly, where there is no server; in CI that is a failure.
+    /// `None` where there is no server.
     pub(crate) async fn start() -> Option<TestServer> {
-        let Some(program) = program() else {
-            assert!(std::env::var_os("CI").is_none(), "no nats-server: `npm test` brings one");
-            eprintln!("NOT TESTED: no nats-server, set SHEEPDOG_NATS_SERVER");
-            return None;
-        };
+        let program = program()?;
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("server.conf");
         let text = format!(
