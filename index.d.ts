@@ -4457,6 +4457,11 @@ interface FleetOptions {
   /** A credentials file. */
   credentials?: string
   token?: string
+  /**
+   * A file with the certificates (PEM) of who signs the server's, for `tls://`. Default: whom the system trusts, and
+   * NODE_EXTRA_CA_CERTS.
+   */
+  ca?: string
   /** Two fleets on one server differ by it: small letters, digits, "-". Default "sd". */
   prefix?: string
   /** A job whose worker is silent for so long is given to another one; default 30 s. The fleet's, stored at its first connect. */

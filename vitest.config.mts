@@ -12,5 +12,7 @@ export default defineConfig({
     maxWorkers: availableParallelism() + 1,
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    // Of what the tests have left on the disk, too.
+    teardownTimeout: 60_000,
   },
 })

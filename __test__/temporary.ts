@@ -1,12 +1,14 @@
 // One folder for all that the tests put into the system's folder for temporary files: gone when they are done.
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-export default function setup(): () => void {
+export default function setup(): () => Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'sheepdog-'))
   // Some tests have programs of other users look into their folders.
   chmodSync(folder, 0o755)
   process.env.TMPDIR = folder
-  return () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  // Not at one go: vitest has to hear its workers' last words meanwhile.
+  return () => rm(folder, { recursive: true, force: true, maxRetries: 3 })
 }

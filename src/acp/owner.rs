@@ -245,8 +245,8 @@ impl Owner {
         inbox: &mut super::connection::Inbox,
     ) -> ControlFlow<Over> {
         let mut next = first;
-        for _ in 0..TOGETHER {
-            let Some(letter) = next else { break };
+        let mut looked_at = 0;
+        while let Some(letter) = next {
             match letter.said {
                 Said::Ended => return ControlFlow::Break(Over::Gone(self.connection.ended().await)),
                 Said::Answered { tag, answer } => {
@@ -259,7 +259,9 @@ impl Owner {
             if let ControlFlow::Break(over) = self.advance() {
                 return ControlFlow::Break(over);
             }
-            next = inbox.try_recv().ok();
+            looked_at += 1;
+            // What is taken out is looked at: the next one stays inside when this look is over.
+            next = if looked_at < TOGETHER { inbox.try_recv().ok() } else { None };
         }
         ControlFlow::Continue(())
     }

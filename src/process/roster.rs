@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-const WORTH_A_LINE: Duration = Duration::from_millis(20);
+const WORTH_A_LINE: Duration = Duration::from_millis(200);
 const TOUCH_EVERY: Duration = Duration::from_secs(1);
 const LOOKS: u32 = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
@@ -202,12 +202,17 @@ fn has_kept(mark: &str) -> bool {
 
 fn write(folder: &Path, entry: &Entry) -> io::Result<()> {
     let text = serde_json::to_vec(entry)?;
+    let finished = folder.join(&entry.mark);
+    // A new line is written where it is read: who reads half of it finds no line yet.
+    if let Ok(mut file) = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&finished) {
+        return file.write_all(&text);
+    }
     let unfinished = folder.join(format!(".{}", entry.mark));
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
     file.write_all(&text)?;
     drop(file);
-    fs::rename(unfinished, folder.join(&entry.mark))
+    fs::rename(unfinished, finished)
 }
 
 fn remove(folder: &Path, mark: &str) {

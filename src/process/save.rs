@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use std::fs::{File, OpenOptions};
 use std::future::Future;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,9 +77,8 @@ struct Targets {
 impl Targets {
     fn open(plan: SavePlan) -> Result<Targets> {
         let open = |path: PathBuf| {
-            let mut options = OpenOptions::new();
-            options.create(true).append(plan.append).write(true).truncate(!plan.append);
-            let file = options.open(&path).map_err(|error| failed("could not be opened", &path, &error))?;
+            let file =
+                opened(&path, plan.append).map_err(|error| failed("could not be opened", &path, &error))?;
             Ok(Target { path: Arc::new(path), file: Arc::new(file) })
         };
         let is_one = plan.stdout.is_some() && plan.stdout == plan.stderr;
@@ -122,6 +121,16 @@ async fn write_all(mut chunks: ChunkReader, plan: SavePlan) -> Result<Saved> {
     Ok(saved)
 }
 
+/// Each write goes to the end: two names may be one file, and neither takes anything from the other then.
+fn opened(path: &Path, keeps: bool) -> io::Result<File> {
+    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    // What is no regular file has nothing to be emptied of.
+    if !keeps && file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
 /// What is there, after waiting for the first of it.
 async fn next_batch(chunks: &mut ChunkReader) -> Option<Vec<(Stream, Bytes)>> {
     let first = chunks.next().await?;
@@ -142,7 +151,7 @@ fn blocked<T>(done: io::Result<Result<T>>) -> Result<T> {
     })
 }
 
-fn failed(what: &str, path: &std::path::Path, error: &io::Error) -> Error {
+fn failed(what: &str, path: &Path, error: &io::Error) -> Error {
     let message =
         format!("{} {what}: {error}: the run goes on, its output is kept as without it", path.display());
     Error::new(ErrorCode::ProcessOutputFailed, message)

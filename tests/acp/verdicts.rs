@@ -104,6 +104,17 @@ async fn a_turn_is_told_in_the_events_of_the_harness() {
     );
 }
 
+/// What is looked at together is bounded: what waits behind it is the next look's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_pieces_comes_through_whole() {
+    for version in [1, 2] {
+        let agent = opened(request(Provider::Gemini, version, "")).await;
+        for pieces in [20_000, 100_000] {
+            assert_eq!(text(&agent.prompt(&format!("flood {pieces} 1")).await).len(), pieces);
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_comes_between_prompts_is_never_the_next_ones_text() {
     for version in [1, 2] {

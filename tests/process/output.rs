@@ -124,13 +124,16 @@ async fn a_flood_keeps_the_thread_from_nobody() {
 #[tokio::test]
 async fn a_slow_reader_loses_nothing_of_what_strays_print() {
     let mut spec = shell("seq 1 300000 & exit 0");
-    spec.drain = std::time::Duration::from_millis(200);
+    // Long enough for a stray that gets no processor for seconds, and not as long as its reader rests.
+    spec.drain = Duration::from_secs(3);
     let process = spawn(spec);
     let mut chunks = process.chunks();
     let mut text = Vec::new();
     while let Some((_, bytes)) = chunks.next().await {
+        if text.is_empty() {
+            tokio::time::sleep(Duration::from_secs(4)).await;
+        }
         text.extend_from_slice(&bytes);
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     let text = String::from_utf8(text).expect("text");
     assert_eq!((text.lines().count(), text.lines().last()), (300_000, Some("300000")));
@@ -168,6 +171,31 @@ async fn output_is_saved_as_it_comes_and_kept_as_without_it() {
             wanted.sort_unstable();
         }
         assert_eq!(lines, wanted);
+    }
+}
+
+/// By a link, in two folders: what names it can't tell.
+#[tokio::test]
+async fn two_names_of_one_file_take_nothing_from_each_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [one, symbolic, hard] = ["one", "symbolic", "hard"].map(|name| folder.path().join(name));
+    std::fs::write(&one, "what was there before").expect("a file");
+    std::os::unix::fs::symlink(&one, &symbolic).expect("a link");
+    std::fs::hard_link(&one, &hard).expect("a link");
+    for other in [symbolic, hard] {
+        for append in [false, true] {
+            let before = if append { std::fs::metadata(&one).expect("a file").len() } else { 0 };
+            // By turns, so that each writes where the other has written.
+            let script = "i=0; while [ $i -lt 300 ]; do echo 12345; echo abc >&2; i=$((i+1)); done";
+            let process = spawn(shell(script));
+            let plan = SavePlan { stdout: Some(one.clone()), stderr: Some(other.clone()), append };
+            let saved = process.save(plan).await.expect("saved");
+            assert_eq!(saved, Saved { stdout_bytes: 1800, stderr_bytes: 1200 });
+            let text = std::fs::read_to_string(&one).expect("a file");
+            let new = &text[usize::try_from(before).expect("short")..];
+            let counted = |byte| new.bytes().filter(|each| *each == byte).count();
+            assert_eq!((new.len(), counted(b'1'), counted(b'a')), (3000, 300, 300), "{other:?} {append}");
+        }
     }
 }
 
