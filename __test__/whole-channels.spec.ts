@@ -424,3 +424,29 @@ it('a recorded run has on record what it printed', async () => {
     expect(kept === text).toBe(true)
   }
 })
+
+it('an answer longer than is kept is told to be cut, by turns and sessions alike', async () => {
+  const [pieces, letters] = [170, 100_000]
+  const file = join(folder, 'long.jsonl')
+  const piece = { type: 'message', role: 'assistant', content: 'x'.repeat(letters), delta: true }
+  const end = { type: 'result', status: 'success', stats: {} }
+  const lines = [{ type: 'init', session_id: 's' }, ...Array(pieces).fill(piece), end]
+  writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+  const agent = join(__dirname, '..', 'fixtures', 'acp', 'agent.mjs')
+  await using session = await new Harness({ provider: 'gemini' }).open({
+    binary: ['node', agent],
+    cwd: folder,
+  })
+  const harness = new Harness({ provider: 'gemini', binary: ['sh', '-c', `cat ${file}`], cwd: folder })
+  const message = 'the answer is longer than 16 MiB: the rest of it was left out'
+  const starts = [() => harness.start('x'), () => session.start(`flood ${pieces} ${letters}`)]
+  for (const start of starts) {
+    const turn = start()
+    const events = await read(turn, 'fast')
+    const told = events.reduce((sum, event) => sum + (event.type === 'text' ? event.text.length : 0), 0)
+    expect(told).toBe(pieces * letters)
+    expect(events.filter(({ type }) => type === 'warning')).toEqual([{ type: 'warning', message }])
+    const { text, warnings } = await turn.result
+    expect([text.length, warnings]).toEqual([16 << 20, [message]])
+  }
+})
