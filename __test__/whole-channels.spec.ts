@@ -204,7 +204,7 @@ describe('the events of a turn', () => {
   })
 
   it('and its record, replayed, and its tools on their channel', async () => {
-    const count = 2001
+    const count = 1001
     const tools = numbers(count).flatMap((n) => {
       const item = { ...command, id: `c${n}`, command: `echo ${n}` }
       const ended = { ...item, status: 'completed', exit_code: 0, aggregated_output: `${n}` }
@@ -349,7 +349,7 @@ describe.runIf(hasServer)('a job of a fleet', () => {
 
   it('has all its events, for two who follow, from the beginning and from any', async () => {
     // Past what is stored at once and what waits for it, and small ones among large ones.
-    const count = 3001
+    const count = 2001
     const queue = newQueue()
     const worker = await fleet.work({
       queues: [queue],
