@@ -204,7 +204,7 @@ describe('the events of a turn', () => {
   })
 
   it('and its record, replayed, and its tools on their channel', async () => {
-    const count = 2001
+    const count = 1001
     const tools = numbers(count).flatMap((n) => {
       const item = { ...command, id: `c${n}`, command: `echo ${n}` }
       const ended = { ...item, status: 'completed', exit_code: 0, aggregated_output: `${n}` }
@@ -349,7 +349,7 @@ describe.runIf(hasServer)('a job of a fleet', () => {
 
   it('has all its events, for two who follow, from the beginning and from any', async () => {
     // Past what is stored at once and what waits for it, and small ones among large ones.
-    const count = 3001
+    const count = 2001
     const queue = newQueue()
     const worker = await fleet.work({
       queues: [queue],
@@ -422,5 +422,31 @@ it('a recorded run has on record what it printed', async () => {
     // Of a stream that said nothing there is no file.
     const kept = size > 0 ? readFileSync(join(record!.folder, 'stdout'), 'utf8') : ''
     expect(kept === text).toBe(true)
+  }
+})
+
+it('an answer longer than is kept is told to be cut, by turns and sessions alike', async () => {
+  const [pieces, letters] = [170, 100_000]
+  const file = join(folder, 'long.jsonl')
+  const piece = { type: 'message', role: 'assistant', content: 'x'.repeat(letters), delta: true }
+  const end = { type: 'result', status: 'success', stats: {} }
+  const lines = [{ type: 'init', session_id: 's' }, ...Array(pieces).fill(piece), end]
+  writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+  const agent = join(__dirname, '..', 'fixtures', 'acp', 'agent.mjs')
+  await using session = await new Harness({ provider: 'gemini' }).open({
+    binary: ['node', agent],
+    cwd: folder,
+  })
+  const harness = new Harness({ provider: 'gemini', binary: ['sh', '-c', `cat ${file}`], cwd: folder })
+  const message = 'the answer is longer than 16 MiB: the rest of it was left out'
+  const starts = [() => harness.start('x'), () => session.start(`flood ${pieces} ${letters}`)]
+  for (const start of starts) {
+    const turn = start()
+    const events = await read(turn, 'fast')
+    const told = events.reduce((sum, event) => sum + (event.type === 'text' ? event.text.length : 0), 0)
+    expect(told).toBe(pieces * letters)
+    expect(events.filter(({ type }) => type === 'warning')).toEqual([{ type: 'warning', message }])
+    const { text, warnings } = await turn.result
+    expect([text.length, warnings]).toEqual([16 << 20, [message]])
   }
 })

@@ -1,12 +1,20 @@
 //! PURE: what a turn has come to so far: its words, its tokens, its counts.
 
 use super::update::TurnEnd;
+use crate::harness::answer::MAX_ANSWER_BYTES;
 use crate::harness::reset::Reset;
 use crate::harness::{AgentEvent, Usage};
 
-/// Longest answer that is kept; what is beyond is left out, with a warning.
-const MAX_TEXT_BYTES: usize = 16 << 20;
 const MAX_WARNINGS: usize = 100;
+
+/// What is beyond the longest answer that is kept is left out, which is told once a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Cut {
+    #[default]
+    No,
+    Untold,
+    Told,
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Account {
@@ -17,7 +25,7 @@ pub(crate) struct Account {
     message: Option<String>,
     /// Where the last piece begins.
     piece_at: usize,
-    is_cut: bool,
+    cut: Cut,
     in_answer: bool,
     turns: u64,
     tool_calls: u64,
@@ -112,16 +120,25 @@ impl Account {
     }
 
     fn append(&mut self, text: &str) {
-        let mut room = MAX_TEXT_BYTES.saturating_sub(self.text.len());
+        let mut room = MAX_ANSWER_BYTES.saturating_sub(self.text.len());
         if text.len() > room {
-            if !std::mem::replace(&mut self.is_cut, true) {
-                self.warn("the answer is longer than 16 MiB: the rest of it was left out".to_owned());
+            if self.cut == Cut::No {
+                self.cut = Cut::Untold;
             }
             while !text.is_char_boundary(room) {
                 room -= 1;
             }
         }
         self.text.push_str(&text[..room.min(text.len())]);
+    }
+
+    /// Something of the answer was left out, and nobody was told yet.
+    pub(crate) fn is_newly_cut(&mut self) -> bool {
+        let is_untold = self.cut == Cut::Untold;
+        if is_untold {
+            self.cut = Cut::Told;
+        }
+        is_untold
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -260,7 +277,9 @@ mod tests {
         for _ in 0..20 {
             account.on_text(&"\u{e9}".repeat(1 << 20), None, false);
         }
-        assert!(account.text().len() <= MAX_TEXT_BYTES);
-        assert_eq!(account.take_warnings().len(), 1);
+        assert!(account.text().len() <= MAX_ANSWER_BYTES);
+        assert!(account.is_newly_cut() && !account.is_newly_cut());
+        account.on_text("more", None, false);
+        assert!(!account.is_newly_cut(), "once a turn");
     }
 }

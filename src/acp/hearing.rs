@@ -16,6 +16,7 @@ use super::turn_state::Version;
 use super::update::{AgentFault, SessionState, StateUpdate, Update};
 use super::verdict::Stop;
 use crate::error::{Error, ErrorCode};
+use crate::harness::answer::LEFT_OUT;
 use crate::harness::{AgentEvent, Usage};
 use crate::trace::{SESSION, debug};
 use serde_json::Value;
@@ -50,8 +51,11 @@ impl Owner {
                     if let Some(usage) = usage {
                         account.on_passing_usage(usage);
                     }
-                    if let Some(event) = account.on_text(&text, message.as_deref(), whole) {
-                        self.tell(event);
+                    let event = account.on_text(&text, message.as_deref(), whole);
+                    let is_cut = account.is_newly_cut();
+                    event.into_iter().for_each(|event| self.tell(event));
+                    if is_cut {
+                        self.warn(LEFT_OUT.to_owned());
                     }
                 }
                 self.charge();

@@ -53,6 +53,8 @@ pub struct Follow {
     watch: RecordWatch,
     after: Cursor,
     live: bool,
+    /// As of the record that was seen last.
+    is_over: bool,
     /// The last message that is told, once it is known.
     last: Option<u64>,
 }
@@ -73,13 +75,19 @@ impl Follow {
             watch: engine.watch_record(id).await?,
             after,
             live,
+            is_over: false,
             last: if live { None } else { Some(engine.last_of_logs(id).await?) },
         })
     }
 
-    /// The next events; `None` when all of them were told. Dropping the future loses nothing.
+    /// The next events; `None` when all of them were told. Dropping the future loses nothing, and after an error it goes on.
     pub async fn next(&mut self) -> Result<Option<FollowedBatch>, Error> {
         loop {
+            // All that its attempts wrote is there before the record says that it is over. Asked here, and not where that is heard:
+            // the record tells it once, and who gives up meanwhile asks again.
+            if self.is_over && self.last.is_none() {
+                self.last = Some(self.engine.last_of_logs(&self.id).await?);
+            }
             if self.last.is_some_and(|last| self.after.is_past(last)) {
                 return Ok(None);
             }
@@ -100,12 +108,8 @@ impl Follow {
                     }
                 }
                 kept = self.watch.next(), if self.live => {
-                    let state = kept?.map(|kept| kept.record.state);
-                    // All that its attempts wrote is there before the record says that it is over. Tried again, it goes on.
-                    self.last = match state {
-                        Some(state) if state.is_over() => Some(self.engine.last_of_logs(&self.id).await?),
-                        _ => None,
-                    };
+                    self.is_over = kept?.is_some_and(|kept| kept.record.state.is_over());
+                    self.last = None;
                 }
             }
         }
@@ -127,6 +131,30 @@ fn behind(text: &Bytes, lines: usize) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fleet::engine::test_server::{PATIENCE, Road, TestServer, connect};
+
+    #[tokio::test]
+    async fn the_end_of_a_job_is_not_lost_with_a_future_that_is_dropped() {
+        let Some(server) = TestServer::start().await else { return };
+        let road = Road::to(&server, "$JS.API.STREAM.MSG.GET.SD_LOG").await;
+        let (engine, other) = (connect(&road.url).await, server.engine().await);
+        let spec = serde_json::json!({ "id": "job", "handler": "none" });
+        other.submit(serde_json::from_value(spec).unwrap()).await.unwrap();
+        let mut follow = Follow::open(&engine, "job", None, true).await.unwrap();
+        // No answer comes once it asks where the log ends.
+        road.hold_until(2);
+        let cancelled = async {
+            other.cancel("job", false).await.unwrap();
+            road.until(1).await;
+        };
+        tokio::select! {
+            ended = follow.next() => panic!("{ended:?}"),
+            () = cancelled => {}
+        }
+        road.hold_until(0);
+        let ended = tokio::time::timeout(PATIENCE, follow.next()).await;
+        assert!(ended.expect("an end").unwrap().is_none());
+    }
 
     #[test]
     fn a_cursor_is_exclusive_within_a_batch_too() {

@@ -4,7 +4,9 @@
 use super::clip::head;
 
 /// Longest answer that is put together of pieces; what is beyond is left out.
-const MAX_ANSWER_BYTES: usize = 16 << 20;
+pub(crate) const MAX_ANSWER_BYTES: usize = 16 << 20;
+/// The warning of it.
+pub(crate) const LEFT_OUT: &str = "the answer is longer than 16 MiB: the rest of it was left out";
 
 #[derive(Debug, Default)]
 pub(super) struct Answer {

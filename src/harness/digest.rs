@@ -1,7 +1,7 @@
 //! PURE: what is known of a turn so far. The providers' readers report to it; it makes the events and keeps, within bounds,
 //! what the result will hold. When nobody looks at the events (`detail` is off) they are not even built.
 
-use super::answer::Answer;
+use super::answer::{Answer, LEFT_OUT};
 use super::background::BackgroundWork;
 use super::clip::clip;
 use super::event::{AgentEvent, Usage};
@@ -319,11 +319,15 @@ impl Digest {
         self.emit(|| AgentEvent::Noise { line: String::from_utf8_lossy(line).into_owned() });
     }
 
+    /// Nothing more is read. Before the result is put together, which tells the warnings of all attempts.
+    pub fn output_ended(&mut self) {
+        if self.answer.take_cut() {
+            self.warning(LEFT_OUT);
+        }
+    }
+
     /// The last events: what the agent says went wrong, and its own end of turn, where it reported one.
     pub fn close(&mut self) {
-        if self.answer.take_cut() {
-            self.warning("the answer is longer than 16 MiB: the rest of it was left out");
-        }
         if let Some(Terminal { ok, failure }) = self.terminal.clone() {
             if let Some(failure) = failure {
                 self.error(failure);
@@ -480,8 +484,8 @@ mod tests {
         for _ in 0..20 {
             digest.text_delta(&"x".repeat(1 << 20));
         }
-        digest.close();
-        digest.close();
-        assert_eq!(digest.warnings().len(), 1);
+        digest.output_ended();
+        digest.output_ended();
+        assert_eq!(digest.warnings(), [LEFT_OUT]);
     }
 }

@@ -14,7 +14,7 @@
 mod agent_request;
 pub(crate) mod allow;
 pub(crate) mod allowance;
-mod answer;
+pub(crate) mod answer;
 mod attempt;
 pub(crate) mod audience;
 mod background;

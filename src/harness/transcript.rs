@@ -85,6 +85,7 @@ impl Transcript {
     pub fn read_rest(&mut self) {
         let rest = std::mem::take(&mut self.rest);
         read(&mut *self.reader, &rest, &mut self.index, &mut self.digest);
+        self.digest.output_ended();
     }
 
     /// As [`Transcript::read_rest`], and nothing more comes: tells the agent's end of turn.
