@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Written at once.
 const BATCH_BYTES: usize = 1 << 20;
-/// A disk that takes nothing for so long after the run's end is given up; before it, the run's own clocks end the wait.
+/// A disk that has not taken the rest so long after the end of the run is given up; before it, the clocks of the run end the wait.
 const GIVE_UP: Duration = Duration::from_secs(10);
 
 /// Where a run's output is to be written. One path for both is one file, in the order in which it was read.
