@@ -12,16 +12,21 @@ export function typeInto(child: RunningProcess & { readonly stdin?: ProcessStdin
   const { stdin, stdout } = process
   const onResize = () => child.resize(stdout.columns, stdout.rows)
   if (stdout.isTTY) stdout.on('resize', onResize)
+  let isOver = false
   const onKeys = (keys: Buffer) => {
-    // One after the other; a program that takes no more is no error.
+    // One after the other; a program that takes no more is no error. What was its last key may be told to be taken only after
+    // its end: read on then, our terminal would keep this process alive.
     stdin.pause()
     child.stdin?.write(keys).then(
-      () => stdin.resume(),
+      () => {
+        if (!isOver) stdin.resume()
+      },
       () => {},
     )
   }
   if (stdin.isTTY) stdin.setRawMode(true).on('data', onKeys)
   return () => {
+    isOver = true
     stdout.off('resize', onResize)
     if (!stdin.isTTY) return
     stdin.off('data', onKeys).setRawMode(false).pause()
