@@ -1,7 +1,7 @@
 // What is typed into a program's terminal, by a terminal that is made up.
 import { EventEmitter } from 'node:events'
 import { expect, it, onTestFinished } from 'vitest'
-import type { RunningProcess } from '..'
+import type { RunningProcess } from '../lib/index'
 import { typeInto } from '../cli/terminal'
 
 class MadeUpStdin extends EventEmitter {
