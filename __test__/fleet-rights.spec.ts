@@ -1,23 +1,16 @@
 // The server's configuration in examples/fleet: what each of its users may do.
-import { spawn } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo, connect } from 'node:net'
-import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { Fleet } from '..'
 import { hasServer, newFolder } from './fleet-worker'
+import { freePorts, serve } from './nats-server'
 
 const examples = join(__dirname, '../examples/fleet')
-const killed: (() => void)[] = []
-afterAll(() => killed.forEach((kill) => kill()))
 
 /** The example as it stands, but for its addresses, certificates and companions. */
 async function exampleServer(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  await new Promise((done) => probe.close(done))
+  const [port] = await freePorts(1)
   const folder = newFolder()
   const text = readFileSync(join(examples, 'nats-server.conf'), 'utf8')
     .replaceAll('0.0.0.0:4222', `127.0.0.1:${port}`)
@@ -25,30 +18,13 @@ async function exampleServer(): Promise<number> {
     .replace('100GB', '1GB')
     .replace(/^tls \{.*?^\}/ms, '')
     .replace(/^cluster \{.*?^\}/ms, '')
-  const file = join(folder, 'nats-server.conf')
-  writeFileSync(file, text)
-  const server = spawn(process.env.SHEEPDOG_NATS_SERVER!, ['-c', file], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env: {
-      NAME: 'n1',
-      ADMIN_PASSWORD: 'a-secret',
-      WORKER_PASSWORD: 'w-secret',
-      SUBMITTER_PASSWORD: 's-secret',
-    },
+  await serve(text, port!, {
+    NAME: 'n1',
+    ADMIN_PASSWORD: 'a-secret',
+    WORKER_PASSWORD: 'w-secret',
+    SUBMITTER_PASSWORD: 's-secret',
   })
-  killed.push(() => server.kill('SIGKILL'))
-  let said = ''
-  server.stderr.setEncoding('utf8').on('data', (chunk) => (said += chunk))
-  await vi.waitFor(
-    async () => {
-      expect(server.exitCode, said).toBe(null)
-      const socket = connect(port, '127.0.0.1')
-      await once(socket, 'connect')
-      socket.destroy()
-    },
-    { timeout: 30_000 },
-  )
-  return port
+  return port!
 }
 
 describe.runIf(hasServer)('the users of the example', () => {

@@ -1,20 +1,17 @@
 // A fleet over TLS: whom it trusts, and the example's cluster of three servers as it stands.
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
-import { connect, createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { Fleet } from '..'
 import { hasServer, newFolder } from './fleet-worker'
+import { freePorts, serve } from './nats-server'
 import { failure } from './played-agent'
 
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0
 if (!hasOpenssl && process.env.CI) throw new Error('the tests of TLS need openssl')
 if (!hasOpenssl) console.warn('TLS OF A FLEET IS NOT TESTED: no openssl')
-
-const children: ChildProcess[] = []
-afterAll(() => children.forEach((child) => child.kill('SIGKILL')))
 
 const openssl = (folder: string, ...args: string[]) => {
   const { status, stderr } = spawnSync('openssl', args, { cwd: folder, encoding: 'utf8' })
@@ -51,41 +48,6 @@ function certificates(name: string): string {
   )
   chmodSync(join(folder, 'key.pem'), 0o600)
   return folder
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const probes = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
-  await Promise.all(probes.map((probe) => once(probe, 'listening')))
-  const ports = probes.map((probe) => (probe.address() as AddressInfo).port)
-  await Promise.all(probes.map((probe) => new Promise((done) => probe.close(done))))
-  return ports
-}
-
-/** Starts a server on this port; resolves when it listens. */
-async function serve(
-  configuration: string,
-  port: number,
-  env: NodeJS.ProcessEnv = {},
-): Promise<ChildProcess> {
-  const file = join(newFolder(), 'nats-server.conf')
-  writeFileSync(file, configuration)
-  const server = spawn(process.env.SHEEPDOG_NATS_SERVER!, ['-c', file], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env,
-  })
-  children.push(server)
-  let said = ''
-  server.stderr!.setEncoding('utf8').on('data', (chunk) => (said += chunk))
-  await vi.waitFor(
-    async () => {
-      expect(server.exitCode, said).toBe(null)
-      const socket = connect(port, '127.0.0.1')
-      await once(socket, 'connect')
-      socket.destroy()
-    },
-    { timeout: 30_000 },
-  )
-  return server
 }
 
 async function tlsServer(folder: string): Promise<string> {
