@@ -9,6 +9,7 @@ export default class Reporter {
       [...module.children.allTests('failed')].map((test) => `${module.relativeModuleId} > ${test.fullName}`),
     )
     const report = {
+      passed: modules.length - failed.length,
       files: failed.map((module) => module.relativeModuleId),
       tests,
       errors: errors.map(({ message, stack }) => stack ?? message ?? 'an error without words'),

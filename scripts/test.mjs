@@ -38,13 +38,18 @@ async function everything() {
   const flaky = []
   if (!ofPackage.isGood) {
     const found = failedPackageTests(report)
-    const isItsOwn = found && found.files.length + found.errors.length === 0
-    if (isItsOwn) console.warn('vitest ended in an error of its own, after every test had passed')
-    const names = found ? [...found.tests, ...found.errors.map((error) => `outside of a test: ${error}`)] : []
-    // Without a file to blame all of them are run again.
-    const isGood = isItsOwn || (found && again('tests of the package', ...vitest(found.files)))
-    if (!isItsOwn)
-      (isGood ? flaky : failed).push(...(names.length > 0 ? names : ['the tests of the package, as a whole']))
+    if (found?.passed > 0 && found.files.length + found.errors.length === 0) {
+      console.warn('vitest ended in an error of its own, after every test had passed')
+    } else {
+      const outside = found?.errors.map((error) => `outside of a test: ${error}`) ?? []
+      const names = [...(found?.tests ?? []), ...outside]
+      // Without a file to blame all of them are run again.
+      const files = outside.length > 0 ? [] : found?.files
+      const isGood = files && again('tests of the package', ...vitest(files))
+      ;(isGood ? flaky : failed).push(
+        ...(names.length > 0 ? names : ['the tests of the package, as a whole']),
+      )
+    }
   }
   if (!ofCore.isGood) {
     const found = failedCoreTests(ofCore.output)
