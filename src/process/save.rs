@@ -45,13 +45,12 @@ impl Process {
         let chunks = self.chunks();
         let process = self.clone();
         async move {
-            let mut writing = std::pin::pin!(write_all(chunks, plan));
             let disk_hangs = async {
                 process.outcome().await;
                 tokio::time::sleep(GIVE_UP).await;
             };
             tokio::select! {
-                saved = &mut writing => saved,
+                saved = write_all(chunks, plan) => saved,
                 () = disk_hangs => {
                     let waited = GIVE_UP.as_secs();
                     let message = format!("the disk had not taken the output {waited} s after the end of the run");
@@ -63,10 +62,9 @@ impl Process {
 }
 
 /// A file that a stream goes to.
-#[derive(Clone)]
 struct Target {
-    path: Arc<PathBuf>,
-    file: Arc<File>,
+    path: PathBuf,
+    file: File,
 }
 
 struct Targets {
@@ -79,12 +77,9 @@ impl Targets {
         let open = |path: PathBuf| {
             let file =
                 opened(&path, plan.append).map_err(|error| failed("could not be opened", &path, &error))?;
-            Ok(Target { path: Arc::new(path), file: Arc::new(file) })
+            Ok(Target { path, file })
         };
-        let is_one = plan.stdout.is_some() && plan.stdout == plan.stderr;
-        let stdout = plan.stdout.map(open).transpose()?;
-        let stderr = if is_one { stdout.clone() } else { plan.stderr.map(open).transpose()? };
-        Ok(Targets { stdout, stderr })
+        Ok(Targets { stdout: plan.stdout.map(open).transpose()?, stderr: plan.stderr.map(open).transpose()? })
     }
 
     /// Blocks.
@@ -95,9 +90,8 @@ impl Targets {
                 Stream::Stderr => &self.stderr,
             };
             if let Some(Target { path, file }) = target {
-                file.as_ref()
-                    .write_all(bytes)
-                    .map_err(|error| failed("could not be written", path, &error))?;
+                let mut file = file;
+                file.write_all(bytes).map_err(|error| failed("could not be written", path, &error))?;
             }
         }
         Ok(())
