@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Fleet } from '..'
-import { firstEvent, hasServer, newFolder, newQueue, workerProcess } from './fleet-worker'
+import { firstEvent, hasExited, hasServer, newFolder, newQueue, workerProcess } from './fleet-worker'
 import { answer, done, failure, player, session, tool } from './played-agent'
 
 describe.runIf(hasServer)('a fleet whose parts fail', () => {
@@ -75,7 +75,7 @@ describe.runIf(hasServer)('a fleet whose parts fail', () => {
     const job = await fleet.submit({ handler: 'poison', queue, attempts: 2 })
     for (const _ of [1, 2]) {
       const worker = await workerProcess({ dir }, { queues: [queue] })
-      await once(worker, 'exit')
+      await hasExited(worker)
     }
     const witness = await workerProcess({ dir }, { queues: [queue] })
     const error = await failure(job.result)

@@ -25,7 +25,7 @@ export const newQueue = () => `q${counter++}`
 const children: ChildProcess[] = []
 afterAll(() => children.forEach((child) => child.kill('SIGKILL')))
 
-/** A worker in a process of its own, once it works. */
+/** A worker in a process of its own, once it works; its first job may have ended it by then. */
 export async function workerProcess(options: FleetOptions, work: WorkOptions = {}): Promise<ChildProcess> {
   const child = spawn(
     process.execPath,
@@ -33,8 +33,13 @@ export async function workerProcess(options: FleetOptions, work: WorkOptions = {
     { stdio: ['ignore', 'pipe', 'inherit'] },
   )
   children.push(child)
-  await once(child.stdout!, 'data')
+  await Promise.race([once(child.stdout!, 'data'), once(child, 'exit')])
   return child
+}
+
+/** Resolves when a process is gone, also one that is gone already. */
+export async function hasExited(child: ChildProcess): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
 }
 
 /** The first event of a job of this type. */

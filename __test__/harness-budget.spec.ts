@@ -168,9 +168,10 @@ describe('a budget that is shared', () => {
   it('keeps turns that wait in the queue from beginning', async () => {
     const budget = new Budget({ maxTokens: 13 })
     const harness = played(answer, { budget, maxConcurrent: 1 })
-    const turns = [harness.run('one'), harness.run('two')]
-    expect((await turns[0]!).text).toBe('Hello.')
-    expect(await failure(turns[1]!)).toMatchObject({ code: 'AGENT_BUDGET', result: { attempts: 0 } })
+    // Both are awaited from the beginning: the second fails in the moment in which the first one ends.
+    const [first, error] = await Promise.all([harness.run('one'), failure(harness.run('two'))])
+    expect(first.text).toBe('Hello.')
+    expect(error).toMatchObject({ code: 'AGENT_BUDGET', result: { attempts: 0 } })
   })
 
   it('is not the turn that is asked with another', async () => {
