@@ -73,7 +73,7 @@ it('names the failed files and tests of the package, and errors that belong to n
   )
   expect(ended.status).toBe(1)
   const failed = failedPackageTests(report)
-  expect(failed?.files.toSorted()).toEqual(['bad.spec.mjs', 'gone.spec.mjs'])
+  expect(failed?.files.toSorted()).toEqual(['bad.spec.mjs', 'gone.spec.mjs', 'good.spec.mjs'])
   expect(failed?.passed).toBe(1)
   expect(failed?.tests).toEqual(['bad.spec.mjs > breaks'])
   expect(failed?.errors.join('\n')).toMatch(/of nobody/)

@@ -31,7 +31,7 @@ export function failedCoreTests(output) {
 /**
  * The failed tests of the package by their file, and what went wrong outside of any test.
  * @param {string} path what the reporter `scripts/reporter.mjs` has written; none: vitest ended before it was done
- * @returns {{passed: number, files: string[], tests: string[], errors: string[]} | undefined}
+ * @returns {{passed: number, files: string[], tests: string[], homeless: number, errors: string[]} | undefined} homeless: errors without a file to blame
  */
 export function failedPackageTests(path) {
   try {

@@ -44,7 +44,7 @@ async function everything() {
       const outside = found?.errors.map((error) => `outside of a test: ${error}`) ?? []
       const names = [...(found?.tests ?? []), ...outside]
       // Without a file to blame all of them are run again.
-      const files = outside.length > 0 ? [] : found?.files
+      const files = found?.homeless > 0 ? [] : found?.files
       const isGood = files && again('tests of the package', ...vitest(files))
       ;(isGood ? flaky : failed).push(
         ...(names.length > 0 ? names : ['the tests of the package, as a whole']),
