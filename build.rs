@@ -21,10 +21,9 @@ fn main() -> Result<(), String> {
 }
 
 /// What `napi_build::setup` does for Linux and macOS, but for one thing: it lets cargo build anew whenever
-/// NAPI_TYPE_DEF_TMP_FOLDER comes or goes, so that `cargo test` and a build of the addon undid each other's work.
+/// NAPI_TYPE_DEF_TMP_FOLDER or NAPI_FORCE_BUILD_SHEEPDOG comes or goes, so that `cargo test` and a build of the addon undid each
+/// other's work. (That its types are of this build, scripts/addon.mjs sees to.)
 fn set_up_addon() -> Result<(), String> {
-    // Set by napi's command line when it misses the types that an earlier build wrote down.
-    println!("cargo::rerun-if-env-changed=NAPI_FORCE_BUILD_SHEEPDOG");
     if variable("CARGO_CFG_TARGET_OS")? == "macos" {
         println!("cargo::rustc-cdylib-link-arg=-Wl,-undefined,dynamic_lookup");
     }

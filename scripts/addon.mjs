@@ -1,6 +1,6 @@
 // Builds the addon into native/, unless the one that is there was built from the same sources in a fitting way.
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { bin, root, step } from './step.mjs'
 import { fingerprint, stamp } from './stamp.mjs'
@@ -19,6 +19,10 @@ export function buildAddon(wanted) {
   if (built?.inputs === inputs && (wanted === 'any' || built.profile === wanted)) return
   const profile = wanted === 'any' ? 'debug' : wanted
   rmSync(stampFile, { force: true })
+  // The types of the edge are written down while the crate is compiled, of which `cargo test` may have done a part without a
+  // word of them: what was not compiled by this very step would be missing from them, or be of yesterday.
+  const now = new Date()
+  utimesSync(join(root, 'src', 'lib.rs'), now, now)
   step(`building the addon (${profile})`, bin('napi'), [
     'build',
     ...(profile === 'release' ? ['--release'] : []),

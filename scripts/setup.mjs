@@ -3,10 +3,10 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { buildAddon } from './addon.mjs'
-import { bin, fail, root, sideBySide, step } from './step.mjs'
+import { bin, fail, root, runBeside, step } from './step.mjs'
 import { fingerprint, isStamped, stamp } from './stamp.mjs'
 
-export { bin, fail, root, sideBySide, step }
+export { bin, fail, root, runBeside, step }
 
 export function checkNode() {
   const [major, minor] = process.versions.node.split('.').map(Number)

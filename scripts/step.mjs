@@ -21,34 +21,19 @@ export function step(title, command, args, options = {}) {
 }
 
 /**
- * Runs programs at the same time: the first one's output is shown as it comes, that of the others when all have ended.
- * @param {Record<string, [command: string, args: string[]]>} programs by title
- * @returns {Promise<{isGood: boolean, output: string}[]>} in their order; the output of the first one is empty
+ * Runs a program beside others, in the project's folder.
+ * @param {{isShown?: boolean}} options isShown: its output goes where ours goes, and is not told
+ * @returns {Promise<{isGood: boolean, output: string}>} when it has ended; the output of both streams
  */
-export async function sideBySide(programs) {
-  const [shown] = Object.keys(programs)
-  console.log(`> ${shown}`)
-  const ends = await Promise.all(
-    Object.entries(programs).map(([title, [command, args]]) => runOne(title, command, args, title === shown)),
-  )
-  for (const { title, output } of ends.filter((end) => end.title !== shown)) {
-    console.log(`> ${title}`)
-    process.stdout.write(output)
-  }
-  return ends
-}
-
-function runOne(title, command, args, isShown) {
+export function runBeside(command, args, { isShown = false } = {}) {
   return new Promise((resolve) => {
-    const output = isShown ? 'inherit' : 'pipe'
-    const child = spawn(command, args, { cwd: root, stdio: ['ignore', output, output] })
-    let held = ''
-    child.stdout?.setEncoding('utf8').on('data', (text) => (held += text))
-    child.stderr?.setEncoding('utf8').on('data', (text) => (held += text))
-    child.once('error', ({ message }) =>
-      resolve({ title, isGood: false, output: `${command}: ${message}\n` }),
-    )
-    child.once('close', (status) => resolve({ title, isGood: status === 0, output: held }))
+    const stream = isShown ? 'inherit' : 'pipe'
+    const child = spawn(command, args, { cwd: root, stdio: ['ignore', stream, stream] })
+    let output = ''
+    child.stdout?.setEncoding('utf8').on('data', (text) => (output += text))
+    child.stderr?.setEncoding('utf8').on('data', (text) => (output += text))
+    child.once('error', ({ message }) => resolve({ isGood: false, output: `${command}: ${message}\n` }))
+    child.once('close', (status) => resolve({ isGood: status === 0, output }))
   })
 }
 
