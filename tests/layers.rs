@@ -45,6 +45,8 @@ const MAY_USE: &[(&str, &[&[&str]])] = &[
 
 /// Where an outside crate is at home. A crate that is not listed here has no home yet: list it.
 const HOMES: &[(&str, &[&str])] = &[
+    // For a feature of it alone (Cargo.toml).
+    ("bitflags", &[]),
     ("serde", &["*"]),
     ("serde_json", &["*"]),
     (

@@ -3,6 +3,13 @@
 use super::engine::{Engine, LogReader, RecordWatch};
 use crate::error::Error;
 use bytes::Bytes;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// How long what is known to be due may be away before it is looked for anew, then twice as long each time: its reader can miss a
+/// wake-up, and the log can be cut by its limits or by hand.
+const FIRST_LOOK: Duration = Duration::from_secs(2);
+const LAST_LOOK: Duration = Duration::from_secs(60);
 
 /// Where a reader has got to: exclusive, what comes after it is told next. Text for users: `<attempt>:<sequence>.<line>`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +64,7 @@ pub struct Follow {
     is_over: bool,
     /// The last message that is told, once it is known.
     last: Option<u64>,
+    look: Duration,
 }
 
 impl Follow {
@@ -77,6 +85,7 @@ impl Follow {
             live,
             is_over: false,
             last: if live { None } else { Some(engine.last_of_logs(id).await?) },
+            look: FIRST_LOOK,
         })
     }
 
@@ -94,6 +103,7 @@ impl Follow {
             tokio::select! {
                 batch = self.logs.next() => {
                     let batch = batch?;
+                    self.look = FIRST_LOOK;
                     let skipped = if batch.sequence == self.after.sequence { self.after.lines } else { 0 };
                     let lines = behind(&batch.lines, skipped);
                     self.after = Cursor { sequence: batch.sequence, lines: usize::MAX };
@@ -106,6 +116,11 @@ impl Follow {
                             lines,
                         }));
                     }
+                }
+                () = sleep(self.look), if self.last.is_some() => {
+                    self.look = LAST_LOOK.min(self.look * 2);
+                    self.last = Some(self.engine.last_of_logs(&self.id).await?);
+                    self.logs.reopen();
                 }
                 kept = self.watch.next(), if self.live => {
                     self.is_over = kept?.is_some_and(|kept| kept.record.state.is_over());
@@ -152,6 +167,22 @@ mod tests {
             () = cancelled => {}
         }
         road.hold_until(0);
+        let ended = tokio::time::timeout(PATIENCE, follow.next()).await;
+        assert!(ended.expect("an end").unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_log_that_is_cut_while_it_is_read_comes_to_its_end() {
+        let Some(server) = TestServer::start().await else { return };
+        let engine = server.engine().await;
+        let spec = serde_json::json!({ "id": "job", "handler": "none" });
+        engine.submit(serde_json::from_value(spec).unwrap()).await.unwrap();
+        let mut after = 0;
+        for number in 0..2 {
+            after = engine.append_log("job", 1, number, after, Bytes::from_static(b"{}")).await.unwrap();
+        }
+        let mut follow = Follow::open(&engine, "job", None, false).await.unwrap();
+        server.purge_logs().await;
         let ended = tokio::time::timeout(PATIENCE, follow.next()).await;
         assert!(ended.expect("an end").unwrap().is_none());
     }

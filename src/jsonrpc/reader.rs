@@ -7,13 +7,18 @@ use super::pending::{CloseOnDrop, Connected};
 use super::stream::ByteSource;
 use super::wire::Wire;
 use crate::error::{Error, ErrorCode};
+use bytes::Bytes;
+use std::io;
+use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
-use tokio::time::sleep;
+use tokio::time::{Instant, timeout_at};
 
-/// After the sink refused, the reader gets so long to come to the end, which says more.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// After the sink refused, the peer may be silent for so long before it is given up: its end says more.
+const SILENCE: Duration = Duration::from_millis(500);
+/// And may talk for so long, not counting what its listener takes.
+const LAST_WORDS: Duration = Duration::from_secs(10);
 
 pub(super) async fn read<H: Handler>(
     mut source: impl ByteSource,
@@ -27,8 +32,7 @@ pub(super) async fn read<H: Handler>(
         return;
     };
     let cause = tokio::select! {
-        cause = read_messages(&mut source, &connected, wire, &mut handler) => cause,
-        cause = write_failure(&write_failed) => cause,
+        cause = read_messages(&mut source, LastWords { write_failed: &write_failed, until: None }, &connected, wire, &mut handler) => cause,
         // Closed from outside, or dropped: nothing is left to be told.
         _ = ended.wait_for(|ended| *ended) => return,
     };
@@ -42,21 +46,53 @@ fn lost(message: impl Into<String>) -> Error {
     Error::new(ErrorCode::ConnectionLost, message)
 }
 
-async fn write_failure(write_failed: &Notify) -> Error {
-    write_failed.notified().await;
-    sleep(LAST_WORDS).await;
-    lost("the peer does not take any more input")
+/// Reads on after the sink has refused: the end may be many messages away, and a slow listener is not the peer's silence.
+struct LastWords<'a> {
+    write_failed: &'a Notify,
+    until: Option<Instant>,
+}
+
+impl LastWords<'_> {
+    /// What the source has next; none when the peer has had its time.
+    async fn next(&mut self, source: &mut impl ByteSource) -> Option<io::Result<Option<Bytes>>> {
+        let mut next = pin!(source.next());
+        let until = match self.until {
+            Some(until) => until,
+            None => tokio::select! {
+                biased;
+                () = self.write_failed.notified() => *self.until.insert(Instant::now() + LAST_WORDS),
+                found = &mut next => return Some(found),
+            },
+        };
+        let now = Instant::now();
+        if now >= until {
+            return None;
+        }
+        timeout_at(until.min(now + SILENCE), next).await.ok()
+    }
+
+    async fn wait_for_listener(&mut self, handler: &mut impl Handler) {
+        let since = Instant::now();
+        handler.ready().await;
+        if let Some(until) = &mut self.until {
+            *until += since.elapsed();
+        }
+    }
 }
 
 async fn read_messages<H: Handler>(
     source: &mut impl ByteSource,
+    mut last_words: LastWords<'_>,
     connected: &Weak<Connected>,
     wire: Wire,
     handler: &mut H,
 ) -> Error {
     let mut decoder = wire.decoder();
     loop {
-        match source.next().await {
+        let Some(found) = last_words.next(source).await else {
+            return lost("the peer does not take any more input");
+        };
+        match found {
             Ok(Some(bytes)) => decoder.push(&bytes),
             Ok(None) => {
                 let torn = if decoder.is_torn() { " in the middle of a message" } else { "" };
@@ -69,11 +105,11 @@ async fn read_messages<H: Handler>(
                 Ok(None) => break,
                 Ok(Some(Found::Garbage(bytes))) => handler.on_noise(Noise::Garbage { bytes }),
                 Ok(Some(Found::Line(line))) => {
-                    handler.ready().await;
+                    last_words.wait_for_listener(handler).await;
                     handler.on_noise(Noise::Line(&String::from_utf8_lossy(&line)));
                 }
                 Ok(Some(Found::Body(body))) => {
-                    handler.ready().await;
+                    last_words.wait_for_listener(handler).await;
                     let Some(connected) = connected.upgrade() else {
                         return lost("the connection was dropped");
                     };

@@ -336,6 +336,65 @@ async fn a_panic_of_the_reader_fails_what_is_pending_and_what_comes_later() {
     assert_eq!(client.request("b", "{}", None).await.unwrap_err().code(), ErrorCode::ConnectionLost);
 }
 
+/// A notification each time, as often as asked; then the end.
+struct Talker {
+    left: usize,
+    every: Duration,
+}
+
+impl ByteSource for Talker {
+    async fn next(&mut self) -> std::io::Result<Option<bytes::Bytes>> {
+        tokio::time::sleep(self.every).await;
+        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        self.left = left;
+        Ok(Some(Wire::LINES.encode(r#"{"jsonrpc":"2.0","method":"said","params":{}}"#)))
+    }
+}
+
+struct RefusingSink;
+
+impl sheepdog::jsonrpc::ByteSink for RefusingSink {
+    async fn write(&mut self, _: bytes::Bytes) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+/// A listener that takes its time for each message.
+struct Slow(Seen, Duration);
+
+impl Handler for Slow {
+    fn on_notification(&mut self, method: &str, _: &str) {
+        self.0.lock().unwrap().push(method.to_owned());
+    }
+    fn on_request(&mut self, _: &str, _: &str, _: &str) {}
+    fn on_noise(&mut self, _: Noise<'_>) {}
+    async fn ready(&mut self) {
+        tokio::time::sleep(self.1).await;
+    }
+    async fn on_end(&mut self, cause: Error) -> Error {
+        cause
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_words_of_a_peer_that_takes_nothing_reach_a_slow_listener() {
+    for (left, every, takes, is_whole) in [
+        (200, Duration::ZERO, Duration::from_millis(100), true),
+        (8, Duration::from_millis(400), Duration::ZERO, true),
+        // One that never comes to an end is not listened to for ever, nor one that falls silent.
+        (usize::MAX, Duration::from_millis(1), Duration::from_millis(1), false),
+        (1, Duration::from_millis(600), Duration::ZERO, false),
+    ] {
+        let seen = Seen::default();
+        let client =
+            Client::start(Talker { left, every }, RefusingSink, Wire::LINES, Slow(seen.clone(), takes));
+        let error = client.request("a", "{}", None).await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::ConnectionLost);
+        assert_eq!(error.message().contains("closed"), is_whole, "{error}");
+        assert_eq!(seen.lock().unwrap().len() == left, is_whole, "{left} every {every:?}");
+    }
+}
+
 struct SilentSource;
 
 impl ByteSource for SilentSource {

@@ -85,6 +85,11 @@ pub(crate) struct LogReader {
 }
 
 impl LogReader {
+    /// What it waits for is asked for anew.
+    pub(crate) fn reopen(&mut self) {
+        self.messages = None;
+    }
+
     /// The next batch; waits for it. Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Result<LogBatch, Error> {
         loop {

@@ -68,6 +68,13 @@ impl TestServer {
     pub(crate) async fn engine(&self) -> Engine {
         connect(&self.url).await
     }
+
+    /// As somebody at the server's own command line may do.
+    pub(crate) async fn purge_logs(&self) {
+        let engine = self.engine().await;
+        let logs = engine.0.context.get_stream(engine.names().log_stream()).await.unwrap();
+        logs.purge().await.unwrap();
+    }
 }
 
 pub(crate) async fn connect(url: &str) -> Engine {
@@ -83,8 +90,11 @@ pub(crate) struct Road {
 
 #[derive(Clone, Copy, Default)]
 struct State {
+    /// Counted before they are handed on: what holds their answers back must be there before them.
+    found: usize,
+    /// Counted when they were handed on.
     seen: usize,
-    /// Once one was seen no answer comes until so many were.
+    /// Once one was found no answer comes until so many were seen.
     held_until: usize,
     /// Connections before this one are broken.
     cuts: u64,
@@ -132,9 +142,11 @@ async fn carry(client: TcpStream, server: TcpStream, text: &[u8], state: watch::
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     tokio::select! {
+        // What is held back is not let go on a road that is broken.
+        biased;
+        _ = broken.wait_for(|state| state.cuts > before) => {}
         () = up(from_client, to_server, text, &state) => {}
         () = down(from_server, to_client, state.subscribe()) => {}
-        _ = broken.wait_for(|state| state.cuts > before) => {}
     }
 }
 
@@ -145,6 +157,9 @@ async fn up(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, text: &[u8], state:
         seen.extend_from_slice(&buffer[..length]);
         let found = seen.windows(text.len()).filter(|some| *some == text).count();
         seen.drain(..(seen.len() + 1).saturating_sub(text.len()));
+        if found > 0 {
+            state.send_modify(|state| state.found += found);
+        }
         if to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
@@ -157,7 +172,7 @@ async fn up(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, text: &[u8], state:
 async fn down(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut state: watch::Receiver<State>) {
     let mut buffer = vec![0; 64 << 10];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        let open = state.wait_for(|state| state.seen == 0 || state.seen >= state.held_until).await.is_ok();
+        let open = state.wait_for(|state| state.found == 0 || state.seen >= state.held_until).await.is_ok();
         if !open || to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
