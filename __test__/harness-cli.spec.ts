@@ -87,6 +87,24 @@ describe('sheepdog agent', () => {
     expect(stderr).toContain('Nearly there.\n')
   })
 
+  it('waits out a usage limit where it may', () => {
+    const resetsAt = Math.ceil(Date.now() / 1000) + 2
+    const message = `You've hit your usage limit. {"resets_at":${resetsAt}}`
+    const limited = [session, { line: { type: 'turn.failed', error: { message } } }, { exit: 1 }]
+    const plan = (name: string) => [
+      { count: join(folder, name), plans: [limited, [session, said('Done.'), done]] },
+    ]
+    const waited = sheepdog(['agent', 'codex', 'Hi', '--wait-for-reset', '1m'], codexOf(plan('waited')))
+    expect(waited).toMatchObject({ status: 0, stdout: 'Done.\n' })
+    expect(waited.stderr).toMatch(/^retry: .*limit/m)
+    expect(Date.now()).toBeGreaterThanOrEqual(resetsAt * 1000)
+    for (const wait of [[], ['--wait-for-reset', 'off']]) {
+      const { status, stderr } = sheepdog(['agent', 'codex', 'Hi', ...wait], codexOf([...limited]))
+      expect(status).toBe(1)
+      expect(stderr).toContain('usage limit')
+    }
+  })
+
   it('is quiet but for the answer, or for what went wrong', () => {
     const good = sheepdog(['agent', 'codex', 'hi', '-q'], codexOf([session, said('Hello.'), done]))
     expect(good).toEqual({ status: 0, stdout: 'Hello.\n', stderr: '' })

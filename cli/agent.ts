@@ -17,6 +17,7 @@ import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
 import { LiveLine, liveState } from './live'
 import { Output } from './output'
 import { recordOptions } from './record'
+import { resetOptions, toRetry } from './reset'
 import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'one turn of a coding agent, with its events as they come'
@@ -62,6 +63,7 @@ export const options = {
     value: 'DURATION',
     help: 'end an attempt after so long in any case (default 30m)',
   },
+  ...resetOptions,
   ...recordOptions,
   quiet: { type: 'boolean', short: 'q', help: 'nothing but the answer, and what went wrong' },
   json: { type: 'boolean', help: 'print JSON lines: each event, then one line with the result' },
@@ -96,6 +98,7 @@ export async function run(args: string[]): Promise<Ending> {
     permission: levelOf(values),
     allow: values.allow,
     sandbox: toAgentSandbox(values),
+    retry: toRetry(values['wait-for-reset']),
     schema: values.schema === undefined ? undefined : readSchema(values.schema),
     timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
   }

@@ -18,6 +18,7 @@ import { describeEvent, describeResult } from './event'
 import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
 import { Output } from './output'
 import { recordOptions } from './record'
+import { resetOptions, toRetry } from './reset'
 import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'a session with a coding agent: many prompts, live questions'
@@ -36,6 +37,7 @@ export const operands = [{ name: 'PROVIDER', fits: providerNames() }] as const
 
 export const options = {
   ...levelOptions,
+  ...resetOptions,
   ...recordOptions,
   permission: {
     type: 'string',
@@ -86,6 +88,7 @@ export async function run(args: string[]): Promise<Ending> {
     model: values.model,
     cwd: values.cwd,
     binary: values.binary,
+    retry: toRetry(values['wait-for-reset']),
     record: values.record,
     name: values.name,
   }

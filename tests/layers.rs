@@ -90,7 +90,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("ignore", &["watch"]),
     ("inotify", &["watch"]),
     ("libc", &["os", "process", "watch"]),
-    ("httparse", &["runtime"]),
+    ("hyper", &["runtime"]),
+    ("hyper_util", &["runtime"]),
     ("async_nats", &["fleet"]),
     ("tracing", &["trace"]),
 ];

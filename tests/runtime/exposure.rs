@@ -70,7 +70,32 @@ async fn rule_12_health_answers_and_plain_http_is_told_to_upgrade() {
             .await
             .starts_with("HTTP/1.1 426 Upgrade Required\r\n")
     );
-    assert!(get(&server, "nonsense\r\n\r\n").await.starts_with("HTTP/1.1 400 "));
+    for nonsense in ["nonsense\r\n\r\n", "\x16\x03\x01 as TLS begins\r\n\r\n"] {
+        assert!(get(&server, nonsense).await.starts_with("HTTP/1.1 400 "), "{nonsense:?}");
+    }
+    let long = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(16 << 10));
+    assert!(get(&server, &long).await.starts_with("HTTP/1.1 431 "));
+    // What a client still sends must not cost it the answer.
+    let body = format!("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 40000\r\n\r\n{}", "x".repeat(40000));
+    assert!(get(&server, &body).await.starts_with("HTTP/1.1 426 "));
+}
+
+#[tokio::test]
+async fn a_socket_that_says_nothing_whole_is_closed() {
+    let server = server_with(|_| ()).await;
+    let (silent, torn, split) =
+        tokio::join!(get(&server, ""), get(&server, "GET /health HTTP/1.1\r\nHos"), async {
+            let mut stream = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
+            for byte in b"GET /health HTTP/1.1\r\n\r\n" {
+                stream.write_all(&[*byte]).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.unwrap();
+            String::from_utf8(answer).unwrap()
+        });
+    assert_eq!((silent.as_str(), torn.as_str()), ("", ""));
+    assert!(split.starts_with("HTTP/1.1 200 OK\r\n") && split.ends_with("{\"status\":\"ok\"}"), "{split}");
 }
 
 #[tokio::test]

@@ -1,0 +1,17 @@
+// --wait-for-reset, of agent and of chat.
+import { parseDuration } from './arguments'
+import type { OptionTable } from './command'
+
+export const resetOptions = {
+  'wait-for-reset': {
+    type: 'string',
+    value: 'DURATION',
+    help: 'wait out a usage limit that ends no later than so long from now, then go on (default off)',
+  },
+} as const satisfies OptionTable
+
+export function toRetry(value: string | undefined): { waitForResetMs: number } | undefined {
+  // Of a wait "off" is none, not an endless one.
+  if (value === undefined || value === 'off') return undefined
+  return { waitForResetMs: parseDuration('--wait-for-reset', value) }
+}
