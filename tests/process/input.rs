@@ -71,8 +71,10 @@ async fn who_delivers_to_a_program_that_takes_no_more_is_told() {
     let mut chunks = process.chunks();
     chunks.next().await.expect("closed");
     let stdin = process.take_stdin().expect("a writer");
-    assert!(!stdin.deliver("x".into()).await);
-    assert!(!stdin.deliver("x".into()).await);
+    // A program that another test starts at this moment holds all descriptors until it is executed.
+    while stdin.deliver("x".into()).await {
+        tokio::task::yield_now().await;
+    }
     process.stop(sheepdog::process::StopReason::Killed);
     process.outcome().await;
     assert!(!stdin.deliver("x".into()).await);
