@@ -90,8 +90,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("ignore", &["watch"]),
     ("inotify", &["watch"]),
     ("libc", &["os", "process", "watch"]),
-    ("hyper", &["runtime"]),
-    ("hyper_util", &["runtime"]),
+    ("httparse", &["runtime"]),
     ("async_nats", &["fleet"]),
     ("tracing", &["trace"]),
 ];

@@ -119,7 +119,10 @@ impl Follow {
                 }
                 () = sleep(self.look), if self.last.is_some() => {
                     self.look = LAST_LOOK.min(self.look * 2);
-                    self.last = Some(self.engine.last_of_logs(&self.id).await?);
+                    // Where the server is away, what was known stands: the reader waits for it longer than this question.
+                    if let Ok(last) = self.engine.last_of_logs(&self.id).await {
+                        self.last = Some(last);
+                    }
                     self.logs.reopen();
                 }
                 kept = self.watch.next(), if self.live => {

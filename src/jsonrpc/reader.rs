@@ -13,12 +13,15 @@ use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
+const NOTHING_TAKEN: &str = "the peer does not take any more input";
 /// After the sink refused, the peer may be silent for so long before it is given up: its end says more.
 const SILENCE: Duration = Duration::from_millis(500);
 /// And may talk for so long, not counting what its listener takes.
 const LAST_WORDS: Duration = Duration::from_secs(10);
+/// What the listener may take for one of its messages then: it may itself wait for an answer that can't come any more.
+const LISTENER: Duration = Duration::from_secs(30);
 
 pub(super) async fn read<H: Handler>(
     mut source: impl ByteSource,
@@ -71,12 +74,22 @@ impl LastWords<'_> {
         timeout_at(until.min(now + SILENCE), next).await.ok()
     }
 
-    async fn wait_for_listener(&mut self, handler: &mut impl Handler) {
+    /// Whether the listener has room for another message.
+    async fn wait_for_listener(&mut self, handler: &mut impl Handler) -> bool {
         let since = Instant::now();
-        handler.ready().await;
+        let mut ready = pin!(handler.ready());
+        if self.until.is_none() {
+            tokio::select! {
+                biased;
+                () = &mut ready => return true,
+                () = self.write_failed.notified() => self.until = Some(since + LAST_WORDS),
+            }
+        }
+        let has_room = timeout(LISTENER, ready).await.is_ok();
         if let Some(until) = &mut self.until {
             *until += since.elapsed();
         }
+        has_room
     }
 }
 
@@ -90,7 +103,7 @@ async fn read_messages<H: Handler>(
     let mut decoder = wire.decoder();
     loop {
         let Some(found) = last_words.next(source).await else {
-            return lost("the peer does not take any more input");
+            return lost(NOTHING_TAKEN);
         };
         match found {
             Ok(Some(bytes)) => decoder.push(&bytes),
@@ -105,11 +118,15 @@ async fn read_messages<H: Handler>(
                 Ok(None) => break,
                 Ok(Some(Found::Garbage(bytes))) => handler.on_noise(Noise::Garbage { bytes }),
                 Ok(Some(Found::Line(line))) => {
-                    last_words.wait_for_listener(handler).await;
+                    if !last_words.wait_for_listener(handler).await {
+                        return lost(NOTHING_TAKEN);
+                    }
                     handler.on_noise(Noise::Line(&String::from_utf8_lossy(&line)));
                 }
                 Ok(Some(Found::Body(body))) => {
-                    last_words.wait_for_listener(handler).await;
+                    if !last_words.wait_for_listener(handler).await {
+                        return lost(NOTHING_TAKEN);
+                    }
                     let Some(connected) = connected.upgrade() else {
                         return lost("the connection was dropped");
                     };

@@ -3,21 +3,21 @@
 //! Reading and writing wait for each other only where they must: a client that reads nothing is not read from once we have
 //! too much to say to it. A session begins with the first frame, so an idle socket costs next to nothing.
 
-use super::handshake::{Upgraded, upgrade};
 use super::intake::{Meter, MeteredStream};
 use super::outbox::{Outbox, Outgoing};
 use super::registry::SessionRegistry;
 use super::service::{Closing, Service};
 use super::session::{SessionEvent, SessionHandle};
-use super::upgrade::AccessPolicy;
+use super::upgrade::{AccessPolicy, MAX_HEAD_BYTES, UpgradeAnswer, answer, too_many_sessions};
 use super::wire::client_message::{ClientMessage, Hello};
 use super::wire::frame::{Body, parse_client_frame};
 use super::wire::reply;
 use futures_util::{SinkExt, StreamExt};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot, watch};
 use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
@@ -27,6 +27,8 @@ use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
 
 /// Longest message that a client may send, as ever.
 pub const MAX_INBOUND_BYTES: usize = 100 << 20;
+/// How long a client may take to say what it wants.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a closing socket is given to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A client that sends so much of a long message between two pings is alive, though it can't answer them meanwhile.
@@ -61,7 +63,7 @@ enum End {
 }
 
 pub async fn serve_connection(
-    stream: TcpStream,
+    mut stream: TcpStream,
     service: Arc<Service>,
     policy: Arc<AccessPolicy>,
     registry: SessionRegistry,
@@ -69,7 +71,30 @@ pub async fn serve_connection(
     let live = service.live();
     // Small frames should not wait for each other.
     let _ = stream.set_nodelay(true);
-    let Some(Upgraded { permit, stream, rest }) = upgrade(stream, policy, &registry).await else { return };
+    let head = tokio::time::timeout(HEAD_TIMEOUT, read_head(&mut stream, &policy, &registry)).await;
+    let (permit, response, rest) = match head {
+        Ok(Ok(accepted)) => accepted,
+        Ok(Err(Some(refusal))) => {
+            let refuse = async {
+                stream.write_all(refusal.as_bytes()).await?;
+                stream.shutdown().await?;
+                // What the client still sends is read, lest the answer be lost to a reset.
+                let mut discarded = [0; 1024];
+                for _ in 0..64 {
+                    if stream.read(&mut discarded).await? == 0 {
+                        break;
+                    }
+                }
+                Ok::<(), std::io::Error>(())
+            };
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, refuse).await;
+            return;
+        }
+        Ok(Err(None)) | Err(_) => return,
+    };
+    if stream.write_all(response.as_bytes()).await.is_err() {
+        return;
+    }
     let config = WebSocketConfig::default()
         // A buffer of this size is made for each socket.
         .read_buffer_size(4 << 10)
@@ -86,6 +111,33 @@ pub async fn serve_connection(
     drop(permit);
     say_goodbye(&mut socket, end).await;
     drop(live);
+}
+
+/// The answer to an upgrade and what came after its head, or a refusal; `None` when the client left.
+async fn read_head(
+    stream: &mut TcpStream,
+    policy: &AccessPolicy,
+    registry: &SessionRegistry,
+) -> Result<(OwnedSemaphorePermit, String, Vec<u8>), Option<String>> {
+    let mut head = Vec::new();
+    let mut buffer = [0; 2048];
+    loop {
+        let read = stream.read(&mut buffer).await.map_err(|_| None)?;
+        if read == 0 {
+            return Err(None);
+        }
+        head.extend_from_slice(&buffer[..read]);
+        match answer(&head, policy) {
+            // Only who may come in takes room: a stranger's unfinished head keeps nobody out.
+            UpgradeAnswer::Accept { response, head_bytes } => match registry.admit() {
+                Some(permit) => return Ok((permit, response, head.split_off(head_bytes))),
+                None => return Err(Some(too_many_sessions())),
+            },
+            UpgradeAnswer::Refuse(response) => return Err(Some(response)),
+            UpgradeAnswer::ReadOn if head.len() > 2 * MAX_HEAD_BYTES => return Err(None),
+            UpgradeAnswer::ReadOn => {}
+        }
+    }
 }
 
 async fn converse(socket: &mut Socket, service: &Service, registry: &SessionRegistry, meter: &Meter) -> End {

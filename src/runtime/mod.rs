@@ -32,7 +32,6 @@ pub mod download;
 pub mod end_session;
 mod frame_head;
 pub mod handler;
-mod handshake;
 pub mod intake;
 pub mod kept_agent;
 pub mod kept_session;

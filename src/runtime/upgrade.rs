@@ -2,7 +2,7 @@
 //!
 //! | request | answer |
 //! |---|---|
-//! | no HTTP, a head over 16 KiB | 400, 431: `hyper`'s own |
+//! | no HTTP, a head over 16 KiB | 400, 431 |
 //! | `GET /health` | 200 |
 //! | no WebSocket upgrade | 426 |
 //! | an `Origin` that is not allowed by name | 403 |
@@ -11,9 +11,10 @@
 //! | else | 101 |
 
 use crate::percent;
-use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+/// Longest request head.
+pub const MAX_HEAD_BYTES: usize = 16 << 10;
 
 /// Who may come in.
 #[derive(Clone, Debug, Default)]
@@ -22,97 +23,102 @@ pub struct AccessPolicy {
     pub allowed_origins: Vec<String>,
 }
 
-/// What becomes of a request.
-#[derive(Debug)]
-pub(super) enum UpgradeAnswer {
-    /// This is sent, and the connection closed.
-    Refuse(Response<String>),
-    /// This is sent, then WebSocket is spoken.
-    Accept(Response<String>),
+/// What to do with the bytes that came so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpgradeAnswer {
+    /// The head is not complete.
+    ReadOn,
+    /// Send this, then close.
+    Refuse(String),
+    /// Send this, then speak WebSocket; so many bytes were the head.
+    Accept { response: String, head_bytes: usize },
 }
 
-pub(super) fn answer<B>(request: &Request<B>, policy: &AccessPolicy) -> UpgradeAnswer {
-    let headers = request.headers();
-    let is_get = request.method() == Method::GET;
-    let upgrades = is_get
-        && lists(headers, &header::CONNECTION, "upgrade")
-        && lists(headers, &header::UPGRADE, "websocket");
-    if is_get && request.uri().path() == "/health" && !upgrades {
-        let mut response = plain(StatusCode::OK, "{\"status\":\"ok\"}");
-        put(&mut response, header::CONTENT_TYPE, "application/json");
-        return UpgradeAnswer::Refuse(response);
+/// The answer to a request that began with these bytes.
+pub fn answer(head: &[u8], policy: &AccessPolicy) -> UpgradeAnswer {
+    let mut headers = [httparse::EMPTY_HEADER; 96];
+    let mut request = httparse::Request::new(&mut headers);
+    let head_bytes = match request.parse(head) {
+        Ok(httparse::Status::Complete(bytes)) => bytes,
+        Ok(httparse::Status::Partial) if head.len() < MAX_HEAD_BYTES => return UpgradeAnswer::ReadOn,
+        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
+            return refuse("431 Request Header Fields Too Large", "The request's head is too long.");
+        }
+        Err(_) => return refuse("400 Bad Request", "This is no HTTP/1.1."),
+    };
+    let header = |name: &str| {
+        let found = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
+        std::str::from_utf8(found.value).ok().map(str::trim)
+    };
+    let lists = |name: &str, word: &str| {
+        header(name).is_some_and(|value| value.split(',').any(|part| part.trim().eq_ignore_ascii_case(word)))
+    };
+    let target = request.path.unwrap_or("/");
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let is_get = request.method == Some("GET");
+    let upgrades = is_get && lists("connection", "upgrade") && lists("upgrade", "websocket");
+    if is_get && path == "/health" && !upgrades {
+        return UpgradeAnswer::Refuse(response("200 OK", "application/json", "", "{\"status\":\"ok\"}"));
     }
     // Any path and any query are fine for a WebSocket, as ever.
-    let Some(key) = text(headers, &header::SEC_WEBSOCKET_KEY).filter(|_| upgrades) else {
-        return UpgradeAnswer::Refuse(upgrade_required("Upgrade Required"));
+    let Some(key) = header("sec-websocket-key").filter(|_| upgrades) else {
+        return UpgradeAnswer::Refuse(response(
+            "426 Upgrade Required",
+            "text/plain",
+            "Upgrade: websocket\r\nConnection: upgrade\r\n",
+            "Upgrade Required",
+        ));
     };
-    if text(headers, &header::SEC_WEBSOCKET_VERSION) != Some("13") {
-        let mut response = upgrade_required("WebSocket version 13 is spoken here.");
-        put(&mut response, header::SEC_WEBSOCKET_VERSION, "13");
-        return UpgradeAnswer::Refuse(response);
+    if header("sec-websocket-version") != Some("13") {
+        let extra = "Sec-WebSocket-Version: 13\r\nUpgrade: websocket\r\nConnection: upgrade\r\n";
+        return UpgradeAnswer::Refuse(response(
+            "426 Upgrade Required",
+            "text/plain",
+            extra,
+            "WebSocket version 13 is spoken here.",
+        ));
     }
     // All of them: of a header that comes twice, nobody knows which one others go by.
-    let is_allowed = |value: &HeaderValue| {
-        policy.allowed_origins.iter().any(|allowed| allowed.as_bytes() == value.as_bytes().trim_ascii())
-    };
-    if !headers.get_all(header::ORIGIN).iter().all(is_allowed) {
-        return UpgradeAnswer::Refuse(plain(StatusCode::FORBIDDEN, "This origin is not allowed."));
+    let mut origins = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("origin"));
+    let is_allowed =
+        |value: &[u8]| policy.allowed_origins.iter().any(|allowed| allowed.as_bytes() == value.trim_ascii());
+    if !origins.all(|origin| is_allowed(origin.value)) {
+        return refuse("403 Forbidden", "This origin is not allowed.");
     }
     if let Some(token) = &policy.token {
-        let bearer = text(headers, &header::AUTHORIZATION).and_then(bearer_token);
-        let query = request.uri().query().unwrap_or("");
+        let bearer = header("authorization").and_then(bearer_token);
         let in_query = query.split('&').find_map(|pair| pair.strip_prefix("token=")).map(percent::decoded);
         let given = bearer.map(str::to_owned).or(in_query);
-        let words = if given.is_some() { "This token is not the right one." } else { "A token is needed." };
+        let was_given = given.is_some();
         if !given.is_some_and(|given| same(given.as_bytes(), token.as_bytes())) {
-            let mut response = plain(StatusCode::UNAUTHORIZED, words);
-            put(&mut response, header::WWW_AUTHENTICATE, "Bearer");
-            return UpgradeAnswer::Refuse(response);
+            let extra = "WWW-Authenticate: Bearer\r\n";
+            let words = if was_given { "This token is not the right one." } else { "A token is needed." };
+            return UpgradeAnswer::Refuse(response("401 Unauthorized", "text/plain", extra, words));
         }
     }
-    let mut response = Response::new(String::new());
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    put(&mut response, header::UPGRADE, "websocket");
-    put(&mut response, header::CONNECTION, "Upgrade");
-    put(&mut response, header::SEC_WEBSOCKET_ACCEPT, &derive_accept_key(key.as_bytes()));
-    put(&mut response, HeaderName::from_static("x-sheepdog-runtime"), "1");
-    UpgradeAnswer::Accept(response)
+    let accept = derive_accept_key(key.as_bytes());
+    let response = format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\nX-Sheepdog-Runtime: 1\r\n\r\n"
+    );
+    UpgradeAnswer::Accept { response, head_bytes }
 }
 
 /// The answer to who may come in when there is no room.
-pub(super) fn too_many_sessions() -> Response<String> {
-    plain(StatusCode::SERVICE_UNAVAILABLE, "There are too many sessions.")
+pub fn too_many_sessions() -> String {
+    response("503 Service Unavailable", "text/plain", "", "There are too many sessions.")
 }
 
-fn upgrade_required(words: &str) -> Response<String> {
-    let mut response = plain(StatusCode::UPGRADE_REQUIRED, words);
-    put(&mut response, header::UPGRADE, "websocket");
-    put(&mut response, header::CONNECTION, "upgrade, close");
-    response
+fn refuse(status: &str, reason: &str) -> UpgradeAnswer {
+    UpgradeAnswer::Refuse(response(status, "text/plain", "", reason))
 }
 
-fn plain(status: StatusCode, words: &str) -> Response<String> {
-    let mut response = Response::new(words.to_owned());
-    *response.status_mut() = status;
-    put(&mut response, header::CONTENT_TYPE, "text/plain");
-    put(&mut response, header::CONNECTION, "close");
-    response
-}
-
-fn put(response: &mut Response<String>, name: HeaderName, value: &str) {
-    // None of ours has a character that a header can't have.
-    if let Ok(value) = HeaderValue::from_str(value) {
-        response.headers_mut().insert(name, value);
-    }
-}
-
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    std::str::from_utf8(headers.get(name)?.as_bytes()).ok().map(str::trim)
-}
-
-fn lists(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
-    text(headers, name)
-        .is_some_and(|value| value.split(',').any(|part| part.trim().eq_ignore_ascii_case(word)))
+fn response(status: &str, content_type: &str, extra: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: close\r\n{extra}\r\n{body}",
+        body.len()
+    )
+    // The extra headers may name a connection of their own.
+    .replacen("Connection: close\r\nUpgrade: websocket\r\nConnection: upgrade", "Upgrade: websocket\r\nConnection: upgrade", 1)
 }
 
 fn bearer_token(authorization: &str) -> Option<&str> {
@@ -134,15 +140,12 @@ mod tests {
     use super::*;
 
     fn ask(target: &str, headers: &str, policy: &AccessPolicy) -> String {
-        let mut request = Request::get(target);
-        for line in headers.lines() {
-            let (name, value) = line.split_once(": ").unwrap();
-            request = request.header(name, value);
-        }
-        match answer(&request.body(()).unwrap(), policy) {
-            UpgradeAnswer::Refuse(response) | UpgradeAnswer::Accept(response) => {
-                response.status().as_str().to_owned()
+        let head = format!("GET {target} HTTP/1.1\r\nHost: h\r\n{headers}\r\n");
+        match answer(head.as_bytes(), policy) {
+            UpgradeAnswer::Refuse(response) | UpgradeAnswer::Accept { response, .. } => {
+                response[9..12].to_owned()
             }
+            UpgradeAnswer::ReadOn => "more".to_owned(),
         }
     }
 
@@ -156,6 +159,9 @@ mod tests {
         assert_eq!(ask("/", "", &policy), "426");
         assert_eq!(ask("/any/path?q=1", UPGRADE, &AccessPolicy::default()), "101");
         assert_eq!(ask("/", &UPGRADE.replace("13", "8"), &AccessPolicy::default()), "426");
+        assert_eq!(answer(b"\x16\x03\x01 tls", &policy), refuse("400 Bad Request", "This is no HTTP/1.1."));
+        assert_eq!(answer(b"GET / HTTP/1.1\r\nHos", &policy), UpgradeAnswer::ReadOn);
+        assert!(matches!(answer(&[b'A'; MAX_HEAD_BYTES], &policy), UpgradeAnswer::Refuse(_)));
     }
 
     #[test]

@@ -384,6 +384,8 @@ async fn the_last_words_of_a_peer_that_takes_nothing_reach_a_slow_listener() {
         // One that never comes to an end is not listened to for ever, nor one that falls silent.
         (usize::MAX, Duration::from_millis(1), Duration::from_millis(1), false),
         (1, Duration::from_millis(600), Duration::ZERO, false),
+        // Nor is a listener waited for that has no room until we are gone.
+        (2, Duration::ZERO, Duration::MAX, false),
     ] {
         let seen = Seen::default();
         let client =

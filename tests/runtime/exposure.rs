@@ -75,9 +75,36 @@ async fn rule_12_health_answers_and_plain_http_is_told_to_upgrade() {
     }
     let long = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(16 << 10));
     assert!(get(&server, &long).await.starts_with("HTTP/1.1 431 "));
-    // What a client still sends must not cost it the answer.
-    let body = format!("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 40000\r\n\r\n{}", "x".repeat(40000));
-    assert!(get(&server, &body).await.starts_with("HTTP/1.1 426 "));
+}
+
+#[tokio::test]
+async fn a_client_gets_its_answer_though_it_still_sends_or_sends_no_more() {
+    let server = server_with(|_| ()).await;
+    for is_late in [false, true] {
+        let (mut reader, mut writer) =
+            TcpStream::connect(("127.0.0.1", server.port())).await.unwrap().into_split();
+        let head = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 40000\r\n\r\n";
+        writer.write_all(head).await.unwrap();
+        let mut answer = [0; 12];
+        if is_late {
+            reader.read_exact(&mut answer).await.unwrap();
+        }
+        for _ in 0..4 {
+            writer.write_all(&[b'x'; 10_000]).await.unwrap();
+        }
+        if !is_late {
+            reader.read_exact(&mut answer).await.unwrap();
+        }
+        assert_eq!(&answer, b"HTTP/1.1 426");
+        let mut rest = Vec::new();
+        reader.read_to_end(&mut rest).await.unwrap();
+    }
+    let mut closed = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
+    closed.write_all(b"GET /health?token=a#b HTTP/1.0\r\n\r\n").await.unwrap();
+    closed.shutdown().await.unwrap();
+    let mut answer = String::new();
+    closed.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
 }
 
 #[tokio::test]
