@@ -7,7 +7,7 @@ const AT_A_TIME = 2
 const cargo = (args) => runBeside('cargo', args)
 
 /** The arguments by which cargo knows each test program. */
-export function corePrograms() {
+function corePrograms() {
   const told = spawnSync('cargo', ['metadata', '--no-deps', '--format-version', '1'], {
     cwd: root,
     encoding: 'utf8',
