@@ -1735,7 +1735,12 @@ interface ErrorFacts {
   SESSION_ABORTED: FailedWait
   RESUME_NOT_FOUND: FailedResume
   RESUME_CORRUPT: FailedResume
-  RESUME_IN_USE: FailedResume
+  RESUME_IN_USE: FailedResume & {
+    /** The process that has the session open, where its lock can be read. */
+    pid?: number
+    /** That process is gone: `resumeSession(id, config, { takeOver: 'stale' })` takes the session over. */
+    stale?: boolean
+  }
   RESUME_AGENT_MISSING: FailedResume
   RESUME_TRANSIENT: FailedResume
   RESUME_FAILED: FailedResume
@@ -2930,6 +2935,13 @@ interface ResumeOptions {
   knownTurns?: number
   /** Default "evidence". */
   fallback?: ResumeFallback
+  /**
+   * "stale": where the runtime says that the session is in use, remove the locks of processes that are gone and resume again.
+   * A lock of a living process is never removed: RESUME_IN_USE, with its `pid`.
+   *
+   * @default nothing is taken over
+   */
+  takeOver?: 'stale'
   /** Ends the wait with SESSION_ABORTED; a session that comes all the same is let go. */
   signal?: AbortSignal
 }
@@ -3388,6 +3400,11 @@ interface SessionCapabilities {
 }
 /** How a resumed session came to be open. */
 type ResumeOutcome = 'resumed' | 'recreated' | 'without-agent'
+/** The last answer of the main agent to a message. */
+type TurnAnswer = AssistantMessageEvent & {
+  /** Id of the event that ended the turn, where the runtime names it (1.0.104 and newer). Its listeners were called before. */
+  readonly completionEventId?: string
+}
 declare class CopilotSession {
   private constructor()
   #private
@@ -3421,17 +3438,21 @@ declare class CopilotSession {
   sendAndWait(
     message: string | MessageOptions,
     timeout?: number | SendAndWaitOptions,
-  ): Promise<AssistantMessageEvent | undefined>
+  ): Promise<TurnAnswer | undefined>
   /** Asks for an answer of this shape, and resolves with what the schema makes of it. */
   sendAndWait<TResult>(
     message: string | MessageOptions,
     responseSchema: ResponseSchema<TResult>,
     timeout?: number | SendAndWaitOptions,
   ): Promise<TResult>
-  sendAndWait(
-    message: MessageOptions,
-    timeout?: number | SendAndWaitOptions,
-  ): Promise<AssistantMessageEvent | undefined>
+  sendAndWait(message: MessageOptions, timeout?: number | SendAndWaitOptions): Promise<TurnAnswer | undefined>
+  /**
+   * Runs the last turn again without a second user message: the model goes on with the history as it is, and results of tools
+   * that finished are kept. Resolves as `sendAndWait` does. Use it after a turn that failed, while no other turn runs.
+   *
+   * @throws INVALID_OPTION where the runtime can't do so (it has no `session.sendMessages`; 1.0.102 has), or while a turn runs.
+   */
+  retry(options?: SendAndWaitOptions): Promise<TurnAnswer | undefined>
   /**
    * Subscribes to events of a type, or to all; returns what ends the subscription. Types that this version does not know come
    * as they are. Events that nobody subscribed to never reach JavaScript.
@@ -3902,6 +3923,8 @@ interface ResumeSessionConfig extends SessionConfigBase {
   suppressResumeEvent?: boolean
   continuePendingWork?: boolean
   openCanvases?: OpenCanvasInstance[]
+  /** As `takeOver` of `ResumeOptions`. */
+  takeOver?: 'stale'
 }
 
 interface SessionContext {

@@ -133,7 +133,10 @@ describe.each(others)('beside %s', (name, sdk) => {
       await session.sendAndWait('waited', 5_000)
       await session.sendAndWait({ prompt: 'waited' })
     })
-    expect(plain(ours.frames)).toEqual(plain(theirs.frames))
+    // Ours asks newer runtimes to wait by themselves, once a session; this one does not know that method.
+    const isAsked = ({ method }: Frame) => method === 'session.sendAndWait'
+    expect(ours.frames.filter(isAsked)).toHaveLength(1)
+    expect(plain(ours.frames.filter((frame) => !isAsked(frame)))).toEqual(plain(theirs.frames))
   })
 
   it('methods of clients and sessions', async () => {

@@ -109,7 +109,12 @@ export interface ErrorFacts {
   SESSION_ABORTED: FailedWait
   RESUME_NOT_FOUND: FailedResume
   RESUME_CORRUPT: FailedResume
-  RESUME_IN_USE: FailedResume
+  RESUME_IN_USE: FailedResume & {
+    /** The process that has the session open, where its lock can be read. */
+    pid?: number
+    /** That process is gone: `resumeSession(id, config, { takeOver: 'stale' })` takes the session over. */
+    stale?: boolean
+  }
   RESUME_AGENT_MISSING: FailedResume
   RESUME_TRANSIENT: FailedResume
   RESUME_FAILED: FailedResume

@@ -22,6 +22,8 @@ export const ownEvents = [
   'command.execute',
   'elicitation.requested',
   'capabilities.changed',
+  'session.resume',
+  'subagent.selected',
   'session.canvas.opened',
   'session.canvas.closed',
 ]

@@ -15,6 +15,13 @@ export interface ResumeOptions {
   knownTurns?: number
   /** Default "evidence". */
   fallback?: ResumeFallback
+  /**
+   * "stale": where the runtime says that the session is in use, remove the locks of processes that are gone and resume again.
+   * A lock of a living process is never removed: RESUME_IN_USE, with its `pid`.
+   *
+   * @default nothing is taken over
+   */
+  takeOver?: 'stale'
   /** Ends the wait with SESSION_ABORTED; a session that comes all the same is let go. */
   signal?: AbortSignal
 }

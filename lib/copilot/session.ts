@@ -1,4 +1,5 @@
 // A conversation with the agent.
+import type { CopilotTurnSpec } from '../../native/native'
 import { abortable, throwIfAborted } from '../abort'
 import { callSite, placedAt } from '../call-site'
 import { SheepdogError, type SheepdogErrorOf, invalidOption } from '../error'
@@ -55,6 +56,25 @@ export interface SessionOwner {
   readonly onGetTraceContext: TraceContextProvider | undefined
 }
 
+/** The last answer of the main agent to a message. */
+export type TurnAnswer = AssistantMessageEvent & {
+  /** Id of the event that ended the turn, where the runtime names it (1.0.104 and newer). Its listeners were called before. */
+  readonly completionEventId?: string
+}
+
+/** What the runtime told while it resumed the session. */
+export interface ResumeEvents {
+  /** It told of the resume at all; a runtime that tells nothing can't be judged by what it left out. */
+  hasResumed: boolean
+  /** The custom agent that it selected. */
+  agent?: string
+}
+
+interface TurnEnd {
+  answer: TurnAnswer | null
+  completionEventId: string | null
+}
+
 const messageOptions = {
   prompt: check.string,
   source: check.string,
@@ -96,6 +116,7 @@ export class CopilotSession {
   #workspacePath: string | undefined
   #capabilities: SessionCapabilities = {}
   #isSuperseded = false
+  #resumeEvents: ResumeEvents = { hasResumed: false }
   /** Why nothing can be asked of it any more. */
   #closedWith: string | undefined
   #disconnecting: Promise<void> | undefined
@@ -176,17 +197,14 @@ export class CopilotSession {
   sendAndWait(
     message: string | MessageOptions,
     timeout?: number | SendAndWaitOptions,
-  ): Promise<AssistantMessageEvent | undefined>
+  ): Promise<TurnAnswer | undefined>
   /** Asks for an answer of this shape, and resolves with what the schema makes of it. */
   sendAndWait<TResult>(
     message: string | MessageOptions,
     responseSchema: ResponseSchema<TResult>,
     timeout?: number | SendAndWaitOptions,
   ): Promise<TResult>
-  sendAndWait(
-    message: MessageOptions,
-    timeout?: number | SendAndWaitOptions,
-  ): Promise<AssistantMessageEvent | undefined>
+  sendAndWait(message: MessageOptions, timeout?: number | SendAndWaitOptions): Promise<TurnAnswer | undefined>
   async sendAndWait(
     message: string | MessageOptions,
     second?: number | SendAndWaitOptions | ResponseSchema<unknown>,
@@ -204,7 +222,7 @@ export class CopilotSession {
   async #sendAndWait(
     message: string | MessageOptions,
     timeout?: number | SendAndWaitOptions,
-  ): Promise<AssistantMessageEvent | undefined> {
+  ): Promise<TurnAnswer | undefined> {
     const options = typeof timeout === 'object' && timeout !== null ? timeout : { timeoutMs: timeout }
     checkOptions(options, turnOptions)
     const { signal } = options
@@ -217,17 +235,61 @@ export class CopilotSession {
       idleTimeoutMs: options.idleTimeoutMs,
       waitForTasks: options.waitForTasks ?? false,
       steering: params.mode === 'immediate',
+      retry: false,
     }
+    return this.#waitForTurn(params, spec, signal, site)
+  }
+
+  /**
+   * Runs the last turn again without a second user message: the model goes on with the history as it is, and results of tools
+   * that finished are kept. Resolves as `sendAndWait` does. Use it after a turn that failed, while no other turn runs.
+   *
+   * @throws INVALID_OPTION where the runtime can't do so (it has no `session.sendMessages`; 1.0.102 has), or while a turn runs.
+   */
+  async retry(options: SendAndWaitOptions = {}): Promise<TurnAnswer | undefined> {
+    checkOptions(options, turnOptions)
+    const { signal } = options
+    const site = callSite()
+    throwIfAborted(signal, 'SESSION_ABORTED', 'The turn was aborted by its signal')
+    this.#throwIfClosed()
+    await this.#owner.reach(this)
+    if (this.isBusy)
+      throw new SheepdogError('INVALID_OPTION', 'retry(): a turn of this session is still running')
+    const spec = {
+      timeoutMs: options.timeoutMs,
+      idleTimeoutMs: options.idleTimeoutMs,
+      waitForTasks: options.waitForTasks ?? false,
+      steering: false,
+      retry: true,
+    }
+    try {
+      return await this.#waitForTurn({ sessionId: this.sessionId, messages: [] }, spec, signal, site)
+    } catch (error) {
+      const { code, rpcCode } = error as SheepdogErrorOf<'RPC_ERROR'>
+      if (code !== 'RPC_ERROR' || rpcCode !== -32601) throw error
+      const message =
+        "retry(): this runtime has no session.sendMessages, so it can't run a turn again without a new message. Send the message again"
+      throw new SheepdogError('INVALID_OPTION', message, {}, error)
+    }
+  }
+
+  async #waitForTurn(
+    params: object,
+    spec: CopilotTurnSpec,
+    signal: AbortSignal | undefined,
+    site: ReturnType<typeof callSite>,
+  ): Promise<TurnAnswer | undefined> {
     let abort = () => {}
-    const answer = this.#link.sendAndWait<AssistantMessageEvent | null>(this.#key, params, spec, (stop) => {
+    const end = this.#link.sendAndWait<TurnEnd>(this.#key, params, spec, (stop) => {
       abort = stop
     })
-    return (
-      (await placedAt(
-        abortable(answer, signal, 'SESSION_ABORTED', () => abort()),
-        site,
-      )) ?? undefined
+    const { answer, completionEventId } = await placedAt(
+      abortable(end, signal, 'SESSION_ABORTED', () => abort()),
+      site,
     )
+    if (answer === null) return undefined
+    // Not a field of the event: it must not show where the event is printed, compared or stored.
+    return Object.defineProperty(answer, 'completionEventId', { value: completionEventId ?? undefined })
   }
 
   /**
@@ -382,10 +444,18 @@ export class CopilotSession {
 
   /** @internal */
   onEvent(event: { type: string; data: never }): void {
+    if (event.type === 'session.resume') this.#resumeEvents.hasResumed = true
+    if (event.type === 'subagent.selected')
+      this.#resumeEvents.agent = (event.data as { agentName?: string })?.agentName
     if (event.type === 'capabilities.changed')
       this.#capabilities = { ...this.#capabilities, ...(event.data as object) }
     if (!this.#isSuperseded) this.#responder.onEvent(event.type, event.data)
     this.#handlers.dispatch(event)
+  }
+
+  /** @internal */
+  get resumeEvents(): Readonly<ResumeEvents> {
+    return this.#resumeEvents
   }
 
   /** @internal */

@@ -255,6 +255,8 @@ export interface ResumeSessionConfig extends SessionConfigBase {
   suppressResumeEvent?: boolean
   continuePendingWork?: boolean
   openCanvases?: OpenCanvasInstance[]
+  /** As `takeOver` of `ResumeOptions`. */
+  takeOver?: 'stale'
 }
 
 type AnyConfig = SessionConfig & ResumeSessionConfig

@@ -131,8 +131,10 @@ export class SessionOpener implements SessionOwner {
     checkOptions(options, {
       knownTurns: check.duration,
       fallback: check.oneOf(...fallbacks),
+      takeOver: check.oneOf('stale'),
       signal: check.signal,
     })
+    if (config.takeOver != null) check.oneOf('stale')('config.takeOver', config.takeOver)
     const signal = options.signal ?? config.signal
     throwIfLeft(signal)
     let work = this.#resuming.get(sessionId)
@@ -200,10 +202,36 @@ export class SessionOpener implements SessionOwner {
       knownTurns: options.knownTurns ?? 0,
       seenTurns: this.#sessions.sentTo(sessionId),
       fallback: options.fallback,
+      takeOverStale: (options.takeOver ?? config.takeOver) === 'stale',
     })
     this.#checkStillWanted(link, attempt, session)
-    session.opened(answer.response ?? {}, answer.how, answer.reason)
+    const { how, reason } = await this.#withAgent(link, session, config, answer)
+    session.opened(answer.response ?? {}, how, reason)
     await this.#finishOpening(session, config)
+  }
+
+  /**
+   * Runtimes have resumed sessions without the custom agent that was asked for. One that tells of its resume and not of the
+   * agent is asked to select it; when it can't, the outcome says so.
+   */
+  async #withAgent(
+    link: Link,
+    session: CopilotSession,
+    { agent }: ResumeSessionConfig,
+    { how, reason }: ResumeAnswer,
+  ): Promise<Pick<ResumeAnswer, 'how' | 'reason'>> {
+    const { hasResumed, agent: selected } = session.resumeEvents
+    if (!agent || how !== 'resumed' || !hasResumed || selected === agent) return { how, reason }
+    try {
+      await link.request('session.agent.select', { sessionId: session.sessionId, name: agent })
+      return { how, reason: `${reason}; its agent "${agent}" had to be selected again` }
+    } catch (error) {
+      const said = (error as Error).message
+      return {
+        how: 'without-agent',
+        reason: `${reason}, without its agent "${agent}", which could not be selected: ${said}`,
+      }
+    }
   }
 
   #abandon(attempt: Attempt): void {

@@ -10,11 +10,11 @@ use super::process::VariableChange;
 use super::promise::{Settled, settle};
 use crate::copilot::request_timeout;
 use crate::copilot::{
-    Connection, ConnectionOptions, Outbox, ResumeRequest, Session, Target, TurnHandle, TurnOptions,
+    Connection, ConnectionOptions, Outbox, ResumeRequest, Session, Target, TurnHandle, TurnKind, TurnOptions,
     wait_for_turn,
 };
 use crate::error::{Error, ErrorCode};
-use crate::jsonrpc::{Completion, Refusal};
+use crate::jsonrpc::{Completion, Refusal, quote};
 use crate::process::{Environment, EnvironmentBase, ProcessSpec};
 use napi::bindgen_prelude::{Function, PromiseRaw, within_runtime_if_available};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
@@ -71,6 +71,8 @@ pub struct CopilotTurnSpec {
     pub wait_for_tasks: bool,
     /// Sent into a running turn.
     pub steering: bool,
+    /// Without a message: the history goes on as it is.
+    pub retry: bool,
 }
 
 #[napi(object, object_to_js = false)]
@@ -85,6 +87,8 @@ pub struct CopilotResumeSpec {
     /// Messages that this client sent to the session before.
     pub seen_turns: f64,
     pub fallback: Option<Fallback>,
+    /// Remove the locks of processes that are gone.
+    pub take_over_stale: bool,
     pub timeout_ms: Option<Millis>,
 }
 
@@ -253,7 +257,8 @@ impl CopilotLink {
         }
     }
 
-    /// `session.send`, in order; the result is the answer of the turn, or null.
+    /// A message, in order; the result is `{ answer, completionEventId }`: the turn's answer or null, and the id of the event
+    /// that ended it where the runtime names it.
     #[napi]
     pub fn send_and_wait(&self, call: u32, session: u32, params: String, spec: CopilotTurnSpec) {
         let outbox = self.outbox.clone();
@@ -271,9 +276,19 @@ impl CopilotLink {
             return outbox.push_result(call, Err(&error));
         }
         let turns = self.turns.clone();
-        let turn = TurnHandle::new(spec.steering, spec.wait_for_tasks, move |end| {
+        let kind = match (spec.retry, spec.steering) {
+            (true, _) => TurnKind::Retry,
+            (false, true) => TurnKind::Steering,
+            (false, false) => TurnKind::Message,
+        };
+        let turn = TurnHandle::new(kind, spec.wait_for_tasks, move |end, event| {
             lock(&turns).remove(&call);
-            outbox.push_result(call, end.as_ref().map(|answer| answer.as_deref().unwrap_or("null")));
+            let event = event.map_or_else(|| "null".to_owned(), |event| quote(&event));
+            let result = end.map(|answer| {
+                let answer = answer.as_deref().unwrap_or("null");
+                format!(r#"{{"answer":{answer},"completionEventId":{event}}}"#)
+            });
+            outbox.push_result(call, result.as_deref());
         });
         lock(&self.turns).insert(call, turn.clone());
         session.send(connection.client(), params, None, Some(turn.clone()), Completion::new(|_| {}));
@@ -314,6 +329,7 @@ impl CopilotLink {
             known_turns: spec.known_turns as u64,
             seen_turns: spec.seen_turns as u64,
             fallback: spec.fallback.map(Into::into).unwrap_or_default(),
+            take_over_stale: spec.take_over_stale,
             timeout: spec.timeout_ms.map_or_else(|| Some(request_timeout("session.resume")), Millis::limit),
         };
         let answer = answer(outbox, call);

@@ -10,6 +10,8 @@ pub struct ReportedError {
     pub message: String,
     pub error_code: Option<Value>,
     pub status_code: Option<Value>,
+    /// Message id of the prompt that failed, where the runtime names it.
+    pub origin: Option<String>,
     pub url: Option<String>,
     pub stack: Option<String>,
 }

@@ -3,6 +3,7 @@
 use super::connection::Connection;
 use super::event_log::{self, Inspection};
 use super::resume::{self, Fallback, Judgement, LogState, ResumeEvidence, ResumeVerdict};
+use super::session_lock;
 use crate::error::{Error, ErrorCode};
 use crate::jsonrpc::quote;
 use serde_json::Value;
@@ -24,6 +25,8 @@ pub struct ResumeRequest {
     /// Messages that this client sent to the session before.
     pub seen_turns: u64,
     pub fallback: Fallback,
+    /// Remove the locks of processes that are gone, when the runtime says that the session is in use.
+    pub take_over_stale: bool,
     /// Of each request. `None`: off.
     pub timeout: Option<Duration>,
 }
@@ -49,6 +52,35 @@ impl Resumed {
 impl Connection {
     /// Resumes; a session that is truly empty is opened afresh, one whose agent is gone without it.
     pub async fn resume(&self, request: &ResumeRequest) -> Result<Resumed, Error> {
+        let first = self.resume_once(request).await;
+        let Err(error) = first else { return first };
+        if error.code() != ErrorCode::ResumeInUse {
+            return Err(error);
+        }
+        let Some(home) = request.home.clone() else { return Err(error) };
+        let (id, takes_over) = (request.session_id.clone(), request.take_over_stale);
+        let looked = crate::os::blocking(move || {
+            let locks = session_lock::locks_of(&home, &id);
+            (locks, takes_over.then(|| session_lock::take_over(&home, &id)).flatten())
+        });
+        let Ok((locks, taken)) = looked.await else { return Err(error) };
+        let Some(taken) = taken else {
+            let holder = locks.iter().find(|lock| !lock.is_stale).or(locks.first());
+            let is_stale = !locks.is_empty() && locks.iter().all(|lock| lock.is_stale);
+            let error = error.with("stale", is_stale);
+            return Err(match holder {
+                Some(lock) => error.with("pid", lock.pid),
+                None => error,
+            });
+        };
+        let mut resumed = self.resume_once(request).await?;
+        let pids: Vec<String> = taken.iter().map(ToString::to_string).collect();
+        resumed.reason =
+            format!("{}; taken over from process {}, which is gone", resumed.reason, pids.join(", "));
+        Ok(resumed)
+    }
+
+    async fn resume_once(&self, request: &ResumeRequest) -> Result<Resumed, Error> {
         let error = match self.client().request("session.resume", &request.params, request.timeout).await {
             Ok(response) => {
                 return Ok(Resumed {

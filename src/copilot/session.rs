@@ -4,10 +4,11 @@
 //! that wakes for its clocks. The lock is never held across a call into the connection.
 
 use super::outbox::{Filter, Outbox};
+use super::runtime_wait::{METHOD as SEND_AND_WAIT, Replied, RuntimeWaits, Support};
 use super::session_event::{EventHead, TurnEvent};
 use super::tracked_turn::TurnEnd;
-use super::turn_handle::TurnHandle;
-use super::turn_state::Turns;
+use super::turn_handle::{TurnHandle, TurnKind};
+use super::turn_state::{Turns, shut_down};
 use crate::error::Error;
 use crate::jsonrpc::{Client, Completion};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -39,9 +40,12 @@ struct SessionState {
     /// The types of events so far: one string for all events of a type.
     kinds: HashSet<Arc<str>>,
     turns: Turns,
+    /// Turns whose end the runtime itself reports.
+    runtime_waits: RuntimeWaits,
     waiting: Vec<Arc<TurnHandle>>,
     sends: VecDeque<Send>,
-    /// The send that waits for its reply.
+    /// A send waits until it is known that the runtime took it: its reply, or while it is unknown whether the runtime has
+    /// `session.sendAndWait`, the first `user.message`.
     sending: bool,
     last_event: String,
     /// Since `began`; zero before the first event.
@@ -49,6 +53,8 @@ struct SessionState {
     closed: Option<Error>,
     /// Messages that the server took.
     sent: u64,
+    /// With it the sends go on that wait until it is known whether the runtime has `session.sendAndWait`.
+    held_by: Option<Client>,
     /// A message was sent, by whomever, since the last idle.
     active: bool,
     was_busy: bool,
@@ -70,12 +76,15 @@ impl SessionState {
 
     /// Turns that are over are told at once; the tasks of the others look at their clocks again.
     fn tell_ends(&mut self, now: Duration) {
-        let SessionState { waiting, turns, .. } = self;
+        let SessionState { waiting, turns, runtime_waits, .. } = self;
         waiting.retain(|turn| {
             let id = turn.lock().id;
             let end = match turn.outlasts_turn {
                 true => None,
-                false => id.and_then(|id| turns.take_end(id, now)),
+                false => match id {
+                    Some(id) => turns.take_end(id, now),
+                    None => runtime_waits.take_end(turn, now),
+                },
             };
             match end {
                 None => turn.wake(),
@@ -89,8 +98,20 @@ impl SessionState {
     }
 
     fn is_busy(&self) -> bool {
-        self.active || self.sending || !self.turns.is_empty() || !self.sends.is_empty()
+        self.active
+            || self.sending
+            || !self.turns.is_empty()
+            || !self.runtime_waits.is_empty()
+            || !self.sends.is_empty()
     }
+}
+
+/// How a message was left whose caller waits no longer.
+pub enum Left {
+    /// It was never sent.
+    Unsent,
+    /// It may have reached the server. `is_alone`: nobody else waits for work of this session.
+    Sent { is_alone: bool },
 }
 
 struct Send {
@@ -169,7 +190,7 @@ impl Session {
         lock(&self.state).sent
     }
 
-    fn on_event(&self, event: &EventHead<'_>, outbox: &Outbox) {
+    fn on_event(self: &Arc<Self>, event: &EventHead<'_>, outbox: &Outbox) {
         let now = self.now();
         let mut state = lock(&self.state);
         state.last_event_at = now;
@@ -177,13 +198,31 @@ impl Session {
         state.last_event.push_str(&event.kind);
         let kind = state.intern(&event.kind);
         let mut wakes = false;
-        if !state.turns.is_empty() || matches!(&*event.kind, "session.idle" | "user.message") {
+        let mut released = None;
+        let ending_id = event.ending_id();
+        let has_turns = !state.turns.is_empty() || !state.runtime_waits.is_empty();
+        let matters = matches!(&*event.kind, "session.idle" | "user.message") || ending_id.is_some();
+        if has_turns || matters {
             let event = event.turn_event();
             match &event {
                 TurnEvent::SessionIdle { background, .. } => state.active &= !background.is_empty(),
                 // Others may send too.
-                TurnEvent::UserMessage { .. } => state.active = true,
+                TurnEvent::UserMessage { continuation, .. } => {
+                    state.active = true;
+                    if !continuation && state.runtime_waits.on_user_message() {
+                        state.sent += 1;
+                        released = state.held_by.take();
+                    }
+                }
+                TurnEvent::Shutdown { reason } => state.runtime_waits.fail_all(&shut_down(reason.as_deref())),
                 _ => {}
+            }
+            if let Some(id) = ending_id {
+                let error = match &event {
+                    TurnEvent::Error(error) => Some(error.clone()),
+                    _ => None,
+                };
+                state.runtime_waits.on_ending_event(id, error);
             }
             wakes = !matches!(event, TurnEvent::Other | TurnEvent::Work);
             if !matches!(event, TurnEvent::Other) {
@@ -194,6 +233,11 @@ impl Session {
         outbox.push_event(self.key, &self.filter, &kind, event.event);
         if wakes {
             state.tell_ends(now);
+        }
+        if let Some(client) = released {
+            state.sending = false;
+            drop(state);
+            self.pump(&client);
         }
     }
 
@@ -226,11 +270,83 @@ impl Session {
         if state.sending {
             return;
         }
-        let Some(Send { params, timeout, turn, complete }) = state.sends.pop_front() else { return };
+        let Some(send) = state.sends.pop_front() else { return };
+        let turn = send.turn.clone();
+        match (turn, state.runtime_waits.support()) {
+            (Some(turn), Support::Unknown | Support::Present) if turn.kind != TurnKind::Retry => {
+                self.ask_runtime_to_wait(client, send, turn, state);
+            }
+            _ => self.write_send(client, send, state),
+        }
+    }
+
+    /// `session.sendAndWait`. Messages go out one after the other until it is known that the runtime has the method; then it
+    /// takes them in the order they are written in.
+    fn ask_runtime_to_wait(
+        self: &Arc<Self>,
+        client: &Client,
+        send: Send,
+        turn: Arc<TurnHandle>,
+        mut state: MutexGuard<'_, SessionState>,
+    ) {
+        let is_known = state.runtime_waits.support() == Support::Present;
+        let was_active = std::mem::replace(&mut state.active, true);
+        if !is_known {
+            state.sending = true;
+            state.held_by = Some(client.clone());
+        }
+        state.runtime_waits.open(&turn);
+        drop(state);
+        let (session, next, asked) = (Arc::clone(self), client.clone(), Arc::clone(&turn));
+        let params = send.params.clone();
+        let replied = Completion::new(move |result| {
+            session.on_runtime_reply(&next, &asked, send, was_active, &result);
+        });
+        let call = client.call(SEND_AND_WAIT, &params, None, replied);
+        turn.lock().call.get_or_insert(call);
+        if is_known {
+            self.pump(client);
+        }
+    }
+
+    fn on_runtime_reply(
+        self: &Arc<Self>,
+        client: &Client,
+        turn: &Arc<TurnHandle>,
+        send: Send,
+        was_active: bool,
+        result: &Result<&str, Error>,
+    ) {
+        let now = self.now();
+        let mut state = lock(&self.state);
+        let replied = state.runtime_waits.on_reply(turn, result, now);
+        // While sends are held, no other request of this kind is open.
+        if state.held_by.take().is_some() {
+            state.sending = false;
+        }
+        match replied {
+            Replied::Unknown => {
+                // The message goes out before those behind it.
+                turn.lock().call = None;
+                state.active = was_active;
+                return self.write_send(client, send, state);
+            }
+            Replied::Taken { is_new } => state.sent += u64::from(is_new),
+            Replied::Nothing => {}
+        }
+        state.tell_ends(now);
+        drop(state);
+        send.complete.settle(result.clone());
+        self.pump(client);
+    }
+
+    /// `session.send`, or for a turn without a message `session.sendMessages`.
+    fn write_send(self: &Arc<Self>, client: &Client, send: Send, mut state: MutexGuard<'_, SessionState>) {
+        let Send { params, timeout, turn, complete } = send;
         state.sending = true;
         let was_active = std::mem::replace(&mut state.active, true);
         if let Some(turn) = &turn {
-            let id = state.turns.open(turn.steering, !was_active);
+            let id = state.turns.open(turn.kind == TurnKind::Steering, !was_active);
             turn.lock().id = Some(id);
         }
         drop(state);
@@ -242,7 +358,11 @@ impl Session {
             complete.settle(result);
             session.pump(&next);
         });
-        let call = client.call("session.send", &params, timeout, sent);
+        let method = match turn.as_ref().map(|turn| turn.kind) {
+            Some(TurnKind::Retry) => "session.sendMessages",
+            _ => "session.send",
+        };
+        let call = client.call(method, &params, timeout, sent);
         if let Some(turn) = &turn {
             turn.lock().call = Some(call);
         }
@@ -260,10 +380,14 @@ impl Session {
                     message_id: String,
                 }
                 let message_id = serde_json::from_str::<Sent>(result).ok().map(|sent| sent.message_id);
-                state.sent += 1;
+                let is_message = turn.is_none_or(|turn| turn.kind != TurnKind::Retry);
+                state.sent += u64::from(is_message);
                 match turn.and_then(|turn| turn.lock().id) {
                     Some(id) => {
-                        state.turns.on_reply(id, message_id, now);
+                        match is_message {
+                            true => state.turns.on_reply(id, message_id, now),
+                            false => state.turns.on_retry_taken(id, now),
+                        }
                         // Its events may have come before.
                         state.tell_ends(now);
                     }
@@ -290,18 +414,23 @@ impl Session {
         if let Some(error) = handle.failed.clone() {
             return TurnLook::Ended(Err(error));
         }
-        let Some(id) = handle.id else {
-            return TurnLook::Open { deadline: None, last_event_at: state.last_event_at };
-        };
+        let id = handle.id;
         drop(handle);
+        let Some(id) = id else {
+            if let Some(end) = state.runtime_waits.take_end(turn, now) {
+                return TurnLook::Ended(end);
+            }
+            let deadline = state.runtime_waits.deadline(turn);
+            return TurnLook::Open { deadline, last_event_at: state.last_event_at };
+        };
         if let Some(end) = state.turns.take_end(id, now) {
             return TurnLook::Ended(end);
         }
         TurnLook::Open { deadline: state.turns.deadline(id), last_event_at: state.last_event_at }
     }
 
-    /// Leaves the turn, whatever becomes of its work. Says whether its message may have reached the server.
-    pub fn leave(&self, client: &Client, turn: &Arc<TurnHandle>, error: &Error) -> bool {
+    /// Leaves the turn, whatever becomes of its work.
+    pub fn leave(&self, client: &Client, turn: &Arc<TurnHandle>, error: &Error) -> Left {
         let now = self.now();
         let mut state = lock(&self.state);
         state.waiting.retain(|waiting| !Arc::ptr_eq(waiting, turn));
@@ -316,16 +445,21 @@ impl Session {
         if let Some(id) = id {
             state.turns.give_up(id, now);
         }
+        let is_runtime_wait = state.runtime_waits.leave(turn);
+        let is_alone = state.turns.is_empty() && state.runtime_waits.is_empty() && state.sends.is_empty();
         drop(state);
         if let Some(send) = unsent {
             send.complete.settle(Err(error.clone()));
-            return false;
+            return Left::Unsent;
         }
-        if let Some(call) = call {
+        match call {
+            // The runtime stops waiting for this message; its work and all other waits go on.
+            Some(call) if is_runtime_wait => client.cancel(call, error.clone()),
             // Without a word to the server: the message may be on its way to being worked on.
-            client.forget(call, error.clone());
+            Some(call) => client.forget(call, error.clone()),
+            None => {}
         }
-        true
+        Left::Sent { is_alone: is_alone || !is_runtime_wait }
     }
 
     /// `session.abort` was sent: the running turns end soon.
@@ -351,7 +485,14 @@ impl Session {
             )),
         }
         let id = turn.lock().id;
-        match id.map(|id| state.turns.describe(id)) {
+        let description = match id {
+            Some(id) => Some(state.turns.describe(id)),
+            None => state.runtime_waits.describe(turn).map(|wait| {
+                let parts = [Some(wait), state.turns.describe_open()];
+                parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+            }),
+        };
+        match description {
             Some(description) if description.is_empty() => {}
             Some(description) => facts.push(description),
             None => facts.push("an earlier session.send was not answered".to_owned()),
@@ -385,6 +526,8 @@ impl Session {
             state.closed = Some(error.clone());
         }
         state.turns.fail_all(error);
+        state.runtime_waits.fail_all(error);
+        state.held_by = None;
         let sends = std::mem::take(&mut state.sends);
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);

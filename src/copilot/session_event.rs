@@ -14,6 +14,8 @@ pub struct EventHead<'a> {
     pub kind: Cow<'a, str>,
     /// Of a sub-agent.
     pub is_sub_agent: bool,
+    /// JSON text of the event's id.
+    id: Option<&'a str>,
     /// The whole event as JSON text.
     pub event: &'a str,
     data: &'a str,
@@ -43,6 +45,8 @@ struct Params<'a> {
 struct Envelope<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
     #[serde(borrow, default)]
     agent_id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -126,6 +130,16 @@ pub enum TurnEvent {
     },
     /// An autopilot run said that it is over.
     AutopilotEnd,
+    /// The autopilot stopped working on one request.
+    AutopilotStopped {
+        /// Message id of that request.
+        request: String,
+        reason: String,
+    },
+    /// The prompt with this message id was refused by a policy: it never gets a `user.message`.
+    PromptBlocked {
+        origin: String,
+    },
     Error(ReportedError),
     Abort,
     Shutdown {
@@ -186,9 +200,19 @@ impl Data {
 
 impl<'a> EventHead<'a> {
     fn new(session_id: Cow<'a, str>, envelope: Envelope<'a>, event: &'a str) -> Self {
-        let Envelope { kind, agent_id, data } = envelope;
+        let Envelope { kind, id, agent_id, data } = envelope;
         let is_sub_agent = agent_id.is_some();
-        EventHead { session_id, kind, is_sub_agent, event, data: data.map_or("null", RawValue::get) }
+        let (id, data) = (id.map(RawValue::get), data.map_or("null", RawValue::get));
+        EventHead { session_id, kind, is_sub_agent, id, event, data }
+    }
+
+    /// The event's id, where the event may be the end of a request: the main agent's idle, stopped autopilot or error.
+    pub fn ending_id(&self) -> Option<String> {
+        let is_ending = matches!(&*self.kind, "session.idle" | "session.autopilot_stopped" | "session.error");
+        if self.is_sub_agent || !is_ending {
+            return None;
+        }
+        serde_json::from_str(self.id?).ok()
     }
 
     /// What the event means for turns. The data of a known type in an unknown form counts as absent.
@@ -225,7 +249,27 @@ impl<'a> EventHead<'a> {
                 TurnEvent::AssistantMessage { origin: message.text("originatingMessageId"), answer }
             }
             "session.error" => TurnEvent::Error(self.reported_error()),
-            "session.task_complete" | "session.autopilot_stopped" => TurnEvent::AutopilotEnd,
+            "session.autopilot_stopped" => {
+                let stopped = self.data();
+                match stopped.text("requestId") {
+                    Some(request) => {
+                        let reason = stopped.text("reason").unwrap_or_default();
+                        TurnEvent::AutopilotStopped { request, reason }
+                    }
+                    None => TurnEvent::AutopilotEnd,
+                }
+            }
+            "session.task_complete" => TurnEvent::AutopilotEnd,
+            "session.warning" => {
+                let warning = self.data();
+                let kind = warning.text("warningType").or_else(|| warning.text("code"));
+                match warning.text("originatingMessageId") {
+                    Some(origin) if kind.as_deref() == Some("policy_blocked") => {
+                        TurnEvent::PromptBlocked { origin }
+                    }
+                    _ => TurnEvent::Other,
+                }
+            }
             "abort" => TurnEvent::Abort,
             kind if is_work(kind) => TurnEvent::Work,
             _ => TurnEvent::Other,
@@ -255,6 +299,7 @@ impl<'a> EventHead<'a> {
             message: error.text("message").unwrap_or_default(),
             error_code: error.value("errorCode").cloned(),
             status_code: error.value("statusCode").cloned(),
+            origin: error.text("originatingMessageId"),
             url: error.text("url"),
             stack: error.text("stack"),
         }
@@ -284,6 +329,12 @@ impl<'a> EventHead<'a> {
     fn shutdown_reason(&self) -> Option<String> {
         self.data().text("errorReason")
     }
+}
+
+/// Whether an event (JSON text) is a message of the main agent.
+pub fn is_main_answer(event: &str) -> bool {
+    serde_json::from_str::<Envelope<'_>>(event)
+        .is_ok_and(|event| event.kind == "assistant.message" && event.agent_id.is_none())
 }
 
 /// Whether an event of the main agent shows that it goes on. The end of a model call, its bill and its hooks do not.

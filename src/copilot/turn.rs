@@ -1,7 +1,7 @@
 //! Waits for the end of a turn: a thin loop around what [`super::turn_state`] decides, with the caller's clocks.
 
 use super::connection::Connection;
-use super::session::{Session, TurnLook};
+use super::session::{Left, Session, TurnLook};
 use super::tracked_turn::TurnEnd;
 use super::turn_handle::TurnHandle;
 use crate::error::{Error, ErrorCode};
@@ -121,11 +121,12 @@ impl Wait<'_> {
         }
     }
 
-    /// Stops the work too, if any of it may have begun.
+    /// Stops the work too, if any of it may have begun. `session.abort` stops all work of the session: where the runtime waits
+    /// for each message by itself, it is sent only if nobody else waits.
     fn abort(&self) -> Error {
         let error = Error::new(ErrorCode::SessionAborted, "The turn was aborted by its signal");
         let client = self.connection.client();
-        if self.session.leave(client, self.handle, &error) {
+        if let Left::Sent { is_alone: true } = self.session.leave(client, self.handle, &error) {
             let params = serde_json::json!({ "sessionId": self.session.id }).to_string();
             let unheard = Completion::new(|_| {});
             client.call("session.abort", &params, Some(TurnOptions::ABORT_TIMEOUT), unheard);

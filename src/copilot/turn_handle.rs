@@ -6,11 +6,21 @@ use crate::jsonrpc::CallId;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-type Tell = Box<dyn FnOnce(TurnEnd) + Send>;
+/// Gets the end, and the id of the event that ended the turn where the runtime named it.
+type Tell = Box<dyn FnOnce(TurnEnd, Option<String>) + Send>;
+
+/// What a turn begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnKind {
+    Message,
+    /// A message into a running turn.
+    Steering,
+    /// No message: the model goes on with the history as it is (`session.sendMessages` with none).
+    Retry,
+}
 
 pub struct TurnHandle {
-    /// Sent into a running turn.
-    pub steering: bool,
+    pub kind: TurnKind,
     /// The wait goes on after the turn, for its detached tasks.
     pub outlasts_turn: bool,
     wake: Notify,
@@ -22,6 +32,7 @@ pub(super) struct HandleState {
     pub id: Option<TurnId>,
     pub call: Option<CallId>,
     pub failed: Option<Error>,
+    completion_event: Option<String>,
     aborted: bool,
     tell: Option<Tell>,
 }
@@ -30,16 +41,23 @@ impl TurnHandle {
     /// `tell` is called once, with the end: by the reader right after the event that ends the turn, so that no later event
     /// comes between the two, or by the task that waits.
     pub fn new(
-        steering: bool,
+        kind: TurnKind,
         outlasts_turn: bool,
-        tell: impl FnOnce(TurnEnd) + Send + 'static,
+        tell: impl FnOnce(TurnEnd, Option<String>) + Send + 'static,
     ) -> Arc<Self> {
         let tell: Option<Tell> = Some(Box::new(tell));
         Arc::new(TurnHandle {
-            steering,
+            kind,
             outlasts_turn,
             wake: Notify::new(),
-            state: Mutex::new(HandleState { id: None, call: None, failed: None, aborted: false, tell }),
+            state: Mutex::new(HandleState {
+                id: None,
+                call: None,
+                failed: None,
+                completion_event: None,
+                aborted: false,
+                tell,
+            }),
         })
     }
 
@@ -65,11 +83,18 @@ impl TurnHandle {
 
     /// Tells the caller the end; only the first one counts.
     pub fn tell(&self, end: TurnEnd) {
-        let tell = self.lock().tell.take();
+        let mut state = self.lock();
+        let (tell, event) = (state.tell.take(), state.completion_event.take());
+        drop(state);
         if let Some(tell) = tell {
-            tell(end);
+            tell(end, event);
         }
         self.wake();
+    }
+
+    /// The runtime named the event that ended the turn.
+    pub(super) fn set_completion_event(&self, event: Option<String>) {
+        self.lock().completion_event = event;
     }
 
     pub fn is_told(&self) -> bool {

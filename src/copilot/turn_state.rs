@@ -16,11 +16,16 @@
 //! | `session.idle` of an autopilot that did not say its end | | ignored | over, unless it goes on within [`SETTLE`] |
 //! | the idle of an earlier turn that failed before it, while this one has done nothing | | ignored | ignored, over after [`QUIET`] |
 //! | `session.error` of type "notification" | | ignored | ignored |
+//! | `session.error` that names the turn's message | remembered | failed at once | failed at once |
+//! | `session.error` that names another message | | ignored | ignored |
+//! | `session.autopilot_stopped` that names the turn's message | remembered | over, by its reason | over, by its reason |
+//! | `session.warning` of kind "policy_blocked" that names the turn's message | remembered | running: no `user.message` comes | |
 //! | `session.error` | | ignored | remembered: failed at the next idle, at the next turn's beginning, or after [`QUIET`] with no tool open |
 //! | work of the main agent | | | the error was not the turn's, the autopilot is not over |
 //! | `session.shutdown`, disconnect, stop | closed | closed | closed |
 //! | connection lost | failed | failed | failed |
 
+use super::reported_error::ReportedError;
 use super::session_event::{Background, TurnEvent};
 use super::tracked_turn::{Phase, TrackedTurn, is_kept};
 pub use super::tracked_turn::{QUIET, TurnEnd, TurnId};
@@ -34,6 +39,15 @@ pub const SETTLE: Duration = Duration::from_secs(1);
 const MAX_EARLY: usize = 512;
 /// Ids of turns that are over, to know their late messages by.
 const MAX_PAST: usize = 256;
+
+/// The end of every turn of a session that was shut down.
+pub fn shut_down(reason: Option<&str>) -> Error {
+    let message = match reason {
+        Some(reason) => format!("The session was shut down: {reason}"),
+        None => "The session was shut down".to_owned(),
+    };
+    Error::new(ErrorCode::SessionClosed, message)
+}
 
 /// The open turns of a session, in the order they were sent.
 #[derive(Debug, Default)]
@@ -67,6 +81,17 @@ impl Turns {
         let Some(turn) = self.turns.iter_mut().find(|turn| turn.id == id) else { return };
         turn.message_id = message_id;
         let Phase::Sending { early } = std::mem::replace(&mut turn.phase, Phase::Queued) else { return };
+        for event in early {
+            self.apply(&event, now, Some(id));
+        }
+    }
+
+    /// The runtime took a turn without a message: it runs at once, no `user.message` comes.
+    pub fn on_retry_taken(&mut self, id: TurnId, now: Duration) {
+        let Some(turn) = self.turns.iter_mut().find(|turn| turn.id == id) else { return };
+        let Phase::Sending { early } = std::mem::replace(&mut turn.phase, Phase::Queued) else { return };
+        turn.begin();
+        self.latest = Some(id);
         for event in early {
             self.apply(&event, now, Some(id));
         }
@@ -165,10 +190,7 @@ impl Turns {
             Phase::Queued => facts.push("the message was queued, its turn has not begun".to_owned()),
             Phase::Running => {}
         }
-        if !self.open.is_empty() {
-            let names: Vec<&str> = self.open.iter().map(|(_, name)| name.as_str()).collect();
-            facts.push(format!("pending: {}", names.join(", ")));
-        }
+        facts.extend(self.describe_open());
         let error =
             turn.error.as_ref().map(|(error, _)| error).or(turn.early_error.as_ref().map(|(error, _)| error));
         if let Some(error) = error {
@@ -183,6 +205,12 @@ impl Turns {
         facts.join("; ")
     }
 
+    /// The tools, permissions and questions that are open.
+    pub fn describe_open(&self) -> Option<String> {
+        let names: Vec<&str> = self.open.iter().map(|(_, name)| name.as_str()).collect();
+        (!names.is_empty()).then(|| format!("pending: {}", names.join(", ")))
+    }
+
     fn apply(&mut self, event: &TurnEvent, now: Duration, only: Option<TurnId>) {
         match event {
             TurnEvent::UserMessage { message_id, continuation } => {
@@ -190,6 +218,9 @@ impl Turns {
             }
             TurnEvent::AssistantMessage { origin, answer } => {
                 self.on_assistant_message(origin.as_deref(), answer.as_ref(), only);
+            }
+            TurnEvent::Error(error) if error.error_type != "notification" && self.names_message(error) => {
+                self.on_own_error(error, now, only);
             }
             TurnEvent::Error(error) if error.error_type != "notification" => {
                 let latest = self.latest;
@@ -203,6 +234,16 @@ impl Turns {
             TurnEvent::Abort => {
                 self.affected(only).for_each(|turn| turn.aborted = true);
                 self.on_queue_dropped(only);
+            }
+            TurnEvent::AutopilotStopped { request, reason } => {
+                self.on_autopilot_stopped(request, reason, only);
+            }
+            TurnEvent::PromptBlocked { origin } => {
+                let blocked = self.queued(only).find(|turn| turn.message_id.as_ref() == Some(origin));
+                if let Some(turn) = blocked {
+                    turn.begin();
+                    self.latest = Some(turn.id);
+                }
             }
             TurnEvent::AutopilotEnd => self.affected(only).for_each(|turn| turn.autopilot_ended = true),
             TurnEvent::AssistantIdle { aborted } => {
@@ -220,11 +261,7 @@ impl Turns {
                 self.on_idle(background, *aborted, *autopilot, now, only);
             }
             TurnEvent::Shutdown { reason } => {
-                let message = match reason {
-                    Some(reason) => format!("The session was shut down: {reason}"),
-                    None => "The session was shut down".to_owned(),
-                };
-                let error = Error::new(ErrorCode::SessionClosed, message);
+                let error = shut_down(reason.as_deref());
                 let every = self.turns.iter_mut().filter(|turn| only.is_none_or(|only| only == turn.id));
                 every.for_each(|turn| turn.end(Err(error.clone())));
             }
@@ -234,6 +271,49 @@ impl Turns {
             }
             TurnEvent::Closed { .. } | TurnEvent::Other | TurnEvent::Error(_) => {}
         }
+    }
+
+    /// Whether the error names the message that failed. While a turn does not know its own message's id (old runtimes name
+    /// none), what an error names says nothing.
+    fn names_message(&self, error: &ReportedError) -> bool {
+        let is_known =
+            |turn: &TrackedTurn| turn.message_id.is_some() || matches!(turn.phase, Phase::Sending { .. });
+        error.origin.is_some() && self.turns.iter().all(is_known)
+    }
+
+    /// An error that names its message fails the turn of that message at once, and no other one.
+    fn on_own_error(&mut self, error: &ReportedError, now: Duration, only: Option<TurnId>) {
+        if let Some(turn) = self.of_message(error.origin.as_deref(), only) {
+            turn.end(Err(error.clone().into_error()));
+            // The idle that follows is this turn's.
+            self.owed_idle = Some(now);
+        }
+    }
+
+    /// A request that the autopilot stopped working on is over, without an idle.
+    fn on_autopilot_stopped(&mut self, request: &str, reason: &str, only: Option<TurnId>) {
+        let Some(turn) = self.of_message(Some(request), only) else { return };
+        match reason {
+            "error" => {
+                let message = "The autopilot stopped working on this message because of an error";
+                turn.end(Err(Error::new(ErrorCode::SessionError, message).with("errorType", "autopilot")));
+            }
+            "aborted" => {
+                turn.aborted = true;
+                turn.finish();
+            }
+            _ => turn.finish(),
+        }
+    }
+
+    /// The open turn of this message, if its `session.send` was answered.
+    fn of_message(&mut self, message_id: Option<&str>, only: Option<TurnId>) -> Option<&mut TrackedTurn> {
+        self.turns.iter_mut().find(|turn| {
+            turn.is_open()
+                && turn.message_id.as_deref() == message_id
+                && only.is_none_or(|only| only == turn.id)
+                && !matches!(turn.phase, Phase::Sending { .. })
+        })
     }
 
     /// The running turns that an event concerns.

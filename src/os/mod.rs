@@ -43,7 +43,7 @@ pub(crate) use pipe::{Pipe, PipeWriter, widen};
 pub use process_table::TreeUsage;
 pub(crate) use process_table::{
     ProcessEntry, ProcessIdentity, ProcessTable, kill_process, rss_bytes, signal_process, start_time,
-    ticks_now, variables_of, walk_descendants,
+    ticks_now, variables_of, walk_descendants, was_alive_for,
 };
 pub(crate) use terminal::Terminal;
 pub use terminal::TerminalSize;

@@ -169,6 +169,18 @@ pub(crate) fn start_time(pid: i32) -> Option<u64> {
     parse_stat(&stat).map(|entry| entry.identity.start_time)
 }
 
+/// Whether a process of this number is alive and has been for at least `age` (give or take two seconds). Without a process
+/// table only whether there is one.
+pub(crate) fn was_alive_for(pid: i32, age: Duration) -> bool {
+    if let Some(start) = start_time(pid) {
+        let alive_for = Duration::from_millis(ticks_now().saturating_sub(start) * 1000 / TICKS_PER_SECOND);
+        return alive_for + Duration::from_secs(2) >= age;
+    }
+    let has_table = start_time(std::process::id().cast_signed()).is_some();
+    // EPERM: there is such a process, of another user.
+    !has_table && kill(Pid::from_raw(pid), None) != Err(nix::errno::Errno::ESRCH)
+}
+
 /// A process's environment as it was when it began; empty where that may not be read.
 pub(crate) fn variables_of(pid: i32) -> Vec<u8> {
     std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()

@@ -420,3 +420,59 @@ proptest! {
         prop_assert!(turns.take_end(turn, at(100) + QUIET + SETTLE).is_some());
     }
 }
+
+fn error_of(origin: &str) -> TurnEvent {
+    TurnEvent::Error(ReportedError {
+        error_type: "query".into(),
+        message: format!("{origin} failed"),
+        origin: Some(origin.into()),
+        ..Default::default()
+    })
+}
+
+fn stopped(request: &str, reason: &str) -> TurnEvent {
+    TurnEvent::AutopilotStopped { request: request.into(), reason: reason.into() }
+}
+
+#[test]
+fn an_error_that_names_its_message_fails_that_turn_alone_and_at_once() {
+    let mut turns = Turns::default();
+    let first = turns.open(false, true);
+    turns.on_reply(first, Some("m1".into()), T0);
+    let second = turns.open(false, false);
+    turns.on_reply(second, Some("m2".into()), T0);
+    turns.on_event(&user("m1"), T0);
+    turns.on_event(&error_of("m2"), T0);
+    assert!(turns.take_end(first, T0).is_none());
+    let error = turns.take_end(second, T0).expect("the second turn failed").unwrap_err();
+    assert_eq!((error.code(), error.message()), (ErrorCode::SessionError, "m2 failed"));
+    turns.on_event(&answer("m1", "fine"), T0);
+    turns.on_event(&idle(), T0);
+    // The idle may have been that of the failed turn; this one has done something since.
+    assert_eq!(answered(turns.take_end(first, T0)).as_deref(), Some("fine"));
+}
+
+#[test]
+fn an_error_that_names_nobodys_message_fails_no_turn() {
+    assert!(run(&[user("m"), error_of("other")]).is_none());
+    let end = run(&[user("m"), error_of("other"), answer("m", "a"), idle()]);
+    assert_eq!(answered(end).as_deref(), Some("a"));
+}
+
+#[test]
+fn an_autopilot_that_stops_on_a_message_ends_its_turn_by_the_reason() {
+    let worked = [user("m"), answer("m", "a")];
+    let end = |reason| run(&[worked[0].clone(), worked[1].clone(), stopped("m", reason)]);
+    assert_eq!(answered(end("completed")).as_deref(), Some("a"));
+    assert_eq!(end("error").expect("an end").unwrap_err().code(), ErrorCode::SessionError);
+    assert_eq!(end("aborted").expect("an end").unwrap_err().code(), ErrorCode::SessionAborted);
+    assert!(run(&[user("m"), stopped("other", "error")]).is_none());
+}
+
+#[test]
+fn a_prompt_that_a_policy_blocks_ends_with_the_next_idle() {
+    let blocked = TurnEvent::PromptBlocked { origin: "m".into() };
+    assert!(matches!(run(&[blocked, idle()]), Some(Ok(None))));
+    let other = TurnEvent::PromptBlocked { origin: "other".into() };
+    assert!(run(&[other, idle()]).is_none());
+}
