@@ -2129,8 +2129,13 @@ declare class AgentSession implements AsyncDisposable {
    * itself included. A slow reader slows the agent. It ends with the session.
    */
   events(): AsyncIterableIterator<AgentSessionEvent>
-  /** Resolves when nothing runs, in front or behind, for `settleMs` where something was seen behind. */
-  idle(): Promise<void>
+  /**
+   * Resolves when nothing runs, in front or behind, for `settleMs` where something was seen behind.
+   *
+   * @throws AGENT_IDLE when the work behind the turns is silent for `toolIdleTimeoutMs`; AGENT_ABORTED when `signal` is aborted,
+   * which ends the wait alone.
+   */
+  idle(options?: { signal?: AbortSignal }): Promise<void>
   /** Says something to the agent while it works; INVALID_OPTION where the agent has no way to hear it. */
   steer(text: string): Promise<void>
   get modes(): SessionMode[]

@@ -1,5 +1,6 @@
 // Usage limits: told, waited out in the same session, and held back for by all turns of the account.
 import { describe, expect, it } from 'vitest'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ConcurrencyLimit, Harness, replayRecord, type AgentEvent } from '..'
 import {
@@ -103,6 +104,38 @@ describe('a usage limit', () => {
     const error = await failure(turn)
     expect(error).toMatchObject({ code: 'AGENT_FAILED', kind: 'quota', retryAfterMs: 0 })
     expect(error.result.attempts).toBe(2)
+  })
+
+  it('that claude-code tells in an answer of its own is no work that was done', async () => {
+    const words = `Claude AI usage limit reached|${Math.floor(Date.now() / 1000) - 5}`
+    const message = {
+      id: 'm1',
+      model: '<synthetic>',
+      role: 'assistant',
+      content: [{ type: 'text', text: words }],
+    }
+    const plan = [
+      { line: { type: 'system', subtype: 'init', session_id: 's-1', model: 'any', tools: [] } },
+      { line: { type: 'assistant', session_id: 's-1', message, error: 'rate_limit' } },
+      {
+        line: {
+          type: 'result',
+          subtype: 'success',
+          is_error: true,
+          num_turns: 1,
+          result: words,
+          session_id: 's-1',
+        },
+      },
+      exit,
+    ]
+    const starts = counting(plan)
+    const harness = played([starts], { provider: 'claude-code' })
+    const retry = { attempts: 2, baseDelayMs: 1, waitForResetMs: 1000 }
+    const error = await failure(harness.run('hi', { retry }))
+    expect(error).toMatchObject({ code: 'AGENT_FAILED', result: { attempts: 2 } })
+    // The first, one after the reset that was told, and one that counts.
+    expect(readFileSync(starts.count, 'utf8')).toHaveLength(3)
   })
 
   it('can be aborted while it is waited for', async () => {

@@ -206,6 +206,20 @@ impl Error {
     }
 
     /// `INVALID_OPTION` whose message begins with the option's path.
+    /// A panic inside of this package that was caught: `ADDON_FAULT`, with its words.
+    pub fn of_panic(panic: &(dyn std::any::Any + Send)) -> Self {
+        let fault = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no words");
+        let message = format!(
+            "the work was ended by a fault inside of sheepdog ({fault}): if this machine has no threads or memory left, \
+             free some and try again; else please report it"
+        );
+        Error::new(ErrorCode::AddonFault, message).with("fault", fault)
+    }
+
     pub fn invalid_option(path: &str, problem: impl fmt::Display) -> Self {
         Error::new(ErrorCode::InvalidOption, format!("{path}: {problem}"))
     }

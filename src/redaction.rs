@@ -9,6 +9,7 @@
 
 mod words;
 
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -98,6 +99,35 @@ impl Redactor {
             words,
             secrets: secrets.iter().filter(|secret| !secret.is_empty()).count(),
             held: Vec::new(),
+        }
+    }
+
+    /// Takes the secrets out of all strings of a value, the names of fields included.
+    pub fn redact_json(&self, value: &mut Value) {
+        if self.is_empty() {
+            return;
+        }
+        match value {
+            Value::String(text) => *text = self.redact(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_json(item)),
+            Value::Object(fields) => self.redact_fields(fields),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// As [`Redactor::redact_json`], for an object. Names that become the same are numbered: no value is lost.
+    pub fn redact_fields(&self, fields: &mut Map<String, Value>) {
+        if self.is_empty() {
+            return;
+        }
+        for (name, mut value) in std::mem::take(fields) {
+            let mut name = self.redact(&name);
+            if fields.contains_key(&name) {
+                let number = (2..).find(|number| !fields.contains_key(&format!("{name} {number}")));
+                name = format!("{name} {}", number.unwrap_or(0));
+            }
+            self.redact_json(&mut value);
+            fields.insert(name, value);
         }
     }
 

@@ -1,5 +1,5 @@
 import type { NativeSession } from '../../native/native'
-import { abortable } from '../abort'
+import { abortable, orAborted } from '../abort'
 import { callSite } from '../call-site'
 import { attach, delivery, detach, release, type Block, type Reader } from '../delivery'
 import { SheepdogError, invalidOption, settle } from '../error'
@@ -150,9 +150,17 @@ export class AgentSession implements AsyncDisposable {
     return numbered(all)
   }
 
-  /** Resolves when nothing runs, in front or behind, for `settleMs` where something was seen behind. */
-  async idle(): Promise<void> {
-    await settle(this.#native.idle(), callSite())
+  /**
+   * Resolves when nothing runs, in front or behind, for `settleMs` where something was seen behind.
+   *
+   * @throws AGENT_IDLE when the work behind the turns is silent for `toolIdleTimeoutMs`; AGENT_ABORTED when `signal` is aborted,
+   * which ends the wait alone.
+   */
+  async idle(options?: { signal?: AbortSignal }): Promise<void> {
+    checkOptions(options, { signal: check.signal })
+    const idle = settle(this.#native.idle(), callSite())
+    const message = 'the wait for the session to be idle was aborted by its signal'
+    await orAborted(idle, options?.signal, () => new SheepdogError('AGENT_ABORTED', message))
   }
 
   /** Says something to the agent while it works; INVALID_OPTION where the agent has no way to hear it. */
@@ -216,11 +224,20 @@ export class AgentSession implements AsyncDisposable {
 
 /** Which turn an event belongs to is told by those around it. */
 async function* numbered(all: AsyncIterable<AgentEvent>): AsyncGenerator<SessionEvent, void, void> {
-  let turn: number | undefined
+  // A prompt's turn may begin while one of the agent's own is still open: what is told meanwhile belongs to that one.
+  let own: number | undefined
+  let prompted: number | undefined
   for await (const event of all) {
-    if (event.type === 'turn_start') turn = event.turn
+    if (event.type === 'turn_start') {
+      if (event.by === 'agent') own = event.turn
+      else prompted = event.turn
+    }
+    const turn = event.type === 'turn_start' || event.type === 'turn_end' ? event.turn : (own ?? prompted)
     yield turn === undefined ? event : Object.assign(event, { turn })
-    if (event.type === 'turn_end') turn = undefined
+    if (event.type === 'turn_end') {
+      if (own === event.turn) own = undefined
+      else if (prompted === event.turn) prompted = undefined
+    }
   }
 }
 

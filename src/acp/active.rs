@@ -61,6 +61,8 @@ pub(crate) struct Active {
 pub(super) struct OwnTurn {
     pub(super) turn: u32,
     pub(super) account: Account,
+    /// It was asked to end, and the agent is killed if it has not by then.
+    pub(super) kill_at: Option<Instant>,
 }
 
 /// What follows an end.

@@ -62,7 +62,7 @@ const AGENTS: [Agent; 8] = [
     },
     Agent {
         provider: Provider::Codex,
-        accounting: Accounting::Tokens(CachedInput::Within),
+        accounting: Accounting::Tokens(CachedInput::Beside),
         program: Some("codex-acp"),
         package: "@agentclientprotocol/codex-acp@2.6.0",
         tells_usage: true,

@@ -43,13 +43,15 @@ pub(crate) enum Said {
     Noise(String),
     /// A notification that nobody knows.
     Other,
-    /// The stream is over.
-    Ended,
+    /// The stream is over, for this cause.
+    Ended(Error),
 }
 
 /// Something said, and its place in the queue until it is dropped.
 pub(crate) struct Letter {
     pub said: Said,
+    /// Bytes on the wire, of an update.
+    pub weight: usize,
     _place: Option<OwnedSemaphorePermit>,
 }
 
@@ -128,7 +130,7 @@ impl Connection {
                     Error::new(ErrorCode::RpcError, format!("the agent's answer can't be read: {error}"))
                 })
             });
-            let _ = letters.send(Letter { said: Said::Answered { tag, answer }, _place: None });
+            let _ = letters.send(Letter { said: Said::Answered { tag, answer }, weight: 0, _place: None });
         });
         self.client.call(method, &params.to_string(), timeout, complete);
     }
@@ -175,7 +177,11 @@ struct Listener {
 
 impl Listener {
     fn say(&mut self, said: Said) {
-        let _ = self.letters.send(Letter { said, _place: self.place.take() });
+        self.say_of(said, 0);
+    }
+
+    fn say_of(&mut self, said: Said, weight: usize) {
+        let _ = self.letters.send(Letter { said, weight, _place: self.place.take() });
     }
 }
 
@@ -184,14 +190,11 @@ impl Handler for Listener {
         let read = || serde_json::from_str::<Value>(params).unwrap_or_default();
         match method {
             "session/update" => {
-                let mut params_read = read();
+                let params_read = read();
                 let update = Update::read(&params_read["update"]);
                 let raw = (update == Update::Unknown).then(|| params.to_owned());
-                let session = match params_read["sessionId"].take() {
-                    Value::String(session) => session,
-                    _ => String::new(),
-                };
-                self.say(Said::Update { session, update, raw });
+                let session = params_read["sessionId"].as_str().unwrap_or_default().to_owned();
+                self.say_of(Said::Update { session, update, raw }, params.len());
             }
             "$/cancel_request" => self.say(Said::Withdrawn { id: read()["requestId"].to_string() }),
             _ => self.say(Said::Other),
@@ -221,7 +224,7 @@ impl Handler for Listener {
     }
 
     async fn on_end(&mut self, cause: Error) -> Error {
-        self.say(Said::Ended);
+        self.say(Said::Ended(cause.clone()));
         cause
     }
 }

@@ -34,7 +34,7 @@ impl Owner {
             }
             Said::Withdrawn { id } => self.on_withdrawn(&id),
             Said::Noise(line) => self.tell(AgentEvent::Noise { line }),
-            Said::Other | Said::Answered { .. } | Said::Ended => {}
+            Said::Other | Said::Answered { .. } | Said::Ended(_) => {}
         }
     }
 
@@ -234,7 +234,7 @@ impl Owner {
     fn begin_own_turn(&mut self) {
         let turn = self.next_turn();
         debug!(target: SESSION, id = self.number, turn, "heard that the agent began a turn of its own");
-        self.own_turn = Some(OwnTurn { turn, account: Account::default() });
+        self.own_turn = Some(OwnTurn { turn, account: Account::default(), kill_at: None });
         self.tell_all(AgentEvent::TurnStart { turn, by: "agent" });
     }
 

@@ -4,10 +4,11 @@ use super::active::Active;
 use super::agent::Agent;
 use super::connection::Exit;
 use super::order::Reply;
-use super::owner::{Over, Owner, Shown, Wish, closed};
+use super::owner::{DEAF, Over, Owner, Shown, Wish, closed};
 use super::turn_state::Ending;
 use super::verdict::{Evidence, Stop, verdict};
 use crate::error::{Error, ErrorCode};
+use crate::harness::audience::Audience;
 use crate::harness::clock::{Due, Sample};
 use crate::trace::{SESSION, debug};
 use serde_json::json;
@@ -35,6 +36,29 @@ impl Owner {
         }
     }
 
+    /// As [`Owner::stop`], for a turn that the agent began by itself.
+    pub(super) fn stop_own_turn(&mut self) {
+        let Some(own) = self.own_turn.as_mut().filter(|own| own.kill_at.is_none()) else { return };
+        own.kill_at = Instant::now().checked_add(self.request.agent.kill_grace);
+        self.notify_cancel();
+    }
+
+    /// Nothing that goes on behind the turns was heard of for `toolIdleTimeoutMs`: nobody waits for it any longer.
+    fn give_up_waiting(&mut self, now: Instant) {
+        let Some(limit) = self.request.agent.limits.tool_idle else { return };
+        if self.active.is_some() || now.saturating_duration_since(self.acted) < limit {
+            return;
+        }
+        for reply in self.idle_waiters.drain(..) {
+            let message = format!(
+                "{} was silent for {} s (toolIdleTimeoutMs) while work went on behind its turns: `cancel` or `close` ends it",
+                self.agent.name(),
+                limit.as_secs_f64()
+            );
+            let _ = reply.send(Err(Error::new(ErrorCode::AgentIdle, message)));
+        }
+    }
+
     pub(super) fn notify_cancel(&mut self) {
         self.connection.client.notify("session/cancel", &json!({ "sessionId": self.session }).to_string());
         // Gemini waits for the answers before it ends its turn.
@@ -44,11 +68,17 @@ impl Owner {
     pub(super) async fn on_clock(&mut self) -> ControlFlow<Over> {
         let now = Instant::now();
         self.reject_overdue(now);
+        self.give_up_waiting(now);
+        if self.own_turn.as_ref().and_then(|own| own.kill_at).is_some_and(|at| at <= now) {
+            debug!(target: SESSION, id = self.number, "decided: the agent is killed, it did not end its own turn when asked");
+            self.connection.kill();
+            return ControlFlow::Break(Over::Gone(self.connection.exit().await, None));
+        }
         let Some(active) = &mut self.active else { return ControlFlow::Continue(()) };
         if active.kill_at.is_some_and(|at| at <= now) {
             debug!(target: SESSION, id = self.number, "decided: the agent is killed, it did not end its turn when asked");
             self.connection.kill();
-            return ControlFlow::Break(Over::Gone(self.connection.exit().await));
+            return ControlFlow::Break(Over::Gone(self.connection.exit().await, None));
         }
         if active.stop.is_some() {
             return ControlFlow::Continue(());
@@ -92,18 +122,37 @@ impl Owner {
         let question = self.questions.iter().filter_map(|question| question.reject_at).min();
         let waits = self.own_turn.is_some() || (self.seen_behind && !self.idle_waiters.is_empty());
         let settled = waits.then(|| self.acted.checked_add(self.request.settle)).flatten();
-        [turn, question, settled.map(|at| at.max(now))].into_iter().flatten().min()
+        let own = self.own_turn.as_ref().and_then(|own| own.kill_at);
+        let deaf = self.held_since.and_then(|since| since.checked_add(DEAF));
+        let idle = self
+            .request
+            .agent
+            .limits
+            .tool_idle
+            .filter(|_| !self.idle_waiters.is_empty() && self.active.is_none());
+        let given_up = idle.and_then(|limit| self.acted.checked_add(limit));
+        [turn, question, settled.map(|at| at.max(now)), own, deaf.map(|at| at.max(now)), given_up]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     pub(super) async fn end(&mut self, over: Over) {
         for question in std::mem::take(&mut self.questions) {
             self.forget(question);
         }
-        let (exit, is_closed) = match over {
-            Over::Closed => (self.connection.close().await, true),
-            Over::Gone(exit) => (exit, false),
+        let (exit, is_closed, cause) = match over {
+            Over::Closed => (self.connection.close().await, true, None),
+            Over::Gone(exit, cause) => (exit, false, cause),
+            Over::Faulted(error) => (self.connection.close().await, false, Some(error)),
         };
-        let gone = if is_closed { closed() } else { exit.tell(lost(self.agent, &exit)) };
+        let gone = match &cause {
+            _ if is_closed => closed(),
+            Some(cause) if cause.code() == ErrorCode::AddonFault => cause.clone(),
+            _ => exit.tell(lost(self.agent, &exit, cause.as_ref())),
+        };
+        // Whatever the agent said into it, no secret leaves by it.
+        let gone = self.redacted(&gone);
         self.lock().gone = Some(gone.clone());
         for event in self.book.close_all() {
             self.tell(event);
@@ -111,8 +160,9 @@ impl Owner {
         if let Some(active) = &self.active {
             let error = match active.stop {
                 _ if is_closed => verdict_of(self.agent, active, Stop::Closed),
+                _ if gone.code() == ErrorCode::AddonFault => gone.clone(),
                 Some(stop) => exit.tell(disobeyed(verdict_of(self.agent, active, stop))),
-                None => exit.tell(crashed(self.agent, &exit)),
+                None => exit.tell(crashed(self.agent, &exit, cause.as_ref())),
             };
             self.finish(None, Some(error), Instant::now());
         }
@@ -138,6 +188,11 @@ impl Owner {
         if let Some(folder) = self.folder.take() {
             folder.remove().await;
         }
+    }
+
+    /// An error as its user may see it.
+    pub(super) fn redacted(&self, error: &Error) -> Error {
+        Audience::new(false, &self.request.agent.redact).redact_error(error)
     }
 
     pub(super) fn gone(&self) -> Error {
@@ -185,14 +240,29 @@ fn disobeyed(error: Error) -> Error {
     told
 }
 
-fn crashed(agent: &Agent, exit: &Exit) -> Error {
+fn crashed(agent: &Agent, exit: &Exit, cause: Option<&Error>) -> Error {
+    if let Some(cause) = cause {
+        let message = format!("{}'s connection was lost in its turn: {}", agent.name(), cause.message());
+        return Error::new(ErrorCode::AgentCrashed, message).caused_by(cause.clone());
+    }
     let tail = exit.last_line().map(|line| format!(": {line}")).unwrap_or_default();
     let message = format!("{} {} in its turn{tail}", agent.name(), exit.words());
     Error::new(ErrorCode::AgentCrashed, message)
 }
 
-fn lost(agent: &Agent, exit: &Exit) -> Error {
-    let message =
-        format!("the session is closed: {} {}; `open` with `resume` to go on", agent.name(), exit.words());
-    Error::new(ErrorCode::SessionClosed, message)
+fn lost(agent: &Agent, exit: &Exit, cause: Option<&Error>) -> Error {
+    let (name, words) = (agent.name(), exit.words());
+    match cause {
+        Some(cause) => {
+            let message = format!(
+                "the session is closed: {name}'s connection was lost: {}; `open` with `resume` to go on",
+                cause.message()
+            );
+            Error::new(ErrorCode::SessionClosed, message).caused_by(cause.clone())
+        }
+        None => {
+            let message = format!("the session is closed: {name} {words}; `open` with `resume` to go on");
+            Error::new(ErrorCode::SessionClosed, message)
+        }
+    }
 }

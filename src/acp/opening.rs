@@ -19,7 +19,7 @@ use crate::harness::folder::RunFolder;
 use crate::harness::restraint::check_switches;
 use crate::harness::turn_record::TurnRecord;
 use crate::harness::workspace::{AgentSandbox, state_of};
-use crate::jsonrpc::Refusal;
+use crate::jsonrpc::{Refusal, is_closed_by_peer};
 use crate::os::blocking;
 use crate::process::Sandbox;
 use serde_json::{Value, json};
@@ -112,8 +112,17 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
             return Err(error);
         }
     };
-    let hall =
-        Hall { agent, modes: held.modes, request, connection, inbox, heard: Vec::new(), has_ended: false };
+    let hall = Hall {
+        agent,
+        modes: held.modes,
+        request,
+        connection,
+        inbox,
+        heard: Vec::new(),
+        heard_bytes: 0,
+        has_ended: false,
+        cause: None,
+    };
     Ok(Entered { hall, folder, cwd, record, path: program.command })
 }
 
@@ -194,7 +203,10 @@ struct Hall<'a> {
     connection: Connection,
     inbox: Inbox,
     heard: Vec<Update>,
+    heard_bytes: usize,
     has_ended: bool,
+    /// Why the stream ended, where that was not the program's exit.
+    cause: Option<Error>,
 }
 
 impl Entered<'_> {
@@ -253,6 +265,7 @@ impl Hall<'_> {
             warnings.extend(self.wait_until_old().await);
         }
         self.heard.clear();
+        self.heard_bytes = 0;
         let opened = self.ask(method, &params).await?;
         let heard = std::mem::take(&mut self.heard);
         let session = match (&self.request.agent.resume, owned(&opened["sessionId"])) {
@@ -380,18 +393,28 @@ impl Hall<'_> {
         let limit = self.request.agent.limits.start;
         self.connection.send(method, params, limit, 0);
         while let Some(letter) = self.inbox.recv().await {
+            let weight = letter.weight;
             match letter.said {
                 Said::Answered { answer, .. } => return answer.map_err(|error| self.fault(method, &error)),
-                Said::Update { update, .. } => self.heard.push(update),
+                Said::Update { update, .. } => {
+                    self.heard_bytes += weight;
+                    if self.heard_bytes > MAX_HEARD_BYTES || self.heard.len() >= MAX_HEARD {
+                        return Err(Fault::Other(too_much(self.agent, method)));
+                    }
+                    self.heard.push(update);
+                }
                 Said::Asked { id, method, .. } => {
                     self.connection.client.respond(&id, Err(&unknown_method(&method)));
                 }
-                Said::Ended => self.has_ended = true,
+                Said::Ended(cause) => {
+                    self.has_ended = true;
+                    self.cause = Some(cause).filter(|cause| !is_closed_by_peer(cause));
+                }
                 Said::Withdrawn { .. } | Said::Noise(_) | Said::Other => {}
             }
         }
         self.has_ended = true;
-        Err(Fault::Gone { method })
+        Err(Fault::Gone { method, cause: self.cause.take() })
     }
 
     fn fault(&mut self, method: &'static str, error: &Error) -> Fault {
@@ -401,8 +424,24 @@ impl Hall<'_> {
                 Fault::Silent { method, limit: self.request.agent.limits.start.unwrap_or_default() }
             }
             // The stream may be over though the process lives on.
-            _ => Fault::Gone { method },
+            _ => Fault::Gone { method, cause: self.cause.take() },
         }
+    }
+}
+
+/// What an agent may repeat of a session that it takes up, as it arrives; what is kept of it takes several times as much.
+const MAX_HEARD_BYTES: usize = 128 << 20;
+const MAX_HEARD: usize = 500_000;
+
+fn too_much(agent: &Agent, method: &str) -> Error {
+    let message = format!(
+        "{} sent more than {} MiB or {MAX_HEARD} messages before it answered {method}: the session's history is too long to be taken up here",
+        agent.name(),
+        MAX_HEARD_BYTES >> 20
+    );
+    match is_resume(method) {
+        true => Error::new(ErrorCode::AgentResumeFailed, message),
+        false => Error::new(ErrorCode::AgentFailed, message).with("kind", "unknown"),
     }
 }
 

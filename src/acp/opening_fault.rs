@@ -22,6 +22,8 @@ pub(super) enum Fault {
     /// Its stream is over.
     Gone {
         method: &'static str,
+        /// Why, where that was not the program's exit.
+        cause: Option<Error>,
     },
     Other(Error),
 }
@@ -56,7 +58,13 @@ impl Fault {
                     .with("startTimeoutMs", seconds * 1e3)
                     .with("method", method)
             }
-            Fault::Gone { method } => {
+            Fault::Gone { cause: Some(cause), .. } if cause.code() == ErrorCode::AddonFault => cause,
+            Fault::Gone { method, cause: Some(cause) } => {
+                let message =
+                    format!("{name}'s connection was lost before it answered {method}: {}", cause.message());
+                exit.tell(Error::new(ErrorCode::AgentCrashed, message).caused_by(cause))
+            }
+            Fault::Gone { method, cause: None } => {
                 let message = format!("{name} {} before it answered {method}{tail}", exit.words());
                 exit.tell(Error::new(ErrorCode::AgentCrashed, message))
             }

@@ -22,17 +22,22 @@ use crate::harness::audience::Audience;
 use crate::harness::folder::RunFolder;
 use crate::harness::scheduler::Slot;
 use crate::harness::usage_limit::HeldAccount;
+use crate::jsonrpc::is_closed_by_peer;
 use crate::os::sleep_until;
 use crate::trace::{self, SESSION, debug};
+use futures_util::FutureExt;
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::ops::ControlFlow;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+/// A listener to a session that takes no event for so long is taken to be gone.
+pub(super) const DEAF: Duration = Duration::from_secs(60);
 /// Messages that are looked at before their events are told.
 const TOGETHER: usize = 256;
 
@@ -40,8 +45,10 @@ const TOGETHER: usize = 256;
 pub(super) enum Over {
     /// Somebody asked for it, or nobody holds it any more.
     Closed,
-    /// The process is gone, or was killed for not obeying.
-    Gone(Exit),
+    /// The process is gone, or was killed for not obeying. The cause, where its stream ended by anything else than its exit.
+    Gone(Exit, Option<Error>),
+    /// A fault inside of the session's own task.
+    Faulted(Error),
 }
 
 /// Who waits for the end of a turn that was cancelled.
@@ -105,6 +112,8 @@ pub(crate) struct Owner {
     pub(super) tags: u64,
     pub(super) pending: HashMap<u64, Wish>,
     pub(super) listeners: Vec<Audience>,
+    /// Since when one of the listeners has had no room.
+    pub(super) held_since: Option<Instant>,
     /// Told when the batch is done: to the turn under way, and to all.
     pub(super) for_turn: Vec<AgentEvent>,
     pub(super) for_all: Vec<AgentEvent>,
@@ -162,6 +171,7 @@ impl Owner {
             tags: 0,
             pending: HashMap::new(),
             listeners: vec![recorder],
+            held_since: None,
             for_turn: Vec::new(),
             for_all: Vec::new(),
             idle_waiters: Vec::new(),
@@ -178,14 +188,43 @@ impl Owner {
     }
 
     pub(crate) async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
-        let (Some(mut inbox), Some(mut strays)) = (self.inbox.take(), self.stray_receiver.take()) else {
-            return;
-        };
         let mut closers = Vec::new();
+        // Whoever waits is answered, whatever happens in here: a panic ends the session, it does not leave it hanging.
+        let served = AssertUnwindSafe(self.serve(&mut orders, &mut closers)).catch_unwind().await;
+        let over = served.unwrap_or_else(|panic| Over::Faulted(Error::of_panic(&*panic)));
+        if let Over::Faulted(error) = &over {
+            self.lock().gone = Some(error.clone());
+            self.connection.kill();
+        }
+        let ended = AssertUnwindSafe(self.end(over)).catch_unwind().await;
+        if let Err(panic) = ended {
+            self.lock().gone = Some(Error::of_panic(&*panic));
+            self.connection.kill();
+        }
+        debug!(target: SESSION, id = self.number, turns = self.turns, "ended");
+        // What was said before the end was known is answered with it.
+        orders.close();
+        while let Some(order) = orders.recv().await {
+            match order {
+                Order::Close { reply } => closers.push(reply),
+                other => other.refuse(self.gone()),
+            }
+        }
+        for reply in closers {
+            let _ = reply.send(Ok(()));
+        }
+    }
+
+    /// Until the session is over.
+    async fn serve(&mut self, orders: &mut UnboundedReceiver<Order>, closers: &mut Vec<Reply<()>>) -> Over {
+        let (Some(mut inbox), Some(mut strays)) = (self.inbox.take(), self.stray_receiver.take()) else {
+            return Over::Closed;
+        };
         let allowance = self.allowance.clone();
         let over = loop {
             self.flush();
-            let is_held = self.is_full();
+            self.leave_the_deaf();
+            let is_held = self.is_full() && !self.is_stopping();
             if let Some(active) = &mut self.active {
                 active.clock.on_held(is_held || !self.questions.is_empty(), Instant::now());
             }
@@ -220,21 +259,10 @@ impl Owner {
         };
         match &over {
             Over::Closed => debug!(target: SESSION, id = self.number, "is to be closed"),
-            Over::Gone(_) => debug!(target: SESSION, id = self.number, "lost its agent"),
+            Over::Gone(..) => debug!(target: SESSION, id = self.number, "lost its agent"),
+            Over::Faulted(_) => debug!(target: SESSION, id = self.number, "failed inside"),
         }
-        self.end(over).await;
-        debug!(target: SESSION, id = self.number, turns = self.turns, "ended");
-        // What was said before the end was known is answered with it.
-        orders.close();
-        while let Some(order) = orders.recv().await {
-            match order {
-                Order::Close { reply } => closers.push(reply),
-                other => other.refuse(self.gone()),
-            }
-        }
-        for reply in closers {
-            let _ = reply.send(Ok(()));
-        }
+        over
     }
 
     // What comes.
@@ -244,11 +272,18 @@ impl Owner {
         first: Option<Letter>,
         inbox: &mut super::connection::Inbox,
     ) -> ControlFlow<Over> {
+        // The listener is gone without a word, and with it the connection.
+        if first.is_none() {
+            return ControlFlow::Break(Over::Gone(self.connection.ended().await, None));
+        }
         let mut next = first;
         let mut looked_at = 0;
         while let Some(letter) = next {
             match letter.said {
-                Said::Ended => return ControlFlow::Break(Over::Gone(self.connection.ended().await)),
+                Said::Ended(cause) => {
+                    let cause = Some(cause).filter(|cause| !is_closed_by_peer(cause));
+                    return ControlFlow::Break(Over::Gone(self.connection.ended().await, cause));
+                }
                 Said::Answered { tag, answer } => {
                     self.look_into_log(tag).await;
                     self.on_answered(tag, answer);
@@ -306,14 +341,56 @@ impl Owner {
     pub(super) fn flush(&mut self) {
         let for_turn = std::mem::take(&mut self.for_turn);
         if let Some(active) = &self.active {
-            active.driver.ears().audience.tell(for_turn);
+            let audience = &mut active.driver.ears().audience;
+            let is_cut = active.stop.is_some() && audience.is_full();
+            audience.tell(match is_cut {
+                true => for_turn.into_iter().filter(AgentEvent::is_boundary).collect(),
+                false => for_turn,
+            });
         }
         let for_all = std::mem::take(&mut self.for_all);
         if for_all.is_empty() {
             return;
         }
+        let is_stopping = self.is_stopping();
         for audience in &mut self.listeners {
-            audience.tell(for_all.clone());
+            if is_stopping && audience.is_full() {
+                audience.tell(for_all.iter().filter(|event| event.is_boundary()).cloned().collect());
+            } else {
+                audience.tell(for_all.clone());
+            }
+        }
+    }
+
+    /// A turn was asked to end: what the agent says from here on is read whether there is room for it or not, else its answer
+    /// could not come. Listeners without room miss what is said meanwhile, but no end.
+    fn is_stopping(&self) -> bool {
+        self.active.as_ref().is_some_and(|active| active.stop.is_some())
+            || self.own_turn.as_ref().is_some_and(|own| own.kill_at.is_some())
+    }
+
+    /// A listener that takes nothing for [`DEAF`] is left: nobody reads there, and the agent does not wait for it any longer.
+    fn leave_the_deaf(&mut self) {
+        let now = Instant::now();
+        let mut is_full = false;
+        for audience in &mut self.listeners {
+            is_full |= audience.is_full();
+        }
+        if !is_full {
+            self.held_since = None;
+        } else if now.saturating_duration_since(*self.held_since.get_or_insert(now)) >= DEAF {
+            self.held_since = None;
+            for audience in &mut self.listeners {
+                if audience.is_full() {
+                    let message = format!(
+                        "events() was not read for {} s, so it ends here: the agent would have to wait for it",
+                        DEAF.as_secs()
+                    );
+                    audience.tell(vec![AgentEvent::Warning { message }]);
+                    audience.end();
+                    audience.leave();
+                }
+            }
         }
     }
 

@@ -55,14 +55,16 @@ pub async fn open(
         () = &mut aborted => return Err(was_aborted()),
         slot = Waiting::begin(limits.clone()).end() => slot,
     };
-    let mut opened = open_session(&request, aborted).await?;
+    let clean = Audience::new(false, &request.agent.redact);
+    let opened = open_session(&request, aborted).await;
+    let mut opened = opened.map_err(|error| clean.redact_error(&error))?;
     let (orders, received) = unbounded_channel();
     let shown = Arc::new(Mutex::new(Shown::default()));
     let facts = Facts {
         id: opened.session.clone(),
         provider: request.agent.provider.as_str(),
         version: opened.version,
-        history: std::mem::take(&mut opened.history),
+        history: clean.redact_all(std::mem::take(&mut opened.history)),
         shown: Arc::clone(&shown),
         numbers: Mutex::default(),
         redact: request.agent.redact.clone(),

@@ -28,7 +28,7 @@ impl Owner {
                 self.cancel_waiters.push(CancelWaiter { kills_strays: strays == Strays::Kill, reply });
                 match (&self.active, &self.own_turn) {
                     (Some(_), _) => self.stop(Stop::Aborted),
-                    (None, Some(_)) => self.notify_cancel(),
+                    (None, Some(_)) => self.stop_own_turn(),
                     (None, None) if strays == Strays::Kill => self.search_strays(),
                     (None, None) => self.tell_cancelled(),
                 }

@@ -4,7 +4,7 @@
 //! returns the value or throws a JavaScript error with code, fields and the partial result.
 
 use super::error::Fault;
-use crate::error::{Error, ErrorCode};
+use crate::error::Error;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use napi::bindgen_prelude::{JsValue, Object, PromiseRaw, ToNapiValue};
@@ -83,18 +83,8 @@ fn promise_of(env: &Env, conversion: BoxFuture<'static, Conversion>) -> napi::Re
 /// is gone leaves its promise waiting for ever. Dropping the future takes down what it held.
 async fn whatever_happens<T>(future: impl Future<Output = Settled<T>>) -> Settled<T> {
     // What the future shared is dropped with it; locks that it poisoned are read all the same (see PoisonError).
-    AssertUnwindSafe(future).catch_unwind().await.unwrap_or_else(|panic| {
-        let fault = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("no words");
-        let message = format!(
-            "the work was ended by a fault inside of sheepdog ({fault}): if this machine has no threads or memory left, \
-             free some and try again; else please report it"
-        );
-        Settled::from(Err(Error::new(ErrorCode::AddonFault, message).with("fault", fault)))
-    })
+    let settled = AssertUnwindSafe(future).catch_unwind().await;
+    settled.unwrap_or_else(|panic| Settled::from(Err(Error::of_panic(&*panic))))
 }
 
 #[cfg(test)]

@@ -50,8 +50,7 @@ pub(crate) struct Attempted {
 impl Attempted {
     /// A model answered, or a tool ran.
     pub(crate) fn has_worked(&self) -> bool {
-        let digest = self.transcript.digest();
-        digest.turns() > 0 || digest.tool_calls() > 0
+        self.transcript.digest().has_worked()
     }
 }
 

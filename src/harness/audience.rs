@@ -151,7 +151,6 @@ impl Audience {
         if self.redactor.is_empty() { text.to_owned() } else { self.redactor.redact(text) }
     }
 
-    /// Takes the secrets out of every string of a value.
     /// What a user is told of a turn's end.
     pub(crate) fn redact_result(&self, result: &mut TurnResult) {
         let clean = |text: &mut String| *text = self.redact(text);
@@ -177,19 +176,14 @@ impl Audience {
             self.redact_value(&mut value);
             clean = clean.with(name, value);
         }
-        clean
+        match error.cause() {
+            Some(cause) => clean.caused_by(self.redact_error(cause)),
+            None => clean,
+        }
     }
 
     pub(crate) fn redact_value(&self, value: &mut Value) {
-        if self.redactor.is_empty() {
-            return;
-        }
-        match value {
-            Value::String(text) => *text = self.redactor.redact(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_value(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.redact_value(field)),
-            _ => {}
-        }
+        self.redactor.redact_json(value);
     }
 
     fn redacted(&mut self, events: Vec<AgentEvent>) -> Vec<AgentEvent> {
@@ -246,14 +240,37 @@ impl Audience {
 
     fn without_secrets(&self, mut event: AgentEvent) -> AgentEvent {
         let clean = |text: &mut String| *text = self.redactor.redact(text);
-        event.edit_words(clean);
+        // Every field that an agent fills; a new kind of event does not compile until it stands here.
         match &mut event {
             AgentEvent::Session { session_id } => clean(session_id),
-            AgentEvent::ToolStart { input, .. } => self.redact_value(input),
-            AgentEvent::Permission { request, .. } => self.redact_value(request),
+            AgentEvent::Text { text, .. }
+            | AgentEvent::Reasoning { text, .. }
+            | AgentEvent::Prompt { text } => {
+                clean(text);
+            }
+            AgentEvent::ToolStart { id, name, input } => {
+                [id, name].into_iter().for_each(clean);
+                self.redact_value(input);
+            }
+            AgentEvent::ToolEnd { id, name, output, exit_code: _, is_error: _ } => {
+                clean(id);
+                name.iter_mut().chain(output).for_each(clean);
+            }
+            AgentEvent::Retry { message, until: _ }
+            | AgentEvent::Warning { message }
+            | AgentEvent::Error { kind: _, message } => clean(message),
+            AgentEvent::Noise { line } => clean(line),
+            AgentEvent::Permission { request, answer, by: _ } => {
+                self.redact_value(request);
+                self.redact_value(answer);
+            }
+            AgentEvent::Mode { mode } => clean(mode),
             AgentEvent::Plan { entries } => self.redact_value(entries),
             AgentEvent::Background { items } => items.iter_mut().for_each(|item| self.redact_value(item)),
-            _ => {}
+            AgentEvent::Usage(_)
+            | AgentEvent::End { ok: _ }
+            | AgentEvent::TurnStart { turn: _, by: _ }
+            | AgentEvent::TurnEnd { turn: _ } => {}
         }
         event
     }

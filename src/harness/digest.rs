@@ -34,6 +34,8 @@ pub struct Digest {
     /// Told in passing since `usage` was, of which no total has come yet.
     usage_in_passing: Option<Usage>,
     turns: u64,
+    /// The model answered in what was read, whatever count of turns the CLI reports: its own words about a failed call are none.
+    has_answered: bool,
     in_answer: bool,
     tool_calls: u64,
     open_tools: Vec<(String, String)>,
@@ -225,6 +227,7 @@ impl Digest {
         self.reopen();
         if !self.in_answer {
             self.in_answer = true;
+            self.has_answered = true;
             self.turns = self.turns.saturating_add(1);
         }
     }
@@ -232,6 +235,7 @@ impl Digest {
     /// One whole answer of the model, for providers that mark it.
     pub fn model_answered(&mut self) {
         self.reopen();
+        self.has_answered = true;
         self.turns = self.turns.saturating_add(1);
     }
 
@@ -366,6 +370,11 @@ impl Digest {
             (Some(usage), Some(passing)) => Some(usage.plus(passing)),
             (usage, passing) => usage.or(passing),
         }
+    }
+
+    /// A model answered, or a tool ran.
+    pub fn has_worked(&self) -> bool {
+        self.has_answered || self.tool_calls() > 0
     }
 
     pub fn turns(&self) -> u64 {

@@ -109,6 +109,18 @@ impl AgentEvent {
         inner + 64
     }
 
+    /// Whether it tells where a turn begins or ends, and how: what no listener may miss.
+    pub(crate) fn is_boundary(&self) -> bool {
+        matches!(
+            self,
+            AgentEvent::End { .. }
+                | AgentEvent::Error { .. }
+                | AgentEvent::TurnStart { .. }
+                | AgentEvent::TurnEnd { .. }
+                | AgentEvent::ToolEnd { .. }
+        )
+    }
+
     /// Edits what the event says in words; names, ids and a tool's input are none.
     pub fn edit_words(&mut self, edit: impl Fn(&mut String)) {
         match self {

@@ -281,7 +281,7 @@ mod tests {
             let past = Past { attempts, waits, wait_for_reset: Duration::from_secs(60), ..past() };
             next(Ended { reset_in, has_worked, ..ended(Some(&quota), || None) }, &past)
         };
-        let wait = Duration::from_millis(500);
+        let wait = Duration::from_secs(3);
         assert_eq!(again(1, 1, false), Next::Wait { wait, counts: false }, "not at once");
         assert_eq!(again(1, 2, false), Next::Wait { wait, counts: true });
         assert_eq!(again(3, 2, false), Next::Failed(quota.clone()));

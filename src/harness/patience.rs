@@ -11,6 +11,9 @@ use super::event::AgentErrorKind;
 use crate::retry::RetryPolicy;
 use std::time::Duration;
 
+/// The shortest wait for a limit that stood once more after its end.
+const STILL_STANDS: Duration = Duration::from_secs(3);
+
 /// What may be waited for.
 pub(crate) struct Patience {
     /// For the end of one limit; zero: none is waited for.
@@ -42,9 +45,10 @@ impl Patience {
         if self.longest.is_zero() || counts && self.attempts >= self.policy.attempts {
             return None;
         }
+        // Whatever the text says: a limit that still stands at its end is not asked about in a loop.
         let least = match self.waits {
             0 => Duration::ZERO,
-            _ => self.policy.delay(self.attempts, None, self.random),
+            _ => self.policy.delay(self.attempts, None, self.random).max(STILL_STANDS),
         };
         Some(Wait { least: reset_in.max(least), counts })
     }
@@ -87,7 +91,7 @@ mod tests {
     fn a_limit_that_stands_again_is_not_waited_for_without_end() {
         let again =
             |attempts, waits| quota(&Patience { attempts, waits, ..patience() }, Some(Duration::ZERO));
-        let least = Duration::from_millis(500);
+        let least = STILL_STANDS;
         assert_eq!(again(1, 1), Some(Wait { least, counts: false }), "not at once");
         assert_eq!(again(1, 2), Some(Wait { least, counts: true }));
         assert_eq!(again(3, 2), None);

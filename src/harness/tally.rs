@@ -10,6 +10,7 @@ pub(super) struct Tally {
     pub tool_calls: u64,
     usage: Option<Usage>,
     turns: u64,
+    has_worked: bool,
     warnings: Vec<String>,
 }
 
@@ -17,6 +18,7 @@ impl Tally {
     /// An attempt is over.
     pub(super) fn count(&mut self, digest: &Digest) {
         self.attempts += 1;
+        self.has_worked |= digest.has_worked();
         self.turns = self.turns.saturating_add(digest.turns());
         self.tool_calls += digest.tool_calls();
         if let Some(usage) = digest.total_usage() {
@@ -36,7 +38,7 @@ impl Tally {
 
     /// A model answered, or a tool ran.
     pub(super) fn has_worked(&self) -> bool {
-        self.turns > 0 || self.tool_calls > 0
+        self.has_worked
     }
 
     /// What the result says of all of them.

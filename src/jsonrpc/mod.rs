@@ -49,5 +49,6 @@ pub use handler::{Handler, Noise};
 pub(crate) use message::{Message, parse, reply, request};
 pub use message::{Refusal, quote, without_halves};
 pub use pending::CallId;
+pub use reader::is_closed_by_peer;
 pub use stream::{ByteSink, ByteSource, StreamSink, StreamSource};
 pub use wire::{Decoder, Framing, Wire};

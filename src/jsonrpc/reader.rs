@@ -8,13 +8,16 @@ use super::stream::ByteSource;
 use super::wire::Wire;
 use crate::error::{Error, ErrorCode};
 use bytes::Bytes;
+use futures_util::FutureExt;
 use std::io;
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
+const PEER_CLOSED: &str = "the peer closed the connection";
 const NOTHING_TAKEN: &str = "the peer does not take any more input";
 /// After the sink refused, the peer may be silent for so long before it is given up: its end says more.
 const SILENCE: Duration = Duration::from_millis(500);
@@ -34,8 +37,12 @@ pub(super) async fn read<H: Handler>(
     let Some(write_failed) = connected.upgrade().map(|connected| Arc::clone(&connected.write_failed)) else {
         return;
     };
+    let last_words = LastWords { write_failed: &write_failed, until: None };
+    // A panic of the listener must not leave those waiting who wait for the end.
+    let reading = AssertUnwindSafe(read_messages(&mut source, last_words, &connected, wire, &mut handler))
+        .catch_unwind();
     let cause = tokio::select! {
-        cause = read_messages(&mut source, LastWords { write_failed: &write_failed, until: None }, &connected, wire, &mut handler) => cause,
+        cause = reading => cause.unwrap_or_else(|panic| Error::of_panic(&*panic)),
         // Closed from outside, or dropped: nothing is left to be told.
         _ = ended.wait_for(|ended| *ended) => return,
     };
@@ -43,6 +50,11 @@ pub(super) async fn read<H: Handler>(
     if let Some(connected) = connected.upgrade() {
         connected.close(&error);
     }
+}
+
+/// Whether the connection ended by the peer's own doing, as when its process exits.
+pub fn is_closed_by_peer(cause: &Error) -> bool {
+    cause.code() == ErrorCode::ConnectionLost && cause.message().starts_with(PEER_CLOSED)
 }
 
 fn lost(message: impl Into<String>) -> Error {
@@ -109,7 +121,7 @@ async fn read_messages<H: Handler>(
             Ok(Some(bytes)) => decoder.push(&bytes),
             Ok(None) => {
                 let torn = if decoder.is_torn() { " in the middle of a message" } else { "" };
-                return lost(format!("the peer closed the connection{torn}"));
+                return lost(format!("{PEER_CLOSED}{torn}"));
             }
             Err(error) => return lost(format!("reading from the peer failed: {error}")),
         }

@@ -141,7 +141,7 @@ impl Files {
             }
         }
         self.flush(&times);
-        redact(&self.redactor, &mut end);
+        self.redactor.redact_json(&mut end);
         if let Value::Object(fields) = &mut end {
             fields.insert("record".to_owned(), serde_json::json!(self.facts()));
         }
@@ -201,19 +201,6 @@ impl Output {
         }
         self.text.extend_from_slice(kept);
         (missing, self.text.len() - before)
-    }
-}
-
-/// Takes the secrets out of every text of a value.
-pub(super) fn redact(redactor: &Redactor, value: &mut Value) {
-    if redactor.is_empty() {
-        return;
-    }
-    match value {
-        Value::String(text) => *text = redactor.redact(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| redact(redactor, item)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| redact(redactor, field)),
-        _ => {}
     }
 }
 

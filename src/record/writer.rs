@@ -1,7 +1,7 @@
 //! A record's handle, and the task that takes what it is given to the disk.
 
 use super::buffer::{Buffer, Channel};
-use super::files::{Files, redact};
+use super::files::Files;
 use super::folder;
 use super::spec::{RecordFacts, RecordSpec};
 use crate::error::Error;
@@ -72,7 +72,7 @@ impl Record {
         let redactor = Redactor::new(spec.secrets.iter().cloned());
         start.extend(spec.facts.clone());
         let mut start = Value::Object(start);
-        redact(&redactor, &mut start);
+        redactor.redact_json(&mut start);
         let path = folder::make(&spec.place, &start)?;
         let (publish, facts) = watch::channel(None);
         Ok(Record {

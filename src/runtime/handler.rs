@@ -2,7 +2,6 @@
 
 use super::kept_session::KeptSession;
 use super::outbox::{Outbox, Ticket};
-use super::secrets::redact_fields;
 use super::wire::frame::Body;
 use super::wire::reply;
 use crate::redaction::Redactor;
@@ -144,12 +143,10 @@ impl AgentSender {
     }
 
     /// Ends the request with an error, whatever the handler does later.
-    pub async fn error(&self, fault: AgentFault) {
+    pub async fn error(&self, mut fault: AgentFault) {
         if self.outbox.decide(self.ticket.number) {
-            let terminal = reply::error(
-                &self.redactor.redact(&fault.error),
-                redact_fields(&self.redactor, fault.metadata),
-            );
+            self.redactor.redact_fields(&mut fault.metadata);
+            let terminal = reply::error(&self.redactor.redact(&fault.error), fault.metadata);
             // Fails when the session is over, and nobody waits for the terminal.
             let _ =
                 self.decided.send(Decided { ticket: self.ticket.clone(), terminal, failed_root: None }).await;

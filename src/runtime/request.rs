@@ -7,7 +7,6 @@ use super::handler::{
 };
 use super::kept_session::KeptSession;
 use super::outbox::{Outbox, Ticket};
-use super::secrets::{redact_fields, redact_value};
 use super::wire::client_message::{CommandExecution, CommandSpec, Downloadable, Invocation};
 use super::wire::frame::Body;
 use super::wire::json::JsonText;
@@ -87,8 +86,9 @@ pub async fn run_request(context: RequestContext, kind: RequestKind) {
             failed_root = Some(number);
             reply::error(&context.redactor.redact(&error), Map::new())
         }
-        Err(NoResult::Failed { error, metadata }) => {
-            reply::error(&context.redactor.redact(&error), redact_fields(&context.redactor, metadata))
+        Err(NoResult::Failed { error, mut metadata }) => {
+            context.redactor.redact_fields(&mut metadata);
+            reply::error(&context.redactor.redact(&error), metadata)
         }
     };
     if context.outbox.decide(context.ticket.number) {
@@ -236,14 +236,16 @@ impl RequestContext {
             answer = running => answer,
         };
         match answer {
-            Ok(Ok(answer)) => {
+            Ok(Ok(mut answer)) => {
+                self.redactor.redact_fields(&mut answer.metadata);
                 let data = match answer.data {
                     AgentData::Text(text) => ResultData::Text { text: self.redactor.redact(&text) },
-                    AgentData::Structured(value) => ResultData::StructuredOutput {
-                        structured_output: JsonText::of(&redact_value(&self.redactor, value)),
-                    },
+                    AgentData::Structured(mut value) => {
+                        self.redactor.redact_json(&mut value);
+                        ResultData::StructuredOutput { structured_output: JsonText::of(&value) }
+                    }
                 };
-                Ok(reply::result(data, redact_fields(&self.redactor, answer.metadata)))
+                Ok(reply::result(data, answer.metadata))
             }
             Ok(Err(AgentFault { error, metadata })) => Err(NoResult::Failed { error, metadata }),
             Err(_) => Err("the agent's handler ended without an answer".to_owned().into()),

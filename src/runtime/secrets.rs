@@ -5,7 +5,6 @@
 
 use super::wire::client_message::{CommandExecution, Invocation};
 use crate::redaction::{Redactor, Secret};
-use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Words in a variable's name that make its value a secret without being listed.
@@ -106,33 +105,6 @@ pub fn names_a_credential(name: &str) -> bool {
     })
 }
 
-/// A value with the secrets taken out of all its strings, the names of fields included.
-pub fn redact_value(redactor: &Redactor, value: Value) -> Value {
-    if redactor.is_empty() {
-        return value;
-    }
-    match value {
-        Value::String(text) => Value::String(redactor.redact(&text)),
-        Value::Array(items) => items.into_iter().map(|item| redact_value(redactor, item)).collect(),
-        Value::Object(fields) => Value::Object(redact_fields(redactor, fields)),
-        other => other,
-    }
-}
-
-pub fn redact_fields(redactor: &Redactor, fields: Map<String, Value>) -> Map<String, Value> {
-    let mut redacted = Map::new();
-    for (name, value) in fields {
-        let mut name = redactor.redact(&name);
-        // Two names may be the same now; no value is lost by it.
-        if redacted.contains_key(&name) {
-            let number = (2..).find(|number| !redacted.contains_key(&format!("{name} {number}")));
-            name = format!("{name} {}", number.unwrap_or(0));
-        }
-        redacted.insert(name, redact_value(redactor, value));
-    }
-    redacted
-}
-
 /// The variable by which a server may be given its token.
 const TOKEN_VARIABLE: &str = "SHEEPDOG_RUNTIME_TOKEN";
 
@@ -148,6 +120,11 @@ mod tests {
     use super::super::wire::client_message::CommandSpec;
     use super::*;
     use serde_json::json;
+
+    fn redacted(redactor: &Redactor, mut value: serde_json::Value) -> serde_json::Value {
+        redactor.redact_json(&mut value);
+        value
+    }
 
     #[test]
     fn rule_11_a_variable_s_name_tells_a_credential() {
@@ -191,7 +168,7 @@ mod tests {
             ..CommandExecution::default()
         };
         secrets.learn_execution(&second).unwrap();
-        let redacted = redact_value(
+        let redacted = redacted(
             &secrets.redactor(),
             json!({"plain": ["listed", "by-its-name by-listing-its-name", "in clear 1", 5], "deep": {"x": "listed-longer"}}),
         );
@@ -208,8 +185,7 @@ mod tests {
         secrets
             .learn_execution(&CommandExecution { secrets: listed, ..CommandExecution::default() })
             .unwrap();
-        let redacted =
-            redact_value(&secrets.redactor(), json!({"one": 1, "two": {"key of one": 2}, "three": 3}));
+        let redacted = redacted(&secrets.redactor(), json!({"one": 1, "two": {"key of one": 2}, "three": 3}));
         assert_eq!(redacted, json!({"[REDACTED]": 1, "[REDACTED] 2": {"key of [REDACTED]": 2}, "three": 3}));
     }
 

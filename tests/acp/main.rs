@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is a test's report, in its helpers too")]
 
 mod bad_peers;
+mod hostile;
 mod ladder;
 mod limits;
 mod questions;
