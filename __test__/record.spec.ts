@@ -25,7 +25,7 @@ const times = (folder: string) =>
 
 describe('a run on record', () => {
   it('has what ran, what it printed and when, and how it ended', async () => {
-    const script = 'echo one; sleep 0.05; echo two >&2; sleep 0.05; printf "\\377three"; exit 3'
+    const script = 'echo one; sleep 0.2; echo two >&2; sleep 0.2; printf "\\377three"; exit 3'
     const result = await run('sh', ['-c', script], { record: records, name: 'the first' })
     const { folder } = result.record!
     expect(result.record).toEqual({ folder, leftOutBytes: 0 })
@@ -48,7 +48,8 @@ describe('a run on record', () => {
       ['stderr', 4],
       ['stdout', 6],
     ])
-    expect(lines[3]![0] - lines[1]![0]).toBeGreaterThanOrEqual(99)
+    // Times are those of the host's reads: a busy machine may read the first line late.
+    expect(lines[3]![0] - lines[1]![0]).toBeGreaterThanOrEqual(150)
     const end = json(folder, 'end.json')
     expect(end).toMatchObject({
       exitCode: 3,
