@@ -66,8 +66,8 @@ const HOMES: &[(&str, &[&str])] = &[
     (
         "futures_util",
         &[
-            "os", "record", "process", "jsonrpc", "http", "watch", "model", "harness", "copilot", "runtime",
-            "fleet", "binding",
+            "os", "record", "process", "jsonrpc", "http", "watch", "model", "harness", "acp", "copilot",
+            "runtime", "fleet", "binding",
         ],
     ),
     ("getrandom", &["random"]),

@@ -213,6 +213,15 @@ export class RuntimeClient implements AsyncDisposable {
     return new RuntimeClient(client)
   }
 
+  /**
+   * Whether the runtime numbers its messages and continues the session after a broken connection. `false`: it knows the
+   * protocol without hello, and a broken connection ends the session with RUNTIME_CLOSED. `undefined` until the runtime
+   * has sent its first message.
+   */
+  get resumes(): boolean | undefined {
+    return this.#client.resumes ?? undefined
+  }
+
   /** Has the runtime's agent answer a prompt. */
   async query(prompt: string, options: QueryOptions): Promise<QueryResult> {
     check.string('prompt', prompt)

@@ -228,6 +228,12 @@ impl NativeRuntimeClient {
         })
     }
 
+    /// Whether the runtime resumes; null until that is known.
+    #[napi(getter)]
+    pub fn resumes(&self) -> Option<bool> {
+        self.client.resumes()
+    }
+
     /// What happened next; empty when nothing will happen any more.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<RuntimeEvent[]>>")]
     pub fn next_events<'env>(

@@ -193,6 +193,16 @@ impl Outbox {
         self.lock().resumable = true;
     }
 
+    /// The peer neither acknowledges nor resumes: frames that it was given are not kept.
+    pub fn make_plain(&self) {
+        let mut state = self.lock();
+        state.resumable = false;
+        let given = state.given;
+        state.drop_through(given);
+        drop(state);
+        self.room.notify_waiters();
+    }
+
     /// The next socket begins, after the last frame that its peer has. Its number, or `None` when frames that the peer
     /// misses are gone.
     pub fn open_socket(&self, peer_received: u64) -> Option<u64> {
@@ -349,6 +359,20 @@ mod tests {
         assert_eq!(frame(outbox.try_next(socket)), 1);
         assert_eq!(frame(outbox.try_next(socket)), 2);
         assert_eq!(outbox.try_next(socket), None);
+        assert!(outbox.is_empty());
+        assert_eq!(outbox.open_socket(0), None, "what is gone can't be resumed");
+    }
+
+    #[test]
+    fn a_peer_that_turns_out_to_be_plain_leaves_nothing_to_keep() {
+        let outbox = Outbox::default();
+        outbox.make_resumable();
+        let socket = outbox.open_socket(0).unwrap();
+        (0..3).for_each(|number| outbox.push(reply::heartbeat(number)));
+        assert_eq!((frame(outbox.try_next(socket)), frame(outbox.try_next(socket))), (1, 2));
+        outbox.make_plain();
+        assert!(!outbox.is_empty(), "the third frame was not sent yet");
+        assert_eq!(frame(outbox.try_next(socket)), 3);
         assert!(outbox.is_empty());
         assert_eq!(outbox.open_socket(0), None, "what is gone can't be resumed");
     }

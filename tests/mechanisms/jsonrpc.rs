@@ -331,9 +331,11 @@ async fn a_panic_of_the_reader_fails_what_is_pending_and_what_comes_later() {
     peer.read_u8().await.unwrap();
     peer.write_all(&Wire::HEADERS.encode(r#"{"method":"n"}"#)).await.unwrap();
     let error = pending.await.unwrap().unwrap_err();
-    assert_eq!(error.code(), ErrorCode::ConnectionLost);
-    assert!(error.message().contains("reader"), "{error}");
-    assert_eq!(client.request("b", "{}", None).await.unwrap_err().code(), ErrorCode::ConnectionLost);
+    assert_eq!(
+        (error.code(), &error.facts()["fault"]),
+        (ErrorCode::AddonFault, &"a handler's mistake".into())
+    );
+    assert_eq!(client.request("b", "{}", None).await.unwrap_err().code(), ErrorCode::AddonFault);
 }
 
 /// A notification each time, as often as asked; then the end.

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, watch};
 
-/// How long a runtime that did not announce itself may take to answer hello.
+/// How long connecting waits for the hello of a runtime that did not announce itself. The session goes on without it, and
+/// [`super::peer`] decides by what arrives.
 const HELLO_WITHIN: Duration = Duration::from_millis(500);
 
 /// How to connect.
@@ -107,16 +108,18 @@ impl Connecting {
         let (event_sender, events) = mpsc::channel(16);
         let (ended_sender, ended) = watch::channel(None);
         let (closed_sender, closed) = watch::channel(false);
+        let (resumes_sender, resumes) = watch::channel(None);
         let session = ClientSession::new(
             address,
             session_id,
             greeting.answer.map(|hello| hello.capabilities),
+            resumes_sender,
             event_sender,
             ended_sender,
             closed_sender,
         );
         tokio::spawn(session.run(stream, greeting.early, order_queue));
-        Ok(RuntimeClient { orders, events: Arc::new(Mutex::new(events)), ended, closed })
+        Ok(RuntimeClient { orders, events: Arc::new(Mutex::new(events)), ended, closed, resumes })
     }
 }
 

@@ -16,6 +16,7 @@ pub struct RuntimeClient {
     pub(super) events: Arc<Mutex<mpsc::Receiver<ClientEvent>>>,
     pub(super) ended: watch::Receiver<Option<SessionEnd>>,
     pub(super) closed: watch::Receiver<bool>,
+    pub(super) resumes: watch::Receiver<Option<bool>>,
 }
 
 /// A handle that does not keep the session alive.
@@ -72,6 +73,12 @@ impl RuntimeClient {
     pub async fn decline(&self, request: UploadRequest, reason: String) {
         // Fails when the session is over: nobody uploads any more.
         let _ = self.orders.send(Order::Decline { request, reason }).await;
+    }
+
+    /// Whether the runtime numbers its messages and continues the session over another socket. `None` until it has said
+    /// anything.
+    pub fn resumes(&self) -> Option<bool> {
+        *self.resumes.borrow()
     }
 
     /// What happened next, all that is there; empty when nothing will happen any more.

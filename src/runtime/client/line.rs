@@ -38,13 +38,12 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(address: Address, session_id: String, is_resumable: bool) -> Line {
+    /// The outbox keeps its frames until the runtime acknowledges them; [`Outbox::make_plain`] ends that.
+    pub(super) fn new(address: Address, session_id: String) -> Line {
         let (socket_sender, sockets) = mpsc::channel(4);
         let (reopened_sender, reopened) = mpsc::channel(1);
         let outbox = Arc::new(Outbox::default());
-        if is_resumable {
-            outbox.make_resumable();
-        }
+        outbox.make_resumable();
         Line {
             address,
             session_id,
@@ -179,7 +178,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_gap_is_of_the_socket_that_skipped_a_frame_and_its_clock_begins_once() {
-        let mut line = Line::new(known_session().await, "0123456789abcdef".to_owned(), true);
+        let mut line = Line::new(known_session().await, "0123456789abcdef".to_owned());
         assert!(arrive(&mut line, 1) && line.gap_ends().is_none());
         let before = Instant::now();
         assert!(!arrive(&mut line, 4));

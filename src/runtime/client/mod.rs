@@ -4,15 +4,16 @@
 //! the handle, frames of its [`line`] (one [`socket`] after the other) and clocks, and hands [`event`]s out by a bounded queue: who does not take them stops
 //! the reading. [`connecting`] is how one begins.
 //!
-//! A runtime that knows hello is resumed when the socket breaks, with waits between and an end when nothing comes of it
-//! ([`reconnect`]). One that does not is talked to as it is used to: no request while one is in flight, cancel before the next,
-//! the end of the session asked for and waited for.
+//! [`peer`] decides by what arrives whether the runtime knows hello. If it does, a broken socket is replaced, with pauses
+//! between attempts and a limit ([`reconnect`]). A runtime that does not know hello gets one request at a time, a cancel
+//! before the next request, and an explicit end of the session.
 
 mod connecting;
 mod event;
 mod handle;
 mod in_flight;
 mod line;
+mod peer;
 mod reconnect;
 mod session;
 mod socket;

@@ -4,6 +4,7 @@ use super::event::{ClientEvent, ClientRequest, Order, RequestResult, SessionEnd}
 use super::handle::closed_error;
 use super::in_flight::{Due, InFlight};
 use super::line::Line;
+use super::peer::Peer;
 use super::socket::{Address, ClientStream, Greeting, SocketEnd, SocketEvent};
 use super::upload_queue::{MAX_WAITING, UploadQueue};
 use crate::error::{Error, ErrorCode, Result};
@@ -24,8 +25,9 @@ const END_WITHIN_OTHERS: Duration = Duration::from_secs(95);
 /// All that a session of the client is.
 pub(super) struct ClientSession {
     session_id: String,
-    /// What the runtime knows beyond the protocol; `None` when it knows no hello.
-    capabilities: Option<Capabilities>,
+    peer: Peer,
+    /// Whether the runtime resumes, for the handle; `None` until that is known.
+    resumes: watch::Sender<Option<bool>>,
     line: Line,
     current: Option<InFlight>,
     last_number: u64,
@@ -42,14 +44,16 @@ impl ClientSession {
         address: Address,
         session_id: String,
         capabilities: Option<Capabilities>,
+        resumes: watch::Sender<Option<bool>>,
         events: mpsc::Sender<ClientEvent>,
         ended: watch::Sender<Option<SessionEnd>>,
         closed: watch::Sender<bool>,
     ) -> ClientSession {
         ClientSession {
-            line: Line::new(address, session_id.clone(), capabilities.is_some()),
+            line: Line::new(address, session_id.clone()),
             session_id,
-            capabilities,
+            peer: capabilities.map_or(Peer::Undecided, Peer::Resumes),
+            resumes,
             current: None,
             last_number: 0,
             pending: VecDeque::new(),
@@ -67,6 +71,7 @@ impl ClientSession {
         early: Vec<RuntimeFrame>,
         mut orders: mpsc::Receiver<Order>,
     ) {
+        self.tell_peer();
         self.take_socket(stream, 0, early);
         let events = self.events.clone();
         loop {
@@ -150,17 +155,30 @@ impl ClientSession {
         }
     }
 
-    fn knows_hello(&self) -> bool {
-        self.capabilities.is_some()
+    /// A frame shows whether the runtime numbers its frames and resumes.
+    fn learn_peer(&mut self, frame: &RuntimeFrame) {
+        let before = self.peer;
+        self.peer = before.on_frame(frame);
+        if before == self.peer {
+            return;
+        }
+        if self.peer == Peer::Plain {
+            self.line.outbox.make_plain();
+        }
+        self.tell_peer();
+    }
+
+    fn tell_peer(&self) {
+        self.resumes.send_replace(self.peer.resumes());
     }
 
     fn say(&self, message: &ClientMessage) {
         self.line.outbox.push(Body::of(message));
     }
 
-    /// Who does not know it is not told: its own clock is the answer.
+    /// Runtimes without this capability get no message; their own timeout applies.
     fn decline(&self, request: UploadRequest, reason: String) {
-        if self.capabilities.is_some_and(|runtime| runtime.has(Capability::ArtifactUploadDecline)) {
+        if self.peer.has(Capability::ArtifactUploadDecline) {
             let UploadRequest { upload_id, filepath, .. } = request;
             self.say(&ClientMessage::UploadDecline(UploadDecline { upload_id, filepath, reason }));
         }
@@ -218,7 +236,7 @@ impl ClientSession {
         match event {
             SocketEvent::Frame { socket, frame } if self.line.is_by(socket) => self.on_frame(frame),
             SocketEvent::Closed { socket, end } if self.line.is_by(socket) => {
-                let may_resume = self.knows_hello() && !end.deliberate && self.ended.borrow().is_none();
+                let may_resume = self.peer != Peer::Plain && !end.deliberate && self.ended.borrow().is_none();
                 if may_resume {
                     self.reopen(end);
                 } else if end.deliberate {
@@ -232,6 +250,7 @@ impl ClientSession {
     }
 
     fn on_frame(&mut self, frame: RuntimeFrame) {
+        self.learn_peer(&frame);
         if let RuntimeMessage::Acknowledge(acknowledge) = frame.message {
             self.line.outbox.acknowledged(acknowledge.ack);
             return;
@@ -239,7 +258,7 @@ impl ClientSession {
         if let RuntimeMessage::Hello(_) = frame.message {
             return;
         }
-        let (Some(seq), true) = (frame.seq, self.knows_hello()) else { return self.on_message(frame) };
+        let (Some(seq), true) = (frame.seq, self.peer != Peer::Plain) else { return self.on_message(frame) };
         match self.line.arrive(seq, frame) {
             Arrival::Due(frames) => {
                 frames.into_iter().for_each(|frame| self.on_message(frame));
@@ -263,7 +282,7 @@ impl ClientSession {
             (current.number, current.request_id.clone(), current.is_stopped())
         });
         // A runtime that knows ids names the request.
-        let is_named = frame.request_id.is_some() || !self.knows_hello();
+        let is_named = frame.request_id.is_some() || self.peer == Peer::Plain;
         match (frame.message, request) {
             (RuntimeMessage::Assistant(said), Some((request, _, false))) => {
                 self.pending.push_back(ClientEvent::Assistant { request, text_blocks: said.text_blocks });
@@ -350,6 +369,8 @@ impl ClientSession {
     fn on_reopened(&mut self, reopened: Option<(ClientStream, Greeting)>) {
         match reopened {
             Some((stream, Greeting { answer: Some(hello), early })) if hello.resumed => {
+                self.peer = Peer::Resumes(hello.capabilities);
+                self.tell_peer();
                 self.take_socket(stream, hello.received, early);
             }
             _ => self.lose(Error::new(
@@ -386,7 +407,7 @@ impl ClientSession {
         if let Some(since) = self.ending_since
             && self.ended.borrow().is_none()
         {
-            let within = if self.knows_hello() { END_WITHIN } else { END_WITHIN_OTHERS };
+            let within = if self.peer.resumes() == Some(true) { END_WITHIN } else { END_WITHIN_OTHERS };
             if now >= since + within {
                 self.lose(closed_error());
             } else {

@@ -191,7 +191,7 @@ async fn reach(
 
 /// What came of a hello.
 pub(super) struct Greeting {
-    /// `None`: the runtime knows no hello.
+    /// `None`: the runtime has not answered in time.
     pub answer: Option<RuntimeHello>,
     /// What the wire brought before the answer.
     pub early: Vec<RuntimeFrame>,
