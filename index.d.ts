@@ -4178,10 +4178,18 @@ interface ExecuteOptions {
     downloadUrl: string
     workingDir: string
   }[]
-  /** What it throws, or rejects with, stops the request and is the request's error. A promise is not waited for. */
-  onAssistantMessage?(textBlocks: string[]): void
-  /** As `onAssistantMessage`. */
-  onCommandOutput?(output: { stream: 'stdout' | 'stderr'; text: string; command: string }): void
+  /**
+   * Called for each message of the agent. An error that it throws, or rejects with, stops the request and is the request's error.
+   * Return a promise to slow the runtime down: while promises for more than 1 MiB of text have not settled, nothing more is read.
+   * The result of the request does not wait for them.
+   */
+  onAssistantMessage?(textBlocks: string[]): void | Promise<void>
+  /** Called for each piece of output. Errors and promises count as with `onAssistantMessage`. */
+  onCommandOutput?(output: {
+    stream: 'stdout' | 'stderr'
+    text: string
+    command: string
+  }): void | Promise<void>
   /** Where to put a file. Also asked after the request, until the session has ended. */
   onArtifactUploadRequest?(artifact: {
     filename: string
@@ -4269,6 +4277,12 @@ declare class RuntimeClient implements AsyncDisposable {
    * Rejects with RUNTIME_UNAUTHORIZED, RUNTIME_CLOSED (nobody there), RUNTIME_TIMED_OUT, RUNTIME_ABORTED, INVALID_OPTION.
    */
   static connect(url: string, options?: ConnectOptions): Promise<RuntimeClient>
+  /**
+   * Whether the runtime numbers its messages and continues the session after a broken connection. `false`: it knows the
+   * protocol without hello, and a broken connection ends the session with RUNTIME_CLOSED. `undefined` until the runtime
+   * has sent its first message.
+   */
+  get resumes(): boolean | undefined
   /** Has the runtime's agent answer a prompt. */
   query(prompt: string, options: QueryOptions): Promise<QueryResult>
   /** Runs commands one after the other, until one fails. */

@@ -300,4 +300,30 @@ describe('sheepdog run', () => {
     run.child.kill('SIGTERM')
     expect(await run.exit).toEqual({ status: 143, signal: null })
   })
+
+  it.runIf(process.platform === 'linux')(
+    'stays small when a program that ignores SIGTERM prints on and nobody reads',
+    async () => {
+      const program =
+        "trap '' TERM INT; echo up; while :; do head -c 1000000 /dev/zero | tr '\\0' '\\n'; done"
+      const run = started(['run', '--', 'sh', '-c', program])
+      await run.printed(/up/)
+      run.child.stdout.pause()
+      const peakMb = () =>
+        Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${run.child.pid}/status`, 'utf8'))![1]) / 1024
+      const before = peakMb()
+      let peak = before
+      const looking = setInterval(() => {
+        try {
+          peak = Math.max(peak, peakMb())
+        } catch {
+          // It has ended.
+        }
+      }, 50)
+      run.child.kill('SIGTERM')
+      expect((await run.exit).status).toBe(143)
+      clearInterval(looking)
+      expect(peak - before, 'MB').toBeLessThan(150)
+    },
+  )
 })

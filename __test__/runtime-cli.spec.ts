@@ -1,7 +1,9 @@
 import { execFile, spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { connect, type AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createServer } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
@@ -55,6 +57,26 @@ describe('sheepdog serve, query and exec', () => {
   })
 
   afterAll(() => server.stop())
+
+  it.runIf(process.platform === 'linux')('exec waits for a slow reader, and stays small', async () => {
+    const progress = join(mkdtempSync(join(tmpdir(), 'runtime-cli-')), 'progress')
+    // 64 MB; a mark for each MB.
+    const command = `for i in $(seq 64); do head -c 1000000 /dev/zero | tr '\\0' x; printf . >> ${progress}; done`
+    const child = spawn(process.execPath, [program, 'exec', url, '--', command], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    const marks = () => statSync(progress, { throwIfNoEntry: false })?.size ?? 0
+    // Nobody reads: the command stands still.
+    for (let still = 0, last = -1; still < 10; still = marks() > 0 && marks() === last ? still + 1 : 0) {
+      last = marks()
+      await sleep(100)
+    }
+    expect(marks(), 'MB').toBeLessThan(32)
+    let bytes = 0
+    for await (const chunk of child.stdout) bytes += chunk.length
+    expect(bytes).toBe(64_000_000)
+    rmSync(dirname(progress), { recursive: true })
+  })
 
   it('asks the agent and prints its answer', async () => {
     expect(await sheepdog('query', url, 'say hello')).toMatchObject({

@@ -18,6 +18,7 @@ import { LiveLine, liveState } from './live'
 import { Output } from './output'
 import { recordOptions } from './record'
 import { resetOptions, toRetry } from './reset'
+import { json as toJson } from './screen'
 import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'one turn of a coding agent, with its events as they come'
@@ -162,7 +163,7 @@ async function watchTurn(
   const story = new Story()
   for await (const event of turn) {
     if (live) note(live, event, harness.provider, cost)
-    if (json) await output.write('stdout', `${JSON.stringify(event)}\n`)
+    if (json) await output.write('stdout', `${toJson(event)}\n`)
     else if (!quiet) for (const line of story.tell(event)) await output.write('stderr', `${line}\n`)
   }
   let result: TurnResult | undefined
@@ -175,7 +176,7 @@ async function watchTurn(
   }
   leave()
   live?.close()
-  if (json) await output.write('stdout', `${JSON.stringify(resultRecord(result, error))}\n`)
+  if (json) await output.write('stdout', `${toJson(resultRecord(result, error))}\n`)
   else {
     for (const line of quiet ? [] : story.end(error ? undefined : result)) output.say(line)
     if (!error && result) await output.write('stdout', answerOf(result))
@@ -192,7 +193,7 @@ async function watchTurn(
 
 /** One line end behind it, whether or not the agent made one. */
 function answerOf(result: TurnResult): string {
-  const text = result.structured === undefined ? result.text : JSON.stringify(result.structured, null, 2)
+  const text = result.structured === undefined ? result.text : toJson(result.structured, 2)
   return text.endsWith('\n') ? text : `${text}\n`
 }
 

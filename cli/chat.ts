@@ -17,8 +17,10 @@ import type { Ending, OptionTable } from './command'
 import { describeEvent, describeResult } from './event'
 import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
 import { Output } from './output'
+import { describeQuestion } from './question'
 import { recordOptions } from './record'
 import { resetOptions, toRetry } from './reset'
+import { json as toJson, put } from './screen'
 import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'a session with a coding agent: many prompts, live questions'
@@ -31,7 +33,7 @@ terminal what needs your leave is asked: y allows it, a allows it always, anythi
 turn, and once more, or Ctrl-D, closes the session. In a pipe what is not allowed by --policy or by the level is
 refused.
 
-Lines that begin with a slash are for the session: /mode [ID], /option ID VALUE, /resume ID, /quit.`
+Lines that begin with a slash are for the session: /mode [ID], /option ID VALUE, /resume ID, /help, /quit.`
 
 export const operands = [{ name: 'PROVIDER', fits: providerNames() }] as const
 
@@ -110,6 +112,8 @@ function readPolicy(file: string): Policy {
   }
 }
 
+const words = 'use /mode [ID], /option ID VALUE, /resume ID, /help or /quit'
+
 class Chat {
   readonly #harness: Harness
   readonly #options: OpenOptions
@@ -180,6 +184,7 @@ class Chat {
   }
 
   async #open(options: OpenOptions): Promise<void> {
+    if (this.#isTerminal) this.#output.say(`opening a session with ${this.#harness.provider} ...`)
     this.#session = await this.#harness.open(options)
     const { sessionId, history, protocolVersion } = this.#session
     const past = history.filter((event) => event.type === 'prompt').length
@@ -223,8 +228,11 @@ class Chat {
       case 'quit':
         this.#isClosing = true
         return true
+      case 'help':
+        this.#output.say(words)
+        return true
       default:
-        this.#output.say(`there are /mode [ID], /option ID VALUE, /resume ID, /quit; not /${word}`)
+        this.#output.say(`unknown command /${word}: ${words}`)
         return false
     }
   }
@@ -236,7 +244,7 @@ class Chat {
     try {
       for await (const event of turn) {
         if (this.#json) {
-          await this.#output.write('stdout', `${JSON.stringify(event)}\n`)
+          await this.#output.write('stdout', `${toJson(event)}\n`)
         } else if (event.type === 'text') {
           isInText = !event.text.endsWith('\n')
           await this.#output.write('stdout', event.text)
@@ -250,15 +258,14 @@ class Chat {
       }
       if (isInText) await this.#output.write('stdout', '\n')
       const result = await turn.result
-      if (this.#json)
-        await this.#output.write('stdout', `${JSON.stringify({ type: 'result', ok: true, result })}\n`)
+      if (this.#json) await this.#output.write('stdout', `${toJson({ type: 'result', ok: true, result })}\n`)
       else this.#output.say(`sheepdog: ${describeResult(result)}`)
       return true
     } catch (error) {
       const { code, message, result } = error as SheepdogError
       if (!this.#json) throw error
       const record = { type: 'result', ok: false, error: { code, message }, result }
-      await this.#output.write('stdout', `${JSON.stringify(record)}\n`)
+      await this.#output.write('stdout', `${toJson(record)}\n`)
       if (code === 'AGENT_CRASHED' || code === 'SESSION_CLOSED') this.#isClosing = true
       return false
     } finally {
@@ -269,7 +276,8 @@ class Chat {
   /** Asks the person at the terminal. */
   async #ask({ tool }: AgentPermissionRequest, signal: AbortSignal): Promise<Answer> {
     this.#output.say('')
-    process.stderr.write(`${tool.kind}: ${tool.title}  [y]es, [a]lways, [n]o? `)
+    for (const line of describeQuestion(tool)) this.#output.say(line)
+    put('stderr', '[y]es, [a]lways, [n]o? ')
     const word = await new Promise<string>((resolve) => {
       this.#answer = resolve
       signal.addEventListener('abort', () => resolve('n'), { once: true })

@@ -5,6 +5,7 @@ import type { Ending, NamedCommand, OptionTable } from './command'
 import { bashCompletions } from './completions/bash'
 import { fishCompletions } from './completions/fish'
 import { zshCompletions } from './completions/zsh'
+import { put } from './screen'
 
 export const summary = 'a script that lets a shell complete command lines'
 
@@ -36,6 +37,6 @@ export async function run(args: string[]): Promise<Ending> {
   const shell = name === undefined || !Object.hasOwn(shells, name) ? undefined : shells[name]
   if (!shell || rest.length > 0)
     throw new UsageError(`expected bash, zsh or fish, got ${JSON.stringify(rest[0] ?? name ?? '')}`)
-  process.stdout.write(shell(commands()))
+  put('stdout', shell(commands()))
   return 0
 }

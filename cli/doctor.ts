@@ -4,6 +4,7 @@ import { providerNames } from '../lib/harness/provider'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
+import { json, print } from './screen'
 
 export const summary = 'which agents are installed, and whether they start'
 
@@ -40,15 +41,15 @@ export async function run(args: string[]): Promise<Ending> {
     })
     .finally(leave)
   if (!findings) return interrupt!
-  if (values.json) process.stdout.write(`${JSON.stringify(findings, null, 2)}\n`)
+  if (values.json) print(json(findings, 2))
   else {
     for (const { provider, version, path, problem, install, found, session } of findings) {
       const words = version
         ? `${version.padEnd(12)} ${path}`
         : `${found ? problem : 'not installed'}; ${found ? 'install it anew' : 'install it'}: ${install}`
-      process.stdout.write(`${version ? 'ok  ' : '-   '}${provider.padEnd(13)}${words}\n`)
+      print(`${version ? 'ok  ' : '-   '}${provider.padEnd(13)}${words}`)
       if (version !== undefined || session.found) {
-        process.stdout.write(`${' '.repeat(17)}sessions: ${describeSession(session)}\n`)
+        print(`${' '.repeat(17)}sessions: ${describeSession(session)}`)
       }
     }
   }

@@ -52,6 +52,7 @@ export async function run(args: string[]): Promise<Ending> {
   const output = new Output(undefined, () => controller.abort())
   const done = onInterrupt((signal) => {
     interrupt = signal
+    output.hurry()
     controller.abort()
   }, leaveBy)
   try {
@@ -62,7 +63,7 @@ export async function run(args: string[]): Promise<Ending> {
     const { results } = await client.executeCommands([{ command, cwd: values.cwd, env }], {
       idleTimeoutMs: values.idle === undefined ? undefined : parseDuration('--idle', values.idle),
       timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
-      onCommandOutput: ({ stream, text }) => void output.write(stream, text),
+      onCommandOutput: ({ stream, text }) => output.writeData(stream, text),
       signal: controller.signal,
     })
     return statusOf(results[0])

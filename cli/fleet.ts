@@ -6,6 +6,7 @@ import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { fleetOptions, fleetTable, withFleet } from './fleet_way'
 import { onInterrupt } from './interrupt'
+import { json as toJson, print, tell } from './screen'
 
 export const summary = 'keep a fleet of this machine up, and look at it'
 
@@ -42,9 +43,7 @@ async function up(values: Parameters<typeof fleetOptions>[0], dir: string): Prom
   const file = join(dir, keeperFile)
   writeFileSync(file, JSON.stringify({ pid: process.pid }), { mode: 0o600 })
   const { server, leaseMs } = await fleet.status()
-  process.stderr.write(
-    `sheepdog: the fleet in ${dir} is up (nats-server ${server}, lease ${leaseMs} ms); Ctrl-C ends it\n`,
-  )
+  tell(`sheepdog: the fleet in ${dir} is up (nats-server ${server}, lease ${leaseMs} ms); Ctrl-C ends it`)
   await new Promise<void>((done) => {
     const leave = onInterrupt(
       () => (leave(), done()),
@@ -61,7 +60,7 @@ async function up(values: Parameters<typeof fleetOptions>[0], dir: string): Prom
 async function status(fleet: Fleet, json: boolean): Promise<number> {
   const found = await fleet.status()
   if (json) {
-    process.stdout.write(`${JSON.stringify(found, null, 2)}\n`)
+    print(toJson(found, 2))
     return 0
   }
   const lines = [`nats-server ${found.server}, lease ${found.leaseMs} ms`]
@@ -77,7 +76,7 @@ async function status(fleet: Fleet, json: boolean): Promise<number> {
     lines.push(`worker ${name}: ${running.length} of ${concurrency} on ${queues.join(', ')}`)
   if (found.workers.length === 0) lines.push('no worker: start one with `sheepdog work`')
   for (const { id, why } of found.stuck) lines.push(`stuck ${id}: ${why}`)
-  process.stdout.write(`${lines.join('\n')}\n`)
+  print(lines.join('\n'))
   return 0
 }
 

@@ -5,6 +5,7 @@ import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeEvent } from './event'
 import { fleetTable, withFleet } from './fleet_way'
+import { json as toJson, print, tell } from './screen'
 
 export const summary = 'list, show, follow, cancel and retry the jobs of a fleet'
 
@@ -67,7 +68,7 @@ interface Values {
 const verbs: Record<string, (job: Job, values: Values) => Promise<number>> = {
   async show(job) {
     const shown = { ...(await job.record()), artifacts: await job.artifacts() }
-    process.stdout.write(`${JSON.stringify(shown, null, 2)}\n`)
+    print(toJson(shown, 2))
     return 0
   },
   async logs(job, { follow, json }) {
@@ -76,7 +77,7 @@ const verbs: Record<string, (job: Job, values: Values) => Promise<number>> = {
   },
   async cancel(job, { force }) {
     const record = await job.cancel({ force })
-    process.stdout.write(`${line(record)}\n`)
+    print(line(record))
     return record.state === 'cancelled' ? 0 : 1
   },
   async retry(job) {
@@ -87,7 +88,7 @@ const verbs: Record<string, (job: Job, values: Values) => Promise<number>> = {
 
 async function list(fleet: Fleet, { queue, state, json }: Values): Promise<number> {
   for await (const record of fleet.jobs({ queue, state } as object))
-    process.stdout.write(`${json ? JSON.stringify(record) : line(record)}\n`)
+    print(json ? toJson(record) : line(record))
   return 0
 }
 
@@ -105,9 +106,8 @@ export async function followJob(
   { json = false, live = true }: { json?: boolean; live?: boolean } = {},
 ): Promise<void> {
   for await (const event of job.events({ live })) {
-    const text = json
-      ? JSON.stringify(event)
-      : (describeEvent(event as unknown as AgentEvent) ?? JSON.stringify(event))
-    process[to].write(`${text}\n`)
+    const text = json ? toJson(event) : (describeEvent(event as unknown as AgentEvent) ?? toJson(event))
+    if (to === 'stdout') print(text)
+    else tell(text)
   }
 }

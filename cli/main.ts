@@ -6,6 +6,7 @@ import type { Ending, NamedCommand } from './command'
 import { renderHelp, wrap } from './help'
 import { leaveBy, signalStatus } from './interrupt'
 import { quietCodes } from './output'
+import { put, tell } from './screen'
 
 function usage(): string {
   const list = available().map((name) => {
@@ -63,7 +64,7 @@ async function dispatch(args: string[]): Promise<Ending> {
 }
 
 function show(text: string): number {
-  process.stdout.write(text)
+  put('stdout', text)
   return 0
 }
 
@@ -85,7 +86,7 @@ export async function main(args: string[]): Promise<void> {
   try {
     ending = await dispatch(args)
   } catch (error) {
-    process.stderr.write(`${name}: ${explain(error as NodeJS.ErrnoException)}\n`)
+    tell(`${name}: ${explain(error as NodeJS.ErrnoException)}`)
     ending = 1
   }
   // A write that fails is told later than it is made.
@@ -100,6 +101,6 @@ export async function main(args: string[]): Promise<void> {
 function untold(name: string, { code, message }: NodeJS.ErrnoException): number {
   // A reader that went away (`| head`) is no fault: the status is that of a program that SIGPIPE ended.
   if (quietCodes.has(code ?? '')) return signalStatus('SIGPIPE')
-  process.stderr.write(`${name}: output could not be written (${code ?? message})\n`)
+  tell(`${name}: output could not be written (${code ?? message})`)
   return 1
 }

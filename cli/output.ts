@@ -1,11 +1,14 @@
 // stdout and stderr of the command itself: a slow reader is waited for, a reader that is gone is an event, and the live line
 // is out of the way while something is written.
+import { showBytes } from './figure'
 import type { LiveLine } from './live'
-
-type StreamName = 'stdout' | 'stderr'
+import { DataStream, harmless, passThrough, tell, type StreamName } from './screen'
 
 /** A reader that went away (`| head`, a closed terminal) is no fault worth a word. */
 export const quietCodes = new Set(['EPIPE', 'EIO'])
+
+/** What may wait for a slow reader once the command is to end. The rest is left out, and counted. */
+const maxWaitingBytes = 1 << 20
 
 export class Output {
   readonly #live: LiveLine | undefined
@@ -14,6 +17,8 @@ export class Output {
   readonly #errorListeners = new Map<StreamName, (error: NodeJS.ErrnoException) => void>()
   #broken: NodeJS.ErrnoException | undefined
   #patient = true
+  #leftOutBytes = 0
+  readonly #data = { stdout: new DataStream('stdout'), stderr: new DataStream('stderr') }
   #mute = false
 
   /** `onBroken` is called once, when nothing more can be written. */
@@ -37,12 +42,26 @@ export class Output {
     return this.#broken !== undefined && quietCodes.has(this.#broken.code ?? '')
   }
 
-  /** Writes the text; resolves when the reader has room for more. */
-  async write(name: StreamName, text: string | Uint8Array): Promise<void> {
+  /** Writes text for a person, without control sequences; resolves when the reader has room for more. */
+  write(name: StreamName, text: string): Promise<void> {
+    return this.passThrough(name, harmless(text))
+  }
+
+  /** Writes a data stream: as it is to a file or a pipe, without control sequences to a terminal. */
+  writeData(name: StreamName, text: string): Promise<void> {
+    return this.passThrough(name, this.#data[name].fit(text))
+  }
+
+  /** Writes the output of a watched program as it is; resolves when the reader has room for more. */
+  async passThrough(name: StreamName, data: string | Uint8Array): Promise<void> {
     if (this.#broken) return
-    this.#live?.clear()
     const stream = process[name]
-    const room = stream.write(text)
+    if (!this.#patient && stream.writableLength > maxWaitingBytes) {
+      this.#leftOutBytes += Buffer.byteLength(data)
+      return
+    }
+    this.#live?.clear()
+    const room = passThrough(name, data)
     this.#live?.draw()
     if (room || !this.#patient || this.#broken) return
     await new Promise<void>((resolve) => {
@@ -58,7 +77,7 @@ export class Output {
 
   /** A line for people. */
   say(message: string): void {
-    if (!this.#mute) process.stderr.write(`${message}\n`)
+    if (!this.#mute) tell(message)
   }
 
   /** Says why nothing can be written any more, where that is worth a word. */
@@ -68,7 +87,7 @@ export class Output {
       this.say(`${name}: output could not be written (${code ?? message})`)
   }
 
-  /** Waits no more for slow readers: the command is to end. */
+  /** Stops waiting for slow readers, because the command is to end. At most 1 MiB waits for them from here on. */
   hurry(): void {
     this.#patient = false
     for (const done of this.#waiting) done()
@@ -77,6 +96,9 @@ export class Output {
   /** Leaves the streams as they were found. Errors that still come concern nobody. */
   close(): void {
     this.#live?.close()
+    if (this.#leftOutBytes > 0)
+      this.say(`sheepdog: ${showBytes(this.#leftOutBytes)} of output were left out: nobody read them`)
+    this.#leftOutBytes = 0
     for (const [name, listener] of this.#errorListeners) {
       process[name].on('error', () => {})
       process[name].off('error', listener)

@@ -3,7 +3,8 @@ import { listTrees, type RunTree } from '../lib/index'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { showBytes, showDuration } from './figure'
-import { fitWidth } from './width'
+import { json, put, tell } from './screen'
+import { fitWidth, plainText } from './width'
 
 export const summary = 'what runs, and what was left behind, of all hosts of this user'
 
@@ -27,9 +28,9 @@ export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)
   if (positionals.length > 0) throw new UsageError(`unexpected ${JSON.stringify(positionals[0])}`)
   const trees = await listTrees()
-  if (values.json) process.stdout.write(trees.map((tree) => `${JSON.stringify(tree)}\n`).join(''))
-  else if (trees.length === 0) process.stderr.write('sheepdog: nothing runs\n')
-  else process.stdout.write(table(trees))
+  if (values.json) put('stdout', trees.map((tree) => `${json(tree)}\n`).join(''))
+  else if (trees.length === 0) tell('sheepdog: nothing runs')
+  else put('stdout', table(trees))
   return 0
 }
 
@@ -42,7 +43,7 @@ const columns: [title: string, cell: (tree: RunTree) => string][] = [
   ['SILENT', ({ silentMs }) => (silentMs === null ? '' : showDuration(silentMs))],
   ['PROCESSES', ({ processes }) => `${processes.length}`],
   ['MEMORY', ({ rssBytes }) => showBytes(rssBytes)],
-  ['NAME', ({ name, command }) => name ?? command],
+  ['NAME', ({ name, command }) => plainText(name ?? command)],
 ]
 
 /** The last column takes what is left of a terminal's width. */

@@ -2,7 +2,9 @@
 import { RuntimeClient } from '../lib/runtime'
 import { parseArguments, parseDuration, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
-import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
+import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
+import { Output } from './output'
+import { json } from './screen'
 
 export const summary = 'ask the agent of a runtime'
 
@@ -39,8 +41,10 @@ export async function run(args: string[]): Promise<Ending> {
   const outputSchema = values.schema === undefined ? undefined : await readSchema(values.schema)
   const controller = new AbortController()
   let interrupt: Interrupt | undefined
+  const output = new Output(undefined, () => controller.abort())
   const done = onInterrupt((signal) => {
     interrupt = signal
+    output.hurry()
     controller.abort()
   }, leaveBy)
   try {
@@ -53,18 +57,20 @@ export async function run(args: string[]): Promise<Ending> {
       model: values.model ?? '',
       outputSchema,
       timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
-      onAssistantMessage: (blocks) => process.stderr.write(`${blocks.join('\n')}\n`),
-      onCommandOutput: ({ text }) => process.stderr.write(text),
+      onAssistantMessage: (blocks) => output.write('stderr', `${blocks.join('\n')}\n`),
+      onCommandOutput: ({ text }) => output.write('stderr', text),
       signal: controller.signal,
     })
-    const text = data.type === 'text' ? data.text : JSON.stringify(data.structuredOutput, undefined, 2)
-    process.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
+    const text = data.type === 'text' ? data.text : json(data.structuredOutput, 2)
+    await output.write('stdout', text.endsWith('\n') ? text : `${text}\n`)
     return 0
   } catch (error) {
     if (interrupt) return interrupt
+    if (output.brokenQuietly) return signalStatus('SIGPIPE')
     throw error
   } finally {
     done()
+    output.close()
   }
 }
 

@@ -3,6 +3,7 @@ import { reapTrees, type ReapedTree } from '../lib/index'
 import { parseArguments } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { showBytes, showCount, showDuration } from './figure'
+import { json, print, tell } from './screen'
 
 export const summary = 'end what hosts that are gone left behind'
 
@@ -24,12 +25,11 @@ Exit status: 0, or 1 if something could not be ended.`
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)
   const reaped = await reapTrees(positionals.length > 0 ? positionals : undefined)
-  const lines = reaped.map((one) => (values.json ? JSON.stringify(one) : describe(one)))
-  if (lines.length > 0) process.stdout.write(`${lines.join('\n')}\n`)
-  else if (!values.json) process.stderr.write('sheepdog: nothing was left behind\n')
+  const lines = reaped.map((one) => (values.json ? json(one) : describe(one)))
+  if (lines.length > 0) print(lines.join('\n'))
+  else if (!values.json) tell('sheepdog: nothing was left behind')
   const missing = positionals.filter((id) => !reaped.some(({ tree }) => tree.id === id))
-  for (const id of missing)
-    process.stderr.write(`sheepdog reap: ${id}: no tree of that id has lost its host\n`)
+  for (const id of missing) tell(`sheepdog reap: ${id}: no tree of that id has lost its host`)
   return missing.length > 0 || reaped.some(({ left }) => left > 0) ? 1 : 0
 }
 

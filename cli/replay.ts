@@ -1,8 +1,8 @@
 // sheepdog replay: what a recorded run says.
+import { once } from 'node:events'
 import { createReadStream, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { pipeline } from 'node:stream/promises'
 import {
   replayFile,
   replayRecord,
@@ -18,6 +18,7 @@ import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeEvent, describeResult } from './event'
 import { showDuration } from './figure'
+import { DataStream, json as toJson, passThrough, print, tell } from './screen'
 
 export const summary = 'events and verdict of a recorded run of an agent'
 
@@ -75,9 +76,8 @@ export async function run(args: string[]): Promise<Ending> {
 
 function show({ ok, events, result, error }: Replay, json: boolean, unfinished?: string | null): number {
   const lines: (string | undefined)[] = []
-  for (const event of events) tell(json ? JSON.stringify(event) : describeEvent(event))
-  if (json)
-    lines.push(JSON.stringify({ type: 'result', ok, error, result, unfinished: unfinished ?? undefined }))
+  for (const event of events) printLine(json ? toJson(event) : describeEvent(event))
+  if (json) lines.push(toJson({ type: 'result', ok, error, result, unfinished: unfinished ?? undefined }))
   else {
     if (result.text) lines.push('', result.text, '')
     lines.push(
@@ -87,12 +87,19 @@ function show({ ok, events, result, error }: Replay, json: boolean, unfinished?:
     )
     if (unfinished) lines.push(`unfinished: ${unfinishedWords[unfinished] ?? unfinished}`)
   }
-  lines.forEach(tell)
+  lines.forEach(printLine)
   return ok ? 0 : 1
 }
 
-function tell(line: string | undefined): void {
-  if (line !== undefined) process.stdout.write(`${line}\n`)
+function printLine(line: string | undefined): void {
+  if (line !== undefined) print(line)
+}
+
+/** Writes a recorded stream; a slow reader is waited for. */
+async function printFile(file: string, name: 'stdout' | 'stderr'): Promise<void> {
+  const data = new DataStream(name)
+  for await (const piece of createReadStream(file))
+    if (!passThrough(name, data.fit(piece as Buffer))) await once(process[name], 'drain')
 }
 
 /** A session has no verdict of its own: its events, as they were told. */
@@ -106,13 +113,13 @@ async function showSession(
     // The last one may be cut.
     if (!line.endsWith('}')) continue
     const { event } = JSON.parse(line) as { event?: AgentEvent }
-    if (event) tell(json ? JSON.stringify(event) : describeEvent(event))
+    if (event) printLine(json ? toJson(event) : describeEvent(event))
   }
   const ok = end?.ok === true
   const error = end?.error as { code: string; message: string } | undefined
-  if (json) process.stdout.write(`${JSON.stringify({ type: 'result', ok, error, unfinished })}\n`)
-  else if (unfinished) process.stdout.write(`unfinished: ${unfinishedWords[unfinished]}\n`)
-  else process.stdout.write(error ? `${error.code}: ${error.message}\n` : 'ok: the session was closed\n')
+  if (json) print(toJson({ type: 'result', ok, error, unfinished }))
+  else if (unfinished) print(`unfinished: ${unfinishedWords[unfinished]}`)
+  else print(error ? `${error.code}: ${error.message}` : 'ok: the session was closed')
   return ok ? 0 : 1
 }
 
@@ -137,18 +144,18 @@ async function replayFolder(folder: string, json: boolean): Promise<number> {
     durationMs?: number
   }
   const ok = !unfinished && !error && exitCode === 0
-  if (json) process.stdout.write(`${JSON.stringify({ type: 'result', ok, unfinished, start, end })}\n`)
+  if (json) print(toJson({ type: 'result', ok, unfinished, start, end }))
   else {
     for (const stream of ['stdout', 'stderr'] as const) {
       const file = join(folder, stream)
-      if (existsSync(file)) await pipeline(createReadStream(file), process[stream], { end: false })
+      if (existsSync(file)) await printFile(file, stream)
     }
     const how = error
       ? `${error.code}: ${error.message}`
       : unfinished
         ? `unfinished: ${unfinishedWords[unfinished]}`
         : `${signal ? `ended by ${signal}` : `exited with ${exitCode}`} after ${showDuration(durationMs ?? 0)}`
-    process.stderr.write(`sheepdog: ${how}\n`)
+    tell(`sheepdog: ${how}`)
   }
   return ok ? 0 : 1
 }

@@ -10,6 +10,7 @@ import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { onInterrupt } from './interrupt'
 import { recordOptions } from './record'
+import { print, tell } from './screen'
 import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'serve an agent, and commands, behind a WebSocket'
@@ -94,11 +95,11 @@ export async function run(args: string[]): Promise<Ending> {
   // What a handler leaves lying about is no reason to end the other sessions.
   const onStray = (error: unknown) => {
     const words = error instanceof Error ? (error.stack ?? error.message) : inspect(error)
-    process.stderr.write(`sheepdog serve: the handler left an error behind: ${words}\n`)
+    tell(`sheepdog serve: the handler left an error behind: ${words}`)
   }
   process.on('unhandledRejection', onStray)
   process.on('uncaughtException', onStray)
-  process.stdout.write(`RuntimeUse server listening on port ${server.port}\n`)
+  print(`RuntimeUse server listening on port ${server.port}`)
   await server.closed
   done()
   // Nor do its timers and sockets keep a closed server alive. The status is set by then.

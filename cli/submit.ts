@@ -7,6 +7,7 @@ import { parseArguments, parseDuration, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { fleetTable, withFleet } from './fleet_way'
 import { followJob } from './jobs'
+import { json, print, tell } from './screen'
 import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'submit a job to a fleet'
@@ -95,10 +96,10 @@ export async function run(args: string[]): Promise<Ending> {
   return withFleet(values, async (fleet) => {
     const submitted = await fleet.submit(job)
     if (!values.wait) {
-      process.stdout.write(`${submitted.id}\n`)
+      print(submitted.id)
       return 0
     }
-    process.stderr.write(`sheepdog: job ${submitted.id}\n`)
+    tell(`sheepdog: job ${submitted.id}`)
     await followJob(submitted, 'stderr')
     return tellEnd(submitted)
   })
@@ -108,11 +109,11 @@ async function tellEnd(job: Job): Promise<number> {
   try {
     const result: unknown = await job.result
     const text = (result as { text?: unknown } | null)?.text
-    process.stdout.write(`${typeof text === 'string' ? text : JSON.stringify(result, null, 2)}\n`)
+    print(typeof text === 'string' ? text : json(result, 2))
     return 0
   } catch (error) {
     const { code, message } = error as { code?: string; message: string }
-    process.stderr.write(`sheepdog: ${code}: ${message}\n`)
+    tell(`sheepdog: ${code}: ${message}`)
     return 1
   }
 }

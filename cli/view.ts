@@ -5,6 +5,7 @@ import type { Ending, OptionTable } from './command'
 import { onInterrupt } from './interrupt'
 import { recordsFolder } from './record'
 import { fleetOptions, fleetTable } from './fleet_way'
+import { print, tell } from './screen'
 import { Fleet } from '../lib/fleet'
 import { FleetSource } from './view/fleet_source'
 import { RecordSource } from './view/record_source'
@@ -48,7 +49,7 @@ export async function run(args: string[]): Promise<Ending> {
     port,
     allowStop: values['allow-stop'],
   })
-  process.stdout.write(`${view.url}\n`)
+  print(view.url)
   await new Promise<void>((resolve) => {
     const done = onInterrupt(
       () => {
@@ -68,7 +69,7 @@ async function records(folder: string, isNamed: boolean): Promise<RunSource> {
   if (!existsSync(folder)) {
     const how = 'keep runs on record with --record FOLDER, and name that folder here'
     if (isNamed) throw new UsageError(`there is no folder ${folder}: ${how}`)
-    process.stderr.write(`sheepdog: there is no ${folder} yet: ${how}\n`)
+    tell(`sheepdog: there is no ${folder} yet: ${how}`)
   }
   return RecordSource.open(folder)
 }

@@ -6,6 +6,7 @@ import { basename } from 'node:path'
 import { leaveBy, onInterrupt } from './interrupt'
 import { LiveLine, liveState } from './live'
 import { Output } from './output'
+import { json as toJson } from './screen'
 import { isRedirected } from './stdin'
 import { terminalSize, typeInto } from './terminal'
 import { describeEnd, describeExit, endRecord, exitStatus, type Ended } from './verdict'
@@ -64,13 +65,13 @@ export async function watch(command: string, args: string[], options: WatchOptio
   if (live) live.state.idleLimitMs = limits.idleTimeoutMs
   live?.draw()
   try {
-    if (pty && !json) for await (const bytes of child.bytes()) await output.write('stdout', bytes)
+    if (pty && !json) for await (const bytes of child.bytes()) await output.passThrough('stdout', bytes)
     else {
       for await (const batch of child.lineBatches()) {
         ended.lines += batch.lines.length
-        const text = json ? jsonLines(batch) : `${batch.lines.join('\n')}\n`
         if (live) note(live, batch)
-        await output.write(json ? 'stdout' : batch.stream, text)
+        if (json) await output.write('stdout', jsonLines(batch))
+        else await output.passThrough(batch.stream, `${batch.lines.join('\n')}\n`)
       }
     }
   } catch {
@@ -86,7 +87,7 @@ export async function watch(command: string, args: string[], options: WatchOptio
   leave()
   Object.assign(ended, { broken: output.broken, brokenQuietly: output.brokenQuietly })
   live?.close()
-  if (json) await output.write('stdout', `${JSON.stringify(endRecord(ended))}\n`)
+  if (json) await output.write('stdout', `${toJson(endRecord(ended))}\n`)
   const { problem } = ended.result?.record ?? {}
   if (problem) output.say(`sheepdog: the record is not whole: ${problem}`)
   const words = describeEnd(ended) ?? (live && describeExit(ended))
@@ -117,5 +118,5 @@ function note(live: LiveLine, batch: LineBatch): void {
 }
 
 function jsonLines({ stream, lines }: LineBatch): string {
-  return lines.map((text) => `${JSON.stringify({ type: 'line', stream, text })}\n`).join('')
+  return lines.map((text) => `${toJson({ type: 'line', stream, text })}\n`).join('')
 }

@@ -6,6 +6,7 @@ import { parseArguments, parseDuration, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { fleetOptions, fleetTable } from './fleet_way'
 import { onInterrupt } from './interrupt'
+import { tell } from './screen'
 
 export const summary = 'work on the jobs of a fleet'
 
@@ -61,12 +62,10 @@ export async function run(args: string[]): Promise<Ending> {
     drainTimeoutMs,
     git: { dir: values['git-dir'] },
   })
-  process.stderr.write(
-    `sheepdog: ${worker.name} works on ${(values.queue ?? ['default']).join(', ')}; Ctrl-C drains\n`,
-  )
+  tell(`sheepdog: ${worker.name} works on ${(values.queue ?? ['default']).join(', ')}; Ctrl-C drains`)
   const leave = onInterrupt(
     () => {
-      process.stderr.write('sheepdog: draining\n')
+      tell('sheepdog: draining')
       void worker.close()
     },
     () => process.exit(1),

@@ -33,10 +33,18 @@ export interface ExecuteOptions {
   artifactsIgnore?: string
   /** Fetched before anything runs; `.zip` is unpacked. */
   downloads?: { downloadUrl: string; workingDir: string }[]
-  /** What it throws, or rejects with, stops the request and is the request's error. A promise is not waited for. */
-  onAssistantMessage?(textBlocks: string[]): void
-  /** As `onAssistantMessage`. */
-  onCommandOutput?(output: { stream: 'stdout' | 'stderr'; text: string; command: string }): void
+  /**
+   * Called for each message of the agent. An error that it throws, or rejects with, stops the request and is the request's error.
+   * Return a promise to slow the runtime down: while promises for more than 1 MiB of text have not settled, nothing more is read.
+   * The result of the request does not wait for them.
+   */
+  onAssistantMessage?(textBlocks: string[]): void | Promise<void>
+  /** Called for each piece of output. Errors and promises count as with `onAssistantMessage`. */
+  onCommandOutput?(output: {
+    stream: 'stdout' | 'stderr'
+    text: string
+    command: string
+  }): void | Promise<void>
   /** Where to put a file. Also asked after the request, until the session has ended. */
   onArtifactUploadRequest?(artifact: {
     filename: string
@@ -176,6 +184,9 @@ interface Running {
   reject(error: unknown): void
 }
 
+/** Characters that callbacks may have been given and not taken before nothing more is read. */
+const maxUntakenLength = 1 << 20
+
 /** One session with a runtime; one request at a time. It keeps the process alive until it is closed. */
 export class RuntimeClient implements AsyncDisposable {
   readonly #client: NativeClient
@@ -185,6 +196,10 @@ export class RuntimeClient implements AsyncDisposable {
   #onUploaded: ExecuteOptions['onArtifactUploaded']
   /** Events of a request can come before its number has. */
   #starting: Promise<unknown> = Promise.resolve()
+
+  /** Promises of callbacks that have not settled, and the length of the text that they were given. */
+  readonly #untaken = new Set<Promise<unknown>>()
+  #untakenLength = 0
 
   /** Resolves when all that the session brought has been told. */
   readonly #allTold: Promise<void>
@@ -309,6 +324,9 @@ export class RuntimeClient implements AsyncDisposable {
   /** Takes events as long as there are any, and deals them out. */
   async #deliver(): Promise<void> {
     for (;;) {
+      // A caller that is behind slows the runtime: events wait in the core, which stops reading.
+      while (this.#untakenLength > maxUntakenLength && this.#untaken.size > 0)
+        await Promise.race(this.#untaken)
       const events = await settle<RuntimeEvent[]>(this.#client.nextEvents() as never)
       if (events.length === 0) break
       await this.#starting
@@ -349,11 +367,22 @@ export class RuntimeClient implements AsyncDisposable {
     }
     try {
       const returned: unknown = tell(running.options, event)
-      // Nobody waits for it: the runtime is not slowed by callbacks that take their time. Its failure counts all the same.
-      if (returned instanceof Promise) returned.catch((error) => this.#fail(request, error))
+      if (returned instanceof Promise) this.#untake(returned, request, lengthOf(event))
     } catch (error) {
       this.#fail(request, error)
     }
+  }
+
+  /** Counts what a callback was given until its promise settles; a rejection fails the request. */
+  #untake(returned: Promise<unknown>, request: number, length: number): void {
+    this.#untakenLength += length
+    const taken = returned
+      .catch((error) => this.#fail(request, error))
+      .finally(() => {
+        this.#untakenLength -= length
+        this.#untaken.delete(taken)
+      })
+    this.#untaken.add(taken)
   }
 
   /** The caller's own error: the request is stopped, and what the caller threw is what the caller gets. */
@@ -395,6 +424,12 @@ export class RuntimeClient implements AsyncDisposable {
       await settle(this.#client.decline(request, `the client's callback failed: ${reason}`))
     }
   }
+}
+
+function lengthOf(event: Extract<RuntimeEvent, { kind: 'assistant' | 'output' }>): number {
+  return event.kind === 'output'
+    ? event.text.length
+    : event.textBlocks.reduce((sum, { length }) => sum + length, 0)
 }
 
 function tell(
