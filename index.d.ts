@@ -4183,13 +4183,9 @@ interface ExecuteOptions {
    * Return a promise to slow the runtime down: while promises for more than 1 MiB of text have not settled, nothing more is read.
    * The result of the request does not wait for them.
    */
-  onAssistantMessage?(textBlocks: string[]): void | Promise<void>
+  onAssistantMessage?(textBlocks: string[]): unknown
   /** Called for each piece of output. Errors and promises count as with `onAssistantMessage`. */
-  onCommandOutput?(output: {
-    stream: 'stdout' | 'stderr'
-    text: string
-    command: string
-  }): void | Promise<void>
+  onCommandOutput?(output: { stream: 'stdout' | 'stderr'; text: string; command: string }): unknown
   /** Where to put a file. Also asked after the request, until the session has ended. */
   onArtifactUploadRequest?(artifact: {
     filename: string
