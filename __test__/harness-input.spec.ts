@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { Harness, type HarnessOptions } from '..'
-import { answer, failure, folder, played, player } from './played-agent'
+import { checkoutFor } from '../fixtures/other-user.mjs'
+import { answer, failure, folder, played } from './played-agent'
 
 describe('bad input', () => {
   it.each<[object, string]>([
@@ -72,7 +73,7 @@ describe('bad input', () => {
     )
   })
 
-  it('a folder that the agent can not write to is told as such, unless it is only to read', ({ skip }) => {
+  it('a folder that the agent can not write to is told as such, unless it is only to read', () => {
     const open = mkdtempSync(join(tmpdir(), 'harness-user-'))
     const locked = join(open, 'locked')
     mkdirSync(locked)
@@ -81,9 +82,10 @@ describe('bad input', () => {
     try {
       // Root may write anywhere: the host has to be an ordinary user.
       const user = process.getuid!() === 0 ? { uid: 65534, gid: 65534 } : {}
+      const root = checkoutFor(65534)
       const script = `
-        const { Harness } = require(${JSON.stringify(join(__dirname, '..'))})
-        const binary = [process.execPath, ...${JSON.stringify([player, JSON.stringify(answer)])}]
+        const { Harness } = require(${JSON.stringify(join(root, 'index.js'))})
+        const binary = [process.execPath, ...${JSON.stringify([join(root, 'fixtures/bin/agent.mjs'), JSON.stringify(answer)])}]
         const harness = new Harness({ provider: 'codex', binary, cwd: ${JSON.stringify(locked)} })
         const told = (options) => harness.run('hi', options).then(({ text }) => text, ({ code, message }) => code + ' ' + message)
         ;(async () => {
@@ -98,9 +100,7 @@ describe('bad input', () => {
         encoding: 'utf8',
         env: { PATH: process.env.PATH, TMPDIR: open },
       })
-      if (/EACCES|permission denied|MODULE_NOT_FOUND/i.test(`${host.error} ${host.stderr}`)) {
-        skip('another user can not read this checkout')
-      }
+      expect(host.stderr).toBe('')
       const [auto, plan, again, here] = JSON.parse(host.stdout)
       expect(auto).toMatch(/^INVALID_OPTION cwd: the agent can't write to .*locked/)
       expect(plan).toBe('Hello.')

@@ -159,6 +159,24 @@ describe('a writable stdin', () => {
   })
 })
 
+it('an input whose next chunk is always ready lets everything else in the host run', async () => {
+  let isWanted = true
+  const empty = {
+    *[Symbol.iterator]() {
+      while (isWanted) yield ''
+    },
+  }
+  const controller = new AbortController()
+  // A clock of the host: without a turn of the event loop it would never ring.
+  setTimeout(() => controller.abort(), 50)
+  const giveUp = setTimeout(() => (isWanted = false), 20_000)
+  await expect(run('cat', [], { input: empty, signal: controller.signal })).rejects.toMatchObject({
+    code: 'PROCESS_ABORTED',
+  })
+  clearTimeout(giveUp)
+  expect(isWanted).toBe(true)
+})
+
 describe('input', () => {
   async function* three() {
     yield 'one '

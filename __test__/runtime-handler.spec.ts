@@ -225,6 +225,43 @@ it("a client's name for its request begins no line of the log", async () => {
   expect(await logged).toBe('[x]??[2J[admin] done\n')
 })
 
+it('a secret is taken out of everything that the logger writes, however it is nested and quoted', async () => {
+  const secret = `it's "se\ncret"\\`
+  class Box {
+    kept = secret
+  }
+  const server = await serveRuntime({
+    port: 0,
+    handler: {
+      run: async ({ logger }) => {
+        logger.log(
+          { a: secret, b: [{ [secret]: 1 }] },
+          new Map([[secret, secret]]),
+          new Set([secret]),
+          new Box(),
+        )
+        logger.error(new Error(secret), { cause: new Error(secret) }, [
+          new Date(0),
+          new URL('http://a.invalid/'),
+        ])
+        return { type: 'text', text: 'x' }
+      },
+    },
+  })
+  cleanup.push(() => server.close())
+  let written = ''
+  const write = vi
+    .spyOn(process.stderr, 'write')
+    .mockImplementation((text) => ((written += String(text)), true))
+  const client = await RuntimeClient.connect(`ws://127.0.0.1:${server.port}`)
+  cleanup.push(() => client.close())
+  await client.query('x', { ...query, secrets: [secret] })
+  write.mockRestore()
+  expect(written).toContain('Box {')
+  expect(written).toContain('1970-01-01T00:00:00.000Z')
+  for (const part of ['cret', 'it\'s "se']) expect(written).not.toContain(part)
+})
+
 describe('a handler', () => {
   it('may answer with an object', async () => {
     const client = await session(() => ({

@@ -84,6 +84,9 @@ function ofIterable(
 /** Asked for ahead of what the program has taken. */
 const AHEAD_BYTES = 256 << 10
 
+/** How long chunks may come one after the other without a turn of the event loop. */
+const TURN_MS = 10
+
 /**
  * Writes the source's chunks until its end, or until the program takes no more; then the source is closed. Rejects with what the
  * source fails with, and leaves stdin open: a part must not pass for the whole.
@@ -96,7 +99,13 @@ export async function pump(source: Source, stdin: StdinQueue, over: Promise<unkn
     isWanted = false
   }
   over.then(close, close)
+  let turnedMs = performance.now()
   for (;;) {
+    // A source that always has its next chunk ready would keep everything else in this process from running.
+    if (performance.now() - turnedMs > TURN_MS) {
+      await new Promise((resolve) => setImmediate(resolve))
+      turnedMs = performance.now()
+    }
     let next: { done?: boolean; value?: unknown }
     try {
       next = await source.next()

@@ -1,6 +1,6 @@
 // A handler in JavaScript: what it is given, what it may answer, and how its errors become messages.
 import { homedir } from 'node:os'
-import { inspect } from 'node:util'
+import { inspect, types } from 'node:util'
 import { settle } from '../error'
 import type { NativeInvocation } from '../../native/native'
 import { show } from '../option'
@@ -134,6 +134,33 @@ function onOneLine(name: string): string {
   return name.slice(0, 128).replace(/[\p{Cc}\u2028\u2029]/gu, '?')
 }
 
+/** As deep as util.inspect looks by itself. */
+const LOGGED_DEPTH = 2
+
+/**
+ * A copy whose texts are redacted, as deep as it is logged. Before util.inspect, which writes a secret with quotes or line feeds in
+ * another form than the redaction knows.
+ */
+function withRedactedTexts(value: unknown, redact: (text: string) => string, depth = 0): unknown {
+  if (typeof value === 'string') return redact(value)
+  if (typeof value !== 'object' || value === null || depth > LOGGED_DEPTH || types.isProxy(value))
+    return value
+  const inner = (part: unknown) => withRedactedTexts(part, redact, depth + 1)
+  if (Array.isArray(value)) return value.map(inner)
+  if (value instanceof Map) return new Map([...value].map(([key, part]) => [inner(key), inner(part)]))
+  if (value instanceof Set) return new Set([...value].map(inner))
+  if (value instanceof Error) return redact(value.stack ?? String(value))
+  // Objects with a text form of their own are not copied: it would be lost.
+  if (Object.prototype.toString.call(value) !== '[object Object]' || inspect.custom in value) return value
+  const copy = Object.create(Object.getPrototypeOf(value)) as object
+  for (const key of Reflect.ownKeys(value)) {
+    const property = Object.getOwnPropertyDescriptor(value, key)!
+    if ('value' in property) property.value = inner(property.value)
+    Object.defineProperty(copy, typeof key === 'string' ? redact(key) : key, property)
+  }
+  return copy
+}
+
 function createLogger(name: string, redact: (text: string) => string): RuntimeLogger {
   const write =
     (level: string) =>
@@ -142,7 +169,7 @@ function createLogger(name: string, redact: (text: string) => string): RuntimeLo
         if (typeof value === 'string') return value
         return value instanceof Error
           ? (value.stack ?? String(value))
-          : inspect(value, { breakLength: Infinity })
+          : inspect(withRedactedTexts(value, redact), { breakLength: Infinity, depth: LOGGED_DEPTH })
       })
       process.stderr.write(`[${name}] ${level}${redact(words.join(' '))}\n`)
     }

@@ -332,6 +332,8 @@ mod tests {
             assert!(problem.contains(named), "{wrong}: {problem}");
         }
         assert!(parse_client_frame("{nonsense").unwrap_err().problem.contains("no JSON"));
+        let twice = parse_client_frame(r#"{"message_type":"x","seq":1,"seq":2}"#).unwrap_err().problem;
+        assert!(twice.starts_with("the frame is malformed: duplicate field"), "{twice}");
     }
 
     #[test]

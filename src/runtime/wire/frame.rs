@@ -75,7 +75,10 @@ fn is_object(text: &str) -> bool {
 pub fn parse_client_frame(text: &str) -> Result<Option<ClientFrame>, Malformed> {
     let bytes = text.len();
     let refused = |problem: String| Malformed { problem, request_id: None, seq: None, bytes };
-    let no_json = |error| refused(format!("the frame is no JSON: {error}"));
+    let no_json = |error: serde_json::Error| {
+        let what = if error.is_data() { "the frame is malformed" } else { "the frame is no JSON" };
+        refused(format!("{what}: {error}"))
+    };
     if !is_object(text) {
         serde_json::from_str::<IgnoredAny>(text).map_err(no_json)?;
         return match text.trim() {
