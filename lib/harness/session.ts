@@ -200,6 +200,7 @@ export class AgentSession implements AsyncDisposable {
    */
   async cancel(options?: { strays?: 'kill' | 'leave' }): Promise<void> {
     checkOptions(options, { strays: check.oneOf('kill', 'leave') })
+    this.#tools?.cancelCalls()
     await settle(this.#native.cancel(options?.strays === 'kill'), callSite())
   }
 

@@ -1,6 +1,6 @@
 //! The questions of a session: answered by the rules, by the handler, or by the clock, and each exactly once.
 
-use super::opening::unknown_method;
+use super::opening::{unknown_method, unknown_session};
 use super::owner::Owner;
 use super::permission::{Ruling, rule};
 use super::question::{Answer, Decider, HostRequest, OpenQuestion, Question, outcome};
@@ -15,6 +15,11 @@ impl Owner {
     pub(super) fn on_asked(&mut self, id: &str, method: &str, params: &Value) {
         if method != "session/request_permission" {
             return self.connection.client.respond(id, Err(&unknown_method(method)));
+        }
+        // A permission for another session is not ours to give: its tools are not those of this one.
+        if let Some(other) = params["sessionId"].as_str().filter(|asked| *asked != self.session) {
+            debug!(target: SESSION, id = self.number, other, "refuses a question of another session");
+            return self.connection.client.respond(id, Err(&unknown_session(other)));
         }
         let call =
             [&params["toolCall"], &params["subject"]["toolCall"]].into_iter().find(|call| call.is_object());

@@ -6,7 +6,7 @@ use super::agent::Agent;
 use super::connection::{Connection, Inbox, Said};
 use super::opening_fault::{Fault, is_resume};
 use super::program::{Held, not_started, program_of, spec_of};
-use super::request::OpenRequest;
+use super::request::{McpServer, OpenRequest};
 use super::session_record;
 use super::settings::{Settings, set_option};
 use super::tool_book::ToolBook;
@@ -250,6 +250,7 @@ impl Hall<'_> {
     async fn shake_hands(&mut self, cwd: &Path) -> Result<Shaken, Fault> {
         let (version, hello) = self.greet().await?;
         let mut warnings = Vec::new();
+        self.check_offered(version, &hello)?;
         let (method, mut params) = self.beginning(version, &hello, cwd);
         let mut preamble = None;
         if let Some(text) = &self.request.agent.system_prompt {
@@ -287,6 +288,13 @@ impl Hall<'_> {
         };
         let mut settings = Settings::read(&opened);
         let history = if is_resume(method) { history(heard) } else { Vec::new() };
+        let has_prompt = history.iter().any(|event| matches!(event, AgentEvent::Prompt { .. }));
+        if method != "session/new" && replays(version, method) && !has_prompt {
+            warnings.push(format!(
+                "resume: {} repeated no earlier prompt of session {session}: what was said in it may be lost",
+                self.agent.name()
+            ));
+        }
         self.set_mode(version, &session, &mut settings).await?;
         if let Some(warning) = self.set_model(version, &session, &mut settings).await? {
             warnings.push(warning);
@@ -296,6 +304,29 @@ impl Hall<'_> {
                 .iter()
                 .any(|meta| meta["steering"]["supported"] == true);
         Ok(Shaken { session, version, can_steer, settings, history, preamble, warnings })
+    }
+
+    /// What is asked of the agent is what it says that it can do. Version 2 has no such words: all of it is part of that.
+    fn check_offered(&self, version: Version, hello: &Value) -> Result<(), Fault> {
+        if version == Version::Two {
+            return Ok(());
+        }
+        let offered = &hello["agentCapabilities"];
+        let lacks = |option: &str, what: &str| {
+            let message =
+                format!("{} says that it {what}: install {}", self.agent.name(), self.agent.package);
+            Err(Fault::Other(Error::invalid_option(option, message)))
+        };
+        let can_resume =
+            offered["loadSession"] == true || offered["sessionCapabilities"]["resume"].is_object();
+        if self.request.agent.resume.is_some() && !can_resume {
+            return lacks("resume", "can't take up an earlier session");
+        }
+        let wants_http = self.request.servers.iter().any(McpServer::is_http);
+        if wants_http && offered["mcpCapabilities"]["http"] != true {
+            return lacks("tools", "takes no tools over HTTP");
+        }
+        Ok(())
     }
 
     /// A warning if it had to be waited.
@@ -462,6 +493,15 @@ pub(crate) fn agent_fault(error: &Error) -> AgentFault {
 
 pub(crate) fn unknown_method(method: &str) -> Refusal {
     Refusal { code: -32_601, message: format!("Method not found: {method}"), data: None }
+}
+
+/// Whether the agent repeats what was said: a version 1 agent that resumes without loading does not.
+fn replays(version: Version, method: &str) -> bool {
+    version == Version::Two || method == "session/load"
+}
+
+pub(crate) fn unknown_session(session: &str) -> Refusal {
+    Refusal { code: -32_602, message: format!("Unknown session: {session}"), data: None }
 }
 
 /// One request for both versions: an agent takes what it knows of it.

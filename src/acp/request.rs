@@ -61,6 +61,10 @@ pub enum McpServer {
 }
 
 impl McpServer {
+    pub(super) fn is_http(&self) -> bool {
+        matches!(self, McpServer::Http { .. })
+    }
+
     pub(crate) fn to_json(&self) -> Value {
         let pairs = |pairs: &[(String, String)]| -> Vec<Value> {
             pairs.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
-use sheepdog::acp::PromptRequest;
+use sheepdog::acp::{McpServer, PromptRequest};
 use sheepdog::harness::{AgentEvent, Provider};
 use sheepdog::process::Strays;
 use std::time::Duration;
@@ -200,4 +200,49 @@ async fn no_secret_leaves_by_an_error_or_a_history() {
     assert!(!shown(&error).contains(SECRET) && shown(&error).contains("[REDACTED]"), "{}", shown(&error));
     let gone = agent.session.idle().await.unwrap_err();
     assert!(!shown(&gone).contains(SECRET) && shown(&gone).contains("[REDACTED]"), "{}", shown(&gone));
+}
+
+#[tokio::test]
+async fn a_question_in_the_name_of_another_session_is_nobodys() {
+    for version in [1, 2] {
+        let mut open = request(Provider::Gemini, version, "");
+        open.has_handler = true;
+        let mut agent = opened(open).await;
+        let outcome = agent.prompt("foreign").await;
+        assert_eq!(text(&outcome), "error", "the agent was told that the session is unknown");
+        assert!(agent.host.try_recv().is_err(), "nobody was asked");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_asked_that_the_agent_says_it_lacks() {
+    let mut resumed = request(Provider::Gemini, 1, "offers-nothing");
+    resumed.agent.resume = Some("session-1".to_owned());
+    let mut with_tools = request(Provider::Gemini, 1, "offers-nothing");
+    with_tools.servers =
+        vec![McpServer::Http { name: "x".into(), url: "http://127.0.0.1:9".into(), headers: Vec::new() }];
+    for (open, option) in [(resumed, "resume: "), (with_tools, "tools: ")] {
+        let error = try_open(open).await.err().expect("a refusal");
+        assert_eq!(error_code(&error), "INVALID_OPTION");
+        assert!(error.message().starts_with(option), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_comes_back_empty_is_told() {
+    let warned = async |start: &str| {
+        let mut open = request(Provider::Gemini, 1, start);
+        open.agent.resume = Some("session-1".to_owned());
+        let agent = opened(open).await;
+        let outcome = agent.prompt("hello").await;
+        outcome
+            .result()
+            .unwrap()
+            .facts
+            .warnings
+            .iter()
+            .any(|warning| warning.contains("repeated no earlier prompt"))
+    };
+    assert!(warned("load-empty").await);
+    assert!(!warned("").await);
 }

@@ -19,6 +19,8 @@ export class ToolServer {
   readonly #server: Server
   readonly #tools: Map<string, Tool>
   readonly #over = new AbortController()
+  /** Calls that run. */
+  readonly #calls = new Set<{ id: unknown; controller: AbortController }>()
   sessionId = ''
 
   static async start(tools: Tool[]): Promise<ToolServer> {
@@ -46,6 +48,11 @@ export class ToolServer {
     return { name: 'sheepdog', url: `http://127.0.0.1:${port}/mcp`, headers, args: [], env: [] }
   }
 
+  /** Aborts the signals of the calls that run, because the turn that made them was cancelled. */
+  cancelCalls(): void {
+    for (const { controller } of this.#calls) controller.abort()
+  }
+
   /** Calls that run are told by their signals. */
   async close(): Promise<void> {
     this.#over.abort()
@@ -71,6 +78,8 @@ export class ToolServer {
     }
     const signal = AbortSignal.any([gone.signal, this.#over.signal])
     const all = Array.isArray(message) ? message : [message]
+    for (const one of all)
+      if (one?.method === 'notifications/cancelled') this.#onCancelled(one.params?.requestId)
     const replies = await Promise.all(
       all
         .filter((one) => one?.id !== undefined && one.method !== undefined)
@@ -78,6 +87,11 @@ export class ToolServer {
     )
     if (replies.length === 0) return answer(202)
     answer(200, Array.isArray(message) ? replies : replies[0])
+  }
+
+  #onCancelled(id: unknown): void {
+    if (id === undefined) return
+    for (const call of this.#calls) if (call.id === id) call.controller.abort()
   }
 
   /** The bearer, and no page of a browser's. */
@@ -108,7 +122,14 @@ export class ToolServer {
       case 'tools/call': {
         const tool = this.#tools.get(params.name as string)
         if (!tool) return error(-32602, `Unknown tool: ${String(params.name)}`)
-        return result(await this.#call(tool, params.arguments ?? {}, String(id), signal))
+        const call = { id, controller: new AbortController() }
+        this.#calls.add(call)
+        const either = AbortSignal.any([signal, call.controller.signal])
+        try {
+          return result(await this.#call(tool, params.arguments ?? {}, String(id), either))
+        } finally {
+          this.#calls.delete(call)
+        }
       }
       default:
         return error(-32601, 'Method not found')
