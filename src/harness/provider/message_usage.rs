@@ -102,8 +102,11 @@ impl MessageUsage {
         let before = self.cost.unwrap_or(0.0);
         let new = cost.map(|cost| (cost - self.before.cost_usd.unwrap_or(0.0) - before).max(0.0));
         let usage = match models_of(since) {
-            // The lines of its messages come before their last token.
-            Some(all) if has_others => all,
+            // The lines of its messages come before their last token. No model was asked since the last result: that one has
+            // counted this result's messages (2.1.330 with a sub-agent ends with two results).
+            Some(all) if has_others || all == Usage::default() => {
+                Usage { cost_usd: all.cost_usd.or(new), ..all }
+            }
             Some(all) => Usage { cost_usd: all.cost_usd.or(new), ..told },
             None => Usage { cost_usd: new, ..told.plus(others) },
         };
@@ -112,7 +115,7 @@ impl MessageUsage {
     }
 }
 
-/// Of all models together.
+/// Of all models together; zero when none was asked, `None` when nothing is said about it.
 fn models_of(models: Json) -> Option<Usage> {
     const NAMES: [&str; 5] =
         ["inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens", "outputTokens", "costUSD"];
@@ -125,7 +128,10 @@ fn models_of(models: Json) -> Option<Usage> {
             cost_usd: cost.number(),
         })
     };
-    models.values().filter_map(of_model).reduce(Usage::plus)
+    if !models.is_object() {
+        return None;
+    }
+    Some(models.values().filter_map(of_model).reduce(Usage::plus).unwrap_or_default())
 }
 
 /// What was written to the cache was read from the prompt like any other token.
@@ -210,6 +216,23 @@ mod tests {
         result(&mut told, &mut digest, &newer);
         let expected =
             Usage { input_tokens: 1816, output_tokens: 2, cached_input_tokens: 8, cost_usd: Some(0.75) };
+        assert_eq!(digest.total_usage(), Some(expected));
+    }
+
+    #[test]
+    fn a_result_after_which_no_model_was_asked_counts_nothing_again() {
+        let (mut told, mut digest) = (MessageUsage::new(Style::Claude, None), Digest::new(false));
+        told.on_message(usage(600), &mut digest);
+        told.on_other_message("a", usage(600), &mut digest);
+        let model =
+            json!({"inputTokens": 2400, "outputTokens": 84, "cacheReadInputTokens": 1200, "costUSD": 0.01});
+        let first =
+            json!({"usage": {"input_tokens": 1200}, "total_cost_usd": 0.01, "since": {"large": model}});
+        result(&mut told, &mut digest, &first);
+        let second = json!({"usage": {"input_tokens": 600}, "total_cost_usd": 0.01, "since": {}});
+        result(&mut told, &mut digest, &second);
+        let expected =
+            Usage { input_tokens: 2400, output_tokens: 84, cached_input_tokens: 1200, cost_usd: Some(0.01) };
         assert_eq!(digest.total_usage(), Some(expected));
     }
 
