@@ -219,7 +219,7 @@ impl Session {
             }
             if let Some(id) = ending_id {
                 let error = match &event {
-                    TurnEvent::Error(error) => Some(error.clone()),
+                    TurnEvent::Error(error) => Some((**error).clone()),
                     _ => None,
                 };
                 state.runtime_waits.on_ending_event(id, error);

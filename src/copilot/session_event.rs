@@ -140,7 +140,7 @@ pub enum TurnEvent {
     PromptBlocked {
         origin: String,
     },
-    Error(ReportedError),
+    Error(Box<ReportedError>),
     Abort,
     Shutdown {
         reason: Option<String>,
@@ -248,7 +248,7 @@ impl<'a> EventHead<'a> {
                 let answer = has_content.then(|| self.event.to_owned());
                 TurnEvent::AssistantMessage { origin: message.text("originatingMessageId"), answer }
             }
-            "session.error" => TurnEvent::Error(self.reported_error()),
+            "session.error" => TurnEvent::Error(Box::new(self.reported_error())),
             "session.autopilot_stopped" => {
                 let stopped = self.data();
                 match stopped.text("requestId") {
@@ -449,7 +449,7 @@ mod tests {
             event("user.message", "[1]"),
             TurnEvent::UserMessage { message_id: None, continuation: false }
         );
-        assert_eq!(event("session.error", r#""text""#), TurnEvent::Error(ReportedError::default()));
+        assert_eq!(event("session.error", r#""text""#), TurnEvent::Error(Box::default()));
         let odd = r#"{"messageId":7,"content":"hi","originatingMessageId":"m"}"#;
         assert!(matches!(
             event("assistant.message", odd),
@@ -463,7 +463,7 @@ mod tests {
         );
         let odd = r#"{"message":"m","url":{},"stack":1,"statusCode":null}"#;
         let error = ReportedError { message: "m".into(), ..ReportedError::default() };
-        assert_eq!(event("session.error", odd), TurnEvent::Error(error));
+        assert_eq!(event("session.error", odd), TurnEvent::Error(Box::new(error)));
     }
 
     #[test]

@@ -225,10 +225,10 @@ impl Turns {
             TurnEvent::Error(error) if error.error_type != "notification" => {
                 let latest = self.latest;
                 for turn in self.affected(only).filter(|turn| Some(turn.id) == latest) {
-                    turn.error.get_or_insert_with(|| (error.clone(), now));
+                    turn.error.get_or_insert_with(|| ((**error).clone(), now));
                 }
                 for turn in self.queued(only).filter(|turn| turn.is_alone) {
-                    turn.early_error.get_or_insert_with(|| (error.clone(), None));
+                    turn.early_error.get_or_insert_with(|| ((**error).clone(), None));
                 }
             }
             TurnEvent::Abort => {

@@ -41,11 +41,11 @@ fn autopilot_idle() -> TurnEvent {
 }
 
 fn error(kind: &str) -> TurnEvent {
-    TurnEvent::Error(ReportedError {
+    TurnEvent::Error(Box::new(ReportedError {
         error_type: kind.into(),
         message: format!("{kind} error"),
         ..Default::default()
-    })
+    }))
 }
 
 fn foreground_done() -> TurnEvent {
@@ -422,12 +422,12 @@ proptest! {
 }
 
 fn error_of(origin: &str) -> TurnEvent {
-    TurnEvent::Error(ReportedError {
+    TurnEvent::Error(Box::new(ReportedError {
         error_type: "query".into(),
         message: format!("{origin} failed"),
         origin: Some(origin.into()),
         ..Default::default()
-    })
+    }))
 }
 
 fn stopped(request: &str, reason: &str) -> TurnEvent {
