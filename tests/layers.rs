@@ -333,6 +333,21 @@ fn no_two_files_of_a_room_use_each_other() {
     assert!(read >= 16, "only {read} rooms have files that use each other: are they read at all?");
 }
 
+/// Data from outside may be no object: writing into it by index panics. `harness::json_object::put` is the way.
+#[test]
+fn no_json_is_written_by_index() {
+    const WRITES: &[&str] = &["\"] = ", "\"].take()", "\"].as_object_mut()", "\"].as_array_mut()"];
+    let mut faults = Vec::new();
+    for source in sources() {
+        for (number, line) in source.code.lines().enumerate() {
+            if WRITES.iter().any(|write| line.contains(write)) {
+                faults.push(format!("{}:{}: {}", source.path.display(), number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
 #[test]
 fn every_outside_crate_stays_at_home() {
     let manifest =

@@ -16,6 +16,7 @@ use super::young_chat;
 use crate::error::{Error, ErrorCode};
 use crate::harness::AgentEvent;
 use crate::harness::folder::RunFolder;
+use crate::harness::json_object::put;
 use crate::harness::restraint::check_switches;
 use crate::harness::turn_record::TurnRecord;
 use crate::harness::workspace::{AgentSandbox, state_of};
@@ -255,8 +256,8 @@ impl Hall<'_> {
         let mut preamble = None;
         if let Some(text) = &self.request.agent.system_prompt {
             if takes_system_prompt(&hello) {
-                params["systemPrompt"] =
-                    json!({ "mode": "append", "content": [{ "type": "text", "text": text }] });
+                let content = json!({ "mode": "append", "content": [{ "type": "text", "text": text }] });
+                put(&mut params, "systemPrompt", content);
             } else {
                 warnings.push("systemPrompt: this agent takes none over this protocol, so it stands before the first prompt".to_owned());
                 preamble = Some(text.clone());
@@ -346,9 +347,9 @@ impl Hall<'_> {
         let servers: Vec<Value> = self.request.servers.iter().map(|server| server.to_json()).collect();
         let mut params = json!({ "cwd": cwd, "mcpServers": servers });
         let Some(session) = &self.request.agent.resume else { return ("session/new", params) };
-        params["sessionId"] = json!(session);
+        put(&mut params, "sessionId", session.as_str());
         if version == Version::Two {
-            params["replayFrom"] = json!({ "type": "start" });
+            put(&mut params, "replayFrom", json!({ "type": "start" }));
             return ("session/resume", params);
         }
         // Loading replays what was said; resuming does not.

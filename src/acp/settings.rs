@@ -2,6 +2,7 @@
 
 use super::turn_state::Version;
 use super::update::owned;
+use crate::harness::json_object::put;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -137,9 +138,9 @@ pub(crate) fn set_option(version: Version, session: &str, id: &str, value: &Valu
     let mut params = json!({ "sessionId": session, "configId": id, "value": value });
     // Version 1 knows no other type than a choice's when none is named.
     if value.is_boolean() {
-        params["type"] = json!("boolean");
+        put(&mut params, "type", "boolean");
     } else if version == Version::Two {
-        params["type"] = json!("id");
+        put(&mut params, "type", "id");
     }
     ("session/set_config_option", params)
 }

@@ -9,6 +9,7 @@ use super::option::{Background, Millis};
 use super::promise::{Settled, settle};
 use crate::acp;
 use crate::error::Error;
+use crate::harness::json_object::put;
 use crate::harness::replay::TurnResult;
 use crate::harness::verdict::Ending;
 use crate::harness::{
@@ -140,7 +141,7 @@ async fn examined(request: &AgentRequest, switch: &AbortSwitch) -> Result<Value,
     let speakers = acp::examine(&request.environment, switch).await?;
     for finding in findings.as_array_mut().into_iter().flatten() {
         let speaker = speakers.iter().find(|speaker| finding["provider"] == speaker.provider);
-        finding["session"] = json!(speaker);
+        put(finding, "session", json!(speaker));
     }
     Ok(findings)
 }
@@ -299,7 +300,7 @@ fn shown(replay: Replay) -> Shown {
     let error = replay.fault.map(|fault| {
         let mut error = json!({ "code": fault.code.as_str(), "message": fault.message });
         if let Some(kind) = fault.kind {
-            error["kind"] = kind.as_str().into();
+            put(&mut error, "kind", kind.as_str());
         }
         error
     });

@@ -35,6 +35,7 @@ mod grammar;
 pub(crate) mod hold;
 pub mod install;
 pub mod json;
+pub mod json_object;
 pub mod launch;
 mod ledger;
 pub mod level;

@@ -7,6 +7,7 @@ use super::super::digest::Digest;
 use super::super::event::{AgentErrorKind, Usage};
 use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
+use super::super::json_object::put;
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, MakeMode, Mode};
 use super::super::reset::Reset;
@@ -267,15 +268,15 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     }
     let mut rules = json!({ "*": "deny", "read": "allow", "list": "allow", "glob": "allow", "grep": "allow", "todowrite": "allow" });
     if wanted.permission != Level::Plan {
-        rules["edit"] = "allow".into();
-        rules["external_directory"] = "deny".into();
+        put(&mut rules, "edit", "allow");
+        put(&mut rules, "external_directory", "deny");
         let mut commands = json!({ "*": "deny" });
         for glob in &wanted.allow {
-            commands[glob.as_str()] = "allow".into();
+            put(&mut commands, glob, "allow");
         }
         // Where the output goes is not looked at otherwise.
-        commands["*>*"] = "deny".into();
-        rules["bash"] = commands;
+        put(&mut commands, "*>*", "deny");
+        put(&mut rules, "bash", commands);
     }
     let given = wanted.variables.iter().find(|(name, _)| *name == CONTENT).map(|(_, text)| text.as_str());
     let agent = wanted.folder.file_name().map_or("sheepdog".into(), |name| name.to_string_lossy());
