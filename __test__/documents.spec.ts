@@ -36,10 +36,18 @@ function blocksOf(page: string): Block[] {
   return blocks
 }
 
-const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md']
-for (const name of readdirSync(join(root, 'docs'))) if (name.endsWith('.md')) pages.push(`docs/${name}`)
+const pagesOf = (folder: string) =>
+  readdirSync(join(root, folder))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `${folder}/${name}`)
+/** Pages of the npm package, beside the README. */
+const published = pagesOf('docs')
+const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', ...published, ...pagesOf('docs/internals')]
 const blocks = pages.flatMap(blocksOf)
 const written = (...languages: string[]) => blocks.filter(({ language }) => languages.includes(language))
+
+/** Where a page of the package may name something of the repository: how to try it from a clone, and pages not yet translated. */
+const namesTheRepository = ['README.md: npm run demo', 'docs/']
 
 describe('the pages', () => {
   it('link to files that there are', () => {
@@ -106,7 +114,28 @@ describe('the pages', () => {
 
   it('of the docs are listed in the README', () => {
     const readme = readFileSync(join(root, 'README.md'), 'utf8')
-    expect(pages.filter((page) => page.startsWith('docs/') && !readme.includes(`(${page})`))).toEqual([])
+    expect(published.filter((page) => !readme.includes(`(${page})`))).toEqual([])
+  })
+
+  it('of the package name nothing that only the repository has', () => {
+    const named = ['README.md', ...published].flatMap((page) => {
+      const text = readFileSync(join(root, page), 'utf8').replace(/<!--[\s\S]*?-->/g, '')
+      const repositoryOnly =
+        /\b(?:__test__|tests|fixtures|scripts|src|fuzz|internals)\/[\w./-]+|\bnpm run [\w:]+/g
+      return [...text.matchAll(repositoryOnly)].map(([name]) => `${page}: ${name}`)
+    })
+    expect(named.filter((name) => !namesTheRepository.some((start) => name.startsWith(start)))).toEqual([])
+  })
+
+  it('of the package leave out those for people who work on it', () => {
+    const packed = execFileSync('npm', ['pack', '--dry-run', '--json', '--silent', '--ignore-scripts'], {
+      cwd: root,
+      encoding: 'utf8',
+    })
+    const [{ files }] = JSON.parse(packed) as [{ files: { path: string }[] }]
+    const paths = files.map(({ path }) => path)
+    expect(paths).toEqual(expect.arrayContaining(['README.md', ...published]))
+    expect(paths.filter((path) => path.startsWith('docs/internals'))).toEqual([])
   })
 })
 

@@ -21,7 +21,7 @@ export const options = {
 } as const satisfies OptionTable
 
 export const notes = `
-A run that is younger than 20 ms has no name yet. Linux only.`
+A run that is younger than 200 ms has no name yet. Linux only.`
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)
