@@ -24,7 +24,7 @@ describe('sheepdog', () => {
     async (args) => {
       const { status, stdout, stderr } = await sheepdog(args)
       expect(stdout).toMatch(/^Usage: sheepdog COMMAND/)
-      expect(stdout).toMatch(/^ {2}run +watch any program/m)
+      expect(stdout).toMatch(/^ {2}run +run any program/m)
       expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     },
   )
@@ -39,6 +39,18 @@ describe('sheepdog', () => {
     expect(stdout).toMatch(/^Usage: sheepdog run \[options\] -- COMMAND/)
     expect(stdout).toContain('--idle DURATION')
     expect(status).toBe(0)
+  })
+
+  it('has help of 80 columns with an example for each command', async () => {
+    const { stdout: usage } = await sheepdog(['--help'])
+    const names = [...usage.matchAll(/^ {2}([a-z]+) {2}/gm)].map(([, name]) => name!)
+    expect(names.length).toBeGreaterThan(10)
+    const texts = [usage]
+    for (const name of names) texts.push((await sheepdog(['help', name])).stdout)
+    // The table of `fleet` is still to be translated.
+    const others = texts.filter((text) => !text.startsWith('Usage: sheepdog fleet'))
+    expect(others.flatMap((text) => text.split('\n').filter((line) => line.length > 80))).toEqual([])
+    expect(others.slice(1).filter((text) => !text.includes('\nExamples:\n  '))).toEqual([])
   })
 
   it('tells its version', async () => {

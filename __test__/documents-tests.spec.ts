@@ -4,7 +4,11 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 
 const root = join(import.meta.dirname, '..')
-const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
+const pages = ['docs', 'docs/internals'].flatMap((folder) =>
+  readdirSync(join(root, folder))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `${folder}/${name}`),
+)
 
 function* filesBelow(folder: string): Generator<string> {
   for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
@@ -19,8 +23,8 @@ const functions = new Set<string>()
 for (const path of [...filesBelow('src'), ...filesBelow('tests')])
   for (const [, name] of readFileSync(join(root, path), 'utf8').matchAll(/\bfn (\w+)/g)) functions.add(name!)
 
-it.each(pages)('docs/%s names tests that are there', (page) => {
-  const text = readFileSync(join(root, 'docs', page), 'utf8')
+it.each(pages)('%s names tests that are there', (page) => {
+  const text = readFileSync(join(root, page), 'utf8')
   const spoken = [...text.matchAll(/`([^`\n]+)`/g)].map(([, code]) => code!)
   // A sentence of five words and more; what a protocol says is shorter.
   const sentences = spoken.filter((code) => /^[a-z0-9]+(_[a-z0-9]+){4,}\*?$/.test(code))
@@ -34,7 +38,7 @@ it.each(pages)('docs/%s names tests that are there', (page) => {
 })
 
 it('enough of them', () => {
-  const text = ['security.md', 'runtime.md', 'copilot.md'].map((page) =>
+  const text = ['security.md', 'internals/runtime.md', 'internals/process.md'].map((page) =>
     readFileSync(join(root, 'docs', page), 'utf8'),
   )
   expect(text.join().match(/`[a-z0-9]+(_[a-z0-9]+){4,}`/g)?.length).toBeGreaterThan(100)

@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, readdirSync, symlinkSync, writeF
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { lengths } from '../scripts/sentences.mjs'
 
 const root = join(import.meta.dirname, '..')
 const program = join(root, 'cli/sheepdog.js')
@@ -36,10 +37,25 @@ function blocksOf(page: string): Block[] {
   return blocks
 }
 
-const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md']
-for (const name of readdirSync(join(root, 'docs'))) if (name.endsWith('.md')) pages.push(`docs/${name}`)
+const pagesOf = (folder: string) =>
+  readdirSync(join(root, folder))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `${folder}/${name}`)
+/** Pages of the npm package, beside the README. */
+const published = pagesOf('docs')
+const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', ...published, ...pagesOf('docs/internals')]
 const blocks = pages.flatMap(blocksOf)
 const written = (...languages: string[]) => blocks.filter(({ language }) => languages.includes(language))
+
+/** Pages that are still to be translated into plain English: no page is to be added. */
+const untranslated = [
+  'docs/agents.md',
+  'docs/fleet.md',
+  'docs/fleet-scale.md',
+  'docs/sandbox.md',
+  'docs/security.md',
+]
+const isTranslated = (page: string) => !untranslated.includes(page)
 
 describe('the pages', () => {
   it('link to files that there are', () => {
@@ -94,6 +110,41 @@ describe('the pages', () => {
     expect(missing).toEqual([])
   })
 
+  it('link to headings that there are', () => {
+    const headings = (text: string) =>
+      [...text.replace(/```[\s\S]*?```/g, '').matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
+        title
+          .toLowerCase()
+          .replace(/[^\w\s-]/g, '')
+          .replace(/\s/g, '-'),
+      )
+    const broken = [...pages, 'CHANGELOG.md'].flatMap((page) => {
+      const text = readFileSync(join(root, page), 'utf8').replace(/```[\s\S]*?```/g, '')
+      return [...text.matchAll(/\]\(([\w./-]*\.md)?#([^)]+)\)/g)]
+        .filter(([, target, anchor = '']) => {
+          const linked = target === undefined ? text : readFileSync(join(root, dirname(page), target), 'utf8')
+          return !headings(linked).includes(anchor)
+        })
+        .map(([link]) => `${page}: ${link}`)
+    })
+    expect(broken).toEqual([])
+  })
+
+  it.each(['README.md', 'CHANGELOG.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', ...published])(
+    '%s has short sentences',
+    (page) => {
+      const { mean, longShare } = lengths(readFileSync(join(root, page), 'utf8'))
+      const limit = isTranslated(page) ? { mean: 14, longShare: 0.03 } : { mean: 19, longShare: 0.25 }
+      expect(mean, 'words in a sentence, on average').toBeLessThanOrEqual(limit.mean)
+      expect(longShare, 'share of sentences above 25 words').toBeLessThanOrEqual(limit.longShare)
+    },
+  )
+
+  it.each(published)('%s has an example in its first 40 lines', (page) => {
+    const head = readFileSync(join(root, page), 'utf8').split('\n').slice(0, 40)
+    expect(!isTranslated(page) || head.some((line) => line.startsWith('```'))).toBe(true)
+  })
+
   it('list every error code once', () => {
     const source = readFileSync(join(root, 'src/error.rs'), 'utf8')
     const codes = [...source.matchAll(/^ {4}\w+ = "([A-Z_]+)",$/gm)].map(([, code]) => code)
@@ -106,7 +157,30 @@ describe('the pages', () => {
 
   it('of the docs are listed in the README', () => {
     const readme = readFileSync(join(root, 'README.md'), 'utf8')
-    expect(pages.filter((page) => page.startsWith('docs/') && !readme.includes(`(${page})`))).toEqual([])
+    expect(published.filter((page) => !readme.includes(`(${page})`))).toEqual([])
+  })
+
+  it('of the package name nothing that only the repository has', () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: object }
+    const named = ['README.md', ...published].filter(isTranslated).flatMap((page) => {
+      const text = readFileSync(join(root, page), 'utf8').replace(/<!--[\s\S]*?-->/g, '')
+      const repositoryOnly = /\b(?:__test__|tests|fixtures|scripts|src|fuzz|internals)\/[\w./-]+/g
+      const commands = [...text.matchAll(/\bnpm run ([\w:-]+)/g)].filter(([, name = '']) => name in scripts)
+      return [...text.matchAll(repositoryOnly), ...commands].map(([name]) => `${page}: ${name}`)
+    })
+    // How to try it from a clone.
+    expect(named.filter((name) => name !== 'README.md: npm run demo')).toEqual([])
+  })
+
+  it('of the package leave out those for people who work on it', () => {
+    const packed = execFileSync('npm', ['pack', '--dry-run', '--json', '--silent', '--ignore-scripts'], {
+      cwd: root,
+      encoding: 'utf8',
+    })
+    const [{ files }] = JSON.parse(packed) as [{ files: { path: string }[] }]
+    const paths = files.map(({ path }) => path)
+    expect(paths).toEqual(expect.arrayContaining(['README.md', ...published]))
+    expect(paths.filter((path) => path.startsWith('docs/internals'))).toEqual([])
   })
 })
 

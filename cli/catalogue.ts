@@ -44,12 +44,9 @@ export function version(): string {
 
 /** Variables that are read, and what they do: for help and manual. */
 export const variables: [name: string, help: string][] = [
-  [
-    'SHEEPDOG_IDLE_SECONDS',
-    'how long a program may be silent, where --idle does not say it; 0 or less: as long as it likes',
-  ],
-  ['SHEEPDOG_RUNTIME_TOKEN', 'the token of serve, query and exec, out of sight of `ps`'],
-  ['SHEEPDOG_NATS', 'the NATS server of work, submit, jobs and fleet'],
-  ['SHEEPDOG_LOG', 'debug: tells on stderr what was heard and decided; trace: every read too'],
-  ['NO_COLOR', 'when it is set, no colours'],
+  ['SHEEPDOG_IDLE_SECONDS', 'idle timeout where --idle is not given; 0 or less turns it off'],
+  ['SHEEPDOG_RUNTIME_TOKEN', 'token of serve, query and exec, hidden from the process list'],
+  ['SHEEPDOG_NATS', 'NATS server of work, submit, jobs and fleet'],
+  ['SHEEPDOG_LOG', 'debug: log on stderr what was learned and decided; trace: each read too'],
+  ['NO_COLOR', 'no colours when it is set'],
 ]

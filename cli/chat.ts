@@ -23,14 +23,14 @@ import { resetOptions, toRetry } from './reset'
 import { json as toJson, put } from './screen'
 import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
-export const summary = 'a session with a coding agent: many prompts, live questions'
+export const summary = 'hold a session with a coding agent: many prompts'
 
 export const forms = ['PROVIDER [options]']
 
 export const about = `
 Opens a session with an agent (over the Agent Client Protocol) and sends it each line of stdin as a prompt. On a
-terminal what needs your leave is asked: y allows it, a allows it always, anything else refuses; Ctrl-C cancels the
-turn, and once more, or Ctrl-D, closes the session. In a pipe what is not allowed by --policy or by the level is
+terminal you are asked for permission: y allows once, a allows always, anything else refuses. Ctrl-C cancels the turn;
+a second Ctrl-C, or Ctrl-D, closes the session. In a pipe, what neither --policy nor the level allows is
 refused.
 
 Lines that begin with a slash are for the session: /mode [ID], /option ID VALUE, /resume ID, /help, /quit.`
@@ -51,27 +51,32 @@ export const options = {
     type: 'string',
     value: 'FILE',
     fits: 'file',
-    help: 'JSON: { "allow": [RULE], "deny": [RULE] }, a RULE being { "kind", "name", "command", "path" }',
+    help: 'JSON: { "allow": [RULE], "deny": [RULE] }, a RULE is { "kind", "name", "command", "path" }',
   },
-  resume: { type: 'string', value: 'ID', help: 'go on with an earlier session, in the same folder' },
-  model: { type: 'string', value: 'NAME', help: 'the model that the agent is to use' },
-  cwd: { type: 'string', value: 'FOLDER', fits: 'folder', help: 'where the agent works (default: here)' },
+  resume: { type: 'string', value: 'ID', help: 'continue an earlier session, in the same folder' },
+  model: { type: 'string', value: 'NAME', help: 'model that the agent uses' },
+  cwd: {
+    type: 'string',
+    value: 'FOLDER',
+    fits: 'folder',
+    help: 'working directory (default: the current one)',
+  },
   binary: {
     type: 'string',
     multiple: true,
     value: 'PROGRAM',
     fits: 'program',
-    help: 'the program that speaks the protocol; given again: its leading arguments',
+    help: 'program that speaks the protocol; repeat it for leading arguments',
   },
   json: { type: 'boolean', help: 'print JSON lines: each event, then one line with each result' },
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0 if every prompt succeeded, else 1. Nothing that it started is left.`
+Exit status: 0 if every prompt succeeded, else 1. No process that the agent started is left.`
 
 export const examples = [
   'sheepdog chat claude-code',
-  "printf 'Run the tests.\\nMend what fails.\\n' | sheepdog chat codex --permission auto",
+  "printf 'Run the tests.\\nFix them.\\n' | sheepdog chat codex --permission auto",
 ]
 
 export async function run(args: string[]): Promise<Ending> {

@@ -6,20 +6,22 @@ import type { Ending, OptionTable } from './command'
 import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
 import { json, print } from './screen'
 
-export const summary = 'which agents are installed, and whether they start'
+export const summary = 'check which agents are installed, and whether they start'
 
 export const forms = ['[options]']
 
 export const about = `
-Looks for the CLIs of these agents on PATH, starts each that is there to ask its version and which sessions it can hold,
-and says how to install the others: ${providerNames().join(', ')}.`
+Looks for the CLIs of these agents on PATH: ${providerNames().join(', ')}. Starts each CLI that it finds, asks for its
+version and which sessions it can hold, and says how to install the others.`
 
 export const options = {
   json: { type: 'boolean', help: 'print the findings as JSON' },
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0 if at least one agent starts, else 1.`
+Exit status: 0 if at least one agent starts, else 1. Whether you are signed in is not checked.`
+
+export const examples = ['sheepdog doctor']
 
 function describeSession({ protocolVersion, path, problem, install, found }: SessionFinding): string {
   if (protocolVersion !== undefined) return `version ${protocolVersion} of the protocol, ${path}`

@@ -8,18 +8,28 @@ export const fleetTable = {
     type: 'string',
     multiple: true,
     value: 'ADDRESS',
-    help: 'a NATS server; may be given more than once (default: the variable SHEEPDOG_NATS, else a server of its own, its store in --dir)',
+    help: 'a NATS server; may be repeated (default: the variable SHEEPDOG_NATS, else a server of its own with its store in --dir)',
   },
-  dir: { type: 'string', value: 'FOLDER', fits: 'folder', help: 'default .sheepdog/fleet' },
-  token: { type: 'string', value: 'T', help: 'what the server asks for' },
-  credentials: { type: 'string', value: 'FILE', fits: 'file', help: 'the same, as a credentials file' },
+  dir: {
+    type: 'string',
+    value: 'FOLDER',
+    fits: 'folder',
+    help: 'store of its own server (default .sheepdog/fleet)',
+  },
+  token: { type: 'string', value: 'T', help: 'token that the server asks for' },
+  credentials: {
+    type: 'string',
+    value: 'FILE',
+    fits: 'file',
+    help: 'credentials file that the server asks for',
+  },
   ca: {
     type: 'string',
     value: 'FILE',
     fits: 'file',
-    help: "certificates of who signs the server's (default: whom the system trusts)",
+    help: "certificates that sign the server's (default: the system's)",
   },
-  prefix: { type: 'string', value: 'NAME', help: 'one of several fleets on a server' },
+  prefix: { type: 'string', value: 'NAME', help: 'name of one of several fleets on a server' },
 } as const satisfies OptionTable
 
 type Values = { [name in keyof typeof fleetTable]?: string | string[] }

@@ -18,27 +18,29 @@ export const forms = [
 ]
 
 export const about = `
-ls        the jobs that the fleet knows, the oldest first
-show      the record of a job, its artifacts included, as JSON
-logs      its events so far; -f: and those to come, until the job is over
-cancel    ends it; --force: without waiting for its worker
-retry     gives a job that did not get done a new budget of attempts`
+ls      list the jobs that the fleet knows, the oldest first
+show    print the record of a job and its artifacts, as JSON
+logs    print its events so far; with -f also those to come, until it is over
+cancel  cancel it; with --force without waiting for its worker
+retry   give a job that did not succeed new attempts`
 
 export const operands = [{ name: 'VERB', fits: ['ls', 'show', 'logs', 'cancel', 'retry'] }] as const
 
 export const options = {
-  queue: { type: 'string', value: 'Q', help: 'ls: of this queue alone' },
+  queue: { type: 'string', value: 'Q', help: 'ls: jobs of this queue only' },
   state: {
     type: 'string',
     value: 'S',
     fits: ['queued', 'running', 'done', 'failed', 'cancelled', 'dead'],
-    help: 'ls: queued, running, done, failed, cancelled or dead',
+    help: 'ls: jobs in this state only: queued, running, done, failed, cancelled or dead',
   },
-  json: { type: 'boolean', help: 'ls: a record a line; logs: an event a line' },
-  follow: { type: 'boolean', short: 'f', help: 'logs: until the job is over' },
-  force: { type: 'boolean', help: 'cancel: at once' },
+  json: { type: 'boolean', help: 'print JSON lines: ls: one for each record; logs: one for each event' },
+  follow: { type: 'boolean', short: 'f', help: 'logs: follow the job until it is over' },
+  force: { type: 'boolean', help: 'cancel: do not wait for the worker' },
   ...fleetTable,
 } as const satisfies OptionTable
+
+export const examples = ['sheepdog jobs ls --state failed', 'sheepdog jobs logs ID -f']
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)

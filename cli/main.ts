@@ -18,25 +18,26 @@ function usage(): string {
   })
   return `Usage: sheepdog COMMAND [options]
 
-Keeps coding agents, and any other program, in hand.
+Runs coding agents and other programs under supervision: each run ends, and
+leaves no process behind.
 
 Commands:
 ${list.join('\n')}
 
 Options:
-  -h, --help     show this, or with a command its own help
+  -h, --help     show this help, or the help of a command
   -v, --version  show the version
 
 Variables:
 ${variables.map(describeVariable).join('\n')}
 
-\`sheepdog help COMMAND\` tells more of a command.
+\`sheepdog help COMMAND\` shows the help of a command.
 `
 }
 
 function describeVariable([name, help]: (typeof variables)[number]): string {
   const indent = ' '.repeat(26)
-  return `  ${name.padEnd(24)}${wrap(help, 74).join(`\n${indent}`)}`
+  return `  ${name.padEnd(24)}${wrap(help, 54).join(`\n${indent}`)}`
 }
 
 /** Whether help is asked for, before the words of another program begin. */

@@ -6,23 +6,27 @@ import { showBytes, showDuration } from './figure'
 import { json, put, tell } from './screen'
 import { fitWidth, plainText } from './width'
 
-export const summary = 'what runs, and what was left behind, of all hosts of this user'
+export const summary = 'list what runs, and what was left behind'
 
 export const forms = ['[--json]']
 
 export const about = `
-Lists every tree of processes of this user that Sheepdog started, whichever program it is the host of: how long it has run
-and been silent, its processes and their memory, and its name or its prompt's head. Its state is:
+Lists every process tree of this user that Sheepdog started, from any host program. Shows how long each has run and been
+silent, its processes and their memory, and its name or the beginning of its prompt.
 
-running: its host watches it; kept: its run is over, and it was left behind on purpose (strays: "keep"); left: its host is
-gone, and sheepdog reap ends it; elsewhere: its host is of another container or boot, and nothing is known of it.`
+running    its host supervises it
+kept       its run is over, and it was left behind on purpose (strays: "keep")
+left       its host is gone; sheepdog reap ends it
+elsewhere  its host is in another container or boot, and nothing is known of it`
 
 export const options = {
-  json: { type: 'boolean', help: 'print JSON: one line for each tree' },
+  json: { type: 'boolean', help: 'print JSON lines: one for each tree' },
 } as const satisfies OptionTable
 
 export const notes = `
-A run that is younger than 20 ms has no name yet. Linux only.`
+A run that is younger than 200 ms has no name yet. Linux only.`
+
+export const examples = ['sheepdog ps', 'sheepdog ps --json']
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)

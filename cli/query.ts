@@ -11,26 +11,32 @@ export const summary = 'ask the agent of a runtime'
 export const forms = ['[options] URL "PROMPT"']
 
 export const about = `
-Asks the agent behind URL (ws://...) and prints its answer to standard output; what it says meanwhile, and what
-commands print, goes to standard error.`
+Asks the agent behind URL (ws://...) and prints its answer on stdout. What it says meanwhile, and the output of
+commands, goes to stderr.`
 
 export const operands = [{ name: 'URL' }, { name: 'PROMPT' }] as const
 
 export const options = {
-  model: { type: 'string', value: 'M', help: 'default ""' },
-  system: { type: 'string', value: 'TEXT', help: 'the system prompt' },
+  model: { type: 'string', value: 'M', help: 'model that the agent uses (default: its own)' },
+  system: { type: 'string', value: 'TEXT', help: 'system prompt' },
   schema: {
     type: 'string',
     value: 'FILE',
     fits: 'file',
-    help: 'a JSON Schema that the answer fits; the answer is printed as JSON',
+    help: 'JSON Schema that the answer must fit; the answer is printed as JSON',
   },
-  timeout: { type: 'string', value: 'DURATION', help: 'give up after so long' },
-  token: { type: 'string', value: 'T', help: '(default: the variable SHEEPDOG_RUNTIME_TOKEN)' },
+  timeout: { type: 'string', value: 'DURATION', help: 'give up after this long' },
+  token: {
+    type: 'string',
+    value: 'T',
+    help: 'token of the runtime (default: the variable SHEEPDOG_RUNTIME_TOKEN)',
+  },
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0, or 1 when there is no answer.`
+Exit status: 0, or 1 if there is no answer.`
+
+export const examples = ['sheepdog query ws://127.0.0.1:8080 "What is here?"']
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)

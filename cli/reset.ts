@@ -6,7 +6,7 @@ export const resetOptions = {
   'wait-for-reset': {
     type: 'string',
     value: 'DURATION',
-    help: 'wait out a usage limit that ends no later than so long from now, then go on (default off)',
+    help: 'wait for a usage limit that ends within this time, then continue (default off)',
   },
 } as const satisfies OptionTable
 

@@ -6,20 +6,20 @@ import type { OptionTable } from './command'
 export const sandboxOptions = {
   sandbox: {
     type: 'boolean',
-    help: 'it and all it starts write nowhere but to /dev/null; the kernel holds that',
+    help: 'the kernel lets it and its descendants write only to /dev/null',
   },
   write: {
     type: 'string',
     multiple: true,
     value: 'PATH',
     fits: 'file',
-    help: '... and below PATH (may be given again); implies --sandbox',
+    help: '... and below PATH; may be repeated; implies --sandbox',
   },
   network: {
     type: 'string',
     value: 'NAME',
     fits: ['all', 'none'],
-    help: '"none": ... and reach no network; or ports: 443,8080; implies --sandbox',
+    help: '"none": no network; or ports, such as 443,8080; implies --sandbox',
   },
 } as const satisfies OptionTable
 
@@ -49,18 +49,18 @@ export const levelOptions = {
     type: 'string',
     value: 'LEVEL',
     fits: ['plan', 'edit', 'auto'],
-    help: 'what it may do unasked: plan (read), edit (also write in its folder; the default), auto (everything)',
+    help: 'what it may do: plan (read), edit (also write in its folder; the default), auto (everything)',
   },
   allow: {
     type: 'string',
     multiple: true,
     value: 'GLOB',
-    help: 'a command that it may run at edit, such as "npm test" (may be given again)',
+    help: 'a command that it may run at edit, such as "npm test"; may be repeated',
   },
   ...sandboxOptions,
   sandbox: {
     type: 'boolean',
-    help: 'the kernel keeps its writes in its folder, and where its CLI keeps its state',
+    help: 'the kernel lets it write only in its folder and in the state of its CLI',
   },
 } as const satisfies OptionTable
 

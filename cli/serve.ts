@@ -13,12 +13,12 @@ import { recordOptions } from './record'
 import { print, tell } from './screen'
 import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
-export const summary = 'serve an agent, and commands, behind a WebSocket'
+export const summary = 'serve an agent and commands over WebSocket'
 
 export const forms = ['[options]']
 
 export const about = `
-Serves a runtime: clients run commands and ask an agent here, and get the files it makes. Without --handler and
+Serves a runtime. Clients run commands here, ask an agent, and get the files that it makes. Without --handler and
 --agent only commands are run.`
 
 export const options = {
@@ -26,42 +26,44 @@ export const options = {
     type: 'string',
     value: 'FILE',
     fits: 'file',
-    help: 'a module whose default export has a method run(invocation, sender), or with such an export named "handler"',
+    help: 'a module whose default export, or export "handler", has a method run(invocation, sender)',
   },
   agent: {
     type: 'string',
     value: 'PROVIDER',
     fits: providerNames(),
-    help: 'a coding agent of this machine, as of sheepdog agent',
+    help: 'a coding agent of this machine answers prompts',
   },
   'keep-session': {
     type: 'boolean',
-    help: 'one process of the agent for all the prompts of a client, which it remembers',
+    help: 'keep one agent process for all prompts of a client',
   },
   ...levelOptions,
   ...recordOptions,
-  port: { type: 'string', value: 'N', help: 'default 8080; 0: any' },
+  port: { type: 'string', value: 'N', help: 'port; 0 picks a free one (default 8080)' },
   host: {
     type: 'string',
     value: 'H',
-    help: 'default 127.0.0.1; an address that others can reach needs --token',
+    help: 'address (default 127.0.0.1); one that others can reach needs --token',
   },
   token: {
     type: 'string',
     value: 'T',
-    help: 'clients have to send it (default: the variable SHEEPDOG_RUNTIME_TOKEN)',
+    help: 'token that clients send (default: the variable SHEEPDOG_RUNTIME_TOKEN)',
   },
   'allow-origin': {
     type: 'string',
     multiple: true,
     value: 'O',
-    help: 'lets browsers of this origin in; may be given more than once',
+    help: 'let browsers of this origin connect; may be repeated',
   },
 } as const satisfies OptionTable
 
 export const notes = `
-Prints "RuntimeUse server listening on port N" when clients can connect. Ctrl-C or SIGTERM ends it: at once when
-nothing runs, else when uploads are through, within 10 s.`
+Prints "RuntimeUse server listening on port N" when clients can connect. Ctrl-C or SIGTERM ends it: at once if nothing
+runs, else when uploads are finished, within 10 s.`
+
+export const examples = ['sheepdog serve --agent codex', 'sheepdog serve --handler agent.mjs --port 0']
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(withoutWorkspace(args), options)

@@ -15,47 +15,49 @@ export const summary = 'submit a job to a fleet'
 export const forms = ['PROVIDER "PROMPT" [options]', '--handler NAME [--data JSON] [options]']
 
 export const about = `
-Submits a turn of an agent, or a job of the workers' own code, and prints its id. Once it is printed the job will be
-run. A PROMPT of - is read from stdin.`
+Submits a turn of an agent, or a job of the workers' own code, and prints its id. After that the job will be run. A
+PROMPT of - is read from stdin.`
 
 export const operands = [{ name: 'PROVIDER', fits: providerNames() }, { name: 'PROMPT' }] as const
 
 export const options = {
-  handler: { type: 'string', value: 'NAME', help: "a job of the workers' own code, by its name there" },
-  data: { type: 'string', value: 'JSON', help: 'what that code is given' },
-  queue: { type: 'string', value: 'Q', help: 'default "default"' },
-  priority: { type: 'string', value: 'N', help: '0 to 9, 9 goes first (default 4)' },
-  id: { type: 'string', value: 'ID', help: 'the same id again is the same job' },
-  key: { type: 'string', value: 'K', help: 'jobs of one key run one after another' },
-  'key-limit': { type: 'string', value: 'N', help: 'so many of a key at once (default 1)' },
+  handler: { type: 'string', value: 'NAME', help: "name of a handler in the workers' own code" },
+  data: { type: 'string', value: 'JSON', help: 'input of the handler' },
+  queue: { type: 'string', value: 'Q', help: 'queue (default "default")' },
+  priority: { type: 'string', value: 'N', help: '0 to 9; 9 goes first (default 4)' },
+  id: { type: 'string', value: 'ID', help: 'id of the job; the same id again is the same job' },
+  key: { type: 'string', value: 'K', help: 'jobs with the same key run one after another' },
+  'key-limit': { type: 'string', value: 'N', help: 'jobs of a key at once (default 1)' },
   at: {
     type: 'string',
     value: 'TIME',
-    help: 'not before: a date such as 2030-01-31T09:00, or +30m from now',
+    help: 'do not start before this time: 2030-01-31T09:00, or +30m from now',
   },
-  attempts: { type: 'string', value: 'N', help: 'default 3' },
+  attempts: { type: 'string', value: 'N', help: 'attempts in all (default 3)' },
   artifact: {
     type: 'string',
     multiple: true,
     value: 'GLOB',
-    help: 'keep files that match; may be given more than once',
+    help: 'keep files that match; may be repeated',
   },
-  cwd: { type: 'string', value: 'FOLDER', help: "where it works, on the worker's machine" },
-  git: { type: 'string', value: 'URL', help: 'it works in a checkout of this repository instead' },
+  cwd: { type: 'string', value: 'FOLDER', help: "working directory on the worker's machine" },
+  git: { type: 'string', value: 'URL', help: 'work in a checkout of this repository instead' },
   ref: {
     type: 'string',
     value: 'REF',
-    help: 'a branch, a tag or a whole commit id (default: HEAD of the repository)',
+    help: 'branch, tag or whole commit id (default: HEAD of the repository)',
   },
-  'keep-checkout': { type: 'boolean', help: 'if the job fails, its files stay on the disk of its worker' },
-  model: { type: 'string', value: 'NAME', help: 'the model that the agent is to use' },
+  'keep-checkout': { type: 'boolean', help: "keep the files of a failed job on its worker's disk" },
+  model: { type: 'string', value: 'NAME', help: 'model that the agent uses' },
   ...levelOptions,
   wait: {
     type: 'boolean',
-    help: 'follow it: events on stderr, the result on stdout; exit status 0 if it got done',
+    help: 'follow the job: events on stderr, result on stdout; exit status 0 if it succeeded',
   },
   ...fleetTable,
 } as const satisfies OptionTable
+
+export const examples = ['sheepdog submit codex "Which tests fail, and why?" --wait']
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals, command } = parseArguments(withoutWorkspace(args), options)

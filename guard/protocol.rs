@@ -1,5 +1,5 @@
 //! What the host and its guard say to each other over the lifeline: the one definition of the format, compiled into both
-//! sides (the addon includes this file by path). `docs/guard.md` describes it in words. PURE, no allocation.
+//! sides (the addon includes this file by path). `docs/internals/guard.md` describes it in words. PURE, no allocation.
 //!
 //! Host to guard: one spawn request (header, then strings), then single-byte commands. Guard to host: frames of four
 //! bytes (kind, origin, payload length) and a payload. All numbers are little-endian.

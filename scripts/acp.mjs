@@ -1,5 +1,5 @@
 // `npm run test:acp [-- NAME|CASE ...]`: sessions with all the real agents against the carried model server: one table of cases,
-// verdict, time, and what was left alive; it goes to docs/sessions.md when all ran. `-- --peers`: other clients of the protocol
+// verdict, time, and what was left alive; it goes to docs/internals/sessions.md when all ran. `-- --peers`: other clients of the protocol
 // on the same cases (acp/peers.mjs). All are installed, in exact versions, into a cache folder (acp/installation.mjs).
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -118,6 +118,6 @@ for (const provider of names) {
 }
 await server.close()
 if (names.length === Object.keys(speakers).length && titles.length === Object.keys(realCases).length) {
-  writeTable('sessions.md', 'npm run test:acp', [['case', ...names], ...table])
+  writeTable('internals/sessions.md', 'npm run test:acp', [['case', ...names], ...table])
 }
 if (faults > 0) fail(`${faults} cases came out otherwise, or left a process`)

@@ -19,7 +19,7 @@ export function manuals() {
   return {
     [join(root, 'man', 'sheepdog.1')]: renderManual(commands(), variables, version()),
     [join(root, 'docs', 'commands.md')]:
-      `# Every command\n\nMade by \`npm run manual\` of what \`sheepdog help COMMAND\` says. [cli.md](cli.md) tells more of the usual ones.\n\n${sections.join('\n')}`,
+      `# Every command\n\nThis page holds what \`sheepdog help COMMAND\` prints, for every command. The usual ones are explained with examples in [The command](cli.md).\n\n${sections.join('\n')}`,
   }
 }
 

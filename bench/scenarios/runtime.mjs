@@ -1,5 +1,5 @@
 // The runtime and its client: times, memory of the server, and what gets through. What the existing pair (Python client and its
-// server) took stands in docs/runtime.md.
+// server) took stands in docs/internals/runtime.md.
 import {
   closeSync,
   ftruncateSync,

@@ -1,4 +1,4 @@
-//! Who gets in, and what strangers can't do: the hostile peers of docs/runtime.md.
+//! Who gets in, and what strangers can't do: the hostile peers of docs/internals/runtime.md.
 
 use super::sink::Sink;
 use super::support::{Peer, invocation, server, server_with};

@@ -2,7 +2,8 @@
 //!
 //! The guard is a program of a few kilobytes that the addon carries ([`image`]). For each run the host starts one by
 //! posix_spawn ([`launch`]): the host itself is never forked. The spawn request goes over a socket pair, the lifeline
-//! (`wire`); what the guard reports comes back on it ([`lifeline`]). docs/guard.md has the format and says what is covered.
+//! (`wire`); what the guard reports comes back on it ([`lifeline`]). docs/internals/guard.md has the format,
+//! docs/guard.md says what is covered.
 //!
 //! Who owns what: [`GuardedProcess`] owns the lifeline, and with it the run. Dropping it, or the host's end, whatever the
 //! cause, closes the lifeline, and the guards kill the tree. The outer guard is the host's child: [`leash::Leash`] waits for it by
