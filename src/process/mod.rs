@@ -52,6 +52,7 @@ pub use census::{Reaped, TreeFacts, TreeMember, TreeState, census, reap, stop_tr
 pub use handle::{Process, WeakProcess, spawn, spawn_after};
 pub(crate) use newcomer::{Moment, Newcomer, end as end_newcomers};
 pub(crate) use on_record::secrets_of;
+pub(crate) use sandbox::contained_folders;
 pub use sandbox::{Network, Sandbox};
 pub use save::{SavePlan, Saved};
 pub(crate) use sink::Window;

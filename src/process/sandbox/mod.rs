@@ -32,6 +32,31 @@ pub struct Sandbox {
     pub network: Network,
 }
 
+impl Sandbox {
+    /// With paths below the working directory relative to it, where no link is followed (see [`Links`]).
+    pub(crate) fn within(&self, cwd: Option<&Path>) -> Sandbox {
+        let cwd = cwd.map_or_else(|| std::env::current_dir().ok(), |cwd| std::path::absolute(cwd).ok());
+        let within = |path: &PathBuf| match cwd.as_ref().and_then(|cwd| path.strip_prefix(cwd).ok()) {
+            Some(below) if cwd.as_deref() != Some(Path::new("/")) => Path::new(".").join(below),
+            _ => path.clone(),
+        };
+        Sandbox {
+            write: self.write.iter().map(within).collect(),
+            read: self.read.as_ref().map(|paths| paths.iter().map(within).collect()),
+            network: self.network.clone(),
+        }
+    }
+}
+
+/// Folders that a program in here, or in a sandbox before this one, can write: its working directory, and what is listed. A working
+/// directory that is the whole disk tells nothing.
+pub(crate) fn contained_folders(cwd: Option<&Path>, sandbox: Option<&Sandbox>) -> Vec<PathBuf> {
+    let cwd = cwd.unwrap_or(Path::new("."));
+    let cwd = std::path::absolute(cwd).unwrap_or_else(|_| cwd.to_owned());
+    let listed = sandbox.iter().flat_map(|sandbox| &sandbox.write).map(|path| cwd.join(path));
+    listed.chain((cwd != Path::new("/")).then(|| cwd.clone())).collect()
+}
+
 /// TCP. `None` leaves no network at all but Unix sockets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Network {
@@ -107,6 +132,18 @@ impl Shortfall {
     }
 }
 
+/// Which symbolic links may be on the way to a path that is granted. Others were perhaps made by a program in an earlier sandbox, and
+/// would give the next one whatever they lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// All: the path is the system's.
+    Free,
+    /// The path itself is none.
+    NotAtEnd,
+    /// None below the working directory.
+    Nowhere,
+}
+
 /// What the guard is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -124,6 +161,7 @@ pub(crate) struct Plan {
 pub(crate) struct Grant {
     pub path: PathBuf,
     pub rights: u64,
+    pub links: Links,
     /// The option that it comes from, `sandbox.write[0]`.
     pub option: String,
 }
@@ -137,17 +175,24 @@ impl Plan {
         let known = rights_of(abi);
         let reads = if sandbox.read.is_some() { READS } else { 0 };
         let handled_files = (CHANGES | DEVICES | reads) & known;
-        let grant = |option: &str, index: usize, path: &Path, rights: u64| Grant {
+        let grant = |option: &str, index: usize, path: &Path, rights: u64, links: Links| Grant {
             path: path.to_owned(),
             rights: rights & handled_files,
+            links,
             option: format!("{option}[{index}]"),
         };
+        let null = WRITE_FILE | READ_FILE | TRUNCATE;
         let mut paths: Vec<Grant> =
-            vec![grant("the null device", 0, Path::new(NULL_DEVICE), WRITE_FILE | READ_FILE | TRUNCATE)];
-        let writes = sandbox.write.iter().enumerate();
-        paths.extend(writes.map(|(index, path)| grant("sandbox.write", index, path, CHANGES | READS)));
-        let reads = sandbox.read.iter().flatten().enumerate();
-        paths.extend(reads.map(|(index, path)| grant("sandbox.read", index, path, READS)));
+            vec![grant("the null device", 0, Path::new(NULL_DEVICE), null, Links::Free)];
+        for (index, path) in sandbox.write.iter().enumerate() {
+            let links = if path.is_absolute() { Links::NotAtEnd } else { Links::Nowhere };
+            paths.push(grant("sandbox.write", index, path, CHANGES | READS, links));
+        }
+        for (index, path) in sandbox.read.iter().flatten().enumerate() {
+            // "/bin" and "/lib" are links on most systems.
+            let links = if path.is_absolute() { Links::Free } else { Links::Nowhere };
+            paths.push(grant("sandbox.read", index, path, READS, links));
+        }
 
         let (handled_network, ports) = match &sandbox.network {
             Network::All => (0, Vec::new()),
@@ -171,6 +216,7 @@ impl Plan {
         self.paths.push(Grant {
             path: OWN_TERMINAL.into(),
             rights: (WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV) & self.handled_files,
+            links: Links::Free,
             option: "the terminal".into(),
         });
     }
@@ -180,8 +226,9 @@ impl Plan {
         self.handled_files & READS != 0
     }
 
-    /// The section of the request that `guard/protocol.rs` describes; the paths follow elsewhere.
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    /// The section of the request that `guard/protocol.rs` describes; the paths follow elsewhere. `bits`: how it says which links
+    /// there may be.
+    pub(crate) fn encode(&self, bits: fn(Links) -> u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         for number in [self.handled_files, self.handled_network, self.scoped] {
             bytes.extend_from_slice(&number.to_le_bytes());
@@ -193,7 +240,7 @@ impl Plan {
             bytes.extend_from_slice(&u64::from(*port).to_le_bytes());
         }
         for grant in &self.paths {
-            bytes.extend_from_slice(&grant.rights.to_le_bytes());
+            bytes.extend_from_slice(&(grant.rights | bits(grant.links)).to_le_bytes());
         }
         for instruction in &self.filter {
             bytes.extend_from_slice(&instruction.bytes());
@@ -268,7 +315,7 @@ mod tests {
     fn a_section_is_these_bytes() {
         let sandbox = Sandbox { network: Network::Ports(vec![443]), ..Sandbox::default() };
         let plan = Plan::new(&sandbox, 7).unwrap();
-        let bytes = plan.encode();
+        let bytes = plan.encode(|_| 0);
         assert_eq!(bytes[..8], 0xfff2u64.to_le_bytes());
         assert_eq!(bytes[8..24], [2u64.to_le_bytes(), 3u64.to_le_bytes()].concat());
         assert_eq!(bytes[24..40], [1, 0, 0, 0, 1, 0, 0, 0, plan.filter.len() as u8, 0, 0, 0, 0, 0, 0, 0]);
