@@ -435,7 +435,6 @@ const HELD_ROOMS: &[(&str, &[(&str, &str)])] = &[
             ("guard/execute.rs", "names the type of an open file"),
             ("guard/leash.rs", "the kernel's own files"),
             ("guard/image.rs", "a file without a name, in a folder of random name"),
-            ("roster.rs", "the list of trees, below"),
             ("save.rs", "names the type of an open file"),
             ("wiring.rs", "/dev/null, and pipes"),
         ],

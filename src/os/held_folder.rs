@@ -206,6 +206,11 @@ impl HeldFolder {
         &self.path
     }
 
+    /// Whether it is this user's alone.
+    pub(crate) fn is_owned_by(&self, user: u32) -> bool {
+        fstat(&self.directory).is_ok_and(|facts| facts.st_uid == user && facts.st_mode & 0o077 == 0)
+    }
+
     /// A regular file, for reading.
     pub(crate) fn open_file(&self, name: impl AsRef<OsStr>) -> io::Result<(File, Metadata)> {
         self.opened(name.as_ref(), OFlag::O_RDONLY)

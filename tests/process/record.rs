@@ -1,21 +1,16 @@
-//! Runs on record whose disk does not do as it should.
+//! Runs on record that never ran.
 
-use super::{outcome_of, result_of, shell};
-use sheepdog::process::{Outcome, ProcessSpec, RunResult};
-use sheepdog::record::{HOLDS_AT_MOST, Place, RecordFacts, RecordSpec};
-use std::fs::{File, read_to_string};
+use super::{outcome_of, shell};
+use sheepdog::process::{Outcome, ProcessSpec};
+use sheepdog::record::{Place, RecordSpec};
+use std::fs::read_to_string;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 fn recorded(folder: &Path, script: &str) -> ProcessSpec {
     let mut spec = shell(script);
     spec.record = Some(RecordSpec::new(Place::At(folder.to_owned())));
     spec
-}
-
-fn facts_of(result: &RunResult) -> RecordFacts {
-    result.record.clone().expect("a record")
 }
 
 #[tokio::test]

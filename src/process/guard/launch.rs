@@ -22,6 +22,8 @@ use std::path::Path;
 pub(crate) struct GuardedSpawn<'a> {
     /// Found already: the guard looks nowhere else.
     pub program: &'a Path,
+    /// Of the run.
+    pub mark: &'a str,
     /// The name that the program is called by included.
     pub arguments: &'a [&'a OsStr],
     pub environment: &'a [(&'a OsStr, &'a OsStr)],
@@ -87,7 +89,7 @@ pub(super) fn launch_by(
     unsent.drain(..sent);
 
     let [stdin, stdout, stderr] = wiring.program;
-    let pid = execute(image.path(), [stdin, stdout, stderr, guards_end.into()])
+    let pid = execute(image.path(), spawn.mark, [stdin, stdout, stderr, guards_end.into()])
         .map_err(failed(GuardStage::Spawn))?;
     // Our copies of the guard's descriptors are closed by now.
     let guard = Leash::new(pid).map_err(failed(GuardStage::Spawn))?;

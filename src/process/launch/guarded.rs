@@ -103,6 +103,7 @@ fn start_guard(
         command.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect();
     let spawn = GuardedSpawn {
         program: &command.program,
+        mark: &command.mark,
         arguments: &arguments,
         environment: &environment,
         cwd: command.cwd.as_deref(),
