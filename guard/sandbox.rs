@@ -1,5 +1,6 @@
 //! The sandbox: rules that the kernel holds for the program and everything it starts, and that nobody inside can take off.
-//! Landlock for files, TCP ports, signals and abstract sockets; a seccomp filter for the ways around those.
+//! Landlock for files, TCP ports, signals and abstract sockets; a seccomp filter for the ways around those; and no privilege is left:
+//! what root may do to a machine is not about files.
 //!
 //! The host decides what is asked for (src/process/sandbox) and writes it down in the kernel's own structures; here it is
 //! carried out, in the program's own process, by the last steps before it becomes the program. What fails ends the start.
@@ -42,6 +43,13 @@ const ELOOP: isize = -40;
 const ENOMEM: isize = -12;
 const EMFILE: isize = -24;
 const ENFILE: isize = -23;
+const PR_CAPBSET_DROP: usize = 24;
+const PR_CAP_AMBIENT: usize = 47;
+const PR_CAP_AMBIENT_CLEAR_ALL: usize = 4;
+/// More than any kernel has; what it does not know is EINVAL.
+const CAPABILITIES: usize = 64;
+const CAPABILITY_VERSION: u32 = 0x2008_0522;
+
 const PR_SET_SECCOMP: usize = 22;
 const PR_SET_NO_NEW_PRIVS: usize = 38;
 const SECCOMP_MODE_FILTER: usize = 2;
@@ -74,6 +82,7 @@ pub fn enter(section: &[u8], paths: &mut Strings) -> Result<(), Failure> {
     }
     let ruleset = check(plain(LANDLOCK_CREATE_RULESET, section.as_ptr() as usize, RULESET_BYTES, 0, 0))?;
     let filter_at = add_rules(section, paths, ruleset)?;
+    drop_capabilities()?;
     // Without it only root may go on; with it no program inside gains anything by being setuid.
     check(syscall::prctl(PR_SET_NO_NEW_PRIVS, 1))?;
     check(plain(LANDLOCK_RESTRICT_SELF, ruleset as usize, 0, 0, 0))?;
@@ -147,6 +156,20 @@ fn open_path(path: &[u8], rights: u64) -> isize {
         return ELOOP;
     }
     opened
+}
+
+/// All of them for good. Root would have them back from the bounding set by executing a program; whoever may not change that set has
+/// none to get back, because no new privileges are given below.
+fn drop_capabilities() -> Result<(), Failure> {
+    let mut capability = 0;
+    while capability < CAPABILITIES && syscall::prctl(PR_CAPBSET_DROP, capability) >= 0 {
+        capability += 1;
+    }
+    // Kernels without ambient ones say EINVAL.
+    plain(number::PRCTL, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0);
+    // The calling thread; then effective, permitted and inheritable, twice 32 of each.
+    let (head, sets) = ([CAPABILITY_VERSION, 0], [0u32; 6]);
+    check(plain(number::CAPSET, head.as_ptr() as usize, sets.as_ptr() as usize, 0, 0)).map(drop)
 }
 
 fn check(result: isize) -> Result<isize, Failure> {

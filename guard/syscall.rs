@@ -65,6 +65,7 @@ pub mod number {
     pub const SETSID: usize = 112;
     pub const RT_SIGTIMEDWAIT: usize = 128;
     pub const PRCTL: usize = 157;
+    pub const CAPSET: usize = 126;
     pub const MOUNT: usize = 165;
     pub const GETDENTS64: usize = 217;
     pub const CLOCK_GETTIME: usize = 228;
@@ -112,6 +113,7 @@ pub mod number {
     pub const SETPGID: usize = 154;
     pub const SETSID: usize = 157;
     pub const PRCTL: usize = 167;
+    pub const CAPSET: usize = 91;
     pub const GETPID: usize = 172;
     pub const SCHED_SETATTR: usize = 274;
     pub const SCHED_GETATTR: usize = 275;

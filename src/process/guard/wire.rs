@@ -341,7 +341,7 @@ mod tests {
         let header = Header::decode(bytes.first_chunk().unwrap()).unwrap();
         let (section, strings) = bytes[HEADER_BYTES..].split_at(header.sandbox_bytes as usize);
         assert_eq!(section, plan.encode(link_bits));
-        assert_eq!(section.len(), protocol::SANDBOX_HEAD_BYTES + plan.paths.len() * 8);
+        assert_eq!(section.len(), protocol::SANDBOX_HEAD_BYTES + (plan.paths.len() + plan.filter.len()) * 8);
         assert_eq!(strings, b"/bin/true\0\0\0true\0/dev/null\0out\0");
     }
 

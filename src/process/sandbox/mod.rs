@@ -14,9 +14,12 @@
 //! | `network: { ports }` | Landlock's right to connect; the filter refuses MPTCP, SCTP, Fast Open, io_uring | 6.7 (ABI 4) |
 //! | no ioctl on devices elsewhere | `IOCTL_DEV` | 6.10 (ABI 5) |
 //! | no signals to, no abstract sockets of, processes outside | Landlock's scopes | 6.12 (ABI 6) |
+//! | nothing else is done to processes outside | Landlock (ptrace), the filter ([`calls`]) | 5.13 |
+//! | no privilege: a program of root has no capability | the guard drops them all | 5.13 |
 //!
 //! Facts: <https://docs.kernel.org/userspace-api/landlock.html>.
 
+mod calls;
 pub(crate) mod filter;
 
 use filter::Reach;
@@ -318,7 +321,8 @@ mod tests {
         let bytes = plan.encode(|_| 0);
         assert_eq!(bytes[..8], 0xfff2u64.to_le_bytes());
         assert_eq!(bytes[8..24], [2u64.to_le_bytes(), 3u64.to_le_bytes()].concat());
-        assert_eq!(bytes[24..40], [1, 0, 0, 0, 1, 0, 0, 0, plan.filter.len() as u8, 0, 0, 0, 0, 0, 0, 0]);
+        let counts = [1u32, 1, plan.filter.len() as u32, 0].map(u32::to_le_bytes).concat();
+        assert_eq!(bytes[24..40], counts);
         assert_eq!(bytes[40..48], 443u64.to_le_bytes());
         assert_eq!(bytes.len(), 40 + 8 + 8 + plan.filter.len() * 8);
     }
