@@ -1,5 +1,6 @@
 //! What to run and how it is watched: the values that go in, and the ones that come out. Defaults live here, once.
 
+use super::sandbox::report::SandboxReport;
 use super::sandbox::{Sandbox, contained_folders};
 use crate::error::{Error, ErrorCode};
 use crate::os::TerminalSize;
@@ -284,6 +285,9 @@ pub struct RunResult {
     /// Of a run that was to be kept on record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<RecordFacts>,
+    /// Of a run in a sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxReport>,
 }
 
 impl RunResult {

@@ -117,7 +117,7 @@ fn start_guard(
 /// For the kernel at hand.
 fn plan_of(sandbox: &Sandbox, spec: &ProcessSpec) -> Result<Plan> {
     let plan = Plan::new(&sandbox.within(spec.cwd.as_deref()), landlock_abi());
-    let mut plan = plan.map_err(|shortfall| no_sandbox(shortfall.reason()))?;
+    let mut plan = plan.map_err(|shortfall| no_sandbox(&shortfall.reason()))?;
     if matches!(spec.stdio, Stdio::Terminal(_)) && Path::new(OWN_TERMINAL).exists() {
         plan.allow_own_terminal();
     }

@@ -21,6 +21,7 @@
 
 mod calls;
 pub(crate) mod filter;
+pub(crate) mod report;
 
 use filter::Reach;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,8 @@ pub struct Sandbox {
     /// What may be read and executed; `None`: everything. What may be written may be read.
     pub read: Option<Vec<PathBuf>>,
     pub network: Network,
+    /// The oldest version of Landlock that is enough.
+    pub require_landlock: Option<u32>,
 }
 
 impl Sandbox {
@@ -47,6 +50,7 @@ impl Sandbox {
             write: self.write.iter().map(within).collect(),
             read: self.read.as_ref().map(|paths| paths.iter().map(within).collect()),
             network: self.network.clone(),
+            require_landlock: self.require_landlock,
         }
     }
 }
@@ -115,6 +119,11 @@ pub(crate) const OWN_TERMINAL: &str = "/dev/tty";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortfall {
     Landlock,
+    /// An older one than is required.
+    TooOld {
+        required: u32,
+        found: u32,
+    },
     /// Of ports.
     Network,
     /// This processor's system calls are not known here.
@@ -122,15 +131,18 @@ pub(crate) enum Shortfall {
 }
 
 impl Shortfall {
-    pub(crate) fn reason(self) -> &'static str {
+    pub(crate) fn reason(self) -> String {
         match self {
             Shortfall::Landlock => {
-                "this kernel has no Landlock (Linux 5.13 or newer, and not switched off by `lsm=`), or a container forbids it"
+                "this kernel has no Landlock (Linux 5.13 or newer, and not switched off by `lsm=`), or a container forbids it".to_owned()
             }
+            Shortfall::TooOld { required, found } => format!(
+                "`sandbox.require` asks for version {required} of Landlock, and this kernel speaks version {found}: use a newer kernel, or require less"
+            ),
             Shortfall::Network => {
-                "this kernel can't hold `network: { ports }` (Linux 6.7 or newer): use \"none\" or \"all\""
+                "this kernel can't hold `network: { ports }` (Linux 6.7 or newer): use \"none\" or \"all\"".to_owned()
             }
-            Shortfall::Filter => "there is no system-call filter for this kind of processor",
+            Shortfall::Filter => "there is no system-call filter for this kind of processor".to_owned(),
         }
     }
 }
@@ -174,6 +186,9 @@ impl Plan {
     pub(crate) fn new(sandbox: &Sandbox, abi: u32) -> Result<Plan, Shortfall> {
         if abi == 0 {
             return Err(Shortfall::Landlock);
+        }
+        if let Some(required) = sandbox.require_landlock.filter(|required| *required > abi) {
+            return Err(Shortfall::TooOld { required, found: abi });
         }
         let known = rights_of(abi);
         let reads = if sandbox.read.is_some() { READS } else { 0 };
@@ -287,6 +302,10 @@ mod tests {
         let ports = Sandbox { network: Network::Ports(vec![443]), ..workspace() };
         assert_eq!(Plan::new(&ports, 3), Err(Shortfall::Network));
         assert!(Plan::new(&ports, 4).is_ok());
+        let newer = Sandbox { require_landlock: Some(6), ..workspace() };
+        let refused = Plan::new(&newer, 5);
+        assert_eq!(refused, Err(Shortfall::TooOld { required: 6, found: 5 }));
+        assert!(Plan::new(&newer, 6).is_ok());
         // The filter alone holds it.
         assert!(Plan::new(&Sandbox { network: Network::None, ..workspace() }, 1).is_ok());
     }
