@@ -775,7 +775,45 @@ interface SandboxOptions {
     | {
         ports: number[]
       }
+  /**
+   * What the kernel has to have. `landlock`: at least this version of Landlock, or the run fails with SANDBOX_UNAVAILABLE and nothing
+   * is started. Version 6 (Linux 6.12) holds signals and abstract sockets. `sandboxSupport()` tells the version of this machine.
+   */
+  require?: {
+    landlock?: number
+  }
 }
+/** What held the sandbox of a run. */
+interface SandboxReport {
+  /** The version of Landlock that the kernel speaks. */
+  landlock: number
+  /**
+   * What was held: "writes", "reads" (with `read`), "network" (with "none"), "ports" (with `ports`), "processes", "privileges", "devices"
+   * (Linux 6.10), "signals" and "abstract-sockets" (Linux 6.12).
+   */
+  holds: string[]
+}
+/** What a sandbox could hold on this machine. */
+interface SandboxSupport {
+  /** The version of Landlock that the kernel speaks. 0: `sandbox` is SANDBOX_UNAVAILABLE. */
+  landlock: number
+  /** Whether the kernel lets another process decide about system calls. */
+  seccompNotify: boolean
+  /** Whether `network: { ports }` can be held. */
+  network: boolean
+  /** What can be held, in the words of `SandboxReport.holds`. */
+  holds: string[]
+  /** What a newer kernel would hold as well. */
+  missing: string[]
+}
+/**
+ * Tells what a sandbox could hold on this machine. Nothing is started.
+ *
+ * @example
+ * const { missing } = sandboxSupport()
+ * if (missing.includes('signals')) console.warn('programs in a sandbox can signal others: Linux 6.12 holds that')
+ */
+declare function sandboxSupport(): SandboxSupport
 
 /** What is written to stdin: text and bytes, now or as they come, or a file that the program is given as its stdin. */
 type RunInput =
@@ -901,6 +939,8 @@ interface RunResult<Output = string> {
   }
   /** Where it is on record, when that was asked for. */
   record?: RecordFacts
+  /** What held its sandbox, when that was asked for. */
+  sandbox?: SandboxReport
 }
 /** What became of a record. */
 interface RecordFacts {
@@ -4650,6 +4690,7 @@ export {
   replayFile,
   replayRecord,
   run,
+  sandboxSupport,
   serveRuntime,
   spawn,
   stopTree,
@@ -4846,6 +4887,8 @@ export type {
   RuntimeLogger,
   RuntimeProcess,
   SandboxOptions,
+  SandboxReport,
+  SandboxSupport,
   SectionOverride,
   SectionOverrideAction,
   SectionTransformFn,

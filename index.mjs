@@ -57,6 +57,7 @@ export const {
   replayFile,
   replayRecord,
   run,
+  sandboxSupport,
   serveRuntime,
   spawn,
   stopTree,

@@ -37,9 +37,37 @@ it.each(pages)('%s names tests that are there', (page) => {
   expect(files.filter((path) => !existsSync(join(root, path)))).toEqual([])
 })
 
+/** What a comment of a page names: `<!-- test: tests/process/sandbox.rs::a_name -->`, or a title in a file of vitest. */
+const named = (text: string) =>
+  [...text.matchAll(/<!-- test: (\S+?)::(.+?) -->/g)].map(([, path, name]) => ({ path: path!, name: name! }))
+
+it.each(pages)('docs/%s names in its comments tests that are there', (page) => {
+  const wrong = named(readFileSync(join(root, 'docs', page), 'utf8')).filter(({ path, name }) => {
+    if (!existsSync(join(root, path))) return true
+    const source = readFileSync(join(root, path), 'utf8')
+    return path.endsWith('.rs') ? !new RegExp(`\\bfn ${name}\\(`).test(source) : !source.includes(name)
+  })
+  expect(wrong).toEqual([])
+})
+
+it.each([
+  ['sandbox.md', /^## What is enforced$/m, /^## What is not enforced$/m],
+  ['security.md', /^## The program that is run$/m, /^## Faults/m],
+])('every promise of docs/%s has a test', (page, from, to) => {
+  const text = readFileSync(join(root, 'docs', page), 'utf8')
+  const promises = text
+    .slice(text.search(from), text.search(to))
+    .replace(/^Not promised:[\s\S]*?(?=^#|^\|)/gm, '')
+  // Rows of tables, and points of lists, that are no head of a table.
+  const points = promises.split(/\n(?=[|-] |\n)/).filter((point) => /^[|-] /.test(point))
+  const heads = /^\| (-+|promise|attempt on)/
+  expect(points.filter((point) => !heads.test(point) && !point.includes('<!-- test: '))).toEqual([])
+  expect(points.length).toBeGreaterThan(15)
+})
+
 it('enough of them', () => {
   const text = ['security.md', 'internals/runtime.md', 'internals/process.md'].map((page) =>
     readFileSync(join(root, 'docs', page), 'utf8'),
   )
-  expect(text.join().match(/`[a-z0-9]+(_[a-z0-9]+){4,}`/g)?.length).toBeGreaterThan(100)
+  expect(text.join().match(/(`|::)[a-z0-9]+(_[a-z0-9]+){4,}(`| -->)/g)?.length).toBeGreaterThan(100)
 })

@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { run, spawn } from '../index.js'
+import { Harness, run, sandboxSupport, spawn } from '../index.js'
 import { sheepdog } from './cli-command'
 
 const folder = mkdtempSync(join(tmpdir(), 'sheepdog-sandbox-'))
@@ -43,11 +43,43 @@ describe('sandbox', () => {
     server.close()
   })
 
+  it('says what held it, and what this machine could hold', async () => {
+    const support = sandboxSupport()
+    expect(support.landlock).toBeGreaterThan(0)
+    expect(support.missing.length > 0).toBe(support.landlock < 6)
+    expect(support.network).toBe(support.landlock >= 4)
+    const { sandbox } = await sh('true', { read: ['/'], network: 'none' })
+    expect(sandbox!.landlock).toBe(support.landlock)
+    expect([...sandbox!.holds, 'ports'].sort()).toEqual([...support.holds].sort())
+    expect((await sh('true', {})).sandbox!.holds).not.toContain('reads')
+    expect(await run('true')).not.toHaveProperty('sandbox')
+  })
+
+  it('starts nothing where the kernel has less than is required', async () => {
+    const { landlock } = sandboxSupport()
+    expect((await sh('true', { require: { landlock } })).exitCode).toBe(0)
+    const failure = sh('echo x > required', { write: ['.'], require: { landlock: landlock + 1 } })
+    await expect(failure).rejects.toMatchObject({ code: 'SANDBOX_UNAVAILABLE' })
+    await expect(failure).rejects.toThrow(`version ${landlock + 1} of Landlock`)
+    expect(existsSync(join(folder, 'required'))).toBe(false)
+  })
+
+  it.each(['plan', 'edit'] as const)(
+    'no agent at "%s" has a command without a name in `allow`',
+    async (permission) => {
+      const harness = new Harness({ provider: 'codex', binary: 'false' })
+      const failure = harness.open({ permission, allow: [''] })
+      await expect(failure).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+      await expect(failure).rejects.toThrow('allow[0]: expected a string that is not empty')
+    },
+  )
+
   it.each([
     [true, 'sandbox: expected an object, got true'],
     [{ writes: [] }, 'sandbox.writes: no such option; did you mean write?'],
     [{ write: '/tmp' }, 'sandbox.write: expected an array of strings, got "/tmp"'],
     [{ write: [''] }, 'sandbox.write[0]: expected a string that is not empty'],
+    [{ require: { landlock: 0 } }, 'sandbox.require.landlock: expected an integer from 1'],
     [{ network: 'some' }, 'sandbox.network: expected "all", "none" or { ports: [...] }, got "some"'],
     [
       { network: { ports: [80, -1] } },

@@ -184,3 +184,53 @@ describe('what a host that is gone left behind', () => {
     expect(isAlive(pid)).toBe(true)
   })
 })
+
+describe('a line of the list that somebody forged', () => {
+  const startOf = (pid: number) =>
+    Number(readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/.*\) /s, '').split(' ')[19])
+
+  /** A line of a host that is gone, which says that its run is below `root`. */
+  function forge(mark: string, host: string, root: number) {
+    const [place, , start] = host.split('-')
+    const gone = `${mark}-${place}-4194999-${start}`
+    writeFileSync(
+      join(state, gone),
+      JSON.stringify({
+        mark: gone,
+        name: 'forged',
+        command: 'sh',
+        root,
+        rootStart: startOf(root),
+        pid: root,
+      }),
+      { mode: 0o600 },
+    )
+    return gone
+  }
+
+  it('names nobody whose own mark does not prove it: neither a guard nor any other process is ended', async () => {
+    await using child = spawn('sleep', ['60'], { name: 'a true run' })
+    const { pid } = await child.started
+    await until(async () => (await mine('a true run'))[0])
+    const line = readdirSync(state).find((file) =>
+      readFileSync(join(state, file), 'utf8').includes('a true run'),
+    )!
+    const host = line.slice(33)
+    // Somebody else's program, below nobody here.
+    const other = spawnChild('sh', ['-c', 'sleep 60 & echo; wait'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      detached: true,
+    })
+    await once(other.stdout, 'data')
+    const inner = parentOf(pid)
+    const forged = [inner, parentOf(inner), other.pid!].map((root, index) =>
+      forge(`${index}`.repeat(32), host, root),
+    )
+    for (const tree of await listTrees()) expect(tree.name).not.toBe('forged')
+    for (const { tree } of await reapTrees()) expect(tree.name).not.toBe('forged')
+    for (const one of [pid, inner, parentOf(inner), other.pid!]) expect(isAlive(one)).toBe(true)
+    expect(readdirSync(state).filter((file) => forged.includes(file))).toEqual([])
+    await child.kill()
+    process.kill(-other.pid!, 'SIGKILL')
+  })
+})

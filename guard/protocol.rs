@@ -7,7 +7,7 @@
 /// The first bytes of a request.
 pub(crate) const MAGIC: [u8; 4] = *b"SHPG";
 /// Raised whenever a byte below changes its meaning. A guard refuses every version but its own.
-pub(crate) const VERSION: u16 = 3;
+pub(crate) const VERSION: u16 = 4;
 pub(crate) const HEADER_BYTES: usize = 32;
 /// More than any system takes for arguments and environment.
 pub(crate) const MAX_BODY_BYTES: u32 = 32 << 20;
@@ -56,6 +56,11 @@ pub(crate) const STAGE_SANDBOX: u32 = 8;
 pub(crate) const STAGE_SANDBOX_PATH: u32 = 9;
 pub(crate) const STAGE_TERMINAL: u32 = 10;
 
+/// In the rights on a path: it may be no link, and no link may lead to it.
+pub(crate) const PATH_WITHOUT_LINKS: u64 = 1 << 63;
+/// In the rights on a path: it may be no link.
+pub(crate) const PATH_IS_NO_LINK: u64 = 1 << 62;
+
 /// Where the lists of a sandbox section begin: ports, the paths' rights, the filter; see [`Header`].
 pub(crate) const SANDBOX_HEAD_BYTES: usize = 40;
 
@@ -65,7 +70,7 @@ pub(crate) const SANDBOX_HEAD_BYTES: usize = 40;
 ///
 /// The sandbox section is `sandbox_bytes` long (0: no sandbox), a multiple of 8. Its first 24 bytes are the kernel's own
 /// `struct landlock_ruleset_attr`; then three u32 (paths, ports, instructions of the filter) and four bytes of nothing; then
-/// a u64 for each port that may be connected to, a u64 of rights for each path, and eight bytes for each instruction of a
+/// a u64 for each port that may be connected to, a u64 of rights for each path (with the bits above for how it is opened), and eight bytes for each instruction of a
 /// seccomp filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {

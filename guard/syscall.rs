@@ -65,6 +65,7 @@ pub mod number {
     pub const SETSID: usize = 112;
     pub const RT_SIGTIMEDWAIT: usize = 128;
     pub const PRCTL: usize = 157;
+    pub const CAPSET: usize = 126;
     pub const MOUNT: usize = 165;
     pub const GETDENTS64: usize = 217;
     pub const CLOCK_GETTIME: usize = 228;
@@ -72,6 +73,7 @@ pub mod number {
     pub const EPOLL_CTL: usize = 233;
     pub const WAITID: usize = 247;
     pub const OPENAT: usize = 257;
+    pub const READLINKAT: usize = 267;
     pub const UNLINKAT: usize = 263;
     pub const PPOLL: usize = 271;
     pub const EPOLL_PWAIT: usize = 281;
@@ -92,6 +94,7 @@ pub mod number {
     pub const MOUNT: usize = 40;
     pub const CHDIR: usize = 49;
     pub const OPENAT: usize = 56;
+    pub const READLINKAT: usize = 78;
     pub const CLOSE: usize = 57;
     pub const GETDENTS64: usize = 61;
     pub const LSEEK: usize = 62;
@@ -110,6 +113,7 @@ pub mod number {
     pub const SETPGID: usize = 154;
     pub const SETSID: usize = 157;
     pub const PRCTL: usize = 167;
+    pub const CAPSET: usize = 91;
     pub const GETPID: usize = 172;
     pub const SCHED_SETATTR: usize = 274;
     pub const SCHED_GETATTR: usize = 275;
@@ -300,6 +304,16 @@ pub fn signalfd(mask: u64) -> isize {
 /// `path` ends in NUL, as `c"..."` and the strings of a request do.
 pub fn open(directory: isize, path: &[u8], flags: usize) -> isize {
     plain(number::OPENAT, directory as usize, path.as_ptr() as usize, flags | O_CLOEXEC, 0)
+}
+
+/// Whether a descriptor that was opened without following links is of a link itself.
+pub fn is_link(descriptor: isize) -> bool {
+    let (name, mut target) = ([0u8; 1], [0u8; 1]);
+    // SAFETY: `name` is an empty string, and the kernel writes one byte into `target` at most.
+    let read = unsafe {
+        raw(number::READLINKAT, [descriptor as usize, name.as_ptr() as usize, target.as_mut_ptr() as usize, 1, 0, 0])
+    };
+    read >= 0
 }
 
 pub fn chdir(path: &[u8]) -> isize {

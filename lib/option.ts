@@ -69,6 +69,12 @@ export const check = {
     // By index: `forEach` would pass over holes.
     for (let index = 0; index < value.length; index++) check.string(`${path}[${index}]`, value[index])
   }) as Check,
+  /** Strings that are not empty. */
+  names: ((path, value) => {
+    check.strings(path, value)
+    const names = value as string[]
+    for (let index = 0; index < names.length; index++) check.name(`${path}[${index}]`, names[index])
+  }) as Check,
   oneOf: (...names: string[]): Check =>
     expected(names.map((name) => `"${name}"`).join(' or '), (value) => names.includes(value as string)),
   anyOf:

@@ -1,5 +1,6 @@
 // What a program in a sandbox may do, checked. The kernel's rules are the core's business (src/process/sandbox).
 import { invalidOption } from './error'
+import { native } from './native'
 import { check, checkOptions, show } from './option'
 
 /**
@@ -15,11 +16,47 @@ export interface SandboxOptions {
   read?: string[]
   /** Default "all". "none": no sockets but Unix ones. `ports`: TCP connections go to these ports alone (Linux 6.7); UDP is free. */
   network?: 'all' | 'none' | { ports: number[] }
+  /**
+   * What the kernel has to have. `landlock`: at least this version of Landlock, or the run fails with SANDBOX_UNAVAILABLE and nothing
+   * is started. Version 6 (Linux 6.12) holds signals and abstract sockets. `sandboxSupport()` tells the version of this machine.
+   */
+  require?: { landlock?: number }
 }
 
-const paths: (path: string, value: unknown) => void = (path, value) => {
-  check.strings(path, value)
-  ;(value as string[]).forEach((name, index) => check.name(`${path}[${index}]`, name))
+/** What held the sandbox of a run. */
+export interface SandboxReport {
+  /** The version of Landlock that the kernel speaks. */
+  landlock: number
+  /**
+   * What was held: "writes", "reads" (with `read`), "network" (with "none"), "ports" (with `ports`), "processes", "privileges", "devices"
+   * (Linux 6.10), "signals" and "abstract-sockets" (Linux 6.12).
+   */
+  holds: string[]
+}
+
+/** What a sandbox could hold on this machine. */
+export interface SandboxSupport {
+  /** The version of Landlock that the kernel speaks. 0: `sandbox` is SANDBOX_UNAVAILABLE. */
+  landlock: number
+  /** Whether the kernel lets another process decide about system calls. */
+  seccompNotify: boolean
+  /** Whether `network: { ports }` can be held. */
+  network: boolean
+  /** What can be held, in the words of `SandboxReport.holds`. */
+  holds: string[]
+  /** What a newer kernel would hold as well. */
+  missing: string[]
+}
+
+/**
+ * Tells what a sandbox could hold on this machine. Nothing is started.
+ *
+ * @example
+ * const { missing } = sandboxSupport()
+ * if (missing.includes('signals')) console.warn('programs in a sandbox can signal others: Linux 6.12 holds that')
+ */
+export function sandboxSupport(): SandboxSupport {
+  return JSON.parse(native.sandboxSupport()) as SandboxSupport
 }
 
 const isPort = (value: unknown) =>
@@ -43,7 +80,10 @@ const ports: (path: string, value: unknown) => void = (path, value) => {
   })
 }
 
-const checks = { write: paths, read: paths, network }
+const required: (path: string, value: unknown) => void = (path, value) =>
+  checkOptions(value, { landlock: check.countUpTo(0xffff_ffff) }, path)
+
+const checks = { write: check.names, read: check.names, network, require: required }
 
 /** Checks the option `sandbox` of an agent. */
 export function checkAgentSandbox(path: string, value: unknown): void {

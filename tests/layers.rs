@@ -408,6 +408,83 @@ fn work_that_blocks_has_one_home() {
     assert!(astray.is_empty(), "use os::blocking, os::addresses_of or os::connect_to: {astray:?}");
 }
 
+/// Rooms whose files a program in a sandbox could replace, and what of `std::fs` is left in them, with the reason.
+const HELD_ROOMS: &[(&str, &[(&str, &str)])] = &[
+    ("record", &[]),
+    (
+        "harness",
+        &[
+            ("folder.rs", "removes its own folder; std follows no link there"),
+            ("folder_owner.rs", "removes folders by their names; std follows no link there"),
+            ("package.rs", "looks for programs on PATH"),
+            ("replay_file.rs", "reads what its user names, pipes too"),
+            ("replay_record.rs", "lists a folder for a hint, and names the type of an open file"),
+            ("request.rs", "asks whether the working directory can be written, by a file without a name"),
+            ("session_log.rs", "lists folders; what it finds is opened by `open_regular`"),
+            ("workspace.rs", "makes the state of a CLI, with O_EXCL"),
+        ],
+    ),
+    ("acp", &[("young_chat.rs", "lists folders; what it finds is opened by `open_regular`")]),
+    (
+        "copilot",
+        &[
+            ("event_log.rs", "makes a session of its own; what it reads is opened by `open_regular`"),
+            ("session_lock.rs", "lists and removes locks of a runtime that is in no sandbox"),
+        ],
+    ),
+    (
+        "fleet/worker",
+        &[
+            ("checkout/folder.rs", "locks and removes beside what a job's program can write"),
+            ("checkout/mirror.rs", "files beside what a job's program can write"),
+            ("checkout/mod.rs", "notes beside what a job's program can write"),
+            ("mod.rs", "reads the machine's name"),
+        ],
+    ),
+    (
+        "process",
+        &[
+            ("census.rs", "reads /proc"),
+            ("command.rs", "names the type of an open file"),
+            ("guard/cgroup.rs", "the kernel's own files"),
+            ("guard/execute.rs", "names the type of an open file"),
+            ("guard/leash.rs", "the kernel's own files"),
+            ("guard/image.rs", "a file without a name, in a folder of random name"),
+            ("save.rs", "names the type of an open file"),
+            ("wiring.rs", "/dev/null, and pipes"),
+        ],
+    ),
+];
+
+/// This process is in no sandbox: what it opens by a path, a program in one may have replaced by a link (`os::HeldFolder`).
+#[test]
+fn files_that_a_sandboxed_program_can_replace_are_opened_in_one_place() {
+    let mut faults = Vec::new();
+    let sources = sources();
+    for (room, free) in HELD_ROOMS {
+        for (file, _) in *free {
+            let path = Path::new(room).join(file);
+            let names_it = sources.iter().any(|one| one.path == path && names_files(&one.code));
+            if !names_it {
+                faults.push(format!("{} needs no exception", path.display()));
+            }
+        }
+        for source in sources.iter().filter(|one| one.path.starts_with(room)) {
+            let is_free = free.iter().any(|(file, _)| source.path == Path::new(room).join(file));
+            if !is_free && names_files(&source.code) {
+                faults.push(format!("{} names std::fs: use os::HeldFolder", source.path.display()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+fn names_files(code: &str) -> bool {
+    ["std::fs", "OpenOptions", "File::open", "File::create", ".read_dir()"]
+        .iter()
+        .any(|word| code.contains(word))
+}
+
 #[test]
 fn the_reader_of_imports_reads_them() {
     let code = "use crate::{error::Error, process::{Spec, Stream}, retry};\nlet x = crate::http::get();";

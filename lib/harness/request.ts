@@ -118,7 +118,7 @@ export const agentChecks = {
   systemPrompt: check.string,
   resume: check.name,
   redact: check.strings,
-  allow: check.strings,
+  allow: check.names,
   sandbox: checkAgentSandbox,
   startTimeoutMs: check.timeout,
   idleTimeoutMs: check.timeout,

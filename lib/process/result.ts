@@ -1,4 +1,5 @@
 // What a run brings home: types alone.
+import type { SandboxReport } from '../sandbox'
 
 /**
  * How a program ended. Durations are milliseconds by a monotonic clock, from the spawn. With `encoding: "buffer"` stdout and
@@ -35,6 +36,8 @@ export interface RunResult<Output = string> {
   usage: { userMs: number; systemMs: number; maxRssBytes: number }
   /** Where it is on record, when that was asked for. */
   record?: RecordFacts
+  /** What held its sandbox, when that was asked for. */
+  sandbox?: SandboxReport
 }
 
 /** What became of a record. */

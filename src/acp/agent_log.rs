@@ -4,9 +4,8 @@
 //! and so might its model.
 
 use crate::harness::session_log;
-use crate::os::blocking;
+use crate::os::{blocking, open_regular};
 use serde_json::Value;
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -63,8 +62,8 @@ pub(crate) async fn told(
 }
 
 fn tail(file: &Path) -> std::io::Result<Vec<u8>> {
-    let mut file = File::open(file)?;
-    let length = file.metadata()?.len();
+    let (mut file, facts) = open_regular(file)?;
+    let length = facts.len();
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
     let mut tail = Vec::new();
     file.take(TAIL_BYTES).read_to_end(&mut tail)?;

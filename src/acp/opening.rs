@@ -19,7 +19,7 @@ use crate::harness::folder::RunFolder;
 use crate::harness::json_object::put;
 use crate::harness::restraint::check_switches;
 use crate::harness::turn_record::TurnRecord;
-use crate::harness::workspace::{AgentSandbox, state_of};
+use crate::harness::workspace::{AgentSandbox, SandboxPlace, state_of};
 use crate::jsonrpc::{Refusal, is_closed_by_peer};
 use crate::os::blocking;
 use crate::process::Sandbox;
@@ -90,7 +90,7 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
     };
     let program = program_of(agent, request, &cwd)?;
     let mut record = session_record::open(request, &cwd).await?;
-    let (folder, sandbox) = make_room(request).await?;
+    let (folder, sandbox) = make_room(request, &cwd).await?;
     let held = match Held::of(agent, mode, request, folder.path()) {
         Ok(held) => held,
         Err(error) => {
@@ -98,7 +98,7 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
             return Err(error);
         }
     };
-    let mut spec = spec_of(agent, &held, request, &program, &cwd, folder.path());
+    let mut spec = spec_of(agent, &held, request, &program, &cwd, folder.scratch());
     spec.sandbox = sandbox;
     spec.record = record.as_mut().map(|record| record.next_attempt(request.agent.provider));
     spec.name = Some(session_record::label(request));
@@ -167,8 +167,9 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
 }
 
 /// A folder of the session's own, and the sandbox that it is part of.
-async fn make_room(request: &OpenRequest) -> Result<(RunFolder, Option<Sandbox>), Error> {
-    let parent = request.agent.temporary_folder();
+async fn make_room(request: &OpenRequest, cwd: &Path) -> Result<(RunFolder, Option<Sandbox>), Error> {
+    let (places, contained) = (request.agent.folder_places(), request.agent.sandboxed_folders());
+    let (cwd, home) = (cwd.to_owned(), request.agent.variable("HOME"));
     let held = match &request.agent.sandbox {
         Some(sandbox) => {
             Some((sandbox.clone(), state_of(request.agent.provider, |name| request.agent.variable(name))?))
@@ -177,8 +178,9 @@ async fn make_room(request: &OpenRequest) -> Result<(RunFolder, Option<Sandbox>)
     };
     let level = request.agent.level;
     let made = blocking(move || {
-        let folder = RunFolder::create(&parent)?;
-        let prepare = |(sandbox, state): (AgentSandbox, _)| sandbox.prepare(level, state, folder.path());
+        let folder = RunFolder::create(&places, &contained)?;
+        let place = SandboxPlace { cwd: &cwd, home: home.as_deref(), scratch: folder.scratch() };
+        let prepare = |(sandbox, state): (AgentSandbox, _)| sandbox.prepare(level, state, &place);
         let sandbox = held.map(prepare).transpose()?;
         Ok((folder, sandbox))
     });

@@ -1,9 +1,9 @@
 //! Gemini keeps a session in a file that is named by the minute in which it was begun, and begins one anew when it takes a session
 //! up: in the same minute that is the same file, and what was said is lost. So it is not asked to before the minute is over.
 
-use crate::os::blocking;
+use crate::os::{blocking, open_regular};
 use crate::record::stamp::{epoch_ms, utc};
-use std::fs::{File, read_dir};
+use std::fs::read_dir;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -35,7 +35,7 @@ fn is_young(folder: &Path, session: &str, now_ms: u64) -> bool {
 
 /// Its first lines are there from the start.
 fn has_words(file: &Path) -> bool {
-    let Ok(file) = File::open(file) else { return false };
+    let Ok((file, _)) = open_regular(file) else { return false };
     let lines = BufReader::new(file).lines().map_while(Result::ok).take(MAX_LINES);
     lines.into_iter().any(|line| line.contains("\"type\":\"gemini\""))
 }

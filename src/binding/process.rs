@@ -381,6 +381,12 @@ impl ToNapiValue for ResultOf {
                 }
                 object.set("record", facts)?;
             }
+            if let Some(sandbox) = &result.sandbox {
+                let mut facts = Object::new(&env)?;
+                facts.set("landlock", sandbox.landlock)?;
+                facts.set("holds", sandbox.holds.clone())?;
+                object.set("sandbox", facts)?;
+            }
         }
         // SAFETY: the object was made in this environment, on its thread.
         unsafe { ToNapiValue::to_napi_value(raw_env, object) }

@@ -1,7 +1,7 @@
 //! What crosses for a sandbox. Names and order as in lib/sandbox.ts, which has checked the types.
 
 use crate::harness::AgentSandbox;
-use crate::process::{Network, Sandbox};
+use crate::process::{self, Network, Sandbox};
 use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
@@ -11,6 +11,19 @@ pub struct SandboxSpec {
     pub write: Option<Vec<String>>,
     pub read: Option<Vec<String>>,
     pub network: Option<Either<NetworkName, PortsSpec>>,
+    pub require: Option<RequireSpec>,
+}
+
+/// What the kernel has to have.
+#[napi(object, object_to_js = false)]
+pub struct RequireSpec {
+    pub landlock: Option<u32>,
+}
+
+/// What a sandbox could hold on this machine, as JSON.
+#[napi]
+pub fn sandbox_support() -> String {
+    serde_json::json!(process::sandbox_support()).to_string()
 }
 
 /// What an agent is held in: its workspace without `custom`.
@@ -52,6 +65,7 @@ impl From<SandboxSpec> for Sandbox {
                 Some(Either::A(NetworkName::None)) => Network::None,
                 Some(Either::B(PortsSpec { ports })) => Network::Ports(ports),
             },
+            require_landlock: spec.require.and_then(|require| require.landlock),
         }
     }
 }

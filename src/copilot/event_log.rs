@@ -3,6 +3,7 @@
 
 use super::resume::LogState;
 use crate::error::{Error, ErrorCode};
+use crate::os::{open_regular, read_short_text};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -11,6 +12,9 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
+
+/// Longer than any `workspace.yaml`.
+const MAX_WORKSPACE_BYTES: u64 = 4 << 20;
 
 /// What a look at the log found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +60,8 @@ pub fn inspect(home: &Path, session_id: &str) -> Inspection {
     if !is_plain_id(session_id) {
         return found(LogState::Unknown);
     }
-    let file = match File::open(&path) {
-        Ok(file) => file,
+    let file = match open_regular(&path) {
+        Ok((file, _)) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // Absent is only said of a home that can be read; one that was never made holds nothing.
             return match fs::read_dir(home) {
@@ -91,7 +95,7 @@ pub fn salvage(home: &Path, session_id: &str, new_id: &str) -> Result<Salvage, E
     if !is_plain_id(session_id) {
         return Err(Error::new(ErrorCode::ResumeNotFound, format!("{session_id:?} names no session")));
     }
-    let file = File::open(&path).map_err(|error| {
+    let (file, _) = open_regular(&path).map_err(|error| {
         Error::new(ErrorCode::ResumeNotFound, format!("the log {} can't be read: {error}", path.display()))
     })?;
     let target = home.join("session-state").join(new_id);
@@ -143,7 +147,7 @@ fn copy_session(
     failed?;
     output.flush()?;
     if let Some(folder) = path.parent()
-        && let Ok(workspace) = fs::read_to_string(folder.join("workspace.yaml"))
+        && let Ok(workspace) = read_short_text(&folder.join("workspace.yaml"), MAX_WORKSPACE_BYTES)
     {
         fs::write(target.join("workspace.yaml"), workspace.replace(session_id, new_id))?;
     }

@@ -10,7 +10,7 @@ use super::provider::Provider;
 use super::spending::{Accounting, Caps, Prices};
 use super::workspace::AgentSandbox;
 use crate::error::Error;
-use crate::process::{Containment, Environment, EnvironmentBase, ProcessSpec, secrets_of};
+use crate::process::{Containment, Environment, EnvironmentBase, ProcessSpec, contained_folders, secrets_of};
 use crate::record::{Place, RecordSpec};
 use crate::redaction::Secret;
 use std::path::{Path, PathBuf};
@@ -106,6 +106,28 @@ impl AgentRequest {
         self.variable("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from)
     }
 
+    /// Where a folder of the run's own may lie: a program in a sandbox that may write the first of them can't write the others.
+    pub(crate) fn folder_places(&self) -> Vec<PathBuf> {
+        let home = self.variable("HOME").map(|home| PathBuf::from(home).join(".cache"));
+        let runtime = self.variable("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let shared = ["/dev/shm", "/var/tmp"].map(PathBuf::from);
+        [self.temporary_folder()].into_iter().chain(runtime).chain(home).chain(shared).collect()
+    }
+
+    /// Where its sandbox lets it write; nothing without one.
+    pub(crate) fn sandboxed_folders(&self) -> Vec<PathBuf> {
+        if self.sandbox.is_some() { self.contained() } else { Vec::new() }
+    }
+
+    /// Folders that its program, or one in a sandbox before it, can write.
+    pub(crate) fn contained(&self) -> Vec<PathBuf> {
+        let sandbox = match &self.sandbox {
+            Some(AgentSandbox::Custom(sandbox)) => Some(sandbox),
+            Some(AgentSandbox::Workspace) | None => None,
+        };
+        contained_folders(self.cwd.as_deref(), sandbox)
+    }
+
     /// Its environment, with what the provider, its program and the run's own folder need. Its own changes win.
     pub(crate) fn environment_for(&self, launch: &Launch, program: &Program, folder: &Path) -> Environment {
         let given = &self.environment.changes;
@@ -128,6 +150,7 @@ impl AgentRequest {
     /// The record that is wanted of it, without its secrets: what the caller names, and what the environment's names call one.
     pub(crate) fn record_spec(&self) -> Option<RecordSpec> {
         let mut spec = RecordSpec::new(Place::Below(self.record.clone()?));
+        spec.contained = self.contained();
         spec.secrets = secrets_of(&self.environment);
         spec.secrets.extend(self.redact.iter().map(|secret| Secret::new(secret.as_str())));
         spec.max_bytes = self.max_record_bytes.unwrap_or(spec.max_bytes);

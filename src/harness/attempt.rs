@@ -118,7 +118,7 @@ fn spec_of(plan: &Plan<'_>) -> ProcessSpec {
     if let Some(text) = &launch.stdin {
         spec.input = Input::Bytes(Bytes::from(text.clone()));
     }
-    spec.environment = request.agent.environment_for(launch, program, folder.path());
+    spec.environment = request.agent.environment_for(launch, program, folder.scratch());
     spec.record.clone_from(&plan.record);
     spec.name = Some(plan.name.clone());
     spec

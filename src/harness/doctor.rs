@@ -87,8 +87,8 @@ async fn version_of(
     program: &Program,
     aborted: impl Future<Output = ()>,
 ) -> Result<String, String> {
-    let parent = agent.temporary_folder();
-    let folder = crate::os::blocking(move || RunFolder::create(&parent)).await;
+    let places = agent.folder_places();
+    let folder = crate::os::blocking(move || RunFolder::create(&places, &[])).await;
     let folder = folder.map_err(|error| error.to_string())?.map_err(|error| error.message().to_owned())?;
     let mut spec =
         ProcessSpec::new(&program.command, program.arguments.iter().cloned().chain(["--version".to_owned()]));
@@ -99,7 +99,7 @@ async fn version_of(
     let wanted =
         Wanted { prompt: "version".to_owned(), folder: folder.path().to_owned(), ..Wanted::default() };
     let launch = (agent.provider.descriptor().launch)(&wanted).unwrap_or_else(|_| Launch::default());
-    spec.environment = agent.environment_for(&launch, program, folder.path());
+    spec.environment = agent.environment_for(&launch, program, folder.scratch());
     let process = process::spawn(spec);
     tokio::select! {
         _ = process.outcome() => {}

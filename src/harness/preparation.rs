@@ -10,10 +10,10 @@ use super::provider::SessionPolicy;
 use super::request::TurnRequest;
 use super::structured::{ANSWER_FILE, prompt_with_problems, prompt_with_schema};
 use super::usage_limit::prompt_to_go_on;
-use super::workspace::state_of;
+use super::workspace::{SandboxPlace, state_of};
 use crate::error::{Error, ErrorCode};
 use crate::model::Schema;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Longest answer that is read from a file: as long as one that is put together of deltas.
 const MAX_ANSWER_FILE_BYTES: u64 = 16 << 20;
@@ -75,8 +75,8 @@ pub(super) fn not_found(agent: &AgentRequest, command: &str) -> Error {
 
 /// A folder of the run's own, where the request's environment has such things.
 pub(super) async fn run_folder(agent: &AgentRequest) -> Result<RunFolder, Error> {
-    let parent = agent.temporary_folder();
-    blocking(move || RunFolder::create(&parent)).await
+    let (places, contained) = (agent.folder_places(), agent.sandboxed_folders());
+    blocking(move || RunFolder::create(&places, &contained)).await
 }
 
 /// Arguments, environment and files of the next attempt.
@@ -107,7 +107,7 @@ pub(super) async fn prepare(
             wanted.schema = Some(schema.clone());
             files.push((file, schema.to_string()));
         }
-        let answer = path_text(&folder.path().join(ANSWER_FILE));
+        let answer = path_text(&folder.scratch().join(ANSWER_FILE));
         wanted.prompt = match (again, by_flag) {
             (Again::Answer { problems, .. }, _) => prompt_with_problems(problems, schema, by_flag),
             (Again::Prompt | Again::AfterLimit { .. }, true) => wanted.prompt,
@@ -125,23 +125,26 @@ pub(super) async fn prepare(
     }
     launch.session = if wanted.resume.is_none() { wanted.session_id } else { None };
     files.extend(launch.files.iter().cloned());
-    let stale = folder.path().join(ANSWER_FILE);
-    let (sandbox, level, own) =
-        (request.agent.sandbox.clone(), request.agent.level, folder.path().to_owned());
+    let (sandbox, level, home) =
+        (request.agent.sandbox.clone(), request.agent.level, request.agent.variable("HOME"));
+    let (cwd, scratch) = (wanted.cwd.clone(), folder.scratch().to_owned());
+    let held = folder.again();
     launch.sandbox = blocking(move || {
-        let _ = std::fs::remove_file(stale);
+        let held = held.map_err(|error| unwritten(&scratch, &error))?;
+        held.clear(ANSWER_FILE);
         for (path, text) in files {
-            std::fs::write(&path, text).map_err(|error| {
-                Error::new(
-                    ErrorCode::ProcessSpawnFailed,
-                    format!("{} could not be written: {error}", path.display()),
-                )
-            })?;
+            held.write(&path, &text).map_err(|error| unwritten(&path, &error))?;
         }
-        sandbox.map(|sandbox| sandbox.prepare(level, state, &own)).transpose()
+        let place = SandboxPlace { cwd: &cwd, home: home.as_deref(), scratch: &scratch };
+        sandbox.map(|sandbox| sandbox.prepare(level, state, &place)).transpose()
     })
     .await?;
     Ok(launch)
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Error {
+    let message = format!("{} could not be written: {error}", path.display());
+    Error::new(ErrorCode::ProcessSpawnFailed, message)
 }
 
 /// Where the CLI finds itself. What is not there is told by the start.
@@ -173,13 +176,8 @@ fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
 
 /// What an agent wrote as its answer, if that is a file of a length that an answer may have.
 pub(super) async fn read_answer_file(folder: &RunFolder) -> Option<String> {
-    let path = folder.path().join(ANSWER_FILE);
-    let read = crate::os::on_disk(move || {
-        let facts = path.metadata()?;
-        let is_taken = facts.is_file() && facts.len() <= MAX_ANSWER_FILE_BYTES;
-        if is_taken { std::fs::read_to_string(path).map(Some) } else { Ok(None) }
-    });
-    read.await.ok().flatten()
+    let held = folder.again().ok()?;
+    crate::os::blocking(move || held.read(ANSWER_FILE, MAX_ANSWER_FILE_BYTES)).await.ok().flatten()
 }
 
 async fn blocking<T: Send + 'static>(

@@ -56,6 +56,7 @@ fn open(path: &Path) -> std::io::Result<File> {
     if path == Path::new("/dev/stdin") {
         return Ok(stdin().as_fd().try_clone_to_owned()?.into());
     }
+    // The user names it, and a pipe is as good as a file.
     File::open(path)
 }
 

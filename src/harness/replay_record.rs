@@ -17,6 +17,7 @@ use super::turn_record::Judged;
 use super::verdict::{Ending, Evidence, Fault, verdict};
 use crate::error::{Error, ErrorCode};
 use crate::model::{Reading, Schema};
+use crate::os::open_regular;
 use crate::record::{Unfinished, read_json};
 use serde_json::Value;
 use std::fs::File;
@@ -140,9 +141,9 @@ impl Attempts {
 
 /// A file that is not there is one that nothing was printed to.
 fn open(path: &Path) -> std::io::Result<Option<File>> {
-    match File::open(path) {
+    match open_regular(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        opened => opened.map(Some),
+        opened => opened.map(|(file, _)| Some(file)),
     }
 }
 

@@ -3,8 +3,9 @@
 
 use super::event::Usage;
 use super::json::{Index, Line};
+use crate::os::open_regular;
 use memchr::memmem::Finder;
-use std::fs::{File, read_dir};
+use std::fs::read_dir;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -68,7 +69,7 @@ fn find(folder: &Path, session: &str, room: &mut usize, depth: usize) -> Option<
 fn read(log: &SessionLog, file: &Path) -> Option<Usage> {
     let (sign, mut index) = (Finder::new(log.sign), Index::default());
     let (mut usage, mut line) = (Usage::default(), Vec::new());
-    let mut lines = BufReader::with_capacity(256 << 10, File::open(file).ok()?.take(MAX_BYTES));
+    let mut lines = BufReader::with_capacity(256 << 10, open_regular(file).ok()?.0.take(MAX_BYTES));
     while lines.read_until(b'\n', &mut line).ok()? > 0 {
         if sign.find(&line).is_some()
             && let Some(line) = index.read(line.trim_ascii())

@@ -10,13 +10,15 @@ use super::provider::Provider;
 use super::request::TurnRequest;
 use super::session_files::{Project, SessionFiles, plain};
 use super::workspace::resolve;
-use std::fs;
+use crate::os::{ContainedFolders, EntryKind, HeldFolder};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Of one session, at most.
 const MAX_FILES: usize = 1000;
 const MAX_DEPTH: usize = 8;
+/// Of a path.
+const MAX_MARKER_BYTES: u64 = 64 << 10;
 
 /// A session's files here, or where they would be.
 pub(crate) struct SessionPlace {
@@ -73,7 +75,9 @@ impl SessionPlace {
         let mut found = Vec::new();
         for pattern in self.files.patterns {
             let parts: Vec<&str> = pattern.split('/').collect();
-            self.walk(&self.root, &parts, &mut Vec::new(), &mut found)?;
+            // No session of this project, or none at all.
+            let Ok(root) = self.open_root() else { break };
+            self.walk(&root, &parts, &mut Vec::new(), &mut found)?;
         }
         found.sort_by(|left, right| left.name.cmp(&right.name));
         Ok(found)
@@ -81,7 +85,7 @@ impl SessionPlace {
 
     fn walk(
         &self,
-        folder: &Path,
+        folder: &HeldFolder,
         parts: &[&str],
         walked: &mut Vec<String>,
         found: &mut Vec<SessionFile>,
@@ -91,30 +95,57 @@ impl SessionPlace {
         if walked.len() > MAX_DEPTH {
             return Ok(());
         }
-        let entries = match fs::read_dir(folder) {
-            Ok(entries) => entries,
-            // No session of this project, or none at all.
-            Err(_) => return Ok(()),
-        };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let Some(name) = name.to_str() else { continue };
-            if !is_deep && !self.fits(part, name) {
+        let Ok(entries) = folder.entries() else { return Ok(()) };
+        for (name, kind) in entries {
+            if !is_deep && !self.fits(part, &name) {
                 continue;
             }
-            let (Ok(kind), Ok(facts)) = (entry.file_type(), entry.metadata()) else { continue };
-            walked.push(if *part == "{project}" { (*part).to_owned() } else { name.to_owned() });
-            if kind.is_dir() && (is_deep || !rest.is_empty()) {
-                self.walk(&entry.path(), if is_deep { parts } else { rest }, walked, found)?;
-            } else if kind.is_file() && (is_deep || rest.is_empty()) && !name.ends_with(".lock") {
-                if found.len() == MAX_FILES {
-                    return Err(io::Error::other(format!("the session has more than {MAX_FILES} files")));
+            walked.push(if *part == "{project}" { (*part).to_owned() } else { name.clone() });
+            match kind {
+                EntryKind::Folder if is_deep || !rest.is_empty() => {
+                    if let Ok(below) = folder.open_below(Path::new(&name)) {
+                        self.walk(&below, if is_deep { parts } else { rest }, walked, found)?;
+                    }
                 }
-                found.push(SessionFile { name: walked.join("/"), path: entry.path(), bytes: facts.len() });
+                EntryKind::File { bytes } if (is_deep || rest.is_empty()) && !name.ends_with(".lock") => {
+                    if found.len() == MAX_FILES {
+                        return Err(io::Error::other(format!("the session has more than {MAX_FILES} files")));
+                    }
+                    found.push(SessionFile {
+                        name: walked.join("/"),
+                        path: folder.path().join(&name),
+                        bytes,
+                    });
+                }
+                EntryKind::Folder | EntryKind::File { .. } | EntryKind::Link | EntryKind::Other => {}
             }
             walked.pop();
         }
         Ok(())
+    }
+
+    /// The CLI's state, which its program can write: nothing below it is reached through a link.
+    fn open_root(&self) -> io::Result<HeldFolder> {
+        HeldFolder::open(&self.root, &ContainedFolders::default())
+    }
+
+    /// All of a file that was listed. It may have grown since; a longer one than `most` is an error.
+    pub(crate) fn read(&self, file: &SessionFile, most: u64) -> io::Result<Vec<u8>> {
+        let (folder, name) = self.parts(&file.path)?;
+        self.open_root()?.open_below(folder)?.read(name, most)
+    }
+
+    /// Writes a file of the session: it is there whole or not at all, and its owner's alone.
+    pub(crate) fn write(&self, path: &Path, text: &[u8]) -> io::Result<()> {
+        let (folder, name) = self.parts(path)?;
+        HeldFolder::make(&self.root, &ContainedFolders::default())?.make_below(folder)?.put(name, text)
+    }
+
+    fn parts<'a>(&self, path: &'a Path) -> io::Result<(&'a Path, &'a str)> {
+        let below = path.strip_prefix(&self.root).ok();
+        below
+            .and_then(|below| Some((below.parent()?, below.file_name()?.to_str()?)))
+            .ok_or_else(|| io::Error::other(format!("{} is no file of the session", path.display())))
     }
 
     /// Where a file of this name belongs here; `None` for one that no pattern names.
@@ -204,16 +235,17 @@ fn replaced(text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
 }
 
 fn marked(parent: &Path, marker: &str, cwd: &str) -> Option<String> {
-    let entries = fs::read_dir(parent).ok()?;
-    entries.flatten().find_map(|entry| {
-        let text = fs::read_to_string(entry.path().join(marker)).ok()?;
-        (text.trim_end() == cwd).then(|| entry.file_name().into_string().ok())?
+    let parent = HeldFolder::open(parent, &ContainedFolders::default()).ok()?;
+    parent.entries().ok()?.into_iter().find_map(|(name, _)| {
+        let text = parent.open_below(Path::new(&name)).ok()?.read(marker, MAX_MARKER_BYTES).ok()?;
+        (text.trim_ascii_end() == cwd.as_bytes()).then_some(name)
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     const ID: &str = "01a20452-919f-74c0-8205-eaeed1c6f1c9";
 

@@ -75,7 +75,7 @@ impl TurnRecord {
     /// The record of the next attempt's process.
     pub(crate) fn next_attempt(&mut self, provider: Provider) -> RecordSpec {
         self.attempt += 1;
-        let place = Place::At(self.folder().join("attempts").join(self.attempt.to_string()));
+        let place = Place::Within(self.record.folder(), PathBuf::from(format!("attempts/{}", self.attempt)));
         let facts = [
             ("kind", json!("attempt")),
             ("provider", json!(provider.as_str())),

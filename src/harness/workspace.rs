@@ -5,7 +5,7 @@ use super::level::Level;
 use super::provider::Provider;
 use crate::error::{Error, ErrorCode};
 use crate::process::Sandbox;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// What an agent is held in.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,13 +16,25 @@ pub enum AgentSandbox {
     Custom(Sandbox),
 }
 
+/// Where an agent works and lives.
+pub(crate) struct SandboxPlace<'a> {
+    pub cwd: &'a Path,
+    pub home: Option<&'a str>,
+    /// The run's own folder that it may write.
+    pub scratch: &'a Path,
+}
+
 impl AgentSandbox {
-    /// For the kernel: at "plan" nothing of the user's may be written. `state`: what the CLI itself must write; `folder`: the run's own. Makes what is missing of the state.
+    /// For the kernel: at "plan" nothing of the user's may be written. `state`: what the CLI itself must write. Makes what is missing
+    /// of the state.
+    ///
+    /// # Errors
+    /// `INVALID_OPTION` where the working directory is too much to be a workspace.
     pub(crate) fn prepare(
         &self,
         level: Level,
         state: Vec<StatePath>,
-        folder: &Path,
+        place: &SandboxPlace<'_>,
     ) -> Result<Sandbox, Error> {
         let mut sandbox = match self {
             AgentSandbox::Workspace => Sandbox { write: vec![".".into()], ..Sandbox::default() },
@@ -31,13 +43,44 @@ impl AgentSandbox {
         if level == Level::Plan {
             sandbox.write.clear();
         }
-        for place in state {
-            place.make()?;
-            sandbox.write.push(place.path);
+        if sandbox.write.iter().any(|path| is_here(path)) {
+            check_workspace(place)?;
         }
-        sandbox.write.push(folder.to_owned());
+        for one in &state {
+            one.make()?;
+        }
+        let folders: Vec<&PathBuf> = state.iter().filter(|one| !one.is_file).map(|one| &one.path).collect();
+        for one in &state {
+            // What lies in another one is its already, and may be a link by now that an earlier run of the CLI made.
+            if !folders.iter().any(|folder| one.path != **folder && one.path.starts_with(folder)) {
+                sandbox.write.push(one.path.canonicalize().unwrap_or_else(|_| one.path.clone()));
+            }
+        }
+        sandbox.write.push(place.scratch.to_owned());
         Ok(sandbox)
     }
+}
+
+/// Whether a path says "the working directory" without naming it.
+fn is_here(path: &Path) -> bool {
+    path.components().all(|part| part == Component::CurDir)
+}
+
+/// The whole disk, and the whole home, are a workspace only when they are named.
+fn check_workspace(place: &SandboxPlace<'_>) -> Result<(), Error> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let cwd = real(place.cwd);
+    let holds_home = place.home.is_some_and(|home| real(Path::new(home)).starts_with(&cwd));
+    if cwd != Path::new("/") && !holds_home {
+        return Ok(());
+    }
+    let what = if cwd == Path::new("/") { "the whole disk" } else { "all of your home" };
+    let problem = format!(
+        "the working directory is {}, so the agent could write {what}: use another `cwd`, or name the folder itself in `sandbox: {{ write: [{:?}] }}` if that is meant",
+        cwd.display(),
+        cwd.to_string_lossy()
+    );
+    Err(Error::invalid_option("sandbox", problem))
 }
 
 /// A folder, or a file, that a CLI keeps its state in.
@@ -156,7 +199,8 @@ mod tests {
         let variable = |name: &str| (name == "HOME").then(|| home.path().to_string_lossy().into_owned());
         let prepare = |level| {
             let state = state_of(Provider::ClaudeCode, variable).unwrap();
-            AgentSandbox::Workspace.prepare(level, state, run.path()).unwrap()
+            let place = SandboxPlace { cwd: run.path(), home: None, scratch: run.path() };
+            AgentSandbox::Workspace.prepare(level, state, &place).unwrap()
         };
         assert!(prepare(Level::Edit).write.contains(&".".into()));
         assert!(!prepare(Level::Plan).write.contains(&".".into()), "\"plan\" reads");
@@ -164,5 +208,53 @@ mod tests {
         std::fs::write(home.path().join(".claude.json"), "mine").unwrap();
         assert!(prepare(Level::Auto).write.contains(&run.path().to_owned()));
         assert_eq!(std::fs::read_to_string(home.path().join(".claude.json")).unwrap(), "mine");
+    }
+
+    #[test]
+    fn a_home_or_the_disk_is_a_workspace_only_when_it_is_named() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        let project = home.join("project");
+        std::fs::create_dir(&project).unwrap();
+        let prepare = |sandbox: &AgentSandbox, level, cwd: &Path| {
+            let place = SandboxPlace { cwd, home: home.to_str(), scratch: &home };
+            sandbox.prepare(level, Vec::new(), &place)
+        };
+        let custom = |path: &Path| {
+            AgentSandbox::Custom(Sandbox { write: vec![path.to_owned()], ..Sandbox::default() })
+        };
+        let [workspace, here, named] = [AgentSandbox::Workspace, custom(Path::new("./")), custom(&home)];
+        for cwd in [home.as_path(), home.parent().unwrap(), Path::new("/")] {
+            for sandbox in [&workspace, &here] {
+                let error = prepare(sandbox, Level::Edit, cwd).unwrap_err();
+                assert_eq!(error.code(), ErrorCode::InvalidOption);
+                assert!(error.message().starts_with("sandbox: the working directory is "), "{error:?}");
+                assert!(prepare(sandbox, Level::Plan, cwd).is_ok(), "nothing is written at \"plan\"");
+            }
+            assert!(prepare(&named, Level::Edit, cwd).is_ok());
+        }
+        assert!(prepare(&workspace, Level::Edit, &project).is_ok());
+    }
+
+    #[test]
+    fn a_state_is_where_its_link_leads_unless_the_cli_itself_could_have_made_that() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        let (real, state) = (home.join("dotfiles"), home.join(".claude"));
+        std::fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &state).unwrap();
+        std::os::unix::fs::symlink(home.join(".bashrc"), real.join(".claude.json")).unwrap();
+        std::fs::write(home.join(".bashrc"), "").unwrap();
+        let variable = |name: &str| {
+            let known = [("HOME", &home), ("CLAUDE_CONFIG_DIR", &state)];
+            known
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, path)| path.to_string_lossy().into_owned())
+        };
+        let place = SandboxPlace { cwd: &real, home: None, scratch: &real };
+        let paths = state_of(Provider::ClaudeCode, variable).unwrap();
+        let write = AgentSandbox::Workspace.prepare(Level::Plan, paths, &place).unwrap().write;
+        assert!(write.contains(&real) && !write.contains(&home.join(".bashrc")), "{write:?}");
     }
 }

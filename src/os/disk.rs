@@ -5,7 +5,6 @@ use bytes::Bytes;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Work whose own errors are the system's too.
@@ -13,11 +12,6 @@ pub(crate) async fn on_disk<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     blocking(work).await?
-}
-
-pub(crate) async fn open_file(path: impl Into<PathBuf>) -> io::Result<Arc<File>> {
-    let path = path.into();
-    on_disk(move || File::open(path).map(Arc::new)).await
 }
 
 /// At most so many bytes from there on; none at the end.
@@ -56,7 +50,7 @@ mod tests {
         let half = Bytes::from(vec![7; 99]);
         write_piece(&file, half.clone()).await.expect("written");
         write_piece(&file, half).await.expect("written");
-        let file = open_file(path).await.expect("a file");
+        let file = Arc::new(File::open(path).expect("a file"));
         let mut lengths = Vec::new();
         for offset in [0, 100, 198] {
             let piece = read_piece(&file, offset, 100).await.expect("read");

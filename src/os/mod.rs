@@ -13,7 +13,7 @@
 //! And what every system can refuse or take away: [`blocking`] is the one home of work that blocks (a thread that can't be had is
 //! an error, never a panic; [`addresses_of`] and [`connect_to`] look names up on it, [`on_disk`] and its
 //! like read and write files), [`Awake`] the clock that rests while this process is stopped, [`sleep_until`] a wait for a time that may
-//! not be set. [`at_exit`] is called at this process's own end.
+//! not be set. [`HeldFolder`] is the one way to files that a contained program could replace. [`at_exit`] is called at this process's own end.
 
 mod address;
 mod at_exit;
@@ -23,11 +23,13 @@ mod deadline;
 mod disk;
 mod exit;
 mod group;
+mod held_folder;
 mod host;
 #[cfg(target_os = "linux")]
 pub(crate) mod pidfd;
 mod pipe;
 mod process_table;
+mod regular_file;
 mod terminal;
 
 pub(crate) use address::{addresses_of, connect_to};
@@ -35,9 +37,11 @@ pub(crate) use at_exit::at_exit;
 pub(crate) use awake::Awake;
 pub(crate) use blocking::blocking;
 pub(crate) use deadline::sleep_until;
-pub(crate) use disk::{on_disk, open_file, read_piece, write_piece};
+pub(crate) use disk::{on_disk, read_piece, write_piece};
 pub(crate) use exit::wait_for_exit;
 pub(crate) use group::{group_exists, signal_group};
+pub use held_folder::HeldFolder;
+pub(crate) use held_folder::{ContainedFolders, EntryKind, FileIdentity, open_input, open_output};
 pub(crate) use host::{Host, HostState};
 pub(crate) use pipe::{Pipe, PipeWriter, widen};
 pub use process_table::TreeUsage;
@@ -45,5 +49,6 @@ pub(crate) use process_table::{
     ProcessEntry, ProcessIdentity, ProcessTable, kill_process, rss_bytes, signal_process, start_time,
     ticks_now, variables_of, walk_descendants, was_alive_for,
 };
+pub(crate) use regular_file::{open_in_place, open_regular, read_short_text};
 pub(crate) use terminal::Terminal;
 pub use terminal::TerminalSize;

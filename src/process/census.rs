@@ -2,11 +2,16 @@
 //!
 //! Two sources: the list ([`roster`](super::roster)) has the names, the marks in the processes' environments have the truth. A mark says
 //! which host it is of (`os::Host`), so that a tree is found, and its host known, without the list. Who cleared its environment is found
-//! below the run's root (its guard) as long as that lives, or in the command's own group.
+//! below the run's root (its guard) as long as that lives.
+//!
+//! The list is not believed: a contained program may have been able to write it. A line's root counts only where the process itself
+//! proves the line's mark: by its environment, or as a guard by its argument, which nobody but the host that executed it could give.
+//! Looking ends nobody; only [`reap`] and [`stop_tree`] do.
 //!
 //! Nobody is hit by mistake: a pid counts only with its start time, and signals go through pidfds (`os`). A tree is reaped only when its
 //! host is known to be gone: of hosts in another container or boot nothing is known.
 
+use super::guard::GUARD;
 use super::roster::{Entry, cross_out, entries};
 use super::sweep::{SweepRequest, marks_of, sweep};
 use crate::error::{Error, ErrorCode, Result};
@@ -25,8 +30,6 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// The arguments of a process are shown this far.
 const MAX_COMMAND_BYTES: usize = 500;
-/// The name that the guards give themselves.
-const GUARD: &str = "sheepdog-guard";
 
 /// How a tree stands to its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -87,14 +90,21 @@ pub struct Reaped {
 
 /// All trees, the oldest first. Lists that nobody needs any more are tidied up.
 pub async fn census() -> Result<Vec<TreeFacts>> {
-    Ok(find().await?.into_iter().map(|found| found.facts).collect())
+    Ok(find().await?.found.into_iter().map(|found| found.facts).collect())
 }
 
 /// Ends the trees whose host is gone: all of them, or these.
 pub async fn reap(ids: Option<Vec<String>>) -> Result<Vec<Reaped>> {
     let mut reaped = Vec::new();
+    let Look { found, idle } = find().await?;
+    if ids.is_none() {
+        // Their host is gone and they guard nobody: they were stopped before they could end.
+        for guard in idle {
+            kill_process(guard);
+        }
+    }
     let is_wanted = |found: &Found| ids.as_ref().is_none_or(|ids| ids.contains(&found.facts.id));
-    for found in find().await?.into_iter().filter(is_wanted) {
+    for found in found.into_iter().filter(is_wanted) {
         // Looked at again: nobody is killed for what was true a moment ago.
         if found.facts.state == TreeState::Left
             && Host::parse_mark(&found.mark).is_some_and(|host| host.state() == HostState::Gone)
@@ -159,19 +169,27 @@ struct Found {
     facts: TreeFacts,
 }
 
-async fn find() -> Result<Vec<Found>> {
+/// What one look at everything found.
+#[derive(Default)]
+struct Look {
+    found: Vec<Found>,
+    /// Guards of hosts that are gone, with nobody left to guard.
+    idle: Vec<ProcessIdentity>,
+}
+
+async fn find() -> Result<Look> {
     blocking(look).await.map_err(|error| {
         Error::new(ErrorCode::ProcessSpawnFailed, format!("the process table could not be read: {error}"))
     })
 }
 
 async fn find_one(id: &str) -> Result<Option<Found>> {
-    Ok(find().await?.into_iter().find(|found| found.facts.id == id))
+    Ok(find().await?.found.into_iter().find(|found| found.facts.id == id))
 }
 
 /// One look at everything. Blocks.
-fn look() -> Vec<Found> {
-    let Some(table) = ProcessTable::read() else { return Vec::new() };
+fn look() -> Look {
+    let Some(table) = ProcessTable::read() else { return Look::default() };
     let processes: HashMap<i32, &ProcessEntry> =
         table.entries().iter().map(|entry| (entry.identity.pid, entry)).collect();
     let mut members: BTreeMap<String, BTreeSet<i32>> = BTreeMap::new();
@@ -189,12 +207,12 @@ fn look() -> Vec<Found> {
         entries().into_iter().map(|(entry, touched)| (entry.mark.clone(), (entry, touched))).collect();
     let mut all: BTreeSet<&String> = members.keys().collect();
     all.extend(listed.keys());
-    let mut found: Vec<Found> = Vec::new();
+    let (mut found, mut idle): (Vec<Found>, Vec<ProcessIdentity>) = Default::default();
     for mark in all {
         let entry = listed.get(mark);
         let mut pids = members.get(mark).cloned().unwrap_or_default();
         let mut guards = Vec::new();
-        if let Some(root) = entry.and_then(|(entry, _)| entry.root()) {
+        if let Some(root) = entry.and_then(|(entry, _)| entry.root()).filter(|root| proves(root.pid, mark)) {
             for identity in table.descendants(root.pid).into_iter().chain([root]) {
                 // A tree in this tree has a mark of its own.
                 let is_another =
@@ -210,9 +228,7 @@ fn look() -> Vec<Found> {
         match Host::parse_mark(mark) {
             Some(host) if !own.is_empty() => found.push(describe(mark, host, entry, &own, guards)),
             Some(host) if host.state() == HostState::Gone => {
-                guards.iter().for_each(|guard| {
-                    kill_process(*guard);
-                });
+                idle.append(&mut guards);
                 cross_out(mark);
             }
             _ if entry.is_some_and(|(entry, _)| entry.has_ended) => cross_out(mark),
@@ -220,7 +236,16 @@ fn look() -> Vec<Found> {
         }
     }
     found.sort_by_key(|found| std::cmp::Reverse(found.facts.duration_ms));
-    found
+    Look { found, idle }
+}
+
+/// Whether this process says by itself that it is of the run: it has the mark, or it is the run's guard.
+fn proves(pid: i32, mark: &str) -> bool {
+    let is_guard = || {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.split(|&byte| byte == 0).take(2).eq([GUARD.as_bytes(), mark.as_bytes()])
+    };
+    marks_of(pid).split(|&byte| byte == 0).any(|found| found == mark.as_bytes()) || is_guard()
 }
 
 fn describe(

@@ -5,6 +5,7 @@
 
 use super::spec::{Containment, Environment, EnvironmentBase, Input, ProcessSpec, Stdio, Strays};
 use crate::error::{Error, ErrorCode, Result};
+use crate::os::{ContainedFolders, open_input};
 use nix::unistd::{AccessFlags, access};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -64,7 +65,7 @@ pub(crate) fn resolve(spec: &ProcessSpec, mark: String) -> Result<ResolvedComman
     let mut argv = vec![OsString::from(&spec.command)];
     argv.extend(spec.args.iter().map(OsString::from));
     let input = match &spec.input {
-        Input::File(path) => Some(open_input(path, spec.cwd.as_deref())?),
+        Input::File(path) => Some(opened_input(path, spec)?),
         Input::Null | Input::Bytes(_) | Input::Pipe | Input::Inherit => None,
     };
     Ok(ResolvedCommand { program, argv, environment, cwd: spec.cwd.clone(), mark, input })
@@ -99,16 +100,19 @@ fn describe_terminal(variables: &mut Vec<(OsString, OsString)>, environment: &En
     }
 }
 
-fn open_input(path: &Path, cwd: Option<&Path>) -> Result<File> {
-    let path = cwd.map_or_else(|| path.to_path_buf(), |cwd| cwd.join(path));
+fn opened_input(path: &Path, spec: &ProcessSpec) -> Result<File> {
+    let path = spec.cwd.as_ref().map_or_else(|| path.to_path_buf(), |cwd| cwd.join(path));
+    // What a program may read unsandboxed it may be given by any way.
+    let contained = spec.sandbox.as_ref().map(|_| spec.contained()).unwrap_or_default();
+    let contained = ContainedFolders::of(contained.iter().map(PathBuf::as_path));
     let failed = |problem: String, errno: i32| {
         let message = format!("`input.file`: {}: {problem}: nothing was started", path.display());
         Error::new(ErrorCode::ProcessInputFailed, message)
             .with("file", path.to_string_lossy().into_owned())
             .with("errno", errno)
     };
-    let file =
-        File::open(&path).map_err(|error| failed(error.to_string(), error.raw_os_error().unwrap_or(0)))?;
+    let file = open_input(&path, &contained)
+        .map_err(|error| failed(error.to_string(), error.raw_os_error().unwrap_or(0)))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         return Err(failed("is a directory".into(), nix::libc::EISDIR));
     }

@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::os::{TerminalSize, TreeUsage};
 use crate::trace;
 use nix::sys::signal::Signal;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
@@ -23,6 +24,8 @@ pub struct Process {
     published: Published,
     stdin: Arc<Mutex<Option<StdinWriter>>>,
     number: u64,
+    /// See [`ProcessSpec::contained`].
+    contained: Arc<[PathBuf]>,
 }
 
 /// Starts a run and returns at once: that it could not be started comes by [`Process::started`] and [`Process::outcome`].
@@ -43,7 +46,8 @@ pub fn spawn_after(spec: ProcessSpec, admission: Admission) -> Process {
         Input::Null | Input::Bytes(_) | Input::File(_) | Input::Inherit => (None, None),
     };
     let number = trace::number();
-    let process = Process { orders, published, stdin: Arc::new(Mutex::new(writer)), number };
+    let contained = spec.contained().into();
+    let process = Process { orders, published, stdin: Arc::new(Mutex::new(writer)), number, contained };
     tokio::spawn(life::run(number, spec, admission, written, publisher, received));
     process
 }
@@ -54,6 +58,10 @@ impl Process {
         let mut started = self.published.started.clone();
         let value = started.wait_for(Option::is_some).await.map(|value| value.clone());
         value.ok().flatten().unwrap_or_else(|| Err(shut_down()))
+    }
+
+    pub(super) fn contained(&self) -> Arc<[PathBuf]> {
+        self.contained.clone()
     }
 
     /// What the log calls it by.

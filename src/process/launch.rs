@@ -18,6 +18,9 @@ pub(super) use tree_event::{ExitStatus, TreeEvent};
 pub(super) use turn::with_turn;
 
 use super::command::ResolvedCommand;
+#[cfg(target_os = "linux")]
+use super::guard::{landlock_abi, seccomp_notifies};
+use super::sandbox::report::{SandboxReport, SandboxSupport};
 use super::spec::{Containment, ProcessSpec, Strays};
 use crate::error::{Error, ErrorCode};
 use crate::os::{ProcessTable, TreeUsage, blocking};
@@ -130,6 +133,20 @@ pub(crate) async fn launch(
     }
     let launched = direct::launch(command, spec, turn, cut_short).await?;
     Ok(launched.with_tree(Tree::Direct))
+}
+
+/// What a sandbox could hold here.
+pub fn sandbox_support() -> SandboxSupport {
+    #[cfg(target_os = "linux")]
+    return SandboxSupport::new(landlock_abi(), seccomp_notifies());
+    #[cfg(not(target_os = "linux"))]
+    SandboxSupport::new(0, false)
+}
+
+/// What held the sandbox of a run that was started.
+pub(crate) fn sandbox_report(spec: &ProcessSpec) -> Option<SandboxReport> {
+    let landlock = sandbox_support().landlock;
+    spec.sandbox.as_ref().map(|sandbox| SandboxReport::new(sandbox, landlock))
 }
 
 /// What the tree below `root` has used so far; reads the process table.

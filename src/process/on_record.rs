@@ -17,6 +17,7 @@ pub(super) fn open(spec: &ProcessSpec, command: &ResolvedCommand) -> Result<Opti
     let Some(wanted) = &spec.record else { return Ok(None) };
     let mut wanted = wanted.clone();
     wanted.secrets.extend(secrets_of(&spec.environment));
+    wanted.contained.extend(spec.contained());
     Record::create(&wanted, start_of(spec, &command.mark)).map(Some)
 }
 

@@ -2,6 +2,7 @@
 
 use super::end::End;
 use super::keep::Keep;
+use super::launch::sandbox_report;
 use super::spec::{ContainmentLevel, Encoding, Outcome, ProcessSpec, RunResult, StopReason};
 use super::stop::stop_error;
 use crate::os::blocking;
@@ -74,6 +75,7 @@ impl<'a> Report<'a> {
             containment: self.level,
             usage: end.usage,
             record: None,
+            sandbox: spec.sandbox.as_ref().and_then(|_| sandbox_report(spec)),
         };
         let error = self.reason.and_then(|reason| stop_error(reason, spec, &result));
         Outcome { result: Some(result), error }

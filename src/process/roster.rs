@@ -1,6 +1,7 @@
 //! The list of this user's trees: a small file a run, that a `sheepdog ps` finds, also when the host is gone.
 //!
-//! The files lie in a folder of the user's own ([`folder`]), named by the run's mark. A run is written down when it has lived for
+//! The files lie in a folder of the user's own ([`folder`]), named by the run's mark. A sandbox may have been given that folder, so it is
+//! opened as such folders are (`os::HeldFolder`), and `census` believes no line that its processes don't prove. A run is written down when it has lived for
 //! [`WORTH_A_LINE`] (shorter ones cost nothing), and crossed out when it has ended and nobody of it is left. The time of a file's last
 //! change is that of the run's last output, to a second. Losing a file loses a name and no more: trees are found by their marks
 //! (`census`). Everything on the disk happens on one thread where it may block (`roster_queue`).
@@ -9,13 +10,11 @@ use super::launch::Launched;
 use super::roster_queue::enqueue;
 use super::spec::{ProcessSpec, Strays};
 use super::sweep::is_marked;
-use crate::os::{ProcessIdentity, blocking, start_time};
+use crate::os::{ContainedFolders, HeldFolder, ProcessIdentity, blocking, start_time};
 use crate::record::{Record, epoch_ms};
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -103,13 +102,13 @@ impl Enrolled {
                 if stage.load(Ordering::Acquire) != WAITING {
                     return;
                 }
-                let Some(folder) = folder() else { return };
+                let Some(folder) = opened() else { return };
                 let mut entry = (*entry).clone();
                 entry.root_start = start_time(entry.root).unwrap_or(0);
-                let _ = write(folder, &entry);
+                let _ = write(&folder, &entry);
                 // It may have ended meanwhile: then nobody else takes it away.
                 if stage.compare_exchange(WAITING, WRITTEN, Ordering::AcqRel, Ordering::Acquire).is_err() {
-                    cross_out_ended(folder, &entry);
+                    cross_out_ended(&folder, &entry);
                 }
             });
         });
@@ -125,8 +124,8 @@ impl Enrolled {
         self.touched = now;
         let mark = self.entry.mark.clone();
         enqueue(move || {
-            if let Some(folder) = folder() {
-                touch(&folder.join(mark));
+            if let Some(folder) = opened() {
+                touch(&folder, &mark);
             }
         });
     }
@@ -140,8 +139,8 @@ impl Enrolled {
         }
         let entry = self.entry.clone();
         let cross_out = move || {
-            if let Some(folder) = folder() {
-                cross_out_ended(folder, &entry);
+            if let Some(folder) = opened() {
+                cross_out_ended(&folder, &entry);
             }
         };
         // To look for who was kept takes a while, in which nobody else's line should wait.
@@ -161,28 +160,30 @@ impl Drop for Enrolled {
 
 /// All that is written down, with the time of each one's last output. Blocks.
 pub(super) fn entries() -> Vec<(Entry, SystemTime)> {
-    let Some(Ok(files)) = folder().map(fs::read_dir) else { return Vec::new() };
-    files
-        .flatten()
-        .filter_map(|file| {
-            let facts =
-                file.metadata().ok().filter(|facts| facts.is_file() && facts.len() <= MAX_ENTRY_BYTES)?;
-            let entry: Entry = serde_json::from_slice(&fs::read(file.path()).ok()?).ok()?;
+    let Some(folder) = opened() else { return Vec::new() };
+    let names = folder.entries().unwrap_or_default();
+    names
+        .into_iter()
+        .filter_map(|(name, _)| {
+            let (file, facts) = folder.open_file(&name).ok()?;
+            let mut text = Vec::new();
+            file.take(MAX_ENTRY_BYTES).read_to_end(&mut text).ok()?;
+            let entry: Entry = serde_json::from_slice(&text).ok()?;
             // What is in a file is not believed to be another's.
-            (file.file_name().to_str() == Some(&entry.mark)).then_some((entry, facts.modified().ok()?))
+            (name == entry.mark).then_some((entry, facts.modified().ok()?))
         })
         .collect()
 }
 
 /// Nobody of it is left. Blocks.
 pub(super) fn cross_out(mark: &str) {
-    if let Some(folder) = folder() {
-        remove(folder, mark);
+    if let Some(folder) = opened() {
+        remove(&folder, mark);
     }
 }
 
 /// Who was kept is found by the mark, and named by the entry.
-fn cross_out_ended(folder: &Path, entry: &Entry) {
+fn cross_out_ended(folder: &HeldFolder, entry: &Entry) {
     if entry.keeps_strays && has_kept(&entry.mark) {
         let _ = write(folder, &Entry { has_ended: true, ..entry.clone() });
     } else {
@@ -200,36 +201,36 @@ fn has_kept(mark: &str) -> bool {
     })
 }
 
-fn write(folder: &Path, entry: &Entry) -> io::Result<()> {
+fn write(folder: &HeldFolder, entry: &Entry) -> io::Result<()> {
     let text = serde_json::to_vec(entry)?;
-    let finished = folder.join(&entry.mark);
     // A new line is written where it is read: who reads half of it finds no line yet.
-    if let Ok(mut file) = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&finished) {
-        return file.write_all(&text);
+    match folder.create(&entry.mark) {
+        Ok(mut file) => file.write_all(&text),
+        Err(_) => folder.put(&entry.mark, &text),
     }
-    let unfinished = folder.join(format!(".{}", entry.mark));
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
-    file.write_all(&text)?;
-    drop(file);
-    fs::rename(unfinished, finished)
 }
 
-fn remove(folder: &Path, mark: &str) {
+fn remove(folder: &HeldFolder, mark: &str) {
     // A mark that was read from elsewhere must not lead out of the folder.
     if mark.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-        let _ = fs::remove_file(folder.join(mark));
+        let _ = folder.remove(mark);
     }
 }
 
-fn touch(path: &Path) {
-    if let Ok(file) = OpenOptions::new().write(true).open(path) {
+fn touch(folder: &HeldFolder, mark: &str) {
+    if let Ok((file, _)) = folder.open_file(mark) {
         let _ = file.set_modified(SystemTime::now());
     }
 }
 
-/// `$SHEEPDOG_STATE_DIR`, `$XDG_RUNTIME_DIR/sheepdog`, `/run/user/UID/sheepdog` or `/tmp/sheepdog-UID`: the first that is there, or can
-/// be made, and is nobody else's.
+/// The list's folder, if it is still the user's own.
+fn opened() -> Option<HeldFolder> {
+    open_own(folder()?, geteuid().as_raw())
+}
+
+/// `$SHEEPDOG_STATE_DIR`, `$XDG_RUNTIME_DIR/sheepdog`, `/run/user/UID/sheepdog`, `$XDG_STATE_HOME/sheepdog` or
+/// `~/.local/state/sheepdog`: the first that is there, or can be made, and is nobody else's. None of them is a folder that everybody may
+/// write to, as sandboxes often may.
 fn folder() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOLDER.get_or_init(find_folder).as_deref()
@@ -238,28 +239,41 @@ fn folder() -> Option<&'static Path> {
 fn find_folder() -> Option<PathBuf> {
     let user = geteuid().as_raw();
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = variable("HOME").filter(|home| home.is_absolute() && home.is_dir());
     let candidates = [
         variable("SHEEPDOG_STATE_DIR"),
         variable("XDG_RUNTIME_DIR").map(|folder| folder.join("sheepdog")),
         Some(PathBuf::from(format!("/run/user/{user}/sheepdog"))),
-        Some(PathBuf::from(format!("/tmp/sheepdog-{user}"))),
+        variable("XDG_STATE_HOME").map(|folder| folder.join("sheepdog")),
+        home.map(|home| home.join(".local/state/sheepdog")),
     ];
-    candidates.into_iter().flatten().find(|folder| is_own(folder, user))
+    candidates.into_iter().flatten().find(|folder| make_own(folder, user))
 }
 
-fn is_own(folder: &Path, user: u32) -> bool {
-    let made = DirBuilder::new().mode(0o700).create(folder);
-    if made.is_err_and(|error| error.kind() != io::ErrorKind::AlreadyExists) {
-        return false;
+fn make_own(folder: &Path, user: u32) -> bool {
+    if let (Some(parent), Some(name)) = (folder.parent(), folder.file_name().and_then(|name| name.to_str())) {
+        // Only in the home is what is above it made as well.
+        let parent = if parent.ends_with(".local/state") {
+            HeldFolder::make(parent, &ContainedFolders::default())
+        } else {
+            HeldFolder::open(parent, &ContainedFolders::default())
+        };
+        let _ = parent.and_then(|parent| parent.make_new(name));
     }
-    // In a folder that everybody may write to, another one may have been first.
-    fs::symlink_metadata(folder)
-        .is_ok_and(|facts| facts.is_dir() && facts.uid() == user && facts.mode() & 0o077 == 0)
+    open_own(folder, user).is_some()
+}
+
+/// In a folder that everybody may write to, another one may have been first.
+fn open_own(folder: &Path, user: u32) -> Option<HeldFolder> {
+    let parent = HeldFolder::open(folder.parent()?, &ContainedFolders::default()).ok()?;
+    let held = parent.open_below(Path::new(folder.file_name()?)).ok()?;
+    held.is_owned_by(user).then_some(held)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
@@ -267,15 +281,15 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let user = geteuid().as_raw();
         let own = parent.path().join("own");
-        assert!(is_own(&own, user) && is_own(&own, user));
+        assert!(make_own(&own, user) && make_own(&own, user));
         assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o700);
         let link = parent.path().join("link");
         symlink(&own, &link).unwrap();
-        assert!(!is_own(&link, user), "where it leads, its maker decides");
+        assert!(!make_own(&link, user), "where it leads, its maker decides");
         fs::set_permissions(&own, fs::Permissions::from_mode(0o755)).unwrap();
-        assert!(!is_own(&own, user));
-        assert!(!is_own(&parent.path().join("other"), user + 1));
-        assert!(!is_own(&parent.path().join("no/such"), user));
+        assert!(!make_own(&own, user));
+        assert!(!make_own(&parent.path().join("other"), user + 1));
+        assert!(!make_own(&parent.path().join("no/such"), user));
     }
 
     #[test]

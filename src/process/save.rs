@@ -4,10 +4,10 @@ use super::handle::Process;
 use super::sink::ChunkReader;
 use super::spec::Stream;
 use crate::error::{Error, ErrorCode, Result};
-use crate::os::blocking;
+use crate::os::{ContainedFolders, blocking, open_output};
 use bytes::Bytes;
 use futures_util::FutureExt;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::future::Future;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -43,14 +43,14 @@ impl Process {
     /// `PROCESS_OUTPUT_FAILED` when a file can't be opened or written. The run goes on; its output is drained and kept.
     pub fn save(&self, plan: SavePlan) -> impl Future<Output = Result<Saved>> + Send + 'static + use<> {
         let chunks = self.chunks();
-        let process = self.clone();
+        let (process, contained) = (self.clone(), self.contained());
         async move {
             let disk_hangs = async {
                 process.outcome().await;
                 tokio::time::sleep(GIVE_UP).await;
             };
             tokio::select! {
-                saved = write_all(chunks, plan) => saved,
+                saved = write_all(chunks, plan, contained) => saved,
                 () = disk_hangs => {
                     let waited = GIVE_UP.as_secs();
                     let message = format!("the disk had not taken the output {waited} s after the end of the run");
@@ -73,10 +73,11 @@ struct Targets {
 }
 
 impl Targets {
-    fn open(plan: SavePlan) -> Result<Targets> {
+    fn open(plan: SavePlan, contained: &[PathBuf]) -> Result<Targets> {
+        let contained = ContainedFolders::of(contained.iter().map(PathBuf::as_path));
         let open = |path: PathBuf| {
-            let file =
-                opened(&path, plan.append).map_err(|error| failed("could not be opened", &path, &error))?;
+            let file = opened(&path, plan.append, &contained)
+                .map_err(|error| failed("could not be opened", &path, &error))?;
             Ok(Target { path, file })
         };
         Ok(Targets { stdout: plan.stdout.map(open).transpose()?, stderr: plan.stderr.map(open).transpose()? })
@@ -98,8 +99,8 @@ impl Targets {
     }
 }
 
-async fn write_all(mut chunks: ChunkReader, plan: SavePlan) -> Result<Saved> {
-    let targets = Arc::new(blocked(blocking(move || Targets::open(plan)).await)?);
+async fn write_all(mut chunks: ChunkReader, plan: SavePlan, contained: Arc<[PathBuf]>) -> Result<Saved> {
+    let targets = Arc::new(blocked(blocking(move || Targets::open(plan, &contained)).await)?);
     let mut saved = Saved::default();
     while let Some(batch) = next_batch(&mut chunks).await {
         for (stream, bytes) in &batch {
@@ -116,8 +117,8 @@ async fn write_all(mut chunks: ChunkReader, plan: SavePlan) -> Result<Saved> {
 }
 
 /// Each write goes to the end: two names may be one file, and neither takes anything from the other then.
-fn opened(path: &Path, keeps: bool) -> io::Result<File> {
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
+fn opened(path: &Path, keeps: bool, contained: &ContainedFolders) -> io::Result<File> {
+    let file = open_output(path, contained)?;
     // What is no regular file has nothing to be emptied of.
     if !keeps && file.metadata()?.is_file() {
         file.set_len(0)?;

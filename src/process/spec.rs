@@ -1,6 +1,7 @@
 //! What to run and how it is watched: the values that go in, and the ones that come out. Defaults live here, once.
 
-use super::sandbox::Sandbox;
+use super::sandbox::report::SandboxReport;
+use super::sandbox::{Sandbox, contained_folders};
 use crate::error::{Error, ErrorCode};
 use crate::os::TerminalSize;
 use crate::record::{RecordFacts, RecordSpec};
@@ -84,6 +85,12 @@ impl ProcessSpec {
             name: None,
             stdout_pipe_bytes: None,
         }
+    }
+
+    /// Folders that the program, or a program in a sandbox before it, can write. What this process opens below them could have been
+    /// replaced (`os::HeldFolder`).
+    pub(crate) fn contained(&self) -> Vec<PathBuf> {
+        contained_folders(self.cwd.as_deref(), self.sandbox.as_ref())
     }
 
     /// The clock that has run out before the start.
@@ -278,6 +285,9 @@ pub struct RunResult {
     /// Of a run that was to be kept on record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<RecordFacts>,
+    /// Of a run in a sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxReport>,
 }
 
 impl RunResult {

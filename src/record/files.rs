@@ -1,17 +1,19 @@
 //! The files of a record, as the writer's thread has them: secrets go, the caps hold, every piece gets its line in `times`.
 //!
-//! Files are opened for each flush and closed after it: a record costs a run no descriptor, and a folder that was removed meanwhile
-//! is noticed.
+//! The program on record may be able to write the record's folder, so the folder is held by its descriptor (`os::HeldFolder`), and
+//! nothing is opened by a path. Files are opened for each flush and closed after it: a record costs a run one descriptor. A file has to
+//! be the one that the first flush made; anything else in its place ends the record, and is told.
 
 use super::buffer::{Batch, Channel, Piece};
-use super::folder::{append_to, write_json};
+use super::folder::write_json;
 use super::spec::RecordFacts;
+use crate::os::{FileIdentity, HeldFolder};
 use crate::redaction::Redactor;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Of what is printed past the cap, the end is written when the run is over.
 const TAIL_BYTES: usize = 1 << 20;
@@ -20,13 +22,16 @@ const MAX_TIMES_BYTES: u64 = 32 << 20;
 
 #[derive(Debug)]
 pub(super) struct Files {
-    folder: PathBuf,
+    folder: Arc<HeldFolder>,
     redactor: Redactor,
     /// By channel; of `times` the first is its own.
     outputs: [Output; 4],
     max_bytes: u64,
     left_out: u64,
     problem: Option<String>,
+    /// What a test's disk does before it writes.
+    #[cfg(test)]
+    pub(super) disk: Option<fn() -> io::Result<()>>,
 }
 
 #[derive(Debug)]
@@ -38,24 +43,29 @@ struct Output {
     cut: u64,
     /// To be appended by this flush.
     text: Vec<u8>,
+    /// Its file, once that was made.
+    file: Option<FileIdentity>,
 }
 
 impl Files {
-    pub(super) fn new(folder: &Path, redactor: Redactor, max_bytes: u64) -> Self {
+    pub(super) fn new(folder: Arc<HeldFolder>, redactor: Redactor, max_bytes: u64) -> Self {
         let output = || Output {
             redactor: redactor.clone(),
             written: 0,
             tail: VecDeque::new(),
             cut: 0,
             text: Vec::new(),
+            file: None,
         };
         Files {
-            folder: folder.to_owned(),
+            folder,
             outputs: [output(), output(), output(), output()],
             redactor,
             max_bytes,
             left_out: 0,
             problem: None,
+            #[cfg(test)]
+            disk: None,
         }
     }
 
@@ -101,23 +111,27 @@ impl Files {
             return;
         }
         if let Err(error) = self.write(times) {
-            self.problem = Some(format!("{} could not be written: {error}", self.folder.display()));
+            self.problem = Some(self.unwritten(&error));
         }
     }
 
     /// The output first: `times` never tells of more than there is.
     fn write(&mut self, times: &str) -> io::Result<()> {
+        #[cfg(test)]
+        if let Some(disk) = self.disk {
+            disk()?;
+        }
         for channel in [Channel::Stdout, Channel::Stderr, Channel::Events] {
             let output = &mut self.outputs[channel as usize];
             if !output.text.is_empty() {
-                append_to(&self.folder.join(channel.name()))?.write_all(&output.text)?;
+                append(&self.folder, channel.name(), &mut output.file, &output.text)?;
                 output.text.clear();
             }
         }
         let own = &mut self.outputs[Channel::Note as usize];
         if !times.is_empty() && own.written < MAX_TIMES_BYTES {
             own.written += times.len() as u64;
-            append_to(&self.folder.join("times"))?.write_all(times.as_bytes())?;
+            append(&self.folder, "times", &mut own.file, times.as_bytes())?;
         }
         Ok(())
     }
@@ -146,19 +160,36 @@ impl Files {
             fields.insert("record".to_owned(), serde_json::json!(self.facts()));
         }
         if let Err(error) = write_json(&self.folder, "end.json", &end) {
-            self.problem
-                .get_or_insert_with(|| format!("{} could not be written: {error}", self.folder.display()));
+            let problem = self.unwritten(&error);
+            self.problem.get_or_insert(problem);
         }
         self.facts()
     }
 
+    fn unwritten(&self, error: &io::Error) -> String {
+        format!("{} could not be written: {error}", self.folder.path().display())
+    }
+
     fn facts(&self) -> RecordFacts {
         RecordFacts {
-            folder: self.folder.to_string_lossy().into_owned(),
+            folder: self.folder.path().to_string_lossy().into_owned(),
             left_out_bytes: self.left_out,
             problem: self.problem.clone(),
         }
     }
+}
+
+/// Behind what the file holds. The first time it is made.
+fn append(folder: &HeldFolder, name: &str, made: &mut Option<FileIdentity>, bytes: &[u8]) -> io::Result<()> {
+    let mut file = match *made {
+        Some(identity) => folder.append_to(name, identity)?,
+        None => {
+            let file = folder.create(name)?;
+            *made = Some(FileIdentity::of(&file)?);
+            file
+        }
+    };
+    file.write_all(bytes)
 }
 
 impl Output {
@@ -208,9 +239,11 @@ impl Output {
 mod tests {
     use super::super::buffer::Buffer;
     use super::*;
+    use crate::os::ContainedFolders;
     use crate::redaction::Secret;
     use serde_json::json;
     use std::fs::read_to_string;
+    use std::path::Path;
 
     fn batch(pieces: &[(Channel, u64, &str)]) -> Batch {
         let mut buffer = Buffer::default();
@@ -221,7 +254,8 @@ mod tests {
     }
 
     fn files(folder: &Path, secret: &str, max_bytes: u64) -> Files {
-        Files::new(folder, Redactor::new([Secret::new(secret)]), max_bytes)
+        let folder = HeldFolder::make(folder, &ContainedFolders::default()).unwrap();
+        Files::new(Arc::new(folder), Redactor::new([Secret::new(secret)]), max_bytes)
     }
 
     #[test]
@@ -263,6 +297,7 @@ mod tests {
     fn a_folder_that_is_gone_is_a_problem_that_is_told_and_no_panic() {
         let folder = tempfile::tempdir().unwrap();
         let mut files = files(&folder.path().join("gone"), "", 1000);
+        std::fs::remove_dir(folder.path().join("gone")).unwrap();
         files.append(&batch(&[(Channel::Stdout, 1, "text")]));
         files.append(&batch(&[(Channel::Stdout, 1, "more")]));
         let facts = files.end(json!({}), 2);

@@ -1,14 +1,12 @@
 //! A record's folder: made, named, and read again. Everything here blocks.
 
-use super::spec::Place;
+use super::spec::{Place, RecordSpec};
 use super::stamp::{epoch_ms, utc};
 use crate::error::Error;
-use crate::os::{Host, HostState};
+use crate::os::{ContainedFolders, HeldFolder, Host, HostState};
 use crate::random;
 use serde_json::Value;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -16,17 +14,18 @@ use std::time::SystemTime;
 const MAX_JSON_BYTES: u64 = 64 << 20;
 
 /// Makes the folder and writes what it begins with. INVALID_OPTION where that can't be done.
-pub(super) fn make(place: &Place, start: &Value) -> Result<PathBuf, Error> {
-    let path = match place {
-        Place::Below(parent) => make_below(parent).map_err(|error| unwritable(parent, &error))?,
-        Place::At(path) => {
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-            made.map_err(|error| unwritable(path, &error))?;
-            path.clone()
+pub(super) fn make(spec: &RecordSpec, start: &Value) -> Result<HeldFolder, Error> {
+    let contained = ContainedFolders::of(spec.contained.iter().map(PathBuf::as_path));
+    let (path, folder) = match &spec.place {
+        Place::Below(parent) => {
+            (parent.clone(), HeldFolder::make(parent, &contained).and_then(|parent| make_below(&parent)))
         }
+        Place::At(path) => (path.clone(), HeldFolder::make(path, &contained)),
+        Place::Within(parent, below) => (parent.path().join(below), parent.make_below(below)),
     };
-    write_json(&path, "run.json", start).map_err(|error| unwritable(&path, &error))?;
-    Ok(path)
+    let folder = folder.map_err(|error| unwritable(&path, &error))?;
+    write_json(&folder, "run.json", start).map_err(|error| unwritable(folder.path(), &error))?;
+    Ok(folder)
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Error {
@@ -35,43 +34,27 @@ fn unwritable(path: &Path, error: &io::Error) -> Error {
     Error::invalid_option("record", message)
 }
 
-fn make_below(parent: &Path) -> io::Result<PathBuf> {
-    DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+fn make_below(parent: &HeldFolder) -> io::Result<HeldFolder> {
     let time = utc(epoch_ms(SystemTime::now())).replace(':', "");
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
     for _ in 0..8 {
-        let path = parent.join(format!("{time}-{}", random::name::<3>()));
-        match DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => return Ok(path),
+        match parent.make_new(&format!("{time}-{}", random::name::<3>())) {
+            Ok(folder) => return Ok(folder),
             Err(error) => last = error,
         }
     }
     Err(last)
 }
 
-/// Readable by its owner alone; what is appended to it is never written over.
-pub(super) fn append_to(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
-}
-
 /// All of it or nothing: a reader never finds half of it.
-pub(super) fn write_json(folder: &Path, name: &str, value: &Value) -> io::Result<()> {
-    let unfinished = folder.join(format!(".{name}"));
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
-    file.write_all(format!("{value:#}\n").as_bytes())?;
-    drop(file);
-    fs::rename(unfinished, folder.join(name))
+pub(super) fn write_json(folder: &HeldFolder, name: &str, value: &Value) -> io::Result<()> {
+    folder.put(name, format!("{value:#}\n").as_bytes())
 }
 
 /// One of a record's files of JSON; `None` when there is none that could be read.
 pub(crate) fn read_json(folder: &Path, name: &str) -> Option<Value> {
-    let path = folder.join(name);
-    let facts = fs::symlink_metadata(&path).ok()?;
-    if !facts.is_file() || facts.len() > MAX_JSON_BYTES {
-        return None;
-    }
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    let folder = HeldFolder::open(folder, &ContainedFolders::default()).ok()?;
+    serde_json::from_slice(&folder.read(name, MAX_JSON_BYTES).ok()?).ok()
 }
 
 /// Why a record has no end.

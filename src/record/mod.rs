@@ -17,6 +17,7 @@ mod spec;
 pub(crate) mod stamp;
 mod writer;
 
+pub use crate::os::HeldFolder;
 pub(crate) use buffer::Channel;
 pub use folder::Unfinished;
 pub(crate) use folder::read_json;

@@ -1,9 +1,11 @@
 //! Where a record goes and what it begins with; and what is said of it at the end. Defaults live here, once.
 
+use crate::os::HeldFolder;
 use crate::redaction::Secret;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A record that is wanted.
 #[derive(Clone, Debug)]
@@ -15,6 +17,8 @@ pub struct RecordSpec {
     pub max_bytes: u64,
     /// What `run.json` says besides what the run itself knows.
     pub facts: Map<String, Value>,
+    /// Folders that the program on record, or one before it, can write: no link below them leads to the record.
+    pub contained: Vec<PathBuf>,
 }
 
 /// The folder of a record.
@@ -24,13 +28,21 @@ pub enum Place {
     Below(PathBuf),
     /// This one, which is not there yet.
     At(PathBuf),
+    /// Below the folder of another record.
+    Within(Arc<HeldFolder>, PathBuf),
 }
 
 impl RecordSpec {
     pub const MAX_BYTES: u64 = 256 << 20;
 
     pub fn new(place: Place) -> Self {
-        RecordSpec { place, secrets: Vec::new(), max_bytes: Self::MAX_BYTES, facts: Map::new() }
+        RecordSpec {
+            place,
+            secrets: Vec::new(),
+            max_bytes: Self::MAX_BYTES,
+            facts: Map::new(),
+            contained: Vec::new(),
+        }
     }
 }
 

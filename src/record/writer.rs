@@ -5,11 +5,11 @@ use super::files::Files;
 use super::folder;
 use super::spec::{RecordFacts, RecordSpec};
 use crate::error::Error;
-use crate::os::blocking;
+use crate::os::{HeldFolder, blocking};
 use crate::redaction::Redactor;
 use futures_util::task::AtomicWaker;
 use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -26,7 +26,7 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// A record that is being written. The writer task ends with it.
 pub(crate) struct Record {
-    path: PathBuf,
+    folder: Arc<HeldFolder>,
     begun: Instant,
     shared: Arc<WriterState>,
     files: Option<Files>,
@@ -73,11 +73,11 @@ impl Record {
         start.extend(spec.facts.clone());
         let mut start = Value::Object(start);
         redactor.redact_json(&mut start);
-        let path = folder::make(&spec.place, &start)?;
+        let folder = Arc::new(folder::make(spec, &start)?);
         let (publish, facts) = watch::channel(None);
         Ok(Record {
-            files: Some(Files::new(&path, redactor, spec.max_bytes)),
-            path,
+            files: Some(Files::new(folder.clone(), redactor, spec.max_bytes)),
+            folder,
             begun: Instant::now(),
             shared: Arc::default(),
             facts,
@@ -91,13 +91,18 @@ impl Record {
     pub(crate) fn begin(&mut self, at: Instant) {
         self.begun = at;
         if let (Some(files), Some(publish)) = (self.files.take(), self.publish.take()) {
-            let folder = self.path.to_string_lossy().into_owned();
+            let folder = self.path().to_string_lossy().into_owned();
             tokio::spawn(write(self.shared.clone(), folder, files, publish));
         }
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.folder.path()
+    }
+
+    /// For the records below it.
+    pub(crate) fn folder(&self) -> Arc<HeldFolder> {
+        self.folder.clone()
     }
 
     pub(crate) fn push(&mut self, channel: Channel, bytes: &[u8]) {
@@ -156,7 +161,7 @@ impl Record {
         match tokio::time::timeout(END_WITHIN, written).await {
             Ok(Ok(facts)) => facts.clone().unwrap_or_default(),
             _ => RecordFacts {
-                folder: self.path.to_string_lossy().into_owned(),
+                folder: self.path().to_string_lossy().into_owned(),
                 problem: Some(
                     "the disk had not taken the end of the record when the run was over".to_owned(),
                 ),
@@ -287,6 +292,43 @@ mod tests {
         let error = Record::create(&RecordSpec::new(Place::Below(file)), Map::new()).err().unwrap();
         assert_eq!(error.code().as_str(), "INVALID_OPTION");
         assert!(error.message().starts_with("record: "), "{}", error.message());
+    }
+
+    fn on_disk(folder: &Path, disk: fn() -> std::io::Result<()>) -> Record {
+        let spec = RecordSpec::new(Place::Below(folder.to_owned()));
+        let mut record = Record::create(&spec, Map::new()).unwrap();
+        record.files.as_mut().unwrap().disk = Some(disk);
+        record.begin(Instant::now());
+        record
+    }
+
+    #[tokio::test]
+    async fn a_disk_that_hangs_keeps_no_end_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut record = on_disk(folder.path(), || {
+            loop {
+                std::thread::park();
+            }
+        });
+        record.push(Channel::Stdout, b"text");
+        let begun = Instant::now();
+        let problem = record.finish(json!({})).await.problem.unwrap();
+        assert!(problem.contains("had not taken"), "{problem}");
+        assert!(begun.elapsed() >= END_WITHIN);
+    }
+
+    #[tokio::test]
+    async fn a_disk_that_is_full_is_told_and_the_end_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut record =
+            on_disk(folder.path(), || Err(std::io::Error::from(std::io::ErrorKind::StorageFull)));
+        record.push(Channel::Stdout, b"text");
+        let end = record.path().join("end.json");
+        let facts = record.finish(json!({})).await;
+        let problem = facts.problem.unwrap();
+        assert!(problem.contains("no storage space"), "{problem}");
+        assert_eq!(facts.left_out_bytes, 4);
+        assert!(read_to_string(end).unwrap().contains("could not be written"));
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,9 +2,10 @@
 
 use super::artifact::{Upload, UploadFailure, Uploaded};
 use crate::http::{Body, FileBody, HttpClient, HttpError, HttpOptions};
+use crate::os::open_in_place;
 use crate::random;
 use crate::retry::RetryPolicy;
-use crate::watch::{Stamp, open_in_place};
+use crate::watch::Stamp;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::fs::File;

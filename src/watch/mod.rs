@@ -23,12 +23,10 @@ mod kernel;
 #[path = "kernel_absent.rs"]
 mod kernel;
 mod open_files;
-mod regular_file;
 mod tree;
 mod tree_watch;
 
 pub use file_book::Stamp;
 pub use ignore_rules::{DEFAULT_RULES, IGNORE_FILE, IgnoreRules, UNFINISHED_PREFIX};
-pub(crate) use regular_file::open_in_place;
 pub use tree::{FoundFile, Sweep};
 pub use tree_watch::{TreeWatch, WatchSpec};

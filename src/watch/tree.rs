@@ -6,7 +6,7 @@ use super::file_book::{FileBook, Stamp};
 use super::ignore_rules::{IGNORE_FILE, IgnoreRules};
 use super::kernel::{self, Change, KernelEvent, Watch};
 use super::open_files::held_for_writing;
-use super::regular_file::read_short_text;
+use crate::os::read_short_text;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -4,6 +4,7 @@
 mod containment;
 mod end;
 mod fault;
+mod host_files;
 mod input;
 mod moments;
 mod output;

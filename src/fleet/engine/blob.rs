@@ -9,7 +9,7 @@ use super::batch::{Batch, Most};
 use super::connection::Engine;
 use super::store::{Asked, RetryFor, away, headers, refused_by};
 use crate::error::{Error, ErrorCode};
-use crate::os::{on_disk, open_file, read_piece};
+use crate::os::{on_disk, read_piece};
 use crate::random;
 use async_nats::jetstream::context::PublishAckFuture;
 use async_nats::jetstream::message::PublishMessage;
@@ -65,9 +65,8 @@ impl Engine {
     }
 
     /// The file's length and its SHA-256 in hexadecimal digits.
-    pub(crate) async fn put_file(&self, name: &str, path: &Path) -> Result<(u64, String), Error> {
-        let file = open_file(path).await.map_err(|error| unreadable(name, &error))?;
-        self.put(name, Source::File(file), RetryFor::WORK).await
+    pub(crate) async fn put_file(&self, name: &str, file: File) -> Result<(u64, String), Error> {
+        self.put(name, Source::File(Arc::new(file)), RetryFor::WORK).await
     }
 
     async fn put(&self, name: &str, source: Source, retry_for: RetryFor) -> Result<(u64, String), Error> {

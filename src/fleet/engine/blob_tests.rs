@@ -26,7 +26,8 @@ async fn a_file_comes_back_as_it_was_and_any_client_can_read_it() {
     for bytes in [0, 1, CHUNK_BYTES, 12 * CHUNK_BYTES + 7] {
         let path = file(&folder, bytes);
         let text = std::fs::read(&path).unwrap();
-        let (length, digest) = engine.put_file("job/1/a b.txt", &path).await.unwrap();
+        let (length, digest) =
+            engine.put_file("job/1/a b.txt", std::fs::File::open(&path).unwrap()).await.unwrap();
         assert_eq!(length, bytes as u64);
         let expected: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(digest, expected);
@@ -55,7 +56,7 @@ async fn some_chunks_are_on_their_way_at_a_time_and_no_more() {
     road.hold_until(usize::MAX);
     let put = tokio::spawn({
         let engine = engine.clone();
-        async move { engine.put_file("many", &path).await }
+        async move { engine.put_file("many", std::fs::File::open(&path).unwrap()).await }
     });
     road.until(IN_FLIGHT).await;
     // Were there more to come without an answer, they would come now.
@@ -76,7 +77,7 @@ async fn a_connection_that_breaks_costs_a_second_try_and_leaves_nothing() {
     road.hold_until(usize::MAX);
     let put = tokio::spawn({
         let (engine, path) = (engine.clone(), path.clone());
-        async move { engine.put_file("many", &path).await }
+        async move { engine.put_file("many", std::fs::File::open(&path).unwrap()).await }
     });
     road.until(3).await;
     road.cut();
@@ -96,7 +97,7 @@ async fn a_store_that_is_full_refuses_the_whole_and_keeps_nothing_of_it() {
     engine.0.context.update_stream(config).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, 2 * IN_FLIGHT * CHUNK_BYTES);
-    let error = engine.put_file("many", &path).await.unwrap_err();
+    let error = engine.put_file("many", std::fs::File::open(&path).unwrap()).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::FleetFull, "{error}");
     assert_eq!(stored(&engine).await, 0);
     assert_eq!(engine.object("many").await.unwrap_err().code(), ErrorCode::JobNotFound);

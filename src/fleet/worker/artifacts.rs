@@ -4,8 +4,7 @@ use crate::error::{Error, ErrorCode};
 use crate::fleet::engine::Engine;
 use crate::fleet::record::Artifact;
 use crate::fleet::subject::Names;
-use crate::os::blocking;
-use crate::os::on_disk;
+use crate::os::{ContainedFolders, EntryKind, HeldFolder, blocking, on_disk};
 use crate::watch::IgnoreRules;
 use std::path::{Component, Path, PathBuf};
 
@@ -31,18 +30,18 @@ pub(super) async fn keep(
     relative: &Path,
 ) -> Result<Artifact, Error> {
     let path = relative.to_string_lossy().into_owned();
-    // Not through a link: it may lead anywhere.
-    let (asked, below) = (root.join(relative), root.to_owned());
-    let found = on_disk(move || {
-        let found = asked.canonicalize()?;
-        let is_file_inside = found.starts_with(below.canonicalize()?) && found.is_file();
-        Ok(is_file_inside.then_some(found))
+    // The job's program can write here, so no link is followed: it may lead anywhere.
+    let (root_path, below) = (root.to_owned(), relative.to_owned());
+    let opened = on_disk(move || {
+        let root = HeldFolder::open(&root_path, &ContainedFolders::default())?;
+        let name = below.file_name().unwrap_or_default();
+        root.open_below(below.parent().unwrap_or(Path::new("")))?.open_file(name)
     });
-    let Some(found) = found.await.ok().flatten() else {
-        let message = format!("{path} is no file below {}", root.display());
-        return Err(Error::invalid_option("path", message));
-    };
-    let (bytes, sha256) = engine.put_file(&Names::artifact(id, attempt, &path), &found).await?;
+    let (file, _) = opened.await.map_err(|error| {
+        let message = format!("{path} is no file below {}: {error}", root.display());
+        Error::invalid_option("path", message)
+    })?;
+    let (bytes, sha256) = engine.put_file(&Names::artifact(id, attempt, &path), file).await?;
     Ok(Artifact { path, bytes, sha256 })
 }
 
@@ -57,15 +56,15 @@ pub(super) async fn find(root: PathBuf, globs: &[String]) -> Result<Vec<PathBuf>
 
 fn walk(root: &Path, rules: &IgnoreRules) -> Result<Vec<PathBuf>, Error> {
     let (mut found, mut open) = (Vec::new(), vec![PathBuf::new()]);
+    let Ok(root) = HeldFolder::open(root, &ContainedFolders::default()) else { return Ok(found) };
     while let Some(folder) = open.pop() {
         // What vanishes meanwhile is no artifact.
-        let Ok(entries) = std::fs::read_dir(root.join(&folder)) else { continue };
-        for entry in entries.flatten() {
-            let Ok(kind) = entry.file_type() else { continue };
-            let path = folder.join(entry.file_name());
-            if kind.is_dir() {
+        let Ok(entries) = root.open_below(&folder).and_then(|folder| folder.entries()) else { continue };
+        for (name, kind) in entries {
+            let path = folder.join(name);
+            if kind == EntryKind::Folder {
                 open.push(path);
-            } else if kind.is_file() && rules.leaves_out(&path, false) {
+            } else if matches!(kind, EntryKind::File { .. }) && rules.leaves_out(&path, false) {
                 found.push(path);
                 if found.len() > MAX_FILES {
                     let problem = format!("more than {MAX_FILES} files match: name fewer");

@@ -13,10 +13,7 @@ use crate::harness::{SessionPlace, TurnRequest};
 use crate::os::on_disk;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::io;
 use std::time::Duration;
 
 /// A longer session stays where it is.
@@ -64,7 +61,7 @@ fn packed(place: &SessionPlace, is_over: bool) -> io::Result<Option<Bytes>> {
     }
     let (mut contents, mut all) = (Contents { cwd: place.cwd().to_owned(), files: Vec::new() }, Vec::new());
     for file in files {
-        let mut text = fs::read(&file.path)?;
+        let mut text = place.read(&file, MAX_BYTES)?;
         if !is_over && file.name.ends_with(".jsonl") {
             // It may be in the middle of a line.
             text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
@@ -135,19 +132,19 @@ fn unpack(place: &SessionPlace, object: &[u8]) -> io::Result<bool> {
     }
     let mut here = 0;
     for file in place.list()? {
-        here += lines(&fs::read(&file.path)?);
+        here += lines(&place.read(&file, MAX_BYTES)?);
     }
     if here >= lines(rest) {
         return Ok(false);
     }
     if let Some((path, text)) = place.marker() {
-        write(&path, text.as_bytes())?;
+        place.write(&path, text.as_bytes())?;
     }
     for file in &contents.files {
         let (text, next) = rest.split_at(file.bytes);
         rest = next;
         let path = place.target(&file.name).ok_or_else(damaged)?;
-        write(&path, &place.at_home(text, &contents.cwd))?;
+        place.write(&path, &place.at_home(text, &contents.cwd))?;
     }
     Ok(true)
 }
@@ -158,22 +155,12 @@ fn lines(text: &[u8]) -> usize {
     ends + usize::from(text.last().is_some_and(|last| *last != b'\n'))
 }
 
-/// There whole or not at all, and its owner's alone.
-fn write(path: &Path, text: &[u8]) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
-    let unfinished = path.with_extension(format!("{}.part", std::process::id()));
-    let mut file =
-        fs::OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&unfinished)?;
-    file.write_all(text)?;
-    fs::rename(&unfinished, path)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::harness::Provider;
+    use std::fs;
+    use std::path::Path;
 
     const ID: &str = "01a20452-919f-74c0-8205-eaeed1c6f1c9";
 
@@ -215,6 +202,36 @@ mod tests {
         assert!(!unpack(&place(home, cwd), &whole).unwrap(), "it is here already");
         fs::write(&there, "1\n2\n3\n").unwrap();
         assert!(!unpack(&place(other_home, other_cwd), &whole).unwrap(), "there is more of it here");
+    }
+
+    #[tokio::test]
+    async fn a_session_is_read_and_written_through_no_link_that_its_agent_made() {
+        let (home, cwd) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let outside = tempfile::tempdir().unwrap();
+        let [secret, file] = ["secret", "file"].map(|name| outside.path().join(name));
+        fs::write(&secret, "secret\n").unwrap();
+        fs::write(&file, "content").unwrap();
+        let here = chat(home.path(), cwd.path());
+        let place = || SessionPlace::of(&request(home.path(), cwd.path()), ID).unwrap();
+        fs::create_dir_all(here.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(&secret, &here).unwrap();
+        assert_eq!(pack(&request(home.path(), cwd.path()), ID, true).await.unwrap(), None);
+        fs::remove_file(&here).unwrap();
+        fs::write(&here, "1\n2\n").unwrap();
+        let whole = pack(&request(home.path(), cwd.path()), ID, true).await.unwrap().unwrap();
+        // Links in place of the file, of what is written before it has its name, and of a folder on the way.
+        let unfinished = [format!(".{ID}.jsonl"), format!("{ID}.{}.part", std::process::id())];
+        for name in unfinished.map(|name| here.with_file_name(name)).iter().chain([&here]) {
+            let _ = fs::remove_file(name);
+            std::os::unix::fs::symlink(&file, name).unwrap();
+        }
+        assert!(unpack(&place(), &whole).unwrap());
+        assert_eq!(fs::read_to_string(&here).unwrap(), "1\n2\n");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "content");
+        fs::remove_dir_all(here.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(outside.path(), here.parent().unwrap()).unwrap();
+        unpack(&place(), &whole).unwrap_err();
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 2);
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
 use nix::sys::signal::SigSet;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
@@ -13,9 +13,13 @@ use std::path::Path;
 /// Where the guard finds its end of the lifeline.
 const LIFELINE: RawFd = 3;
 
-/// The guard gets these four as 0 to 3, an empty environment, default signals, and a mask that blocks all of them, so that
-/// no signal can end it before it is ready.
-pub(super) fn execute(program: &Path, descriptors: [OwnedFd; 4]) -> Result<i32, Errno> {
+/// The name that the guards give themselves, and are called by.
+pub(crate) const GUARD: &str = "sheepdog-guard";
+
+/// The guard gets these four as 0 to 3, the mark of its run as its argument (`/proc` shows that to whoever looks for the run's
+/// processes), an empty environment, default signals, and a mask that blocks all of them, so that no signal can end it before it
+/// is ready.
+pub(super) fn execute(program: &Path, mark: &str, descriptors: [OwnedFd; 4]) -> Result<i32, Errno> {
     // A source among the targets would be overwritten before its turn.
     let descriptors = descriptors.map(|descriptor| {
         if descriptor.as_raw_fd() > LIFELINE {
@@ -37,7 +41,9 @@ pub(super) fn execute(program: &Path, descriptors: [OwnedFd; 4]) -> Result<i32, 
     attributes.set_sigdefault(&SigSet::all())?;
     attributes.set_sigmask(&SigSet::all())?;
     let environment: [&CStr; 0] = [];
-    let pid = posix_spawn(program, &actions, &attributes, &[c"sheepdog-guard"], &environment)?;
+    let arguments = [CString::new(GUARD), CString::new(mark)].map(|word| word.map_err(|_| Errno::EINVAL));
+    let [name, mark] = arguments;
+    let pid = posix_spawn(program, &actions, &attributes, &[name?, mark?], &environment)?;
     Ok(pid.as_raw())
 }
 
@@ -50,7 +56,7 @@ pub(super) fn probe(program: &Path) -> Result<(), Errno> {
     };
     let mut attempts = 0;
     loop {
-        match execute(program, [null()?, null()?, null()?, null()?]) {
+        match execute(program, "", [null()?, null()?, null()?, null()?]) {
             Ok(pid) => {
                 let status = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None);
                 // It says that nobody is there and ends with 1; anything else is not our guard.

@@ -22,6 +22,8 @@ use std::path::Path;
 pub(crate) struct GuardedSpawn<'a> {
     /// Found already: the guard looks nowhere else.
     pub program: &'a Path,
+    /// Of the run.
+    pub mark: &'a str,
     /// The name that the program is called by included.
     pub arguments: &'a [&'a OsStr],
     pub environment: &'a [(&'a OsStr, &'a OsStr)],
@@ -87,12 +89,20 @@ pub(super) fn launch_by(
     unsent.drain(..sent);
 
     let [stdin, stdout, stderr] = wiring.program;
-    let pid = execute(image.path(), [stdin, stdout, stderr, guards_end.into()])
+    let pid = execute(image.path(), spawn.mark, [stdin, stdout, stderr, guards_end.into()])
         .map_err(failed(GuardStage::Spawn))?;
     // Our copies of the guard's descriptors are closed by now.
     let guard = Leash::new(pid).map_err(failed(GuardStage::Spawn))?;
     let containment = spawn.containment;
     Ok(Launch { lifeline, guard, unsent, containment, cgroup, ends: wiring.ends })
+}
+
+/// Whether a filter can ask another process about a system call.
+pub(crate) fn seccomp_notifies() -> bool {
+    const GET_ACTION_AVAIL: libc::c_uint = 2;
+    let action: u32 = libc::SECCOMP_RET_USER_NOTIF;
+    // SAFETY: the kernel reads four bytes.
+    unsafe { libc::syscall(libc::SYS_seccomp, GET_ACTION_AVAIL, 0, &raw const action) == 0 }
 }
 
 /// The version of Landlock that the kernel speaks; 0: none, or it may not be used.

@@ -5,7 +5,7 @@
 #[cfg_attr(not(test), expect(dead_code, reason = "the guard's half of the format is in the same file"))]
 mod protocol;
 
-use crate::process::sandbox::Plan;
+use crate::process::sandbox::{Links, Plan};
 use protocol::{FRAME_HEADER_BYTES, HEADER_BYTES, Header, MAX_BODY_BYTES, MAX_PAYLOAD_BYTES, u32_at, u64_at};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -42,11 +42,19 @@ pub(super) enum Unencodable {
     TooLong,
 }
 
+fn link_bits(links: Links) -> u64 {
+    match links {
+        Links::Free => 0,
+        Links::NotAtEnd => protocol::PATH_IS_NO_LINK,
+        Links::Nowhere => protocol::PATH_WITHOUT_LINKS,
+    }
+}
+
 impl Request<'_> {
     pub(super) fn encode(&self) -> Result<Vec<u8>, Unencodable> {
         // The header goes in front when the body's length is known.
         let mut bytes = vec![0; HEADER_BYTES];
-        bytes.extend(self.sandbox.map(Plan::encode).unwrap_or_default());
+        bytes.extend(self.sandbox.map(|plan| plan.encode(link_bits)).unwrap_or_default());
         let sandbox_bytes = bytes.len() - HEADER_BYTES;
         let mut push = |parts: &[&OsStr]| {
             for part in parts {
@@ -314,7 +322,7 @@ mod tests {
         request.directory = Some(OsStr::new("/tmp"));
         let bytes = request.encode().unwrap();
         let header: [u8; 32] = [
-            b'S', b'H', b'P', b'G', 3, 0, 32, 0, 0, 0, 0, 0, 7, 0, 0, 0, 28, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,
+            b'S', b'H', b'P', b'G', 4, 0, 32, 0, 0, 0, 0, 0, 7, 0, 0, 0, 28, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,
             0, 0, 0, 0,
         ];
         assert_eq!(bytes[..32], header);
@@ -332,8 +340,8 @@ mod tests {
         let bytes = request.encode().unwrap();
         let header = Header::decode(bytes.first_chunk().unwrap()).unwrap();
         let (section, strings) = bytes[HEADER_BYTES..].split_at(header.sandbox_bytes as usize);
-        assert_eq!(section, plan.encode());
-        assert_eq!(section.len(), protocol::SANDBOX_HEAD_BYTES + plan.paths.len() * 8);
+        assert_eq!(section, plan.encode(link_bits));
+        assert_eq!(section.len(), protocol::SANDBOX_HEAD_BYTES + (plan.paths.len() + plan.filter.len()) * 8);
         assert_eq!(strings, b"/bin/true\0\0\0true\0/dev/null\0out\0");
     }
 

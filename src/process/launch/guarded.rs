@@ -15,7 +15,7 @@ use super::tree_event::{ExitStatus, TreeEvent};
 use super::turn::with_turn;
 use crate::error::{Error, ErrorCode, Result};
 use crate::os::{blocking, group_exists, ticks_now};
-use nix::libc::{EACCES, EIO};
+use nix::libc::{EACCES, EIO, ELOOP};
 use nix::sys::signal::Signal;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -40,7 +40,7 @@ pub(super) async fn launch(
     let limits =
         ResourceLimits { memory_max_bytes: spec.memory_max_bytes, max_processes: spec.max_processes };
     let since = ticks_now();
-    let sandbox = spec.sandbox.as_ref().map(|sandbox| plan_of(sandbox, spec.stdio)).transpose()?;
+    let sandbox = spec.sandbox.as_ref().map(|sandbox| plan_of(sandbox, spec)).transpose()?;
     let planned = sandbox.clone();
     let wires = Wires::of(spec);
     let spawning = blocking(move || {
@@ -103,6 +103,7 @@ fn start_guard(
         command.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect();
     let spawn = GuardedSpawn {
         program: &command.program,
+        mark: &command.mark,
         arguments: &arguments,
         environment: &environment,
         cwd: command.cwd.as_deref(),
@@ -114,10 +115,10 @@ fn start_guard(
 }
 
 /// For the kernel at hand.
-fn plan_of(sandbox: &Sandbox, stdio: Stdio) -> Result<Plan> {
-    let plan = Plan::new(sandbox, landlock_abi());
-    let mut plan = plan.map_err(|shortfall| no_sandbox(shortfall.reason()))?;
-    if matches!(stdio, Stdio::Terminal(_)) && Path::new(OWN_TERMINAL).exists() {
+fn plan_of(sandbox: &Sandbox, spec: &ProcessSpec) -> Result<Plan> {
+    let plan = Plan::new(&sandbox.within(spec.cwd.as_deref()), landlock_abi());
+    let mut plan = plan.map_err(|shortfall| no_sandbox(&shortfall.reason()))?;
+    if matches!(spec.stdio, Stdio::Terminal(_)) && Path::new(OWN_TERMINAL).exists() {
         plan.allow_own_terminal();
     }
     Ok(plan)
@@ -130,10 +131,13 @@ fn sandbox_error(command: &ResolvedCommand, plan: &Plan, failure: GuardFailure) 
         GuardStage::SandboxPath(index) => {
             let grant = plan.paths.get(index as usize)?;
             let path = grant.path.display();
-            Some(Error::invalid_option(
-                &grant.option,
-                format!("{path}: {reason}: what a sandbox names has to exist"),
-            ))
+            let problem = match failure.errno {
+                ELOOP => format!(
+                    "{path} is a symbolic link, or behind one, and a program in an earlier sandbox could have made it: name what it leads to"
+                ),
+                _ => format!("{path}: {reason}: what a sandbox names has to exist"),
+            };
+            Some(Error::invalid_option(&grant.option, problem))
         }
         GuardStage::Sandbox => {
             Some(no_sandbox(&format!("the kernel refused its rules: {reason}")).with("errno", failure.errno))

@@ -1,8 +1,10 @@
 //! The seccomp filter of a sandbox: the ways around Landlock's rules that a system call's numbers give away. PURE.
 //!
 //! Landlock sees connect(2) and bind(2) of plain TCP sockets. Past it go MPTCP, SCTP and SMC (other socket kinds over the
-//! same wire), Fast Open (a connect inside of a send), and whatever io_uring does of those without a system call. The filter
-//! is a classic BPF program over `struct seccomp_data`: number, architecture, instruction pointer, six arguments.
+//! same wire), Fast Open (a connect inside of a send), and whatever io_uring does of those without a system call. Of what a process
+//! can do to others it sees little: [`calls`](super::calls) is the list. The filter is a classic BPF program over `struct seccomp_data`: number, architecture, instruction pointer, six arguments.
+
+use super::calls::{CALLS, Call, Rule, TYPING};
 
 /// One instruction of classic BPF, `struct sock_filter`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,7 @@ pub(crate) enum Reach {
 
 const LOAD: u16 = 0x20;
 const AND: u16 = 0x54;
+const JUMP: u16 = 0x05;
 const JUMP_EQUAL: u16 = 0x15;
 const JUMP_AT_LEAST: u16 = 0x35;
 const JUMP_ANY_BIT: u16 = 0x45;
@@ -40,6 +43,7 @@ const RETURN: u16 = 0x06;
 
 const ALLOW: u32 = 0x7fff_0000;
 const ERRNO: u32 = 0x0005_0000;
+const EPERM: u32 = 1;
 const EACCES: u32 = 13;
 const ENOSYS: u32 = 38;
 const EPROTONOSUPPORT: u32 = 93;
@@ -51,6 +55,10 @@ const ARCHITECTURE: u32 = 4;
 /// The low half of an argument: `int` and `unsigned` are no longer.
 const fn argument(index: u32) -> u32 {
     16 + 8 * index
+}
+/// The high half.
+const fn high_of(index: u32) -> u32 {
+    argument(index) + 4
 }
 
 const UNIX: u32 = 1;
@@ -64,7 +72,7 @@ const KIND_MASK: u32 = 0xf;
 const PROTOCOLS: [u32; 5] = [0, 1, 6, 17, 58];
 const MSG_FASTOPEN: u32 = 0x2000_0000;
 
-/// The system calls of one architecture that matter here.
+/// The system calls of one architecture that matter here, and of the 32-bit one that the same kernel runs.
 struct Calls {
     architecture: u32,
     socket: u32,
@@ -75,6 +83,12 @@ struct Calls {
     io_uring_setup: u32,
     /// Numbers from here on are another architecture's in disguise.
     end: Option<u32>,
+    /// The number of a call here, and in 32-bit programs.
+    own: fn(&Call) -> u32,
+    foreign: fn(&Call) -> u32,
+    /// In 32-bit programs sockets can't be told apart everywhere (`socketcall` hides its arguments), so there are none: `socketcall`
+    /// or `socket`, and `io_uring_setup`.
+    foreign_network: &'static [u32],
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -88,6 +102,9 @@ const NATIVE: Option<Calls> = Some(Calls {
     io_uring_setup: 425,
     // x32
     end: Some(0x4000_0000),
+    own: |call| call.x86_64,
+    foreign: |call| call.i386,
+    foreign_network: &[102, 359, 425],
 });
 #[cfg(target_arch = "aarch64")]
 const NATIVE: Option<Calls> = Some(Calls {
@@ -99,31 +116,29 @@ const NATIVE: Option<Calls> = Some(Calls {
     truncate: &[45],
     io_uring_setup: 425,
     end: None,
+    own: |call| call.aarch64,
+    foreign: |call| call.arm,
+    foreign_network: &[281, 425],
 });
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const NATIVE: Option<Calls> = None;
 
-/// For 32-bit programs: their sockets can't be told apart (`socketcall` hides its arguments), so there are none; the lists
-/// are of i386 and of ARM: socketcall, socket, io_uring_setup.
-const FOREIGN_NETWORK: [u32; 4] = [102, 359, 281, 425];
+/// `truncate` and `truncate64`, of i386 and of ARM.
 const FOREIGN_TRUNCATE: [u32; 2] = [92, 193];
 
-/// An empty filter where nothing has to be refused; `None` where the processor's calls are not known.
-/// `no_truncate`: Landlock of this kernel does not see truncate(2).
+/// `None` where the processor's calls are not known. `no_truncate`: Landlock of this kernel does not see truncate(2).
 pub(crate) fn build(reach: Reach, no_truncate: bool) -> Option<Vec<Instruction>> {
-    if reach == Reach::All && !no_truncate {
-        return Some(Vec::new());
-    }
     let calls = NATIVE?;
     let mut program = Program::default();
     program.load(ARCHITECTURE);
-    let foreign = foreign(reach, no_truncate);
+    let foreign = foreign(&calls, reach, no_truncate);
     program.unless(calls.architecture, &foreign);
     program.load(NUMBER);
     if let Some(end) = calls.end {
         program.push(JUMP_AT_LEAST, 0, 1, end);
         program.refuse(ENOSYS);
     }
+    program.rules(calls.own);
     if no_truncate {
         program.refuse_numbers(calls.truncate, EACCES);
     }
@@ -168,11 +183,12 @@ fn sockets(reach: Reach) -> Program {
     block
 }
 
-fn foreign(reach: Reach, no_truncate: bool) -> Program {
+fn foreign(calls: &Calls, reach: Reach, no_truncate: bool) -> Program {
     let mut block = Program::default();
     block.load(NUMBER);
+    block.rules(calls.foreign);
     if reach != Reach::All {
-        block.refuse_numbers(&FOREIGN_NETWORK, EACCES);
+        block.refuse_numbers(calls.foreign_network, EACCES);
     }
     if no_truncate {
         block.refuse_numbers(&FOREIGN_TRUNCATE, EACCES);
@@ -203,14 +219,55 @@ impl Program {
         self.push(RETURN, 0, 0, ERRNO | errno);
     }
 
+    /// What is done about the calls by which a process acts on another one. `number`: of a call on this architecture.
+    fn rules(&mut self, number: fn(&Call) -> u32) {
+        for call in CALLS.iter().filter(|call| number(call) != 0) {
+            let mut block = Program::default();
+            match call.rule {
+                Rule::Refused => {}
+                Rule::OwnPid => {
+                    block.load(argument(0));
+                    block.allow_any(&[0]);
+                }
+                Rule::OwnOf(kind) => {
+                    block.load(argument(0));
+                    block.pass_any(&[kind], EPERM);
+                    block.load(argument(1));
+                    block.allow_any(&[0]);
+                }
+                Rule::Limits => {
+                    block.load(argument(0));
+                    block.allow_any(&[0]);
+                    // No new limits: both halves of the pointer to them are 0.
+                    block.load(argument(2));
+                    block.pass_any(&[0], EPERM);
+                    block.load(high_of(2));
+                    block.allow_any(&[0]);
+                }
+                Rule::Typing => {
+                    block.load(argument(1));
+                    block.refuse_numbers(&TYPING, EPERM);
+                    block.allow();
+                }
+            }
+            if call.rule != Rule::Typing {
+                block.refuse(EPERM);
+            }
+            self.when(number(call), &block);
+        }
+    }
+
     /// The block, which never comes out of itself, when the value is this one.
     fn when(&mut self, value: u32, block: &Program) {
-        self.push(JUMP_EQUAL, 0, block.length(), value);
+        self.push(JUMP_EQUAL, 1, 0, value);
+        self.push(JUMP, 0, 0, block.instructions.len() as u32);
         self.instructions.extend_from_slice(&block.instructions);
     }
 
     fn unless(&mut self, value: u32, block: &Program) {
-        self.push(JUMP_EQUAL, block.length(), 0, value);
+        // Over the jump and into the block when it is another one: a jump by a condition reaches 255 instructions at most.
+        self.push(JUMP_EQUAL, 0, 1, value);
+        self.push(JUMP, 0, 0, block.instructions.len() as u32);
         self.instructions.extend_from_slice(&block.instructions);
     }
 
@@ -234,11 +291,6 @@ impl Program {
             self.push(JUMP_EQUAL, (values.len() - index) as u8, 0, *value);
         }
         self.refuse(errno);
-    }
-
-    /// Blocks are a few dozen instructions: a jump reaches over each.
-    fn length(&self) -> u8 {
-        self.instructions.len() as u8
     }
 }
 

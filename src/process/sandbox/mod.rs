@@ -14,10 +14,14 @@
 //! | `network: { ports }` | Landlock's right to connect; the filter refuses MPTCP, SCTP, Fast Open, io_uring | 6.7 (ABI 4) |
 //! | no ioctl on devices elsewhere | `IOCTL_DEV` | 6.10 (ABI 5) |
 //! | no signals to, no abstract sockets of, processes outside | Landlock's scopes | 6.12 (ABI 6) |
+//! | nothing else is done to processes outside | Landlock (ptrace), the filter ([`calls`]) | 5.13 |
+//! | no privilege: a program of root has no capability | the guard drops them all | 5.13 |
 //!
 //! Facts: <https://docs.kernel.org/userspace-api/landlock.html>.
 
+mod calls;
 pub(crate) mod filter;
+pub(crate) mod report;
 
 use filter::Reach;
 use std::path::{Path, PathBuf};
@@ -30,6 +34,34 @@ pub struct Sandbox {
     /// What may be read and executed; `None`: everything. What may be written may be read.
     pub read: Option<Vec<PathBuf>>,
     pub network: Network,
+    /// The oldest version of Landlock that is enough.
+    pub require_landlock: Option<u32>,
+}
+
+impl Sandbox {
+    /// With paths below the working directory relative to it, where no link is followed (see [`Links`]).
+    pub(crate) fn within(&self, cwd: Option<&Path>) -> Sandbox {
+        let cwd = cwd.map_or_else(|| std::env::current_dir().ok(), |cwd| std::path::absolute(cwd).ok());
+        let within = |path: &PathBuf| match cwd.as_ref().and_then(|cwd| path.strip_prefix(cwd).ok()) {
+            Some(below) if cwd.as_deref() != Some(Path::new("/")) => Path::new(".").join(below),
+            _ => path.clone(),
+        };
+        Sandbox {
+            write: self.write.iter().map(within).collect(),
+            read: self.read.as_ref().map(|paths| paths.iter().map(within).collect()),
+            network: self.network.clone(),
+            require_landlock: self.require_landlock,
+        }
+    }
+}
+
+/// Folders that a program in here, or in a sandbox before this one, can write: its working directory, and what is listed. A working
+/// directory that is the whole disk tells nothing.
+pub(crate) fn contained_folders(cwd: Option<&Path>, sandbox: Option<&Sandbox>) -> Vec<PathBuf> {
+    let cwd = cwd.unwrap_or(Path::new("."));
+    let cwd = std::path::absolute(cwd).unwrap_or_else(|_| cwd.to_owned());
+    let listed = sandbox.iter().flat_map(|sandbox| &sandbox.write).map(|path| cwd.join(path));
+    listed.chain((cwd != Path::new("/")).then(|| cwd.clone())).collect()
 }
 
 /// TCP. `None` leaves no network at all but Unix sockets.
@@ -87,6 +119,11 @@ pub(crate) const OWN_TERMINAL: &str = "/dev/tty";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortfall {
     Landlock,
+    /// An older one than is required.
+    TooOld {
+        required: u32,
+        found: u32,
+    },
     /// Of ports.
     Network,
     /// This processor's system calls are not known here.
@@ -94,17 +131,32 @@ pub(crate) enum Shortfall {
 }
 
 impl Shortfall {
-    pub(crate) fn reason(self) -> &'static str {
+    pub(crate) fn reason(self) -> String {
         match self {
             Shortfall::Landlock => {
-                "this kernel has no Landlock (Linux 5.13 or newer, and not switched off by `lsm=`), or a container forbids it"
+                "this kernel has no Landlock (Linux 5.13 or newer, and not switched off by `lsm=`), or a container forbids it".to_owned()
             }
+            Shortfall::TooOld { required, found } => format!(
+                "`sandbox.require` asks for version {required} of Landlock, and this kernel speaks version {found}: use a newer kernel, or require less"
+            ),
             Shortfall::Network => {
-                "this kernel can't hold `network: { ports }` (Linux 6.7 or newer): use \"none\" or \"all\""
+                "this kernel can't hold `network: { ports }` (Linux 6.7 or newer): use \"none\" or \"all\"".to_owned()
             }
-            Shortfall::Filter => "there is no system-call filter for this kind of processor",
+            Shortfall::Filter => "there is no system-call filter for this kind of processor".to_owned(),
         }
     }
+}
+
+/// Which symbolic links may be on the way to a path that is granted. Others were perhaps made by a program in an earlier sandbox, and
+/// would give the next one whatever they lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// All: the path is the system's.
+    Free,
+    /// The path itself is none.
+    NotAtEnd,
+    /// None below the working directory.
+    Nowhere,
 }
 
 /// What the guard is given.
@@ -124,6 +176,7 @@ pub(crate) struct Plan {
 pub(crate) struct Grant {
     pub path: PathBuf,
     pub rights: u64,
+    pub links: Links,
     /// The option that it comes from, `sandbox.write[0]`.
     pub option: String,
 }
@@ -134,20 +187,30 @@ impl Plan {
         if abi == 0 {
             return Err(Shortfall::Landlock);
         }
+        if let Some(required) = sandbox.require_landlock.filter(|required| *required > abi) {
+            return Err(Shortfall::TooOld { required, found: abi });
+        }
         let known = rights_of(abi);
         let reads = if sandbox.read.is_some() { READS } else { 0 };
         let handled_files = (CHANGES | DEVICES | reads) & known;
-        let grant = |option: &str, index: usize, path: &Path, rights: u64| Grant {
+        let grant = |option: &str, index: usize, path: &Path, rights: u64, links: Links| Grant {
             path: path.to_owned(),
             rights: rights & handled_files,
+            links,
             option: format!("{option}[{index}]"),
         };
+        let null = WRITE_FILE | READ_FILE | TRUNCATE;
         let mut paths: Vec<Grant> =
-            vec![grant("the null device", 0, Path::new(NULL_DEVICE), WRITE_FILE | READ_FILE | TRUNCATE)];
-        let writes = sandbox.write.iter().enumerate();
-        paths.extend(writes.map(|(index, path)| grant("sandbox.write", index, path, CHANGES | READS)));
-        let reads = sandbox.read.iter().flatten().enumerate();
-        paths.extend(reads.map(|(index, path)| grant("sandbox.read", index, path, READS)));
+            vec![grant("the null device", 0, Path::new(NULL_DEVICE), null, Links::Free)];
+        for (index, path) in sandbox.write.iter().enumerate() {
+            let links = if path.is_absolute() { Links::NotAtEnd } else { Links::Nowhere };
+            paths.push(grant("sandbox.write", index, path, CHANGES | READS, links));
+        }
+        for (index, path) in sandbox.read.iter().flatten().enumerate() {
+            // "/bin" and "/lib" are links on most systems.
+            let links = if path.is_absolute() { Links::Free } else { Links::Nowhere };
+            paths.push(grant("sandbox.read", index, path, READS, links));
+        }
 
         let (handled_network, ports) = match &sandbox.network {
             Network::All => (0, Vec::new()),
@@ -171,6 +234,7 @@ impl Plan {
         self.paths.push(Grant {
             path: OWN_TERMINAL.into(),
             rights: (WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV) & self.handled_files,
+            links: Links::Free,
             option: "the terminal".into(),
         });
     }
@@ -180,8 +244,9 @@ impl Plan {
         self.handled_files & READS != 0
     }
 
-    /// The section of the request that `guard/protocol.rs` describes; the paths follow elsewhere.
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    /// The section of the request that `guard/protocol.rs` describes; the paths follow elsewhere. `bits`: how it says which links
+    /// there may be.
+    pub(crate) fn encode(&self, bits: fn(Links) -> u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         for number in [self.handled_files, self.handled_network, self.scoped] {
             bytes.extend_from_slice(&number.to_le_bytes());
@@ -193,7 +258,7 @@ impl Plan {
             bytes.extend_from_slice(&u64::from(*port).to_le_bytes());
         }
         for grant in &self.paths {
-            bytes.extend_from_slice(&grant.rights.to_le_bytes());
+            bytes.extend_from_slice(&(grant.rights | bits(grant.links)).to_le_bytes());
         }
         for instruction in &self.filter {
             bytes.extend_from_slice(&instruction.bytes());
@@ -237,6 +302,10 @@ mod tests {
         let ports = Sandbox { network: Network::Ports(vec![443]), ..workspace() };
         assert_eq!(Plan::new(&ports, 3), Err(Shortfall::Network));
         assert!(Plan::new(&ports, 4).is_ok());
+        let newer = Sandbox { require_landlock: Some(6), ..workspace() };
+        let refused = Plan::new(&newer, 5);
+        assert_eq!(refused, Err(Shortfall::TooOld { required: 6, found: 5 }));
+        assert!(Plan::new(&newer, 6).is_ok());
         // The filter alone holds it.
         assert!(Plan::new(&Sandbox { network: Network::None, ..workspace() }, 1).is_ok());
     }
@@ -268,10 +337,11 @@ mod tests {
     fn a_section_is_these_bytes() {
         let sandbox = Sandbox { network: Network::Ports(vec![443]), ..Sandbox::default() };
         let plan = Plan::new(&sandbox, 7).unwrap();
-        let bytes = plan.encode();
+        let bytes = plan.encode(|_| 0);
         assert_eq!(bytes[..8], 0xfff2u64.to_le_bytes());
         assert_eq!(bytes[8..24], [2u64.to_le_bytes(), 3u64.to_le_bytes()].concat());
-        assert_eq!(bytes[24..40], [1, 0, 0, 0, 1, 0, 0, 0, plan.filter.len() as u8, 0, 0, 0, 0, 0, 0, 0]);
+        let counts = [1u32, 1, plan.filter.len() as u32, 0].map(u32::to_le_bytes).concat();
+        assert_eq!(bytes[24..40], counts);
         assert_eq!(bytes[40..48], 443u64.to_le_bytes());
         assert_eq!(bytes.len(), 40 + 8 + 8 + plan.filter.len() * 8);
     }

@@ -20,6 +20,7 @@ mod survival;
 fn spawn_of<'a, P: AsRef<Path> + ?Sized>(program: &'a P, arguments: &'a [&'a OsStr]) -> GuardedSpawn<'a> {
     GuardedSpawn {
         program: program.as_ref(),
+        mark: "",
         arguments,
         environment: &[],
         cwd: None,

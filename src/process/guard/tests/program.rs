@@ -398,8 +398,8 @@ fn a_guard_refuses_what_is_no_request_of_its_version_and_ends() {
     lifeline.write_all(&header).unwrap();
     let null = || OwnedFd::from(File::open("/dev/null").unwrap());
     let image = super::super::image::image().unwrap();
-    let pid =
-        super::super::execute::execute(image.path(), [null(), null(), null(), guards_end.into()]).unwrap();
+    let pid = super::super::execute::execute(image.path(), "", [null(), null(), null(), guards_end.into()])
+        .unwrap();
     let mut answer = Vec::new();
     lifeline.read_to_end(&mut answer).unwrap();
     // SPAWN_ERROR of the outer guard: stage 1 (request), EPROTO.
@@ -410,7 +410,7 @@ fn a_guard_refuses_what_is_no_request_of_its_version_and_ends() {
 #[test]
 fn a_guard_whose_host_is_another_process_ends() {
     let (mut lifeline, guards_end) = UnixStream::pair().unwrap();
-    let mut header = b"SHPG\x03\x00\x20\x00".to_vec();
+    let mut header = b"SHPG\x04\x00\x20\x00".to_vec();
     // No flags, host 1, and a plausible rest.
     for number in [0u32, 1, 16, 1, 0, 0] {
         header.extend(number.to_le_bytes());
@@ -418,8 +418,8 @@ fn a_guard_whose_host_is_another_process_ends() {
     lifeline.write_all(&header).unwrap();
     let null = || OwnedFd::from(File::open("/dev/null").unwrap());
     let image = super::super::image::image().unwrap();
-    let pid =
-        super::super::execute::execute(image.path(), [null(), null(), null(), guards_end.into()]).unwrap();
+    let pid = super::super::execute::execute(image.path(), "", [null(), null(), null(), guards_end.into()])
+        .unwrap();
     let mut answer = Vec::new();
     lifeline.read_to_end(&mut answer).unwrap();
     assert!(answer.is_empty(), "{answer:?}");

@@ -1,25 +1,36 @@
 //! Opening a file that somebody else may have placed: whatever it is by now, opening it neither waits, nor follows a link, nor
 //! reads more than was asked for.
 
+use nix::fcntl::OFlag;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+/// Never a link, never the process's terminal, and never a wait: a FIFO waits for its other end. `O_NONBLOCK` means nothing to regular
+/// files.
+pub(super) fn open_flags() -> OFlag {
+    OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC
+}
+
+pub(super) fn no_regular_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
+}
+
 /// Opens a regular file for reading. A FIFO, a device, a directory or a symlink in its place is an error, and at once.
 pub(crate) fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
-    // Non-blocking: a FIFO would wait for a writer. It means nothing to regular files.
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let opened = OpenOptions::new().read(true).custom_flags(open_flags().bits()).open(path);
     let file = opened.map_err(|error| match error.raw_os_error() {
-        Some(libc::ELOOP) => io::Error::new(io::ErrorKind::InvalidInput, "a symlink has taken its place"),
+        Some(nix::libc::ELOOP) => {
+            io::Error::new(io::ErrorKind::InvalidInput, "a symlink has taken its place")
+        }
         // A socket, or a FIFO's like: there is nothing to read.
-        Some(libc::ENXIO) => io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"),
+        Some(nix::libc::ENXIO) => no_regular_file(),
         _ => error,
     })?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        return Err(no_regular_file());
     }
     Ok((file, metadata))
 }

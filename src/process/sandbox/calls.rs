@@ -1,0 +1,102 @@
+//! Every system call by which a process acts on another one, and what a sandbox makes of it. PURE.
+//!
+//! | what | held by |
+//! | --- | --- |
+//! | signals (`kill`, `tgkill`, `rt_sigqueueinfo`, `pidfd_send_signal`, SIGIO) | Landlock's scope, from Linux 6.12 |
+//! | `ptrace`, /proc/PID/{mem,environ,fd,root,…} of a process outside | Landlock; within the tree a debugger works |
+//! | memory, files and pages of another process; kernel-wide tracing | refused here |
+//! | limits, priority, scheduling of another process | refused here, but for the caller's own |
+//! | keys, System V memory, semaphores and queues, POSIX queues: they have no path, so Landlock doesn't see them | refused here |
+//! | typing into a terminal that was inherited | refused here |
+//!
+//! "The caller's own" is a pid of 0: a filter is made before its process has a pid, and is inherited. A program that names its own
+//! pid or a thread's is refused as well, as if it had no right to it.
+//!
+//! Numbers differ by architecture, and mean other calls elsewhere (359 is `socket` on i386 and `pipe2` on ARM), so each has a column
+//! of its own. They are those of the kernel's `syscall.tbl` files.
+
+/// What is done about a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    Refused,
+    /// The first argument is a pid: 0 or nothing.
+    OwnPid,
+    /// The first argument says what the second one names: this, and that is 0, or nothing.
+    OwnOf(u32),
+    /// `prlimit64`: the pid is 0, or no new limit is given.
+    Limits,
+    /// `ioctl`: none that types into a terminal.
+    Typing,
+}
+
+/// A call and its numbers; 0 where an architecture has none.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "a build reads the columns of its own architecture; tests read all")
+)]
+pub(super) struct Call {
+    pub name: &'static str,
+    pub x86_64: u32,
+    pub aarch64: u32,
+    pub i386: u32,
+    pub arm: u32,
+    pub rule: Rule,
+}
+
+const fn call(name: &'static str, numbers: [u32; 4], rule: Rule) -> Call {
+    let [x86_64, aarch64, i386, arm] = numbers;
+    Call { name, x86_64, aarch64, i386, arm, rule }
+}
+
+/// `PRIO_PROCESS`, and `IOPRIO_WHO_PROCESS`.
+const PRIORITY_OF_PROCESS: u32 = 0;
+const IO_PRIORITY_OF_PROCESS: u32 = 1;
+
+/// `TIOCSTI` and `TIOCLINUX`.
+pub(super) const TYPING: [u32; 2] = [0x5412, 0x541c];
+
+use Rule::{Limits, OwnOf, OwnPid, Refused, Typing};
+
+#[rustfmt::skip]
+pub(super) const CALLS: &[Call] = &[
+    //                        x86_64 aarch64 i386 arm
+    call("ioctl",              [16,  29,  54,  54],  Typing),
+    call("prlimit64",          [302, 261, 340, 369], Limits),
+    call("sched_setaffinity",  [203, 122, 241, 241], OwnPid),
+    call("sched_setscheduler", [144, 119, 156, 156], OwnPid),
+    call("sched_setparam",     [142, 118, 154, 154], OwnPid),
+    call("sched_setattr",      [314, 274, 351, 380], OwnPid),
+    call("setpriority",        [141, 140, 97,  97],  OwnOf(PRIORITY_OF_PROCESS)),
+    call("ioprio_set",         [251, 30,  289, 314], OwnOf(IO_PRIORITY_OF_PROCESS)),
+    call("move_pages",         [279, 239, 317, 344], OwnPid),
+    call("migrate_pages",      [256, 238, 294, 400], OwnPid),
+    call("process_vm_readv",   [310, 270, 347, 376], Refused),
+    call("process_vm_writev",  [311, 271, 348, 377], Refused),
+    call("process_madvise",    [440, 440, 440, 440], Refused),
+    call("process_mrelease",   [448, 448, 448, 448], Refused),
+    call("kcmp",               [312, 272, 349, 378], Refused),
+    call("pidfd_getfd",        [438, 438, 438, 438], Refused),
+    call("perf_event_open",    [298, 241, 336, 364], Refused),
+    call("bpf",                [321, 280, 357, 386], Refused),
+    // Landlock looks at every other change of mounts.
+    call("mount_setattr",      [442, 442, 442, 442], Refused),
+    call("add_key",            [248, 217, 286, 309], Refused),
+    call("request_key",        [249, 218, 287, 310], Refused),
+    call("keyctl",             [250, 219, 288, 311], Refused),
+    call("ipc",                [0,   0,   117, 117], Refused),
+    call("shmget",             [29,  194, 395, 307], Refused),
+    call("shmat",              [30,  196, 397, 305], Refused),
+    call("shmctl",             [31,  195, 396, 308], Refused),
+    call("semget",             [64,  190, 393, 299], Refused),
+    call("semop",              [65,  193, 0,   298], Refused),
+    call("semctl",             [66,  191, 394, 300], Refused),
+    call("semtimedop",         [220, 192, 0,   312], Refused),
+    call("semtimedop_time64",  [0,   0,   420, 420], Refused),
+    call("msgget",             [68,  186, 399, 303], Refused),
+    call("msgsnd",             [69,  189, 400, 301], Refused),
+    call("msgrcv",             [70,  188, 401, 302], Refused),
+    call("msgctl",             [71,  187, 402, 304], Refused),
+    call("mq_open",            [240, 180, 277, 274], Refused),
+    call("mq_unlink",          [241, 181, 278, 275], Refused),
+];

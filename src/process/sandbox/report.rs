@@ -1,0 +1,105 @@
+//! What a sandbox holds on the kernel at hand, in words for whoever asked for it. PURE.
+
+use super::{Network, Sandbox};
+use serde::Serialize;
+
+/// What a run's sandbox was held by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SandboxReport {
+    /// The version of Landlock that the kernel speaks.
+    pub landlock: u32,
+    /// What was held, of [`HOLDS`].
+    pub holds: Vec<&'static str>,
+}
+
+/// What a sandbox could hold here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SandboxSupport {
+    /// 0: there is no Landlock, and no sandbox.
+    pub landlock: u32,
+    /// Whether another process can be asked about a system call.
+    pub seccomp_notify: bool,
+    /// Whether `network: { ports }` can be held.
+    pub network: bool,
+    pub holds: Vec<&'static str>,
+    /// What a newer kernel would hold as well.
+    pub missing: Vec<&'static str>,
+}
+
+const READS: &str = "reads";
+const NETWORK: &str = "network";
+const PORTS: &str = "ports";
+
+/// Words for what is held, and from which version of Landlock on. What isn't here is held by no kernel.
+const HOLDS: [(&str, u32); 9] = [
+    // No change of files but below `write`.
+    ("writes", 1),
+    // No file is read but below `read`; where that is asked for.
+    (READS, 1),
+    // `network: "none"`.
+    (NETWORK, 1),
+    // Limits, priority, memory and tracing of processes outside; keys, System V and POSIX objects.
+    ("processes", 1),
+    // No capability, and none to gain.
+    ("privileges", 1),
+    // `network: { ports }`.
+    (PORTS, 4),
+    // Ioctls on devices that are not below `write`.
+    ("devices", 5),
+    ("signals", 6),
+    ("abstract-sockets", 6),
+];
+
+impl SandboxReport {
+    pub(crate) fn new(sandbox: &Sandbox, landlock: u32) -> SandboxReport {
+        let is_asked_for = |word: &str| match word {
+            READS => sandbox.read.is_some(),
+            NETWORK => sandbox.network == Network::None,
+            PORTS => matches!(sandbox.network, Network::Ports(_)),
+            _ => true,
+        };
+        let (held, _) = split(landlock);
+        SandboxReport { landlock, holds: held.into_iter().filter(|word| is_asked_for(word)).collect() }
+    }
+}
+
+impl SandboxSupport {
+    pub(crate) fn new(landlock: u32, seccomp_notify: bool) -> SandboxSupport {
+        let (holds, missing) = split(landlock);
+        SandboxSupport { landlock, seccomp_notify, network: holds.contains(&PORTS), holds, missing }
+    }
+}
+
+fn split(landlock: u32) -> (Vec<&'static str>, Vec<&'static str>) {
+    let (held, missing): (Vec<_>, Vec<_>) =
+        HOLDS.into_iter().partition(|(_, since)| landlock > 0 && landlock >= *since);
+    let words = |rows: Vec<(&'static str, u32)>| rows.into_iter().map(|(word, _)| word).collect();
+    (words(held), words(missing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_kernel_says_what_it_does_not_hold() {
+        let old = SandboxSupport::new(5, true);
+        assert_eq!(old.missing, ["signals", "abstract-sockets"]);
+        assert!(old.network && old.holds.contains(&"devices"));
+        let none = SandboxSupport::new(0, true);
+        assert_eq!((none.holds.len(), none.missing.len(), none.network), (0, HOLDS.len(), false));
+        assert!(SandboxSupport::new(7, false).missing.is_empty());
+    }
+
+    #[test]
+    fn a_run_says_what_was_asked_for_and_held() {
+        let open = SandboxReport::new(&Sandbox::default(), 7).holds;
+        assert_eq!(open, ["writes", "processes", "privileges", "devices", "signals", "abstract-sockets"]);
+        let closed = Sandbox { read: Some(Vec::new()), network: Network::None, ..Sandbox::default() };
+        let held = SandboxReport::new(&closed, 1).holds;
+        assert_eq!(held, ["writes", "reads", "network", "processes", "privileges"]);
+        let ports = Sandbox { network: Network::Ports(vec![443]), ..Sandbox::default() };
+        assert!(SandboxReport::new(&ports, 4).holds.contains(&"ports"));
+    }
+}
