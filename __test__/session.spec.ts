@@ -300,6 +300,9 @@ test('a wrong option names its path, and nothing is thrown at once', async () =>
     [{ tools: [{ name: 'x' }] }, /^tools\[0\]\.handler: /],
     [{ mcpServers: [{ name: 'x' }] }, /^mcpServers\[0\]: /],
     [{ settleMs: -1 }, /^settleMs: /],
+    [{ allow: [''] }, /^allow\[0\]: /],
+    [{ allow: ['git *', 'git log --output=*'] }, /^allow\[1\]: .*"--output=\*"/],
+    [{ allow: ['git *'], permission: 'plan' }, /^allow: counts at permission "edit"/],
     [{ nonsense: 1 }, /^nonsense: no such option/],
   ]
   for (const [options, message] of cases) {
