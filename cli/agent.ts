@@ -75,7 +75,7 @@ it is left.`
 
 export const examples = [
   'sheepdog agent codex "Which tests fail, and why?"',
-  'sheepdog agent claude-code "Make the tests pass" --allow "npm test"',
+  'sheepdog agent claude-code "Make the tests pass" --allow "npm test" --sandbox',
   'sheepdog agent claude-code "List the open questions" --schema questions.schema.json',
   'git diff | sheepdog agent codex - --quiet > review.txt',
 ]

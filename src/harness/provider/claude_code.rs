@@ -7,7 +7,7 @@ use super::super::allow::refuse;
 use super::super::event::AgentErrorKind;
 use super::super::failure::{Words, no_exit_code};
 use super::super::launch::{Launch, Wanted};
-use super::super::level::{Level, Mode};
+use super::super::level::{Level, Mode, allowable_in_sandbox};
 use super::super::session_files::{Project, SessionFiles, plain};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::Messages;
@@ -86,6 +86,7 @@ pub(super) fn takes_schema(schema: &Value) -> bool {
 /// Without commands its tool for them is taken away: as it accepts edits it would also run what writes in the folder. With
 /// some, all that is not allowed is refused, reading aside; a rule holds for each part of a command.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    allowable_in_sandbox(wanted)?;
     match wanted.permission {
         Level::Plan => launch.args(["--permission-mode", "plan"]),
         Level::Edit | Level::Ask if wanted.allow.is_empty() => {

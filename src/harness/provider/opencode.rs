@@ -8,7 +8,7 @@ use super::super::event::{AgentErrorKind, Usage};
 use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
-use super::super::level::{Level, MakeMode, Mode};
+use super::super::level::{Level, MakeMode, Mode, allowable_in_sandbox};
 use super::super::reset::Reset;
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
@@ -260,6 +260,7 @@ const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
 /// By an agent of our own, in the configuration that the CLI reads last; what its user has there is kept. Its rules come after all
 /// others, and the last rule counts. Its name is the run's: rules for it can't stand in a configuration before.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    allowable_in_sandbox(wanted)?;
     if wanted.permission == Level::Auto {
         // What would ask is refused in a run without a terminal.
         launch.set("OPENCODE_PERMISSION", r#"{"*":"allow"}"#);
