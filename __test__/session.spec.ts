@@ -320,6 +320,20 @@ test('a wrong option names its path, and nothing is thrown at once', async () =>
   }
 })
 
+test('claude-code at "plan" has no tool that writes or runs something, over its adapter too', async () => {
+  const log = join(folder, 'claude-plan.log')
+  const binary = [...scripted(1), '--log', log]
+  const beginning = async (permission: 'plan' | 'edit') => {
+    rmSync(log, { force: true })
+    await using _ = await open({ permission, binary }, 1, 'claude-code')
+    return readFileSync(log, 'utf8')
+  }
+  const plan = await beginning('plan')
+  expect(plan).toMatch(/"disallowedTools":\["Bash","PowerShell","Monitor".*"Write","Edit","NotebookEdit"/)
+  expect(plan).toContain('"useAutoModeDuringPlan":false')
+  expect(await beginning('edit')).not.toContain('disallowedTools')
+})
+
 test('a session holds its slot until it is closed', async () => {
   const limit = new ConcurrencyLimit(1)
   const harness = new Harness({ provider: 'gemini', binary: scripted(1), cwd: folder, limit })

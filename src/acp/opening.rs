@@ -115,6 +115,7 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
     let hall = Hall {
         agent,
         modes: held.modes,
+        meta: mode.meta,
         request,
         connection,
         inbox,
@@ -199,6 +200,8 @@ struct Hall<'a> {
     agent: &'static Agent,
     /// The first of these that is offered.
     modes: Vec<String>,
+    /// What the beginning of the session says of its mode.
+    meta: &'static str,
     request: &'a OpenRequest,
     connection: Connection,
     inbox: Inbox,
@@ -314,6 +317,9 @@ impl Hall<'_> {
     fn beginning(&self, version: Version, hello: &Value, cwd: &Path) -> (&'static str, Value) {
         let servers: Vec<Value> = self.request.servers.iter().map(|server| server.to_json()).collect();
         let mut params = json!({ "cwd": cwd, "mcpServers": servers });
+        if let Ok(meta) = serde_json::from_str::<Value>(self.meta) {
+            params["_meta"] = meta;
+        }
         let Some(session) = &self.request.agent.resume else { return ("session/new", params) };
         params["sessionId"] = json!(session);
         if version == Version::Two {

@@ -40,6 +40,8 @@ pub struct Mode {
     pub id: &'static str,
     pub args: &'static [&'static str],
     pub set: &'static [(&'static str, &'static str)],
+    /// `_meta` of the request that begins the session, as JSON; empty: none.
+    pub meta: &'static str,
     /// A mode that is made for the session goes before `id`, if the agent then offers it.
     pub made: Option<MakeMode>,
 }
@@ -50,7 +52,7 @@ pub type MakeMode =
 
 impl Mode {
     pub(crate) const fn named(id: &'static str) -> Option<Mode> {
-        Some(Mode { id, args: &[], set: &[], made: None })
+        Some(Mode { id, args: &[], set: &[], meta: "", made: None })
     }
 }
 

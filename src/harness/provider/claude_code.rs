@@ -23,7 +23,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: [
-        Mode::named("plan"),
+        Some(Mode { id: "plan", args: &[], set: &[], meta: READING, made: None }),
         // Its "acceptEdits" also runs what it takes for harmless in its folder.
         Mode::named("default"),
         Mode::named("default"),
@@ -83,14 +83,22 @@ pub(super) fn takes_schema(schema: &Value) -> bool {
     schema["type"] == "object" && schema.to_string().len() <= Wanted::MAX_ARGUMENT_BYTES
 }
 
-/// Without commands its tool for them is taken away: as it accepts edits it would also run what writes in the folder. With
+/// The same for a session, as its adapter takes them.
+const READING: &str = r#"{"claudeCode":{"options":{"disallowedTools":["Bash","PowerShell","Monitor","Workflow","Write","Edit","NotebookEdit","EnterWorktree"],"settings":{"useAutoModeDuringPlan":false}}}}"#;
+const NO_COMMANDS: &str = "--disallowedTools=Bash,PowerShell,Monitor,Workflow";
+const NO_WRITING: &str =
+    "--disallowedTools=Bash,PowerShell,Monitor,Workflow,Write,Edit,NotebookEdit,EnterWorktree";
+/// Else a model of its service decides at "plan" which commands only read.
+const NO_CLASSIFIER: &str = r#"--settings={"useAutoModeDuringPlan":false}"#;
+
+/// At "plan" all tools that write or run something are taken away. At "edit" without commands those that run something are: as it accepts edits it would also run what writes in the folder. With
 /// some, all that is not allowed is refused, reading aside; a rule holds for each part of a command.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     allowable_in_sandbox(wanted)?;
     match wanted.permission {
-        Level::Plan => launch.args(["--permission-mode", "plan"]),
+        Level::Plan => launch.args(["--permission-mode", "plan", NO_WRITING, NO_CLASSIFIER]),
         Level::Edit | Level::Ask if wanted.allow.is_empty() => {
-            launch.args(["--permission-mode", "acceptEdits", "--disallowedTools=Bash,PowerShell"]);
+            launch.args(["--permission-mode", "acceptEdits", NO_COMMANDS]);
         }
         Level::Edit | Level::Ask => {
             launch.args(["--permission-mode", "dontAsk", "--allowedTools=Edit(./**)"]);

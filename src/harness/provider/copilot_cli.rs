@@ -232,7 +232,13 @@ const MODES: [Option<Mode>; 4] = {
         Mode::named("https://agentclientprotocol.com/protocol/session-modes#plan"),
         Mode::named(AGENT),
         Mode::named(AGENT),
-        Some(Mode { id: AGENT, args: &["--allow-all-tools", "--allow-all-paths"], set: &[], made: None }),
+        Some(Mode {
+            id: AGENT,
+            args: &["--allow-all-tools", "--allow-all-paths"],
+            set: &[],
+            meta: "",
+            made: None,
+        }),
     ]
 };
 

@@ -225,7 +225,7 @@ const MODES: [Option<Mode>; 4] = {
         set: &'static [(&'static str, &'static str)],
         made: Option<MakeMode>,
     ) -> Option<Mode> {
-        Some(Mode { id, args: &[], set, made })
+        Some(Mode { id, args: &[], set, meta: "", made })
     }
     const ASKING: &[(&str, &str)] =
         &[("OPENCODE_PERMISSION", r#"{"edit":"ask","bash":"ask","webfetch":"ask"}"#)];
