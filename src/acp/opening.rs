@@ -16,6 +16,8 @@ use super::young_chat;
 use crate::error::{Error, ErrorCode};
 use crate::harness::AgentEvent;
 use crate::harness::folder::RunFolder;
+use crate::harness::level::Mode;
+use crate::harness::own_state::OwnPlace;
 use crate::harness::restraint::check_switches;
 use crate::harness::turn_record::TurnRecord;
 use crate::harness::workspace::{AgentSandbox, state_of};
@@ -89,8 +91,8 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
     };
     let program = program_of(agent, request, &cwd)?;
     let mut record = session_record::open(request, &cwd).await?;
-    let (folder, sandbox) = make_room(request).await?;
-    let held = match Held::of(agent, mode, request, folder.path()) {
+    let (folder, mut sandbox) = make_room(request).await?;
+    let held = match hold(agent, mode, request, &folder, &mut sandbox).await {
         Ok(held) => held,
         Err(error) => {
             folder.remove().await;
@@ -183,6 +185,26 @@ async fn make_room(request: &OpenRequest) -> Result<(RunFolder, Option<Sandbox>)
         Ok((folder, sandbox))
     });
     made.await.map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?
+}
+
+/// How the session is held to its mode; in a sandbox with a state folder of its own, where its CLI has one.
+async fn hold(
+    agent: &'static Agent,
+    mode: &Mode,
+    request: &OpenRequest,
+    folder: &RunFolder,
+    sandbox: &mut Option<Sandbox>,
+) -> Result<Held, Error> {
+    let mut held = Held::of(agent, mode, request, folder.path())?;
+    let Some(sandbox) = sandbox else { return Ok(held) };
+    let own = OwnPlace::of(request.agent.provider, |name| request.agent.variable(name), folder.path());
+    if let Some(own) = own {
+        held.move_state(own.variable());
+        let made = blocking(move || own.make()).await;
+        let made = made.map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?;
+        sandbox.write.extend(made?);
+    }
+    Ok(held)
 }
 
 struct Shaken {

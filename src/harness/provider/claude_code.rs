@@ -37,6 +37,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "$XDG_CACHE_HOME/claude-cli-nodejs|~/.cache/claude-cli-nodejs",
         "$CLAUDE_CONFIG_DIR/.claude.json|~/.claude.json",
     ],
+    own_state: None,
     reader: |before| Box::new(Messages::new(Style::Claude, &WORDS, before)),
     behind_launcher: None,
     takes_schema,

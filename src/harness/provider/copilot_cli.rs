@@ -29,6 +29,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     switches: &["COPILOT_ALLOW_ALL"],
     reads: &[],
     state: &["$COPILOT_HOME|~/.copilot", "$XDG_CACHE_HOME/copilot|~/.cache/copilot"],
+    own_state: None,
     reader: |_| Box::new(Copilot::default()),
     behind_launcher: Some(behind_launcher),
     takes_schema: no_schema,

@@ -28,6 +28,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     switches: &[],
     reads: &[],
     state: &["$GEMINI_CLI_HOME/.gemini|~/.gemini"],
+    own_state: None,
     reader: |_| Box::new(Gemini),
     behind_launcher: Some(behind_launcher),
     takes_schema: no_schema,

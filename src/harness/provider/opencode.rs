@@ -32,6 +32,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "$XDG_CACHE_HOME/opencode|~/.cache/opencode",
         "$XDG_CONFIG_HOME/opencode|~/.config/opencode",
     ],
+    own_state: None,
     reader: |_| Box::new(Opencode::default()),
     behind_launcher: None,
     takes_schema: no_schema,
