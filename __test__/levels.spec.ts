@@ -101,8 +101,20 @@ describe('permission', () => {
   ])('the glob %j is refused by its place', async (glob) => {
     for (const provider of ['claude-code', 'gemini', 'opencode', 'copilot'] as const) {
       const harness = new Harness({ provider, binary: ['sh', '-c', 'exit 3'], cwd: folder })
-      const error = await failure(harness.run('hi', { allow: ['ls *', glob] }))
+      const error = await failure(harness.run('hi', { allow: ['ls *', glob], sandbox: 'workspace' }))
       expect(error).toMatchObject({ code: 'INVALID_OPTION', message: expect.stringMatching(/^allow\[1\]: /) })
+    }
+  })
+
+  it('what it may run is read by rules of the CLI, so that a turn needs the sandbox for it', async () => {
+    for (const provider of ['claude-code', 'gemini', 'opencode', 'copilot'] as const) {
+      const harness = new Harness({ provider, binary: ['sh', '-c', 'echo started > started'], cwd: folder })
+      const error = await failure(harness.run('hi', { allow: ['npm test'] }))
+      expect(error).toMatchObject({
+        code: 'INVALID_OPTION',
+        message: expect.stringMatching(/^allow: .*`sandbox: "workspace"`.*`harness\.open`/),
+      })
+      expect(existsSync(join(folder, 'started'))).toBe(false)
     }
   })
 
@@ -110,7 +122,8 @@ describe('permission', () => {
     const file = join(folder, 'arguments')
     const script = `printf '%s\\n' "$@" > ${file}`
     const harness = new Harness({ provider: 'claude-code', binary: ['sh', '-c', script, 'sh'], cwd: folder })
-    await failure(harness.run('hi', { allow: ['npm run build --flag *'], retry: { attempts: 1 } }))
+    const options = { sandbox: 'workspace', env: { HOME: folder }, retry: { attempts: 1 } } as const
+    await failure(harness.run('hi', { allow: ['npm run build --flag *'], ...options }))
     expect(readFileSync(file, 'utf8').split('\n')).toContain('--allowedTools=Bash(npm run build --flag *)')
   })
 

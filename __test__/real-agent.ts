@@ -11,7 +11,7 @@ type Context = ReturnType<typeof bench>
 type Cases = Record<string, (context: Context) => Promise<string>>
 
 /** Of the levels the short form; `npm run test:agents` has them all. */
-const levels = ['edit', 'edit, allow "touch *"', 'edit, sandbox', 'auto, sandbox']
+const levels = ['edit', 'edit, allow', 'edit, sandbox', 'auto, sandbox']
 const cases: Cases = {
   ...(turnCases as unknown as Cases),
   ...Object.fromEntries(levels.map((name) => [name, (levelCases as unknown as Cases)[name]!])),

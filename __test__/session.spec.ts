@@ -300,6 +300,9 @@ test('a wrong option names its path, and nothing is thrown at once', async () =>
     [{ tools: [{ name: 'x' }] }, /^tools\[0\]\.handler: /],
     [{ mcpServers: [{ name: 'x' }] }, /^mcpServers\[0\]: /],
     [{ settleMs: -1 }, /^settleMs: /],
+    [{ allow: [''] }, /^allow\[0\]: /],
+    [{ allow: ['git *', 'git log --output=*'] }, /^allow\[1\]: .*"--output=\*"/],
+    [{ allow: ['git *'], permission: 'plan' }, /^allow: counts at permission "edit"/],
     [{ nonsense: 1 }, /^nonsense: no such option/],
   ]
   for (const [options, message] of cases) {
@@ -315,6 +318,20 @@ test('a wrong option names its path, and nothing is thrown at once', async () =>
   ] as const) {
     expect((await failure(session.prompt(text, options as never))).code).toBe('INVALID_OPTION')
   }
+})
+
+test('claude-code at "plan" has no tool that writes or runs something, over its adapter too', async () => {
+  const log = join(folder, 'claude-plan.log')
+  const binary = [...scripted(1), '--log', log]
+  const beginning = async (permission: 'plan' | 'edit') => {
+    rmSync(log, { force: true })
+    await using _ = await open({ permission, binary }, 1, 'claude-code')
+    return readFileSync(log, 'utf8')
+  }
+  const plan = await beginning('plan')
+  expect(plan).toMatch(/"disallowedTools":\["Bash","PowerShell","Monitor".*"Write","Edit","NotebookEdit"/)
+  expect(plan).toContain('"useAutoModeDuringPlan":false')
+  expect(await beginning('edit')).not.toContain('disallowedTools')
 })
 
 test('a session holds its slot until it is closed', async () => {

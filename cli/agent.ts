@@ -81,7 +81,7 @@ gone.`
 
 export const examples = [
   'sheepdog agent codex "Which tests fail, and why?"',
-  'sheepdog agent claude-code "Make the tests pass" --allow "npm test"',
+  'sheepdog agent claude-code "Run the tests" --allow "npm test" --sandbox',
   'sheepdog agent claude-code "List the open questions" --schema list.json',
   'git diff | sheepdog agent codex - --quiet > review.txt',
 ]

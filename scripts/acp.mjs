@@ -105,7 +105,7 @@ for (const provider of names) {
   const folders = [newNode, install(provider, speakers[provider].packages)]
   for (const [index, title] of titles.entries()) {
     const test = realCases[title]
-    if (provider === 'pi' && (test.asks || test.takesTools)) {
+    if (test.cannot?.includes(provider) || (provider === 'pi' && (test.asks || test.takesTools))) {
       table[index].push('can not')
       continue
     }

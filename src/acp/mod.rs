@@ -8,7 +8,7 @@
 //!                               │ turns    from a prompt to what it came to;  ladder  the end, asked and by force;  rest  at a usage limit
 //!                               │ active   PURE  the prompt under way
 //!                               │            turn_state · verdict · account   PURE
-//!                               └ tool_book · settings · permission · glob · question · update · agent   PURE
+//!                               └ tool_book · settings · permission · question · update · agent   PURE
 //! ```
 //!
 //! [`open`] finds and starts the program, shakes hands (`opening`: both versions of the protocol are asked for at once, the
@@ -32,7 +32,6 @@ mod agent_log;
 mod asking;
 mod connection;
 mod examination;
-mod glob;
 mod hearing;
 mod ladder;
 mod opening;

@@ -17,6 +17,8 @@ use crate::error::{Error, ErrorCode};
 use crate::harness::AgentEvent;
 use crate::harness::folder::RunFolder;
 use crate::harness::json_object::put;
+use crate::harness::level::Mode;
+use crate::harness::own_state::OwnPlace;
 use crate::harness::restraint::check_switches;
 use crate::harness::turn_record::TurnRecord;
 use crate::harness::workspace::{AgentSandbox, SandboxPlace, state_of};
@@ -90,8 +92,8 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
     };
     let program = program_of(agent, request, &cwd)?;
     let mut record = session_record::open(request, &cwd).await?;
-    let (folder, sandbox) = make_room(request, &cwd).await?;
-    let held = match Held::of(agent, mode, request, folder.path()) {
+    let (folder, mut sandbox) = make_room(request, &cwd).await?;
+    let held = match hold(agent, mode, request, &folder, &mut sandbox).await {
         Ok(held) => held,
         Err(error) => {
             folder.remove().await;
@@ -116,6 +118,7 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
     let hall = Hall {
         agent,
         modes: held.modes,
+        meta: mode.meta,
         request,
         connection,
         inbox,
@@ -187,6 +190,26 @@ async fn make_room(request: &OpenRequest, cwd: &Path) -> Result<(RunFolder, Opti
     made.await.map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?
 }
 
+/// How the session is held to its mode; in a sandbox with a state folder of its own, where its CLI has one.
+async fn hold(
+    agent: &'static Agent,
+    mode: &Mode,
+    request: &OpenRequest,
+    folder: &RunFolder,
+    sandbox: &mut Option<Sandbox>,
+) -> Result<Held, Error> {
+    let mut held = Held::of(agent, mode, request, folder.path())?;
+    let Some(sandbox) = sandbox else { return Ok(held) };
+    let own = OwnPlace::of(request.agent.provider, |name| request.agent.variable(name), folder.path());
+    if let Some(own) = own {
+        held.move_state(own.variable());
+        let made = blocking(move || own.make()).await;
+        let made = made.map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?;
+        sandbox.write.extend(made?);
+    }
+    Ok(held)
+}
+
 struct Shaken {
     session: String,
     version: Version,
@@ -202,6 +225,8 @@ struct Hall<'a> {
     agent: &'static Agent,
     /// The first of these that is offered.
     modes: Vec<String>,
+    /// What the beginning of the session says of its mode.
+    meta: &'static str,
     request: &'a OpenRequest,
     connection: Connection,
     inbox: Inbox,
@@ -348,6 +373,9 @@ impl Hall<'_> {
     fn beginning(&self, version: Version, hello: &Value, cwd: &Path) -> (&'static str, Value) {
         let servers: Vec<Value> = self.request.servers.iter().map(|server| server.to_json()).collect();
         let mut params = json!({ "cwd": cwd, "mcpServers": servers });
+        if let Ok(meta) = serde_json::from_str::<Value>(self.meta) {
+            params["_meta"] = meta;
+        }
         let Some(session) = &self.request.agent.resume else { return ("session/new", params) };
         put(&mut params, "sessionId", session.as_str());
         if version == Version::Two {

@@ -8,9 +8,9 @@
 //!
 //! Open without a handler is rejected. The level itself is the agent's own mode: this is for what it asks nevertheless.
 
-use super::glob::{command_contains, command_matches, name_matches, path_matches};
 use super::question::Question;
 use crate::harness::Level;
+use crate::harness::glob::{command_contains, command_matches, name_matches, path_matches};
 use std::path::{Component, Path, PathBuf};
 
 /// What is meant by a rule; a field that is absent means anything. A rule without any field means nothing at all.
@@ -222,10 +222,9 @@ mod tests {
     #[test]
     fn gemini_names_its_command_in_the_title() {
         let policy = Policy { allow: vec![by_command("echo *")], deny: vec![] };
-        assert_eq!(
-            ruled(&policy, Level::Ask, &question(json!({"kind":"execute","title":"echo x > f.txt"}))),
-            Ruling::Allow
-        );
+        let titled = |title: &str| question(json!({"kind":"execute","title":title}));
+        assert_eq!(ruled(&policy, Level::Ask, &titled("echo x y")), Ruling::Allow);
+        assert_eq!(ruled(&policy, Level::Ask, &titled("echo x > f.txt")), Ruling::Open);
         assert_eq!(
             ruled(&policy, Level::Ask, &question(json!({"kind":"other","title":"echo x"}))),
             Ruling::Open

@@ -82,6 +82,13 @@ impl Held {
     }
 }
 
+impl Held {
+    /// Has the agent keep its state elsewhere, whatever the caller's environment says.
+    pub(super) fn move_state(&mut self, (name, value): (&str, String)) {
+        self.launch.hold(name, &value);
+    }
+}
+
 pub(super) fn spec_of(
     agent: &Agent,
     held: &Held,

@@ -1,8 +1,9 @@
 //! PURE: a session and its prompts as they are asked for.
 
 use super::agent::Agent;
-use super::permission::Policy;
+use super::permission::{Policy, Rule};
 use crate::error::Error;
+use crate::harness::allow;
 use crate::harness::allowance::Allowance;
 use crate::harness::clock::ClockLimits;
 use crate::harness::{AgentRequest, Provider};
@@ -45,6 +46,14 @@ impl OpenRequest {
             settle: Self::SETTLE,
             wait_for_reset: Duration::ZERO,
         }
+    }
+
+    /// Adds a rule for each glob of the option `allow`, which has to be one that a turn takes too.
+    pub(crate) fn allow_commands(&mut self, globs: Vec<String>) -> Result<(), Error> {
+        allow::check(&globs, self.agent.level)?;
+        let rule = |glob| Rule { command: Some(glob), ..Rule::default() };
+        self.policy.allow.extend(globs.into_iter().map(rule));
+        Ok(())
     }
 
     /// What the session may use; `INVALID_OPTION` when its agent can't be held to that.

@@ -26,6 +26,8 @@ use tokio::sync::mpsc::unbounded_channel;
 #[napi(object, object_to_js = false)]
 pub struct OpenSpec {
     pub agent: AgentSpec,
+    /// Commands that may run unasked, as globs.
+    pub commands: Option<Vec<String>>,
     pub allow: Vec<RuleSpec>,
     pub deny: Vec<RuleSpec>,
     /// Whether the host answers what the rules leave open.
@@ -321,6 +323,7 @@ pub(super) fn to_open_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
         allow: spec.allow.into_iter().map(Into::into).collect(),
         deny: spec.deny.into_iter().map(Into::into).collect(),
     };
+    request.allow_commands(spec.commands.unwrap_or_default())?;
     request.has_handler = spec.has_handler;
     if let Some(timeout) = spec.permission_timeout_ms {
         request.permission_timeout = timeout.limit();

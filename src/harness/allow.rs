@@ -1,7 +1,9 @@
-//! PURE: the commands that "edit" may run, as globs in their user's words. They become rules of the CLI's own, each in a language
-//! of its own, so only letters that mean themselves in all of these are taken: none that ends a rule, a command or an argument.
+//! PURE: the commands that "edit" may run, as globs in their user's words. In a session our own [`shell`] parser reads them. In a
+//! turn they become rules of the CLI's own, each in a language of its own, so only letters that mean themselves in all of these
+//! are taken: none that ends a rule, a command or an argument.
 
 use super::level::Level;
+use super::shell;
 use crate::error::Error;
 
 /// Besides letters, digits and spaces.
@@ -9,9 +11,9 @@ const PLAIN: &str = "._-/:=@+%*";
 
 /// `INVALID_OPTION`, naming the glob, for what no CLI can be told.
 pub(crate) fn check(allow: &[String], level: Level) -> Result<(), Error> {
-    if !allow.is_empty() && level != Level::Edit {
+    if !allow.is_empty() && !matches!(level, Level::Edit | Level::Ask) {
         let problem = format!(
-            "counts at permission \"edit\" alone, and this is {:?}: leave it out, or pass []",
+            "counts at permission \"edit\" alone (in a session at \"ask\" too), and this is {:?}: leave it out, or pass []",
             level.as_str()
         );
         return Err(Error::invalid_option("allow", problem));
@@ -27,6 +29,11 @@ pub(crate) fn check(allow: &[String], level: Level) -> Result<(), Error> {
             || !glob.starts_with(|first: char| first.is_alphanumeric() || "./_*".contains(first))
         {
             return refuse(format!("expected a command such as \"npm test\" or \"git *\", got {glob:?}"));
+        }
+        if let Some(option) = shell::reaching_option(glob) {
+            return refuse(format!(
+                "{glob:?} has {option:?} in it, by which a command writes elsewhere or runs another program: leave it out"
+            ));
         }
     }
     Ok(())
@@ -52,9 +59,16 @@ mod tests {
 
     #[test]
     fn a_glob_names_one_command() {
-        for glob in
-            ["npm test", "git *", "npm run test:*", "./gradlew check", "*", "cargo +nightly test", "größe"]
-        {
+        for glob in [
+            "npm test",
+            "git *",
+            "CI=1 npm test",
+            "npm run test:*",
+            "./gradlew check",
+            "*",
+            "cargo +nightly test",
+            "größe",
+        ] {
             assert_eq!(problem(glob), "", "{glob}");
         }
     }
@@ -90,6 +104,9 @@ mod tests {
             "a#b",
             "~/a",
             "a\u{2028}b",
+            "git log --output=*",
+            "git grep -O* x",
+            "git -c *",
         ];
         for glob in ends {
             assert!(problem(glob).starts_with("allow[1]: "), "{glob:?}: {:?}", problem(glob));
@@ -98,7 +115,7 @@ mod tests {
 
     #[test]
     fn it_counts_at_edit_alone() {
-        for level in [Level::Plan, Level::Ask, Level::Auto] {
+        for level in [Level::Plan, Level::Auto] {
             assert!(check(&["ls".into()], level).unwrap_err().message().starts_with("allow: "));
             assert!(check(&[], level).is_ok());
         }

@@ -3,6 +3,7 @@
 //! A level is held by the CLI's own means, which each provider's file writes down: for a turn in `hold`, for a session over
 //! the Agent Client Protocol in `modes`. What a CLI can't be held to is refused; it is never more than was asked for.
 
+use super::launch::Wanted;
 use crate::error::Error;
 
 /// How much the agent may do.
@@ -39,6 +40,8 @@ pub struct Mode {
     pub id: &'static str,
     pub args: &'static [&'static str],
     pub set: &'static [(&'static str, &'static str)],
+    /// `_meta` of the request that begins the session, as JSON; empty: none.
+    pub meta: &'static str,
     /// A mode that is made for the session goes before `id`, if the agent then offers it.
     pub made: Option<MakeMode>,
 }
@@ -49,7 +52,7 @@ pub type MakeMode =
 
 impl Mode {
     pub(crate) const fn named(id: &'static str) -> Option<Mode> {
-        Some(Mode { id, args: &[], set: &[], made: None })
+        Some(Mode { id, args: &[], set: &[], meta: "", made: None })
     }
 }
 
@@ -62,6 +65,16 @@ pub(crate) const AUTO_ALONE: Modes = [None, None, None, Mode::named("")];
 /// The level can't be held by this CLI.
 pub(crate) fn unholdable(level: Level, why: &str) -> Error {
     Error::invalid_option("permission", format!("{:?} can't be held: {why}", level.as_str()))
+}
+
+/// The CLI's own rules decide which commands match a glob of `allow`, and each of them was seen to let others through: a
+/// redirection, an option that writes a file, a substitution. So the kernel has to hold what they let through.
+pub(crate) fn allowable_in_sandbox(wanted: &Wanted) -> Result<(), Error> {
+    if wanted.allow.is_empty() || wanted.is_sandboxed {
+        return Ok(());
+    }
+    let why = "in a turn the CLI's own rules decide which commands match, and they let others through. Add `sandbox: \"workspace\"`, or use a session (`harness.open`), where Sheepdog decides";
+    Err(Error::invalid_option("allow", why))
 }
 
 /// The CLI can't be told which commands may run.

@@ -5,6 +5,7 @@ use super::folder::RunFolder;
 use super::install::locate;
 use super::launch::{Launch, Wanted, path_text};
 use super::level::Level;
+use super::own_state::OwnPlace;
 use super::package::Program;
 use super::provider::SessionPolicy;
 use super::request::TurnRequest;
@@ -123,6 +124,12 @@ pub(super) async fn prepare(
     if request.agent.level != Level::Auto {
         launch.removed.extend(provider.switches);
     }
+    let own = request.agent.sandbox.as_ref().and_then(|_| {
+        OwnPlace::of(request.agent.provider, |name| request.agent.variable(name), folder.path())
+    });
+    if let Some((name, value)) = own.as_ref().map(OwnPlace::variable) {
+        launch.hold(name, &value);
+    }
     launch.session = if wanted.resume.is_none() { wanted.session_id } else { None };
     files.extend(launch.files.iter().cloned());
     let (sandbox, level, home) =
@@ -136,7 +143,12 @@ pub(super) async fn prepare(
             held.write(&path, &text).map_err(|error| unwritten(&path, &error))?;
         }
         let place = SandboxPlace { cwd: &cwd, home: home.as_deref(), scratch: &scratch };
-        sandbox.map(|sandbox| sandbox.prepare(level, state, &place)).transpose()
+        let Some(sandbox) = sandbox else { return Ok(None) };
+        let mut sandbox = sandbox.prepare(level, state, &place)?;
+        if let Some(own) = own {
+            sandbox.write.extend(own.make()?);
+        }
+        Ok(Some(sandbox))
     })
     .await?;
     Ok(launch)

@@ -80,7 +80,10 @@ mod tests {
                 let inside = Wanted { permission, is_sandboxed: true, ..Wanted::default() };
                 assert!(held(provider, &inside).is_ok(), "{provider:?}: the kernel holds it");
             }
-            let wanted = Wanted { allow: vec!["git *".into()], ..Wanted::default() };
+            let mut wanted = Wanted { allow: vec!["git *".into()], ..Wanted::default() };
+            let error = held(provider, &wanted).err().unwrap();
+            assert!(error.message().starts_with("allow: "), "{}", error.message());
+            wanted.is_sandboxed = true;
             match held(provider, &wanted) {
                 Ok(launch) => {
                     let all = format!("{:?} {:?} {:?}", launch.args, launch.held, launch.files);
@@ -94,7 +97,8 @@ mod tests {
     #[test]
     fn what_a_cli_reads_otherwise_than_it_is_written_is_refused_by_its_place() {
         let refusal = |provider, glob: &str| {
-            let wanted = Wanted { allow: vec!["ls *".into(), glob.into()], ..Wanted::default() };
+            let wanted =
+                Wanted { allow: vec!["ls *".into(), glob.into()], is_sandboxed: true, ..Wanted::default() };
             held(provider, &wanted).map_err(|error| error.message().to_owned()).err().unwrap_or_default()
         };
         assert!(refusal(Provider::ClaudeCode, "npm run test:*").starts_with("allow[1]: "));
@@ -105,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_policy_of_geminis_says_what_the_glob_says_and_no_more() {
-        let wanted = Wanted { allow: vec!["a.b+c *".into()], ..Wanted::default() };
+        let wanted = Wanted { allow: vec!["a.b+c *".into()], is_sandboxed: true, ..Wanted::default() };
         let launch = held(Provider::Gemini, &wanted).unwrap();
         let policy = &launch.files[0].1;
         let odd = Wanted { cwd: "/a b/c.d(1)*/é".into(), ..Wanted::default() };
@@ -132,7 +136,8 @@ mod tests {
         );
         // The last rule counts: their order is what holds it.
         let allow = vec!["git *".to_owned()];
-        let launch = held(Provider::Opencode, &Wanted { allow, ..Wanted::default() }).unwrap();
+        let launch =
+            held(Provider::Opencode, &Wanted { allow, is_sandboxed: true, ..Wanted::default() }).unwrap();
         assert!(
             launch.held[0].1.contains(r#""bash":{"*":"deny","git *":"allow","*>*":"deny"}"#),
             "{:?}",

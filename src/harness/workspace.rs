@@ -91,7 +91,11 @@ pub(crate) struct StatePath {
 }
 
 impl StatePath {
-    fn make(&self) -> Result<(), Error> {
+    pub(crate) fn folder(path: PathBuf) -> StatePath {
+        StatePath { path, is_file: false }
+    }
+
+    pub(crate) fn make(&self) -> Result<(), Error> {
         let made = if self.is_file { make_file(&self.path) } else { make_folder(&self.path) };
         made.map_err(|error| {
             let message = format!(

@@ -17,6 +17,9 @@ export function mergedOptions(defaults: HarnessOptions, options: OpenOptions | u
   const merged: OpenOptions = { ...openDefaults(defaults), ...given(options) }
   if (defaults.env && options?.env) merged.env = { ...defaults.env, ...options.env }
   if (defaults.retry && options?.retry) merged.retry = { ...defaults.retry, ...options.retry }
+  // What "edit" may run is no business of a session at another level.
+  const { permission, allow } = options ?? {}
+  if ((permission === 'plan' || permission === 'auto') && !allow) delete merged.allow
   return merged
 }
 
@@ -30,7 +33,7 @@ function given<T extends object>(options: T | undefined): T {
 
 /** What crosses; the options are checked. */
 export function openSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer | undefined) {
-  const { policy, allow = [], mcpServers = [], onPermission, permissionTimeoutMs, settleMs, retry } = options
+  const { policy, allow, mcpServers = [], onPermission, permissionTimeoutMs, settleMs, retry } = options
   const pairs = (record: Record<string, string> = {}) =>
     Object.entries(record).map(([name, value]) => ({ name, value }))
   const servers = mcpServers.map((server) => ({
@@ -47,7 +50,8 @@ export function openSpec(provider: ProviderName, options: OpenOptions, tools: To
       permission: options.permission ?? (asks ? 'ask' : undefined),
       redact: tools ? [...(options.redact ?? []), tools.token] : options.redact,
     }),
-    allow: [...(policy?.allow ?? []), ...allow.map((command) => ({ command }))],
+    commands: allow,
+    allow: policy?.allow ?? [],
     deny: policy?.deny ?? [],
     hasHandler: onPermission !== undefined,
     permissionTimeoutMs,

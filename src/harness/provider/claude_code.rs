@@ -7,7 +7,7 @@ use super::super::allow::refuse;
 use super::super::event::AgentErrorKind;
 use super::super::failure::{Words, no_exit_code};
 use super::super::launch::{Launch, Wanted};
-use super::super::level::{Level, Mode};
+use super::super::level::{Level, Mode, allowable_in_sandbox};
 use super::super::session_files::{Project, SessionFiles, plain};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::Messages;
@@ -23,7 +23,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: [
-        Mode::named("plan"),
+        Some(Mode { id: "plan", args: &[], set: &[], meta: READING, made: None }),
         // Its "acceptEdits" also runs what it takes for harmless in its folder.
         Mode::named("default"),
         Mode::named("default"),
@@ -37,6 +37,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "$XDG_CACHE_HOME/claude-cli-nodejs|~/.cache/claude-cli-nodejs",
         "$CLAUDE_CONFIG_DIR/.claude.json|~/.claude.json",
     ],
+    own_state: None,
     reader: |before| Box::new(Messages::new(Style::Claude, &WORDS, before)),
     behind_launcher: None,
     takes_schema,
@@ -83,13 +84,22 @@ pub(super) fn takes_schema(schema: &Value) -> bool {
     schema["type"] == "object" && schema.to_string().len() <= Wanted::MAX_ARGUMENT_BYTES
 }
 
-/// Without commands its tool for them is taken away: as it accepts edits it would also run what writes in the folder. With
+/// The same for a session, as its adapter takes them.
+const READING: &str = r#"{"claudeCode":{"options":{"disallowedTools":["Bash","PowerShell","Monitor","Workflow","Write","Edit","NotebookEdit","EnterWorktree"],"settings":{"useAutoModeDuringPlan":false}}}}"#;
+const NO_COMMANDS: &str = "--disallowedTools=Bash,PowerShell,Monitor,Workflow";
+const NO_WRITING: &str =
+    "--disallowedTools=Bash,PowerShell,Monitor,Workflow,Write,Edit,NotebookEdit,EnterWorktree";
+/// Else a model of its service decides at "plan" which commands only read.
+const NO_CLASSIFIER: &str = r#"--settings={"useAutoModeDuringPlan":false}"#;
+
+/// At "plan" all tools that write or run something are taken away. At "edit" without commands those that run something are: as it accepts edits it would also run what writes in the folder. With
 /// some, all that is not allowed is refused, reading aside; a rule holds for each part of a command.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    allowable_in_sandbox(wanted)?;
     match wanted.permission {
-        Level::Plan => launch.args(["--permission-mode", "plan"]),
+        Level::Plan => launch.args(["--permission-mode", "plan", NO_WRITING, NO_CLASSIFIER]),
         Level::Edit | Level::Ask if wanted.allow.is_empty() => {
-            launch.args(["--permission-mode", "acceptEdits", "--disallowedTools=Bash,PowerShell"]);
+            launch.args(["--permission-mode", "acceptEdits", NO_COMMANDS]);
         }
         Level::Edit | Level::Ask => {
             launch.args(["--permission-mode", "dontAsk", "--allowedTools=Edit(./**)"]);

@@ -9,6 +9,7 @@ use super::super::failure::{Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode, unallowable};
+use super::super::own_state::OwnState;
 use super::super::package::{Program, is_program, npm_platform, package, siblings};
 use super::super::session_files::{Project, SessionFiles};
 use super::super::session_log::SessionLog;
@@ -34,7 +35,30 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     mode_in_sandbox: Mode::named("agent-full-access"),
     switches: &[],
     reads: &["RUST_LOG"],
-    state: &["$CODEX_HOME|~/.codex"],
+    state: &[],
+    own_state: Some(OwnState {
+        variable: "CODEX_HOME",
+        below: "",
+        root: "$CODEX_HOME|~/.codex",
+        written: &["sessions/", "thread-writer-locks/", "auth.json"],
+        anew: &[
+            "state_*",
+            "logs_*",
+            "goals_*",
+            "memories_*",
+            "queue_*",
+            "thread_history_*",
+            "tmp",
+            ".tmp",
+            "log",
+            "cache",
+            "shell_snapshots",
+            "installation_id",
+            "models_cache.json",
+            "version.json",
+            "history.jsonl",
+        ],
+    }),
     reader: |before| Box::new(Codex::new(before)),
     behind_launcher: Some(behind_launcher),
     takes_schema,
@@ -237,7 +261,8 @@ fn tool_input(item: Json, kind: Json) -> Value {
 }
 
 /// By its own sandbox, in which it runs any command: what its user's settings and rules would let out of it counts not. Its
-/// sandbox can't be put up inside of another; ours then holds what it would.
+/// sandbox for files can't be put up inside of another, and ours holds them then. Its filter for the network can, so that its
+/// commands have none, whatever ours leaves the CLI itself.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     unallowable(
         &wanted.allow,
@@ -249,7 +274,11 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     }
     // `exec resume` has no --sandbox: the settings work for both.
     let settings: &[&str] = match wanted.permission {
-        _ if wanted.is_sandboxed => &["sandbox_mode=\"danger-full-access\""],
+        _ if wanted.is_sandboxed => &[
+            "default_permissions=\"sheepdog\"",
+            "permissions.sheepdog.filesystem={\":root\"=\"write\"}",
+            "permissions.sheepdog.network={enabled=false}",
+        ],
         Level::Plan => &["sandbox_mode=\"read-only\""],
         _ => &[
             "sandbox_mode=\"workspace-write\"",

@@ -9,7 +9,7 @@ use super::super::event::{AgentErrorKind, Usage};
 use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
-use super::super::level::{Level, Mode};
+use super::super::level::{Level, Mode, allowable_in_sandbox};
 use super::super::package::{Program, is_program, npm_platform, package, siblings};
 use super::super::session_files::{Project, SessionFiles};
 use super::super::spending::Accounting;
@@ -29,6 +29,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     switches: &["COPILOT_ALLOW_ALL"],
     reads: &[],
     state: &["$COPILOT_HOME|~/.copilot", "$XDG_CACHE_HOME/copilot|~/.cache/copilot"],
+    own_state: None,
     reader: |_| Box::new(Copilot::default()),
     behind_launcher: Some(behind_launcher),
     takes_schema: no_schema,
@@ -232,13 +233,20 @@ const MODES: [Option<Mode>; 4] = {
         Mode::named("https://agentclientprotocol.com/protocol/session-modes#plan"),
         Mode::named(AGENT),
         Mode::named(AGENT),
-        Some(Mode { id: AGENT, args: &["--allow-all-tools", "--allow-all-paths"], set: &[], made: None }),
+        Some(Mode {
+            id: AGENT,
+            args: &["--allow-all-tools", "--allow-all-paths"],
+            set: &[],
+            meta: "",
+            made: None,
+        }),
     ]
 };
 
 /// What is not allowed is refused in a run without a terminal; a denial weighs more than any allowance. Files it keeps to its
 /// folder and the temporary one by itself.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    allowable_in_sandbox(wanted)?;
     match wanted.permission {
         Level::Plan => launch.args(["--deny-tool=write", "--deny-tool=shell"]),
         Level::Edit | Level::Ask if wanted.allow.is_empty() => {

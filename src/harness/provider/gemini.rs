@@ -8,7 +8,7 @@ use super::super::event::{AgentErrorKind, Usage};
 use super::super::failure::{Words, kind_of};
 use super::super::json::Line;
 use super::super::launch::{Launch, Wanted};
-use super::super::level::{Level, Mode};
+use super::super::level::{Level, Mode, allowable_in_sandbox};
 use super::super::package::{Program, package, whole_script};
 use super::super::session_files::{Project, SessionFiles};
 use super::super::spending::{Accounting, CachedInput};
@@ -28,6 +28,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     switches: &[],
     reads: &[],
     state: &["$GEMINI_CLI_HOME/.gemini|~/.gemini"],
+    own_state: None,
     reader: |_| Box::new(Gemini),
     behind_launcher: Some(behind_launcher),
     takes_schema: no_schema,
@@ -185,6 +186,7 @@ fn result(line: Line, digest: &mut Digest) {
 /// By its modes, and by a policy over all others: without it the model leaves "plan" by a tool that nobody has to approve, and
 /// its user's own policies count.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    allowable_in_sandbox(wanted)?;
     let (mode, policy) = match wanted.permission {
         Level::Auto => {
             launch.args(["--approval-mode", "yolo"]);

@@ -25,6 +25,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     switches: &[],
     reads: &[],
     state: &["$KIMI_CODE_HOME|~/.kimi-code"],
+    own_state: None,
     reader: |_| Box::new(Kimi),
     behind_launcher: None,
     takes_schema: no_schema,

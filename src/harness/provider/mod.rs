@@ -25,6 +25,7 @@ use super::failure::Words;
 use super::json::Line;
 use super::launch::{Launch, Wanted};
 use super::level::{Mode, Modes};
+use super::own_state::OwnState;
 use super::package::Program;
 use super::session_files::SessionFiles;
 use super::session_log::SessionLog;
@@ -100,6 +101,8 @@ pub struct Descriptor {
     pub reads: &'static [&'static str],
     /// What it must write wherever it works: see `workspace`.
     pub state: &'static [&'static str],
+    /// In a sandbox, a state folder of the run's own in place of one that holds configuration too: see `own_state`.
+    pub own_state: Option<OwnState>,
     /// A reader for one run. `before`: what the session had used when the turn began, for CLIs that count on.
     pub reader: fn(before: Option<Usage>) -> Box<dyn Reader>,
     /// The agent itself, where the file on PATH is known to be only its launcher.

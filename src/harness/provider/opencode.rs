@@ -9,7 +9,7 @@ use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::json_object::put;
 use super::super::launch::{Launch, Wanted};
-use super::super::level::{Level, MakeMode, Mode};
+use super::super::level::{Level, MakeMode, Mode, allowable_in_sandbox};
 use super::super::reset::Reset;
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
@@ -33,6 +33,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "$XDG_CACHE_HOME/opencode|~/.cache/opencode",
         "$XDG_CONFIG_HOME/opencode|~/.config/opencode",
     ],
+    own_state: None,
     reader: |_| Box::new(Opencode::default()),
     behind_launcher: None,
     takes_schema: no_schema,
@@ -226,7 +227,7 @@ const MODES: [Option<Mode>; 4] = {
         set: &'static [(&'static str, &'static str)],
         made: Option<MakeMode>,
     ) -> Option<Mode> {
-        Some(Mode { id, args: &[], set, made })
+        Some(Mode { id, args: &[], set, meta: "", made })
     }
     const ASKING: &[(&str, &str)] =
         &[("OPENCODE_PERMISSION", r#"{"edit":"ask","bash":"ask","webfetch":"ask"}"#)];
@@ -261,6 +262,7 @@ const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
 /// By an agent of our own, in the configuration that the CLI reads last; what its user has there is kept. Its rules come after all
 /// others, and the last rule counts. Its name is the run's: rules for it can't stand in a configuration before.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    allowable_in_sandbox(wanted)?;
     if wanted.permission == Level::Auto {
         // What would ask is refused in a run without a terminal.
         launch.set("OPENCODE_PERMISSION", r#"{"*":"allow"}"#);

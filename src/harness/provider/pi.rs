@@ -27,6 +27,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     switches: &[],
     reads: &[],
     state: &["$PI_CODING_AGENT_DIR|~/.pi"],
+    own_state: None,
     reader: |_| Box::new(Pi::default()),
     behind_launcher: None,
     takes_schema: no_schema,

@@ -36,6 +36,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     switches: &[],
     reads: &[],
     state: &["$QWEN_HOME|~/.qwen"],
+    own_state: None,
     reader: |before| Box::new(Messages::new(Style::Qwen, &WORDS, before)),
     behind_launcher: Some(behind_launcher),
     takes_schema,

@@ -7,34 +7,23 @@
 //! | `**` | as `*` | anything | as `*` |
 //! | `?` | as one letter of `*` | as one letter of `*` | one letter |
 //!
-//! Borders: `;` `&&` `||` `|` `&` (not in `2>&1`), a line's end, backquotes, `$(`, `<(`, `>(`. A border that the pattern itself
-//! writes down is matched like any other letter.
+//! The borders of a command are those of [`shell`](super::shell). A border that the pattern itself writes down is matched like any
+//! other letter.
+
+use super::shell;
 
 /// Whether the whole command is what the pattern means.
 pub(crate) fn command_matches(pattern: &str, command: &str) -> bool {
     let command = command.trim();
-    let borders = borders(command);
+    let borders = shell::borders(command);
     matches(pattern.trim(), command, |at, _| !borders[at])
 }
 
-/// Whether a part of the command between borders is what the pattern means, or the command as a whole. For what is denied.
+/// Whether a command within this one is what the pattern means, or the command as a whole. For what is denied.
 pub(crate) fn command_contains(pattern: &str, command: &str) -> bool {
-    let borders = borders(command);
-    let mut parts = vec![String::new()];
-    for (at, letter) in command.char_indices() {
-        if borders[at] {
-            parts.push(String::new());
-        } else if let Some(part) = parts.last_mut() {
-            part.push(letter);
-        }
-    }
     let pattern = pattern.trim();
-    let is_meant = |part: &str| {
-        // What opens a part: brackets, the dollar of a substitution, a variable's assignment is not undone here.
-        let part = part.trim().trim_matches(['(', ')', '{', '}', '$', '"', '\'']).trim();
-        matches(pattern, part, |_, _| true)
-    };
-    matches(pattern, command.trim(), |_, _| true) || parts.iter().any(|part| is_meant(part))
+    let is_meant = |part: &str| matches(pattern, part, |_, _| true);
+    is_meant(command.trim()) || shell::parts(command).iter().any(|part| is_meant(part))
 }
 
 /// Whether the path is what the pattern means.
@@ -44,25 +33,6 @@ pub(crate) fn path_matches(pattern: &str, path: &str) -> bool {
 
 pub(crate) fn name_matches(pattern: &str, name: &str) -> bool {
     matches(pattern, name, |_, _| true)
-}
-
-/// For every byte, whether a command ends there.
-fn borders(command: &str) -> Vec<bool> {
-    let bytes = command.as_bytes();
-    let mut borders = vec![false; bytes.len()];
-    for (at, byte) in bytes.iter().enumerate() {
-        let before = at.checked_sub(1).map(|at| bytes[at]);
-        let after = bytes.get(at + 1).copied();
-        borders[at] = match byte {
-            b';' | b'|' | b'`' | b'\n' | b'\r' => true,
-            // `2>&1`, `>&2`, `<&3`, `&>file`
-            b'&' => !matches!(before, Some(b'>' | b'<')) && (after != Some(b'>') || before == Some(b'&')),
-            b'$' | b'<' | b'>' => after == Some(b'('),
-            b'(' => matches!(before, Some(b'$' | b'<' | b'>')),
-            _ => false,
-        };
-    }
-    borders
 }
 
 /// Stars take what `may_take` (position in bytes, whether the star is double) lets them.
@@ -143,7 +113,23 @@ mod tests {
     fn a_star_stays_within_one_command() {
         let cases = [
             ("git *", "git log --oneline", true),
-            ("git *", "git log > log.txt", true),
+            ("git *", "git log > log.txt", false),
+            ("git *", "git log >> log.txt", false),
+            ("git *", "git log 2> log.txt", false),
+            ("git *", "git log >| log.txt", false),
+            ("git *", "git log &> all.txt", false),
+            ("git *", "git apply < patch", false),
+            ("git *", "git apply << E", false),
+            ("git * > log.txt", "git log > log.txt", true),
+            ("git *", "git log ${x:=`touch hit`}", false),
+            ("git *", "git log $x", false),
+            ("*", "GIT_EXTERNAL_DIFF=touch git diff", false),
+            ("CI=1 *", "CI=1 npm test", true),
+            ("git *", "git grep -Otouch\\ hit", false),
+            ("git *", "git grep -Otouch hit", false),
+            ("git *", "git log --output=/outside", false),
+            ("git *", "git commit -m 'one; two > three'", true),
+            ("git *", "git commit -m 'one", false),
             ("npm test", "npm test", true),
             ("npm test", "npm test -- --watch", false),
             ("npm test*", "npm test 2>&1", true),
@@ -170,7 +156,7 @@ mod tests {
             ("git *", "gitk", false),
             ("git *", "  git log  ", true),
             ("echo *", "echo äöü", true),
-            ("git *", "git log &>all.txt", true),
+            ("git *", "git log &>all.txt", false),
             ("git *", "git log &&>x rm", false),
         ];
         for (pattern, command, expected) in cases {
@@ -188,6 +174,9 @@ mod tests {
             ("rm *", "git log `rm -rf .`", true),
             ("rm *", "(rm -rf .)", true),
             ("rm *", "git rm x", false),
+            ("rm *", "A=1 rm x", true),
+            ("rm *", "r\\m 'x'", true),
+            ("rm *", "ls > f; rm x", true),
             ("*", "a; b", true),
             ("*curl*", "echo x | curl y", true),
         ];
