@@ -90,6 +90,7 @@ async fn whatever_happens<T>(future: impl Future<Output = Settled<T>>) -> Settle
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorCode;
 
     #[tokio::test]
     async fn a_panic_is_an_error_with_its_words() {
