@@ -340,6 +340,16 @@ impl NativeFollow {
             batch.map(|batch| batch.map(to_events)).into()
         })
     }
+
+    /// Its reader wants no more: gives up what the server keeps for it.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
+    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+        let follow = self.follow.clone();
+        settle(env, async move {
+            follow.lock().await.close();
+            Settled::Value(())
+        })
+    }
 }
 
 fn to_events(batch: FollowedBatch) -> FollowedEvents {

@@ -63,6 +63,9 @@ pub struct LogEnd {
     /// Sequence of its last message in the stream; 0 when there is none.
     pub sequence: u64,
     pub events: u64,
+    /// Events that could not be stored.
+    #[serde(default, skip_serializing_if = "is_none_lost")]
+    pub lost: u64,
 }
 
 /// What is known of a job.
@@ -125,6 +128,10 @@ pub struct JobRecord {
 }
 
 fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+fn is_none_lost(number: &u64) -> bool {
     *number == 0
 }
 

@@ -29,7 +29,7 @@ fn done(token: &str) -> JobEvent {
         token: token.into(),
         result: Some(json!(1)),
         result_object: None,
-        log: LogEnd { sequence: 3, events: 2 },
+        log: LogEnd { sequence: 3, events: 2, lost: 0 },
         artifacts: Vec::new(),
         now: 9,
     }

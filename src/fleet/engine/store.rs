@@ -3,7 +3,9 @@
 use super::connection::{Engine, REQUEST_TIMEOUT};
 use crate::error::{Error, ErrorCode};
 use async_nats::jetstream;
+use async_nats::jetstream::ErrorCode as ServerCode;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::stream::{ConsumerError, ConsumerErrorKind};
 use async_nats::{HeaderMap, Request, RequestErrorKind};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -189,6 +191,21 @@ pub(super) fn refused_by(error: &PublishError) -> Asked {
     match problem.as_ref().and_then(refused) {
         Some(refused) => Asked::Final(refused.into_error()),
         None => Asked::Away(error.to_string()),
+    }
+}
+
+/// Why a consumer of this stream was not made.
+pub(super) fn consumer_refused(stream: &str, error: &ConsumerError) -> Asked {
+    match error.kind() {
+        ConsumerErrorKind::JetStream(server)
+            if server.error_code() == ServerCode::MAXIMUM_CONSUMERS_LIMIT =>
+        {
+            let message = format!(
+                "the stream {stream} has as many consumers as it may have: use fewer queue names, or raise its max_consumers"
+            );
+            Asked::Final(Error::new(ErrorCode::FleetFull, message).with("stream", stream))
+        }
+        _ => Asked::Away(error.to_string()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A real nats-server for tests of the engine, and a road to it on which a test can stand in the way.
 
 use super::connection::{Access, Engine};
+use futures_util::TryStreamExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -74,6 +75,19 @@ impl TestServer {
         let engine = self.engine().await;
         let logs = engine.0.context.get_stream(engine.names().log_stream()).await.unwrap();
         logs.purge().await.unwrap();
+    }
+}
+
+impl TestServer {
+    /// Deletes every consumer of the queue, as somebody at the server's own command line may do.
+    pub(crate) async fn delete_lanes(&self) {
+        let engine = self.engine().await;
+        let jobs = engine.0.context.get_stream(engine.names().jobs_stream()).await.unwrap();
+        let names: Vec<String> = jobs.consumer_names().try_collect().await.unwrap();
+        assert!(!names.is_empty());
+        for name in names {
+            jobs.delete_consumer(&name).await.unwrap();
+        }
     }
 }
 

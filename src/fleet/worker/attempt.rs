@@ -204,7 +204,7 @@ impl Attempt {
         standing: Standing,
     ) -> Option<JobRecord> {
         let token = token.to_owned();
-        let log = run.log.end().await.ok()?;
+        let log = run.log.end().await;
         let is_drain = *self.drain.borrow();
         let event = match ended {
             _ if standing == Standing::Cancelled => JobEvent::Stopped { token, log, now: now() },
@@ -216,7 +216,8 @@ impl Attempt {
         };
         let may_need_burial = !matches!(event, JobEvent::Done { .. } | JobEvent::Drained { .. });
         if may_need_burial {
-            self.engine.bury_job(&run.spec, RetryFor::WORK).await.ok()?;
+            // A spec that can't be kept makes a retry impossible. It does not undo what came of the job.
+            let _ = self.engine.bury_job(&run.spec, RetryFor::WORK).await;
         }
         run.book.write(&event).await.ok()
     }

@@ -7,7 +7,7 @@
 use super::attempt::Attempt;
 use super::options::WorkerOptions;
 use crate::error::Error;
-use crate::fleet::engine::{Delivery, Engine, Lane};
+use crate::fleet::engine::{Delivery, Engine, Lane, RetryFor};
 use crate::os::sleep_until;
 use bytes::Bytes;
 use std::collections::HashMap;
@@ -35,9 +35,24 @@ const MIN_PRESENCE_PAUSE: Duration = Duration::from_secs(1);
 
 /// What a question to the lanes came to.
 enum Pulled {
-    Probe { found: Vec<Delivery>, empty: Vec<usize> },
-    Wait { lane: usize, delivery: Option<Box<Delivery>> },
-    Trouble { lane: Option<usize> },
+    Probe {
+        found: Vec<Delivery>,
+        empty: Vec<usize>,
+    },
+    Wait {
+        lane: usize,
+        delivery: Option<Box<Delivery>>,
+    },
+    /// The lane gave no answer. `is_probe`: it was asked among others.
+    Trouble {
+        lane: usize,
+        is_probe: bool,
+    },
+    /// A lane whose consumer was made anew, if that worked.
+    Renewed {
+        index: usize,
+        lane: Option<Box<Lane>>,
+    },
 }
 
 struct Running {
@@ -72,12 +87,15 @@ impl Owner {
         options: WorkerOptions,
         orders: mpsc::Receiver<Order>,
     ) -> Result<Owner, Error> {
-        let mut lanes = Vec::new();
-        for class in Engine::classes() {
-            for queue in &options.queues {
-                lanes.push(engine.lane(queue, class).await?);
-            }
-        }
+        // All at once: a slow link costs one round trip, not one for each lane.
+        let queues = &options.queues;
+        let asked = Engine::classes().flat_map(|class| {
+            queues.iter().map({
+                let engine = &engine;
+                move |queue| engine.lane(queue, class, RetryFor::WORK)
+            })
+        });
+        let lanes = futures_util::future::try_join_all(asked).await?;
         Ok(Owner {
             waits: vec![const { None }; lanes.len()],
             lanes: Arc::new(lanes),
@@ -206,10 +224,21 @@ impl Owner {
         let wait = self.pulls.spawn(async move {
             match engine.pull_one(&lanes[lane], WAIT).await {
                 Ok(delivery) => Pulled::Wait { lane, delivery: delivery.map(Box::new) },
-                Err(_) => Pulled::Trouble { lane: Some(lane) },
+                Err(_) => Pulled::Trouble { lane, is_probe: false },
             }
         });
         self.waits[lane] = Some(wait);
+    }
+
+    /// Makes the lane's consumer anew, unless it is the server that is away.
+    fn renew(&mut self, index: usize) {
+        if self.closing.is_some() || !*self.engine.is_connected().borrow() {
+            return;
+        }
+        let (engine, lane) = (self.engine.clone(), self.lanes[index].clone());
+        self.pulls.spawn(async move {
+            Pulled::Renewed { index, lane: engine.lane_anew(&lane).await.ok().map(Box::new) }
+        });
     }
 
     async fn on_pulled(&mut self, pulled: Pulled) {
@@ -233,13 +262,20 @@ impl Owner {
                     self.on_delivery(*delivery).await;
                 }
             }
-            Pulled::Trouble { lane } => {
-                match lane {
-                    Some(lane) => self.waits[lane] = None,
-                    None => self.is_probing = false,
+            Pulled::Trouble { lane, is_probe } => {
+                if is_probe {
+                    self.is_probing = false;
+                } else {
+                    self.waits[lane] = None;
                 }
                 self.is_probe_due = true;
                 self.paused_until = Some(Instant::now() + PAUSE);
+                self.renew(lane);
+            }
+            Pulled::Renewed { index, lane } => {
+                if let Some(lane) = lane {
+                    Arc::make_mut(&mut self.lanes)[index] = *lane;
+                }
             }
         }
     }
@@ -304,7 +340,7 @@ async fn probe(engine: Engine, lanes: Arc<Vec<Lane>>, asked: Vec<usize>, room: u
         match engine.pull(&lanes[lane], room - found.len()).await {
             Ok(some) if some.is_empty() => empty.push(lane),
             Ok(some) => found.extend(some),
-            Err(_) if found.is_empty() => return Pulled::Trouble { lane: None },
+            Err(_) if found.is_empty() => return Pulled::Trouble { lane, is_probe: true },
             Err(_) => break,
         }
         if found.len() >= room {

@@ -51,3 +51,19 @@ fn a_job_that_comes_again_is_told_from_one_that_was_tried_again() {
     assert_eq!(arrival(Some((7, false)), 9), Arrival::Early);
     assert_eq!(arrival(Some((7, true)), 9), Arrival::New);
 }
+
+#[tokio::test]
+async fn a_worker_whose_consumers_are_gone_makes_them_anew() {
+    let Some(server) = TestServer::start().await else { return };
+    let engine = server.engine().await;
+    let worker = Worker::start(engine.clone(), WorkerOptions::new(Arc::new(Idle))).await.unwrap();
+    let run = async |id: &str| {
+        let spec = serde_json::json!({ "id": id, "handler": "none" });
+        engine.submit(serde_json::from_value(spec).unwrap()).await.unwrap();
+        tokio::time::timeout(PATIENCE, engine.settled(id)).await.expect("it is run").unwrap();
+    };
+    run("before").await;
+    server.delete_lanes().await;
+    run("after").await;
+    worker.close().await;
+}
