@@ -3,6 +3,7 @@
 use super::engine::{Access, Engine};
 use super::follow::Follow;
 use super::local::{Local, ServerPlaces};
+use super::prune::{Prune, Pruned};
 use super::record::JobRecord;
 use super::spec::JobSpec;
 use super::status::FleetStatus;
@@ -173,6 +174,11 @@ impl Fleet {
         workers.retain(|worker| !worker.is_closed());
         workers.push(worker.clone());
         Ok(worker)
+    }
+
+    /// Removes jobs that are over, with all that is kept of them.
+    pub async fn prune(&self, asked: &Prune) -> Result<Pruned, Error> {
+        self.engine()?.prune(asked).await
     }
 
     pub async fn status(&self) -> Result<FleetStatus, Error> {

@@ -116,6 +116,9 @@ pub struct JobRecord {
     pub log: Option<LogEnd>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// Why some artifacts of a job that is done are not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifacts_error: Option<JobFault>,
     /// Epoch milliseconds, as are the others.
     pub submitted_at: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,6 +166,7 @@ pub enum JobEvent {
         result_object: Option<String>,
         log: LogEnd,
         artifacts: Vec<Artifact>,
+        artifacts_error: Option<JobFault>,
         now: u64,
     },
     Failed {
@@ -230,6 +234,7 @@ impl JobRecord {
             error: None,
             log: None,
             artifacts: Vec::new(),
+            artifacts_error: None,
             submitted_at: spec.submitted_at,
             started_at: None,
             ended_at: None,
@@ -285,13 +290,14 @@ impl JobRecord {
                 next.tools_ran |= tools_ran;
                 if next == *self { Err(Refusal::Unchanged) } else { Ok(next) }
             }
-            JobEvent::Done { token, result, result_object, log, artifacts, now } => {
+            JobEvent::Done { token, result, result_object, log, artifacts, artifacts_error, now } => {
                 let mut next = self.held_by(token)?.ended(JobState::Done, *now);
                 next.result.clone_from(result);
                 next.result_object.clone_from(result_object);
                 next.error = None;
                 next.log = Some(*log);
                 next.artifacts.clone_from(artifacts);
+                next.artifacts_error.clone_from(artifacts_error);
                 Ok(next)
             }
             JobEvent::Failed { token, fault, consequence, log, artifacts, now } => {

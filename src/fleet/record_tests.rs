@@ -31,6 +31,7 @@ fn done(token: &str) -> JobEvent {
         result_object: None,
         log: LogEnd { sequence: 3, events: 2, lost: 0 },
         artifacts: Vec::new(),
+        artifacts_error: None,
         now: 9,
     }
 }

@@ -51,7 +51,7 @@ impl Engine {
         &self,
         stream: String,
         filter: String,
-    ) -> impl Stream<Item = Result<Bytes, Error>> + use<> {
+    ) -> impl Stream<Item = Result<StreamMessage, Error>> + use<> {
         let engine = self.clone();
         let pages = stream::try_unfold(Some(1), move |from| {
             let (engine, stream, filter) = (engine.clone(), stream.clone(), filter.clone());
@@ -61,7 +61,7 @@ impl Engine {
                 let page = engine.ask(RetryFor::ASKED, read).await?;
                 let last = page.messages.last().filter(|_| page.left > 0);
                 let next = last.map(|last| last.sequence + 1);
-                Ok(Some((stream::iter(page.messages).map(|message| Ok(message.payload)), next)))
+                Ok(Some((stream::iter(page.messages).map(Ok), next)))
             }
         });
         pages.try_flatten()

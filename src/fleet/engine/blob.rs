@@ -7,8 +7,10 @@
 
 use super::batch::{Batch, Most};
 use super::connection::Engine;
+use super::records::stored_at;
 use super::store::{Asked, RetryFor, away, headers, refused_by};
 use crate::error::{Error, ErrorCode};
+use crate::fleet::subject::Names;
 use crate::os::{on_disk, open_file, read_piece};
 use crate::random;
 use async_nats::jetstream::context::PublishAckFuture;
@@ -17,13 +19,14 @@ use async_nats::jetstream::object_store::{ObjectInfo, ObjectOptions};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use bytes::Bytes;
+use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Of a server that takes so much in a message; each is a wait for its disk.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -126,12 +129,7 @@ impl Engine {
     /// When it fails, they go with the age of the stream.
     async fn drop_chunks(&self, number: &str) {
         let subject = self.names().chunks(number);
-        let dropped = self.ask(RetryFor(LOOK_EVERY * LOOKS), || async {
-            let stream = self.0.context.get_stream_no_info(self.names().blob_stream()).await;
-            let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
-            stream.purge().filter(&subject).await.map_err(|error| Asked::Away(error.to_string()))
-        });
-        let _ = dropped.await;
+        let _ = self.purge(&self.names().blob_stream(), &subject, None, RetryFor(LOOK_EVERY * LOOKS)).await;
     }
 
     pub(crate) async fn object(&self, name: &str) -> Result<Bytes, Error> {
@@ -189,6 +187,33 @@ impl Engine {
         on_disk(move || std::fs::rename(from, to_path)).await.map_err(|error| unwritable(to, &error))
     }
 
+    /// Removes the objects that `is_meant` names, by their names and when they were stored. Returns how many those were, and their
+    /// bytes; `is_trial`: counts them only.
+    pub(crate) async fn drop_objects(
+        &self,
+        is_meant: impl Fn(&str, SystemTime) -> bool,
+        is_trial: bool,
+    ) -> Result<(u64, u64), Error> {
+        let stream = self.names().blob_stream();
+        let mut found = std::pin::pin!(self.all_of(stream.clone(), self.names().all_objects()));
+        let (mut count, mut bytes) = (0, 0);
+        while let Some(message) = found.next().await {
+            let message = message?;
+            let Some(name) = Names::object_of(&message.subject) else { continue };
+            if !is_meant(&name, stored_at(&message)) {
+                continue;
+            }
+            let Ok(info) = serde_json::from_slice::<ObjectInfo>(&message.payload) else { continue };
+            (count, bytes) = (count + 1, bytes + info.size as u64);
+            if !is_trial {
+                let before = Some(message.sequence + 1);
+                self.purge(&stream, &message.subject, before, RetryFor::ASKED).await?;
+                self.purge(&stream, &self.names().chunks(&info.nuid), None, RetryFor::ASKED).await?;
+            }
+        }
+        Ok((count, bytes))
+    }
+
     async fn known_object(&self, name: &str) -> Result<ObjectInfo, Error> {
         let missing =
             || Error::new(ErrorCode::JobNotFound, format!("the fleet has no {name}, or not any more"));
@@ -241,7 +266,8 @@ impl Sending<'_> {
             }
             let message = PublishMessage::build().payload(chunk);
             let sent = self.engine.0.context.send_publish(self.subject.clone(), message).await;
-            self.waiting.push_back(sent.map_err(|error| refused_by(&error))?);
+            self.waiting
+                .push_back(sent.map_err(|error| refused_by(&error, &self.engine.names().blob_stream()))?);
         }
         while !self.waiting.is_empty() {
             self.answer().await?;
@@ -266,7 +292,7 @@ impl Sending<'_> {
                     format!("who we are may not write to {}: check the rights of this user", self.subject);
                 Err(Asked::Final(Error::new(ErrorCode::FleetUnauthorized, message)))
             }
-            Err(error) => Err(refused_by(&error)),
+            Err(error) => Err(refused_by(&error, &self.engine.names().blob_stream())),
         }
     }
 

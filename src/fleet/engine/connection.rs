@@ -50,6 +50,8 @@ pub(super) struct Parts {
     connections: watch::Receiver<u64>,
     is_connected: watch::Receiver<bool>,
     denied: Denied,
+    /// Whether the records' room is used up, and until when that is good.
+    pub records_room: Mutex<Option<(std::time::Instant, bool)>>,
 }
 
 /// Subjects that the server said we may not publish to. It answers such a message with nothing else.
@@ -132,7 +134,16 @@ impl Engine {
         context.set_timeout(REQUEST_TIMEOUT);
         let names = Names::new(&access.prefix);
         let lease = streams::ensure(&context, &names, access.lease, access.replicas).await?;
-        Ok(Engine(Arc::new(Parts { client, context, names, lease, connections, is_connected, denied })))
+        Ok(Engine(Arc::new(Parts {
+            client,
+            context,
+            names,
+            lease,
+            connections,
+            is_connected,
+            denied,
+            records_room: Mutex::default(),
+        })))
     }
 
     pub(crate) fn names(&self) -> &Names {

@@ -72,7 +72,7 @@ impl Engine {
     }
 
     pub(crate) async fn all_announced(&self, filter: String) -> Result<Vec<Bytes>, Error> {
-        self.all_of(self.lease_stream(), filter).try_collect().await
+        self.all_of(self.lease_stream(), filter).map_ok(|message| message.payload).try_collect().await
     }
 
     fn lease_stream(&self) -> String {

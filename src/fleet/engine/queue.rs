@@ -82,13 +82,7 @@ impl Engine {
     /// Takes the job's message off the queue, given out or not.
     pub(crate) async fn drop_job(&self, id: &str) -> Result<(), Error> {
         let subject = self.names().anywhere(id);
-        self.ask(RetryFor::ASKED, || async {
-            let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
-            let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
-            stream.purge().filter(subject.as_str()).await.map_err(|error| Asked::Away(error.to_string()))
-        })
-        .await
-        .map(drop)
+        self.purge(&self.names().jobs_stream(), &subject, None, RetryFor::ASKED).await.map(drop)
     }
 
     /// Keeps the spec of a job that did not get done, for a later retry.

@@ -1,6 +1,7 @@
 //! A real nats-server for tests of the engine, and a road to it on which a test can stand in the way.
 
 use super::connection::{Access, Engine};
+use async_nats::jetstream::stream::Config;
 use futures_util::TryStreamExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -88,6 +89,33 @@ impl TestServer {
         for name in names {
             jobs.delete_consumer(&name).await.unwrap();
         }
+    }
+}
+
+impl TestServer {
+    async fn configure(&self, stream: &str, change: impl FnOnce(&mut Config)) {
+        let engine = self.engine().await;
+        let found = engine.0.context.get_stream(stream).await.unwrap();
+        let mut config = found.cached_info().config.clone();
+        change(&mut config);
+        engine.0.context.update_stream(config).await.unwrap();
+    }
+
+    pub(crate) async fn set_max_bytes(&self, stream: &str, bytes: i64) {
+        self.configure(stream, |config| config.max_bytes = bytes).await;
+    }
+
+    /// Leaves the stream no room for one more message.
+    pub(crate) async fn fill(&self, stream: &str) {
+        let engine = self.engine().await;
+        let found = engine.0.context.get_stream(stream).await.unwrap();
+        let bytes = i64::try_from(found.cached_info().state.bytes).unwrap();
+        self.set_max_bytes(stream, bytes.max(1)).await;
+    }
+
+    /// From now on the stream refuses every message, also where it would make room by itself.
+    pub(crate) async fn seal(&self, stream: &str) {
+        self.configure(stream, |config| config.max_message_size = 1).await;
     }
 }
 

@@ -6,7 +6,7 @@ use super::checkout::{Checkout, GitPlace, Leaving};
 use super::job_run::{JobFuture, JobHost, JobRun, StopSignal};
 use super::keeper::{Keeper, Standing};
 use super::log_writer::LogWriter;
-use crate::error::Error;
+use crate::error::{Error, ErrorCode};
 use crate::fleet::engine::{Delivery, Engine, Kept, LeaseSlot, RetryFor};
 use crate::fleet::fault::JobFault;
 use crate::fleet::record::{Artifact, Claim, JobEvent, JobRecord, JobState, LogEnd};
@@ -16,7 +16,7 @@ use crate::fleet::submitter::now;
 use crate::random;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -28,8 +28,14 @@ const MAX_HOLD_DELAY: Duration = Duration::from_secs(30);
 const MAX_LATER_DELAY: Duration = Duration::from_secs(3600);
 /// What a stopped run may still take to end; its tree's end is the harness's to bound.
 const STOP_GRACE: Duration = Duration::from_secs(10);
-/// A result that is longer is kept beside the record.
-const MAX_RESULT_BYTES: usize = 256 << 10;
+/// A result that is longer is kept beside the record: records have room for many jobs, not for long texts.
+const MAX_RESULT_BYTES: usize = 8 << 10;
+/// The longest result that a record takes all the same, when there is no room for it beside the record.
+const MOST_RESULT_BYTES: usize = 256 << 10;
+/// The store takes no new records: the job is left alone for so long.
+const FULL_DELAY: Duration = Duration::from_secs(5);
+/// Between two tries to write what came of a job into a store that is full.
+const COMMIT_EVERY: Duration = Duration::from_secs(2);
 
 /// One attempt on its way.
 pub(super) struct Attempt {
@@ -170,6 +176,10 @@ impl Attempt {
             Some(kept) => (kept.record, kept.revision),
             None => (JobRecord::queued(spec), 0),
         };
+        if revision == 0 && self.engine.is_full_of_records().await {
+            delivery.give_back(FULL_DELAY).await;
+            return None;
+        }
         match record.claim(&self.worker, &token, now()) {
             Claim::Over => {
                 delivery.finish().await;
@@ -210,7 +220,7 @@ impl Attempt {
             _ if standing == Standing::Cancelled => JobEvent::Stopped { token, log, now: now() },
             Some(Ok(value)) => self.done(run, token, value, log).await,
             _ if is_drain => JobEvent::Drained { token },
-            Some(Err(fault)) => self.failed(run, token, fault, log).await,
+            Some(Err(fault)) => self.failed(run, token, fault, log, None).await,
             // It was stopped for a standing that was taken back: nothing says so today.
             None => JobEvent::Drained { token },
         };
@@ -219,7 +229,16 @@ impl Attempt {
             // A spec that can't be kept makes a retry impossible. It does not undo what came of the job.
             let _ = self.engine.bury_job(&run.spec, RetryFor::WORK).await;
         }
-        run.book.write(&event).await.ok()
+        loop {
+            match run.book.write(&event).await {
+                Ok(record) => return Some(record),
+                // The work is done, and is worth more than the place that it takes: `fleet.status()` says what is full.
+                Err(Some(error)) if is_full(&error) && !*self.drain.borrow() => {
+                    tokio::time::sleep(COMMIT_EVERY).await;
+                }
+                Err(_) => return None,
+            }
+        }
     }
 
     /// Takes the job off the queue, or gives it back.
@@ -232,39 +251,49 @@ impl Attempt {
     }
 
     async fn done(&self, run: &JobRun, token: String, value: Value, log: LogEnd) -> JobEvent {
-        let artifacts = match self.collect(run).await {
-            Ok(artifacts) => artifacts,
-            Err(error) => {
-                let fault = JobFault::from(&error);
-                return self.failed(run, token, fault, log).await;
-            }
+        let (artifacts, artifacts_error) = match self.collect(run).await {
+            Ok(artifacts) => (artifacts, None),
+            // A store without room does not undo what the job came to.
+            Err(error) if is_full(&error) => (run.kept_artifacts(), Some(JobFault::from(&error))),
+            Err(error) => return self.failed(run, token, JobFault::from(&error), log, None).await,
+        };
+        let done = |result, result_object| JobEvent::Done {
+            token: token.clone(),
+            result,
+            result_object,
+            log,
+            artifacts: artifacts.clone(),
+            artifacts_error: artifacts_error.clone(),
+            now: now(),
         };
         let text = value.to_string();
         if text.len() <= MAX_RESULT_BYTES {
-            return JobEvent::Done {
-                token,
-                result: Some(value),
-                result_object: None,
-                log,
-                artifacts,
-                now: now(),
-            };
+            return done(Some(value), None);
         }
+        let length = text.len();
         let name = crate::fleet::subject::Names::artifact(&run.id, run.attempt, "/result");
         match self.engine.put_object(&name, text.into()).await {
-            Ok(()) => {
-                JobEvent::Done { token, result: None, result_object: Some(name), log, artifacts, now: now() }
-            }
+            Ok(()) => done(None, Some(name)),
+            Err(error) if is_full(&error) && length <= MOST_RESULT_BYTES => done(Some(value), None),
             Err(error) => {
-                let fault = JobFault::from(&error);
-                self.failed(run, token, fault, log).await
+                // To run it again would come to the same.
+                let consequence = is_full(&error).then_some(Consequence::Final);
+                self.failed(run, token, JobFault::from(&error), log, consequence).await
             }
         }
     }
 
-    async fn failed(&self, run: &JobRun, token: String, fault: JobFault, log: LogEnd) -> JobEvent {
+    /// `consequence`: `None`: what the fault's reason says.
+    async fn failed(
+        &self,
+        run: &JobRun,
+        token: String,
+        fault: JobFault,
+        log: LogEnd,
+        consequence: Option<Consequence>,
+    ) -> JobEvent {
         let record = run.book.record().await;
-        let consequence = consequence_of(&fault, record.spent, record.waits);
+        let consequence = consequence.unwrap_or_else(|| consequence_of(&fault, record.spent, record.waits));
         if let (Consequence::Wait(length), Some(provider)) = (&consequence, &run.spec.provider) {
             let subject = self.engine.names().hold(provider);
             let payload = Bytes::from(length.as_millis().to_string());
@@ -277,7 +306,7 @@ impl Attempt {
             fault.facts.insert("checkout".to_owned(), json!(checkout.path()));
         }
         // What a failed attempt left may be what its user looks for; that it can't be kept is no other failure.
-        let artifacts = self.collect(run).await.unwrap_or_default();
+        let artifacts = self.collect(run).await.unwrap_or_else(|_| run.kept_artifacts());
         JobEvent::Failed { token, fault, consequence, log, artifacts, now: now() }
     }
 
@@ -289,10 +318,13 @@ impl Attempt {
                 run.artifact(&path.to_string_lossy()).await?;
             }
         }
-        let mut kept = run.artifacts.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        kept.sort_by(|left, right| left.path.cmp(&right.path));
-        Ok(kept)
+        Ok(run.kept_artifacts())
     }
+}
+
+/// Whether a stream or the whole server has no room, which is nothing that another run of the job would change.
+fn is_full(error: &Error) -> bool {
+    matches!(error.code(), ErrorCode::FleetFull | ErrorCode::FleetStorage)
 }
 
 /// The job's files first, where it has some; then the job.

@@ -322,6 +322,7 @@ impl Owner {
             "queues": self.options.queues,
             "concurrency": self.options.concurrency,
             "handlers": self.options.host.handlers(),
+            "agents": self.options.host.runs_agents(),
             "running": running,
             "closing": self.closing.is_some(),
         });
