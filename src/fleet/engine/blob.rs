@@ -1,12 +1,13 @@
 //! Whole files and long texts, by name, in chunks: as every client of NATS keeps objects, so that its tools can read them.
 //!
 //! The server has each chunk on its disk before it answers. So that nobody waits for that but the disk, some chunks are on
-//! their way at a time; the object's name is written last, when all are there. Chunks lie in the order in which they came in,
-//! which is why one that fails is not sent again by itself: all of it is, under another number, and what was there of the
-//! first is taken away.
+//! their way at a time ([`Window`]): as many as the link takes without making everybody else on it wait. A transfer is bounded by
+//! its progress and not by its length. The object's name is written last, when all chunks are there. Chunks lie in the order in
+//! which they came in, which is why one that fails is not sent again by itself: all of it is, under another number, and what was
+//! there of the first is taken away.
 
 use super::batch::{Batch, Most};
-use super::connection::Engine;
+use super::connection::{Engine, REQUEST_TIMEOUT};
 use super::records::stored_at;
 use super::store::{Asked, RetryFor, away, headers, refused_by};
 use crate::error::{Error, ErrorCode};
@@ -23,17 +24,45 @@ use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
 use std::fs::File;
+use std::future::IntoFuture;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-/// Of a server that takes so much in a message; each is a wait for its disk.
-const CHUNK_BYTES: usize = 1 << 20;
-/// Chunks without an answer: what an object takes of memory.
-pub(super) const IN_FLIGHT: usize = 8;
+/// Of a server that takes so much in a message. Each is a wait for its disk, and holds up what else uses the link.
+const CHUNK_BYTES: usize = 128 << 10;
 /// Of an object that is read: twice as much is in memory.
-const BATCH: Most = Most { messages: 64, bytes: 8 << 20 };
+const BATCH_MESSAGES: usize = 64;
+/// What comes behind a transfer waits for it about so long.
+const QUICK: Duration = Duration::from_millis(250);
+const SLOW: Duration = Duration::from_millis(1000);
+
+/// How many bytes are on their way without an answer: more as long as answers come quickly, fewer when they are slow.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    bytes: usize,
+}
+
+impl Window {
+    const FIRST: usize = 2 * CHUNK_BYTES;
+    /// What an object takes of memory.
+    const MOST: usize = 8 << 20;
+
+    fn new() -> Window {
+        Window { bytes: Self::FIRST }
+    }
+
+    /// The answer for `bytes` of it took so long.
+    fn on_answer(&mut self, bytes: usize, took: Duration) {
+        if took < QUICK {
+            self.bytes = (self.bytes + bytes).min(Self::MOST);
+        } else if took > SLOW {
+            self.bytes = (self.bytes - self.bytes / 4).max(CHUNK_BYTES);
+        }
+    }
+}
+
 /// A copy of the stream that is a little behind, or an object that is replaced right now, is looked at again so often.
 const LOOKS: u32 = 10;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -101,6 +130,8 @@ impl Engine {
             engine: self,
             subject: self.names().chunks(&number),
             waiting: VecDeque::new(),
+            on_their_way: 0,
+            window: Window::new(),
             last: 0,
         };
         match sending.all(name, source, chunk_bytes).await {
@@ -245,13 +276,31 @@ struct Sending<'engine> {
     engine: &'engine Engine,
     subject: String,
     /// Answers that are not here yet, the oldest first.
-    waiting: VecDeque<PublishAckFuture>,
+    waiting: VecDeque<Waiting>,
+    /// Bytes of those.
+    on_their_way: usize,
+    window: Window,
     /// Sequence of the last chunk that is known to be stored.
     last: u64,
 }
 
+struct Waiting {
+    answer: PublishAckFuture,
+    bytes: usize,
+    since: Instant,
+}
+
 impl Sending<'_> {
+    /// Sends all of it; fails as soon as the connection is lost.
     async fn all(&mut self, name: &str, source: &Source, chunk_bytes: usize) -> Result<Sent, Asked> {
+        let reconnected = self.engine.reconnected();
+        tokio::select! {
+            sent = self.each(name, source, chunk_bytes) => sent,
+            () = reconnected => Err(Asked::Away("the connection was lost".to_owned())),
+        }
+    }
+
+    async fn each(&mut self, name: &str, source: &Source, chunk_bytes: usize) -> Result<Sent, Asked> {
         let (mut bytes, mut chunks, mut digest) = (0, 0, Sha256::new());
         loop {
             let read = source.read(bytes, chunk_bytes, digest).await;
@@ -261,13 +310,15 @@ impl Sending<'_> {
                 break;
             }
             (bytes, chunks) = (bytes + chunk.len() as u64, chunks + 1);
-            if self.waiting.len() == IN_FLIGHT {
+            let bytes = chunk.len();
+            while !self.waiting.is_empty() && self.on_their_way + bytes > self.window.bytes {
                 self.answer().await?;
             }
             let message = PublishMessage::build().payload(chunk);
-            let sent = self.engine.0.context.send_publish(self.subject.clone(), message).await;
-            self.waiting
-                .push_back(sent.map_err(|error| refused_by(&error, &self.engine.names().blob_stream()))?);
+            let sent = self.engine.0.transfers.send_publish(self.subject.clone(), message).await;
+            let answer = sent.map_err(|error| refused_by(&error, &self.engine.names().blob_stream()))?;
+            self.on_their_way += bytes;
+            self.waiting.push_back(Waiting { answer, bytes, since: Instant::now() });
         }
         while !self.waiting.is_empty() {
             self.answer().await?;
@@ -277,8 +328,23 @@ impl Sending<'_> {
 
     /// Waits for the oldest answer.
     async fn answer(&mut self) -> Result<(), Asked> {
-        let Some(oldest) = self.waiting.pop_front() else { return Ok(()) };
-        match oldest.await {
+        let Some(Waiting { answer, bytes, since }) = self.waiting.pop_front() else { return Ok(()) };
+        self.on_their_way -= bytes;
+        let mut answer = std::pin::pin!(answer.into_future());
+        let answer = loop {
+            tokio::select! {
+                answer = &mut answer => break answer,
+                () = tokio::time::sleep(REQUEST_TIMEOUT) => {
+                    if self.engine.is_denied(&self.subject) {
+                        let subject = &self.subject;
+                        let message = format!("who we are may not write to {subject}: check the rights of this user");
+                        return Err(Asked::Final(Error::new(ErrorCode::FleetUnauthorized, message)));
+                    }
+                }
+            }
+        };
+        self.window.on_answer(bytes, since.elapsed());
+        match answer {
             // A connection that broke in between may have brought them in another order.
             Ok(stored) if stored.sequence <= self.last => {
                 Err(Asked::Away("it mixed up the chunks".to_owned()))
@@ -287,20 +353,14 @@ impl Sending<'_> {
                 self.last = stored.sequence;
                 Ok(())
             }
-            Err(_) if self.engine.is_denied(&self.subject) => {
-                let message =
-                    format!("who we are may not write to {}: check the rights of this user", self.subject);
-                Err(Asked::Final(Error::new(ErrorCode::FleetUnauthorized, message)))
-            }
             Err(error) => Err(refused_by(&error, &self.engine.names().blob_stream())),
         }
     }
 
-    /// Waits for all answers, whatever they are: afterwards nothing of it is on its way.
+    /// Waits a moment for all answers, whatever they are: afterwards little of it is on its way.
     async fn settle(&mut self) {
-        for answer in self.waiting.drain(..) {
-            let _ = answer.await;
-        }
+        let answers = self.waiting.drain(..).map(|waiting| waiting.answer.into_future());
+        let _ = tokio::time::timeout(REQUEST_TIMEOUT, futures_util::future::join_all(answers)).await;
     }
 }
 
@@ -311,11 +371,19 @@ struct Reading<'engine> {
     from: u64,
     /// Chunks that are still to come.
     left: usize,
+    /// Of the next batch: as many as the link takes without making everybody else on it wait.
+    window: Window,
 }
 
 impl<'engine> Reading<'engine> {
     fn of(engine: &'engine Engine, info: &ObjectInfo) -> Reading<'engine> {
-        Reading { engine, subject: engine.names().chunks(&info.nuid), from: 1, left: info.chunks }
+        Reading {
+            engine,
+            subject: engine.names().chunks(&info.nuid),
+            from: 1,
+            left: info.chunks,
+            window: Window::new(),
+        }
     }
 
     /// The next chunks; `None` when all were here.
@@ -325,11 +393,14 @@ impl<'engine> Reading<'engine> {
         }
         for _ in 0..LOOKS {
             let stream = self.engine.names().blob_stream();
+            let most = Most { messages: BATCH_MESSAGES, bytes: self.window.bytes };
+            let begun = Instant::now();
             let some = self
                 .engine
-                .ask(RetryFor::ASKED, || self.engine.read_on(&stream, &self.subject, self.from, BATCH));
+                .ask(RetryFor::ASKED, || self.engine.read_on(&stream, &self.subject, self.from, most));
             let Batch { messages, .. } = some.await?;
             if let Some(last) = messages.last() {
+                self.window.on_answer(self.window.bytes, begun.elapsed());
                 self.from = last.sequence + 1;
                 self.left = self.left.saturating_sub(messages.len());
                 return Ok(Some(messages.into_iter().map(|message| message.payload).collect()));

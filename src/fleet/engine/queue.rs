@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A spec that is longer goes to the object store, and its message only names it.
-const MAX_SPEC_BYTES: usize = 512 << 10;
+const MAX_SPEC_BYTES: usize = 128 << 10;
 const OBJECT: &str = "Sheepdog-Object";
 /// Between two answers to a question for jobs: a server that is there has them at once. What comes later is nobody's for a lease.
 const PULL_TIMEOUT: Duration = Duration::from_secs(5);

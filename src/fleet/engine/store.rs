@@ -1,6 +1,6 @@
 //! One message into a stream: said again until the server has it, or says why not.
 
-use super::connection::{Engine, REQUEST_TIMEOUT};
+use super::connection::{Engine, answer_within};
 use crate::error::{Error, ErrorCode};
 use async_nats::jetstream;
 use async_nats::jetstream::ErrorCode as ServerCode;
@@ -88,8 +88,20 @@ impl Engine {
             let request = Request::new()
                 .payload(payload.clone())
                 .headers(headers.clone())
-                .timeout(Some(REQUEST_TIMEOUT));
-            let why = match self.0.client.send_request(subject.to_owned(), request).await {
+                .timeout(Some(answer_within(payload.len())));
+            let reconnected = self.reconnected();
+            let answer = tokio::select! {
+                answer = self.0.client.send_request(subject.to_owned(), request) => Some(answer),
+                () = reconnected => None,
+            };
+            let Some(answer) = answer else {
+                // Its answer is lost; that it has the message shows at the next try.
+                if begun.elapsed() > retry_for.0 {
+                    return Err(Refused::Fault(away("the connection was lost")));
+                }
+                continue;
+            };
+            let why = match answer {
                 Ok(message) => match serde_json::from_slice::<PublishAnswer>(&message.payload) {
                     Ok(PublishAnswer { error: None, sequence, duplicate }) => {
                         return Ok(Stored { sequence, is_duplicate: duplicate });

@@ -140,6 +140,10 @@ struct State {
     held_until: usize,
     /// Connections before this one are broken.
     cuts: u64,
+    /// Bytes a second in each direction; 0: as they come.
+    rate: usize,
+    /// Bytes in both directions.
+    carried: usize,
 }
 
 impl Road {
@@ -172,6 +176,16 @@ impl Road {
         assert!(waited.is_ok(), "{} of {count} were seen", self.seen());
     }
 
+    /// So many bytes a second in each direction from now on.
+    pub(crate) fn slow_down(&self, rate: usize) {
+        self.state.send_modify(|state| state.rate = rate);
+    }
+
+    /// Bytes in both directions so far.
+    pub(crate) fn carried(&self) -> usize {
+        self.state.borrow().carried
+    }
+
     /// Breaks the connections that are there.
     pub(crate) fn cut(&self) {
         self.state.send_modify(|state| state.cuts += 1);
@@ -188,7 +202,7 @@ async fn carry(client: TcpStream, server: TcpStream, text: &[u8], state: watch::
         biased;
         _ = broken.wait_for(|state| state.cuts > before) => {}
         () = up(from_client, to_server, text, &state) => {}
-        () = down(from_server, to_client, state.subscribe()) => {}
+        () = down(from_server, to_client, &state) => {}
     }
 }
 
@@ -202,6 +216,7 @@ async fn up(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, text: &[u8], state:
         if found > 0 {
             state.send_modify(|state| state.found += found);
         }
+        toll(state, length).await;
         if to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
@@ -211,12 +226,22 @@ async fn up(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, text: &[u8], state:
     }
 }
 
-async fn down(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut state: watch::Receiver<State>) {
-    let mut buffer = vec![0; 64 << 10];
+async fn down(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &watch::Sender<State>) {
+    let (mut buffer, mut held) = (vec![0; 64 << 10], state.subscribe());
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        let open = state.wait_for(|state| state.found == 0 || state.seen >= state.held_until).await.is_ok();
+        let open = held.wait_for(|state| state.found == 0 || state.seen >= state.held_until).await.is_ok();
+        toll(state, length).await;
         if !open || to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
+    }
+}
+
+/// Takes the time that the bytes take on the road.
+async fn toll(state: &watch::Sender<State>, bytes: usize) {
+    state.send_modify(|state| state.carried += bytes);
+    let rate = state.borrow().rate;
+    if rate > 0 {
+        tokio::time::sleep(Duration::from_secs_f64(bytes as f64 / rate as f64)).await;
     }
 }

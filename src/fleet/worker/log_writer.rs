@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 /// Waits in memory at most; whoever emits more waits.
 const MAX_WAITING_BYTES: usize = 1 << 20;
-const MAX_BATCH_BYTES: usize = 256 << 10;
+const MAX_BATCH_BYTES: usize = 128 << 10;
 
 enum Entry {
     Event(String, u32),
