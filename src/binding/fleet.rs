@@ -324,7 +324,7 @@ impl NativeFleet {
                 Err(error) => return Err(Error::invalid_option("state", error)).into(),
             };
             let prune = Prune {
-                older_than: spec.older_than_ms.limit().unwrap_or(Duration::MAX),
+                older_than: spec.older_than_ms.duration(),
                 states,
                 queue: spec.queue,
                 is_trial: spec.dry_run,

@@ -8,14 +8,20 @@
 //! | done, failed, cancelled, dead | nothing to run | fenced | as it is | as it is | queued (done: refused) |
 //!
 //! `attempt` counts every run of the job for good. `spent` counts those that the budget pays for: one is spent at each claim,
-//! so that a job that kills its workers runs out of them, and given back for a drain or a limit.
+//! and given back for a drain, for a limit, and for a worker that was lost with other jobs beside this one. After two lost workers
+//! in a row a job waits a while and then runs alone, so that a job that kills its workers runs out of its budget and its
+//! neighbours do not.
 
 use super::fault::JobFault;
-use super::retry_table::Consequence;
+use super::retry_table::{Consequence, loss_delay};
 use super::spec::JobSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
+
+/// From so many lost workers in a row on a job is taken for what killed them: it runs alone. The first loss is everyday life, a
+/// machine that goes away; all jobs that were on it run again at once.
+const SUSPECT_FROM: u32 = 2;
 
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +93,12 @@ pub struct JobRecord {
     /// Waits for a limit that cost no attempt.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub waits: u32,
+    /// Workers that were lost with this job, one after the other.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub losses: u32,
+    /// The present or last attempt has its worker for itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alone: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after_tools: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,6 +157,8 @@ pub enum Claim {
     Run(Box<JobRecord>),
     /// Write this record and take the message off the queue: the job is over.
     Bury(Box<JobRecord>),
+    /// Write this record and give the message back for its delay: the job may have killed its worker.
+    Later(Box<JobRecord>),
     /// Take the message off the queue: the job was over before.
     Over,
 }
@@ -222,6 +236,8 @@ impl JobRecord {
             spent: 0,
             attempts: spec.attempts,
             waits: 0,
+            losses: 0,
+            alone: false,
             after_tools: spec.after_tools,
             worker: None,
             token: None,
@@ -242,9 +258,15 @@ impl JobRecord {
         }
     }
 
+    /// Whether the next attempt has to have its worker for itself: the last workers were lost with this job.
+    pub fn must_run_alone(&self) -> bool {
+        let lost_now = u32::from(self.state == JobState::Running);
+        self.losses + lost_now >= SUSPECT_FROM
+    }
+
     /// What a worker does with the job's message. A record that says "running" is one whose worker was lost: the server
-    /// gives a message out again only when its holder was silent for a whole lease.
-    pub fn claim(&self, worker: &str, token: &str, now: u64) -> Claim {
+    /// gives a message out again only when its holder was silent for a whole lease. `is_alone`: the worker runs nothing besides.
+    pub fn claim(&self, worker: &str, token: &str, is_alone: bool, now: u64) -> Claim {
         if self.state.is_over() {
             return Claim::Over;
         }
@@ -252,20 +274,34 @@ impl JobRecord {
         if self.cancel_asked {
             return Claim::Bury(Box::new(self.ended(JobState::Cancelled, now)));
         }
-        if self.spent >= self.attempts {
+        let mut next = self.clone();
+        if is_lost {
+            next.losses += 1;
+            // It may have been a neighbour's fault. A job with one attempt is never run twice.
+            if !self.alone && self.attempts > 1 {
+                next.spent = next.spent.saturating_sub(1);
+            }
+        }
+        if next.spent >= next.attempts {
             return Claim::Bury(Box::new(self.dead("is out of attempts: its workers were lost", now)));
         }
         if is_lost && self.must_resume() && self.session_id.is_none() {
             let why = "lost its worker after a tool had run, and there is no session to resume";
             return Claim::Bury(Box::new(self.dead(why, now)));
         }
-        let mut next = self.clone();
         if is_lost {
             next.error = Some(self.lost());
+            if next.losses >= SUSPECT_FROM {
+                let mut later = next.released();
+                let delay = loss_delay(next.losses - SUSPECT_FROM).as_millis();
+                later.not_before = Some(now.saturating_add(u64::try_from(delay).unwrap_or(u64::MAX)));
+                return Claim::Later(Box::new(later));
+            }
         }
         next.state = JobState::Running;
         next.attempt += 1;
         next.spent += 1;
+        next.alone = is_alone;
         next.worker = Some(worker.to_owned());
         next.token = Some(token.to_owned());
         next.started_at = Some(now);
@@ -303,12 +339,14 @@ impl JobRecord {
             JobEvent::Failed { token, fault, consequence, log, artifacts, now } => {
                 let held = self.held_by(token)?;
                 let mut next = held.after_fault(fault, consequence, *now);
+                next.losses = 0;
                 next.log = Some(*log);
                 next.artifacts.clone_from(artifacts);
                 Ok(next)
             }
             JobEvent::Drained { token } => {
                 let mut next = self.held_by(token)?.released();
+                next.losses = 0;
                 next.spent = next.spent.saturating_sub(1);
                 Ok(next)
             }
@@ -335,6 +373,7 @@ impl JobRecord {
                     let mut next = self.released();
                     next.spent = 0;
                     next.waits = 0;
+                    next.losses = 0;
                     next.cancel_asked = false;
                     next.ended_at = None;
                     // Who retries has seen what happened, and wants it done anew.

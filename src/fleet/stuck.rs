@@ -82,6 +82,12 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
         (None, Some(_)) => return None,
         _ => {}
     }
+    if record.must_run_alone() {
+        return Some(format!(
+            "its last {} workers were lost: it runs alone, and waits for a worker that has nothing else to do",
+            record.losses
+        ));
+    }
     if around.is_held
         && let Some(provider) = &record.provider
     {
@@ -154,6 +160,7 @@ mod tests {
         );
         assert_eq!(why(|_, spec| spec.key = Some("k".into()), free()), "");
         assert_eq!(why(|record, _| record.not_before = Some(NOW + 5000), (worker(&[]), true, &[])), "");
+        assert!(why(|record, _| record.losses = 2, free()).contains("it runs alone"));
         let failed = |record: &mut JobRecord, _: &mut JobSpec| {
             record.error = Some(JobFault::new("E", "no"));
             record.not_before = Some(NOW + 1500);

@@ -22,7 +22,7 @@ async fn thousands_of_jobs_are_listed_by_a_few_requests() {
     submit(&engine, JOBS).await;
     // One of them is running, and is listed once.
     let spec = engine.find_job("job-7").await.unwrap().unwrap();
-    let claimed = match JobRecord::queued(&spec).claim("w", "token", 1) {
+    let claimed = match JobRecord::queued(&spec).claim("w", "token", false, 1) {
         crate::fleet::record::Claim::Run(record) => record,
         other => panic!("{other:?}"),
     };

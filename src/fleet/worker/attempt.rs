@@ -3,6 +3,7 @@
 use super::artifacts;
 use super::book::Book;
 use super::checkout::{Checkout, GitPlace, Leaving};
+use super::gate::{Gate, Pass};
 use super::job_run::{JobFuture, JobHost, JobRun, StopSignal};
 use super::keeper::{Keeper, Standing};
 use super::log_writer::LogWriter;
@@ -24,6 +25,8 @@ use tokio::sync::watch;
 const CONFLICT_DELAY: Duration = Duration::from_millis(200);
 /// A place of a key is free again in a moment.
 const MAX_KEY_DELAY: Duration = Duration::from_secs(2);
+/// A job that has to be alone here keeps others out: they are left to other workers for so long.
+pub(super) const ALONE_DELAY: Duration = Duration::from_secs(1);
 const MAX_HOLD_DELAY: Duration = Duration::from_secs(30);
 const MAX_LATER_DELAY: Duration = Duration::from_secs(3600);
 /// What a stopped run may still take to end; its tree's end is the harness's to bound.
@@ -46,6 +49,9 @@ pub(super) struct Attempt {
     pub delivery: watch::Receiver<Arc<Delivery>>,
     /// True when the worker has to give it up.
     pub drain: watch::Receiver<bool>,
+    pub gate: Gate,
+    /// The worker has one place only, and its process no other worker.
+    pub is_only: bool,
 }
 
 impl Attempt {
@@ -87,10 +93,11 @@ impl Attempt {
     /// A place of the job's key; `Err` when none is free.
     async fn take_slot(&self, spec: &JobSpec) -> Result<Option<LeaseSlot>, Option<Duration>> {
         let Some(key) = &spec.key else { return Ok(None) };
+        let holder = random::key::<12>().ok_or(Some(CONFLICT_DELAY))?;
         for slot in 0..spec.key_limit {
             let subject = self.engine.names().slot(key, slot);
-            let taken =
-                self.engine.take_lease(subject, Bytes::from(spec.id.clone()), self.engine.lease()).await;
+            let payload = Bytes::from(spec.id.clone());
+            let taken = self.engine.take_lease(subject, payload, &holder, self.engine.lease()).await;
             match taken {
                 Ok(Some(slot)) => return Ok(Some(slot)),
                 Ok(None) => {}
@@ -102,7 +109,7 @@ impl Attempt {
 
     async fn hold(&mut self, delivery: &Arc<Delivery>, spec: Arc<JobSpec>, slot: Option<LeaseSlot>) {
         let begun = Instant::now();
-        let Some(kept) = self.claim(delivery, &spec).await else { return };
+        let Some((kept, _pass)) = self.claim(delivery, &spec).await else { return };
         let token = kept.record.token.clone().unwrap_or_default();
         let (tell, mut heard) = watch::channel(Standing::Held);
         let keeper = Keeper {
@@ -163,24 +170,32 @@ impl Attempt {
     }
 
     /// Claims the job; `None` when there is nothing to run.
-    async fn claim(&self, delivery: &Delivery, spec: &JobSpec) -> Option<Kept> {
+    async fn claim(&mut self, delivery: &Delivery, spec: &JobSpec) -> Option<(Kept, Pass)> {
         let Some(token) = random::key::<12>() else {
             delivery.give_back(CONFLICT_DELAY).await;
             return None;
         };
-        let Ok(found) = self.engine.read_record(&spec.id, RetryFor::ASKED).await else {
-            delivery.give_back(CONFLICT_DELAY).await;
+        let Some((mut record, mut revision)) = self.read(delivery, spec).await else { return None };
+        // Only what is about to run has to be alone; what its loss comes to is written first.
+        let must_be_alone = record.state == JobState::Queued && record.must_run_alone();
+        let pass = if must_be_alone { self.gate.enter_alone() } else { self.gate.enter() };
+        let Some(pass) = pass else {
+            delivery.give_back(ALONE_DELAY).await;
             return None;
         };
-        let (record, revision) = match found {
-            Some(kept) => (kept.record, kept.revision),
-            None => (JobRecord::queued(spec), 0),
-        };
+        if must_be_alone {
+            if !self.wait_until_alone(&pass).await {
+                delivery.give_back(Duration::ZERO).await;
+                return None;
+            }
+            // That may have taken long.
+            (record, revision) = self.read(delivery, spec).await?;
+        }
         if revision == 0 && self.engine.is_full_of_records().await {
             delivery.give_back(FULL_DELAY).await;
             return None;
         }
-        match record.claim(&self.worker, &token, now()) {
+        match record.claim(&self.worker, &token, must_be_alone || self.is_only, now()) {
             Claim::Over => {
                 delivery.finish().await;
                 None
@@ -195,13 +210,45 @@ impl Attempt {
                 }
                 None
             }
+            Claim::Later(next) => {
+                let written = self.engine.write_record(&next, revision, RetryFor::ASKED).await;
+                delivery.give_back(if written.is_ok() { next.delay(now()) } else { CONFLICT_DELAY }).await;
+                None
+            }
             Claim::Run(next) => match self.engine.write_record(&next, revision, RetryFor::ASKED).await {
-                Ok(kept) => Some(kept),
+                Ok(kept) => Some((kept, pass)),
                 Err(_) => {
                     delivery.give_back(CONFLICT_DELAY).await;
                     None
                 }
             },
+        }
+    }
+
+    /// The job's record and its revision; 0: there is none yet.
+    async fn read(&self, delivery: &Delivery, spec: &JobSpec) -> Option<(JobRecord, u64)> {
+        match self.engine.read_record(&spec.id, RetryFor::ASKED).await {
+            Ok(Some(kept)) => Some((kept.record, kept.revision)),
+            Ok(None) => Some((JobRecord::queued(spec), 0)),
+            Err(_) => {
+                delivery.give_back(CONFLICT_DELAY).await;
+                None
+            }
+        }
+    }
+
+    /// Holds the job until nothing else runs here. False: the worker closes.
+    async fn wait_until_alone(&mut self, pass: &Pass) -> bool {
+        let beat_every = self.engine.lease() / 3;
+        loop {
+            let delivery = self.delivery.borrow_and_update().clone();
+            delivery.beat().await;
+            tokio::select! {
+                () = pass.alone() => return true,
+                () = tokio::time::sleep(beat_every) => {}
+                Ok(()) = self.delivery.changed() => {}
+                drained = self.drain.wait_for(|drain| *drain) => return drained.is_err(),
+            }
         }
     }
 

@@ -4,7 +4,8 @@
 //! gives it something; it is not asked again meanwhile. What a wait brings when no slot is free any more is given back at once. A probe is never cut off: what it was given
 //! would be nobody's for a whole lease.
 
-use super::attempt::Attempt;
+use super::attempt::{ALONE_DELAY, Attempt};
+use super::gate::Gate;
 use super::options::WorkerOptions;
 use crate::error::Error;
 use crate::fleet::engine::{Delivery, Engine, Lane, RetryFor};
@@ -64,6 +65,7 @@ pub(super) struct Owner {
     engine: Engine,
     name: Arc<str>,
     options: WorkerOptions,
+    gate: Gate,
     orders: mpsc::Receiver<Order>,
     /// Class by class, in each all queues.
     lanes: Arc<Vec<Lane>>,
@@ -85,6 +87,7 @@ impl Owner {
         engine: Engine,
         name: Arc<str>,
         options: WorkerOptions,
+        gate: Gate,
         orders: mpsc::Receiver<Order>,
     ) -> Result<Owner, Error> {
         // All at once: a slow link costs one round trip, not one for each lane.
@@ -102,6 +105,7 @@ impl Owner {
             engine,
             name,
             options,
+            gate,
             orders,
             is_probing: false,
             is_probe_due: true,
@@ -115,8 +119,9 @@ impl Owner {
     }
 
     pub(super) async fn run(mut self) {
+        self.gate.on_worker(true);
         tokio::spawn(super::checkout::sweep(self.options.git.folder.clone()));
-        let mut connections = self.engine.connections();
+        let (mut connections, mut gate) = (self.engine.connections(), self.gate.changes());
         // What it runs is told soon, but not at each change: each is a write on the server's disk.
         let (rest, pause) = (self.engine.lease() / 3, (self.engine.lease() / 10).max(MIN_PRESENCE_PAUSE));
         let (mut presence, mut told) = (Instant::now(), Vec::new());
@@ -140,6 +145,8 @@ impl Owner {
                     self.running.retain(|_, running| running.task != task);
                     self.is_probe_due = true;
                 }
+                // A job that was alone, maybe another worker's, is gone.
+                Ok(()) = gate.changed() => {}
                 // The server may have forgotten who waits.
                 Ok(()) = connections.changed() => self.on_connected(),
                 () = tokio::time::sleep_until(presence) => {
@@ -153,6 +160,7 @@ impl Owner {
                 }
             }
         }
+        self.gate.on_worker(false);
         let presence = self.engine.names().worker(&self.name);
         self.engine.forget(&presence).await;
     }
@@ -163,6 +171,9 @@ impl Owner {
     }
 
     fn free(&self) -> usize {
+        if self.gate.is_taken() {
+            return 0;
+        }
         self.options.concurrency.saturating_sub(self.attempts.len())
     }
 
@@ -295,7 +306,9 @@ impl Owner {
             _ => {}
         }
         if self.free() == 0 || self.closing.is_some() {
-            return delivery.give_back(Duration::ZERO).await;
+            // Not at once to a worker whose job has to be alone: that would be this one again.
+            let delay = if self.gate.is_taken() { ALONE_DELAY } else { Duration::ZERO };
+            return delivery.give_back(delay).await;
         }
         let id = delivery.spec.id.clone();
         let (sender, receiver) = watch::channel(Arc::new(delivery));
@@ -306,6 +319,8 @@ impl Owner {
             git: self.options.git.clone(),
             delivery: receiver,
             drain: self.drain.subscribe(),
+            gate: self.gate.clone(),
+            is_only: self.options.concurrency == 1 && self.gate.workers() == 1,
         };
         let task = self.attempts.spawn(attempt.run()).id();
         self.running.insert(id, Running { task, delivery: sender });
