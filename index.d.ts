@@ -4356,6 +4356,12 @@ interface JobRecord {
     message: string
     [fact: string]: unknown
   }
+  /** Why some artifacts of a job that is done are missing: the store had no room for them. */
+  artifactsError?: {
+    code: string
+    message: string
+    [fact: string]: unknown
+  }
   /** The agent's session. */
   sessionId?: string
   submittedAt: number
@@ -4399,7 +4405,8 @@ declare class Job {
   get result(): Promise<TurnResult>
   /**
    * Its events over all attempts, kept ones first, then live; ends with the job. Any number of readers. With `live: false` it
-   * ends with what there is now.
+   * ends with what there is now. Where events are missing, because the log was cut by its age or size or could not be written, an
+   * event `{ type: 'warning', kind: 'log_gap', message }` says so.
    */
   events(options?: { from?: string; live?: boolean }): AsyncGenerator<JobEvent, void, undefined>
   /**
@@ -4569,11 +4576,40 @@ interface FleetStatus {
     /** Ids of jobs. */
     running: string[]
   }[]
+  /** How full each stream is, by its name. `maxBytes` 0: as much as the server has. */
+  storage: Record<
+    string,
+    {
+      bytes: number
+      maxBytes: number
+      messages: number
+      isFull: boolean
+    }
+  >
   /** Jobs that do not go on, and why; the oldest 20. */
   stuck: {
     id: string
     why: string
   }[]
+}
+/** Which jobs `fleet.prune()` removes. */
+interface PruneOptions {
+  /** Jobs that ended at least this many milliseconds ago. */
+  olderThanMs: number
+  /** Only jobs in these states. Default: every state in which a job is over. */
+  state?: JobState | JobState[]
+  /** Only jobs of this queue. Default: all queues. */
+  queue?: string
+  /** Count what would be removed, and remove nothing. Default: false. */
+  dryRun?: boolean
+}
+/** What `fleet.prune()` removed. */
+interface Pruned {
+  jobs: number
+  /** Results, artifacts, sessions and long specs. */
+  objects: number
+  /** The bytes of the objects. */
+  bytes: number
 }
 /**
  * The same jobs on many machines: none is lost, none done twice.
@@ -4601,7 +4637,16 @@ declare class Fleet implements AsyncDisposable {
   jobs(filter?: { queue?: string; state?: JobState }): AsyncGenerator<JobRecord, void, undefined>
   /** Begins to work on jobs. */
   work(options?: WorkOptions): Promise<Worker>
-  /** Queues, workers, and what does not go on. */
+  /**
+   * Removes jobs that are over, with everything that is kept of them: record, events, result, artifacts, session. A job that is
+   * tried again meanwhile stays.
+   *
+   * @throws FLEET_UNAUTHORIZED when this user may not remove anything from the server's streams.
+   * @example
+   * await fleet.prune({ olderThanMs: 7 * 24 * 3600_000, state: 'done' })
+   */
+  prune(options: PruneOptions): Promise<Pruned>
+  /** Queues, workers, how full the streams are, and what does not go on. */
   status(): Promise<FleetStatus>
   /** Drains its workers and closes the connection; a server of its own ends with it, its store stays. */
   close(): Promise<void>
@@ -4858,6 +4903,8 @@ export type {
   ProviderModelConfig,
   ProviderName,
   ProviderTokenArgs,
+  PruneOptions,
+  Pruned,
   QueryOptions,
   QueryResult,
   ReapedTree,

@@ -50,6 +50,14 @@ describe.runIf(hasServer)('sheepdog work, submit, jobs, fleet', () => {
     ).toHaveLength(3)
     expect(run('jobs', 'ls', '--state', 'failed', ...at).stdout).toMatch(/failed +bad .*E_NO: no/)
     expect(run('jobs', 'show', 'nobody', ...at)).toMatchObject({ status: 1 })
+    const prune = (...args: string[]) => run('fleet', 'prune', ...args, ...at)
+    expect(prune('--older-than', '1d').stdout).toBe('removed 0 jobs and 0 objects (0 B)\n')
+    expect(prune('--older-than', '0s', '--state', 'done', '--dry-run').stdout).toMatch(/^would remove 2 jobs/)
+    expect(JSON.parse(prune('--older-than', '0s', '--state', 'done', '--json').stdout)).toMatchObject({
+      jobs: 2,
+    })
+    expect(run('jobs', 'show', 'one', ...at)).toMatchObject({ status: 1 })
+    expect(run('jobs', ...at).stdout).toMatch(/^\S+ +failed +bad[^\n]*\n$/)
     worker.kill('SIGTERM')
     expect(await once(worker, 'exit')).toEqual([0, null])
     expect(run('fleet', 'down', ...at).status).toBe(0)
@@ -63,7 +71,9 @@ describe.runIf(hasServer)('sheepdog work, submit, jobs, fleet', () => {
       [['jobs', 'kill'], 'no such verb'],
       [['jobs', 'show'], 'the id of a job is needed'],
       [['work', '--concurrency', '0'], '--concurrency: expected'],
-      [['fleet'], 'expected up, status or down'],
+      [['fleet'], 'expected up, status, down or prune'],
+      [['fleet', 'prune'], 'prune needs --older-than'],
+      [['fleet', 'prune', '--older-than', '1d', '--state', 'running'], '--state: expected done'],
     ] as const) {
       const { status, stderr } = run(...args)
       expect([status, stderr]).toEqual([1, expect.stringContaining(message)])

@@ -74,7 +74,8 @@ describe.runIf(hasServer)('a fleet whose parts fail', () => {
     const queue = newQueue()
     const job = await fleet.submit({ handler: 'poison', queue, attempts: 2 })
     for (const _ of [1, 2]) {
-      const worker = await workerProcess({ dir }, { queues: [queue] })
+      // It has each of them for itself.
+      const worker = await workerProcess({ dir }, { queues: [queue], concurrency: 1 })
       await hasExited(worker)
     }
     const witness = await workerProcess({ dir }, { queues: [queue] })
@@ -83,6 +84,25 @@ describe.runIf(hasServer)('a fleet whose parts fail', () => {
     expect(await job.record()).toMatchObject({ state: 'dead', attempt: 2 })
     witness.kill('SIGKILL')
   })
+
+  it('runs a job alone that may have killed its workers, so that its neighbours live', async () => {
+    const queue = newQueue()
+    const slow = { handler: 'slow', data: { ms: 300 }, queue, attempts: 2 } as const
+    const neighbours = await Promise.all(Array.from({ length: 6 }, () => fleet.submit(slow)))
+    const poison = await fleet.submit({ handler: 'poison', queue, attempts: 2 })
+    const all = Promise.allSettled([poison.result, ...neighbours.map(({ result }) => result)])
+    let isOver = false
+    void all.then(() => (isOver = true))
+    while (!isOver) {
+      const worker = await workerProcess({ dir }, { queues: [queue], concurrency: 7 })
+      await Promise.race([hasExited(worker), all])
+      worker.kill('SIGKILL')
+    }
+    expect(await failure(poison.result)).toMatchObject({ code: 'JOB_DEAD' })
+    for (const { result } of neighbours) expect(await result).toMatchObject({ attempt: expect.any(Number) })
+    // Two of its runs were beside others, and cost nothing.
+    expect(await poison.record()).toMatchObject({ state: 'dead', attempt: 4, spent: 2 })
+  }, 90_000)
 
   it('tries a job again at once, however soon after its end it is asked to', async () => {
     // A lease is longer than this test may take: whatever has to wait for one fails it.

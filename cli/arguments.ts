@@ -57,12 +57,12 @@ function optionSuggestion(name: string, names: string[]): string {
   return suggestion(name, names).replace(/mean /, 'mean --')
 }
 
-const unitMs: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
+const unitMs: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** Milliseconds of `120s`, `30m`, `1.5h`, `500ms`, a plain number of seconds, or `off` (Infinity). */
+/** Milliseconds of `120s`, `30m`, `1.5h`, `7d`, `500ms`, a plain number of seconds, or `off` (Infinity). */
 export function parseDuration(option: string, text: string): number {
   if (text === 'off') return Infinity
-  const [, number, unit = 's'] = /^(\d+(?:\.\d+)?|\.\d+)(ms|s|m|h)?$/.exec(text) ?? []
+  const [, number, unit = 's'] = /^(\d+(?:\.\d+)?|\.\d+)(ms|s|m|h|d)?$/.exec(text) ?? []
   if (number === undefined) {
     throw new UsageError(
       `${option}: expected a duration such as 120s, 30m, 1.5h, 500ms or off, got ${JSON.stringify(text)}`,

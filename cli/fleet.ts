@@ -1,27 +1,47 @@
 // sheepdog fleet: the fleet's own server, and how the fleet is.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { Fleet } from '../lib/fleet'
-import { parseArguments, UsageError } from './arguments'
+import { Fleet, type PruneOptions } from '../lib/fleet'
+import { parseArguments, parseDuration, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { fleetOptions, fleetTable, withFleet } from './fleet_way'
+import { showBytes, showCount } from './figure'
 import { onInterrupt } from './interrupt'
 import { json as toJson, print, tell } from './screen'
 
-export const summary = 'keep a fleet of this machine up, and look at it'
+export const summary = 'keep a fleet of this machine up, look at it, remove old jobs'
 
-export const forms = ['up | status [--json] | down']
+export const forms = [
+  'up | status [--json] | down',
+  'prune --older-than DURATION [--state S]... [--queue Q] [--dry-run] [--json]',
+]
 
 export const about = `
 up        keeps the server of the fleet in --dir running until it is ended: workers and clients come
           and go. Without it the server ends with the process that needed it first
 status    queues, workers, the age of the oldest job, and what does not go on and why
-down      ends \`sheepdog fleet up\` of the same --dir`
+down      ends \`sheepdog fleet up\` of the same --dir
+prune     removes jobs that ended at least --older-than ago, with their records, events, results,
+          artifacts and sessions`
 
-export const operands = [{ name: 'VERB', fits: ['up', 'status', 'down'] }] as const
+export const operands = [{ name: 'VERB', fits: ['up', 'status', 'down', 'prune'] }] as const
 
 export const options = {
-  json: { type: 'boolean', help: 'status: as JSON' },
+  json: { type: 'boolean', help: 'status, prune: as JSON' },
+  'older-than': {
+    type: 'string',
+    value: 'DURATION',
+    help: 'prune: jobs that ended at least so long ago (7d, 12h, 30m)',
+  },
+  state: {
+    type: 'string',
+    multiple: true,
+    value: 'S',
+    fits: ['done', 'failed', 'cancelled', 'dead'],
+    help: 'prune: jobs in this state alone; may be given more than once (default: all that are over)',
+  },
+  queue: { type: 'string', value: 'Q', help: 'prune: jobs of this queue alone' },
+  'dry-run': { type: 'boolean', help: 'prune: count the jobs, remove nothing' },
   ...fleetTable,
 } as const satisfies OptionTable
 
@@ -33,7 +53,36 @@ export async function run(args: string[]): Promise<Ending> {
   if (verb === 'up') return up(values, dir)
   if (verb === 'status') return withFleet(values, (fleet) => status(fleet, values.json ?? false))
   if (verb === 'down') return down(dir)
-  throw new UsageError(`expected up, status or down, got ${JSON.stringify(verb ?? '')}`)
+  if (verb === 'prune') {
+    const options = pruneOptions(values)
+    return withFleet(values, (fleet) => prune(fleet, options, values.json ?? false))
+  }
+  throw new UsageError(`expected up, status, down or prune, got ${JSON.stringify(verb ?? '')}`)
+}
+
+function pruneOptions(values: {
+  'older-than'?: string
+  state?: string[]
+  queue?: string
+  'dry-run'?: boolean
+}): PruneOptions {
+  const { 'older-than': olderThan, state, queue, 'dry-run': dryRun } = values
+  if (olderThan === undefined || olderThan === 'off')
+    throw new UsageError('prune needs --older-than, a duration such as 7d')
+  const wrong = state?.find((name) => !['done', 'failed', 'cancelled', 'dead'].includes(name))
+  if (wrong !== undefined)
+    throw new UsageError(`--state: expected done, failed, cancelled or dead, got ${JSON.stringify(wrong)}`)
+  const olderThanMs = parseDuration('--older-than', olderThan)
+  return { olderThanMs, state: state as PruneOptions['state'], queue, dryRun }
+}
+
+async function prune(fleet: Fleet, options: PruneOptions, json: boolean): Promise<number> {
+  const pruned = await fleet.prune(options)
+  const { jobs, objects, bytes } = pruned
+  const what = `${showCount(jobs, 'job', 'jobs')} and ${showCount(objects, 'object', 'objects')} (${showBytes(bytes)})`
+  const line = options.dryRun ? `would remove ${what}` : `removed ${what}`
+  process.stdout.write(`${json ? JSON.stringify(pruned) : line}\n`)
+  return 0
 }
 
 const keeperFile = 'keeper.json'
@@ -75,6 +124,8 @@ async function status(fleet: Fleet, json: boolean): Promise<number> {
   for (const { name, running, concurrency, queues } of found.workers)
     lines.push(`worker ${name}: ${running.length} of ${concurrency} on ${queues.join(', ')}`)
   if (found.workers.length === 0) lines.push('no worker: start one with `sheepdog work`')
+  for (const [name, { bytes, maxBytes, isFull }] of Object.entries(found.storage))
+    if (isFull) lines.push(`full ${name}: ${showBytes(bytes)} of ${showBytes(maxBytes)}`)
   for (const { id, why } of found.stuck) lines.push(`stuck ${id}: ${why}`)
   print(lines.join('\n'))
   return 0

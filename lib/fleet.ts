@@ -56,8 +56,31 @@ export interface FleetStatus {
     /** Ids of jobs. */
     running: string[]
   }[]
+  /** How full each stream is, by its name. `maxBytes` 0: as much as the server has. */
+  storage: Record<string, { bytes: number; maxBytes: number; messages: number; isFull: boolean }>
   /** Jobs that do not go on, and why; the oldest 20. */
   stuck: { id: string; why: string }[]
+}
+
+/** Which jobs `fleet.prune()` removes. */
+export interface PruneOptions {
+  /** Jobs that ended at least this many milliseconds ago. */
+  olderThanMs: number
+  /** Only jobs in these states. Default: every state in which a job is over. */
+  state?: JobState | JobState[]
+  /** Only jobs of this queue. Default: all queues. */
+  queue?: string
+  /** Count what would be removed, and remove nothing. Default: false. */
+  dryRun?: boolean
+}
+
+/** What `fleet.prune()` removed. */
+export interface Pruned {
+  jobs: number
+  /** Results, artifacts, sessions and long specs. */
+  objects: number
+  /** The bytes of the objects. */
+  bytes: number
 }
 
 const checks = {
@@ -72,6 +95,17 @@ const checks = {
 }
 
 const states: JobState[] = ['queued', 'running', 'done', 'failed', 'cancelled', 'dead']
+const overStates: JobState[] = ['done', 'failed', 'cancelled', 'dead']
+const isOver = check.oneOf(...overStates)
+const pruneChecks = {
+  olderThanMs: check.duration,
+  state: check.anyOf('a state in which a job is over, or an array of them', isOver, (path, value) => {
+    check.strings(path, value)
+    for (const state of value as string[]) isOver(path, state)
+  }),
+  queue: check.name,
+  dryRun: check.boolean,
+}
 const filterChecks = { queue: check.name, state: check.oneOf(...states) }
 
 /**
@@ -152,7 +186,26 @@ export class Fleet implements AsyncDisposable {
     return worker
   }
 
-  /** Queues, workers, and what does not go on. */
+  /**
+   * Removes jobs that are over, with everything that is kept of them: record, events, result, artifacts, session. A job that is
+   * tried again meanwhile stays.
+   *
+   * @throws FLEET_UNAUTHORIZED when this user may not remove anything from the server's streams.
+   * @example
+   * await fleet.prune({ olderThanMs: 7 * 24 * 3600_000, state: 'done' })
+   */
+  async prune(options: PruneOptions): Promise<Pruned> {
+    checkOptions(options, pruneChecks)
+    if (options?.olderThanMs === undefined)
+      throw invalidOption('olderThanMs', 'expected a number of milliseconds, got undefined')
+    const { olderThanMs, state = [], queue, dryRun = false } = options
+    const states = typeof state === 'string' ? [state] : state
+    return JSON.parse(
+      await settle<string>(this.#fleet.prune({ olderThanMs, states, queue, dryRun })),
+    ) as Pruned
+  }
+
+  /** Queues, workers, how full the streams are, and what does not go on. */
   async status(): Promise<FleetStatus> {
     return JSON.parse(await settle<string>(this.#fleet.status())) as FleetStatus
   }

@@ -61,7 +61,8 @@ export class Job {
 
   /**
    * Its events over all attempts, kept ones first, then live; ends with the job. Any number of readers. With `live: false` it
-   * ends with what there is now.
+   * ends with what there is now. Where events are missing, because the log was cut by its age or size or could not be written, an
+   * event `{ type: 'warning', kind: 'log_gap', message }` says so.
    */
   async *events(options: { from?: string; live?: boolean } = {}): AsyncGenerator<JobEvent, void, undefined> {
     checkOptions(options, { from: check.name, live: check.boolean })
@@ -75,15 +76,20 @@ export class Job {
 
   async *#events({ from, live = true }: { from?: string; live?: boolean }): AsyncGenerator<TimedEvent> {
     const follow = (await settle<NativeFollow>(this.#fleet.follow(this.id, from, live))) as NativeFollow
-    for (;;) {
-      const batch = await settle<FollowedEvents | null>(follow.next())
-      if (!batch) return
-      const { attempt, storedAtMs } = batch
-      let line = batch.firstLine
-      for (const text of batch.lines.split('\n')) {
-        const event = JSON.parse(text) as JobEvent
-        yield { event, attempt, cursor: `${batch.cursor}${line++}`, storedAtMs, bytes: text.length }
+    try {
+      for (;;) {
+        const batch = await settle<FollowedEvents | null>(follow.next())
+        if (!batch) return
+        const { attempt, storedAtMs } = batch
+        let line = batch.firstLine
+        for (const text of batch.lines.split('\n')) {
+          const event = JSON.parse(text) as JobEvent
+          yield { event, attempt, cursor: `${batch.cursor}${line++}`, storedAtMs, bytes: text.length }
+        }
       }
+    } finally {
+      // The server keeps something for each reader that waits.
+      void settle<void>(follow.close()).catch(() => {})
     }
   }
 

@@ -24,6 +24,8 @@ export interface JobRecord {
   result?: unknown
   /** Why the last attempt failed; of a job that waits for its next attempt too. */
   error?: { code: string; message: string; [fact: string]: unknown }
+  /** Why some artifacts of a job that is done are missing: the store had no room for them. */
+  artifactsError?: { code: string; message: string; [fact: string]: unknown }
   /** The agent's session. */
   sessionId?: string
   submittedAt: number

@@ -8,7 +8,7 @@ use super::option::Millis;
 use super::promise::{Settled, settle};
 use crate::error::{Error, ErrorCode};
 use crate::fleet::{
-    Fleet, FleetOptions, Follow, FollowedBatch, JobRecord, JobSpec, ServerPlaces, WeakFleet, Worker,
+    Fleet, FleetOptions, Follow, FollowedBatch, JobRecord, JobSpec, Prune, ServerPlaces, WeakFleet, Worker,
     WorkerOptions,
 };
 use napi::Env;
@@ -51,6 +51,15 @@ pub struct WorkSpec {
     pub drain_timeout_ms: Option<Millis>,
     pub git_dir: Option<String>,
     pub git_idle_timeout_ms: Option<Millis>,
+}
+
+/// Which jobs are to be removed.
+#[napi(object, object_to_js = false)]
+pub struct PruneSpec {
+    pub older_than_ms: Millis,
+    pub states: Vec<String>,
+    pub queue: Option<String>,
+    pub dry_run: bool,
 }
 
 /// Some events of one attempt; the cursor of each is `cursor` and the number of its line.
@@ -300,6 +309,30 @@ impl NativeFleet {
         settle(env, async move { fleet.work(options).await.map(|worker| NativeWorker { worker }).into() })
     }
 
+    /// What was removed, as JSON.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
+    pub fn prune<'env>(
+        &self,
+        env: &'env Env,
+        spec: PruneSpec,
+    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+        let fleet = self.fleet.clone();
+        settle(env, async move {
+            let states = spec.states.into_iter().map(|state| serde_json::from_value(state.into()));
+            let states = match states.collect::<Result<Vec<_>, _>>() {
+                Ok(states) => states,
+                Err(error) => return Err(Error::invalid_option("state", error)).into(),
+            };
+            let prune = Prune {
+                older_than: spec.older_than_ms.duration(),
+                states,
+                queue: spec.queue,
+                is_trial: spec.dry_run,
+            };
+            fleet.prune(&prune).await.map(|pruned| serde_json::json!(pruned).to_string()).into()
+        })
+    }
+
     /// JSON.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
     pub fn status<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
@@ -338,6 +371,16 @@ impl NativeFollow {
         settle(env, async move {
             let batch = follow.lock().await.next().await;
             batch.map(|batch| batch.map(to_events)).into()
+        })
+    }
+
+    /// Its reader wants no more: gives up what the server keeps for it.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
+    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+        let follow = self.follow.clone();
+        settle(env, async move {
+            follow.lock().await.close();
+            Settled::Value(())
         })
     }
 }

@@ -58,6 +58,10 @@ impl JobHost for JsHost {
         self.handlers.clone()
     }
 
+    fn runs_agents(&self) -> bool {
+        self.runs_agents
+    }
+
     fn run(&self, run: JobRun) -> JobFuture {
         let (answer, answered) = oneshot::channel();
         let (over, is_over) = watch::channel(false);

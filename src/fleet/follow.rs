@@ -1,6 +1,8 @@
 //! Follows a job: its events over all attempts, from any point on, live, until the job is over.
 
-use super::engine::{Engine, LogReader, RecordWatch};
+use super::engine::{Engine, Kept, LogReader, RecordWatch};
+use super::record::LogEnd;
+use super::submitter::now;
 use crate::error::Error;
 use bytes::Bytes;
 use std::time::Duration;
@@ -59,12 +61,39 @@ pub struct Follow {
     logs: LogReader,
     watch: RecordWatch,
     after: Cursor,
+    place: Place,
     live: bool,
     /// As of the record that was seen last.
     is_over: bool,
+    /// Where the log of the job's last attempt ends, as the record says.
+    end: Option<(u32, LogEnd)>,
     /// The last message that is told, once it is known.
     last: Option<u64>,
     look: Duration,
+    /// Read, and to be told after a word on what is missing before it.
+    held: Option<FollowedBatch>,
+    /// Whether the reader was told that something is missing.
+    told_of_gap: bool,
+}
+
+/// The batch that was told last: a log whose batches do not follow each other has lost some.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Place {
+    attempt: u32,
+    /// 0: unknown, because the reader began in the middle.
+    number: u64,
+    lines: usize,
+}
+
+impl Place {
+    /// Whether the batches between this one and the next one are gone.
+    fn misses(self, attempt: u32, number: u64) -> bool {
+        if number == 0 || (self.attempt == attempt && self.number == 0) {
+            return false;
+        }
+        let expected = if self.attempt == attempt { self.number + 1 } else { 1 };
+        number > expected
+    }
 }
 
 impl Follow {
@@ -76,45 +105,70 @@ impl Follow {
         live: bool,
     ) -> Result<Follow, Error> {
         let after = from.map(Cursor::parse).transpose()?.unwrap_or_default();
-        Ok(Follow {
+        let attempt = from.and_then(|text| text.split(':').next()?.parse().ok()).unwrap_or(0);
+        let mut follow = Follow {
             engine: engine.clone(),
             id: id.to_owned(),
             logs: engine.read_logs(id, after.sequence),
             watch: engine.watch_record(id).await?,
             after,
+            place: Place { attempt, ..Place::default() },
             live,
             is_over: false,
-            last: if live { None } else { Some(engine.last_of_logs(id).await?) },
+            end: None,
+            last: None,
             look: FIRST_LOOK,
-        })
+            held: None,
+            told_of_gap: false,
+        };
+        // Read first: the log of a job that is over needs no consumer.
+        let kept = follow.watch.next().await?;
+        follow.on_record(kept);
+        if !live {
+            follow.last = Some(engine.last_of_logs(id).await?);
+        }
+        Ok(follow)
     }
 
     /// The next events; `None` when all of them were told. Dropping the future loses nothing, and after an error it goes on.
     pub async fn next(&mut self) -> Result<Option<FollowedBatch>, Error> {
         loop {
+            if let Some(batch) = self.held.take() {
+                return Ok(Some(batch));
+            }
             // All that its attempts wrote is there before the record says that it is over. Asked here, and not where that is heard:
             // the record tells it once, and who gives up meanwhile asks again.
             if self.is_over && self.last.is_none() {
                 self.last = Some(self.engine.last_of_logs(&self.id).await?);
             }
             if self.last.is_some_and(|last| self.after.is_past(last)) {
-                return Ok(None);
+                self.logs.close();
+                return Ok(self.missing_end());
             }
             tokio::select! {
-                batch = self.logs.next() => {
+                batch = self.logs.next(self.last.is_none()) => {
                     let batch = batch?;
                     self.look = FIRST_LOOK;
                     let skipped = if batch.sequence == self.after.sequence { self.after.lines } else { 0 };
                     let lines = behind(&batch.lines, skipped);
+                    let gap = self.place.misses(batch.attempt, batch.number).then(|| self.gap(batch.attempt));
                     self.after = Cursor { sequence: batch.sequence, lines: usize::MAX };
+                    self.place = Place {
+                        attempt: batch.attempt,
+                        number: batch.number,
+                        lines: batch.lines.iter().filter(|byte| **byte == b'\n').count() + 1,
+                    };
                     if !lines.is_empty() {
-                        return Ok(Some(FollowedBatch {
+                        self.held = Some(FollowedBatch {
                             attempt: batch.attempt,
                             cursor: format!("{}:{}.", batch.attempt, batch.sequence),
                             first_line: skipped,
                             stored_at: batch.stored_at,
                             lines,
-                        }));
+                        });
+                    }
+                    if gap.is_some() {
+                        return Ok(gap);
                     }
                 }
                 () = sleep(self.look), if self.last.is_some() => {
@@ -126,11 +180,45 @@ impl Follow {
                     self.logs.reopen();
                 }
                 kept = self.watch.next(), if self.live => {
-                    self.is_over = kept?.is_some_and(|kept| kept.record.state.is_over());
+                    let kept = kept?;
+                    self.on_record(kept);
                     self.last = None;
                 }
             }
         }
+    }
+
+    /// Gives up what the server keeps for this reader.
+    pub fn close(&mut self) {
+        self.logs.close();
+    }
+
+    fn on_record(&mut self, kept: Option<Kept>) {
+        self.is_over = kept.as_ref().is_some_and(|kept| kept.record.state.is_over());
+        self.end = kept.and_then(|kept| kept.record.log.map(|log| (kept.record.attempt, log)));
+    }
+
+    /// A warning in the place of events that are not kept any more.
+    fn gap(&mut self, attempt: u32) -> FollowedBatch {
+        self.told_of_gap = true;
+        let message = format!(
+            "events of attempt {attempt} are missing here: the log was cut by its age or size, or could not be written"
+        );
+        let event = serde_json::json!({ "type": "warning", "kind": "log_gap", "message": message });
+        FollowedBatch {
+            attempt,
+            cursor: format!("{}:{}.", self.place.attempt.max(1), self.after.sequence),
+            first_line: self.place.lines,
+            stored_at: now(),
+            lines: event.to_string().into(),
+        }
+    }
+
+    /// Once: what the record says of the log's end, when the log does not have it.
+    fn missing_end(&mut self) -> Option<FollowedBatch> {
+        let (attempt, end) = self.end.take().filter(|_| self.is_over)?;
+        let is_cut = end.sequence > self.after.sequence || (end.lost > 0 && !self.told_of_gap);
+        is_cut.then(|| self.gap(attempt))
     }
 }
 

@@ -3,11 +3,12 @@
 use super::engine::{Access, Engine};
 use super::follow::Follow;
 use super::local::{Local, ServerPlaces};
+use super::prune::{Prune, Pruned};
 use super::record::JobRecord;
 use super::spec::JobSpec;
 use super::status::FleetStatus;
 use super::subject::{DEFAULT_PREFIX, Names};
-use super::worker::{Worker, WorkerOptions};
+use super::worker::{Gate, Worker, WorkerOptions};
 use crate::error::{Error, ErrorCode};
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
@@ -73,6 +74,7 @@ struct Parts {
     engine: Engine,
     local: Option<Local>,
     workers: Mutex<Vec<Worker>>,
+    gate: Gate,
     closed: OnceCell<()>,
 }
 
@@ -108,7 +110,13 @@ impl Fleet {
         if let Some(local) = &local {
             local.watch_over(engine.is_connected()).await;
         }
-        Ok(Fleet(Arc::new(Parts { engine, local, workers: Mutex::default(), closed: OnceCell::new() })))
+        Ok(Fleet(Arc::new(Parts {
+            engine,
+            local,
+            workers: Mutex::default(),
+            gate: Gate::new(),
+            closed: OnceCell::new(),
+        })))
     }
 
     fn engine(&self) -> Result<&Engine, Error> {
@@ -168,11 +176,16 @@ impl Fleet {
     }
 
     pub async fn work(&self, options: WorkerOptions) -> Result<Worker, Error> {
-        let worker = Worker::start(self.engine()?.clone(), options).await?;
+        let worker = Worker::start(self.engine()?.clone(), options, self.0.gate.clone()).await?;
         let mut workers = self.0.workers.lock().unwrap_or_else(PoisonError::into_inner);
         workers.retain(|worker| !worker.is_closed());
         workers.push(worker.clone());
         Ok(worker)
+    }
+
+    /// Removes jobs that are over, with all that is kept of them.
+    pub async fn prune(&self, asked: &Prune) -> Result<Pruned, Error> {
+        self.engine()?.prune(asked).await
     }
 
     pub async fn status(&self) -> Result<FleetStatus, Error> {

@@ -8,14 +8,20 @@
 //! | done, failed, cancelled, dead | nothing to run | fenced | as it is | as it is | queued (done: refused) |
 //!
 //! `attempt` counts every run of the job for good. `spent` counts those that the budget pays for: one is spent at each claim,
-//! so that a job that kills its workers runs out of them, and given back for a drain or a limit.
+//! and given back for a drain, for a limit, and for a worker that was lost with other jobs beside this one. After two lost workers
+//! in a row a job waits a while and then runs alone, so that a job that kills its workers runs out of its budget and its
+//! neighbours do not.
 
 use super::fault::JobFault;
-use super::retry_table::Consequence;
+use super::retry_table::{Consequence, loss_delay};
 use super::spec::JobSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
+
+/// From so many lost workers in a row on a job is taken for what killed them: it runs alone. The first loss is everyday life, a
+/// machine that goes away; all jobs that were on it run again at once.
+const SUSPECT_FROM: u32 = 2;
 
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +69,9 @@ pub struct LogEnd {
     /// Sequence of its last message in the stream; 0 when there is none.
     pub sequence: u64,
     pub events: u64,
+    /// Events that could not be stored.
+    #[serde(default, skip_serializing_if = "is_none_lost")]
+    pub lost: u64,
 }
 
 /// What is known of a job.
@@ -84,6 +93,12 @@ pub struct JobRecord {
     /// Waits for a limit that cost no attempt.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub waits: u32,
+    /// Workers that were lost with this job, one after the other.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub losses: u32,
+    /// The present or last attempt has its worker for itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alone: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after_tools: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,6 +128,9 @@ pub struct JobRecord {
     pub log: Option<LogEnd>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// Why some artifacts of a job that is done are not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifacts_error: Option<JobFault>,
     /// Epoch milliseconds, as are the others.
     pub submitted_at: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,6 +146,10 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+fn is_none_lost(number: &u64) -> bool {
+    *number == 0
+}
+
 /// What a worker that was given the job's message is to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Claim {
@@ -135,6 +157,8 @@ pub enum Claim {
     Run(Box<JobRecord>),
     /// Write this record and take the message off the queue: the job is over.
     Bury(Box<JobRecord>),
+    /// Write this record and give the message back for its delay: the job may have killed its worker.
+    Later(Box<JobRecord>),
     /// Take the message off the queue: the job was over before.
     Over,
 }
@@ -156,6 +180,7 @@ pub enum JobEvent {
         result_object: Option<String>,
         log: LogEnd,
         artifacts: Vec<Artifact>,
+        artifacts_error: Option<JobFault>,
         now: u64,
     },
     Failed {
@@ -211,6 +236,8 @@ impl JobRecord {
             spent: 0,
             attempts: spec.attempts,
             waits: 0,
+            losses: 0,
+            alone: false,
             after_tools: spec.after_tools,
             worker: None,
             token: None,
@@ -223,6 +250,7 @@ impl JobRecord {
             error: None,
             log: None,
             artifacts: Vec::new(),
+            artifacts_error: None,
             submitted_at: spec.submitted_at,
             started_at: None,
             ended_at: None,
@@ -230,9 +258,15 @@ impl JobRecord {
         }
     }
 
+    /// Whether the next attempt has to have its worker for itself: the last workers were lost with this job.
+    pub fn must_run_alone(&self) -> bool {
+        let lost_now = u32::from(self.state == JobState::Running);
+        self.losses + lost_now >= SUSPECT_FROM
+    }
+
     /// What a worker does with the job's message. A record that says "running" is one whose worker was lost: the server
-    /// gives a message out again only when its holder was silent for a whole lease.
-    pub fn claim(&self, worker: &str, token: &str, now: u64) -> Claim {
+    /// gives a message out again only when its holder was silent for a whole lease. `is_alone`: the worker runs nothing besides.
+    pub fn claim(&self, worker: &str, token: &str, is_alone: bool, now: u64) -> Claim {
         if self.state.is_over() {
             return Claim::Over;
         }
@@ -240,20 +274,34 @@ impl JobRecord {
         if self.cancel_asked {
             return Claim::Bury(Box::new(self.ended(JobState::Cancelled, now)));
         }
-        if self.spent >= self.attempts {
+        let mut next = self.clone();
+        if is_lost {
+            next.losses += 1;
+            // It may have been a neighbour's fault. A job with one attempt is never run twice.
+            if !self.alone && self.attempts > 1 {
+                next.spent = next.spent.saturating_sub(1);
+            }
+        }
+        if next.spent >= next.attempts {
             return Claim::Bury(Box::new(self.dead("is out of attempts: its workers were lost", now)));
         }
         if is_lost && self.must_resume() && self.session_id.is_none() {
             let why = "lost its worker after a tool had run, and there is no session to resume";
             return Claim::Bury(Box::new(self.dead(why, now)));
         }
-        let mut next = self.clone();
         if is_lost {
             next.error = Some(self.lost());
+            if next.losses >= SUSPECT_FROM {
+                let mut later = next.released();
+                let delay = loss_delay(next.losses - SUSPECT_FROM).as_millis();
+                later.not_before = Some(now.saturating_add(u64::try_from(delay).unwrap_or(u64::MAX)));
+                return Claim::Later(Box::new(later));
+            }
         }
         next.state = JobState::Running;
         next.attempt += 1;
         next.spent += 1;
+        next.alone = is_alone;
         next.worker = Some(worker.to_owned());
         next.token = Some(token.to_owned());
         next.started_at = Some(now);
@@ -278,24 +326,27 @@ impl JobRecord {
                 next.tools_ran |= tools_ran;
                 if next == *self { Err(Refusal::Unchanged) } else { Ok(next) }
             }
-            JobEvent::Done { token, result, result_object, log, artifacts, now } => {
+            JobEvent::Done { token, result, result_object, log, artifacts, artifacts_error, now } => {
                 let mut next = self.held_by(token)?.ended(JobState::Done, *now);
                 next.result.clone_from(result);
                 next.result_object.clone_from(result_object);
                 next.error = None;
                 next.log = Some(*log);
                 next.artifacts.clone_from(artifacts);
+                next.artifacts_error.clone_from(artifacts_error);
                 Ok(next)
             }
             JobEvent::Failed { token, fault, consequence, log, artifacts, now } => {
                 let held = self.held_by(token)?;
                 let mut next = held.after_fault(fault, consequence, *now);
+                next.losses = 0;
                 next.log = Some(*log);
                 next.artifacts.clone_from(artifacts);
                 Ok(next)
             }
             JobEvent::Drained { token } => {
                 let mut next = self.held_by(token)?.released();
+                next.losses = 0;
                 next.spent = next.spent.saturating_sub(1);
                 Ok(next)
             }
@@ -322,6 +373,7 @@ impl JobRecord {
                     let mut next = self.released();
                     next.spent = 0;
                     next.waits = 0;
+                    next.losses = 0;
                     next.cancel_asked = false;
                     next.ended_at = None;
                     // Who retries has seen what happened, and wants it done anew.

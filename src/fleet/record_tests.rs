@@ -7,7 +7,7 @@ fn queued(attempts: u32) -> JobRecord {
 }
 
 fn run(record: &JobRecord, token: &str) -> JobRecord {
-    match record.claim("w", token, 1) {
+    match record.claim("w", token, true, 1) {
         Claim::Run(next) => *next,
         other => panic!("expected a run, got {other:?}"),
     }
@@ -29,8 +29,9 @@ fn done(token: &str) -> JobEvent {
         token: token.into(),
         result: Some(json!(1)),
         result_object: None,
-        log: LogEnd { sequence: 3, events: 2 },
+        log: LogEnd { sequence: 3, events: 2, lost: 0 },
         artifacts: Vec::new(),
+        artifacts_error: None,
         now: 9,
     }
 }
@@ -44,7 +45,7 @@ fn a_claim_begins_an_attempt_and_its_holder_ends_it() {
         (ended.state, ended.result.clone(), ended.ended_at),
         (JobState::Done, Some(json!(1)), Some(9))
     );
-    assert_eq!(ended.claim("w", "t2", 10), Claim::Over);
+    assert_eq!(ended.claim("w", "t2", true, 10), Claim::Over);
 }
 
 #[test]
@@ -69,20 +70,58 @@ fn a_late_worker_is_fenced_whatever_it_says() {
     }
 }
 
-#[test]
-fn lost_workers_use_up_the_budget_and_then_the_job_is_dead() {
-    let mut record = queued(3);
-    for attempt in 1..=3 {
-        record = run(&record, &format!("t{attempt}"));
-        assert_eq!(record.attempt, attempt);
+/// The record after its worker was lost and another one took the job, however long it was left alone before.
+fn lost(record: &JobRecord, is_alone: bool) -> Result<JobRecord, JobRecord> {
+    match record.claim("w", "t", is_alone, 7) {
+        Claim::Run(next) => Ok(*next),
+        Claim::Bury(dead) => Err(*dead),
+        Claim::Later(later) => {
+            assert!(later.not_before.is_some_and(|time| time > 7) && later.must_run_alone());
+            match later.claim("w", "t", is_alone, 9) {
+                Claim::Run(next) => Ok(*next),
+                other => panic!("{other:?}"),
+            }
+        }
+        Claim::Over => panic!("it is not over"),
     }
-    let Claim::Bury(dead) = record.claim("w", "t4", 7) else { panic!("the fourth claim must bury") };
+}
+
+#[test]
+fn a_job_that_loses_its_workers_alone_uses_up_its_budget_and_is_dead() {
+    let mut record = run(&queued(3), "t");
+    for attempt in 1..3 {
+        assert_eq!((record.attempt, record.spent), (attempt, attempt));
+        record = lost(&record, true).unwrap();
+    }
+    let dead = lost(&record, true).unwrap_err();
     assert_eq!((dead.state, dead.attempt, dead.ended_at), (JobState::Dead, 3, Some(7)));
     let fault = dead.error.unwrap();
     assert_eq!(
         (fault.code.as_str(), &fault.facts["lastError"]["code"]),
         ("JOB_DEAD", &json!("JOB_LEASE_LOST"))
     );
+}
+
+#[test]
+fn a_job_pays_for_no_worker_that_others_may_have_killed() {
+    let begun = |attempts| match queued(attempts).claim("w", "t", false, 1) {
+        Claim::Run(next) => *next,
+        other => panic!("{other:?}"),
+    };
+    let first = begun(2);
+    assert!(!first.claim("w", "t", false, 2).eq(&Claim::Over) && !queued(2).must_run_alone());
+    let second = lost(&first, false).unwrap();
+    assert_eq!((second.attempt, second.spent, second.losses), (2, 1, 1), "the first loss is everyday life");
+    assert!(second.must_run_alone(), "the second one is not");
+    let third = lost(&second, true).unwrap();
+    assert_eq!((third.attempt, third.spent, third.alone), (3, 1, true));
+    let fourth = lost(&third, true).unwrap();
+    assert_eq!((fourth.attempt, fourth.spent), (4, 2));
+    assert_eq!(lost(&fourth, true).unwrap_err().state, JobState::Dead);
+    // Who says that it may run once means it.
+    assert_eq!(lost(&begun(1), false).unwrap_err().state, JobState::Dead);
+    // What ends in order was no killer.
+    assert_eq!(third.after(&failed("t", Consequence::Again(Duration::ZERO))).unwrap().losses, 0);
 }
 
 #[test]
@@ -111,7 +150,7 @@ fn limits_and_drains_cost_no_attempt_but_numbers_go_on() {
 fn cancel_is_final_for_who_waits_and_a_word_to_who_runs() {
     let asked = JobEvent::CancelAsked { now: 4 };
     let cancelled = queued(3).after(&asked).unwrap();
-    assert_eq!((cancelled.state, cancelled.claim("w", "t", 5)), (JobState::Cancelled, Claim::Over));
+    assert_eq!((cancelled.state, cancelled.claim("w", "t", true, 5)), (JobState::Cancelled, Claim::Over));
     let running = run(&queued(3), "t1").after(&asked).unwrap();
     assert_eq!((running.state, running.cancel_asked), (JobState::Running, true));
     assert_eq!(running.after(&asked), Err(Refusal::Unchanged));
@@ -121,7 +160,7 @@ fn cancel_is_final_for_who_waits_and_a_word_to_who_runs() {
     assert_eq!(running.after(&done("t1")).unwrap().state, JobState::Done);
     // The holder was lost before it heard of it.
     assert!(
-        matches!(running.claim("w", "t2", 7), Claim::Bury(record) if record.state == JobState::Cancelled)
+        matches!(running.claim("w", "t2", true, 7), Claim::Bury(record) if record.state == JobState::Cancelled)
     );
     // It failed meanwhile: nobody wants another attempt.
     let after = running.after(&failed("t1", Consequence::Again(Duration::ZERO))).unwrap();
@@ -151,7 +190,7 @@ fn a_job_whose_tools_ran_is_resumed_or_dead_never_run_anew() {
     assert_eq!(run(&running.after(&seen(Some("s"), false)).unwrap(), "t2").session_to_resume(), None);
     assert_eq!(run(&running.after(&seen(Some("s"), true)).unwrap(), "t2").session_to_resume(), Some("s"));
     let blind = running.after(&seen(None, true)).unwrap();
-    assert!(matches!(blind.claim("w", "t2", 3), Claim::Bury(record) if record.state == JobState::Dead));
+    assert!(matches!(blind.claim("w", "t2", true, 3), Claim::Bury(record) if record.state == JobState::Dead));
     let after = blind.after(&failed("t1", Consequence::Again(Duration::ZERO))).unwrap();
     assert_eq!(after.state, JobState::Failed);
     assert_eq!(blind.after(&seen(None, true)), Err(Refusal::Unchanged));

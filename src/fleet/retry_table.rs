@@ -57,6 +57,11 @@ pub fn refusal_delay(deliveries: u64) -> Duration {
     doubled(Duration::from_millis(100), times).min(Duration::from_secs(5))
 }
 
+/// How long a job that lost its workers is left alone, by how often it was.
+pub fn loss_delay(times: u32) -> Duration {
+    doubled(BASE_DELAY, times).min(MAX_DELAY)
+}
+
 fn doubled(base: Duration, times: u32) -> Duration {
     base.saturating_mul(1_u32.checked_shl(times.min(20)).unwrap_or(u32::MAX))
 }

@@ -1,7 +1,7 @@
 //! What a fleet looks like right now: its queues, its workers, what waits for long and why. Counted by the names of messages, so
 //! that a long queue costs little; looked at one by one are the oldest jobs alone.
 
-use super::engine::Engine;
+use super::engine::{Engine, RetryFor, Room};
 use super::record::{JobRecord, JobState};
 use super::stuck::{Surroundings, why_stuck};
 use super::subject::Names;
@@ -25,6 +25,8 @@ pub struct FleetStatus {
     pub queues: BTreeMap<String, QueueStatus>,
     /// As each says of itself.
     pub workers: Vec<Value>,
+    /// How full each stream is, by its name.
+    pub(crate) storage: BTreeMap<String, Room>,
     pub stuck: Vec<Stuck>,
 }
 
@@ -52,6 +54,10 @@ impl Engine {
             lease_ms: u64::try_from(self.lease().as_millis()).unwrap_or(u64::MAX),
             ..FleetStatus::default()
         };
+        let streams = self.names().streams();
+        let rooms = streams.iter().map(|stream| self.room(stream, RetryFor::ASKED));
+        let rooms = futures_util::future::try_join_all(rooms).await?;
+        status.storage = streams.iter().cloned().zip(rooms).collect();
         let said = self.all_announced(self.names().workers()).await?;
         status.workers = said.iter().filter_map(|said| serde_json::from_slice(said).ok()).collect();
         let running = status.workers.iter().filter_map(|worker| worker["running"].as_array());
@@ -67,7 +73,8 @@ impl Engine {
         }
         let mut holds = HashMap::new();
         for (name, queue) in &mut status.queues {
-            self.look_at_queue(name, queue, &status.workers, &mut holds, &mut status.stuck).await?;
+            let records = status.storage.get(&self.names().run_stream());
+            self.look_at_queue(name, queue, &status.workers, records, &mut holds, &mut status.stuck).await?;
         }
         Ok(status)
     }
@@ -78,6 +85,7 @@ impl Engine {
         name: &str,
         queue: &mut QueueStatus,
         workers: &[Value],
+        records_room: Option<&Room>,
         holds: &mut HashMap<String, bool>,
         stuck: &mut Vec<Stuck>,
     ) -> Result<(), Error> {
@@ -102,7 +110,15 @@ impl Engine {
             };
             let key_holders: Vec<String> =
                 key_holders.iter().map(|id| String::from_utf8_lossy(id).into_owned()).collect();
-            let around = Surroundings { workers, is_held, key_holders: &key_holders, now: now() };
+            let around = Surroundings {
+                workers,
+                is_held,
+                key_holders: &key_holders,
+                is_full: records_room.is_some_and(|room| room.is_full),
+                is_used_up: records_room.is_some_and(Room::is_used_up),
+                records: &self.names().run_stream(),
+                now: now(),
+            };
             if let Some(why) = why_stuck(&record, &spec, &around) {
                 stuck.push(Stuck { id: record.id, why });
             }

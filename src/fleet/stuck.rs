@@ -16,6 +16,12 @@ pub(crate) struct Surroundings<'a> {
     pub is_held: bool,
     /// Jobs that have the places of the job's key.
     pub key_holders: &'a [String],
+    /// The records have no room for jobs that have none yet.
+    pub is_full: bool,
+    /// They have no room for anything.
+    pub is_used_up: bool,
+    /// The stream of the records.
+    pub records: &'a str,
     /// Epoch milliseconds.
     pub now: u64,
 }
@@ -24,6 +30,12 @@ pub(crate) struct Surroundings<'a> {
 pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surroundings) -> Option<String> {
     let names = |worker: &&Value| worker["name"].as_str() == record.worker.as_deref();
     if record.state == JobState::Running {
+        if around.is_used_up {
+            let stream = around.records;
+            return Some(format!(
+                "the stream {stream} is full, so that what came of it can't be written: remove old jobs with `sheepdog fleet prune`"
+            ));
+        }
         let worker = record.worker.as_deref().unwrap_or("its worker");
         return around
             .workers
@@ -32,8 +44,20 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
             .is_none()
             .then(|| format!("its worker {worker} is silent: another one gets it when the lease is over"));
     }
+    if around.is_full && record.attempt == 0 {
+        let stream = around.records;
+        return Some(format!(
+            "the stream {stream} is full, so that no new job is begun: remove old jobs with `sheepdog fleet prune`"
+        ));
+    }
     let serves = |worker: &&Value| has(&worker["queues"], &record.queue);
-    let serving: Vec<&Value> = around.workers.iter().filter(serves).collect();
+    let mut serving: Vec<&Value> = around.workers.iter().filter(serves).collect();
+    if !serving.is_empty() {
+        serving.retain(|worker| worker["closing"] != true);
+        if serving.is_empty() {
+            return Some(format!("every worker of the queue {} is closing", record.queue));
+        }
+    }
     if serving.is_empty() {
         return Some(format!("no worker pulls from the queue {}", record.queue));
     }
@@ -41,6 +65,9 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
         && !serving.iter().any(|worker| has(&worker["handlers"], handler))
     {
         return Some(format!("no worker of the queue {} has the handler {handler}", record.queue));
+    }
+    if record.handler.is_none() && !serving.iter().any(|worker| worker["agents"] != false) {
+        return Some(format!("no worker of the queue {} runs agents", record.queue));
     }
     let wait =
         record.not_before.filter(|time| *time > around.now).map(|time| (time - around.now).div_ceil(1000));
@@ -54,6 +81,12 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
         // As it was submitted.
         (None, Some(_)) => return None,
         _ => {}
+    }
+    if record.must_run_alone() {
+        return Some(format!(
+            "its last {} workers were lost: it runs alone, and waits for a worker that has nothing else to do",
+            record.losses
+        ));
     }
     if around.is_held
         && let Some(provider) = &record.provider
@@ -99,7 +132,15 @@ mod tests {
         change(&mut record, &mut spec);
         let workers = around.0.as_array().cloned().unwrap_or_default();
         let holders: Vec<String> = around.2.iter().map(|name| (*name).to_owned()).collect();
-        let around = Surroundings { workers: &workers, is_held: around.1, key_holders: &holders, now: NOW };
+        let around = Surroundings {
+            workers: &workers,
+            is_held: around.1,
+            key_holders: &holders,
+            is_full: false,
+            is_used_up: false,
+            records: "KV_SD_RUN",
+            now: NOW,
+        };
         why_stuck(&record, &spec, &around).unwrap_or_default()
     }
 
@@ -119,6 +160,7 @@ mod tests {
         );
         assert_eq!(why(|_, spec| spec.key = Some("k".into()), free()), "");
         assert_eq!(why(|record, _| record.not_before = Some(NOW + 5000), (worker(&[]), true, &[])), "");
+        assert!(why(|record, _| record.losses = 2, free()).contains("it runs alone"));
         let failed = |record: &mut JobRecord, _: &mut JobSpec| {
             record.error = Some(JobFault::new("E", "no"));
             record.not_before = Some(NOW + 1500);
@@ -134,7 +176,51 @@ mod tests {
                 record.worker = Some(worker);
             }
         };
+        let facts = |facts: Value| {
+            let mut worker = worker(&[]);
+            for (name, value) in facts.as_object().unwrap() {
+                worker[0][name] = value.clone();
+            }
+            (worker, false, &[][..])
+        };
+        assert_eq!(
+            why(|_, _| {}, facts(json!({ "closing": true }))),
+            "every worker of the queue default is closing"
+        );
+        assert_eq!(
+            why(|_, _| {}, facts(json!({ "agents": false }))),
+            "no worker of the queue default runs agents"
+        );
         assert_eq!(why(running("w"), free()), "");
         assert!(why(running("gone"), free()).contains("gone is silent"));
+    }
+
+    #[test]
+    fn a_store_without_room_is_told_of() {
+        let mut spec =
+            JobSpec { id: "a".into(), handler: Some("sum".into()), ..JobSpec::new() }.with_defaults();
+        spec.submitted_at = NOW;
+        let mut record = JobRecord::queued(&spec);
+        let workers = [
+            json!({ "name": "w", "queues": ["default"], "concurrency": 1, "running": [], "handlers": ["sum"] }),
+        ];
+        let why = |record: &JobRecord, is_full, is_used_up| {
+            let around = Surroundings {
+                workers: &workers,
+                is_held: false,
+                key_holders: &[],
+                is_full,
+                is_used_up,
+                records: "KV_SD_RUN",
+                now: NOW,
+            };
+            why_stuck(record, &spec, &around).unwrap_or_default()
+        };
+        assert!(why(&record, true, false).contains("KV_SD_RUN is full, so that no new job is begun"));
+        record.attempt = 1;
+        assert_eq!(why(&record, true, false), "", "it has its place");
+        (record.state, record.worker) = (JobState::Running, Some("w".into()));
+        assert_eq!(why(&record, true, false), "");
+        assert!(why(&record, true, true).contains("what came of it can't be written"));
     }
 }

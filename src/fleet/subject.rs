@@ -74,6 +74,54 @@ impl Names {
         format!("OBJ_{}", self.blob_bucket())
     }
 
+    /// The stream that keeps a subject of this fleet.
+    pub fn stream_of(&self, subject: &str) -> String {
+        let (run, lease) = (format!("$KV.{}.", self.run_bucket()), format!("$KV.{}.", self.lease_bucket()));
+        if subject.starts_with(&run) {
+            self.run_stream()
+        } else if subject.starts_with(&lease) {
+            self.lease_stream()
+        } else if subject.starts_with("$O.") {
+            self.blob_stream()
+        } else if subject.starts_with(&format!("{}.log.", self.prefix)) {
+            self.log_stream()
+        } else if subject.starts_with(&format!("{}.dead.", self.prefix)) {
+            self.dead_stream()
+        } else {
+            self.jobs_stream()
+        }
+    }
+
+    pub fn run_stream(&self) -> String {
+        format!("KV_{}", self.run_bucket())
+    }
+
+    pub fn lease_stream(&self) -> String {
+        format!("KV_{}", self.lease_bucket())
+    }
+
+    /// All streams of a fleet.
+    pub fn streams(&self) -> [String; 6] {
+        [
+            self.jobs_stream(),
+            self.run_stream(),
+            self.lease_stream(),
+            self.log_stream(),
+            self.dead_stream(),
+            self.blob_stream(),
+        ]
+    }
+
+    /// The name of an object that is known by this subject.
+    pub fn object_of(subject: &str) -> Option<String> {
+        let encoded = subject.rsplit('.').next()?;
+        String::from_utf8(URL_SAFE.decode(encoded).ok()?).ok()
+    }
+
+    pub fn all_objects(&self) -> String {
+        format!("$O.{}.M.*", self.blob_bucket())
+    }
+
     /// What is known of an object: its last version's number, its length, its digest.
     pub fn object(&self, name: &str) -> String {
         format!("$O.{}.M.{}", self.blob_bucket(), URL_SAFE.encode(name))
@@ -260,6 +308,24 @@ mod tests {
             assert_eq!(found, Some((queue.to_owned(), Names::token("a.7"))));
         }
         assert_eq!(Names::queue_of("sd.job.=g.4.x"), None);
+    }
+
+    #[test]
+    fn every_subject_says_its_stream() {
+        let names = Names::new("sd");
+        for (subject, stream) in [
+            (names.job("default", 4, "a"), names.jobs_stream()),
+            (names.record("a"), names.run_stream()),
+            (names.slot("k", 0), names.lease_stream()),
+            (names.log("a", 1), names.log_stream()),
+            (names.dead("default", "a"), names.dead_stream()),
+            (names.object("a/1/x"), names.blob_stream()),
+            (names.chunks("n"), names.blob_stream()),
+        ] {
+            assert_eq!(names.stream_of(&subject), stream, "{subject}");
+            assert!(names.streams().contains(&stream));
+        }
+        assert_eq!(Names::object_of(&names.object("a/1/x y")).as_deref(), Some("a/1/x y"));
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! Submits jobs, cancels them, tries them again.
 
-use super::engine::{Engine, Kept, Refused, RetryFor};
+use super::engine::{Engine, Kept, Refused, RetryFor, full};
 use super::record::{JobEvent, JobRecord, JobState, Refusal};
 use super::spec::JobSpec;
 use crate::error::{Error, ErrorCode};
 use crate::random;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The holder ends its tree and says so; a holder that was lost is replaced by one that does.
-const CANCEL_MARGIN: Duration = Duration::from_secs(5);
+/// The holder ends its tree and says so; a holder that was lost is replaced by one that does. A holder that does neither for a
+/// lease and this long is not waited for.
+const CANCEL_MARGIN: Duration = Duration::from_secs(15);
 
 /// Epoch milliseconds. For people to read: nobody's decision depends on another machine's clock.
 pub(crate) fn now() -> u64 {
@@ -42,7 +43,23 @@ impl Engine {
             && (self.read_record(&spec.id, RetryFor::ASKED).await?.is_some()
                 || self.find_job(&spec.id).await?.is_some());
         if !is_known {
-            self.put_job(&spec, "").await?;
+            if self.is_full_of_records().await {
+                return Err(full(
+                    &self.names().run_stream(),
+                    "the rest is kept for jobs that are on their way",
+                ));
+            }
+            let was_there = self.put_job(&spec, "").await?;
+            if was_there
+                && self
+                    .look_up(&spec.id)
+                    .await
+                    .err()
+                    .is_some_and(|error| error.code() == ErrorCode::JobNotFound)
+            {
+                // The server remembers the id of a job that was removed a moment ago.
+                self.put_job(&spec, &format!(".{}", spec.submitted_at)).await?;
+            }
         }
         Ok(spec.id)
     }
@@ -61,8 +78,9 @@ impl Engine {
         Err(Error::new(ErrorCode::JobNotFound, format!("the fleet has no job {id}, or not any more")))
     }
 
-    /// Cancels; resolves with the record once the job is over, or when its holder did not answer for long.
+    /// Cancels; resolves with the record once the job is over. A holder that does not answer for long is not waited for.
     pub(crate) async fn cancel(&self, id: &str, is_forced: bool) -> Result<JobRecord, Error> {
+        let mut is_forced = is_forced;
         loop {
             let kept = self.look_up(id).await?;
             let event = if is_forced {
@@ -73,14 +91,23 @@ impl Engine {
             let next = match kept.record.after(&event) {
                 Ok(next) => next,
                 Err(_) if kept.record.state.is_over() => return Ok(kept.record),
-                Err(_) => return self.until_over(id).await,
+                Err(_) => match self.until_over(id).await? {
+                    Some(record) => return Ok(record),
+                    None => {
+                        is_forced = true;
+                        continue;
+                    }
+                },
             };
             let spec = if next.state.is_over() { self.find_job(id).await? } else { None };
             if let Some(spec) = &spec {
                 self.bury_job(spec, RetryFor::ASKED).await?;
             }
             match self.write_record(&next, kept.revision, RetryFor::ASKED).await {
-                Ok(_) if next.state == JobState::Running => return self.until_over(id).await,
+                Ok(_) if next.state == JobState::Running => match self.until_over(id).await? {
+                    Some(record) => return Ok(record),
+                    None => is_forced = true,
+                },
                 Ok(_) => {
                     self.drop_job(id).await?;
                     return Ok(next);
@@ -92,12 +119,10 @@ impl Engine {
         }
     }
 
-    async fn until_over(&self, id: &str) -> Result<JobRecord, Error> {
+    /// `None`: its holder did not answer for long.
+    async fn until_over(&self, id: &str) -> Result<Option<JobRecord>, Error> {
         let waiting = self.settled(id);
-        match tokio::time::timeout(self.lease() + CANCEL_MARGIN, waiting).await {
-            Ok(record) => record,
-            Err(_) => Ok(self.look_up(id).await?.record),
-        }
+        tokio::time::timeout(self.lease() + CANCEL_MARGIN, waiting).await.ok().transpose()
     }
 
     /// The record of the job once it is over.

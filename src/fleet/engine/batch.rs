@@ -1,6 +1,6 @@
 //! Many messages of a stream by one request: the server sends them one behind the other, and then says that it is the end.
 
-use super::connection::{Engine, REQUEST_TIMEOUT};
+use super::connection::{Engine, answer_within};
 use super::store::{Asked, RetryFor};
 use crate::error::Error;
 use async_nats::StatusCode;
@@ -9,6 +9,8 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use serde_json::json;
 
+/// Of the messages that are read, about.
+const LONGEST: usize = 256 << 10;
 /// The end of what was asked for.
 const END: u16 = 204;
 
@@ -20,7 +22,7 @@ pub(super) struct Most {
 }
 
 /// What is read one page after the other.
-pub(super) const LISTED: Most = Most { messages: 1000, bytes: 8 << 20 };
+pub(super) const LISTED: Most = Most { messages: 1000, bytes: 1 << 20 };
 
 /// Some messages, in the stream's order.
 #[derive(Debug, Default)]
@@ -51,7 +53,7 @@ impl Engine {
         &self,
         stream: String,
         filter: String,
-    ) -> impl Stream<Item = Result<Bytes, Error>> + use<> {
+    ) -> impl Stream<Item = Result<StreamMessage, Error>> + use<> {
         let engine = self.clone();
         let pages = stream::try_unfold(Some(1), move |from| {
             let (engine, stream, filter) = (engine.clone(), stream.clone(), filter.clone());
@@ -61,7 +63,7 @@ impl Engine {
                 let page = engine.ask(RetryFor::ASKED, read).await?;
                 let last = page.messages.last().filter(|_| page.left > 0);
                 let next = last.map(|last| last.sequence + 1);
-                Ok(Some((stream::iter(page.messages).map(|message| Ok(message.payload)), next)))
+                Ok(Some((stream::iter(page.messages).map(Ok), next)))
             }
         });
         pages.try_flatten()
@@ -77,14 +79,21 @@ impl Engine {
 
     async fn gather(&self, stream: &str, asked: &serde_json::Value) -> Result<Batch, Asked> {
         let away = |error: &dyn std::fmt::Display| Asked::Away(error.to_string());
+        let reconnected = self.reconnected();
         let inbox = self.0.client.new_inbox();
         let mut answers = self.0.client.subscribe(inbox.clone()).await.map_err(|error| away(&error))?;
         let subject = format!("$JS.API.DIRECT.GET.{stream}");
         let asked = self.0.client.publish_with_reply(subject, inbox, Bytes::from(asked.to_string())).await;
         asked.map_err(|error| away(&error))?;
         let mut batch = Batch::default();
+        let mut reconnected = std::pin::pin!(reconnected);
         loop {
-            let answer = match tokio::time::timeout(REQUEST_TIMEOUT, answers.next()).await {
+            // A message may be long and the link slow: the time is that of one message, not of all.
+            let answer = tokio::select! {
+                answer = tokio::time::timeout(answer_within(LONGEST), answers.next()) => answer,
+                () = &mut reconnected => return Err(away(&"the connection was lost")),
+            };
+            let answer = match answer {
                 Ok(Some(answer)) => answer,
                 Ok(None) => return Err(away(&"the connection was closed")),
                 Err(_) => return Err(away(&"it stopped in the middle of an answer")),

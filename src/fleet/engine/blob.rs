@@ -1,14 +1,17 @@
 //! Whole files and long texts, by name, in chunks: as every client of NATS keeps objects, so that its tools can read them.
 //!
 //! The server has each chunk on its disk before it answers. So that nobody waits for that but the disk, some chunks are on
-//! their way at a time; the object's name is written last, when all are there. Chunks lie in the order in which they came in,
-//! which is why one that fails is not sent again by itself: all of it is, under another number, and what was there of the
-//! first is taken away.
+//! their way at a time ([`Window`]): as many as the link takes without making everybody else on it wait. A transfer is bounded by
+//! its progress and not by its length. The object's name is written last, when all chunks are there. Chunks lie in the order in
+//! which they came in, which is why one that fails is not sent again by itself: all of it is, under another number, and what was
+//! there of the first is taken away.
 
 use super::batch::{Batch, Most};
-use super::connection::Engine;
+use super::connection::{Engine, REQUEST_TIMEOUT};
+use super::records::stored_at;
 use super::store::{Asked, RetryFor, away, headers, refused_by};
 use crate::error::{Error, ErrorCode};
+use crate::fleet::subject::Names;
 use crate::os::{on_disk, read_piece};
 use crate::random;
 use async_nats::jetstream::context::PublishAckFuture;
@@ -17,20 +20,49 @@ use async_nats::jetstream::object_store::{ObjectInfo, ObjectOptions};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use bytes::Bytes;
+use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
 use std::fs::File;
+use std::future::IntoFuture;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
-/// Of a server that takes so much in a message; each is a wait for its disk.
-const CHUNK_BYTES: usize = 1 << 20;
-/// Chunks without an answer: what an object takes of memory.
-pub(super) const IN_FLIGHT: usize = 8;
+/// Of a server that takes so much in a message. Each is a wait for its disk, and holds up what else uses the link.
+const CHUNK_BYTES: usize = 128 << 10;
 /// Of an object that is read: twice as much is in memory.
-const BATCH: Most = Most { messages: 64, bytes: 8 << 20 };
+const BATCH_MESSAGES: usize = 64;
+/// What comes behind a transfer waits for it about so long.
+const QUICK: Duration = Duration::from_millis(250);
+const SLOW: Duration = Duration::from_millis(1000);
+
+/// How many bytes are on their way without an answer: more as long as answers come quickly, fewer when they are slow.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    bytes: usize,
+}
+
+impl Window {
+    const FIRST: usize = 2 * CHUNK_BYTES;
+    /// What an object takes of memory.
+    const MOST: usize = 8 << 20;
+
+    fn new() -> Window {
+        Window { bytes: Self::FIRST }
+    }
+
+    /// The answer for `bytes` of it took so long.
+    fn on_answer(&mut self, bytes: usize, took: Duration) {
+        if took < QUICK {
+            self.bytes = (self.bytes + bytes).min(Self::MOST);
+        } else if took > SLOW {
+            self.bytes = (self.bytes - self.bytes / 4).max(CHUNK_BYTES);
+        }
+    }
+}
+
 /// A copy of the stream that is a little behind, or an object that is replaced right now, is looked at again so often.
 const LOOKS: u32 = 10;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -97,6 +129,8 @@ impl Engine {
             engine: self,
             subject: self.names().chunks(&number),
             waiting: VecDeque::new(),
+            on_their_way: 0,
+            window: Window::new(),
             last: 0,
         };
         match sending.all(name, source, chunk_bytes).await {
@@ -125,12 +159,7 @@ impl Engine {
     /// When it fails, they go with the age of the stream.
     async fn drop_chunks(&self, number: &str) {
         let subject = self.names().chunks(number);
-        let dropped = self.ask(RetryFor(LOOK_EVERY * LOOKS), || async {
-            let stream = self.0.context.get_stream_no_info(self.names().blob_stream()).await;
-            let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
-            stream.purge().filter(&subject).await.map_err(|error| Asked::Away(error.to_string()))
-        });
-        let _ = dropped.await;
+        let _ = self.purge(&self.names().blob_stream(), &subject, None, RetryFor(LOOK_EVERY * LOOKS)).await;
     }
 
     pub(crate) async fn object(&self, name: &str) -> Result<Bytes, Error> {
@@ -188,6 +217,33 @@ impl Engine {
         on_disk(move || std::fs::rename(from, to_path)).await.map_err(|error| unwritable(to, &error))
     }
 
+    /// Removes the objects that `is_meant` names, by their names and when they were stored. Returns how many those were, and their
+    /// bytes; `is_trial`: counts them only.
+    pub(crate) async fn drop_objects(
+        &self,
+        is_meant: impl Fn(&str, SystemTime) -> bool,
+        is_trial: bool,
+    ) -> Result<(u64, u64), Error> {
+        let stream = self.names().blob_stream();
+        let mut found = std::pin::pin!(self.all_of(stream.clone(), self.names().all_objects()));
+        let (mut count, mut bytes) = (0, 0);
+        while let Some(message) = found.next().await {
+            let message = message?;
+            let Some(name) = Names::object_of(&message.subject) else { continue };
+            if !is_meant(&name, stored_at(&message)) {
+                continue;
+            }
+            let Ok(info) = serde_json::from_slice::<ObjectInfo>(&message.payload) else { continue };
+            (count, bytes) = (count + 1, bytes + info.size as u64);
+            if !is_trial {
+                let before = Some(message.sequence + 1);
+                self.purge(&stream, &message.subject, before, RetryFor::ASKED).await?;
+                self.purge(&stream, &self.names().chunks(&info.nuid), None, RetryFor::ASKED).await?;
+            }
+        }
+        Ok((count, bytes))
+    }
+
     async fn known_object(&self, name: &str) -> Result<ObjectInfo, Error> {
         let missing =
             || Error::new(ErrorCode::JobNotFound, format!("the fleet has no {name}, or not any more"));
@@ -219,13 +275,31 @@ struct Sending<'engine> {
     engine: &'engine Engine,
     subject: String,
     /// Answers that are not here yet, the oldest first.
-    waiting: VecDeque<PublishAckFuture>,
+    waiting: VecDeque<Waiting>,
+    /// Bytes of those.
+    on_their_way: usize,
+    window: Window,
     /// Sequence of the last chunk that is known to be stored.
     last: u64,
 }
 
+struct Waiting {
+    answer: PublishAckFuture,
+    bytes: usize,
+    since: Instant,
+}
+
 impl Sending<'_> {
+    /// Sends all of it; fails as soon as the connection is lost.
     async fn all(&mut self, name: &str, source: &Source, chunk_bytes: usize) -> Result<Sent, Asked> {
+        let reconnected = self.engine.reconnected();
+        tokio::select! {
+            sent = self.each(name, source, chunk_bytes) => sent,
+            () = reconnected => Err(Asked::Away("the connection was lost".to_owned())),
+        }
+    }
+
+    async fn each(&mut self, name: &str, source: &Source, chunk_bytes: usize) -> Result<Sent, Asked> {
         let (mut bytes, mut chunks, mut digest) = (0, 0, Sha256::new());
         loop {
             let read = source.read(bytes, chunk_bytes, digest).await;
@@ -235,12 +309,15 @@ impl Sending<'_> {
                 break;
             }
             (bytes, chunks) = (bytes + chunk.len() as u64, chunks + 1);
-            if self.waiting.len() == IN_FLIGHT {
+            let bytes = chunk.len();
+            while !self.waiting.is_empty() && self.on_their_way + bytes > self.window.bytes {
                 self.answer().await?;
             }
             let message = PublishMessage::build().payload(chunk);
-            let sent = self.engine.0.context.send_publish(self.subject.clone(), message).await;
-            self.waiting.push_back(sent.map_err(|error| refused_by(&error))?);
+            let sent = self.engine.0.transfers.send_publish(self.subject.clone(), message).await;
+            let answer = sent.map_err(|error| refused_by(&error, &self.engine.names().blob_stream()))?;
+            self.on_their_way += bytes;
+            self.waiting.push_back(Waiting { answer, bytes, since: Instant::now() });
         }
         while !self.waiting.is_empty() {
             self.answer().await?;
@@ -250,8 +327,23 @@ impl Sending<'_> {
 
     /// Waits for the oldest answer.
     async fn answer(&mut self) -> Result<(), Asked> {
-        let Some(oldest) = self.waiting.pop_front() else { return Ok(()) };
-        match oldest.await {
+        let Some(Waiting { answer, bytes, since }) = self.waiting.pop_front() else { return Ok(()) };
+        self.on_their_way -= bytes;
+        let mut answer = std::pin::pin!(answer.into_future());
+        let answer = loop {
+            tokio::select! {
+                answer = &mut answer => break answer,
+                () = tokio::time::sleep(REQUEST_TIMEOUT) => {
+                    if self.engine.is_denied(&self.subject) {
+                        let subject = &self.subject;
+                        let message = format!("who we are may not write to {subject}: check the rights of this user");
+                        return Err(Asked::Final(Error::new(ErrorCode::FleetUnauthorized, message)));
+                    }
+                }
+            }
+        };
+        self.window.on_answer(bytes, since.elapsed());
+        match answer {
             // A connection that broke in between may have brought them in another order.
             Ok(stored) if stored.sequence <= self.last => {
                 Err(Asked::Away("it mixed up the chunks".to_owned()))
@@ -260,20 +352,14 @@ impl Sending<'_> {
                 self.last = stored.sequence;
                 Ok(())
             }
-            Err(_) if self.engine.is_denied(&self.subject) => {
-                let message =
-                    format!("who we are may not write to {}: check the rights of this user", self.subject);
-                Err(Asked::Final(Error::new(ErrorCode::FleetUnauthorized, message)))
-            }
-            Err(error) => Err(refused_by(&error)),
+            Err(error) => Err(refused_by(&error, &self.engine.names().blob_stream())),
         }
     }
 
-    /// Waits for all answers, whatever they are: afterwards nothing of it is on its way.
+    /// Waits a moment for all answers, whatever they are: afterwards little of it is on its way.
     async fn settle(&mut self) {
-        for answer in self.waiting.drain(..) {
-            let _ = answer.await;
-        }
+        let answers = self.waiting.drain(..).map(|waiting| waiting.answer.into_future());
+        let _ = tokio::time::timeout(REQUEST_TIMEOUT, futures_util::future::join_all(answers)).await;
     }
 }
 
@@ -284,11 +370,19 @@ struct Reading<'engine> {
     from: u64,
     /// Chunks that are still to come.
     left: usize,
+    /// Of the next batch: as many as the link takes without making everybody else on it wait.
+    window: Window,
 }
 
 impl<'engine> Reading<'engine> {
     fn of(engine: &'engine Engine, info: &ObjectInfo) -> Reading<'engine> {
-        Reading { engine, subject: engine.names().chunks(&info.nuid), from: 1, left: info.chunks }
+        Reading {
+            engine,
+            subject: engine.names().chunks(&info.nuid),
+            from: 1,
+            left: info.chunks,
+            window: Window::new(),
+        }
     }
 
     /// The next chunks; `None` when all were here.
@@ -298,11 +392,14 @@ impl<'engine> Reading<'engine> {
         }
         for _ in 0..LOOKS {
             let stream = self.engine.names().blob_stream();
+            let most = Most { messages: BATCH_MESSAGES, bytes: self.window.bytes };
+            let begun = Instant::now();
             let some = self
                 .engine
-                .ask(RetryFor::ASKED, || self.engine.read_on(&stream, &self.subject, self.from, BATCH));
+                .ask(RetryFor::ASKED, || self.engine.read_on(&stream, &self.subject, self.from, most));
             let Batch { messages, .. } = some.await?;
             if let Some(last) = messages.last() {
+                self.window.on_answer(self.window.bytes, begun.elapsed());
                 self.from = last.sequence + 1;
                 self.left = self.left.saturating_sub(messages.len());
                 return Ok(Some(messages.into_iter().map(|message| message.payload).collect()));

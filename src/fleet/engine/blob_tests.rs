@@ -52,19 +52,74 @@ async fn some_chunks_are_on_their_way_at_a_time_and_no_more() {
     let road = Road::to(&server, CHUNK).await;
     let engine = connect(&road.url).await;
     let folder = tempfile::tempdir().unwrap();
-    let path = file(&folder, 3 * IN_FLIGHT * CHUNK_BYTES);
+    let path = file(&folder, 12 * CHUNK_BYTES);
     road.hold_until(usize::MAX);
     let put = tokio::spawn({
         let engine = engine.clone();
         async move { engine.put_file("many", std::fs::File::open(&path).unwrap()).await }
     });
-    road.until(IN_FLIGHT).await;
+    let first = Window::FIRST / CHUNK_BYTES;
+    road.until(first).await;
     // Were there more to come without an answer, they would come now.
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(road.seen(), IN_FLIGHT);
+    assert_eq!(road.seen(), first);
     road.hold_until(0);
     let (length, _) = tokio::time::timeout(PATIENCE, put).await.unwrap().unwrap().unwrap();
-    assert_eq!(length, (3 * IN_FLIGHT * CHUNK_BYTES) as u64);
+    assert_eq!(length, 12 * CHUNK_BYTES as u64);
+}
+
+#[test]
+fn the_window_follows_the_link() {
+    let mut window = Window::new();
+    for _ in 0..200 {
+        window.on_answer(CHUNK_BYTES, Duration::from_millis(5));
+    }
+    assert_eq!(window.bytes, Window::MOST);
+    window.on_answer(CHUNK_BYTES, Duration::from_millis(500));
+    assert_eq!(window.bytes, Window::MOST, "it is as it should be");
+    for _ in 0..50 {
+        window.on_answer(CHUNK_BYTES, Duration::from_secs(3));
+    }
+    assert_eq!(window.bytes, CHUNK_BYTES, "one is always on its way");
+}
+
+/// On a link of 500 kB/s a chunk of 1 MiB took longer than its answer was waited for.
+#[tokio::test]
+async fn a_slow_link_takes_long_and_sends_nothing_twice() {
+    const BYTES: usize = 3 << 20;
+    let Some(server) = TestServer::start().await else { return };
+    for rate in [500_000, 100_000] {
+        let bytes = BYTES.min(rate * 6);
+        let road = Road::to(&server, CHUNK).await;
+        let engine = connect(&road.url).await;
+        let folder = tempfile::tempdir().unwrap();
+        let path = file(&folder, bytes);
+        road.slow_down(rate);
+        let before = road.carried();
+        let begun = Instant::now();
+        tokio::time::timeout(PATIENCE, engine.put_file("slow", std::fs::File::open(&path).unwrap()))
+            .await
+            .unwrap()
+            .unwrap();
+        let sent = road.carried() - before;
+        assert!(sent < bytes + bytes / 10, "{sent} bytes were sent for {bytes}");
+        assert!(begun.elapsed() > Duration::from_secs(4), "the link was slow");
+        let to = folder.path().join("back");
+        let before = road.carried();
+        let fetched = async {
+            // What others ask for on the same link meanwhile has an answer.
+            let (fetched, asked) = tokio::join!(engine.fetch_object("slow", &to), async {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                engine.read_record("nobody", RetryFor(Duration::ZERO)).await
+            });
+            assert!(asked.unwrap().is_none());
+            fetched
+        };
+        tokio::time::timeout(PATIENCE, fetched).await.unwrap().unwrap();
+        let got = road.carried() - before;
+        assert!(got < bytes + bytes / 10, "{got} bytes came for {bytes}");
+        assert!(std::fs::read(&to).unwrap() == std::fs::read(&path).unwrap());
+    }
 }
 
 #[tokio::test]
@@ -73,18 +128,18 @@ async fn a_connection_that_breaks_costs_a_second_try_and_leaves_nothing() {
     let road = Road::to(&server, CHUNK).await;
     let engine = connect(&road.url).await;
     let folder = tempfile::tempdir().unwrap();
-    let path = file(&folder, 2 * IN_FLIGHT * CHUNK_BYTES);
+    let path = file(&folder, 16 * CHUNK_BYTES);
     road.hold_until(usize::MAX);
     let put = tokio::spawn({
         let (engine, path) = (engine.clone(), path.clone());
         async move { engine.put_file("many", std::fs::File::open(&path).unwrap()).await }
     });
-    road.until(3).await;
+    road.until(2).await;
     road.cut();
     road.hold_until(0);
     tokio::time::timeout(PATIENCE, put).await.unwrap().unwrap().unwrap();
     assert!(engine.object("many").await.unwrap() == std::fs::read(&path).unwrap());
-    assert_eq!(stored(&engine).await, 2 * IN_FLIGHT as u64 + 1);
+    assert_eq!(stored(&engine).await, 16 + 1);
 }
 
 #[tokio::test]
@@ -96,7 +151,7 @@ async fn a_store_that_is_full_refuses_the_whole_and_keeps_nothing_of_it() {
     config.max_bytes = 4 * CHUNK_BYTES as i64;
     engine.0.context.update_stream(config).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let path = file(&folder, 2 * IN_FLIGHT * CHUNK_BYTES);
+    let path = file(&folder, 16 * CHUNK_BYTES);
     let error = engine.put_file("many", std::fs::File::open(&path).unwrap()).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::FleetFull, "{error}");
     assert_eq!(stored(&engine).await, 0);

@@ -18,10 +18,19 @@ const OLDEST: (u64, u64) = (2, 12);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// An answer that takes longer is asked for again.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+/// The slowest link that a fleet works on, in bytes a second: a message has so much more time.
+const SLOWEST_LINK: u64 = 16 << 10;
+/// A transfer in many messages goes on as long as one of them arrives within this time.
+pub(super) const STALLED_AFTER: Duration = Duration::from_secs(30);
 /// A server that is gone is looked for so often: it may be back in 50 ms.
 const MAX_RECONNECT_DELAY: Duration = Duration::from_millis(250);
 /// Notices a server that is silently gone.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How long the answer to a message of so many bytes is waited for.
+pub(super) fn answer_within(bytes: usize) -> Duration {
+    REQUEST_TIMEOUT + Duration::from_millis(bytes as u64 * 1000 / SLOWEST_LINK)
+}
 
 /// How to get to a server.
 #[derive(Clone, Debug, Default)]
@@ -45,11 +54,15 @@ pub(crate) struct Engine(pub(super) Arc<Parts>);
 pub(super) struct Parts {
     pub client: Client,
     pub context: Context,
+    /// The same, for messages of a transfer.
+    pub transfers: Context,
     pub names: Names,
     pub lease: Duration,
     connections: watch::Receiver<u64>,
     is_connected: watch::Receiver<bool>,
     denied: Denied,
+    /// Whether the records' room is used up, and until when that is good.
+    pub records_room: Mutex<Option<(std::time::Instant, bool)>>,
 }
 
 /// Subjects that the server said we may not publish to. It answers such a message with nothing else.
@@ -130,9 +143,21 @@ impl Engine {
         check_version(&client)?;
         let mut context = jetstream::new(client.clone());
         context.set_timeout(REQUEST_TIMEOUT);
+        let mut transfers = context.clone();
+        transfers.set_timeout(STALLED_AFTER);
         let names = Names::new(&access.prefix);
         let lease = streams::ensure(&context, &names, access.lease, access.replicas).await?;
-        Ok(Engine(Arc::new(Parts { client, context, names, lease, connections, is_connected, denied })))
+        Ok(Engine(Arc::new(Parts {
+            client,
+            context,
+            transfers,
+            names,
+            lease,
+            connections,
+            is_connected,
+            denied,
+            records_room: Mutex::default(),
+        })))
     }
 
     pub(crate) fn names(&self) -> &Names {
@@ -147,6 +172,17 @@ impl Engine {
     /// Counts connections: at each change something may have been missed.
     pub(crate) fn connections(&self) -> watch::Receiver<u64> {
         self.0.connections.clone()
+    }
+
+    /// Resolves when the connection was lost and made anew: what was asked before it has no answer.
+    pub(super) fn reconnected(&self) -> impl Future<Output = ()> + use<> {
+        let mut connections = self.connections();
+        connections.mark_unchanged();
+        async move {
+            if connections.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     /// Whether the server is there right now.

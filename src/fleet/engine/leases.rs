@@ -7,12 +7,29 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use std::time::Duration;
 
+/// Says who holds a place, so that a holder whose answer was lost knows its own message again.
+const HOLDER: &str = "Sheepdog-Holder";
+/// A place that was given back is a message without a text, for so long: the shortest time that a server knows.
+const FREED_FOR: Duration = Duration::from_secs(1);
+/// Tries at a place that changes at this very moment.
+const TRIES: u32 = 3;
+
 /// A place that was taken. It ends unless it is renewed in time.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaseSlot {
     subject: String,
+    /// Of this holder alone.
+    holder: String,
     revision: u64,
     length: Duration,
+}
+
+/// What is stored of a place.
+enum Place {
+    /// Nothing, or what was given back.
+    Free(u64),
+    Ours(u64),
+    Taken,
 }
 
 impl Engine {
@@ -21,31 +38,65 @@ impl Engine {
         &self,
         subject: String,
         payload: Bytes,
+        holder: &str,
         length: Duration,
     ) -> Result<Option<LeaseSlot>, Error> {
-        match self.write_lease(&subject, payload, length, Some(0)).await {
-            Ok(revision) => Ok(Some(LeaseSlot { subject, revision, length })),
-            Err(Refused::Conflict) => Ok(None),
-            Err(refused) => Err(refused.into_error()),
-        }
+        let mut slot = LeaseSlot { subject, holder: holder.to_owned(), revision: 0, length };
+        Ok(self.hold_place(&mut slot, payload).await?.then_some(slot))
     }
 
     /// False when it is another's by now.
     pub(crate) async fn renew_lease(&self, slot: &mut LeaseSlot, payload: Bytes) -> bool {
-        match self.write_lease(&slot.subject, payload, slot.length, Some(slot.revision)).await {
-            Ok(revision) => {
-                slot.revision = revision;
-                true
-            }
-            Err(_) => false,
-        }
+        self.hold_place(slot, payload).await.unwrap_or(false)
     }
 
-    /// Free at once, for the next one.
+    /// Writes over the revision that the slot has, or over what is there when that is ours or nobody's.
+    async fn hold_place(&self, slot: &mut LeaseSlot, payload: Bytes) -> Result<bool, Error> {
+        for _ in 0..TRIES {
+            let over = Some(slot.revision);
+            let holder = Some(slot.holder.as_str());
+            match self.write_lease(&slot.subject, payload.clone(), slot.length, over, holder).await {
+                Ok(revision) => {
+                    slot.revision = revision;
+                    return Ok(true);
+                }
+                Err(Refused::Conflict) => {}
+                Err(refused) => return Err(refused.into_error()),
+            }
+            match self.place(slot).await? {
+                // It was written, and the answer was lost.
+                Place::Ours(revision) if revision > slot.revision => {
+                    slot.revision = revision;
+                    return Ok(true);
+                }
+                Place::Ours(revision) | Place::Free(revision) => slot.revision = revision,
+                Place::Taken => return Ok(false),
+            }
+        }
+        Ok(false)
+    }
+
+    async fn place(&self, slot: &LeaseSlot) -> Result<Place, Error> {
+        let found = self.last_message(&self.lease_stream(), &slot.subject, RetryFor(slot.length)).await?;
+        Ok(match found {
+            None => Place::Free(0),
+            Some(message) if message.payload.is_empty() => Place::Free(message.sequence),
+            Some(message) => match message.headers.get(HOLDER) {
+                Some(holder) if holder.as_str() == slot.holder => Place::Ours(message.sequence),
+                _ => Place::Taken,
+            },
+        })
+    }
+
+    /// Free at once, for the next one. Never another's: it is written over what is ours.
     pub(crate) async fn drop_lease(&self, slot: &LeaseSlot) {
-        if let Ok(stream) = self.0.context.get_stream_no_info(self.lease_stream()).await {
+        for _ in 0..TRIES {
             // When it fails, it ends by itself.
-            let _ = stream.purge().filter(slot.subject.as_str()).await;
+            let Ok(Place::Ours(revision)) = self.place(slot).await else { return };
+            let freed = self.write_lease(&slot.subject, Bytes::new(), FREED_FOR, Some(revision), None).await;
+            if !matches!(freed, Err(Refused::Conflict)) {
+                return;
+            }
         }
     }
 
@@ -56,23 +107,26 @@ impl Engine {
         payload: Bytes,
         length: Duration,
     ) -> Result<(), Error> {
-        self.write_lease(subject, payload, length, None).await.map(drop).map_err(Refused::into_error)
+        self.write_lease(subject, payload, length, None, None).await.map(drop).map_err(Refused::into_error)
     }
 
     pub(crate) async fn forget(&self, subject: &str) {
-        if let Ok(stream) = self.0.context.get_stream_no_info(self.lease_stream()).await {
-            let _ = stream.purge().filter(subject).await;
-        }
+        // When it fails, it ends by itself.
+        let _ = self.write_lease(subject, Bytes::new(), FREED_FOR, None, None).await;
     }
 
     /// What was announced there, if it still is true.
     pub(crate) async fn announced(&self, subject: &str) -> Result<Option<Bytes>, Error> {
         let found = self.last_of(&self.lease_stream(), subject, RetryFor::ASKED).await?;
-        Ok(found.map(|(_, payload)| payload))
+        Ok(found.map(|(_, payload)| payload).filter(|payload| !payload.is_empty()))
     }
 
     pub(crate) async fn all_announced(&self, filter: String) -> Result<Vec<Bytes>, Error> {
-        self.all_of(self.lease_stream(), filter).try_collect().await
+        self.all_of(self.lease_stream(), filter)
+            .map_ok(|message| message.payload)
+            .try_filter(|payload| std::future::ready(!payload.is_empty()))
+            .try_collect()
+            .await
     }
 
     fn lease_stream(&self) -> String {
@@ -85,6 +139,7 @@ impl Engine {
         payload: Bytes,
         length: Duration,
         over: Option<u64>,
+        holder: Option<&str>,
     ) -> Result<u64, Refused> {
         // The server counts in whole seconds.
         let seconds = length.as_millis().div_ceil(1000).max(1);
@@ -93,6 +148,7 @@ impl Engine {
         if let Some(over) = &over {
             pairs.push(("Nats-Expected-Last-Subject-Sequence", over));
         }
+        pairs.extend(holder.map(|holder| (HOLDER, holder)));
         self.store(subject, headers(&pairs), payload, RetryFor(length)).await.map(|stored| stored.sequence)
     }
 }
@@ -122,5 +178,29 @@ mod tests {
         road.hold_until(0);
         let listed = tokio::time::timeout(PATIENCE, listed).await.expect("it ends").unwrap().unwrap();
         assert!(listed.contains(&Bytes::from("stays")), "{listed:?}");
+    }
+    #[tokio::test]
+    async fn a_holder_whose_answer_was_lost_keeps_its_place() {
+        let Some(server) = TestServer::start().await else { return };
+        let road = Road::to(&server, "PUB $KV.SD_LEASE.key.").await;
+        let (engine, other) = (connect(&road.url).await, server.engine().await);
+        let subject = engine.names().slot("k", 0);
+        let (mine, length) = (Bytes::from("job"), Duration::from_secs(60));
+        // No answer comes before the question was repeated.
+        road.hold_until(road.seen() + 2);
+        let mut slot = engine.take_lease(subject.clone(), mine.clone(), "me", length).await.unwrap().unwrap();
+        road.hold_until(road.seen() + 2);
+        assert!(engine.renew_lease(&mut slot, mine.clone()).await);
+        assert!(road.seen() >= 4, "answers were lost");
+        let taken = other.take_lease(subject.clone(), mine.clone(), "another", length).await.unwrap();
+        assert!(taken.is_none(), "two of a key at once");
+        assert!(engine.renew_lease(&mut slot, mine.clone()).await);
+        engine.drop_lease(&slot).await;
+        let taken = other.take_lease(subject, mine.clone(), "another", length).await.unwrap();
+        assert!(taken.is_some(), "free at once");
+        assert!(!engine.renew_lease(&mut slot, mine).await, "it is another's by now");
+        engine.drop_lease(&slot).await;
+        let holders = other.all_announced(other.names().slots("k")).await.unwrap();
+        assert_eq!(holders.len(), 1, "nobody gives back what is another's");
     }
 }

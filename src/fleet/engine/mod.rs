@@ -19,6 +19,7 @@ mod leases;
 mod log;
 mod queue;
 mod records;
+mod room;
 mod store;
 mod streams;
 #[cfg(test)]
@@ -30,4 +31,5 @@ pub(crate) use leases::LeaseSlot;
 pub(crate) use log::LogReader;
 pub(crate) use queue::{Delivery, Lane};
 pub(crate) use records::{Kept, RecordWatch};
-pub(crate) use store::{Refused, RetryFor};
+pub(crate) use room::Room;
+pub(crate) use store::{Refused, RetryFor, full};

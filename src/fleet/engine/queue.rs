@@ -1,8 +1,8 @@
 //! The queue: a job's message waits in its lane (queue and class) until a worker pulls it, and leaves when it is acknowledged.
 
 use super::batch::{LISTED, Most};
-use super::connection::Engine;
-use super::store::{Asked, Refused, RetryFor, Stored, headers};
+use super::connection::{Engine, REQUEST_TIMEOUT};
+use super::store::{Asked, Refused, RetryFor, Stored, consumer_refused, headers};
 use crate::error::{Error, ErrorCode};
 use crate::fleet::record::JobRecord;
 use crate::fleet::spec::JobSpec;
@@ -18,14 +18,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A spec that is longer goes to the object store, and its message only names it.
-const MAX_SPEC_BYTES: usize = 512 << 10;
+const MAX_SPEC_BYTES: usize = 128 << 10;
 const OBJECT: &str = "Sheepdog-Object";
 /// Between two answers to a question for jobs: a server that is there has them at once. What comes later is nobody's for a lease.
 const PULL_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// A lane that no worker asks for so long is deleted by the server; the jobs in it stay.
+const UNUSED_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// One class of one queue, as a worker pulls from it.
 #[derive(Clone)]
 pub(crate) struct Lane {
+    queue: String,
+    priority: u8,
     consumer: Consumer<Config>,
 }
 
@@ -77,13 +82,7 @@ impl Engine {
     /// Takes the job's message off the queue, given out or not.
     pub(crate) async fn drop_job(&self, id: &str) -> Result<(), Error> {
         let subject = self.names().anywhere(id);
-        self.ask(RetryFor::ASKED, || async {
-            let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
-            let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
-            stream.purge().filter(subject.as_str()).await.map_err(|error| Asked::Away(error.to_string()))
-        })
-        .await
-        .map(drop)
+        self.purge(&self.names().jobs_stream(), &subject, None, RetryFor::ASKED).await.map(drop)
     }
 
     /// Keeps the spec of a job that did not get done, for a later retry.
@@ -160,7 +159,7 @@ impl Engine {
     }
 
     /// A lane to pull from; made when it is not there.
-    pub(crate) async fn lane(&self, queue: &str, priority: u8) -> Result<Lane, Error> {
+    pub(crate) async fn lane(&self, queue: &str, priority: u8, retry_for: RetryFor) -> Result<Lane, Error> {
         let config = Config {
             durable_name: Some(Names::consumer(queue, priority)),
             filter_subject: self.names().class(queue, priority),
@@ -169,16 +168,23 @@ impl Engine {
             // Attempts are counted in the record: a delivery that began none costs nothing.
             max_deliver: -1,
             max_ack_pending: -1,
+            // A queue that nobody uses any more takes no room. A worker that finds its lane gone makes it anew.
+            inactive_threshold: UNUSED_AFTER,
             ..Config::default()
         };
         let stream = self.names().jobs_stream();
         let consumer = self
-            .ask(RetryFor::WORK, || async {
+            .ask(retry_for, || async {
                 let created = self.0.context.create_consumer_on_stream(config.clone(), &stream).await;
-                created.map_err(|error| Asked::Away(error.to_string()))
+                created.map_err(|error| consumer_refused(&stream, &error))
             })
             .await?;
-        Ok(Lane { consumer })
+        Ok(Lane { queue: queue.to_owned(), priority, consumer })
+    }
+
+    /// The same lane once more: its consumer may have been deleted, or lost with the server's disk.
+    pub(crate) async fn lane_anew(&self, lane: &Lane) -> Result<Lane, Error> {
+        self.lane(&lane.queue, lane.priority, RetryFor(REQUEST_TIMEOUT)).await
     }
 
     /// The first message of the queue that the filter names, read at the stream's leader.

@@ -22,7 +22,7 @@ async fn thousands_of_jobs_are_listed_by_a_few_requests() {
     submit(&engine, JOBS).await;
     // One of them is running, and is listed once.
     let spec = engine.find_job("job-7").await.unwrap().unwrap();
-    let claimed = match JobRecord::queued(&spec).claim("w", "token", 1) {
+    let claimed = match JobRecord::queued(&spec).claim("w", "token", false, 1) {
         crate::fleet::record::Claim::Run(record) => record,
         other => panic!("{other:?}"),
     };
@@ -62,7 +62,7 @@ async fn a_question_for_jobs_ends_when_its_answer_is_lost() {
     for is_cut in [true, false] {
         let road = Road::to(&server, "PUB $JS.API.CONSUMER.MSG.NEXT.").await;
         let engine = connect(&road.url).await;
-        let lane = engine.lane("default", 4).await.unwrap();
+        let lane = engine.lane("default", 4, RetryFor::ASKED).await.unwrap();
         road.hold_until(usize::MAX);
         let asked = tokio::spawn({
             let (engine, lane) = (engine.clone(), lane.clone());

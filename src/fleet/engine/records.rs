@@ -6,11 +6,12 @@ use super::streams::KEPT;
 use crate::error::{Error, ErrorCode};
 use crate::fleet::record::JobRecord;
 use async_nats::Subscriber;
+use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
 /// A record as it was found or written.
@@ -26,7 +27,7 @@ const REREAD_EVERY: Duration = Duration::from_secs(20);
 impl Engine {
     pub(crate) async fn read_record(&self, id: &str, retry_for: RetryFor) -> Result<Option<Kept>, Error> {
         let subject = self.names().record(id);
-        let found = self.last_of(&format!("KV_{}", self.names().run_bucket()), &subject, retry_for).await?;
+        let found = self.last_of(&self.names().run_stream(), &subject, retry_for).await?;
         found.map(|(revision, payload)| Ok(Kept { record: parse(&payload)?, revision })).transpose()
     }
 
@@ -76,7 +77,7 @@ impl Engine {
         stream: &str,
         subject: &str,
         retry_for: RetryFor,
-    ) -> Result<Option<async_nats::jetstream::message::StreamMessage>, Error> {
+    ) -> Result<Option<StreamMessage>, Error> {
         self.ask(retry_for, || async {
             let stream = match self.0.context.get_stream_no_info(stream).await {
                 Ok(stream) => stream,
@@ -99,7 +100,7 @@ impl Engine {
 
     /// The records of these jobs, of those that have one; by their ids. A moment old, maybe.
     pub(crate) async fn records_of(&self, ids: &[&str]) -> Result<HashMap<String, JobRecord>, Error> {
-        let stream = format!("KV_{}", self.names().run_bucket());
+        let stream = self.names().run_stream();
         let subjects: Vec<String> = ids.iter().map(|id| self.names().record(id)).collect();
         let batch = self.ask(RetryFor::ASKED, || self.last_of_each(&stream, &subjects)).await?;
         let records = batch.messages.iter().map(|message| parse(&message.payload));
@@ -108,9 +109,28 @@ impl Engine {
 
     /// Every record there is, one by one; one that is written meanwhile may come again as it is by then.
     pub(crate) fn records(&self) -> impl Stream<Item = Result<JobRecord, Error>> + use<> {
-        let stream = format!("KV_{}", self.names().run_bucket());
+        let stream = self.names().run_stream();
         self.all_of(stream, self.names().all_records())
-            .map(|payload| payload.and_then(|payload| parse(&payload)))
+            .map(|message| message.and_then(|message| parse(&message.payload)))
+    }
+
+    /// Every record there is, with its revision and when it was stored. One that can't be read is left out.
+    pub(crate) fn stored_records(&self) -> impl Stream<Item = Result<(Kept, SystemTime), Error>> + use<> {
+        self.all_of(self.names().run_stream(), self.names().all_records()).filter_map(async |message| {
+            let message = match message {
+                Ok(message) => message,
+                Err(error) => return Some(Err(error)),
+            };
+            let record = parse(&message.payload).ok()?;
+            Some(Ok((Kept { record, revision: message.sequence }, stored_at(&message))))
+        })
+    }
+
+    /// Removes the record, unless it was written since.
+    pub(crate) async fn drop_record(&self, kept: &Kept) -> Result<bool, Error> {
+        let (stream, subject) = (self.names().run_stream(), self.names().record(&kept.record.id));
+        let removed = self.purge(&stream, &subject, Some(kept.revision + 1), RetryFor::ASKED).await?;
+        Ok(removed > 0)
     }
 
     pub(crate) async fn watch_record(&self, id: &str) -> Result<RecordWatch, Error> {
@@ -179,6 +199,12 @@ impl RecordWatch {
             }
         }
     }
+}
+
+/// By the server's clock.
+pub(super) fn stored_at(message: &StreamMessage) -> SystemTime {
+    let nanos = u64::try_from(message.time.unix_timestamp_nanos()).unwrap_or(0);
+    SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos)
 }
 
 fn parse(payload: &[u8]) -> Result<JobRecord, Error> {

@@ -1,9 +1,11 @@
 //! One message into a stream: said again until the server has it, or says why not.
 
-use super::connection::{Engine, REQUEST_TIMEOUT};
+use super::connection::{Engine, answer_within};
 use crate::error::{Error, ErrorCode};
 use async_nats::jetstream;
+use async_nats::jetstream::ErrorCode as ServerCode;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::stream::{ConsumerError, ConsumerErrorKind};
 use async_nats::{HeaderMap, Request, RequestErrorKind};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -86,16 +88,30 @@ impl Engine {
             let request = Request::new()
                 .payload(payload.clone())
                 .headers(headers.clone())
-                .timeout(Some(REQUEST_TIMEOUT));
-            let why = match self.0.client.send_request(subject.to_owned(), request).await {
+                .timeout(Some(answer_within(payload.len())));
+            let reconnected = self.reconnected();
+            let answer = tokio::select! {
+                answer = self.0.client.send_request(subject.to_owned(), request) => Some(answer),
+                () = reconnected => None,
+            };
+            let Some(answer) = answer else {
+                // Its answer is lost; that it has the message shows at the next try.
+                if begun.elapsed() > retry_for.0 {
+                    return Err(Refused::Fault(away("the connection was lost")));
+                }
+                continue;
+            };
+            let why = match answer {
                 Ok(message) => match serde_json::from_slice::<PublishAnswer>(&message.payload) {
                     Ok(PublishAnswer { error: None, sequence, duplicate }) => {
                         return Ok(Stored { sequence, is_duplicate: duplicate });
                     }
-                    Ok(PublishAnswer { error: Some(problem), .. }) => match refused(&problem) {
-                        Some(refused) => return Err(refused),
-                        None => problem.description,
-                    },
+                    Ok(PublishAnswer { error: Some(problem), .. }) => {
+                        match refused(&problem, &self.names().stream_of(subject)) {
+                            Some(refused) => return Err(refused),
+                            None => problem.description,
+                        }
+                    }
                     Err(error) => format!("an answer that can't be read: {error}"),
                 },
                 Err(error) if error.kind() == RequestErrorKind::MaxPayloadExceeded => {
@@ -147,23 +163,18 @@ pub(super) enum Asked {
     Away(String),
 }
 
-fn refused(problem: &PublishProblem) -> Option<Refused> {
+/// `stream`: where the message was to go.
+fn refused(problem: &PublishProblem, stream: &str) -> Option<Refused> {
     match problem.err_code {
         10071 | 10164 => Some(Refused::Conflict),
         10077 if problem.description.contains("per subject") => Some(Refused::SubjectTaken),
-        10077 => {
-            let message = format!(
-                "the fleet is full ({}): wait until jobs are done, or give its stream more room",
-                problem.description
-            );
-            Some(Refused::Fault(Error::new(ErrorCode::FleetFull, message)))
-        }
+        10077 => Some(Refused::Fault(full(stream, &problem.description))),
         10023 | 10047 | 10002 => {
             let message = format!(
-                "the server has no room left ({}): make room on its disk, or raise max_file_store",
+                "the server has no room left ({}): make room on its disk, remove old jobs with `sheepdog fleet prune`, or raise the max_file_store of its configuration",
                 problem.description
             );
-            Some(Refused::Fault(Error::new(ErrorCode::FleetStorage, message)))
+            Some(Refused::Fault(Error::new(ErrorCode::FleetStorage, message).with("stream", stream)))
         }
         // Its copies are not agreed on the same message yet, which somebody else sends at this very moment.
         10158 => None,
@@ -177,8 +188,20 @@ fn refused(problem: &PublishProblem) -> Option<Refused> {
     }
 }
 
+/// A stream that takes no more. What is in a queue goes by itself; the others keep what is over.
+pub(crate) fn full(stream: &str, why: &str) -> Error {
+    let remedy = if stream.ends_with("_JOBS") {
+        "wait until jobs are done"
+    } else {
+        "remove old jobs with `sheepdog fleet prune`"
+    };
+    let message =
+        format!("the fleet's stream {stream} is full ({why}): {remedy}, or give the stream more room");
+    Error::new(ErrorCode::FleetFull, message).with("stream", stream)
+}
+
 /// Why one of many messages on their way was not stored.
-pub(super) fn refused_by(error: &PublishError) -> Asked {
+pub(super) fn refused_by(error: &PublishError, stream: &str) -> Asked {
     if error.kind() == PublishErrorKind::MaxPayloadExceeded {
         let message = format!("a message is more than the server takes ({error}): raise its max_payload");
         return Asked::Final(Error::new(ErrorCode::FleetStorage, message));
@@ -186,9 +209,24 @@ pub(super) fn refused_by(error: &PublishError) -> Asked {
     let said = std::error::Error::source(error).and_then(|said| said.downcast_ref::<jetstream::Error>());
     let problem = said.and_then(|said| serde_json::to_value(said).ok());
     let problem = problem.and_then(|problem| serde_json::from_value::<PublishProblem>(problem).ok());
-    match problem.as_ref().and_then(refused) {
+    match problem.as_ref().and_then(|problem| refused(problem, stream)) {
         Some(refused) => Asked::Final(refused.into_error()),
         None => Asked::Away(error.to_string()),
+    }
+}
+
+/// Why a consumer of this stream was not made.
+pub(super) fn consumer_refused(stream: &str, error: &ConsumerError) -> Asked {
+    match error.kind() {
+        ConsumerErrorKind::JetStream(server)
+            if server.error_code() == ServerCode::MAXIMUM_CONSUMERS_LIMIT =>
+        {
+            let message = format!(
+                "the stream {stream} has as many consumers as it may have: use fewer queue names, or raise its max_consumers"
+            );
+            Asked::Final(Error::new(ErrorCode::FleetFull, message).with("stream", stream))
+        }
+        _ => Asked::Away(error.to_string()),
     }
 }
 
@@ -212,7 +250,7 @@ mod tests {
     #[test]
     fn what_a_server_can_do_a_moment_later_is_asked_again() {
         let answer = |code, err_code, description: &str| {
-            refused(&PublishProblem { code, err_code, description: description.to_owned() })
+            refused(&PublishProblem { code, err_code, description: description.to_owned() }, "KV_SD_RUN")
         };
         // Submitted twice at once, on a cluster.
         assert!(answer(409, 10158, "duplicate message id is in process").is_none());
@@ -222,7 +260,9 @@ mod tests {
         let taken = answer(400, 10077, "maximum messages per subject exceeded");
         assert!(matches!(taken, Some(Refused::SubjectTaken)));
         let code = |refused: Option<Refused>| refused.unwrap().into_error().code();
-        assert_eq!(code(answer(400, 10077, "maximum messages exceeded")), ErrorCode::FleetFull);
+        let full = answer(400, 10077, "maximum bytes exceeded").unwrap().into_error();
+        assert_eq!((full.code(), full.facts()["stream"].as_str()), (ErrorCode::FleetFull, Some("KV_SD_RUN")));
+        assert!(full.message().contains("KV_SD_RUN") && full.message().contains("fleet prune"), "{full}");
         assert_eq!(code(answer(500, 10023, "insufficient resources")), ErrorCode::FleetStorage);
         assert_eq!(code(answer(400, 10003, "bad request")), ErrorCode::FleetStorage);
     }

@@ -25,6 +25,9 @@ const LEAST_BYTES: i64 = 256 << 20;
 /// A message queued takes little; a million that wait are a mistake somewhere.
 const MAX_JOBS: i64 = 1_000_000;
 
+/// Ten for each queue, and one for each reader of a log that still grows. A server allows 1,000 when it is not told.
+const MAX_CONSUMERS: i32 = 100_000;
+
 /// Makes what is missing. Returns the fleet's lease.
 pub(super) async fn ensure(
     context: &Context,
@@ -91,9 +94,18 @@ async fn make(
         if let Ok(stream) = context.get_stream(&config.name).await {
             let got = &stream.cached_info().config;
             if fits(got, &config) {
-                if config.allow_direct && !got.allow_direct {
+                let newer = Config {
+                    allow_direct: got.allow_direct || config.allow_direct,
+                    max_consumers: if got.max_consumers < 0 {
+                        config.max_consumers
+                    } else {
+                        got.max_consumers
+                    },
+                    ..got.clone()
+                };
+                if newer.allow_direct != got.allow_direct || newer.max_consumers != got.max_consumers {
                     // Whoever may not change it leaves that to the next one who may.
-                    let _ = context.update_stream(Config { allow_direct: true, ..got.clone() }).await;
+                    let _ = context.update_stream(newer).await;
                 }
                 continue;
             }
@@ -181,7 +193,7 @@ fn configs(names: &Names, lease: Duration, replicas: usize) -> Vec<Config> {
         num_replicas: replicas,
         max_messages: -1,
         max_messages_per_subject: -1,
-        max_consumers: -1,
+        max_consumers: MAX_CONSUMERS,
         duplicate_window: DUPLICATE_WINDOW,
         ..Config::default()
     };

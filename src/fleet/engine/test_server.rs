@@ -1,6 +1,8 @@
 //! A real nats-server for tests of the engine, and a road to it on which a test can stand in the way.
 
 use super::connection::{Access, Engine};
+use async_nats::jetstream::stream::Config;
+use futures_util::TryStreamExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -77,6 +79,46 @@ impl TestServer {
     }
 }
 
+impl TestServer {
+    /// Deletes every consumer of the queue, as somebody at the server's own command line may do.
+    pub(crate) async fn delete_lanes(&self) {
+        let engine = self.engine().await;
+        let jobs = engine.0.context.get_stream(engine.names().jobs_stream()).await.unwrap();
+        let names: Vec<String> = jobs.consumer_names().try_collect().await.unwrap();
+        assert!(!names.is_empty());
+        for name in names {
+            jobs.delete_consumer(&name).await.unwrap();
+        }
+    }
+}
+
+impl TestServer {
+    async fn configure(&self, stream: &str, change: impl FnOnce(&mut Config)) {
+        let engine = self.engine().await;
+        let found = engine.0.context.get_stream(stream).await.unwrap();
+        let mut config = found.cached_info().config.clone();
+        change(&mut config);
+        engine.0.context.update_stream(config).await.unwrap();
+    }
+
+    pub(crate) async fn set_max_bytes(&self, stream: &str, bytes: i64) {
+        self.configure(stream, |config| config.max_bytes = bytes).await;
+    }
+
+    /// Leaves the stream no room for one more message.
+    pub(crate) async fn fill(&self, stream: &str) {
+        let engine = self.engine().await;
+        let found = engine.0.context.get_stream(stream).await.unwrap();
+        let bytes = i64::try_from(found.cached_info().state.bytes).unwrap();
+        self.set_max_bytes(stream, bytes.max(1)).await;
+    }
+
+    /// From now on the stream refuses every message, also where it would make room by itself.
+    pub(crate) async fn seal(&self, stream: &str) {
+        self.configure(stream, |config| config.max_message_size = 1).await;
+    }
+}
+
 pub(crate) async fn connect(url: &str) -> Engine {
     let access = Access { servers: vec![url.to_owned()], prefix: "sd".to_owned(), ..Access::default() };
     Engine::connect(&access).await.unwrap()
@@ -98,6 +140,10 @@ struct State {
     held_until: usize,
     /// Connections before this one are broken.
     cuts: u64,
+    /// Bytes a second in each direction; 0: as they come.
+    rate: usize,
+    /// Bytes in both directions.
+    carried: usize,
 }
 
 impl Road {
@@ -130,6 +176,16 @@ impl Road {
         assert!(waited.is_ok(), "{} of {count} were seen", self.seen());
     }
 
+    /// So many bytes a second in each direction from now on.
+    pub(crate) fn slow_down(&self, rate: usize) {
+        self.state.send_modify(|state| state.rate = rate);
+    }
+
+    /// Bytes in both directions so far.
+    pub(crate) fn carried(&self) -> usize {
+        self.state.borrow().carried
+    }
+
     /// Breaks the connections that are there.
     pub(crate) fn cut(&self) {
         self.state.send_modify(|state| state.cuts += 1);
@@ -146,7 +202,7 @@ async fn carry(client: TcpStream, server: TcpStream, text: &[u8], state: watch::
         biased;
         _ = broken.wait_for(|state| state.cuts > before) => {}
         () = up(from_client, to_server, text, &state) => {}
-        () = down(from_server, to_client, state.subscribe()) => {}
+        () = down(from_server, to_client, &state) => {}
     }
 }
 
@@ -160,6 +216,7 @@ async fn up(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, text: &[u8], state:
         if found > 0 {
             state.send_modify(|state| state.found += found);
         }
+        toll(state, length).await;
         if to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
@@ -169,12 +226,22 @@ async fn up(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, text: &[u8], state:
     }
 }
 
-async fn down(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut state: watch::Receiver<State>) {
-    let mut buffer = vec![0; 64 << 10];
+async fn down(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &watch::Sender<State>) {
+    let (mut buffer, mut held) = (vec![0; 64 << 10], state.subscribe());
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        let open = state.wait_for(|state| state.found == 0 || state.seen >= state.held_until).await.is_ok();
+        let open = held.wait_for(|state| state.found == 0 || state.seen >= state.held_until).await.is_ok();
+        toll(state, length).await;
         if !open || to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
+    }
+}
+
+/// Takes the time that the bytes take on the road.
+async fn toll(state: &watch::Sender<State>, bytes: usize) {
+    state.send_modify(|state| state.carried += bytes);
+    let rate = state.borrow().rate;
+    if rate > 0 {
+        tokio::time::sleep(Duration::from_secs_f64(bytes as f64 / rate as f64)).await;
     }
 }

@@ -3,10 +3,11 @@
 use super::artifacts;
 use super::book::Book;
 use super::checkout::{Checkout, GitPlace, Leaving};
+use super::gate::{Gate, Pass};
 use super::job_run::{JobFuture, JobHost, JobRun, StopSignal};
 use super::keeper::{Keeper, Standing};
 use super::log_writer::LogWriter;
-use crate::error::Error;
+use crate::error::{Error, ErrorCode};
 use crate::fleet::engine::{Delivery, Engine, Kept, LeaseSlot, RetryFor};
 use crate::fleet::fault::JobFault;
 use crate::fleet::record::{Artifact, Claim, JobEvent, JobRecord, JobState, LogEnd};
@@ -16,7 +17,7 @@ use crate::fleet::submitter::now;
 use crate::random;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -24,12 +25,20 @@ use tokio::sync::watch;
 const CONFLICT_DELAY: Duration = Duration::from_millis(200);
 /// A place of a key is free again in a moment.
 const MAX_KEY_DELAY: Duration = Duration::from_secs(2);
+/// A job that has to be alone here keeps others out: they are left to other workers for so long.
+pub(super) const ALONE_DELAY: Duration = Duration::from_secs(1);
 const MAX_HOLD_DELAY: Duration = Duration::from_secs(30);
 const MAX_LATER_DELAY: Duration = Duration::from_secs(3600);
 /// What a stopped run may still take to end; its tree's end is the harness's to bound.
 const STOP_GRACE: Duration = Duration::from_secs(10);
-/// A result that is longer is kept beside the record.
-const MAX_RESULT_BYTES: usize = 256 << 10;
+/// A result that is longer is kept beside the record: records have room for many jobs, not for long texts.
+const MAX_RESULT_BYTES: usize = 8 << 10;
+/// The longest result that a record takes all the same, when there is no room for it beside the record.
+const MOST_RESULT_BYTES: usize = 256 << 10;
+/// The store takes no new records: the job is left alone for so long.
+const FULL_DELAY: Duration = Duration::from_secs(5);
+/// Between two tries to write what came of a job into a store that is full.
+const COMMIT_EVERY: Duration = Duration::from_secs(2);
 
 /// One attempt on its way.
 pub(super) struct Attempt {
@@ -40,6 +49,9 @@ pub(super) struct Attempt {
     pub delivery: watch::Receiver<Arc<Delivery>>,
     /// True when the worker has to give it up.
     pub drain: watch::Receiver<bool>,
+    pub gate: Gate,
+    /// The worker has one place only, and its process no other worker.
+    pub is_only: bool,
 }
 
 impl Attempt {
@@ -81,10 +93,11 @@ impl Attempt {
     /// A place of the job's key; `Err` when none is free.
     async fn take_slot(&self, spec: &JobSpec) -> Result<Option<LeaseSlot>, Option<Duration>> {
         let Some(key) = &spec.key else { return Ok(None) };
+        let holder = random::key::<12>().ok_or(Some(CONFLICT_DELAY))?;
         for slot in 0..spec.key_limit {
             let subject = self.engine.names().slot(key, slot);
-            let taken =
-                self.engine.take_lease(subject, Bytes::from(spec.id.clone()), self.engine.lease()).await;
+            let payload = Bytes::from(spec.id.clone());
+            let taken = self.engine.take_lease(subject, payload, &holder, self.engine.lease()).await;
             match taken {
                 Ok(Some(slot)) => return Ok(Some(slot)),
                 Ok(None) => {}
@@ -96,7 +109,7 @@ impl Attempt {
 
     async fn hold(&mut self, delivery: &Arc<Delivery>, spec: Arc<JobSpec>, slot: Option<LeaseSlot>) {
         let begun = Instant::now();
-        let Some(kept) = self.claim(delivery, &spec).await else { return };
+        let Some((kept, _pass)) = self.claim(delivery, &spec).await else { return };
         let token = kept.record.token.clone().unwrap_or_default();
         let (tell, mut heard) = watch::channel(Standing::Held);
         let keeper = Keeper {
@@ -157,20 +170,32 @@ impl Attempt {
     }
 
     /// Claims the job; `None` when there is nothing to run.
-    async fn claim(&self, delivery: &Delivery, spec: &JobSpec) -> Option<Kept> {
+    async fn claim(&mut self, delivery: &Delivery, spec: &JobSpec) -> Option<(Kept, Pass)> {
         let Some(token) = random::key::<12>() else {
             delivery.give_back(CONFLICT_DELAY).await;
             return None;
         };
-        let Ok(found) = self.engine.read_record(&spec.id, RetryFor::ASKED).await else {
-            delivery.give_back(CONFLICT_DELAY).await;
+        let Some((mut record, mut revision)) = self.read(delivery, spec).await else { return None };
+        // Only what is about to run has to be alone; what its loss comes to is written first.
+        let must_be_alone = record.state == JobState::Queued && record.must_run_alone();
+        let pass = if must_be_alone { self.gate.enter_alone() } else { self.gate.enter() };
+        let Some(pass) = pass else {
+            delivery.give_back(ALONE_DELAY).await;
             return None;
         };
-        let (record, revision) = match found {
-            Some(kept) => (kept.record, kept.revision),
-            None => (JobRecord::queued(spec), 0),
-        };
-        match record.claim(&self.worker, &token, now()) {
+        if must_be_alone {
+            if !self.wait_until_alone(&pass).await {
+                delivery.give_back(Duration::ZERO).await;
+                return None;
+            }
+            // That may have taken long.
+            (record, revision) = self.read(delivery, spec).await?;
+        }
+        if revision == 0 && self.engine.is_full_of_records().await {
+            delivery.give_back(FULL_DELAY).await;
+            return None;
+        }
+        match record.claim(&self.worker, &token, must_be_alone || self.is_only, now()) {
             Claim::Over => {
                 delivery.finish().await;
                 None
@@ -185,13 +210,45 @@ impl Attempt {
                 }
                 None
             }
+            Claim::Later(next) => {
+                let written = self.engine.write_record(&next, revision, RetryFor::ASKED).await;
+                delivery.give_back(if written.is_ok() { next.delay(now()) } else { CONFLICT_DELAY }).await;
+                None
+            }
             Claim::Run(next) => match self.engine.write_record(&next, revision, RetryFor::ASKED).await {
-                Ok(kept) => Some(kept),
+                Ok(kept) => Some((kept, pass)),
                 Err(_) => {
                     delivery.give_back(CONFLICT_DELAY).await;
                     None
                 }
             },
+        }
+    }
+
+    /// The job's record and its revision; 0: there is none yet.
+    async fn read(&self, delivery: &Delivery, spec: &JobSpec) -> Option<(JobRecord, u64)> {
+        match self.engine.read_record(&spec.id, RetryFor::ASKED).await {
+            Ok(Some(kept)) => Some((kept.record, kept.revision)),
+            Ok(None) => Some((JobRecord::queued(spec), 0)),
+            Err(_) => {
+                delivery.give_back(CONFLICT_DELAY).await;
+                None
+            }
+        }
+    }
+
+    /// Holds the job until nothing else runs here. False: the worker closes.
+    async fn wait_until_alone(&mut self, pass: &Pass) -> bool {
+        let beat_every = self.engine.lease() / 3;
+        loop {
+            let delivery = self.delivery.borrow_and_update().clone();
+            delivery.beat().await;
+            tokio::select! {
+                () = pass.alone() => return true,
+                () = tokio::time::sleep(beat_every) => {}
+                Ok(()) = self.delivery.changed() => {}
+                drained = self.drain.wait_for(|drain| *drain) => return drained.is_err(),
+            }
         }
     }
 
@@ -204,21 +261,31 @@ impl Attempt {
         standing: Standing,
     ) -> Option<JobRecord> {
         let token = token.to_owned();
-        let log = run.log.end().await.ok()?;
+        let log = run.log.end().await;
         let is_drain = *self.drain.borrow();
         let event = match ended {
             _ if standing == Standing::Cancelled => JobEvent::Stopped { token, log, now: now() },
             Some(Ok(value)) => self.done(run, token, value, log).await,
             _ if is_drain => JobEvent::Drained { token },
-            Some(Err(fault)) => self.failed(run, token, fault, log).await,
+            Some(Err(fault)) => self.failed(run, token, fault, log, None).await,
             // It was stopped for a standing that was taken back: nothing says so today.
             None => JobEvent::Drained { token },
         };
         let may_need_burial = !matches!(event, JobEvent::Done { .. } | JobEvent::Drained { .. });
         if may_need_burial {
-            self.engine.bury_job(&run.spec, RetryFor::WORK).await.ok()?;
+            // A spec that can't be kept makes a retry impossible. It does not undo what came of the job.
+            let _ = self.engine.bury_job(&run.spec, RetryFor::WORK).await;
         }
-        run.book.write(&event).await.ok()
+        loop {
+            match run.book.write(&event).await {
+                Ok(record) => return Some(record),
+                // The work is done, and is worth more than the place that it takes: `fleet.status()` says what is full.
+                Err(Some(error)) if is_full(&error) && !*self.drain.borrow() => {
+                    tokio::time::sleep(COMMIT_EVERY).await;
+                }
+                Err(_) => return None,
+            }
+        }
     }
 
     /// Takes the job off the queue, or gives it back.
@@ -231,39 +298,49 @@ impl Attempt {
     }
 
     async fn done(&self, run: &JobRun, token: String, value: Value, log: LogEnd) -> JobEvent {
-        let artifacts = match self.collect(run).await {
-            Ok(artifacts) => artifacts,
-            Err(error) => {
-                let fault = JobFault::from(&error);
-                return self.failed(run, token, fault, log).await;
-            }
+        let (artifacts, artifacts_error) = match self.collect(run).await {
+            Ok(artifacts) => (artifacts, None),
+            // A store without room does not undo what the job came to.
+            Err(error) if is_full(&error) => (run.kept_artifacts(), Some(JobFault::from(&error))),
+            Err(error) => return self.failed(run, token, JobFault::from(&error), log, None).await,
+        };
+        let done = |result, result_object| JobEvent::Done {
+            token: token.clone(),
+            result,
+            result_object,
+            log,
+            artifacts: artifacts.clone(),
+            artifacts_error: artifacts_error.clone(),
+            now: now(),
         };
         let text = value.to_string();
         if text.len() <= MAX_RESULT_BYTES {
-            return JobEvent::Done {
-                token,
-                result: Some(value),
-                result_object: None,
-                log,
-                artifacts,
-                now: now(),
-            };
+            return done(Some(value), None);
         }
+        let length = text.len();
         let name = crate::fleet::subject::Names::artifact(&run.id, run.attempt, "/result");
         match self.engine.put_object(&name, text.into()).await {
-            Ok(()) => {
-                JobEvent::Done { token, result: None, result_object: Some(name), log, artifacts, now: now() }
-            }
+            Ok(()) => done(None, Some(name)),
+            Err(error) if is_full(&error) && length <= MOST_RESULT_BYTES => done(Some(value), None),
             Err(error) => {
-                let fault = JobFault::from(&error);
-                self.failed(run, token, fault, log).await
+                // To run it again would come to the same.
+                let consequence = is_full(&error).then_some(Consequence::Final);
+                self.failed(run, token, JobFault::from(&error), log, consequence).await
             }
         }
     }
 
-    async fn failed(&self, run: &JobRun, token: String, fault: JobFault, log: LogEnd) -> JobEvent {
+    /// `consequence`: `None`: what the fault's reason says.
+    async fn failed(
+        &self,
+        run: &JobRun,
+        token: String,
+        fault: JobFault,
+        log: LogEnd,
+        consequence: Option<Consequence>,
+    ) -> JobEvent {
         let record = run.book.record().await;
-        let consequence = consequence_of(&fault, record.spent, record.waits);
+        let consequence = consequence.unwrap_or_else(|| consequence_of(&fault, record.spent, record.waits));
         if let (Consequence::Wait(length), Some(provider)) = (&consequence, &run.spec.provider) {
             let subject = self.engine.names().hold(provider);
             let payload = Bytes::from(length.as_millis().to_string());
@@ -276,7 +353,7 @@ impl Attempt {
             fault.facts.insert("checkout".to_owned(), json!(checkout.path()));
         }
         // What a failed attempt left may be what its user looks for; that it can't be kept is no other failure.
-        let artifacts = self.collect(run).await.unwrap_or_default();
+        let artifacts = self.collect(run).await.unwrap_or_else(|_| run.kept_artifacts());
         JobEvent::Failed { token, fault, consequence, log, artifacts, now: now() }
     }
 
@@ -288,10 +365,13 @@ impl Attempt {
                 run.artifact(&path.to_string_lossy()).await?;
             }
         }
-        let mut kept = run.artifacts.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        kept.sort_by(|left, right| left.path.cmp(&right.path));
-        Ok(kept)
+        Ok(run.kept_artifacts())
     }
+}
+
+/// Whether a stream or the whole server has no room, which is nothing that another run of the job would change.
+fn is_full(error: &Error) -> bool {
+    matches!(error.code(), ErrorCode::FleetFull | ErrorCode::FleetStorage)
 }
 
 /// The job's files first, where it has some; then the job.

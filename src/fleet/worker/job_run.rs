@@ -29,6 +29,11 @@ pub trait JobHost: Send + Sync + 'static {
     /// The names of its own code, for `fleet status`.
     fn handlers(&self) -> Vec<String>;
 
+    /// Whether it runs turns of agents, for `fleet status`.
+    fn runs_agents(&self) -> bool {
+        true
+    }
+
     /// Runs it. After the run's stop signal the future has to end; what it then says does not count.
     fn run(&self, run: JobRun) -> JobFuture;
 }
@@ -97,6 +102,13 @@ impl JobRun {
         artifacts.retain(|artifact| artifact.path != kept.path);
         artifacts.push(kept);
         Ok(())
+    }
+
+    /// What was kept so far, by path.
+    pub(super) fn kept_artifacts(&self) -> Vec<Artifact> {
+        let mut kept = self.artifacts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        kept.sort_by(|left, right| left.path.cmp(&right.path));
+        kept
     }
 
     /// Writes into the record what the next attempt has to know. Done before anything else happens.

@@ -1,5 +1,8 @@
 //! Writes an attempt's log: batches, one after another. What is emitted while a batch is on its way is the next batch, so
 //! that a slow store gets few long ones and a fast one gets each event at once. What waits is bounded.
+//!
+//! A log that can't be written is no reason to undo the work that it tells of: its events are counted as lost, and the work goes
+//! on. Whether the job still is this worker's is for the keeper to find out.
 
 use crate::error::{Error, ErrorCode};
 use crate::fleet::engine::Engine;
@@ -10,11 +13,11 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 /// Waits in memory at most; whoever emits more waits.
 const MAX_WAITING_BYTES: usize = 1 << 20;
-const MAX_BATCH_BYTES: usize = 256 << 10;
+const MAX_BATCH_BYTES: usize = 128 << 10;
 
 enum Entry {
     Event(String, u32),
-    End(oneshot::Sender<Result<LogEnd, Error>>),
+    End(oneshot::Sender<LogEnd>),
 }
 
 /// The handle; the log's task ends with its last clone.
@@ -51,11 +54,13 @@ impl LogWriter {
         self.entries.send(Entry::Event(event, weight)).map_err(|_| ended())
     }
 
-    /// Everything that was emitted is stored. Nothing is taken after it.
-    pub(super) async fn end(&self) -> Result<LogEnd, Error> {
+    /// Everything that was emitted is stored, or counted as lost. Nothing is taken after it.
+    pub(super) async fn end(&self) -> LogEnd {
         let (sender, end) = oneshot::channel();
-        self.entries.send(Entry::End(sender)).map_err(|_| ended())?;
-        end.await.map_err(|_| ended())?
+        if self.entries.send(Entry::End(sender)).is_err() {
+            return LogEnd::default();
+        }
+        end.await.unwrap_or_default()
     }
 }
 
@@ -95,17 +100,13 @@ impl Writing {
                     next = entries.try_recv().ok();
                 }
             }
-            let stored =
-                if batch.is_empty() { Ok(()) } else { self.append(batch.split().freeze(), events).await };
+            if !batch.is_empty() {
+                self.append(batch.split().freeze(), events).await;
+            }
             self.room.add_permits(weight);
             if let Some(sender) = end {
                 self.room.close();
-                let _ = sender.send(stored.map(|()| self.end));
-                return;
-            }
-            if stored.is_err() {
-                // Fenced, or the store was away for long: nobody may write on as if nothing were.
-                self.room.close();
+                let _ = sender.send(self.end);
                 return;
             }
         }
@@ -126,11 +127,15 @@ impl Writing {
         }
     }
 
-    async fn append(&mut self, lines: bytes::Bytes, events: u64) -> Result<(), Error> {
+    async fn append(&mut self, lines: bytes::Bytes, events: u64) {
+        // A batch that is lost leaves its number out, so that readers are told of the gap.
         self.number += 1;
-        let stored =
-            self.engine.append_log(&self.id, self.attempt, self.number, self.end.sequence, lines).await?;
-        self.end = LogEnd { sequence: stored, events: self.end.events + events };
-        Ok(())
+        match self.engine.append_log(&self.id, self.attempt, self.number, self.end.sequence, lines).await {
+            Ok(sequence) => {
+                self.end.sequence = sequence;
+                self.end.events += events;
+            }
+            Err(_) => self.end.lost += events,
+        }
     }
 }

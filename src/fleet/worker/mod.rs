@@ -9,6 +9,7 @@ mod artifacts;
 mod attempt;
 mod book;
 mod checkout;
+mod gate;
 mod job_run;
 mod keeper;
 mod log_writer;
@@ -18,6 +19,7 @@ mod session;
 mod turn;
 
 pub use checkout::GitPlace;
+pub(crate) use gate::Gate;
 pub use job_run::{JobFuture, JobHost, JobRun, StopSignal};
 pub use options::WorkerOptions;
 pub use turn::run_turn;
@@ -36,7 +38,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub(crate) async fn start(engine: Engine, options: WorkerOptions) -> Result<Worker, Error> {
+    pub(crate) async fn start(engine: Engine, options: WorkerOptions, gate: Gate) -> Result<Worker, Error> {
         for queue in &options.queues {
             super::spec::check_name("queues", queue)?;
         }
@@ -44,7 +46,7 @@ impl Worker {
         super::spec::check_name("name", &name)?;
         let (orders, received) = mpsc::channel(4);
         let (closing, closed) = watch::channel(false);
-        let owner = owner::Owner::new(engine, name.clone(), options, received).await?;
+        let owner = owner::Owner::new(engine, name.clone(), options, gate, received).await?;
         tokio::spawn(async move {
             owner.run().await;
             closing.send_replace(true);

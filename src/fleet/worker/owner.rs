@@ -4,10 +4,11 @@
 //! gives it something; it is not asked again meanwhile. What a wait brings when no slot is free any more is given back at once. A probe is never cut off: what it was given
 //! would be nobody's for a whole lease.
 
-use super::attempt::Attempt;
+use super::attempt::{ALONE_DELAY, Attempt};
+use super::gate::Gate;
 use super::options::WorkerOptions;
 use crate::error::Error;
-use crate::fleet::engine::{Delivery, Engine, Lane};
+use crate::fleet::engine::{Delivery, Engine, Lane, RetryFor};
 use crate::os::sleep_until;
 use bytes::Bytes;
 use std::collections::HashMap;
@@ -35,9 +36,24 @@ const MIN_PRESENCE_PAUSE: Duration = Duration::from_secs(1);
 
 /// What a question to the lanes came to.
 enum Pulled {
-    Probe { found: Vec<Delivery>, empty: Vec<usize> },
-    Wait { lane: usize, delivery: Option<Box<Delivery>> },
-    Trouble { lane: Option<usize> },
+    Probe {
+        found: Vec<Delivery>,
+        empty: Vec<usize>,
+    },
+    Wait {
+        lane: usize,
+        delivery: Option<Box<Delivery>>,
+    },
+    /// The lane gave no answer. `is_probe`: it was asked among others.
+    Trouble {
+        lane: usize,
+        is_probe: bool,
+    },
+    /// A lane whose consumer was made anew, if that worked.
+    Renewed {
+        index: usize,
+        lane: Option<Box<Lane>>,
+    },
 }
 
 struct Running {
@@ -49,6 +65,7 @@ pub(super) struct Owner {
     engine: Engine,
     name: Arc<str>,
     options: WorkerOptions,
+    gate: Gate,
     orders: mpsc::Receiver<Order>,
     /// Class by class, in each all queues.
     lanes: Arc<Vec<Lane>>,
@@ -70,20 +87,25 @@ impl Owner {
         engine: Engine,
         name: Arc<str>,
         options: WorkerOptions,
+        gate: Gate,
         orders: mpsc::Receiver<Order>,
     ) -> Result<Owner, Error> {
-        let mut lanes = Vec::new();
-        for class in Engine::classes() {
-            for queue in &options.queues {
-                lanes.push(engine.lane(queue, class).await?);
-            }
-        }
+        // All at once: a slow link costs one round trip, not one for each lane.
+        let queues = &options.queues;
+        let asked = Engine::classes().flat_map(|class| {
+            queues.iter().map({
+                let engine = &engine;
+                move |queue| engine.lane(queue, class, RetryFor::WORK)
+            })
+        });
+        let lanes = futures_util::future::try_join_all(asked).await?;
         Ok(Owner {
             waits: vec![const { None }; lanes.len()],
             lanes: Arc::new(lanes),
             engine,
             name,
             options,
+            gate,
             orders,
             is_probing: false,
             is_probe_due: true,
@@ -97,8 +119,9 @@ impl Owner {
     }
 
     pub(super) async fn run(mut self) {
+        self.gate.on_worker(true);
         tokio::spawn(super::checkout::sweep(self.options.git.folder.clone()));
-        let mut connections = self.engine.connections();
+        let (mut connections, mut gate) = (self.engine.connections(), self.gate.changes());
         // What it runs is told soon, but not at each change: each is a write on the server's disk.
         let (rest, pause) = (self.engine.lease() / 3, (self.engine.lease() / 10).max(MIN_PRESENCE_PAUSE));
         let (mut presence, mut told) = (Instant::now(), Vec::new());
@@ -122,6 +145,8 @@ impl Owner {
                     self.running.retain(|_, running| running.task != task);
                     self.is_probe_due = true;
                 }
+                // A job that was alone, maybe another worker's, is gone.
+                Ok(()) = gate.changed() => {}
                 // The server may have forgotten who waits.
                 Ok(()) = connections.changed() => self.on_connected(),
                 () = tokio::time::sleep_until(presence) => {
@@ -135,6 +160,7 @@ impl Owner {
                 }
             }
         }
+        self.gate.on_worker(false);
         let presence = self.engine.names().worker(&self.name);
         self.engine.forget(&presence).await;
     }
@@ -145,6 +171,9 @@ impl Owner {
     }
 
     fn free(&self) -> usize {
+        if self.gate.is_taken() {
+            return 0;
+        }
         self.options.concurrency.saturating_sub(self.attempts.len())
     }
 
@@ -206,10 +235,21 @@ impl Owner {
         let wait = self.pulls.spawn(async move {
             match engine.pull_one(&lanes[lane], WAIT).await {
                 Ok(delivery) => Pulled::Wait { lane, delivery: delivery.map(Box::new) },
-                Err(_) => Pulled::Trouble { lane: Some(lane) },
+                Err(_) => Pulled::Trouble { lane, is_probe: false },
             }
         });
         self.waits[lane] = Some(wait);
+    }
+
+    /// Makes the lane's consumer anew, unless it is the server that is away.
+    fn renew(&mut self, index: usize) {
+        if self.closing.is_some() || !*self.engine.is_connected().borrow() {
+            return;
+        }
+        let (engine, lane) = (self.engine.clone(), self.lanes[index].clone());
+        self.pulls.spawn(async move {
+            Pulled::Renewed { index, lane: engine.lane_anew(&lane).await.ok().map(Box::new) }
+        });
     }
 
     async fn on_pulled(&mut self, pulled: Pulled) {
@@ -233,13 +273,20 @@ impl Owner {
                     self.on_delivery(*delivery).await;
                 }
             }
-            Pulled::Trouble { lane } => {
-                match lane {
-                    Some(lane) => self.waits[lane] = None,
-                    None => self.is_probing = false,
+            Pulled::Trouble { lane, is_probe } => {
+                if is_probe {
+                    self.is_probing = false;
+                } else {
+                    self.waits[lane] = None;
                 }
                 self.is_probe_due = true;
                 self.paused_until = Some(Instant::now() + PAUSE);
+                self.renew(lane);
+            }
+            Pulled::Renewed { index, lane } => {
+                if let Some(lane) = lane {
+                    Arc::make_mut(&mut self.lanes)[index] = *lane;
+                }
             }
         }
     }
@@ -259,7 +306,9 @@ impl Owner {
             _ => {}
         }
         if self.free() == 0 || self.closing.is_some() {
-            return delivery.give_back(Duration::ZERO).await;
+            // Not at once to a worker whose job has to be alone: that would be this one again.
+            let delay = if self.gate.is_taken() { ALONE_DELAY } else { Duration::ZERO };
+            return delivery.give_back(delay).await;
         }
         let id = delivery.spec.id.clone();
         let (sender, receiver) = watch::channel(Arc::new(delivery));
@@ -270,6 +319,8 @@ impl Owner {
             git: self.options.git.clone(),
             delivery: receiver,
             drain: self.drain.subscribe(),
+            gate: self.gate.clone(),
+            is_only: self.options.concurrency == 1 && self.gate.workers() == 1,
         };
         let task = self.attempts.spawn(attempt.run()).id();
         self.running.insert(id, Running { task, delivery: sender });
@@ -286,6 +337,7 @@ impl Owner {
             "queues": self.options.queues,
             "concurrency": self.options.concurrency,
             "handlers": self.options.host.handlers(),
+            "agents": self.options.host.runs_agents(),
             "running": running,
             "closing": self.closing.is_some(),
         });
@@ -304,7 +356,7 @@ async fn probe(engine: Engine, lanes: Arc<Vec<Lane>>, asked: Vec<usize>, room: u
         match engine.pull(&lanes[lane], room - found.len()).await {
             Ok(some) if some.is_empty() => empty.push(lane),
             Ok(some) => found.extend(some),
-            Err(_) if found.is_empty() => return Pulled::Trouble { lane: None },
+            Err(_) if found.is_empty() => return Pulled::Trouble { lane, is_probe: true },
             Err(_) => break,
         }
         if found.len() >= room {

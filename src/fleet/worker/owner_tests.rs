@@ -1,4 +1,4 @@
-use super::super::{JobFuture, JobHost, JobRun, Worker};
+use super::super::{Gate, JobFuture, JobHost, JobRun, Worker};
 use super::*;
 use crate::fleet::engine::test_server::{PATIENCE, Road, TestServer, connect};
 use crate::fleet::spec::JobSpec;
@@ -33,7 +33,8 @@ async fn a_long_lane_is_asked_once_for_a_job_at_most_and_empty_ones_are_not_aske
         async { engine.submit(serde_json::from_value(spec).unwrap()).await.unwrap() }
     });
     let ids: Vec<String> = stream::iter(submits).buffered(32).collect().await;
-    let worker = Worker::start(engine.clone(), WorkerOptions::new(Arc::new(Idle))).await.unwrap();
+    let worker =
+        Worker::start(engine.clone(), WorkerOptions::new(Arc::new(Idle)), Gate::new()).await.unwrap();
     for id in &ids {
         tokio::time::timeout(PATIENCE, engine.settled(id)).await.unwrap().unwrap();
     }
@@ -50,4 +51,21 @@ fn a_job_that_comes_again_is_told_from_one_that_was_tried_again() {
     assert_eq!(arrival(Some((7, true)), 7), Arrival::New);
     assert_eq!(arrival(Some((7, false)), 9), Arrival::Early);
     assert_eq!(arrival(Some((7, true)), 9), Arrival::New);
+}
+
+#[tokio::test]
+async fn a_worker_whose_consumers_are_gone_makes_them_anew() {
+    let Some(server) = TestServer::start().await else { return };
+    let engine = server.engine().await;
+    let worker =
+        Worker::start(engine.clone(), WorkerOptions::new(Arc::new(Idle)), Gate::new()).await.unwrap();
+    let run = async |id: &str| {
+        let spec = serde_json::json!({ "id": id, "handler": "none" });
+        engine.submit(serde_json::from_value(spec).unwrap()).await.unwrap();
+        tokio::time::timeout(PATIENCE, engine.settled(id)).await.expect("it is run").unwrap();
+    };
+    run("before").await;
+    server.delete_lanes().await;
+    run("after").await;
+    worker.close().await;
 }
