@@ -374,7 +374,7 @@ impl Hall<'_> {
         let servers: Vec<Value> = self.request.servers.iter().map(|server| server.to_json()).collect();
         let mut params = json!({ "cwd": cwd, "mcpServers": servers });
         if let Ok(meta) = serde_json::from_str::<Value>(self.meta) {
-            params["_meta"] = meta;
+            put(&mut params, "_meta", meta);
         }
         let Some(session) = &self.request.agent.resume else { return ("session/new", params) };
         put(&mut params, "sessionId", session.as_str());

@@ -3,6 +3,7 @@
 use super::connection::Engine;
 use super::store::{Asked, RetryFor};
 use crate::error::{Error, ErrorCode};
+use crate::harness::json_object::put;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -107,7 +108,7 @@ impl Engine {
         let api = format!("STREAM.PURGE.{stream}");
         let mut asked = json!({ "filter": filter });
         if let Some(before) = before {
-            asked["seq"] = json!(before);
+            put(&mut asked, "seq", before);
         }
         self.ask(retry_for, || async {
             let answer: Result<Purged, _> = self.0.context.request(api.clone(), &asked).await;
