@@ -46,7 +46,7 @@ impl FileIdentity {
         FileIdentity { device: facts.dev(), inode: facts.ino() }
     }
 
-    #[allow(clippy::unnecessary_cast, reason = "macOS has other types")]
+    #[cfg_attr(target_os = "linux", expect(clippy::unnecessary_cast, reason = "macOS has other types"))]
     fn by_stat(facts: &FileStat) -> FileIdentity {
         FileIdentity { device: facts.st_dev as u64, inode: facts.st_ino as u64 }
     }
