@@ -197,7 +197,7 @@ async fn hold(
 ) -> Result<Held, Error> {
     let mut held = Held::of(agent, mode, request, folder.path())?;
     let Some(sandbox) = sandbox else { return Ok(held) };
-    let own = OwnPlace::of(request.agent.provider, |name| request.agent.variable(name), folder.path());
+    let own = OwnPlace::of(request.agent.provider, |name| request.agent.variable(name), folder.path())?;
     if let Some(own) = own {
         held.move_state(own.variable());
         let made = blocking(move || own.make()).await;
