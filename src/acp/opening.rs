@@ -60,15 +60,7 @@ pub(super) struct Entered<'a> {
 pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
     let agent = Agent::of(request.agent.provider);
     let Some(mode) = agent.mode(request.agent.level, request.agent.sandbox.is_some()) else {
-        let level = request.agent.level.as_str();
-        return Err(Error::invalid_option(
-            "permission",
-            format!(
-                "{} can't be held to {level:?} over this protocol{}: it never asks. Ask for another level by name",
-                agent.name(),
-                if request.agent.sandbox.is_some() { " in a sandbox" } else { "" }
-            ),
-        ));
+        return Err(agent.unheld(request.agent.level, request.agent.sandbox.is_some()));
     };
     check_switches(request.agent.provider, request.agent.level, &request.agent.environment.changes)?;
     if request.agent.limits.start == Some(Duration::ZERO) {

@@ -29,7 +29,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         Mode::named("default"),
         Mode::named("bypassPermissions"),
     ],
-    mode_in_sandbox: None,
+    modes_in_sandbox: None,
     switches: &["CLAUDE_CODE_SANDBOXED", "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS"],
     reads: &[],
     // Its folder holds settings, hooks and servers too: what it has to write in there is named.

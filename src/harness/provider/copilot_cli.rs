@@ -26,7 +26,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: MODES,
-    mode_in_sandbox: None,
+    modes_in_sandbox: None,
     switches: &["COPILOT_ALLOW_ALL"],
     reads: &[],
     state: &["$XDG_CACHE_HOME/copilot|~/.cache/copilot"],

@@ -25,7 +25,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: [Mode::named("plan"), Mode::named("autoEdit"), Mode::named("default"), Mode::named("yolo")],
-    mode_in_sandbox: None,
+    modes_in_sandbox: None,
     switches: &[],
     reads: &[],
     state: &[],

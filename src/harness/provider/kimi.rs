@@ -22,7 +22,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: AUTO_ALONE,
-    mode_in_sandbox: None,
+    modes_in_sandbox: None,
     switches: &[],
     reads: &[],
     state: &[],

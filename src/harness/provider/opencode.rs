@@ -23,7 +23,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: MODES,
-    mode_in_sandbox: None,
+    modes_in_sandbox: None,
     switches: &["OPENCODE_PERMISSION"],
     reads: &["OPENCODE_CONFIG_CONTENT"],
     state: &[

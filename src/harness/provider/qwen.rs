@@ -33,7 +33,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         Mode::named("default"),
         Mode::named("yolo"),
     ],
-    mode_in_sandbox: None,
+    modes_in_sandbox: None,
     switches: &[],
     reads: &[],
     state: &[],
