@@ -4377,6 +4377,8 @@ interface JobRecord {
     message: string
     [fact: string]: unknown
   }
+  /** What all attempts used together, lost ones included; of a job of an agent that tells it. */
+  usage?: AgentUsage
   /** The agent's session. */
   sessionId?: string
   submittedAt: number

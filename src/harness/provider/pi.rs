@@ -51,7 +51,8 @@ const FILES: SessionFiles = SessionFiles {
     root: "$PI_CODING_AGENT_DIR|~/.pi/agent",
     patterns: &["sessions/{project}/*_{session}.jsonl"],
     project: Project::Named(project_of),
-    own: None,
+    // It works where the session says, not where it is started.
+    own: Some("cwd"),
 };
 
 /// `--work-repo--` for /work/repo.
