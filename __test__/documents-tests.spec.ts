@@ -41,8 +41,8 @@ it.each(pages)('%s names tests that are there', (page) => {
 const named = (text: string) =>
   [...text.matchAll(/<!-- test: (\S+?)::(.+?) -->/g)].map(([, path, name]) => ({ path: path!, name: name! }))
 
-it.each(pages)('docs/%s names in its comments tests that are there', (page) => {
-  const wrong = named(readFileSync(join(root, 'docs', page), 'utf8')).filter(({ path, name }) => {
+it.each(pages)('%s names in its comments tests that are there', (page) => {
+  const wrong = named(readFileSync(join(root, page), 'utf8')).filter(({ path, name }) => {
     if (!existsSync(join(root, path))) return true
     const source = readFileSync(join(root, path), 'utf8')
     return path.endsWith('.rs') ? !new RegExp(`\\bfn ${name}\\(`).test(source) : !source.includes(name)
