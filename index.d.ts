@@ -733,20 +733,31 @@ export type {
 } from './copilot-protocol.js'
 
 /**
- * So many turns, runs and pieces of your own work at once, over all that are given it. First come, first served. A slot is free
- * when what had it is over: the tree of a run is gone, the promise of a work has settled.
+ * A limit on how many turns, runs and pieces of your own work happen at once, shared by everything that
+ * is given it. Waiting work starts in the order in which it asked. A slot is free again when the
+ * process tree of a run is gone, or when the promise of a piece of work has settled.
  *
  * @example
  * const limit = new ConcurrencyLimit(4)
  * await Promise.all(folders.map((cwd) => run('npm', ['test'], { cwd, limit })))
  */
 declare class ConcurrencyLimit {
+  /**
+   * @param max How many may run at once; a whole number of at least 1.
+   * @throws INVALID_OPTION for any other value.
+   */
   constructor(max: number)
   /**
-   * Does the work when there is room, and gives its slot back however it ends.
-   * @param options.signal ends the waiting: rejects with PROCESS_ABORTED, and the work is not begun. Work that runs is not ended.
-   * @param options.timeoutMs how long to wait for the slot at most, default for ever; then PROCESS_TIMED_OUT. 0 and Infinity are off,
-   *   less than 0 has passed.
+   * Waits for a free slot, calls `work`, and frees the slot when `work` settles, whether it succeeds or
+   * fails.
+   *
+   * @param work Your function. Its result, or its error, is the result of `use`.
+   * @param options.signal Ends the wait for a slot: `use` rejects with PROCESS_ABORTED and `work` is
+   *   not called. A function that already runs is not interrupted.
+   * @param options.timeoutMs Longest wait for a slot, in milliseconds. Default: no limit; 0 and
+   *   Infinity mean no limit too. After that, and for a negative value at once, `use` rejects with
+   *   PROCESS_TIMED_OUT and `work` is not called.
+   * @throws PROCESS_ABORTED, PROCESS_TIMED_OUT, INVALID_OPTION
    */
   use<T>(
     work: () => T | PromiseLike<T>,
@@ -758,26 +769,50 @@ declare class ConcurrencyLimit {
 }
 
 /**
- * What a program and everything it starts may do, held by the kernel (Landlock, and a filter of system calls) until the last
- * of them has ended. Paths are relative to `cwd`, must exist, and stand for a folder with all below it. Inherited descriptors
- * are closed, `/dev/null` is writable, no program inside gains rights by being setuid; processes outside the tree can't be
- * signalled nor reached by abstract sockets (Linux 6.12). docs/sandbox.md says what is not held.
+ * Limits on files and network for a program and everything that it starts. The kernel enforces them
+ * (Landlock and a seccomp filter) until the last process of the tree has ended. If the kernel cannot
+ * enforce them, nothing is started and the promise rejects with SANDBOX_UNAVAILABLE.
+ *
+ * Paths are relative to `cwd` and must exist. A folder stands for everything below it. Inside the
+ * sandbox inherited file descriptors are closed, `/dev/null` is writable, and setuid programs gain no
+ * rights. Processes outside the tree cannot be signalled or reached through abstract sockets (Linux
+ * 6.12 or newer). The limits of the sandbox are listed in docs/sandbox.md.
+ *
+ * @example
+ * await run('npm', ['test'], { sandbox: { write: ['.', '/tmp'], network: 'none' } })
  */
 interface SandboxOptions {
-  /** What may be written, made, renamed and removed; default nothing. */
+  /**
+   * Files and folders in which the program may write, create, rename and remove.
+   *
+   * @default [] (nothing, except `/dev/null`)
+   */
   write?: string[]
-  /** What may be read and executed; default everything. What may be written may be read. */
+  /**
+   * Files and folders that the program may read and execute. Everything in `write` may be read too.
+   *
+   * @default everything
+   */
   read?: string[]
-  /** Default "all". "none": no sockets but Unix ones. `ports`: TCP connections go to these ports alone (Linux 6.7); UDP is free. */
+  /**
+   * `"all"`: no limit. `"none"`: no sockets except Unix sockets. `{ ports }`: TCP connections to these
+   * ports only (Linux 6.7 or newer); UDP is not limited.
+   *
+   * @default "all"
+   */
   network?:
     | 'all'
     | 'none'
     | {
+        /** TCP ports that the program may connect to, from 0 to 65535. */
         ports: number[]
       }
 }
 
-/** What is written to stdin: text and bytes, now or as they come, or a file that the program is given as its stdin. */
+/**
+ * Input for a program: a text or bytes, a stream or an iterable of texts and bytes, or a file that
+ * becomes the program's stdin.
+ */
 type RunInput =
   | string
   | Uint8Array
@@ -786,231 +821,439 @@ type RunInput =
   | AsyncIterable<string | Uint8Array>
   | Iterable<string | Uint8Array>
   | {
+      /**
+       * Path or `file:` URL of the file, relative to `cwd`. The program reads it directly; the data does not
+       * pass through this process.
+       */
       file: string | URL
     }
-/** How a program is run and watched. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
+/**
+ * Options of `run` and `spawn`.
+ *
+ * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. A negative value is a
+ * deadline that has passed: nothing is started, and the promise rejects with the clock's error.
+ */
 interface RunOptions {
-  /** Working directory, a path or a file: URL; default the host's own. */
+  /**
+   * Working directory of the program: a path or a `file:` URL.
+   *
+   * @default the working directory of this process
+   * @throws PROCESS_CWD_MISSING when it does not exist or is no folder.
+   */
   cwd?: string | URL
-  /** Merged over the inherited environment; `undefined` removes a name. */
+  /**
+   * Environment variables that are set on top of the inherited ones. `undefined` removes a variable.
+   */
   env?: Record<string, string | undefined>
-  /** Default true; a list inherits only these names. */
+  /**
+   * Whether the program inherits the environment of this process. An array inherits only the variables
+   * with these names.
+   *
+   * @default true
+   */
   inheritEnv?: boolean | string[]
   /**
-   * Written to stdin, then closed; a program that does not read it all is no error. Default: stdin is null. A stream or an
-   * iterable is read when the program runs, no faster than the program reads, and closed (`return()`, cancelled) when the program
-   * ends first; one that fails ends the run: PROCESS_INPUT_FAILED, with its error as `cause`. A file is relative to `cwd`.
+   * Data for the program's stdin, which is closed after it. It is no error when the program does not
+   * read all of it.
+   *
+   * A stream or an iterable is read only once the program runs, and no faster than the program reads.
+   * It is closed (`return()`, `cancel()`, `destroy()`) when the program ends first. If it fails, the
+   * whole process tree is killed. A file is relative to `cwd`.
+   *
+   * @default nothing: the program reads end of file at once
+   * @throws PROCESS_INPUT_FAILED when the source fails; its error is the `cause`.
    */
   input?: RunInput
   /**
-   * No byte read from stdout or stderr, nor accepted by stdin, for so long: the tree is killed at once. Rests while a slow
-   * reader holds the pipe. Default: env SHEEPDOG_IDLE_SECONDS, else AGENTFIELD_HARNESS_IDLE_SECONDS, else 120 s.
+   * Kill the whole process tree immediately when no output has been read and no input accepted for this
+   * long, in milliseconds. The clock rests while your code reads more slowly than the program writes.
+   *
+   * @default the variable SHEEPDOG_IDLE_SECONDS, else AGENTFIELD_HARNESS_IDLE_SECONDS, else 120_000
+   * @throws PROCESS_IDLE, with what was read so far in `result`.
    */
   idleTimeoutMs?: number
-  /** Wall clock; default 1_800_000. */
+  /**
+   * Longest time from the start of the program, in milliseconds. After that the process group gets
+   * SIGTERM, and the tree gets SIGKILL after `killGraceMs`.
+   *
+   * @default 1_800_000 (30 minutes)
+   * @throws PROCESS_TIMED_OUT, with what was read so far in `result`.
+   */
   timeoutMs?: number
-  /** SIGTERM to the group on timeout, abort and kill(), SIGKILL to the tree after so long; default 2000. */
+  /**
+   * Time between SIGTERM and SIGKILL on a timeout, an abort and `kill()`, in milliseconds. SIGTERM goes
+   * to the process group, SIGKILL to the whole tree.
+   *
+   * @default 2000
+   */
   killGraceMs?: number
-  /** After the exit, how long pipes held open by others are still read; default 250. */
+  /**
+   * After the program has exited, how long its stdout and stderr are still read when other processes
+   * hold them open, in milliseconds. Output of the program itself is always read completely.
+   *
+   * @default 250
+   */
   drainMs?: number
-  /** Kept of each stream: head and tail on line borders, one line between that says how much is missing. Default 16 MiB, at most 511. */
+  /**
+   * How many bytes of each stream `result` keeps. Of a longer output it keeps the beginning and the
+   * end, cut at line breaks, with one line between that says how many bytes are missing; `truncated` is
+   * then true. At most 511 MiB.
+   *
+   * @default 16_777_216 (16 MiB)
+   */
   maxOutputBytes?: number
-  /** Longest line given to an iterator; a longer one is PROCESS_LINE_TOO_LONG and the tree is killed. Default 64 MiB, at most 511. */
+  /**
+   * Longest line that an iterator yields, in bytes. On a longer line the process tree is killed. At
+   * most 511 MiB.
+   *
+   * @default 67_108_864 (64 MiB)
+   * @throws PROCESS_LINE_TOO_LONG
+   */
   maxLineBytes?: number
   /**
-   * "pipe", for `spawn` alone: the process has a `stdin` to write to. "inherit": the host's own. Default "null": immediate end of
-   * file; or what `input` says.
+   * `"null"`: the program reads end of file at once. `"pipe"` (only for `spawn`): the process has a
+   * `stdin` to write to. `"inherit"`: the program reads the stdin of this process.
+   *
+   * @default "null", or `input` where it is given
    */
   stdin?: 'null' | 'pipe' | 'inherit'
-  /** The host's own stdin, stdout and stderr: nothing is read or kept, and the idle clock is off. */
+  /**
+   * `"inherit"`: the program uses the stdin, stdout and stderr of this process. Nothing is read or
+   * kept, and the idle clock is off.
+   */
   stdio?: 'inherit'
-  /** Of the result's stdout and stderr; default "utf8", in which invalid UTF-8 is replaced. "buffer": bytes, as they came. */
+  /**
+   * Type of `stdout` and `stderr` in the result. `"utf8"`: strings, in which invalid UTF-8 is replaced
+   * by U+FFFD. `"buffer"`: bytes as they were printed.
+   *
+   * @default "utf8"
+   */
   encoding?: 'utf8' | 'buffer'
   /**
-   * A terminal of the program's own, for programs that hold their output back or refuse to work without one. stdout is what it
-   * shows, stderr is empty. Default size 80 x 24; `resize()` changes it. The input is typed, and shown as typed text is; without
-   * input, and after its end, the program reads end of file.
+   * Gives the program a terminal of its own, for programs that buffer their output or refuse to work
+   * without one. `stdout` is what the terminal shows, `stderr` is empty. The input is typed into the
+   * terminal, which echoes it. Without input, and after its end, the program reads end of file.
+   *
+   * @default false
    */
   pty?:
     | boolean
     | {
+        /**
+         * Width of the terminal in characters. `resize()` changes it.
+         *
+         * @default 80
+         */
         columns?: number
+        /**
+         * Height of the terminal in characters. `resize()` changes it.
+         *
+         * @default 24
+         */
         rows?: number
       }
-  /** Descendants that outlive the command; default "kill". */
+  /**
+   * `"kill"`: kill descendants that are still alive after the program has exited. `"keep"`: leave them
+   * running.
+   *
+   * @default "kill"
+   */
   strays?: 'kill' | 'keep'
-  /** Default "auto": the strongest that needs no privilege. "strict": a PID namespace, or CONTAINMENT_UNAVAILABLE. */
+  /**
+   * How the process tree is held together. `"auto"`: the strongest way that needs no privilege.
+   * `"group"`: a process group and marks in the environment only. `"strict"`: a PID namespace.
+   *
+   * @default "auto"
+   * @throws CONTAINMENT_UNAVAILABLE when `"strict"` is not possible on this machine.
+   */
   containment?: 'auto' | 'group' | 'strict'
-  /** Memory of the whole tree; needs a writable cgroup, else CONTAINMENT_UNAVAILABLE. */
+  /**
+   * Memory limit of the whole process tree, in bytes. Needs a writable cgroup.
+   *
+   * @default no limit
+   * @throws CONTAINMENT_UNAVAILABLE without a writable cgroup.
+   */
   memoryMaxBytes?: number
-  /** Processes of the whole tree; needs a writable cgroup, else CONTAINMENT_UNAVAILABLE. */
+  /**
+   * Limit on the number of processes in the tree. Needs a writable cgroup.
+   *
+   * @default no limit
+   * @throws CONTAINMENT_UNAVAILABLE without a writable cgroup.
+   */
   maxProcesses?: number
-  /** What the program and all it starts may do, held by the kernel; or SANDBOX_UNAVAILABLE, and nothing is started. */
+  /**
+   * Files and network that the program and everything it starts may use. The kernel enforces it.
+   *
+   * @default no sandbox
+   * @throws SANDBOX_UNAVAILABLE when the kernel cannot enforce it; nothing is started.
+   */
   sandbox?: SandboxOptions
   /**
-   * A folder: a new one in it keeps what ran, all it printed with times, and how it ended (docs/record.md). Written off the JavaScript
-   * thread, whole to a quarter of a second before a kill of this process. INVALID_OPTION when it can't be written.
+   * Keep a record of the run in a new folder below this one: the command, everything it printed with
+   * times, and how it ended. Native code writes it, off the JavaScript thread. When this process is
+   * killed, at most the last quarter of a second is missing. See docs/record.md.
+   *
+   * @default no record
+   * @throws INVALID_OPTION when the folder cannot be written.
    */
   record?: string
-  /** The most that a record keeps of each stream; past it the end alone. Default 256 MiB. */
+  /**
+   * How many bytes of each stream a record keeps. Past that it keeps the last MiB too, with a line
+   * between that says how many bytes are missing.
+   *
+   * @default 268_435_456 (256 MiB)
+   */
   maxRecordBytes?: number
-  /** What people call it, in `sheepdog ps` and in its record. */
+  /**
+   * Name of the run in `sheepdog ps` and in its record.
+   *
+   * @default none
+   */
   name?: string
-  /** Shared with others: the program is started when there is room, and the slot is free when its tree is gone. The clocks start with the program. */
+  /**
+   * A limit that this run shares with others. The program starts when a slot is free, and frees it when
+   * its process tree is gone. The clocks start with the program, not with the wait.
+   *
+   * @default no limit
+   */
   limit?: ConcurrencyLimit
-  /** Stops the run when aborted; one that is already aborted starts nothing. */
+  /**
+   * Ends the run when aborted: SIGTERM to the process group, SIGKILL to the tree after `killGraceMs`.
+   * If it is already aborted, nothing is started.
+   *
+   * @throws PROCESS_ABORTED, with the signal's reason as `cause`.
+   */
   signal?: AbortSignal
 }
 
 /**
- * How a program ended. Durations are milliseconds by a monotonic clock, from the spawn. With `encoding: "buffer"` stdout and
- * stderr are bytes.
+ * How a program ended. Durations are milliseconds since the start, measured by a monotonic clock. With
+ * `encoding: "buffer"`, `stdout` and `stderr` are bytes.
  */
 interface RunResult<Output = string> {
+  /** The program as it was given. */
   command: string
+  /** The arguments as they were given. */
   args: string[]
+  /** Process id of the program. */
   pid: number
-  /** null when a signal ended it. */
+  /** Exit status of the program; null when a signal ended it. */
   exitCode: number | null
-  /** For example "SIGTERM"; null when it exited. */
+  /** Name of the signal that ended the program, for example `"SIGTERM"`; null when it exited. */
   signal: string | null
+  /** Standard output, up to `maxOutputBytes`. */
   stdout: Output
+  /** Standard error output, up to `maxOutputBytes`. */
   stderr: Output
-  /** Bytes printed in all. */
+  /** Bytes that were printed to stdout in all, kept or not. */
   stdoutBytes: number
+  /** Bytes that were printed to stderr in all, kept or not. */
   stderrBytes: number
-  /** Whether bytes were left out of `stdout` or `stderr`. */
+  /** True when `stdout` or `stderr` is not complete because of `maxOutputBytes`. */
   truncated: boolean
-  /** Until the exit. */
+  /** Milliseconds from the start to the exit of the program. */
   durationMs: number
+  /** Milliseconds from the start to the first output; null when nothing was printed. */
   firstOutputMs: number | null
+  /** Milliseconds from the start to the last output; null when nothing was printed. */
   lastOutputMs: number | null
-  /** Others held stdout or stderr open past the drain. */
+  /** True when other processes held stdout or stderr open for longer than `drainMs`. */
   pipesHeldOpen: boolean
-  /** Descendants that had to be killed. */
+  /** Number of descendants that outlived the program and were killed. */
   straysKilled: number
-  /** Descendants that could not be killed: they run as another user (setuid). */
+  /** Number of descendants that could not be killed because they run as another user (setuid). */
   straysLeft: number
-  /** What held the tree together. */
+  /**
+   * How the process tree was held together. `"guard"`: by the guard process. `"guard+cgroup"`: by the
+   * guard and a cgroup. `"pidns"`: by a PID namespace. `"group"`: by a process group only.
+   */
   containment: 'guard' | 'guard+cgroup' | 'pidns' | 'group'
-  /** Of the command and the descendants that it waited for. */
+  /** Resources that the program used, together with the descendants that it waited for. */
   usage: {
+    /** Processor time in user mode, in milliseconds. */
     userMs: number
+    /** Processor time in the kernel, in milliseconds. */
     systemMs: number
+    /** Largest resident memory of a single process, in bytes. */
     maxRssBytes: number
   }
-  /** Where it is on record, when that was asked for. */
+  /** The record of this run. Only with the option `record`. */
   record?: RecordFacts
 }
-/** What became of a record. */
+/** A record that was written. */
 interface RecordFacts {
-  /** The run's own folder. */
+  /** Folder of this run. */
   folder: string
-  /** Printed and not in the files: past `maxRecordBytes`, or the disk could not follow. */
+  /**
+   * Bytes that were printed but are not in the record: past `maxRecordBytes`, or because the disk was
+   * too slow.
+   */
   leftOutBytes: number
-  /** Why the record is not whole. */
+  /** Reason why the record is not complete; absent when it is. */
   problem?: string
 }
-/** A line, without its end. */
+/** A line of output, without its line break. */
 interface OutputLine {
+  /** The stream that the line was printed to. */
   stream: 'stdout' | 'stderr'
+  /** Text of the line. */
   text: string
 }
-/** Lines that came together; they may share memory with each other. */
+/** Lines that arrived together. Their strings may share memory. */
 interface LineBatch {
+  /** The stream that the lines were printed to. */
   stream: 'stdout' | 'stderr'
+  /** The lines, without their line breaks. */
   lines: string[]
 }
 
-/** Files of a program's output, relative to the host's working directory; at least one. */
+/**
+ * Files for `saveOutput()`; at least one. Paths are relative to the working directory of this process.
+ */
 interface OutputFiles {
+  /** File for stdout. */
   stdout?: string | URL
-  /** May be the same file as that of stdout: both are in it as they were read. */
+  /**
+   * File for stderr. It may be the file of `stdout`: then both are in it in the order in which they
+   * were read.
+   */
   stderr?: string | URL
-  /** After what the files hold; default false: they are emptied. */
+  /**
+   * Write after the present content of the files instead of emptying them first.
+   *
+   * @default false
+   */
   append?: boolean
 }
-/** Bytes that were written of each. */
+/** Result of `saveOutput()`. */
 interface SavedOutput {
+  /** Bytes of stdout that were written. */
   stdoutBytes: number
+  /** Bytes of stderr that were written. */
   stderrBytes: number
 }
 
 /**
- * The stdin of a process that was spawned with `stdin: "pipe"`. A program that reads slowly slows its writer; one that takes no more is
- * no error: what is written then is let go.
+ * The stdin of a process that was spawned with `stdin: "pipe"`. When the program reads slowly, writes
+ * wait. When it stops reading, further writes are discarded without an error.
+ *
+ * @example
+ * const child = spawn('psql', { stdin: 'pipe' })
+ * await child.stdin.write('select 1;\n')
+ * await child.stdin.end()
  */
 declare class ProcessStdin {
   private constructor()
   #private
-  /** False after `end()`, and once the program is known to take no more. */
+  /** False after `end()`, and once the program is known to read no more. */
   get isOpen(): boolean
-  /** Resolves when the pipe has taken the chunk. Rejects after `end()`: PROCESS_STDIN_CLOSED. */
+  /**
+   * Writes a chunk. Resolves when the pipe has accepted it, or when the program has stopped reading.
+   *
+   * @throws PROCESS_STDIN_CLOSED after `end()`.
+   */
   write(chunk: string | Uint8Array): Promise<void>
-  /** The program reads end of file when it has read everything; resolves when everything is written. */
+  /** Closes stdin after everything that was written. Resolves when all of it is written. */
   end(): Promise<void>
   /**
-   * The same as a web stream. Closing it is `end()`. To abort it is to say that what is written is torn: the tree is killed,
-   * PROCESS_INPUT_FAILED. It fails with PROCESS_STDIN_CLOSED when something is written that the program takes no more.
+   * This stdin as a web stream. Closing the stream is `end()`. Aborting it says that the input is
+   * incomplete: the process tree is killed and the run rejects with PROCESS_INPUT_FAILED. The stream
+   * fails with PROCESS_STDIN_CLOSED when you write and the program reads no more.
    */
   get writable(): WritableStream<string | Uint8Array>
   /**
-   * The same as a Node stream. To destroy it with an error is to say that what is written is torn: the tree is killed,
-   * PROCESS_INPUT_FAILED; without one it is `end()`. It is closed early, without an error, when the program takes no more.
+   * This stdin as a Node stream. Destroying it without an error is `end()`. Destroying it with an error
+   * says that the input is incomplete: the process tree is killed and the run rejects with
+   * PROCESS_INPUT_FAILED. The stream closes early, without an error, when the program reads no more.
    */
   get writableNode(): Writable
 }
 
-/** A program under watch. Async iterable: the same as `lines()`. */
+/** A program that runs under supervision. Iterating over it is the same as `lines()`. */
 declare class RunningProcess<Output = string> implements AsyncIterable<OutputLine>, AsyncDisposable {
   private constructor()
   #private
-  /** Resolves once the program runs; rejects when it could not be started. */
+  /** Resolves when the program runs. Rejects, as `result` does, when it could not be started. */
   get started(): Promise<{
     pid: number
   }>
-  /** How it ended; rejects as `run` does. Need not be awaited. */
+  /** How the program ended. Resolves and rejects as `run` does. You need not await it. */
   get result(): Promise<RunResult<Output>>
-  /** With `stdin: "pipe"`. */
+  /** Stdin of the program. Only with `stdin: "pipe"`. */
   get stdin(): ProcessStdin | undefined
-  /** Known once `started` has settled. */
+  /** Process id of the program; undefined until `started` has settled. */
   get pid(): number | undefined
-  /** Line by line, both streams. A slow reader slows the program; leaving the loop early is `detachOutput()`. */
+  /**
+   * Yields the output line by line, from both streams. A slow reader slows the program down. Leaving
+   * the loop early has the effect of `detachOutput()`. The loop throws what `result` rejects with.
+   *
+   * @throws PROCESS_ITERATED when the output is already being read.
+   *
+   * @example
+   * for await (const { stream, text } of spawn('npm', ['test']).lines()) console.log(stream, text)
+   */
   lines(): AsyncIterableIterator<OutputLine>
-  /** Many lines a step: several times faster than `lines()`. */
+  /**
+   * Yields many lines at each step. Several times faster than `lines()`.
+   *
+   * @throws PROCESS_ITERATED when the output is already being read.
+   */
   lineBatches(): AsyncIterableIterator<LineBatch>
   /**
-   * The JSON objects of stdout, one a line; all else is skipped.
-   * @param options.types only objects whose top-level `type` is listed; the others never reach JavaScript
+   * Yields the JSON objects of stdout, one for each line. All other lines are skipped.
+   *
+   * @param options.types Yield only objects whose top-level `type` is in this list. The others never
+   *   reach JavaScript.
+   * @throws PROCESS_ITERATED when the output is already being read.
    */
   json<T = unknown>(options?: { types?: string[] }): AsyncIterableIterator<T>
-  /** stdout as it comes. */
+  /**
+   * Yields stdout in chunks, as it arrives.
+   *
+   * @throws PROCESS_ITERATED when the output is already being read.
+   */
   bytes(): AsyncIterableIterator<Uint8Array>
-  /** stdout as a web stream; its first read is what `bytes()` is. Cancelling it is `detachOutput()`. */
+  /**
+   * Stdout as a web stream. Reading starts with the first read, as with `bytes()`. Cancelling the
+   * stream has the effect of `detachOutput()`.
+   */
   get stdout(): ReadableStream<Uint8Array>
-  /** stdout as a Node stream; its first read is what `bytes()` is. Destroying it is `detachOutput()`. */
+  /**
+   * Stdout as a Node stream. Reading starts with the first read, as with `bytes()`. Destroying the
+   * stream has the effect of `detachOutput()`.
+   */
   get stdoutNode(): Readable
   /**
-   * Writes the output to files as it comes, in native code: it never passes through JavaScript. Takes the place of an iterator; what
-   * `result` keeps stays as it is. The files are opened at once, and emptied unless `append` is set; both may be the same. A disk
-   * that is slower than the program slows the program.
+   * Writes the output to files as it arrives. Native code writes it; the output never passes through
+   * JavaScript. Use it instead of an iterator. `result` keeps its part of the output as usual.
    *
-   * Resolves when all is written and the program has ended; rejects as `result` does (what came is in the files then), or
-   * with PROCESS_OUTPUT_FAILED: the program goes on.
+   * The files are opened at once, and emptied unless `append` is set. A disk that is slower than the
+   * program slows the program down. Resolves when the program has ended and everything is written.
+   *
+   * @throws PROCESS_OUTPUT_FAILED when a file cannot be opened or written; the program goes on.
+   *   Otherwise the error of `result`; the files then hold what was read.
    */
   saveOutput(files: OutputFiles): Promise<SavedOutput>
+  /** Same as `lines()`. */
   [Symbol.asyncIterator](): AsyncIterableIterator<OutputLine>
-  /** Stops delivering; output is drained and kept as in `run`. */
+  /** Stops the delivery to the iterator or stream. The output is still read and kept for `result`. */
   detachOutput(): void
-  /** Another size for the program's terminal, in characters; it is told by SIGWINCH. Throws without `pty`. */
+  /**
+   * Changes the size of the program's terminal, in characters. The program receives SIGWINCH.
+   *
+   * @throws INVALID_OPTION without the option `pty`.
+   */
   resize(columns: number, rows: number): void
   /**
-   * SIGTERM, or the signal that is given, to the group at once; after `killGraceMs` SIGKILL to the tree. SIGKILL is to the tree at
-   * once. Resolves when the tree is gone, with the result as far as there is one; `result` rejects with PROCESS_KILLED. Called
-   * again, it sends the signal that is given too. After the end: the result as it was.
+   * Ends the program. The process group gets SIGTERM, or the given signal, at once; the tree gets
+   * SIGKILL after `killGraceMs`. `kill("SIGKILL")` kills the whole tree at once. Each further call
+   * sends its signal too.
+   *
+   * Resolves when the tree is gone, with the result so far; `result` rejects with PROCESS_KILLED. After
+   * the end of the program it resolves with the result and changes nothing.
    */
   kill(signal?: NodeJS.Signals): Promise<RunResult<Output>>
-  /** Kills the program if it still runs, and waits until its tree is gone. */
+  /** Kills the program if it still runs, and waits until its process tree is gone. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -1022,35 +1265,61 @@ type Piped = RunOptions & {
 type InBytes = RunOptions & {
   encoding: 'buffer'
 }
-/**
- * Runs a program to its end. Resolves for any exit status; rejects when it could not run or was stopped, with `code` and,
- * where it ran, `result`.
- */
+/** As below; `stdout` and `stderr` of the result are bytes. */
 declare function run(command: string, ...rest: With<InBytes>): Promise<RunResult<Uint8Array>>
+/**
+ * Runs a program to its end. Resolves for any exit status, when the program and its whole process tree
+ * are gone.
+ *
+ * @param command Name of a program on PATH, or a path. There is no shell: use `run('sh', ['-c',
+ *   script])` for one.
+ * @throws PROCESS_NOT_FOUND, PROCESS_IDLE, PROCESS_TIMED_OUT, PROCESS_ABORTED and others
+ *   (docs/errors.md) when the program could not run or was stopped. The error has a `code` and, if the
+ *   program ran, `result` with everything that was read.
+ *
+ * @example
+ * const { exitCode, stdout } = await run('npm', ['test'], { idleTimeoutMs: 60_000 })
+ */
 declare function run(command: string, args?: string[], options?: RunOptions): Promise<RunResult>
+/** Runs a program without arguments to its end. */
 declare function run(command: string, options?: RunOptions): Promise<RunResult>
-/** Starts a program. Never throws: errors reject `started` and `result`. */
+/** As below; stdin can be written to, and the output is bytes. */
 declare function spawn(
   command: string,
   ...rest: With<Piped & InBytes>
 ): RunningProcess<Uint8Array> & {
   readonly stdin: ProcessStdin
 }
+/** As below; `stdin` can be written to. */
 declare function spawn(
   command: string,
   ...rest: With<Piped>
 ): RunningProcess & {
   readonly stdin: ProcessStdin
 }
+/** As below; `stdout` and `stderr` of the result are bytes. */
 declare function spawn(command: string, ...rest: With<InBytes>): RunningProcess<Uint8Array>
+/**
+ * Starts a program and returns at once. Never throws: errors reject `started` and `result`.
+ *
+ * @example
+ * const child = spawn('npm', ['run', 'build'])
+ * for await (const { text } of child) console.log(text)
+ * const { exitCode } = await child.result
+ */
 declare function spawn(command: string, args?: string[], options?: RunOptions): RunningProcess
+/** Starts a program without arguments. */
 declare function spawn(command: string, options?: RunOptions): RunningProcess
 
-/** Tokens that a model was given and gave. */
+/** Tokens that a model read and wrote. */
 interface TokenUsage {
+  /** Tokens of the input. */
   inputTokens: number
+  /** Tokens of the output. */
   outputTokens: number
-  /** Of a cache; whether they are part of `inputTokens` is the service's way of counting. */
+  /**
+   * Input tokens that came from a cache. Some services include them in `inputTokens`, others do not.
+   */
   cachedInputTokens: number
 }
 
@@ -2281,51 +2550,77 @@ declare class Harness {
   open(options?: OpenOptions): Promise<AgentSession>
 }
 
-/** The processes of a run, seen from outside: of any host of this user. */
+/** Process tree of a run, seen from outside. It may belong to any host process of this user. */
 interface RunTree {
+  /** Id of the tree, for `stopTree` and `reapTrees`. */
   id: string
-  /** As it was named, or the head of its prompt. */
+  /** Name of the run, or the head of its prompt; null when it has none. */
   name: string | null
   /**
-   * "running": its host watches it; "kept": its run is over and left it behind on purpose (`strays: "keep"`); "left": its host is gone;
-   * "elsewhere": its host is of another container or boot, and nothing is known of it.
+   * `"running"`: its host process supervises it. `"kept"`: its run is over and left it running on
+   * purpose (`strays: "keep"`). `"left"`: its host process is gone. `"elsewhere"`: its host belongs to
+   * another container or boot, so its state is unknown.
    */
   state: 'running' | 'kept' | 'left' | 'elsewhere'
+  /** Process id of the host process that started it. */
   hostPid: number
-  /** The host's command line, while it is alive. */
+  /** Command line of the host process; null when that process is gone. */
   hostCommand: string | null
+  /** Command line of the program. */
   command: string
-  /** The command's own, while it is alive. */
+  /** Process id of the program; null when it has exited. */
   pid: number | null
-  /** Milliseconds since 1970; null when nobody wrote it down. */
+  /** Start time, in milliseconds since 1970; null when it is unknown. */
   startedAtMs: number | null
+  /** Milliseconds since the start. */
   durationMs: number
-  /** Since the last output, to a second; null when nobody wrote it down. */
+  /** Milliseconds since the last output, exact to a second; null when it is unknown. */
   silentMs: number | null
-  /** Memory of all its processes. */
+  /** Resident memory of all processes of the tree, in bytes. */
   rssBytes: number
+  /** The processes of the tree. */
   processes: {
+    /** Process id. */
     pid: number
+    /** Process id of the parent. */
     parent: number
+    /** Command line. */
     command: string
+    /** Resident memory, in bytes. */
     rssBytes: number
+    /** Processor time, in milliseconds. */
     cpuMs: number
   }[]
-  /** The folder of its record. */
+  /** Folder of its record; null without one. */
   record: string | null
 }
 /** A tree that was ended. */
 interface ReapedTree {
+  /** The tree as it was before. */
   tree: RunTree
+  /** Number of processes that were killed. */
   killed: number
-  /** Alive in spite of it: they run as another user. */
+  /** Number of processes that are still alive because they run as another user. */
   left: number
 }
-/** Every tree of this user that was started by this package, the oldest first: `sheepdog ps`. Linux only; elsewhere none is found. */
+/**
+ * Lists every process tree of this user that this package started, the oldest first. The command
+ * `sheepdog ps` prints it. Linux only: elsewhere the list is empty.
+ */
 declare function listTrees(): Promise<RunTree[]>
-/** Ends the trees whose host is gone, all or those with these ids; says what it ended: `sheepdog reap`. */
+/**
+ * Ends the trees whose host process is gone: all of them, or those with these ids. The command
+ * `sheepdog reap` does the same.
+ *
+ * @returns The trees that were ended.
+ */
 declare function reapTrees(ids?: string[]): Promise<ReapedTree[]>
-/** Ends one tree whatever its host: SIGTERM, and SIGKILL after two seconds. Its host tells that the program was ended by a signal. */
+/**
+ * Ends one tree, whether or not its host process is alive: SIGTERM, and SIGKILL after 2 seconds. The
+ * host process then reports that the program was ended by a signal.
+ *
+ * @throws INVALID_OPTION when there is no tree with this id.
+ */
 declare function stopTree(id: string): Promise<ReapedTree>
 
 /** Of the channel `sheepdog:run`: a program of `run` or `spawn`. */

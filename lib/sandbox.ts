@@ -3,18 +3,44 @@ import { invalidOption } from './error'
 import { check, checkOptions, show } from './option'
 
 /**
- * What a program and everything it starts may do, held by the kernel (Landlock, and a filter of system calls) until the last
- * of them has ended. Paths are relative to `cwd`, must exist, and stand for a folder with all below it. Inherited descriptors
- * are closed, `/dev/null` is writable, no program inside gains rights by being setuid; processes outside the tree can't be
- * signalled nor reached by abstract sockets (Linux 6.12). docs/sandbox.md says what is not held.
+ * Limits on files and network for a program and everything that it starts. The kernel enforces them
+ * (Landlock and a seccomp filter) until the last process of the tree has ended. If the kernel cannot
+ * enforce them, nothing is started and the promise rejects with SANDBOX_UNAVAILABLE.
+ *
+ * Paths are relative to `cwd` and must exist. A folder stands for everything below it. Inside the
+ * sandbox inherited file descriptors are closed, `/dev/null` is writable, and setuid programs gain no
+ * rights. Processes outside the tree cannot be signalled or reached through abstract sockets (Linux
+ * 6.12 or newer). The limits of the sandbox are listed in docs/sandbox.md.
+ *
+ * @example
+ * await run('npm', ['test'], { sandbox: { write: ['.', '/tmp'], network: 'none' } })
  */
 export interface SandboxOptions {
-  /** What may be written, made, renamed and removed; default nothing. */
+  /**
+   * Files and folders in which the program may write, create, rename and remove.
+   *
+   * @default [] (nothing, except `/dev/null`)
+   */
   write?: string[]
-  /** What may be read and executed; default everything. What may be written may be read. */
+  /**
+   * Files and folders that the program may read and execute. Everything in `write` may be read too.
+   *
+   * @default everything
+   */
   read?: string[]
-  /** Default "all". "none": no sockets but Unix ones. `ports`: TCP connections go to these ports alone (Linux 6.7); UDP is free. */
-  network?: 'all' | 'none' | { ports: number[] }
+  /**
+   * `"all"`: no limit. `"none"`: no sockets except Unix sockets. `{ ports }`: TCP connections to these
+   * ports only (Linux 6.7 or newer); UDP is not limited.
+   *
+   * @default "all"
+   */
+  network?:
+    | 'all'
+    | 'none'
+    | {
+        /** TCP ports that the program may connect to, from 0 to 65535. */
+        ports: number[]
+      }
 }
 
 const paths: (path: string, value: unknown) => void = (path, value) => {
