@@ -1323,122 +1323,313 @@ interface TokenUsage {
   cachedInputTokens: number
 }
 
-/** What a million tokens cost, in US dollars. */
+/** Price of a model's tokens, in US dollars for a million tokens. */
 interface Prices {
+  /** Price of a million input tokens. */
   inputPerMillion: number
+  /** Price of a million output tokens. */
   outputPerMillion: number
-  /** Of tokens that were read from a cache; default: as other input. */
+  /**
+   * Price of a million tokens that were read from a cache.
+   *
+   * @default the price of other input tokens
+   */
   cachedPerMillion?: number
 }
-/** How much may be used. */
+/** Limits of a `Budget`. */
 interface BudgetOptions {
-  /** `inputTokens` plus `outputTokens`, as `usage` tells them. */
+  /**
+   * Largest number of tokens: `inputTokens` plus `outputTokens`, as `usage` reports them.
+   *
+   * @default no limit
+   */
   maxTokens?: number
-  /** By the prices where there are any, else by what the CLI says that it cost. */
+  /**
+   * Largest cost, in US dollars. It is computed from `prices`, or, without prices, reported by the
+   * agent CLI.
+   *
+   * @default no limit
+   */
   maxCostUsd?: number
-  /** For turns that have no prices of their own. */
+  /** Prices for turns that have no `prices` of their own. */
   prices?: Prices
 }
 /**
- * So much for all turns and sessions that share it, at once or one after another. What crosses it is ended: AGENT_BUDGET. One
- * that is used up lets nothing begin.
+ * A limit on tokens or money that several turns and sessions share. A turn that crosses it is ended and
+ * rejects with AGENT_BUDGET. When nothing is left, no turn starts.
  *
  * @example
  * const budget = new Budget({ maxTokens: 2_000_000 })
  * const codex = new Harness({ provider: 'codex', budget })
  */
 declare class Budget {
+  /** @throws INVALID_OPTION for a wrong limit or price. */
   constructor(options: BudgetOptions)
-  /** Input and output tokens of all turns so far, those that still run among them. */
+  /** Input and output tokens of all turns so far, including turns that still run. */
   get usedTokens(): number
-  /** US dollars so far, by the prices or as the CLIs say; 0 for those that tell neither. */
+  /**
+   * US dollars so far, from the prices or as the CLIs report them. A CLI that reports neither cost nor
+   * has prices counts 0.
+   */
   get usedCostUsd(): number
-  /** What may still be used, never less than 0; Infinity where there is no cap. */
+  /** The rest of the budget. Each value is at least 0, and Infinity where there is no limit. */
   get remaining(): {
+    /** Tokens that may still be used. */
     tokens: number
+    /** US dollars that may still be used. */
     costUsd: number
   }
 }
 
-/** How a turn is run. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
+/**
+ * Options of a turn: one prompt to an agent CLI.
+ *
+ * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. A negative value is a
+ * deadline that has passed: nothing is started, and the promise rejects with the clock's error.
+ */
 interface TurnOptions extends Pick<
   RunOptions,
   'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'maxRecordBytes' | 'signal'
 > {
-  /** A folder: a new one in it keeps the turn: prompt, events, what every attempt printed, and the verdict (docs/record.md). */
+  /**
+   * Keep a record of the turn in a new folder below this one: prompt, events, the output of each
+   * attempt, and the verdict. See docs/record.md.
+   *
+   * @default no record
+   * @throws INVALID_OPTION when the folder cannot be written.
+   */
   record?: string
-  /** What people call it, in `sheepdog ps` and in its record; default: the head of the prompt. */
+  /**
+   * Name of the turn in `sheepdog ps` and in its record.
+   *
+   * @default the head of the prompt
+   */
   name?: string
+  /**
+   * Model to use, by the name that the CLI has for it.
+   *
+   * @default the CLI's own choice
+   */
   model?: string
-  /** Added to the CLI's own instructions (gemini: in place of them). */
+  /**
+   * Instructions that are added to the CLI's own. gemini uses them instead of its own; opencode,
+   * copilot and kimi cannot take them and add a warning.
+   *
+   * @default none
+   */
   systemPrompt?: string
-  /** Only these tools, by the names that the CLI gives them. */
+  /**
+   * The only tools that the agent may use, by the names that the CLI has for them. A CLI that cannot be
+   * limited (codex, gemini, opencode, kimi) adds a warning.
+   *
+   * @default all tools of the CLI
+   */
   tools?: string[]
+  /**
+   * Largest number of model answers in the turn. Only claude-code and qwen have such a limit; the
+   * others add a warning.
+   *
+   * @default no limit
+   * @throws AGENT_FAILED with `kind: "max_turns"` when the agent stops there.
+   */
   maxTurns?: number
+  /**
+   * Cost limit in US dollars that the CLI itself enforces. Only claude-code has one; the others add a
+   * warning. Use `maxCostUsd` for a limit that this package enforces.
+   *
+   * @default no limit
+   * @throws AGENT_FAILED with `kind: "quota"` when the agent stops there.
+   */
   maxBudgetUsd?: number
   /**
-   * What it may do unasked. "plan": read. "edit" (default): also write in its working directory, and run the commands of `allow`.
-   * "auto": everything. Held by the CLI's own means (docs/agents.md); a level that it can't hold is INVALID_OPTION.
+   * What the agent may do without asking. `"plan"`: read. `"edit"`: also write in its working directory
+   * and run the commands in `allow`. `"auto"`: everything. The CLI enforces the level by its own means
+   * (docs/agents.md).
+   *
+   * @default "edit"
+   * @throws INVALID_OPTION when the CLI cannot enforce the level.
    */
   permission?: 'plan' | 'edit' | 'auto'
-  /** Commands that "edit" may run, as globs: "npm test", "git *". A CLI that can't be told so: INVALID_OPTION. */
+  /**
+   * Commands that the agent may run at level `"edit"`, as globs: `"npm test"`, `"git *"`.
+   *
+   * @default []
+   * @throws INVALID_OPTION when the CLI cannot be limited to these commands.
+   */
   allow?: string[]
   /**
-   * Held by the kernel for the CLI and all that it starts, or SANDBOX_UNAVAILABLE. "workspace": it writes in its working directory
-   * alone (at "plan" not even there); or what is listed instead. A temporary folder of the run's own, and where the CLI keeps its
-   * state, may always be written.
+   * Limits on files and network for the CLI and everything that it starts, enforced by the kernel.
+   * `"workspace"`: it may write only in its working directory, and at level `"plan"` not even there. An
+   * object lists other folders instead. A temporary folder of the turn, and the folders where the CLI
+   * keeps its state, are always writable.
+   *
+   * @default no sandbox
+   * @throws SANDBOX_UNAVAILABLE when the kernel cannot enforce it; nothing is started.
    */
   sandbox?: 'workspace' | SandboxOptions
-  /** Input and output tokens, over all attempts. More: AGENT_BUDGET, with what there is of the result. */
+  /**
+   * Largest number of input and output tokens over all attempts. The agent is ended when it uses more.
+   *
+   * @default no limit
+   * @throws AGENT_BUDGET with the result so far; INVALID_OPTION for a CLI that reports no tokens.
+   */
   maxTokens?: number
-  /** US dollars, over all attempts, by `prices`, else as the CLI says; INVALID_OPTION where there are neither. AGENT_BUDGET. */
+  /**
+   * Largest cost over all attempts, in US dollars: computed from `prices`, or else as the CLI reports
+   * it. The agent is ended when it costs more.
+   *
+   * @default no limit
+   * @throws AGENT_BUDGET with the result so far; INVALID_OPTION without `prices` for a CLI that reports
+   *   no cost.
+   */
   maxCostUsd?: number
-  /** What the tokens of this model cost; for `maxCostUsd` and `budget`. */
+  /** Prices of the model's tokens, for `maxCostUsd` and `budget`. */
   prices?: Prices
-  /** Shared with other turns. */
+  /**
+   * A budget that this turn shares with others.
+   *
+   * @throws AGENT_BUDGET when it is used up.
+   */
   budget?: Budget
-  /** What the agent left running behind its end of turn: "wait" (default) for it, within the clocks; "leave": `warnings` name it. */
+  /**
+   * What to do when the agent has ended its turn while work of it still runs in the background.
+   * `"wait"`: wait for that work, within the clocks. `"leave"`: end the turn and the work; `warnings`
+   * name the work.
+   *
+   * @default "wait"
+   */
   background?: 'wait' | 'leave'
-  /** JSON Schema of the answer, an object with `toJSONSchema()`, or a library's schema that can say its JSON Schema. */
+  /**
+   * Schema that the answer must match: a JSON Schema, an object with `toJSONSchema()`, or a schema of a
+   * library that can give its JSON Schema (zod, arktype, valibot). The answer is then in `structured`.
+   * An answer that does not match is asked for once more.
+   *
+   * @throws AGENT_SCHEMA_MISMATCH with the `problems`.
+   */
   schema?: object
-  /** Session id of an earlier turn, in the same cwd. */
+  /**
+   * Session id of an earlier turn, to continue its conversation. Use the same `cwd` as that turn.
+   *
+   * @default a new session
+   * @throws AGENT_RESUME_FAILED when the CLI does not know the session.
+   */
   resume?: string
-  /** To the first byte; default 60 s. AGENT_IDLE. */
+  /**
+   * Longest time until the first output of the CLI, in milliseconds.
+   *
+   * @default 60_000
+   * @throws AGENT_IDLE
+   */
   startTimeoutMs?: number
-  /** Silence while no tool is open; default 300 s. AGENT_IDLE. */
+  /**
+   * Longest silence while no tool runs, in milliseconds. If its processes are busy, the agent gets the
+   * same time once more, with a warning.
+   *
+   * @default 300_000 (5 minutes)
+   * @throws AGENT_IDLE
+   */
   idleTimeoutMs?: number
-  /** Silence while a tool is open; default 900 s. AGENT_IDLE. */
+  /**
+   * Longest silence while a tool runs, in milliseconds.
+   *
+   * @default 900_000 (15 minutes)
+   * @throws AGENT_IDLE
+   */
   toolIdleTimeoutMs?: number
-  /** A whole attempt; default 1800 s. AGENT_TIMED_OUT. */
+  /**
+   * Longest time of one attempt, in milliseconds.
+   *
+   * @default 1_800_000 (30 minutes)
+   * @throws AGENT_TIMED_OUT
+   */
   timeoutMs?: number
   /**
-   * Default 3 attempts, 1 s, 30 s, false: a turn in which a tool ran is not repeated. `waitForResetMs` (default 0): a usage limit
-   * that ends (`error.resetAt`) no later than so long from now is waited out, and the same session goes on; it counts as no attempt.
+   * What happens after an attempt that failed for a passing reason: `rate_limit`, `overloaded`,
+   * `network` or `server`.
    */
   retry?: {
+    /**
+     * Largest number of attempts, the first one included.
+     *
+     * @default 3
+     */
     attempts?: number
+    /**
+     * Pause after the first failure, in milliseconds. It doubles with each failure, and half of it is
+     * random. A longer pause that the service asks for is respected.
+     *
+     * @default 1000
+     */
     baseDelayMs?: number
+    /**
+     * Longest pause between two attempts, in milliseconds.
+     *
+     * @default 30_000
+     */
     maxDelayMs?: number
+    /**
+     * Whether to repeat a turn in which a tool has run. Such a turn may repeat what the tool did.
+     *
+     * @default false
+     */
     afterTools?: boolean
+    /**
+     * Longest wait for the end of a usage limit, in milliseconds. A limit that ends within this time
+     * (`error.resetAt`) is waited out, and the same session continues. The wait uses up no attempt.
+     * Infinity waits for any limit.
+     *
+     * @default 0 (no wait)
+     */
     waitForResetMs?: number
   }
-  /** Behind the harness's own arguments, before the prompt. */
+  /**
+   * Arguments that are passed to the CLI after those of this package and before the prompt. They may
+   * raise the permission level.
+   *
+   * @default []
+   */
   extraArgs?: string[]
-  /** Secrets that appear nowhere: not in events, results or errors. */
+  /**
+   * Secrets that are removed from events, results, errors and records.
+   *
+   * @default []
+   */
   redact?: string[]
 }
-/** A harness; what is a turn's option here is the turns' default. */
+/**
+ * Options of a harness. The options of a turn are defaults here: `run` and `start` can override each of
+ * them.
+ */
 interface HarnessOptions extends TurnOptions {
+  /** The agent CLI to run. */
   provider: ProviderName
-  /** Program, or program and leading arguments. Default: the provider's program on PATH. */
+  /**
+   * Program to run instead of the provider's program on PATH; an array adds leading arguments.
+   *
+   * @default the provider's program on PATH
+   * @throws AGENT_NOT_FOUND when it is not installed.
+   */
   binary?: string | string[]
-  /** Turns at once; default 4. A slot is free when the tree is gone. */
+  /**
+   * Number of turns that this harness runs at once. Others wait, in the order of the calls. A slot is
+   * free when the process tree of its turn is gone.
+   *
+   * @default 4
+   */
   maxConcurrent?: number
-  /** A limit that is shared between harnesses. */
+  /**
+   * A limit that this harness shares with others, in addition to `maxConcurrent`.
+   *
+   * @default no limit
+   */
   limit?: ConcurrencyLimit
 }
 
-/** Why an agent says that it failed. */
+/**
+ * Reason of an agent's failure. `"auth"`: sign in. `"rate_limit"`, `"quota"` and `"overloaded"`: wait.
+ * `"context_length"`: shorten the conversation. `"permission"`: allow the action. `"max_turns"`: the
+ * limit `maxTurns` was reached.
+ */
 type AgentErrorKind =
   | 'auth'
   | 'rate_limit'
@@ -1451,41 +1642,50 @@ type AgentErrorKind =
   | 'permission'
   | 'max_turns'
   | 'unknown'
-/** Tokens as the CLI counts them. */
+/** Tokens as the CLI counts them, and cost. */
 interface AgentUsage extends TokenUsage {
-  /** US dollars, where the CLI tells. */
+  /** Cost in US dollars; absent when the CLI does not report it. */
   costUsd?: number
 }
-/** What a turn came to; as `result` of an error it is partial. */
+/** Result of a turn. As `result` of an error it holds what was there before the failure. */
 interface TurnResult<Structured = unknown> {
-  /** The agent's final answer, whole. */
+  /**
+   * The agent's final answer. Of an answer longer than 16 MiB it holds a part, and `warnings` say so.
+   */
   text: string
-  /** The answer as a value that is valid against `schema`; a library's schema has made it what it makes of it. */
+  /** The answer as a value that matches `schema`. A library's schema has parsed it. */
   structured?: Structured
-  /** For `resume`. */
+  /** Id of the session, for the option `resume`. */
   sessionId?: string
-  /** Of this turn alone, all attempts summed. */
+  /** Tokens and cost of this turn, summed over all attempts. */
   usage?: AgentUsage
-  /** Answers of the model. */
+  /** Number of model answers. */
   turns: number
-  /** Tools that were called. */
+  /** Number of tool calls. */
   toolCalls: number
-  /** Processes that were started for it: retries, and the one re-ask for an answer that did not fit the schema. */
+  /**
+   * Number of processes that were started for the turn: the first, the retries, and a second request
+   * for an answer that did not match the schema.
+   */
   attempts: number
-  /** Milliseconds in the queue, before the first start. */
+  /** Milliseconds that the turn waited for a slot before its first start. */
   queuedMs: number
-  /** Milliseconds from the first start to the end of the last tree. */
+  /** Milliseconds from the first start until the last process tree was gone. */
   durationMs: number
+  /** The agent CLI that ran. */
   provider: ProviderName
-  /** As the CLI reports it. */
+  /** Model that the CLI reports. */
   model?: string
-  /** The agent had to be killed after its good end of turn. */
+  /** True when the agent reported a good end of turn, but its process did not exit and was killed. */
   recovered: boolean
-  /** What was left out, refused or extended; each once. */
+  /**
+   * Notes about options that the CLI could not take, refused tools, extended clocks and ended
+   * processes. Each text appears once.
+   */
   warnings: string[]
-  /** The last process. */
+  /** The process of the last attempt. */
   process?: RunResult
-  /** Where it is on record, when that was asked for. */
+  /** The record of this turn. Only with the option `record`. */
   record?: RecordFacts
 }
 
@@ -1567,76 +1767,112 @@ type ErrorCode$1 =
 /** An agent that the harness can run. */
 type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' | 'qwen' | 'pi' | 'kimi'
 
-/** What a tool does, as the agent classifies it. */
+/** Category of a tool, as the agent reports it. */
 type ToolKind =
   'read' | 'edit' | 'delete' | 'move' | 'search' | 'execute' | 'think' | 'fetch' | 'switch_mode' | 'other'
-/** What the agent wants to do. */
+/** A tool call for which the agent asks permission. */
 interface AgentPermissionRequest {
+  /** Id of the question. */
   id: string
+  /** The tool call. */
   tool: {
+    /** Id of the tool call, as in the events `tool_start` and `tool_end`. */
     id: string
+    /** Name of the tool, where the agent reports one. */
     name?: string
+    /** Category of the tool. */
     kind: ToolKind
+    /** Description for people, for example the command. */
     title: string
+    /** Arguments of the call, as the agent reports them. */
     input?: unknown
+    /** Files that the call concerns. */
     locations?: {
+      /** Path of the file. */
       path: string
+      /** Line in the file. */
       line?: number
     }[]
   }
+  /** Answers that the agent offers. */
   options: {
+    /** Id of the answer, for `{ optionId }`. */
     id: string
+    /** Effect of the answer. */
     kind: 'allow_once' | 'allow_always' | 'reject_once' | 'reject_always'
+    /** Label of the answer, for people. */
     name: string
   }[]
 }
-/** What is answered; an option's id where the agent offers more than these. */
+/**
+ * Answer to a permission request: `"allow"` once, `"allow-always"`, `"reject"`, or the id of one of the
+ * offered options.
+ */
 type Answer =
   | 'allow'
   | 'allow-always'
   | 'reject'
   | {
+      /** Id of one of the options that the agent offers. */
       optionId: string
     }
-/** What is meant by a rule: all that it names has to hold. */
+/** A rule matches a tool call when all fields that it has match. */
 interface Rule {
+  /** Category of the tool. */
   kind?: ToolKind
-  /** Of the tool; a glob. */
+  /** Name of the tool, as a glob. */
   name?: string
-  /** A glob. A star never reaches across `;`, `&&`, `|`, backquotes or `$(`; a denied one is looked for in every part. */
+  /**
+   * Command, as a glob. A star never matches `;`, `&&`, `|`, backquotes or `$(`. A rule in `deny` is
+   * compared with each part of the command.
+   */
   command?: string
-  /** A glob below the session's folder: `*` stays in a folder, `**` does not. */
+  /** Path below the session's folder, as a glob: `*` matches within a folder, `**` across folders. */
   path?: string
 }
-/** What is decided without asking: deny first. */
+/** Rules that decide on tool calls without asking. `deny` is checked first. */
 interface Policy {
+  /**
+   * Tool calls that are allowed.
+   *
+   * @default []
+   */
   allow?: Rule[]
+  /**
+   * Tool calls that are refused.
+   *
+   * @default []
+   */
   deny?: Rule[]
 }
 
-/** What an agent did or said, in one language for all of them. */
+/** Something that an agent did or said, in the same shape for all agents. */
 type AgentEvent =
+  /** The session that the turn belongs to. */
   | {
       type: 'session'
       sessionId: string
     }
-  /** A piece of a message (`delta`), or a whole one; a message comes in pieces or whole, never both. */
+  /** Text of the answer: a piece of a message (`delta: true`) or a whole one. A message never arrives as both. */
   | {
       type: 'text'
       text: string
       delta: boolean
     }
+  /** The model's reasoning, in pieces or whole. */
   | {
       type: 'reasoning'
       text: string
       delta: boolean
     }
+  /** A tool call begins. */
   | {
       type: 'tool_start'
       id: string
       name: string
       input: unknown
     }
+  /** A tool call has ended; `isError` is true for a refused call too. */
   | {
       type: 'tool_end'
       id: string
@@ -1645,77 +1881,86 @@ type AgentEvent =
       exitCode?: number
       isError: boolean
     }
-  /** Tokens since the last event of this type: their sum is the turn's. */
+  /** Tokens since the last event of this type. The sum of these events is the usage of the turn. */
   | ({
       type: 'usage'
     } & AgentUsage)
-  /** The agent, or the harness, tries again; at `until`, where a usage limit is waited out. */
+  /** The agent or the harness tries again; `until` is set while it waits for the end of a usage limit. */
   | {
       type: 'retry'
       message: string
       until?: Date
     }
+  /** A note about something that was left out, refused or extended. */
   | {
       type: 'warning'
       message: string
     }
+  /** An error that the agent reports. The turn may go on. */
   | {
       type: 'error'
       kind: AgentErrorKind
       message: string
     }
-  /** The agent's own end of turn; at most once, the last event. */
+  /** The agent reports the end of its turn. At most one, and the last event. */
   | {
       type: 'end'
       ok: boolean
     }
-  /** Anything that is not an event of this provider. */
+  /** A line of output that is no event of this provider. */
   | {
       type: 'noise'
       line: string
     }
-  /** A question of the agent's, what it was answered and by whom. */
+  /** A permission request, its answer, and what decided: the policy, your handler or the timeout. */
   | {
       type: 'permission'
       request: AgentPermissionRequest
       answer: Answer
       by: 'policy' | 'handler' | 'timeout'
     }
-  /** The agent's mode, as it is now. */
+  /** The new mode of the agent. */
   | {
       type: 'mode'
       mode: string
     }
-  /** What the agent means to do: all of it, as it is now. */
+  /** The agent's whole plan, as it is now. */
   | {
       type: 'plan'
       entries: unknown
     }
-  /** What goes on behind the turns: all of it, as it is now. */
+  /** All work that runs in the background, as it is now. */
   | {
       type: 'background'
       items: unknown[]
     }
-  /** Words of the user, as a resumed agent repeats them. */
+  /** A prompt of the past conversation that a resumed agent repeats. */
   | {
       type: 'prompt'
       text: string
     }
-  /** What follows belongs to this turn; `agent` began it by itself. */
+  /** A turn begins. `by: "agent"`: the agent began it by itself. */
   | {
       type: 'turn_start'
       turn: number
       by: 'prompt' | 'agent'
     }
+  /** The turn has ended. */
   | {
       type: 'turn_end'
       turn: number
     }
 
-/** A library's schema (zod, arktype, valibot by `toStandardJsonSchema`): https://standardschema.dev. */
+/**
+ * A schema of a validation library (zod, arktype, or valibot by `toStandardJsonSchema`). See
+ * https://standardschema.dev.
+ */
 interface StandardSchema<Output = unknown> {
+  /** Marker by which libraries agree on the shape of a schema. */
   readonly '~standard': {
+    /** Name of the library. */
     readonly vendor: string
+    /** Types of the schema; there is no value at run time. */
     readonly types?:
       | {
           readonly output: Output
@@ -1723,7 +1968,10 @@ interface StandardSchema<Output = unknown> {
       | undefined
   }
 }
-/** What an answer that fits this schema is: known of a library's schema, `unknown` of a plain JSON Schema. */
+/**
+ * Type of an answer that matches this schema. It is known for a library's schema and `unknown` for a
+ * plain JSON Schema.
+ */
 type StructuredOf<Schema> = Schema extends {
   readonly '~standard': {
     readonly types?: infer Types
@@ -1736,18 +1984,25 @@ type StructuredOf<Schema> = Schema extends {
     : unknown
   : unknown
 
-/** A message in the shape of OpenAI's chat completions. */
+/** A message in the format of OpenAI's chat completions. */
 interface ChatMessage {
+  /** Author of the message. */
   role: 'system' | 'developer' | 'user' | 'assistant' | 'tool' | (string & {})
+  /** Text of the message, or its parts. */
   content?: string | null | readonly Record<string, unknown>[]
+  /** Name of the author. */
   name?: string
+  /** Tool calls of an assistant message. */
   tool_calls?: readonly Record<string, unknown>[]
+  /** Id of the tool call that a message with role `"tool"` answers. */
   tool_call_id?: string
   [field: string]: unknown
 }
-/** A tool in the shape of OpenAI's chat completions. */
+/** A tool in the format of OpenAI's chat completions. */
 interface ChatTool {
+  /** Type of the tool. */
   type: 'function' | (string & {})
+  /** The function that the model may call. */
   function?: {
     name: string
     description?: string
@@ -1756,111 +2011,216 @@ interface ChatTool {
   }
   [field: string]: unknown
 }
-/** How often, and how long between. */
+/** How often a request is tried, and the pauses between the attempts. */
 interface RetryOptions {
   /**
-   * Tries in all. Default: 1 + env SHEEPDOG_AI_TIMEOUT_RETRIES, else 1 + AGENTFIELD_AI_TIMEOUT_RETRIES, else 3; read at each
-   * call, and a value that is no whole number >= 0 counts as absent.
+   * Largest number of attempts, the first one included. The variables are read at each call; a value
+   * that is not a whole number of at least 0 is ignored.
+   *
+   * @default 1 + the variable SHEEPDOG_AI_TIMEOUT_RETRIES, else 1 + AGENTFIELD_AI_TIMEOUT_RETRIES, else
+   *   3
    */
   attempts?: number
-  /** The wait after the first failure, doubled with each; half of it is left to chance. Default 200. */
+  /**
+   * Pause after the first failure, in milliseconds. It doubles with each failure, and half of it is
+   * random.
+   *
+   * @default 200
+   */
   baseDelayMs?: number
-  /** The longest wait, also when a server asks for more by Retry-After. Default 30_000. */
+  /**
+   * Longest pause between two attempts, in milliseconds, also when the server asks for a longer one by
+   * `Retry-After`.
+   *
+   * @default 30_000
+   */
   maxDelayMs?: number
 }
-/** A model call. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is asked. */
+/**
+ * Options of a model call.
+ *
+ * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. A negative value is a
+ * deadline that has passed: no request is sent, and the promise rejects with MODEL_TIMED_OUT.
+ */
 interface CompleteOptions {
-  /** Where `/chat/completions` is, for example `https://api.openai.com/v1`. */
+  /** Address of the server without `/chat/completions`, for example `https://api.openai.com/v1`. */
   baseUrl: string
-  /** Sent as a bearer token; never shown in an error. */
+  /**
+   * Key that is sent as a bearer token. It never appears in an error.
+   *
+   * @default no key
+   */
   apiKey?: string
+  /** Name of the model, as the server knows it. */
   model: string
+  /** The conversation so far. */
   messages: readonly ChatMessage[]
+  /**
+   * Tools that the model may call. Calls are in `toolCalls`; this package does not run them.
+   *
+   * @default no tools
+   */
   tools?: readonly ChatTool[]
-  /** "auto", "none", "required", or a tool by name in that API's shape. */
+  /**
+   * Whether the model may (`"auto"`), must (`"required"`) or must not (`"none"`) call a tool, or a tool
+   * by name in the format of the API.
+   *
+   * @default the server's choice
+   */
   toolChoice?: 'auto' | 'none' | 'required' | object
+  /**
+   * Randomness of the answer.
+   *
+   * @default the server's choice
+   */
   temperature?: number
-  /** Of the answer, sent as `max_tokens`; a server that wants another name gets it by `extraBody`. */
+  /**
+   * Largest length of the answer in tokens, sent as `max_tokens`. For a server that expects another
+   * name, use `extraBody`.
+   *
+   * @default the server's choice
+   */
   maxTokens?: number
+  /**
+   * Seed for repeatable answers, for servers that support it.
+   *
+   * @default none
+   */
   seed?: number
-  /** Further fields of the request's body; they win over the call's own, save `messages` and `stream`. */
+  /**
+   * Further fields of the request body. They override the fields of this call, except `messages` and
+   * `stream`.
+   */
   extraBody?: object
   /**
-   * Is given the answer's text as it comes. An attempt that fails in the middle is made again, and its text begins anew:
-   * `attempt` tells which one it is, from 1. What it throws ends the call and is the call's error.
+   * Receives the text of the answer as it arrives. A failed attempt is repeated, and its text begins
+   * again: `attempt` counts the attempts from 1. An error in this function ends the call and rejects
+   * it.
    */
   onText?(delta: string, attempt: number): void
   /**
-   * The answer must be JSON that fits this JSON Schema, or that of an object with `toJSONSchema()` or of a library's schema
-   * that can say it: it comes as `structured`.
+   * Schema that the answer must match: a JSON Schema, an object with `toJSONSchema()`, or a schema of a
+   * library that can give its JSON Schema. The answer is then in `structured`. An answer that does not
+   * match is asked for again.
+   *
+   * @throws MODEL_BAD_RESPONSE with `problems` and `text`.
    */
   schema?: object
-  /** One attempt, from the connection to the end of the answer; default 120_000. */
+  /**
+   * Longest time of one attempt, from the connection to the end of the answer, in milliseconds.
+   *
+   * @default 120_000
+   * @throws MODEL_TIMED_OUT
+   */
   timeoutMs?: number
-  /** Silence between two pieces of the answer, the response's head being the first; default 60_000. */
+  /**
+   * Longest silence between two pieces of the answer, in milliseconds. The head of the response is the
+   * first piece.
+   *
+   * @default 60_000
+   * @throws MODEL_TIMED_OUT
+   */
   idleTimeoutMs?: number
+  /** How often a failed request is repeated. */
   retry?: RetryOptions
-  /** Further headers; they win over the call's own. */
+  /** Further HTTP headers. They override those of this call. */
   headers?: Record<string, string | undefined>
-  /** Ends the call and closes its connection; one that is already aborted asks nothing. */
+  /**
+   * Ends the call and closes its connection when aborted. If it is already aborted, no request is sent.
+   *
+   * @throws MODEL_ABORTED, with the signal's reason as `cause`.
+   */
   signal?: AbortSignal
 }
-/** What the model answered. */
+/** Answer of a model. */
 interface Completion<Structured = unknown> {
+  /** Text of the answer. */
   text: string
-  /** What `schema` asked for, checked; absent when the model called tools instead. */
+  /** The answer as a value that matches `schema`; absent when the model called tools instead. */
   structured?: Structured
-  /** Arguments are parsed; those that are no JSON stay the text that they are. */
+  /** Tool calls of the model. Arguments are parsed; arguments that are not JSON stay text. */
   toolCalls: {
+    /** Id of the call, for `tool_call_id`. */
     id: string
+    /** Name of the tool. */
     name: string
+    /** Arguments of the call. */
     arguments: unknown
   }[]
-  /** Absent when the server does not tell. `cachedInputTokens` are part of `inputTokens`. */
+  /**
+   * Tokens of all attempts; absent when the server does not report them. `cachedInputTokens` are part
+   * of `inputTokens`.
+   */
   usage?: TokenUsage
-  /** The server's word: "stop", "length", "tool_calls", ... */
+  /** Reason of the end, in the server's words: `"stop"`, `"length"`, `"tool_calls"` and others. */
   finishReason: string
-  /** Requests made. */
+  /** Number of requests that were sent. */
   attempts: number
 }
-/** What a failure is about. */
+/** Reason of a failed model call. */
 type ModelErrorKind = AgentErrorKind | 'timeout' | 'aborted'
-/** What to think of an error. */
+/** Classification of an error. */
 interface ErrorClassification {
+  /** Reason of the failure. */
   kind: ModelErrorKind
-  /** Whether another try may help. */
+  /** True when another attempt may succeed. */
   retryable: boolean
-  /** The HTTP status, from 400 to 599. */
+  /** HTTP status, from 400 to 599. */
   status?: number
-  /** What the server asked for. */
+  /** Pause that the server asked for, in milliseconds. */
   retryAfterMs?: number
 }
-/** How `withRetry` repeats an operation. */
+/** Options of `withRetry`. */
 interface RetryPolicy extends RetryOptions {
-  /** Ends the waiting, and the promise at once with MODEL_ABORTED. */
+  /** Ends the wait when aborted; the promise rejects at once with MODEL_ABORTED. */
   signal?: AbortSignal
-  /** Whether to try again after this error; default `classify(error).retryable`. */
+  /**
+   * Decides whether to try again after this error.
+   *
+   * @default classify(error).retryable
+   */
   retryable?(error: unknown): boolean
 }
-/**
- * One chat completion over HTTP (an OpenAI-compatible server), streamed inside. A timeout, a lost connection, a malformed
- * answer and the statuses 408, 409, 425, 429 and 5xx are asked again on a fresh connection; nothing else is.
- *
- * Rejects with MODEL_TIMED_OUT, MODEL_ABORTED, MODEL_FAILED (+ `kind`, `status`), MODEL_BAD_RESPONSE (+ `problems` when the
- * answer does not fit the schema) or MODEL_UNREACHABLE, all with `attempts`, or with INVALID_OPTION before any request.
- */
+/** Sends a chat completion whose answer matches a schema; see below. The answer is in `structured`. */
 declare function complete<Schema extends object>(
   options: CompleteOptions & {
     schema: Schema
   },
 ): Promise<Completion<StructuredOf<Schema>>>
+/**
+ * Sends one chat completion to an OpenAI-compatible server over HTTP. The answer is streamed
+ * internally.
+ *
+ * A timeout, a lost connection, a malformed answer and the statuses 408, 409, 425, 429 and 5xx are
+ * tried again on a fresh connection. Other failures are not.
+ *
+ * @throws MODEL_TIMED_OUT, MODEL_ABORTED, MODEL_FAILED (with `kind` and `status`), MODEL_BAD_RESPONSE
+ *   or MODEL_UNREACHABLE, all with `attempts`; INVALID_OPTION before any request.
+ *
+ * @example
+ * const { text } = await complete({
+ *   baseUrl: 'https://api.openai.com/v1',
+ *   apiKey: process.env.OPENAI_API_KEY,
+ *   model: 'gpt-5-mini',
+ *   messages: [{ role: 'user', content: 'Name three sheepdogs.' }],
+ * })
+ */
 declare function complete(options: CompleteOptions): Promise<Completion>
 /**
- * Runs an operation until it succeeds, fails for good, or has failed `attempts` times; then rejects with its last error, as
- * it was. `operation` is given the number of the attempt, from 1. A Retry-After in the error is honoured up to `maxDelayMs`.
+ * Calls a function until it succeeds, fails with an error that is not retryable, or has failed
+ * `attempts` times. Then it rejects with the last error, unchanged.
+ *
+ * @param operation Your function. It receives the number of the attempt, from 1. A `Retry-After` in its
+ *   error is respected up to `maxDelayMs`.
+ * @throws MODEL_ABORTED when `policy.signal` is aborted.
+ *
+ * @example
+ * const body = await withRetry(async () => (await fetch(url)).json(), { attempts: 5 })
  */
 declare function withRetry<T>(operation: (attempt: number) => Promise<T>, policy?: RetryPolicy): Promise<T>
-/** Tells what an error of any origin is about, and whether another try may help. Never throws. */
+/**
+ * Classifies an error of any origin: its reason, and whether another attempt may succeed. Never throws.
+ */
 declare function classify(error: unknown): ErrorClassification
 
 /** No field beside the code and the message. */
@@ -1873,40 +2233,46 @@ interface SystemFault {
   errno?: number
   syscall?: string
 }
-/** The turn as far as it came, its last events (at most 200, of 256 KiB together) and the end of its stderr. */
+/** Facts about a failed turn. */
 interface FailedTurn {
+  /** The result so far. */
   result: TurnResult
+  /** The last events: at most 200, 256 KiB in all. */
   events?: AgentEvent[]
+  /** End of the CLI's stderr. */
   stderr?: string
-  /** When the usage limit ends that the agent ran into, where it says so; how long that was away when the turn failed. */
+  /** When the usage limit ends that the agent met; absent when the agent does not say it. */
   resetAt?: Date
+  /** Milliseconds from the failure until the usage limit ends. */
   retryAfterMs?: number
 }
 /** The last event of the session that was waited for. */
 interface FailedWait {
+  /** The last event of the session. */
   lastEvent?: unknown
 }
 interface FailedResume {
   sessionId?: string
+  /** State of the session's log. */
   log?: 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
-  /** The log's first bad line, from 1. */
+  /** First damaged line of the log, counted from 1. */
   line?: number
   rpcCode?: number
 }
 interface FailedRequest {
   timeoutMs?: number
 }
-/** Requests made; what the last one failed of. */
+/** Facts about a failed model call: the number of requests, and the reason of the last failure. */
 interface FailedCall {
   attempts: number
   kind: ModelErrorKind
   status?: number
   retryAfterMs?: number
 }
-/** The fields of an error, by its code. */
+/** Fields of each error, by its code. */
 interface ErrorFacts {
   INVALID_OPTION: None
-  /** `fault`: what the library said that gave up. */
+  /** `fault`: message of the library that failed. */
   ADDON_FAULT: {
     fault: string
   }
@@ -1924,7 +2290,7 @@ interface ErrorFacts {
     bytes: number
     maxBytes?: number
   }
-  /** Without a result only when the limit was negative, so that nothing was started. */
+  /** `result` is absent when the limit was negative: then nothing was started. */
   PROCESS_IDLE: {
     idleTimeoutMs: number
     result: RunResult
@@ -1939,7 +2305,7 @@ interface ErrorFacts {
     stream: 'stdout' | 'stderr'
   } & Stopped
   PROCESS_LOST: Stopped
-  /** The cause is what the source failed with. */
+  /** `cause` is the error of the input's source. */
   PROCESS_INPUT_FAILED: {
     file?: string
     errno?: number
@@ -1974,7 +2340,9 @@ interface ErrorFacts {
     install: string
   }
   AGENT_NO_PROGRESS: FailedTurn
-  /** `cap`: the option that was crossed or used up; `shared`: that of a `Budget`. */
+  /**
+   * `cap`: the option whose limit was crossed or used up. `shared`: true when it belongs to a `Budget`.
+   */
   AGENT_BUDGET: Partial<FailedTurn> & {
     cap: 'maxTokens' | 'maxCostUsd'
     shared: boolean
@@ -2005,9 +2373,12 @@ interface ErrorFacts {
   RESUME_NOT_FOUND: FailedResume
   RESUME_CORRUPT: FailedResume
   RESUME_IN_USE: FailedResume & {
-    /** The process that has the session open, where its lock can be read. */
+    /** Process that has the session open, where its lock can be read. */
     pid?: number
-    /** That process is gone: `resumeSession(id, config, { takeOver: 'stale' })` takes the session over. */
+    /**
+     * True when that process is gone: `resumeSession(id, config, { takeOver: 'stale' })` takes the
+     * session over.
+     */
     stale?: boolean
   }
   RESUME_AGENT_MISSING: FailedResume
@@ -2057,7 +2428,7 @@ interface ErrorFacts {
   MODEL_TIMED_OUT: FailedCall
   MODEL_ABORTED: FailedCall
   MODEL_FAILED: FailedCall
-  /** `problems` and the answer's `text` when it does not fit the schema. */
+  /** `problems` and `text` are set when the answer does not match the schema. */
   MODEL_BAD_RESPONSE: FailedCall & {
     problems?: string[]
     text?: string
@@ -2067,7 +2438,7 @@ interface ErrorFacts {
   JOB_CANCELLED: {
     jobId?: string
   }
-  /** The last error also is the `cause`. */
+  /** `lastError` is the `cause` too. */
   JOB_DEAD: {
     jobId?: string
     lastError?: {
@@ -2078,7 +2449,7 @@ interface ErrorFacts {
   JOB_LEASE_LOST: {
     jobId?: string
   }
-  /** `url` without its login. */
+  /** `url` is without its login. */
   JOB_CHECKOUT_FAILED: {
     jobId?: string
     kind?: 'missing_ref' | 'unauthorized' | 'unreachable' | 'timeout' | 'failed'
@@ -2100,9 +2471,9 @@ interface ErrorFacts {
 type Same<A extends B, B extends C, C = A> = A
 type Code = Same<keyof ErrorFacts, ErrorCode$1, keyof ErrorFacts>
 
-/** The stable name of a fault, for programs. */
+/** Stable name of an error, for programs. docs/errors.md lists all of them. */
 type ErrorCode = Code
-/** An error of this package with this code: what was found out is in its fields. */
+/** An error with this code. Its fields hold the facts of the failure. */
 type SheepdogErrorOf<C extends ErrorCode> = {
   [Each in C]: ErrorBody & {
     readonly code: Each
@@ -2115,7 +2486,7 @@ type SheepdogErrorOf<C extends ErrorCode> = {
 interface ErrorBody extends Error {
   readonly name: 'SheepdogError'
   readonly cause?: unknown
-  /** `code`, `message` and the facts: an error that is logged as JSON is not empty. */
+  /** The error as an object for JSON: `code`, `message` and all facts. */
   toJSON(): Record<string, unknown>
 }
 interface SheepdogErrorConstructor {
@@ -2128,9 +2499,9 @@ interface SheepdogErrorConstructor {
   ): SheepdogErrorOf<C>
 }
 /**
- * Every error of this package: `code` is a stable name in capitals (`PROCESS_IDLE`), the facts are fields (`exitCode`,
- * `idleTimeoutMs`, ...), typed once the code is known, and `result` holds what was read before the failure, where something
- * ran.
+ * Every error of this package. `code` is a stable name (`PROCESS_IDLE`). Facts such as `exitCode` and
+ * `idleTimeoutMs` are fields, which are typed once the code is known. If something ran, `result` holds
+ * what was read before the failure. The message says what to do next.
  *
  * @example
  * try {
@@ -2143,18 +2514,32 @@ type SheepdogError = SheepdogErrorOf<ErrorCode>
 declare const SheepdogError: SheepdogErrorConstructor
 
 /**
- * A turn under way. Iterating it gives its events; a slow reader slows the agent. Events that nobody iterates are dropped. The
- * iteration just ends with the turn: how the turn went is what `result` says.
+ * A turn that is under way. Iterating over it yields its events. A slow reader slows the agent down;
+ * events that nobody reads are dropped. The loop ends with the turn and does not throw: `result` says
+ * how the turn went.
+ *
+ * @example
+ * const turn = codex.start('Fix the build.')
+ * for await (const event of turn) if (event.type === 'text') process.stdout.write(event.text)
+ * const result = await turn.result
  */
 declare class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, AsyncDisposable {
   private constructor()
   #private
-  /** As of `Harness.run`. Need not be awaited. */
+  /** Resolves and rejects as `Harness.run` does. You need not await it. */
   readonly result: Promise<TurnResult<Structured>>
-  /** Ends the turn; resolves when its tree is gone. After the end nothing happens. */
+  /**
+   * Ends the turn; `result` rejects with AGENT_ABORTED. Resolves when the process tree is gone. Does
+   * nothing after the end of the turn.
+   */
   abort(): Promise<void>
+  /**
+   * Yields the events of the turn.
+   *
+   * @throws TURN_ITERATED for a second iterator.
+   */
   [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent>
-  /** Aborts the turn if it still runs, and waits until its tree is gone. */
+  /** Aborts the turn if it still runs, and waits until its process tree is gone. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -2264,20 +2649,30 @@ declare const BuiltInTools: {
   ]
 }
 
-/** A server of tools that the agent is given. */
+/**
+ * An MCP server whose tools the agent may use: one with an HTTP address, or a program that the agent
+ * starts.
+ */
 type McpServer =
   | {
+      /** Name of the server, as the agent shows it. */
       name: string
+      /** HTTP address of the server. */
       url: string
+      /** HTTP headers of each request, for example a token. */
       headers?: Record<string, string>
     }
   | {
+      /** Name of the server, as the agent shows it. */
       name: string
+      /** Program that the agent starts; it speaks MCP on stdin and stdout. */
       command: string
+      /** Arguments of the program. */
       args?: string[]
+      /** Environment variables of the program. */
       env?: Record<string, string>
     }
-/** How a session is opened; what a harness has is the default. */
+/** Options of a session. The options of the harness are the defaults. */
 interface OpenOptions extends Pick<
   TurnOptions,
   | 'cwd'
@@ -2304,73 +2699,133 @@ interface OpenOptions extends Pick<
   | 'budget'
 > {
   /**
-   * "plan": read; "edit": also write below `cwd`, and run the commands of `allow`; "auto": everything. "ask": what the policy
-   * leaves open goes to `onPermission`; the default where one of the two is given, else "edit". The level is the agent's own
-   * mode; one that it can't hold is INVALID_OPTION.
+   * What the agent may do without asking. `"plan"`: read. `"edit"`: also write below `cwd` and run the
+   * commands in `allow`. `"ask"`: everything that `policy` does not decide goes to `onPermission`.
+   * `"auto"`: everything. The level is a mode of the agent itself.
+   *
+   * @default "ask" where `policy` or `onPermission` is given, else "edit"
+   * @throws INVALID_OPTION when the agent cannot enforce the level.
    */
   permission?: 'plan' | 'edit' | 'auto' | 'ask'
-  /** Commands that may run unasked, as globs. */
+  /**
+   * Commands that the agent may run without asking, as globs.
+   *
+   * @default []
+   */
   allow?: string[]
+  /**
+   * Rules that decide on tool calls before `onPermission` is asked.
+   *
+   * @default no rules
+   */
   policy?: Policy
-  /** Answers what the policy leaves open; one that throws refuses the tool. The signal is aborted when no answer is needed any more. */
+  /**
+   * Decides on the tool calls that `policy` leaves open. An error in this function refuses the call.
+   * `context.signal` is aborted when no answer is needed any more.
+   *
+   * @default every such call is refused
+   */
   onPermission?(
     request: AgentPermissionRequest,
     context: {
       signal: AbortSignal
     },
   ): Answer | Promise<Answer>
-  /** For an answer; then the tool is refused. Default 300 s. */
+  /**
+   * How long `onPermission` may take, in milliseconds. After that the tool call is refused.
+   *
+   * @default 300_000 (5 minutes)
+   */
   permissionTimeoutMs?: number
-  /** Run in this process, by `defineTool`. */
+  /**
+   * Tools that run in this process, made by `defineTool`. An error in a tool is reported to the agent.
+   *
+   * @default []
+   */
   tools?: Tool<any>[]
+  /**
+   * MCP servers whose tools the agent may use.
+   *
+   * @default []
+   */
   mcpServers?: McpServer[]
-  /** For how long nothing may go on behind a turn before it is over; default 500. */
+  /**
+   * A turn with background work is over when nothing has run in the background for this long, in
+   * milliseconds.
+   *
+   * @default 500
+   */
   settleMs?: number
   /**
-   * `waitForResetMs` (default 0): a prompt that meets a usage limit which ends (`error.resetAt`) no later than so long from now
-   * waits for it and goes on. What else may pass by itself is not tried again: prompt anew.
+   * What happens when a usage limit stops a prompt. Other failures are not repeated in a session: send
+   * the prompt again.
    */
   retry?: Pick<NonNullable<TurnOptions['retry']>, 'waitForResetMs'>
-  /** The program that speaks the protocol, with leading arguments. */
+  /**
+   * Program that speaks the Agent Client Protocol; an array adds leading arguments.
+   *
+   * @default the agent's program on PATH, or in `node_modules/.bin` of `cwd` and the folders above it
+   */
   binary?: HarnessOptions['binary']
 }
-/** How a prompt is run; the clocks' defaults are the session's. */
+/** Options of a prompt. The clocks of the session are the defaults. */
 interface PromptOptions extends Pick<
   TurnOptions,
   'schema' | 'timeoutMs' | 'idleTimeoutMs' | 'toolIdleTimeoutMs' | 'signal'
 > {
-  /** "wait" (default): until what the agent left behind its end of turn is done; "leave": it is named in `warnings`. */
+  /**
+   * What to do when the agent has ended its turn while work of it still runs in the background.
+   * `"wait"`: wait for that work. `"leave"`: resolve at once; `warnings` name the work, which goes on.
+   *
+   * @default "wait"
+   */
   background?: 'wait' | 'leave'
 }
 
-/** A way to work that the agent offers. */
+/** A mode of work that the agent offers. */
 interface SessionMode {
+  /** Id of the mode, for `setMode`. */
   id: string
+  /** Name of the mode, for people. */
   name: string
+  /** Description of the mode, for people. */
   description?: string
+  /** True for the mode that is active now. */
   isCurrent: boolean
 }
-/** A setting of the session. */
+/** A setting of the session that the agent offers. */
 interface SessionOption {
+  /** Id of the setting, for `setOption`. */
   id: string
+  /** Name of the setting, for people. */
   name: string
+  /** Description of the setting, for people. */
   description?: string
-  /** `mode`, `model`, `thought_level`, ... as the agent says. */
+  /** Category that the agent gives: `"mode"`, `"model"`, `"thought_level"` and others. */
   category?: string
+  /** Present value. */
   value: string | boolean
-  /** Empty for a boolean. */
+  /** Possible values; empty for a boolean. */
   choices: {
+    /** The value, for `setOption`. */
     value: string
+    /** Name of the value, for people. */
     name: string
+    /** Description of the value, for people. */
     description?: string
   }[]
 }
-/** What a session tells: an agent's event, and which turn it belongs to. Between turns there is none. */
+/**
+ * An event of a session: the agent's event and the number of its turn. Events between turns have no
+ * number.
+ */
 type AgentSessionEvent = AgentEvent & {
+  /** Number of the turn that the event belongs to. */
   turn?: number
 }
 /**
- * Many prompts to one process of an agent, with live questions and a true idle. Made by `Harness.open`.
+ * A conversation with one agent process: many prompts, live permission requests, and background work.
+ * `Harness.open` makes it.
  *
  * @example
  * await using session = await new Harness({ provider: 'claude-code' }).open({
@@ -2381,139 +2836,213 @@ type AgentSessionEvent = AgentEvent & {
 declare class AgentSession implements AsyncDisposable {
   private constructor()
   #private
+  /** Id of the session, for the option `resume`. */
   readonly sessionId: string
+  /** The agent CLI of the session. */
   readonly provider: ProviderName
-  /** Of the protocol. */
+  /** Version of the Agent Client Protocol that the agent speaks. */
   readonly protocolVersion: 1 | 2
-  /** What a resumed agent repeated. */
+  /** Events of the past conversation that a resumed agent has repeated. */
   readonly history: AgentEvent[]
-  /** The folder of its record, when that was asked for. */
+  /** Folder of the session's record; undefined without the option `record`. */
   readonly record: string | undefined
-  /** One prompt, after those that were sent before. Resolves and rejects as `Harness.run` does. */
+  /**
+   * Sends a prompt and waits for the end of its turn. Prompts run one at a time, in the order of the
+   * calls. Resolves and rejects as `Harness.run` does.
+   *
+   * @throws SESSION_CLOSED after the end of the session.
+   */
   prompt(text: string, options?: PromptOptions): Promise<TurnResult>
-  /** As `prompt`, with the events of the turn. Never throws: errors reject `result`. */
+  /**
+   * Sends a prompt and returns its turn, whose events you can iterate over. Never throws: errors reject
+   * `result`.
+   */
   start(text: string, options?: PromptOptions): Turn
   /**
-   * Everything from here on, between prompts too; `turn` says which turn an event belongs to, those that the agent begins by
-   * itself included. A slow reader slows the agent. It ends with the session.
+   * Yields all events from now on, also those between prompts and those of turns that the agent starts
+   * by itself. A slow reader slows the agent down. The loop ends with the session.
    */
   events(): AsyncIterableIterator<AgentSessionEvent>
   /**
-   * Resolves when nothing runs, in front or behind, for `settleMs` where something was seen behind.
+   * Waits until neither a turn nor background work runs. Where background work was seen, nothing may
+   * run for `settleMs`.
    *
-   * @throws AGENT_IDLE when the work behind the turns is silent for `toolIdleTimeoutMs`; AGENT_ABORTED when `signal` is aborted,
-   * which ends the wait alone.
+   * @param options.signal Ends the wait when aborted. The work goes on.
+   * @throws AGENT_IDLE when the background work is silent for `toolIdleTimeoutMs`; AGENT_ABORTED when
+   *   `signal` is aborted.
    */
   idle(options?: { signal?: AbortSignal }): Promise<void>
-  /** Says something to the agent while it works; INVALID_OPTION where the agent has no way to hear it. */
+  /**
+   * Sends a message to the agent while it works on a turn (claude-code and codex).
+   *
+   * @throws INVALID_OPTION when the agent cannot receive messages during a turn.
+   */
   steer(text: string): Promise<void>
+  /** Modes that the agent offers. */
   get modes(): SessionMode[]
-  /** INVALID_OPTION for a mode that the agent does not offer. */
+  /**
+   * Changes the mode of the agent.
+   *
+   * @throws INVALID_OPTION for a mode that the agent does not offer.
+   */
   setMode(id: string): Promise<void>
+  /** Settings that the agent offers. */
   get options(): SessionOption[]
-  /** INVALID_OPTION for an option or a choice that the agent does not offer. */
+  /**
+   * Changes a setting of the session.
+   *
+   * @throws INVALID_OPTION for a setting or a value that the agent does not offer.
+   */
   setOption(id: string, value: string | boolean): Promise<void>
   /**
-   * Ends the turn under way: its prompt rejects with AGENT_ABORTED. The session lives on when the agent obeyed within
-   * `killGraceMs`; else its tree is killed, and `open` with `resume` goes on. Processes that the turn has started and that still
-   * run after it are told by an event, `background`; with `strays: "kill"` they are ended, those of the turn that was cancelled
-   * before too.
+   * Cancels the turn that runs; its prompt rejects with AGENT_ABORTED. The session continues when the
+   * agent stops within `killGraceMs`. Otherwise its process tree is killed and the session is closed;
+   * `open` with `resume` continues it.
+   *
+   * Processes that the turn started and that still run are reported by an event of type `background`.
+   *
+   * @param options.strays `"kill"` also ends these processes, including those of the turn that was
+   *   cancelled before. Default: `"leave"`.
    */
   cancel(options?: { strays?: 'kill' | 'leave' }): Promise<void>
-  /** Ends the session; resolves when nothing of its tree is left. Once or more often. */
+  /** Ends the session. Resolves when its process tree is gone. You can call it more than once. */
   close(): Promise<void>
+  /** Same as `close()`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/** Options of `doctor`. */
 type DoctorOptions = Pick<RunOptions, 'env' | 'inheritEnv' | 'signal'>
-/** What was found of one agent. */
+/** State of an agent CLI on this machine. */
 interface Finding {
+  /** The agent CLI. */
   provider: ProviderName
+  /** True when its program is on PATH. */
   found: boolean
-  /** The program on PATH. */
+  /** Path of the program. */
   path?: string
+  /** Version that the program reports. */
   version?: string
-  /** Why it can't be used, if so. */
+  /** Reason why the CLI cannot be used; absent when it can. */
   problem?: string
-  /** The command that installs it. */
+  /** Command that installs the CLI. */
   install: string
-  /** The program that speaks the Agent Client Protocol for it, which `Harness.open` starts. */
+  /**
+   * State of the program that `Harness.open` starts for this agent, which speaks the Agent Client
+   * Protocol.
+   */
   session: SessionFinding
 }
-/** What was found of the program that sessions with an agent need. */
+/** State of the program that is needed for sessions with an agent. */
 interface SessionFinding {
+  /** True when the program was found. */
   found: boolean
+  /** Path of the program. */
   path?: string
-  /** Which version of the protocol it answered with. */
+  /** Version of the protocol that the program answered with. */
   protocolVersion?: 1 | 2
-  /** Why no session can be opened, if so. */
+  /** Reason why no session can be opened; absent when one can. */
   problem?: string
-  /** The command that installs it. */
+  /** Command that installs the program. */
   install: string
 }
 /**
- * Which agents are installed, and whether they start: each that is found is asked for its version, and for the version of the
- * protocol of sessions that it speaks. An abort ends what was started, then rejects with AGENT_ABORTED.
+ * Checks which agent CLIs are installed and start. Asks each for its version, and for the version of
+ * the session protocol that it speaks. Waits at most 20 seconds for each CLI, all at the same time.
+ *
+ * @throws AGENT_ABORTED when the signal is aborted; everything that was started is ended.
+ *
+ * @example
+ * for (const { provider, found, problem, install } of await doctor()) console.log(provider, found, problem ?? '', install)
  */
 declare function doctor(options?: DoctorOptions): Promise<Finding[]>
 
-/** A recorded run. */
+/** Output of an agent CLI that was recorded. */
 interface Recorded {
+  /** Recorded stdout. */
   stdout: string | Uint8Array
+  /** Recorded stderr. */
   stderr?: string
-  /** With `signal` left out too, the end is unknown and the agent's own end of turn alone decides. */
+  /**
+   * Exit status of the CLI; null when a signal ended it. When `signal` is absent too, the end is
+   * unknown, and the verdict follows from the agent's own end of turn.
+   */
   exitCode?: number | null
+  /** Name of the signal that ended the CLI; null when it exited. */
   signal?: string | null
 }
-/** What a recording says. */
+/** Events and verdict of a recorded run. */
 interface Replay {
+  /** True when the turn succeeded. */
   ok: boolean
-  /** Of more than 64 MiB the first and the last 32, and a warning between that says what is missing. */
+  /**
+   * Events of the run. When there are more than 64 MiB, the first and the last 32 MiB with a warning
+   * between them that says how much is missing.
+   */
   events: AgentEvent[]
-  /** Partial when not ok. */
+  /** Result of the turn; partial when `ok` is false. */
   result: TurnResult
+  /** Error of the turn; absent when `ok` is true. */
   error?: {
+    /** Error code, as `Harness.run` would reject with. */
     code: string
+    /** Reason of the failure, where the code is AGENT_FAILED. */
     kind?: AgentErrorKind
+    /** Message of the error. */
     message: string
   }
 }
-/** How a run that was recorded into files ended. */
+/** How a run ended whose output was recorded into files. */
 interface RecordedEnd extends Omit<Recorded, 'stdout' | 'stderr'> {
-  /** What it printed on stderr; the end of it is looked at. */
+  /** File with the recorded stderr. Its end is read. */
   stderrFile?: string
 }
 /**
- * Events and verdict of a run whose stdout stands in a file, however long that is: it is read piece by piece, off the JavaScript
- * thread. `/dev/stdin` is this process's own input. INVALID_OPTION for a file that can't be read.
+ * Gives events and verdict of a run whose stdout is in a file of any length. The file is read piece by
+ * piece, off the JavaScript thread. `/dev/stdin` is the stdin of this process.
+ *
+ * @throws INVALID_OPTION for a file that cannot be read.
  *
  * @example
  * const { ok, events } = await replayFile('codex', 'stdout.jsonl', { exitCode: 0 })
  */
 declare function replayFile(provider: ProviderName, file: string, end?: RecordedEnd): Promise<Replay>
-/** Events and verdict of a recorded run. Never throws for what is recorded; INVALID_OPTION for what is no recording. */
+/**
+ * Gives events and verdict of a recorded run. Recorded text of any kind is accepted.
+ *
+ * @throws INVALID_OPTION when `recorded` is not a recording.
+ */
 declare function replay(provider: ProviderName, recorded: Recorded): Replay
 
-/** A record, read again. */
+/** A record that was read from its folder. */
 interface RecordReplay {
-  /** `run.json` as it is. */
+  /** Content of `run.json`. */
   start: Record<string, unknown> & {
+    /** What was recorded: a program, a turn, one attempt of a turn, or a session. */
     kind: 'run' | 'turn' | 'attempt' | 'session'
   }
-  /** `end.json` as it is; null when there is none. */
+  /** Content of `end.json`; null when there is none. */
   end: Record<string, unknown> | null
   /**
-   * Why there is no end: "running"; "host-gone": its host was killed; "elsewhere": its host was of another machine, boot or container.
+   * Reason why there is no `end.json`. `"running"`: the run goes on. `"host-gone"`: its host process
+   * was killed. `"elsewhere"`: its host belongs to another machine, boot or container.
    */
   unfinished: 'running' | 'host-gone' | 'elsewhere' | null
-  /** Events and verdict of a turn, read again from what the agent printed; null for a session and for a run of another program. */
+  /**
+   * Events and verdict of a turn, computed again from the agent's output; null for a session and for a
+   * run of another program.
+   */
   turn: Replay | null
 }
-/** Reads the folder of a run that was kept on record. INVALID_OPTION for what is no record. */
+/**
+ * Reads the folder of a record.
+ *
+ * @throws INVALID_OPTION when the folder holds no record.
+ */
 declare function replayRecord(folder: string): Promise<RecordReplay>
 
 /**
- * A coding-agent CLI as a function.
+ * Runs a coding-agent CLI as a function.
  *
  * @example
  * const codex = new Harness({ provider: 'codex', cwd: '/work' })
@@ -2521,31 +3050,51 @@ declare function replayRecord(folder: string): Promise<RecordReplay>
  */
 declare class Harness {
   #private
-  /** Throws INVALID_OPTION for a wrong option, an unknown provider included. */
+  /** @throws INVALID_OPTION for a wrong option or an unknown provider. */
   constructor(options: HarnessOptions)
+  /** The agent CLI of this harness. */
   get provider(): ProviderName
-  /**
-   * One turn. Resolves only when the turn succeeded; otherwise rejects with `code` (AGENT_FAILED with `kind`, AGENT_IDLE, ...)
-   * with what there is of the `result`, and with the last `events` (at most 200, of 256 KiB together) and the end of `stderr`.
-   */
+  /** Runs a turn whose answer matches a schema; see below. The answer is in `structured`. */
   run<Schema extends object>(
     prompt: string,
     options: TurnOptions & {
       schema: Schema
     },
   ): Promise<TurnResult<StructuredOf<Schema>>>
+  /**
+   * Runs one turn. Resolves only when the turn succeeded: the agent reported a good end of turn, and
+   * its process did not fail. No process of the agent is left then.
+   *
+   * @throws AGENT_FAILED (with `kind`), AGENT_IDLE, AGENT_TIMED_OUT, AGENT_NOT_FOUND and others
+   *   (docs/errors.md). The error has the `result` so far, the last `events` (at most 200, 256 KiB in
+   *   all) and the end of `stderr`.
+   *
+   * @example
+   * const { text, usage, sessionId } = await codex.run('Fix the failing test.', { allow: ['npm test'] })
+   */
   run(prompt: string, options?: TurnOptions): Promise<TurnResult>
-  /** Starts a turn. Never throws: errors reject `result`. */
+  /** Starts a turn whose answer matches a schema; see below. */
   start<Schema extends object>(
     prompt: string,
     options: TurnOptions & {
       schema: Schema
     },
   ): Turn<StructuredOf<Schema>>
+  /**
+   * Starts a turn and returns at once, so that you can iterate over its events. Never throws: errors
+   * reject `result`.
+   */
   start(prompt: string, options?: TurnOptions): Turn
   /**
-   * Opens a session: many prompts to one process, with live questions. Rejects with AGENT_NOT_FOUND (with what to install),
-   * AGENT_IDLE (no handshake within `startTimeoutMs`), AGENT_RESUME_FAILED, ... It holds a slot until it is closed.
+   * Opens a session: many prompts to one agent process, with live permission requests. The session uses
+   * one slot of `maxConcurrent` until it is closed.
+   *
+   * @throws AGENT_NOT_FOUND (with `install`), AGENT_IDLE (no handshake within `startTimeoutMs`),
+   *   AGENT_RESUME_FAILED and others.
+   *
+   * @example
+   * await using session = await codex.open({ permission: 'edit' })
+   * const { text } = await session.prompt('Which tests fail?')
    */
   open(options?: OpenOptions): Promise<AgentSession>
 }
@@ -2623,7 +3172,7 @@ declare function reapTrees(ids?: string[]): Promise<ReapedTree[]>
  */
 declare function stopTree(id: string): Promise<ReapedTree>
 
-/** Of the channel `sheepdog:run`: a program of `run` or `spawn`. */
+/** Message of the diagnostics channel `sheepdog:run`: a program of `run` or `spawn`. */
 type RunMessage =
   | {
       phase: 'start'
@@ -2640,7 +3189,9 @@ type RunMessage =
       result?: RunResult
       error?: Error
     }
-/** Of the channel `sheepdog:turn`: a turn of a harness, or a prompt of a session. */
+/**
+ * Message of the diagnostics channel `sheepdog:turn`: a turn of a harness, or a prompt of a session.
+ */
 type TurnMessage =
   | {
       phase: 'start'
@@ -2650,7 +3201,7 @@ type TurnMessage =
       model?: string
       cwd?: string | URL
       resume?: string
-      /** The `id` of the session that it belongs to. */
+      /** `id` of the session that the prompt belongs to. */
       session?: number
     }
   | {
@@ -2659,10 +3210,10 @@ type TurnMessage =
       provider: ProviderName
       durationMs: number
       result?: TurnResult
-      /** Why it failed; what there is of the result then is in `error.result`. */
+      /** Error of a failed turn; `error.result` holds the partial result. */
       error?: Error
     }
-/** Of the channel `sheepdog:tool`: a tool that an agent called. */
+/** Message of the diagnostics channel `sheepdog:tool`: a tool that an agent called. */
 type ToolMessage =
   | {
       phase: 'start'
@@ -2682,10 +3233,10 @@ type ToolMessage =
       output?: string
       exitCode?: number
       isError: boolean
-      /** The turn ended before the tool did. */
+      /** True when the turn ended before the tool did. */
       isCut: boolean
     }
-/** Of the channel `sheepdog:session`: a session of `Harness.open`. */
+/** Message of the diagnostics channel `sheepdog:session`: a session of `Harness.open`. */
 type SessionMessage =
   | {
       phase: 'start'

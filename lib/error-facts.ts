@@ -19,25 +19,31 @@ interface SystemFault {
   syscall?: string
 }
 
-/** The turn as far as it came, its last events (at most 200, of 256 KiB together) and the end of its stderr. */
+/** Facts about a failed turn. */
 interface FailedTurn {
+  /** The result so far. */
   result: TurnResult
+  /** The last events: at most 200, 256 KiB in all. */
   events?: AgentEvent[]
+  /** End of the CLI's stderr. */
   stderr?: string
-  /** When the usage limit ends that the agent ran into, where it says so; how long that was away when the turn failed. */
+  /** When the usage limit ends that the agent met; absent when the agent does not say it. */
   resetAt?: Date
+  /** Milliseconds from the failure until the usage limit ends. */
   retryAfterMs?: number
 }
 
 /** The last event of the session that was waited for. */
 interface FailedWait {
+  /** The last event of the session. */
   lastEvent?: unknown
 }
 
 interface FailedResume {
   sessionId?: string
+  /** State of the session's log. */
   log?: 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
-  /** The log's first bad line, from 1. */
+  /** First damaged line of the log, counted from 1. */
   line?: number
   rpcCode?: number
 }
@@ -46,7 +52,7 @@ interface FailedRequest {
   timeoutMs?: number
 }
 
-/** Requests made; what the last one failed of. */
+/** Facts about a failed model call: the number of requests, and the reason of the last failure. */
 interface FailedCall {
   attempts: number
   kind: ModelErrorKind
@@ -54,24 +60,24 @@ interface FailedCall {
   retryAfterMs?: number
 }
 
-/** The fields of an error, by its code. */
+/** Fields of each error, by its code. */
 export interface ErrorFacts {
   INVALID_OPTION: None
-  /** `fault`: what the library said that gave up. */
+  /** `fault`: message of the library that failed. */
   ADDON_FAULT: { fault: string }
 
   PROCESS_NOT_FOUND: { command: string; install?: string }
   PROCESS_CWD_MISSING: { cwd: string }
   PROCESS_NOT_EXECUTABLE: { command: string }
   PROCESS_ARGUMENT_TOO_LONG: { bytes: number; maxBytes?: number }
-  /** Without a result only when the limit was negative, so that nothing was started. */
+  /** `result` is absent when the limit was negative: then nothing was started. */
   PROCESS_IDLE: { idleTimeoutMs: number; result: RunResult }
   PROCESS_TIMED_OUT: { timeoutMs: number } & Stopped
   PROCESS_ABORTED: Stopped
   PROCESS_KILLED: Stopped
   PROCESS_LINE_TOO_LONG: { maxLineBytes?: number; stream: 'stdout' | 'stderr' } & Stopped
   PROCESS_LOST: Stopped
-  /** The cause is what the source failed with. */
+  /** `cause` is the error of the input's source. */
   PROCESS_INPUT_FAILED: { file?: string; errno?: number } & Stopped
   PROCESS_OUTPUT_FAILED: { file?: string; errno?: number }
   PROCESS_STDIN_CLOSED: None
@@ -89,7 +95,9 @@ export interface ErrorFacts {
   AGENT_ABORTED: Partial<FailedTurn>
   AGENT_NOT_FOUND: Partial<FailedTurn> & { command: string; install: string }
   AGENT_NO_PROGRESS: FailedTurn
-  /** `cap`: the option that was crossed or used up; `shared`: that of a `Budget`. */
+  /**
+   * `cap`: the option whose limit was crossed or used up. `shared`: true when it belongs to a `Budget`.
+   */
   AGENT_BUDGET: Partial<FailedTurn> & {
     cap: 'maxTokens' | 'maxCostUsd'
     shared: boolean
@@ -110,9 +118,12 @@ export interface ErrorFacts {
   RESUME_NOT_FOUND: FailedResume
   RESUME_CORRUPT: FailedResume
   RESUME_IN_USE: FailedResume & {
-    /** The process that has the session open, where its lock can be read. */
+    /** Process that has the session open, where its lock can be read. */
     pid?: number
-    /** That process is gone: `resumeSession(id, config, { takeOver: 'stale' })` takes the session over. */
+    /**
+     * True when that process is gone: `resumeSession(id, config, { takeOver: 'stale' })` takes the
+     * session over.
+     */
     stale?: boolean
   }
   RESUME_AGENT_MISSING: FailedResume
@@ -142,16 +153,16 @@ export interface ErrorFacts {
   MODEL_TIMED_OUT: FailedCall
   MODEL_ABORTED: FailedCall
   MODEL_FAILED: FailedCall
-  /** `problems` and the answer's `text` when it does not fit the schema. */
+  /** `problems` and `text` are set when the answer does not match the schema. */
   MODEL_BAD_RESPONSE: FailedCall & { problems?: string[]; text?: string }
   MODEL_UNREACHABLE: FailedCall
 
   JOB_NOT_FOUND: None
   JOB_CANCELLED: { jobId?: string }
-  /** The last error also is the `cause`. */
+  /** `lastError` is the `cause` too. */
   JOB_DEAD: { jobId?: string; lastError?: { code: string; message: string } }
   JOB_LEASE_LOST: { jobId?: string }
-  /** `url` without its login. */
+  /** `url` is without its login. */
   JOB_CHECKOUT_FAILED: {
     jobId?: string
     kind?: 'missing_ref' | 'unauthorized' | 'unreachable' | 'timeout' | 'failed'
