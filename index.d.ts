@@ -4902,34 +4902,47 @@ interface RuntimeProcess {
   kill(signal?: string | number): boolean
 }
 
-/** Writes lines of a request to stderr, secrets taken out. */
+/** Writes lines to stderr, with secrets removed. */
 interface RuntimeLogger {
+  /** Writes a line. */
   log(...values: unknown[]): void
+  /** Writes a warning. */
   warn(...values: unknown[]): void
+  /** Writes an error. */
   error(...values: unknown[]): void
+  /** Writes a line for debugging. */
   debug(...values: unknown[]): void
 }
-/** What an agent is asked. */
+/** A prompt for a handler. */
 interface AgentInvocation {
+  /** Instructions from the client. */
   systemPrompt: string
+  /** The prompt. */
   userPrompt: string
-  /** As the client gave it: `{ type: "json_schema", schema: {...} }`. */
+  /** Format of the answer as the client gave it: `{ type: "json_schema", schema: {...} }`. */
   outputFormat?: unknown
+  /** Model that the client asks for. */
   model: string
+  /** Environment variables from the client. */
   env?: Record<string, string>
+  /** Secrets from the client. They are removed from everything that the runtime sends. */
   secrets: string[]
   /** Aborted when the client cancels, ends the session or is gone, and after `sendErrorMessage`. */
   signal: AbortSignal
+  /** Log of this request. */
   logger: RuntimeLogger
 }
-/** What an agent says while it works. */
+/** Sends messages to the client while a handler works. */
 interface AgentSender {
-  /** Sends text to the client. Awaiting it waits while the client is behind. */
+  /**
+   * Sends text to the client. The promise waits while the client reads more slowly than the handler
+   * sends.
+   */
   sendAssistantMessage(textBlocks: string[]): Promise<void>
   /** Ends the request with an error, whatever `run` does later. */
   sendErrorMessage(error: string, metadata?: Record<string, unknown>): Promise<void>
 }
-/** What an agent brings home. */
+/** Answer of a handler: a text, or a JSON object. */
 type AgentResult =
   | {
       type: 'text'
@@ -4941,143 +4954,278 @@ type AgentResult =
       structuredOutput: Record<string, unknown>
       metadata?: Record<string, unknown>
     }
-/** Answers prompts, many at a time. What it throws is sent to the client, without its stack. */
+/** Answers prompts; several may run at once. An error is sent to the client without its stack. */
 interface AgentHandler {
+  /** Answers one prompt. */
   run(invocation: AgentInvocation, sender: AgentSender): Promise<AgentResult>
 }
 
-/** How a runtime is served. */
+/** Options of `serveRuntime`. */
 interface ServeRuntimeOptions {
-  /** Answers prompts. Without it and `provider` only commands are run. */
+  /** Answers prompts. Without `handler` and `provider` the runtime only runs commands. */
   handler?: AgentHandler
-  /** A coding agent of this machine answers prompts, through the harness. */
+  /**
+   * Coding-agent CLI of this machine that answers prompts.
+   *
+   * @throws INVALID_OPTION together with `handler`.
+   */
   provider?: ProviderName
-  /** The harness's options for `provider`; what the client says goes before them. */
+  /** Options of the harness for `provider`. Options that the client sends override them. */
   harness?: Partial<HarnessOptions>
   /**
-   * Keeps the agent's process, and with it the conversation, for all the prompts of a client: a session over the Agent Client
-   * Protocol, closed with the client's. It holds its slot of `maxConcurrent` until then. Default false: a process a prompt.
+   * `true`: one agent process answers all prompts of a client, over the Agent Client Protocol, so that
+   * it knows the conversation. It uses one slot of `maxConcurrent` until the client's session ends.
+   * `false`: a new process for each prompt.
+   *
+   * @default false
    */
   keepSession?: boolean
-  /** Default "127.0.0.1". Any address that others can reach needs a `token`. */
+  /**
+   * Address to listen on. Any address that other machines can reach needs a `token`.
+   *
+   * @default "127.0.0.1"
+   */
   host?: string
-  /** Default 8080; 0 = any. */
+  /**
+   * Port to listen on; 0 takes any free port.
+   *
+   * @default 8080
+   * @throws RUNTIME_PORT_IN_USE
+   */
   port?: number
-  /** Clients have to send it, as a bearer token or as the query parameter `token`. */
+  /**
+   * Secret that each client must send, as a bearer token or as the query parameter `token`.
+   *
+   * @default none; allowed on loopback only
+   */
   token?: string
-  /** Origins of browsers that may connect; default none. */
+  /**
+   * Origins from which browsers may connect. A browser from another origin gets status 403.
+   *
+   * @default []
+   */
   allowedOrigins?: string[]
-  /** While a request runs; default 15 s. */
+  /**
+   * Time between two heartbeat messages while a request runs, in milliseconds.
+   *
+   * @default 15_000
+   */
   heartbeatIntervalMs?: number
-  /** How long the end of a session waits for artifacts; default 50 s, 55 s at most. */
+  /**
+   * How long the end of a session waits for artifacts, in milliseconds. At most 55_000.
+   *
+   * @default 50_000
+   */
   drainTimeoutMs?: number
-  /** Default 1000. */
+  /**
+   * Largest number of sessions at once. A further client gets status 503.
+   *
+   * @default 1000
+   */
   maxSessions?: number
-  /** Closes the server when aborted. */
+  /**
+   * Closes the server when aborted.
+   *
+   * @throws RUNTIME_ABORTED when it is aborted before the server listens.
+   */
   signal?: AbortSignal
 }
 /**
- * Serves a runtime. Resolves once connections are accepted.
+ * Serves agents and commands over a WebSocket. Resolves when the server accepts connections.
  *
- * Rejects with INVALID_OPTION, also for an address that can't be listened on.
+ * @throws INVALID_OPTION, also for an address that cannot be listened on; RUNTIME_PORT_IN_USE.
+ *
+ * @example
+ * await using server = await serveRuntime({ port: 0, provider: 'codex' })
+ * console.log(server.url)
+ * await server.closed
  */
 declare function serveRuntime(options: ServeRuntimeOptions): Promise<RuntimeServer>
-/** A runtime that is being served. It keeps the process alive until it is closed. */
+/** A runtime that is being served. It keeps this process alive until it is closed. */
 declare class RuntimeServer implements AsyncDisposable {
   private constructor()
   #private
-  /** The real port, also when any was asked for. */
+  /** Port that the server listens on. */
   readonly port: number
-  /** For example "ws://127.0.0.1:8080". */
+  /** Address for clients, for example `"ws://127.0.0.1:8080"`. */
   readonly url: string
-  /** Resolves when the server was closed. */
+  /** Resolves when the server is closed. */
   readonly closed: Promise<void>
-  /** Cancels requests, finishes open uploads, closes all sockets; at once when nothing runs, within 10 s in any case. */
+  /**
+   * Cancels requests, finishes uploads that have begun, and closes all sockets. Resolves at once when
+   * nothing runs, and within 10 seconds in any case.
+   */
   close(): Promise<void>
+  /** Same as `close()`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** A shell command. */
+/** A command for a shell. */
 interface RuntimeCommand {
+  /** The command, for example `"npm ci"`. */
   command: string
-  /** Made when missing. */
+  /** Working directory in the runtime. It is created when it does not exist. */
   cwd?: string
+  /** Environment variables of the command. */
   env?: Record<string, string>
 }
-/** How to connect. */
+/** Options of `RuntimeClient.connect`. */
 interface ConnectOptions {
+  /**
+   * Token of the runtime.
+   *
+   * @default none
+   * @throws RUNTIME_UNAUTHORIZED when it is missing or wrong.
+   */
   token?: string
-  /** Default 60 s. */
+  /**
+   * Longest wait for the connection and the first answer, in milliseconds.
+   *
+   * @default 60_000
+   * @throws RUNTIME_TIMED_OUT
+   */
   connectTimeoutMs?: number
+  /**
+   * Gives the connection attempt up when aborted.
+   *
+   * @throws RUNTIME_ABORTED
+   */
   signal?: AbortSignal
 }
-/** What a request may have beside its own words. */
+/** Options of a request to a runtime. */
 interface ExecuteOptions {
-  /** Taken out of everything that the runtime says. */
+  /**
+   * Texts that the runtime removes from everything that it sends.
+   *
+   * @default []
+   */
   secrets?: string[]
-  /** Watched on the runtime's side: each finished file is asked an URL for. */
+  /**
+   * Directories in the runtime whose finished files are uploaded. `onArtifactUploadRequest` gives an
+   * address for each file.
+   *
+   * @default []
+   */
   artifactsDirs?: string[]
-  /** gitignore rules that stand above the directories' own `.artifactignore`. */
+  /**
+   * Rules in gitignore syntax for files that are not uploaded. They override the `.artifactignore`
+   * files in the directories.
+   */
   artifactsIgnore?: string
-  /** Fetched before anything runs; `.zip` is unpacked. */
+  /**
+   * Files that the runtime downloads before anything runs. A `.zip` file is unpacked.
+   *
+   * @default []
+   */
   downloads?: {
+    /** Address of the file. */
     downloadUrl: string
+    /** Directory in the runtime for the file. */
     workingDir: string
   }[]
   /**
-   * Called for each message of the agent. An error that it throws, or rejects with, stops the request and is the request's error.
-   * Return a promise to slow the runtime down: while promises for more than 1 MiB of text have not settled, nothing more is read.
-   * The result of the request does not wait for them.
+   * Called for each message of the agent. An error, thrown or as a rejected promise, stops the request
+   * and rejects it.
+   *
+   * Return a promise to slow the runtime down: no more is read while promises for more than 1 MiB of
+   * text are pending. The result of the request does not wait for them.
    */
   onAssistantMessage?(textBlocks: string[]): unknown
-  /** Called for each piece of output. Errors and promises count as with `onAssistantMessage`. */
+  /**
+   * Called for each piece of a command's output. Errors and promises have the same effect as with
+   * `onAssistantMessage`.
+   */
   onCommandOutput?(output: { stream: 'stdout' | 'stderr'; text: string; command: string }): unknown
-  /** Where to put a file. Also asked after the request, until the session has ended. */
+  /**
+   * Gives the address to upload a file to. It may also be called after the request, until the session
+   * has ended.
+   */
   onArtifactUploadRequest?(artifact: {
     filename: string
     filepath: string
   }): UploadTarget | Promise<UploadTarget>
   /**
-   * How an upload went; also called after the request, until the session has ended. Runtimes of others don't tell. What it throws
-   * while its request runs stops the request, as with `onAssistantMessage`.
+   * Called with the outcome of each upload. It may also be called after the request, until the session
+   * has ended. An error while the request runs stops the request. Other implementations of the runtime
+   * do not report uploads.
    */
   onArtifactUploaded?(artifact: ArtifactUpload): void
-  /** The whole request; RUNTIME_TIMED_OUT. Default off. */
+  /**
+   * Longest time of the whole request, in milliseconds.
+   *
+   * @default no limit
+   * @throws RUNTIME_TIMED_OUT
+   */
   timeoutMs?: number
-  /** Silence of the runtime; RUNTIME_IDLE. Default off. */
+  /**
+   * Longest time without a message from the runtime, in milliseconds.
+   *
+   * @default no limit
+   * @throws RUNTIME_IDLE
+   */
   idleTimeoutMs?: number
+  /**
+   * Cancels the request in the runtime when aborted.
+   *
+   * @throws RUNTIME_ABORTED
+   */
   signal?: AbortSignal
 }
-/** Where a file is to be PUT. */
+/** Destination of an upload. */
 interface UploadTarget {
+  /** Address that the file is PUT to. */
   presignedUrl: string
+  /** Content type that is sent with the file. */
   contentType: string
 }
-/** How the upload of a file went. */
+/** Outcome of an upload. */
 interface ArtifactUpload {
-  /** The directory as it was given, joined with the part below: `filepath` of the request. */
+  /**
+   * Path of the file: the directory as it was given, and the path below it. Same as `filepath` of the
+   * upload request.
+   */
   path: string
+  /** Whether the file arrived. */
   status: 'uploaded' | 'failed'
-  /** Of what was sent. */
+  /** Size of the file as it was sent. */
   bytes?: number
-  /** Of what was sent, in hexadecimal. */
+  /** SHA-256 digest of the file as it was sent, in hexadecimal. */
   sha256?: string
-  /** How often it was tried. */
+  /** Number of attempts. */
   attempts: number
-  /** Why it failed. */
+  /** Reason of a failure. */
   reason?: string
 }
-/** A prompt's options. */
+/** Options of a prompt. */
 interface QueryOptions extends ExecuteOptions {
+  /** Instructions for the agent. */
   systemPrompt: string
+  /** Model for the agent; an empty string leaves the choice to the runtime. */
   model: string
-  /** A bare JSON Schema. */
+  /**
+   * JSON Schema that the answer must match.
+   *
+   * @default none: the answer is a text
+   */
   outputSchema?: object
+  /** Environment variables of the agent. */
   agentEnv?: Record<string, string>
+  /**
+   * Commands that run before the agent.
+   *
+   * @default []
+   */
   preCommands?: RuntimeCommand[]
+  /**
+   * Commands that run after the agent.
+   *
+   * @default []
+   */
   postCommands?: RuntimeCommand[]
 }
+/** Result of a prompt. */
 interface QueryResult {
+  /** The answer: a text, or a JSON object. */
   data:
     | {
         type: 'text'
@@ -5087,99 +5235,148 @@ interface QueryResult {
         type: 'structured_output'
         structuredOutput: Record<string, unknown>
       }
+  /** Facts that the runtime adds, for example `session_id` and `usage`. */
   metadata: Record<string, unknown>
 }
+/** Result of `executeCommands`. */
 interface ExecuteResult {
-  /** As many as ran: the first failure is the last. `truncated`: stdout is head and tail only. */
+  /** Results of the commands that ran. After a command that failed no further command runs. */
   results: {
+    /** The command. */
     command: string
-    /** -1 when a signal ended it. */
+    /** Exit status; -1 when a signal ended the command. */
     exitCode: number
-    /** The signal's name; runtimes of others don't tell. */
+    /** Name of that signal. Other implementations of the runtime do not report it. */
     signal?: string
+    /** Standard output. */
     stdout?: string
+    /** True when `stdout` holds only the beginning and the end. */
     truncated?: boolean
   }[]
 }
-/** How a session ended. */
+/** How a session with a runtime ended. */
 interface SessionEndResult {
-  /** False when the connection was lost before. */
+  /** True when the runtime confirmed the end; false when the connection was lost before. */
   confirmed: boolean
+  /** Number of files that were uploaded. */
   uploaded: number
+  /** Files that were not uploaded. */
   undelivered: {
+    /** Path of the file. */
     path: string
+    /** Reason of the failure. */
     reason: string
   }[]
 }
-/** One session with a runtime; one request at a time. It keeps the process alive until it is closed. */
+/**
+ * A session with a runtime. It sends one request at a time and keeps this process alive until it is
+ * closed.
+ *
+ * @example
+ * await using client = await RuntimeClient.connect('ws://127.0.0.1:8080')
+ * const { results } = await client.executeCommands(['npm ci', 'npm test'])
+ */
 declare class RuntimeClient implements AsyncDisposable {
   #private
   private constructor()
   /**
-   * Rejects with RUNTIME_UNAUTHORIZED, RUNTIME_CLOSED (nobody there), RUNTIME_TIMED_OUT, RUNTIME_ABORTED, INVALID_OPTION.
+   * Connects to a runtime.
+   *
+   * @param url Address of the runtime, `ws://` or `wss://`.
+   * @throws RUNTIME_UNAUTHORIZED, RUNTIME_CLOSED (nothing listens there), RUNTIME_TIMED_OUT,
+   *   RUNTIME_ABORTED, INVALID_OPTION
    */
   static connect(url: string, options?: ConnectOptions): Promise<RuntimeClient>
   /**
-   * Whether the runtime numbers its messages and continues the session after a broken connection. `false`: it knows the
-   * protocol without hello, and a broken connection ends the session with RUNTIME_CLOSED. `undefined` until the runtime
-   * has sent its first message.
+   * True when the runtime numbers its messages and continues the session after a broken connection.
+   * False when it does not: a broken connection then ends the session with RUNTIME_CLOSED. Undefined
+   * until its first message has arrived.
    */
   get resumes(): boolean | undefined
-  /** Has the runtime's agent answer a prompt. */
+  /**
+   * Sends a prompt to the runtime's agent and waits for the answer.
+   *
+   * @throws RUNTIME_FAILED, RUNTIME_TIMED_OUT, RUNTIME_IDLE, RUNTIME_CLOSED; RUNTIME_BUSY while another
+   *   request runs.
+   */
   query(prompt: string, options: QueryOptions): Promise<QueryResult>
-  /** Runs commands one after the other, until one fails. */
+  /**
+   * Runs commands one after the other, until one fails.
+   *
+   * @throws RUNTIME_FAILED, RUNTIME_TIMED_OUT, RUNTIME_IDLE, RUNTIME_CLOSED; RUNTIME_BUSY while another
+   *   request runs.
+   */
   executeCommands(list: (string | RuntimeCommand)[], options?: ExecuteOptions): Promise<ExecuteResult>
-  /** Ends the session once all files are home. Any number of times, the same answer; never rejects. */
+  /**
+   * Ends the session. Resolves when all files are uploaded, within 60 seconds in any case (95 seconds
+   * with other implementations of the runtime). Never rejects. Further calls give the same result.
+   */
   endSession(): Promise<SessionEndResult>
-  /** Ends the session, then closes the connection. */
+  /** Ends the session, then closes the connection. Never rejects. */
   close(): Promise<void>
+  /** Same as `close()`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** Where a job stands. */
+/** State of a job. `"dead"`: its workers were lost as often as it has attempts. */
 type JobState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled' | 'dead'
-/** What is known of a job. Times are epoch milliseconds. */
+/** State of a job and facts about it. Times are milliseconds since 1970. */
 interface JobRecord {
+  /** Id of the job. */
   id: string
+  /** Queue of the job. */
   queue: string
-  /** 0 to 9; 9 goes first. */
+  /** Priority from 0 to 9; 9 goes first. */
   priority: number
+  /** Agent CLI that runs the job; absent for a job with a `handler`. */
   provider?: string
+  /** Name of the handler that runs the job; absent for a job with a `provider`. */
   handler?: string
+  /** State of the job. */
   state: JobState
-  /** How often it was begun, over all budgets; the number of its present or last attempt. */
+  /** Number of the present or last attempt, counted over all calls of `retry()`. */
   attempt: number
-  /** The budget, and how much of it is used. */
+  /** Number of attempts that the job may use. */
   attempts: number
+  /** Number of these attempts that are used up. */
   spent: number
-  /** The worker of the present or last attempt. */
+  /** Name of the worker of the present or last attempt. */
   worker?: string
-  /** What the handler returned, or the TurnResult. A long one is left out here: `job.result` has it. */
+  /**
+   * The value that the handler returned, or the TurnResult. A long result is left out here;
+   * `job.result` has it.
+   */
   result?: unknown
-  /** Why the last attempt failed; of a job that waits for its next attempt too. */
+  /** Error of the last attempt, also while the job waits for its next attempt. */
   error?: {
+    /** Error code. */
     code: string
+    /** Message of the error. */
     message: string
     [fact: string]: unknown
   }
-  /** The agent's session. */
+  /** Id of the agent's session. */
   sessionId?: string
+  /** Time of submission. */
   submittedAt: number
+  /** Start of the present or last attempt. */
   startedAt?: number
+  /** End of the job. */
   endedAt?: number
-  /** A job that waits is not begun before. */
+  /** Earliest time of the next attempt, while the job waits. */
   notBefore?: number
 }
-/** A file that the attempt left. */
+/** A file that an attempt left. */
 interface JobArtifact {
-  /** Below the job's working directory. */
+  /** Path below the job's working directory. */
   path: string
+  /** Size in bytes. */
   bytes: number
-  /** Hexadecimal. */
+  /** SHA-256 digest in hexadecimal. */
   sha256: string
 }
 
-/** An event of a job: which attempt it belongs to, and where it stands in the log. */
+/** An event of a job, with the number of its attempt and its place in the log. */
 type JobEvent = (
   | AgentEvent
   | {
@@ -5187,79 +5384,136 @@ type JobEvent = (
       [field: string]: unknown
     }
 ) & {
+  /** Number of the attempt. */
   attempt: number
-  /** For `events({ from })`: what comes after this event. */
+  /** Place in the log. `events({ from: cursor })` continues after this event. */
   cursor: string
 }
-/** A job of a fleet. A handle: dropping it changes nothing. */
+/** A handle of a job in a fleet. Dropping the handle does not affect the job. */
 declare class Job {
   private constructor()
   #private
+  /** Id of the job. */
   readonly id: string
-  /** What is known of it now. JOB_NOT_FOUND when the fleet has forgotten it (30 days after its end). */
+  /**
+   * Reads the present state of the job.
+   *
+   * @throws JOB_NOT_FOUND when the fleet no longer has the job (30 days after its end).
+   */
   record(): Promise<JobRecord>
   /**
-   * What the job came to: the TurnResult, or what its handler returned. Rejects with the error that its last attempt ended
-   * with, as `Harness.run` would, or with JOB_CANCELLED, JOB_DEAD (its workers were lost too often). Need not be awaited.
+   * Result of the job: the TurnResult, or the value that its handler returned. You need not await it.
+   *
+   * @throws The error of the last attempt, as `Harness.run` would; JOB_CANCELLED; JOB_DEAD when its
+   *   workers were lost too often.
    */
   get result(): Promise<TurnResult>
   /**
-   * Its events over all attempts, kept ones first, then live; ends with the job. Any number of readers. With `live: false` it
-   * ends with what there is now.
+   * Yields the events of all attempts: first those that are stored, then live ones. The loop ends with
+   * the job. Any number of readers is possible.
+   *
+   * @param options.from The `cursor` of an event; begin after it. Default: the first event.
+   * @param options.live `false`: stop at the end of the stored events. Default: true.
    */
   events(options?: { from?: string; live?: boolean }): AsyncGenerator<JobEvent, void, undefined>
   /**
-   * Cancels it: one that waits never runs, of one that runs the tree is killed. Resolves with the record once it is over; a
-   * job that is over stays as it is. Force: cancelled at once, its worker is told that what it does no longer counts.
+   * Cancels the job. A job that waits never runs; of a job that runs the process tree is killed.
+   * Resolves with the record when the job is over. A job that is over stays as it is.
+   *
+   * @param options.force Cancel at once, without waiting for the worker. The worker's result no longer
+   *   counts.
    */
   cancel(options?: { force?: boolean }): Promise<JobRecord>
-  /** A new budget of attempts for a job that failed, died or was cancelled; the numbers of attempts go on. */
+  /** Gives a job that failed, died or was cancelled new attempts. The numbers of its attempts go on. */
   retry(): Promise<void>
-  /** What the attempt that counts left. */
+  /** Lists the files of the attempt that counts. */
   artifacts(): Promise<JobArtifact[]>
-  /** Writes an artifact into the file `to`, which is there whole or not at all. */
+  /** Writes an artifact into the file `to`. The file is either complete or absent. */
   download(path: string, to: string): Promise<void>
 }
 
-/** A repository that a job works in. */
+/** A git repository in which a job works. */
 interface JobSource {
   /**
-   * https://, http://, ssh://, git://, file://, user@host:path, or an absolute path of the worker's machine. A login in it is
-   * stored on the server and told to its host alone; without one the worker's own git has to have access.
+   * Address of the repository: https://, http://, ssh://, git://, file://, user@host:path, or an
+   * absolute path on the worker's machine. A login in the address is stored on the server and sent only
+   * to that host. Without one, the worker's git needs access of its own.
    */
   url: string
-  /** A branch, a tag, any other ref of the remote, or a whole commit id. Default: the remote's HEAD. */
+  /**
+   * A branch, a tag, another ref of the remote, or a full commit id.
+   *
+   * @default the remote's HEAD
+   */
   ref?: string
-  /** The checkout of a job that failed stays on its worker's disk; the error's `checkout` says where. Default false. */
+  /**
+   * Keep the checkout of a failed job on its worker's disk; `checkout` of the error is its path.
+   *
+   * @default false
+   */
   keepOnFailure?: boolean
 }
 interface JobPlace {
-  /** The prompt; for a handler whatever it takes it for. */
+  /** The prompt. With a `handler` its meaning is up to the handler. */
   prompt?: string
-  /** Default "default". */
+  /**
+   * Queue of the job. A worker names the queues that it takes jobs from.
+   *
+   * @default "default"
+   */
   queue?: string
-  /** 0 to 9; 9 goes first. Default 4. */
+  /**
+   * Priority from 0 to 9; 9 goes first.
+   *
+   * @default 4
+   */
   priority?: number
-  /** Default: a new one that sorts by its time. The same id again is the same job. */
+  /**
+   * Id of the job. Submitting the same id again gives the same job.
+   *
+   * @default a new id that sorts by time
+   */
   id?: string
-  /** Jobs of one key: `keyLimit` of them run at once. */
+  /** Jobs with the same key share a limit: at most `keyLimit` of them run at once. */
   key?: string
-  /** Default 1. */
+  /**
+   * How many jobs with the same `key` run at once.
+   *
+   * @default 1
+   */
   keyLimit?: number
-  /** Not before. */
+  /**
+   * Earliest start of the job, by the worker's clock.
+   *
+   * @default now
+   */
   at?: Date
-  /** Default 3. */
+  /**
+   * How often the job is attempted.
+   *
+   * @default 3
+   * @throws JOB_DEAD when its workers were lost that often.
+   */
   attempts?: number
-  /** It works in a checkout of its own, on whichever machine its worker is, instead of in `cwd`. */
+  /**
+   * Repository for the job: each attempt gets a checkout of its own, on the machine of its worker,
+   * instead of `cwd`.
+   */
   git?: JobSource
-  /** Globs below the working directory: files that match when the attempt ends are kept. */
+  /**
+   * Globs below the working directory, in gitignore syntax. Files that match when the attempt ends are
+   * kept.
+   *
+   * @default []
+   */
   artifacts?: string[]
-  /** For the handler; as JSON has it. */
+  /** Data for the handler; it must be representable as JSON. */
   data?: unknown
 }
 /**
- * A job: a turn of an agent (`provider`, and the turn's options), or code of the worker's own (`handler`). `signal` ends the
- * submitting alone. What is given here is stored on the server, `env` and `redact` too.
+ * A job: a turn of an agent (`provider` and the options of a turn), or a call of the worker's own code
+ * (`handler`). `signal` ends only the submission. All options are stored on the server, including `env`
+ * and `redact`.
  */
 type JobOptions = TurnOptions &
   JobPlace &
@@ -5275,114 +5529,194 @@ type JobOptions = TurnOptions &
       }
   )
 
-/** One attempt at a job, as its handler sees it. */
+/** An attempt at a job, for its handler. */
 interface JobContext {
+  /** Id of the job. */
   readonly id: string
+  /** Number of the attempt, from 1. */
   readonly attempt: number
+  /** The prompt that was submitted. */
   readonly prompt: string
-  /** What was submitted as `data`. */
+  /** The `data` that was submitted. */
   readonly data: any
-  /** Where the job works; paths of artifacts are relative to it. */
+  /** Working directory of the job. Paths of artifacts are relative to it. */
   readonly cwd: string
-  /** Aborted when the job was cancelled, is another worker's by now, or the worker has to go. */
+  /** Aborted when the job was cancelled, belongs to another worker now, or the worker has to stop. */
   readonly signal: AbortSignal
-  /** Puts an event into the job's log; resolves when there is room for more. */
+  /** Adds an event to the job's log. Resolves when there is room for more. */
   emit(event: object): Promise<void>
   /** Keeps a file below `cwd` as it is now. */
   artifact(path: string): Promise<void>
 }
-/** Code of one's own instead of an agent: what it returns is the job's result, as JSON has it. */
+/**
+ * Your own code that runs a job instead of an agent. Its return value is the result of the job; it must
+ * be representable as JSON.
+ */
 type JobHandler = (job: JobContext) => Promise<unknown> | unknown
-/** How a worker works. */
+/** Options of a worker. */
 interface WorkOptions {
-  /** Default ["default"]. */
+  /**
+   * Queues that the worker takes jobs from.
+   *
+   * @default ["default"]
+   */
   queues?: string[]
-  /** Jobs at once; default 4. */
+  /**
+   * Number of jobs that the worker runs at once.
+   *
+   * @default 4
+   */
   concurrency?: number
-  /** How records name it; made up by default. */
+  /**
+   * Name of the worker in records.
+   *
+   * @default a generated name
+   */
   name?: string
-  /** Defaults of the turns; with `provider` only for that one. */
+  /** Default options for the turns of agents. With `provider` they apply only to that agent. */
   harness?: Partial<HarnessOptions>
+  /**
+   * Your own code for jobs with a `handler`, by name.
+   *
+   * @default none
+   */
   handlers?: Record<string, JobHandler>
-  /** How long jobs may go on when the worker closes, before others get them; default 60 s, Infinity: as long as they take. */
+  /**
+   * How long running jobs may go on when the worker closes, in milliseconds. After that they are given
+   * to other workers. Infinity waits for their end.
+   *
+   * @default 60_000
+   */
   drainTimeoutMs?: number
-  /** Checkouts of jobs with `git`. */
+  /** Checkouts for jobs with `git`. */
   git?: {
-    /** Mirrors of the repositories, and the checkouts; shared by workers that name the same. Default ~/.cache/sheepdog/git. */
+    /**
+     * Folder for the mirrors of the repositories and for the checkouts. Workers with the same folder
+     * share it.
+     *
+     * @default "~/.cache/sheepdog/git"
+     */
     dir?: string
-    /** A git that says nothing for so long is ended; default 60 s. */
+    /**
+     * Longest silence of a git command, in milliseconds. After that the command is ended.
+     *
+     * @default 60_000
+     */
     idleTimeoutMs?: number
   }
   /** Closes the worker when aborted. */
   signal?: AbortSignal
 }
-/** A worker. It keeps the process alive until it is closed. */
+/** A worker of a fleet. It keeps this process alive until it is closed. */
 declare class Worker implements AsyncDisposable {
   private constructor()
   #private
-  /** How records name it. */
+  /** Name of the worker in records. */
   readonly name: string
-  /** Resolves when it was closed. */
+  /** Resolves when the worker is closed. */
   readonly closed: Promise<void>
-  /** Drains: nothing new is begun, what runs has `drainTimeoutMs` and is then given to others. */
+  /**
+   * Starts no more jobs and waits for those that run, at most `drainTimeoutMs`. After that they are
+   * given to other workers.
+   */
   close(): Promise<void>
+  /** Same as `close()`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** How to get to a fleet. */
+/** Options of `Fleet.connect`. */
 interface FleetOptions {
   /**
-   * Addresses of NATS servers (2.12 or newer, with JetStream). Default: the variable SHEEPDOG_NATS, else a server of its own
-   * that keeps its store in `dir`, shared by all processes that name the same `dir`.
+   * Addresses of NATS servers (2.12 or newer, with JetStream).
+   *
+   * @default the variable SHEEPDOG_NATS, else a server that this process starts, with its store in
+   *   `dir`; all processes with the same `dir` share it
+   * @throws FLEET_UNREACHABLE, FLEET_SERVER_TOO_OLD, FLEET_SERVER_MISSING
    */
   servers?: string | string[]
-  /** Default ".sheepdog/fleet". */
+  /**
+   * Folder for the store of a server that is started here.
+   *
+   * @default ".sheepdog/fleet"
+   */
   dir?: string
-  /** A credentials file. */
+  /** Path of a NATS credentials file. */
   credentials?: string
+  /**
+   * Token for the server.
+   *
+   * @throws FLEET_UNAUTHORIZED when the server refuses it.
+   */
   token?: string
   /**
-   * A file with the certificates (PEM) of who signs the server's, for `tls://`. Default: whom the system trusts, and
-   * NODE_EXTRA_CA_CERTS.
+   * File with the certificates (PEM) that the server's certificate must be signed by, for `tls://`.
+   *
+   * @default the certificates that the system trusts, and NODE_EXTRA_CA_CERTS
    */
   ca?: string
-  /** Two fleets on one server differ by it: small letters, digits, "-". Default "sd". */
+  /**
+   * Name that separates several fleets on one server: lower-case letters, digits and "-".
+   *
+   * @default "sd"
+   */
   prefix?: string
-  /** A job whose worker is silent for so long is given to another one; default 30 s. The fleet's, stored at its first connect. */
+  /**
+   * A job whose worker has been silent for this long is given to another worker, in milliseconds. The
+   * value is stored with the fleet at its first connection.
+   *
+   * @default 30_000
+   */
   leaseMs?: number
-  /** Copies of everything on a cluster of servers, when the fleet is new; default 1. */
+  /**
+   * Number of copies of everything in a cluster of servers, when the fleet is created.
+   *
+   * @default 1
+   */
   replicas?: number
 }
-/** What a fleet looks like right now. */
+/** Present state of a fleet. */
 interface FleetStatus {
-  /** The version of the server. */
+  /** Version of the server. */
   server: string
+  /** Lease of the fleet, in milliseconds. */
   leaseMs: number
+  /** Counts for each queue. */
   queues: Record<
     string,
     {
+      /** Number of jobs that wait. */
       queued: number
+      /** Number of jobs that run. */
       running: number
+      /** Time of submission of the oldest job that waits. */
       oldestSubmittedAt?: number
     }
   >
+  /** Workers of the fleet. */
   workers: {
+    /** Name of the worker. */
     name: string
+    /** Process id of the worker. */
     pid: number
+    /** Queues that it takes jobs from. */
     queues: string[]
+    /** Number of jobs that it runs at once. */
     concurrency: number
+    /** Names of its handlers. */
     handlers: string[]
-    /** Ids of jobs. */
+    /** Ids of the jobs that it runs. */
     running: string[]
   }[]
-  /** Jobs that do not go on, and why; the oldest 20. */
+  /** Jobs that make no progress; the oldest 20. */
   stuck: {
+    /** Id of the job. */
     id: string
+    /** Reason. */
     why: string
   }[]
 }
 /**
- * The same jobs on many machines: none is lost, none done twice.
+ * A queue of jobs for many machines. No job is lost, and only one attempt at a job counts.
  *
  * @example
  * await using fleet = await Fleet.connect()
@@ -5394,23 +5728,38 @@ interface FleetStatus {
 declare class Fleet implements AsyncDisposable {
   #private
   private constructor()
-  /** FLEET_UNREACHABLE, FLEET_UNAUTHORIZED, FLEET_SERVER_TOO_OLD, FLEET_SERVER_MISSING (+ how to get one). */
+  /**
+   * Connects to a fleet, and creates it on its first use.
+   *
+   * @throws FLEET_UNREACHABLE, FLEET_UNAUTHORIZED, FLEET_SERVER_TOO_OLD, FLEET_SERVER_MISSING (the
+   *   message says how to get a server)
+   */
   static connect(options?: FleetOptions): Promise<Fleet>
   /**
-   * Takes a job in: once it resolves, the job will be run, whatever is killed meanwhile. The same id again is the same job.
-   * FLEET_FULL when too many wait.
+   * Submits a job. Once it resolves, the job will run, whichever process is killed meanwhile.
+   * Submitting the same id again gives the same job.
+   *
+   * @throws FLEET_FULL when too many jobs wait; FLEET_UNREACHABLE after 30 seconds without a server.
    */
   submit(job: JobOptions): Promise<Job>
-  /** JOB_NOT_FOUND when there is none. */
+  /**
+   * Finds a job by its id.
+   *
+   * @throws JOB_NOT_FOUND
+   */
   job(id: string): Promise<Job>
-  /** Every job that the fleet knows, in the order of submission. */
+  /** Yields the records of all jobs that the fleet has, in the order of submission. */
   jobs(filter?: { queue?: string; state?: JobState }): AsyncGenerator<JobRecord, void, undefined>
-  /** Begins to work on jobs. */
+  /** Starts a worker, which runs jobs in this process. */
   work(options?: WorkOptions): Promise<Worker>
-  /** Queues, workers, and what does not go on. */
+  /** Reads queues, workers, and jobs that make no progress. */
   status(): Promise<FleetStatus>
-  /** Drains its workers and closes the connection; a server of its own ends with it, its store stays. */
+  /**
+   * Closes the workers of this object and the connection. A server that was started here ends too; its
+   * store stays.
+   */
   close(): Promise<void>
+  /** Same as `close()`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
