@@ -1442,9 +1442,9 @@ interface TurnOptions extends Pick<
    */
   maxBudgetUsd?: number
   /**
-   * What the agent may do without asking. `"plan"`: read. `"edit"`: also write in its working directory
-   * and run the commands in `allow`. `"auto"`: everything. The CLI enforces the level by its own means
-   * (docs/agents.md).
+   * Level of what the agent may do without asking. `"plan"`: read. `"edit"`: also write in its working
+   * directory and run the commands in `allow`. `"auto"`: everything. The CLI enforces the level by its
+   * own means (docs/agents.md).
    *
    * @default "edit"
    * @throws INVALID_OPTION when the CLI cannot enforce the level.
@@ -1492,7 +1492,7 @@ interface TurnOptions extends Pick<
    */
   budget?: Budget
   /**
-   * What to do when the agent has ended its turn while work of it still runs in the background.
+   * Behaviour when the agent has ended its turn while work of it still runs in the background.
    * `"wait"`: wait for that work, within the clocks. `"leave"`: end the turn and the work; `warnings`
    * name the work.
    *
@@ -1544,8 +1544,8 @@ interface TurnOptions extends Pick<
    */
   timeoutMs?: number
   /**
-   * What happens after an attempt that failed for a passing reason: `rate_limit`, `overloaded`,
-   * `network` or `server`.
+   * Repetition of an attempt that failed for a passing reason: `rate_limit`, `overloaded`, `network` or
+   * `server`.
    */
   retry?: {
     /**
@@ -2271,77 +2271,109 @@ interface FailedCall {
 }
 /** Fields of each error, by its code. */
 interface ErrorFacts {
+  /** An option has a wrong type or value. The message begins with its path. */
   INVALID_OPTION: None
-  /** `fault`: message of the library that failed. */
+  /** Something in the addon failed. `fault`: message of the library that failed. */
   ADDON_FAULT: {
     fault: string
   }
+  /**
+   * There is no such program, or no interpreter for its first line. `install`: command that installs
+   * it, where one is known.
+   */
   PROCESS_NOT_FOUND: {
     command: string
     install?: string
   }
+  /** The working directory does not exist or is no folder. */
   PROCESS_CWD_MISSING: {
     cwd: string
   }
+  /** The program is a folder or may not be executed. */
   PROCESS_NOT_EXECUTABLE: {
     command: string
   }
+  /** The arguments are larger than the system allows. Pass long texts by `input`. */
   PROCESS_ARGUMENT_TOO_LONG: {
     bytes: number
     maxBytes?: number
   }
-  /** `result` is absent when the limit was negative: then nothing was started. */
+  /**
+   * No output was read and no input accepted for `idleTimeoutMs`. `result` is absent when the limit was
+   * negative: then nothing was started.
+   */
   PROCESS_IDLE: {
     idleTimeoutMs: number
     result: RunResult
   }
+  /** The program ran longer than `timeoutMs`. */
   PROCESS_TIMED_OUT: {
     timeoutMs: number
   } & Stopped
+  /** The signal was aborted. `cause` is its reason. */
   PROCESS_ABORTED: Stopped
+  /** `kill()` was called, or the JavaScript thread ended. */
   PROCESS_KILLED: Stopped
+  /** An iterator met a line longer than `maxLineBytes`. */
   PROCESS_LINE_TOO_LONG: {
     maxLineBytes?: number
     stream: 'stdout' | 'stderr'
   } & Stopped
+  /** The guard process was killed. The tree is gone, and its exit status is unknown. */
   PROCESS_LOST: Stopped
-  /** `cause` is the error of the input's source. */
+  /** The source of the input failed; its error is the `cause`. */
   PROCESS_INPUT_FAILED: {
     file?: string
     errno?: number
   } & Stopped
+  /** `saveOutput()` could not open or write its file. The program goes on. */
   PROCESS_OUTPUT_FAILED: {
     file?: string
     errno?: number
   }
+  /** Something was written to stdin after its end. */
   PROCESS_STDIN_CLOSED: None
+  /** The system could not start the program for another reason. */
   PROCESS_SPAWN_FAILED: {
     command?: string
     cwd?: string
   } & SystemFault
+  /** The output of the program is already being read. */
   PROCESS_ITERATED: None
+  /** This machine cannot enforce `containment`, `memoryMaxBytes` or `maxProcesses`. */
   CONTAINMENT_UNAVAILABLE: {
     containment?: string
   } & SystemFault
+  /** The kernel cannot enforce the sandbox. Nothing was started. */
   SANDBOX_UNAVAILABLE: SystemFault
+  /** The agent reported that the turn failed. `kind` is the reason. */
   AGENT_FAILED: FailedTurn & {
     kind: AgentErrorKind
   }
+  /** The agent exited with 0 and never reported the end of its turn. */
   AGENT_TRUNCATED: FailedTurn
+  /** A signal ended the agent, or an exit status that nothing explains. */
   AGENT_CRASHED: FailedTurn
+  /** The answer does not match the schema. `problems` say why. */
   AGENT_SCHEMA_MISMATCH: FailedTurn & {
     problems: string[]
   }
+  /** The agent was silent for too long. The message names the clock. */
   AGENT_IDLE: FailedTurn
+  /** An attempt took longer than `timeoutMs`. */
   AGENT_TIMED_OUT: FailedTurn
+  /** The signal was aborted, or `abort()` or `cancel()` was called. `cause` is the signal's reason. */
   AGENT_ABORTED: Partial<FailedTurn>
+  /** The agent's program is not installed. `install` is the command for that. */
   AGENT_NOT_FOUND: Partial<FailedTurn> & {
     command: string
     install: string
   }
+  /** The agent printed output without end and made no progress. */
   AGENT_NO_PROGRESS: FailedTurn
   /**
-   * `cap`: the option whose limit was crossed or used up. `shared`: true when it belongs to a `Budget`.
+   * A limit on tokens or money was crossed, or nothing was left of it. `cap`: the option with the
+   * limit. `shared`: true when it belongs to a `Budget`.
    */
   AGENT_BUDGET: Partial<FailedTurn> & {
     cap: 'maxTokens' | 'maxCostUsd'
@@ -2351,27 +2383,38 @@ interface ErrorFacts {
     maxTokens?: number
     maxCostUsd?: number
   }
+  /** The session to resume is unknown, or the agent began another one. */
   AGENT_RESUME_FAILED: Partial<FailedTurn>
+  /** The events of the turn are already being read. */
   TURN_ITERATED: None
+  /** The turn took longer than `timeoutMs`. The work goes on. */
   SESSION_TIMED_OUT: FailedWait & {
     timeoutMs: number
     tasks?: unknown
   }
+  /** The session had no event for `idleTimeoutMs`. The work goes on. */
   SESSION_IDLE: FailedWait & {
     idleTimeoutMs: number
     tasks?: unknown
   }
+  /** The session reported an error. */
   SESSION_ERROR: FailedWait & {
     errorType: string
     statusCode?: number
   }
+  /** The session or its client was closed. */
   SESSION_CLOSED: None
+  /** The session with this id has a history. Resume it, or use another id. */
   SESSION_EXISTS: {
     sessionId: string
   }
+  /** The turn or the wait was aborted. */
   SESSION_ABORTED: FailedWait
+  /** The session to resume is unknown. */
   RESUME_NOT_FOUND: FailedResume
+  /** The log of the session is damaged. `salvageSession` keeps the valid part. */
   RESUME_CORRUPT: FailedResume
+  /** Another process has the session open. */
   RESUME_IN_USE: FailedResume & {
     /** Process that has the session open, where its lock can be read. */
     pid?: number
@@ -2381,9 +2424,13 @@ interface ErrorFacts {
      */
     stale?: boolean
   }
+  /** The custom agent of the session does not exist. */
   RESUME_AGENT_MISSING: FailedResume
+  /** The network, the sign-in or the time was the reason. Try again. */
   RESUME_TRANSIENT: FailedResume
+  /** The session could not be resumed for another reason. */
   RESUME_FAILED: FailedResume
+  /** The runtime is gone. */
   CONNECTION_LOST: {
     exitCode?: number | null
     signal?: string | null
@@ -2391,54 +2438,75 @@ interface ErrorFacts {
     host?: string
     port?: number
   }
+  /** The runtime did not answer in time. */
   CONNECTION_TIMED_OUT: FailedRequest & {
     method?: string
     host?: string
     port?: number
   }
+  /** The runtime speaks another version of the protocol. */
   PROTOCOL_MISMATCH: {
     protocolVersion: unknown
   }
+  /** The runtime answered a request with an error. */
   RPC_ERROR: {
     rpcCode?: number
     method?: string
     data?: unknown
   }
+  /** The runtime reported a failure. */
   RUNTIME_FAILED: {
     metadata: Record<string, unknown>
   }
+  /** The request or the connection took longer than its limit. */
   RUNTIME_TIMED_OUT: FailedRequest
+  /** The runtime sent nothing for `idleTimeoutMs`. */
   RUNTIME_IDLE: {
     idleTimeoutMs?: number
   }
+  /** The signal was aborted. `cause` is its reason. */
   RUNTIME_ABORTED: None
+  /** The connection to the runtime is closed. */
   RUNTIME_CLOSED: {
     status?: number
     closeCode?: number
     closeReason?: string
   }
+  /** A token is missing or wrong. */
   RUNTIME_UNAUTHORIZED: {
     status?: number
   }
+  /** A request is running already. A client sends one at a time. */
   RUNTIME_BUSY: None
+  /** Another program listens on this port. */
   RUNTIME_PORT_IN_USE: {
     port: number
   }
+  /** The other side sent something that the protocol does not allow. */
   RUNTIME_PROTOCOL: None
+  /** An attempt took longer than `timeoutMs`, or was silent for `idleTimeoutMs`. */
   MODEL_TIMED_OUT: FailedCall
+  /** The signal was aborted. `cause` is its reason. */
   MODEL_ABORTED: FailedCall
+  /** The model server refused the request. `kind` is the reason. */
   MODEL_FAILED: FailedCall
-  /** `problems` and `text` are set when the answer does not match the schema. */
+  /**
+   * The answer does not have the shape of the API, or does not match the schema. `problems` and `text`
+   * are set in the second case.
+   */
   MODEL_BAD_RESPONSE: FailedCall & {
     problems?: string[]
     text?: string
   }
+  /** No connection to the model server. */
   MODEL_UNREACHABLE: FailedCall
+  /** There is no job with this id. */
   JOB_NOT_FOUND: None
+  /** The job was cancelled. */
   JOB_CANCELLED: {
     jobId?: string
   }
-  /** `lastError` is the `cause` too. */
+  /** The workers of the job were lost as often as it has attempts. `lastError` is the `cause` too. */
   JOB_DEAD: {
     jobId?: string
     lastError?: {
@@ -2446,25 +2514,33 @@ interface ErrorFacts {
       message: string
     }
   }
+  /** Another worker has the job now. */
   JOB_LEASE_LOST: {
     jobId?: string
   }
-  /** `url` is without its login. */
+  /** The repository of the job could not be checked out. `url` is without its login. */
   JOB_CHECKOUT_FAILED: {
     jobId?: string
     kind?: 'missing_ref' | 'unauthorized' | 'unreachable' | 'timeout' | 'failed'
     url?: string
   }
+  /** The limit of the fleet's store is reached. */
   FLEET_FULL: None
+  /** The fleet's store failed. */
   FLEET_STORAGE: None
+  /** No server of the fleet answers. */
   FLEET_UNREACHABLE: {
     servers?: string[]
   }
+  /** The server refuses this client. */
   FLEET_UNAUTHORIZED: None
+  /** The server is older than 2.12. */
   FLEET_SERVER_TOO_OLD: {
     version?: string
   }
+  /** There is no nats-server on this machine. The message says how to get one. */
   FLEET_SERVER_MISSING: None
+  /** The connection to the fleet was closed. */
   FLEET_CLOSED: None
 }
 /** Both lists have the same names, or this does not compile. */
@@ -2543,62 +2619,132 @@ declare class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, A
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/** Outcome of a tool call. */
 type ToolResultType = 'success' | 'failure' | 'rejected' | 'denied' | 'timeout'
+/** Binary data in the result of a tool. */
 interface ToolBinaryResult {
-  /** Base64. */
+  /** The data in base64. */
   data: string
+  /** MIME type of the data. */
   mimeType: string
+  /** Whether the data is an image or a resource. */
   type: 'image' | 'resource'
+  /** Description of the data, for the model. */
   description?: string
 }
+/** Telemetry that a tool adds to its result. */
 type ToolTelemetry = Record<string, Record<string, JsonValue> | undefined>
-/** A tool's result in full; anything else that a handler returns is turned into text. */
+/** Complete result of a tool. Any other value that a handler returns is turned into text. */
 interface ToolResultObject {
+  /** Text for the model. */
   textResultForLlm: string
+  /** Binary data for the model. */
   binaryResultsForLlm?: ToolBinaryResult[]
+  /** Outcome of the call. */
   resultType: ToolResultType
+  /** Error message of a failed call. */
   error?: string
+  /** Text for the session's log. */
   sessionLog?: string
+  /** Telemetry of the call. */
   toolTelemetry?: ToolTelemetry
+  /** Names of tools that a tool-search tool has found. */
   toolReferences?: string[]
 }
+/** Result of a tool: a text, or the complete result. */
 type ToolResult = string | ToolResultObject
-/** What a handler is told beside its arguments. */
+/** A tool call, for the tool's handler. */
 interface ToolInvocation {
+  /** Id of the session. */
   sessionId: string
+  /** Id of the call. */
   toolCallId: string
+  /** Name of the tool. */
   toolName: string
+  /** Arguments of the call. */
   arguments: unknown
-  /** For the tool-search tool: what there is to find. */
+  /** Tools that can be found. Only for the tool-search tool. */
   availableTools?: CurrentToolMetadata[]
+  /** W3C `traceparent` of the call's span. */
   traceparent?: string
+  /** W3C `tracestate` of the call's span. */
   tracestate?: string
-  /** Aborted when the call is over elsewhere, or the session is. */
+  /** Aborted when the call or the session is over and the result is no longer needed. */
   signal?: AbortSignal
 }
+/** Runs a tool. It may return any value that can be written as JSON. */
 type ToolHandler<TArgs = unknown> = (args: TArgs, invocation: ToolInvocation) => Promise<unknown> | unknown
-/** A schema library's object that knows its JSON Schema (zod 4). */
+/** A schema of a library that can give its JSON Schema (zod 4). */
 interface ZodSchema<T = unknown> {
+  /** Type of the schema's output; there is no value at run time. */
   _output: T
+  /** Gives the JSON Schema. */
   toJSONSchema(): Record<string, unknown>
 }
+/** A tool that runs in this process. */
 interface Tool<TArgs = unknown> {
+  /** Name of the tool. */
   name: string
+  /** Description of the tool, for the model. */
   description?: string
+  /**
+   * Schema of the arguments: a zod schema or a JSON Schema. Without one the tool takes no arguments.
+   */
   parameters?: ZodSchema<TArgs> | Record<string, unknown>
-  /** Without one, the calls are only announced as events, for the program to answer by RPC. */
+  /**
+   * Runs the tool. Without one, calls are only announced as events, and your program answers them by
+   * RPC.
+   */
   handler?: ToolHandler<TArgs>
+  /**
+   * Replace the built-in tool with the same name. Without it the runtime refuses such a name.
+   *
+   * @default false
+   */
   overridesBuiltInTool?: boolean
+  /**
+   * Run the tool without a permission request.
+   *
+   * @default false
+   */
   skipPermission?: boolean
+  /**
+   * `"auto"`: the tool may be left out of the prompt until the model finds it by tool search.
+   * `"never"`: the tool is always in the prompt.
+   *
+   * @default "auto"
+   */
   defer?: 'auto' | 'never'
+  /** Data of your own that is kept with the definition. */
   metadata?: Record<string, unknown>
+  /**
+   * A successful call of this tool ends the turn.
+   *
+   * @default false
+   */
   isTerminal?: boolean
 }
+/** Settings of the runtime's tool search. */
 interface ToolSearchConfig {
+  /** Whether tool search is used. Without it all tools are always in the prompt. */
   enabled?: boolean
+  /**
+   * Number of tools above which MCP tools and your own tools are left to tool search.
+   *
+   * @default 30
+   */
   deferThreshold?: number
 }
-/** A tool, its arguments typed by its schema. */
+/**
+ * Defines a tool whose arguments have the types of its schema.
+ *
+ * @example
+ * const ticket = defineTool('ticket', {
+ *   description: 'Reads a ticket.',
+ *   parameters: { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] },
+ *   handler: ({ id }: { id: string }) => readTicket(id),
+ * })
+ */
 declare function defineTool<T = unknown>(name: string, config: Omit<Tool<T>, 'name'>): Tool<T>
 type McpContent =
   | {
@@ -2619,22 +2765,26 @@ type McpContent =
         blob?: string
       }
     }
-/** An MCP server's tool result as one of the agent's. */
+/** Converts the result of an MCP tool into a tool result. */
 declare function convertMcpCallToolResult(callResult: {
   content: McpContent[]
   isError?: boolean
 }): ToolResultObject
-/** A choice of tools by their source; every method returns the set itself. */
+/** A selection of tools by their source. Every method returns the set itself. */
 declare class ToolSet {
   #private
+  /** Adds built-in tools by name. */
   addBuiltIn(names: string | readonly string[]): this
+  /** Adds a tool of `tools` or of a custom agent by name. */
   addCustom(name: string): this
+  /** Adds a tool of an MCP server by name. */
   addMcp(toolName: string): this
+  /** Gives the selection as a list of patterns. */
   toArray(): string[]
 }
-/** Sets of the runtime's own tools. */
+/** Groups of the runtime's built-in tools. */
 declare const BuiltInTools: {
-  /** Those that stay within their session: no host files, no network, no other session. */
+  /** Tools that stay within their session: no files of the host, no network, no other session. */
   Isolated: readonly [
     'ask_user',
     'task_complete',
@@ -2699,9 +2849,9 @@ interface OpenOptions extends Pick<
   | 'budget'
 > {
   /**
-   * What the agent may do without asking. `"plan"`: read. `"edit"`: also write below `cwd` and run the
-   * commands in `allow`. `"ask"`: everything that `policy` does not decide goes to `onPermission`.
-   * `"auto"`: everything. The level is a mode of the agent itself.
+   * Level of what the agent may do without asking. `"plan"`: read. `"edit"`: also write below `cwd` and
+   * run the commands in `allow`. `"ask"`: everything that `policy` does not decide goes to
+   * `onPermission`. `"auto"`: everything. The level is a mode of the agent itself.
    *
    * @default "ask" where `policy` or `onPermission` is given, else "edit"
    * @throws INVALID_OPTION when the agent cannot enforce the level.
@@ -2757,8 +2907,8 @@ interface OpenOptions extends Pick<
    */
   settleMs?: number
   /**
-   * What happens when a usage limit stops a prompt. Other failures are not repeated in a session: send
-   * the prompt again.
+   * Behaviour when a usage limit stops a prompt. Other failures are not repeated in a session: send the
+   * prompt again.
    */
   retry?: Pick<NonNullable<TurnOptions['retry']>, 'waitForResetMs'>
   /**
@@ -2774,7 +2924,7 @@ interface PromptOptions extends Pick<
   'schema' | 'timeoutMs' | 'idleTimeoutMs' | 'toolIdleTimeoutMs' | 'signal'
 > {
   /**
-   * What to do when the agent has ended its turn while work of it still runs in the background.
+   * Behaviour when the agent has ended its turn while work of it still runs in the background.
    * `"wait"`: wait for that work. `"leave"`: resolve at once; `warnings` name the work, which goes on.
    *
    * @default "wait"
@@ -3261,16 +3411,20 @@ type SessionMessage =
       error?: Error
     }
 
-/** Who a message is from. */
+/** Sender of a message. */
 type MessageSource = 'user' | 'system' | `agent-${string}`
 interface Position {
   line: number
   character: number
 }
+/** An attachment of a message. */
 type MessageAttachment =
   | {
+      /** A file or a folder. */
       type: 'file' | 'directory'
+      /** Path of the file or folder. */
       path: string
+      /** Name to show instead of the path. */
       displayName?: string
     }
   | {
@@ -3290,49 +3444,104 @@ type MessageAttachment =
       displayName?: string
     }
   | ExtensionContextAttachment
-/** What an extension's canvas shows; runtimes since 1.0.89. */
+/** Content of an extension's canvas. Needs runtime 1.0.89 or newer. */
 type ExtensionContextAttachment = AttachmentExtensionContext
+/** A message to a session. */
 interface MessageOptions {
+  /** Text of the message. */
   prompt: string
+  /**
+   * Sender of the message.
+   *
+   * @default the user
+   */
   source?: MessageSource
+  /**
+   * Files, folders, selections and data that belong to the message.
+   *
+   * @default []
+   */
   attachments?: MessageAttachment[]
-  /** "enqueue" (default): after the turns before it. "immediate": into the turn that runs. */
+  /**
+   * `"enqueue"`: after the turns before it. `"immediate"`: into the turn that runs.
+   *
+   * @default "enqueue"
+   */
   mode?: 'enqueue' | 'immediate'
+  /**
+   * Mode in which the agent works on the message.
+   *
+   * @default the session's present mode
+   */
   agentMode?: 'interactive' | 'plan' | 'autopilot' | 'shell'
+  /** HTTP headers for the model requests of this turn. */
   requestHeaders?: Record<string, string>
-  /** Shown in the history instead of the prompt. */
+  /** Text that the history shows instead of the prompt. */
   displayPrompt?: string
-  /** The shape of the answer: a JSON Schema, or a schema that can say itself as one; runtimes since 1.0.89. */
+  /**
+   * JSON Schema of the answer, or a schema that can give its JSON Schema. Needs runtime 1.0.89 or
+   * newer.
+   */
   responseSchema?:
     | {
         toJSONSchema(): object
       }
     | Record<string, unknown>
 }
-/** How long, and for what, `sendAndWait` waits. */
+/** Options of `sendAndWait`. */
 interface SendAndWaitOptions {
-  /** The whole wait, the reply to the message included; default 60_000. 0 and Infinity: off. SESSION_TIMED_OUT. */
+  /**
+   * Longest wait, in milliseconds, from the call to the end of the turn. 0 and Infinity mean no limit.
+   * The work goes on after it.
+   *
+   * @default 60_000
+   * @throws SESSION_TIMED_OUT
+   */
   timeoutMs?: number
-  /** No event of the session for so long; default off. SESSION_IDLE. */
+  /**
+   * Longest time without an event of the session, in milliseconds.
+   *
+   * @default no limit
+   * @throws SESSION_IDLE
+   */
   idleTimeoutMs?: number
-  /** Wait for detached tasks too (`session.rpc.tasks.list`); default false. */
+  /**
+   * Wait for detached tasks too (`session.rpc.tasks.list`).
+   *
+   * @default false
+   */
   waitForTasks?: boolean
-  /** Ends the wait with SESSION_ABORTED and stops the work. */
+  /**
+   * Ends the wait and stops the work when aborted.
+   *
+   * @throws SESSION_ABORTED
+   */
   signal?: AbortSignal
 }
+/** W3C trace context. */
 interface TraceContext {
+  /** Value of the header `traceparent`. */
   traceparent?: string
+  /** Value of the header `tracestate`. */
   tracestate?: string
 }
+/** Gives the present trace context. */
 type TraceContextProvider = () => TraceContext | Promise<TraceContext>
 
+/** How much a model thinks before it answers. */
 type ReasoningEffort = 'low' | 'medium' | 'high' | 'xhigh' | 'max'
+/** Size of the model's context. */
 type ContextTier = 'default' | 'long_context'
+/** Abilities and limits of a model. */
 interface ModelCapabilities {
+  /** Abilities of the model. */
   supports: {
+    /** Whether the model reads images. */
     vision: boolean
+    /** Whether `reasoningEffort` has an effect. */
     reasoningEffort: boolean
   }
+  /** Limits of the model. */
   limits: {
     max_prompt_tokens?: number
     max_output_tokens?: number
@@ -3351,158 +3560,302 @@ type DeepPartial<T> = T extends readonly (infer Item)[]
         [Key in keyof T]?: DeepPartial<T[Key]>
       }
     : T
+/** Changes to the abilities and limits of a model; every field is optional. */
 type ModelCapabilitiesOverride = DeepPartial<ModelCapabilities>
+/** Policy of the account for a model. */
 interface ModelPolicy {
+  /** Whether the model may be used. */
   state: 'enabled' | 'disabled' | 'unconfigured'
+  /** Terms of use. */
   terms: string
 }
+/** Price of a model. */
 interface ModelBilling {
+  /** Factor on the base price. */
   multiplier?: number
+  /** Prices of tokens. */
   tokenPrices?: ModelBillingTokenPrices
 }
+/** A model that the account can use. */
 interface ModelInfo {
+  /** Id of the model. */
   id: string
+  /** Name of the model, for people. */
   name: string
+  /** Abilities and limits. */
   capabilities: ModelCapabilities
+  /** Policy of the account for this model. */
   policy?: ModelPolicy
+  /** Price of the model. */
   billing?: ModelBilling
+  /** Reasoning efforts that the model supports. */
   supportedReasoningEfforts?: ReasoningEffort[]
+  /** Reasoning effort that the model uses by default. */
   defaultReasoningEffort?: ReasoningEffort
 }
+/** The request of a token. */
 interface ProviderTokenArgs {
+  /** Name of the provider; `"default"` for the `provider` of a session. */
   readonly providerName: string
+  /** Id of the session. */
   readonly sessionId: string
 }
-/** Asked for a fresh token whenever the runtime needs one. */
+/** Gives a fresh token whenever the runtime needs one. */
 type BearerTokenProvider = (args: ProviderTokenArgs) => Promise<string>
 interface ProviderBase {
+  /** API that the provider speaks. */
   type?: 'openai' | 'azure' | 'anthropic'
+  /** Variant of the OpenAI API. */
   wireApi?: 'completions' | 'responses'
+  /** Address of the API. */
   baseUrl: string
+  /** API key. */
   apiKey?: string
+  /** Bearer token, instead of an API key. */
   bearerToken?: string
+  /** Gives a bearer token whenever the runtime needs one. */
   bearerTokenProvider?: BearerTokenProvider
+  /** Settings for Azure. */
   azure?: {
+    /** Version of the Azure API. */
     apiVersion?: string
   }
+  /** HTTP headers of each request. */
   headers?: Record<string, string>
 }
-/** The one provider of a session. */
+/** A model provider of your own for a whole session, instead of the Copilot API. */
 interface ProviderConfig extends ProviderBase {
+  /**
+   * Transport of the OpenAI Responses API.
+   *
+   * @default "http"
+   */
   transport?: 'http' | 'websockets'
+  /**
+   * Well-known model by which the runtime chooses prompts, tools and limits.
+   *
+   * @default the session's `model`
+   */
   modelId?: string
+  /**
+   * Name of the model that is sent to the provider.
+   *
+   * @default `modelId`, else the session's `model`
+   */
   wireModel?: string
+  /**
+   * Largest prompt in tokens. The runtime compacts the conversation before a request would exceed it.
+   *
+   * @default the limit of the model
+   */
   maxPromptTokens?: number
+  /**
+   * Largest answer in tokens. A longer answer is cut.
+   *
+   * @default the limit of the model
+   */
   maxOutputTokens?: number
 }
+/**
+ * A model provider that `models` refer to by name. Models of the Copilot API stay available beside it.
+ */
 interface NamedProviderConfig extends ProviderBase {
+  /** Name of the provider, without `/`. */
   name: string
 }
+/** A model of a named provider. In a session its id is `provider/id`. */
 interface ProviderModelConfig {
+  /** Id of the model, unique within its provider. */
   id: string
-  /** Name of its provider. */
+  /** Name of the provider. */
   provider: string
+  /**
+   * Name of the model that is sent to the provider.
+   *
+   * @default `id`
+   */
   wireModel?: string
+  /**
+   * Well-known model by which the runtime chooses prompts, tools and limits.
+   *
+   * @default `id`
+   */
   modelId?: string
+  /**
+   * Name of the model, for people.
+   *
+   * @default `provider/id`
+   */
   name?: string
+  /** Largest prompt in tokens. */
   maxPromptTokens?: number
+  /** Size of the context in tokens. */
   maxContextWindowTokens?: number
+  /** Largest answer in tokens. */
   maxOutputTokens?: number
+  /** Changes to the abilities and limits of the model. */
   capabilities?: ModelCapabilitiesOverride
 }
+/** Settings of the Copilot API. */
 interface CapiSessionOptions {
+  /** Preference when the model is `"auto"`. */
   autoTier?: AutoTier
+  /**
+   * Whether the Responses API may use a WebSocket. Set it to false behind a proxy that breaks
+   * WebSockets.
+   *
+   * @default true where the model supports it
+   */
   enableWebSocketResponses?: boolean
 }
 
+/** Decides how extensions are launched. */
 interface ExtensionLaunchProvider {
-  /** The runtime waits 15 seconds. Without `launch` it is not one that this program launches. */
+  /**
+   * Gives the launch profile of an extension. The runtime waits 15 seconds. Without `launch` in the
+   * answer your program does not launch this extension.
+   */
   resolve(params: ExtensionLaunchProviderResolveRequest): Promise<ExtensionLaunchProviderResolveResult>
 }
-/** Tells when the question is void: taken back, or the runtime is gone. */
+/** Tells when a question is no longer open: it was withdrawn, or the runtime is gone. */
 interface InstallationCancellation {
+  /** True when the question is no longer open. */
   readonly isCancellationRequested: boolean
+  /** Subscribes to the withdrawal of the question. */
   onCancellationRequested(listener: (event: unknown) => unknown): {
     dispose(): void
   }
 }
+/** Asks a person whether something may be installed. */
 type InstallationConfirmationHandler = (
   request: InstallationConfirmationRequest,
   cancellation: InstallationCancellation,
 ) => InstallationDecision | Promise<InstallationDecision>
 
-/** What a request is about. */
+/** A model request of the runtime. */
 interface CopilotRequestContext {
+  /** Id of the request. */
   readonly requestId: string
+  /** Id of the session that the request belongs to. */
   readonly sessionId?: string
+  /** Id of the agent that the request belongs to. */
   readonly agentId?: string
+  /** Id of that agent's parent. */
   readonly parentAgentId?: string
+  /** Purpose of the request, in the runtime's words. */
   readonly interactionType?: string
+  /** Transport of the request. */
   readonly transport: 'http' | 'websocket'
+  /** Address of the request. You may change it. */
   url: string
+  /** HTTP headers of the request. You may change them. */
   headers: LlmInferenceHeaders
   /** Aborted when the runtime gives the request up. */
   readonly signal: AbortSignal
 }
-/** How a WebSocket was closed. */
+/** Reason for the end of a WebSocket. */
 declare class CopilotWebSocketCloseStatus {
   readonly description?: string | undefined
   readonly errorCode?: string | undefined
   readonly error?: Error | undefined
+  /** The status of a normal end. */
   static readonly normalClosure: CopilotWebSocketCloseStatus
   constructor(description?: string | undefined, errorCode?: string | undefined, error?: Error | undefined)
 }
-/** One WebSocket of the runtime's, as the program serves it. */
+/** A WebSocket of the runtime that your program serves. */
 declare abstract class CopilotWebSocketHandler implements AsyncDisposable {
   #private
+  /** The request that opened the WebSocket. */
   protected readonly context: CopilotRequestContext
   protected constructor(context: CopilotRequestContext)
-  /** A message of the runtime. */
+  /** Receives a message from the runtime. */
   abstract sendRequestMessage(data: string | Uint8Array): Promise<void> | void
-  /** A message for the runtime. */
+  /**
+   * Sends a message to the runtime. Resolves when the runtime has taken it.
+   *
+   * @throws CONNECTION_LOST
+   */
   sendResponseMessage(data: string | Uint8Array): Promise<void>
+  /** Closes the WebSocket. */
   close(status?: CopilotWebSocketCloseStatus): Promise<void>
+  /** Same as `close()`. */
   [Symbol.asyncDispose](): Promise<void>
 }
-/** Passes the messages on to the request's own address. Needs the global WebSocket (Node 22). */
+/**
+ * Forwards the messages of a WebSocket to the address of its request. Needs the global `WebSocket`
+ * (Node 22).
+ */
 declare class CopilotWebSocketForwarder extends CopilotWebSocketHandler {
   #private
   constructor(context: CopilotRequestContext)
+  /** Forwards a message. */
   sendRequestMessage(data: string | Uint8Array): void
+  /** Closes both WebSockets. */
   close(status?: CopilotWebSocketCloseStatus): Promise<void>
 }
-/** Override what should be done otherwise than the runtime would do it. */
+/** Sends the runtime's model requests. Override the methods whose behaviour you want to change. */
 declare class CopilotRequestHandler {
+  /** Sends an HTTP request. By default it is sent as it is. */
   protected sendRequest(request: Request, context: CopilotRequestContext): Promise<Response>
+  /** Opens a WebSocket. By default messages are forwarded to its address. */
   protected openWebSocket(context: CopilotRequestContext): Promise<CopilotWebSocketHandler>
 }
 
 /** A process of its own for the runtime. */
 interface ChildProcessRuntimeConnection {
-  /** The runtime's program; a `.js`, `.mjs` or `.cjs` file runs with this Node. Default: COPILOT_CLI_PATH, else the platform package. */
+  /**
+   * Program of the runtime; a `.js`, `.mjs` or `.cjs` file runs with this Node.
+   *
+   * @default the variable COPILOT_CLI_PATH, else the installed platform package
+   */
   readonly path?: string
-  /** Arguments before the ones of the client. */
+  /**
+   * Arguments before those of the client.
+   *
+   * @default []
+   */
   readonly args?: readonly string[]
-  /** The whole environment, instead of the client's `env`. */
+  /**
+   * The whole environment of the process.
+   *
+   * @default the client's `env`
+   */
   readonly env?: Record<string, string>
 }
+/** A runtime process that is reached through its stdin and stdout. */
 interface StdioRuntimeConnection extends ChildProcessRuntimeConnection {
+  /** Kind of the connection. */
   readonly kind: 'stdio'
 }
+/** A runtime process that listens on a TCP port. */
 interface TcpRuntimeConnection extends ChildProcessRuntimeConnection {
+  /** Kind of the connection. */
   readonly kind: 'tcp'
-  /** Default: a free one. */
+  /**
+   * Port to listen on.
+   *
+   * @default a free port
+   */
   readonly port?: number
-  /** Default: a random one. */
+  /**
+   * Secret that protects the port.
+   *
+   * @default a random one
+   */
   readonly connectionToken?: string
 }
+/** A runtime that is running already. */
 interface UriRuntimeConnection {
+  /** Kind of the connection. */
   readonly kind: 'uri'
+  /** Address of the runtime. */
   readonly url: string
+  /** Secret of the runtime. */
   readonly connectionToken?: string
 }
-/** Not offered by this package: see docs/copilot.md. */
+/** Not supported by this package; see docs/copilot.md. */
 interface InProcessRuntimeConnection {
+  /** Kind of the connection. */
   readonly kind: 'inprocess'
 }
 type RuntimeConnection =
@@ -3533,59 +3886,96 @@ declare const RuntimeConnection: {
   /** Only there so that programs load: a client of this kind can't be made. */
   readonly forInProcess: () => InProcessRuntimeConnection
 }
-/** OpenTelemetry settings for the runtime's process. */
+/** OpenTelemetry settings of the runtime's process. */
 interface TelemetryConfig {
+  /** Address of the OTLP collector (OTEL_EXPORTER_OTLP_ENDPOINT). */
   otlpEndpoint?: string
+  /** Protocol of the collector (OTEL_EXPORTER_OTLP_PROTOCOL). */
   otlpProtocol?: 'http/json' | 'http/protobuf'
+  /** File for traces, one JSON object a line (COPILOT_OTEL_FILE_EXPORTER_PATH). */
   filePath?: string
+  /** `"otlp-http"` or `"file"` (COPILOT_OTEL_EXPORTER_TYPE). */
   exporterType?: string
+  /** Name of the instrumentation scope (COPILOT_OTEL_SOURCE_NAME). */
   sourceName?: string
+  /** Whether traces hold prompts and answers (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT). */
   captureContent?: boolean
 }
 
-/** Client option: where the sessions' paths begin. */
+/** Settings for sessions whose files your program stores. */
 interface SessionFsConfig {
+  /** Working directory of a new session. */
   initialCwd: string
+  /** Folder for the runtime's own files of a session. */
   sessionStatePath: string
+  /** Form of paths. */
   conventions: 'windows' | 'posix'
+  /** Abilities of the provider. */
   capabilities?: {
+    /** Whether the provider implements `sqlite`. */
     sqlite?: boolean
   }
 }
+/** Facts about a file. */
 type SessionFsFileInfo = Omit<SessionFsStatResult, 'error'>
+/** Result of an SQL query. */
 type SessionFsSqliteQueryResult = Omit<SessionFsSqliteQueryResult$1, 'error'>
 type SqliteParams = Record<string, string | number | null>
+/** A statement of a transaction. */
 interface SessionFsSqliteStatement {
+  /**
+   * Kind of the statement: `"exec"` for several statements, `"query"` for SELECT, `"run"` for changes.
+   */
   queryType: SessionFsSqliteQueryType
+  /** The statement. */
   query: string
+  /** Named parameters. */
   params?: SqliteParams
 }
+/** SQLite database of a session. */
 interface SessionFsSqliteProvider {
+  /** Runs a statement. */
   query(
     queryType: SessionFsSqliteQueryType,
     query: string,
     params?: SqliteParams,
   ): Promise<SessionFsSqliteQueryResult | undefined>
-  /** All or nothing; a fault that is worth a retry is a `SessionFsSqliteTransactionFailure`. */
+  /**
+   * Runs all statements or none. An error that is worth a retry is a
+   * `SessionFsSqliteTransactionFailure`.
+   */
   transaction?(statements: SessionFsSqliteStatement[]): Promise<SessionFsSqliteQueryResult[]>
+  /** Tells whether the database exists, without creating it. */
   exists(): Promise<boolean>
 }
-/** File operations; an error whose `code` is "ENOENT" says that there is no such file. */
+/** File operations of a session. An error with `code` `"ENOENT"` means that there is no such file. */
 interface SessionFsProvider {
+  /** Reads a file. */
   readFile(path: string): Promise<string>
+  /** Writes a file and creates its folders. */
   writeFile(path: string, content: string, mode?: number): Promise<void>
+  /** Appends to a file and creates its folders. */
   appendFile(path: string, content: string, mode?: number): Promise<void>
+  /** Tells whether a path exists. */
   exists(path: string): Promise<boolean>
+  /** Gives facts about a file or folder. */
   stat(path: string): Promise<SessionFsFileInfo>
+  /** Creates a folder, with `recursive` its parents too. */
   mkdir(path: string, recursive: boolean, mode?: number): Promise<void>
+  /** Lists the names in a folder. */
   readdir(path: string): Promise<string[]>
+  /** Lists the entries of a folder with their types. */
   readdirWithTypes(path: string): Promise<SessionFsReaddirWithTypesEntry[]>
+  /** Removes a file or folder. With `force` a missing path is no error. */
   rm(path: string, recursive: boolean, force: boolean): Promise<void>
+  /** Renames or moves a file or folder. */
   rename(src: string, dest: string): Promise<void>
+  /** SQLite database of the session, where the provider supports one. */
   sqlite?: SessionFsSqliteProvider
 }
-/** Why a transaction failed, for the runtime to know whether to try again. */
+/** A failed transaction. `errorClass` tells the runtime whether to try again. */
 declare class SessionFsSqliteTransactionFailure extends Error {
+  /** Class of the failure. */
   readonly errorClass: SessionFsSqliteTransactionErrorClass
   constructor(message: string, errorClass?: SessionFsSqliteTransactionErrorClass)
 }
@@ -3594,102 +3984,202 @@ type Params<T> = T & {
 }
 /** Answers to the runtime's `sessionFs.*` requests. */
 interface SessionFsHandler {
+  /** Reads a file. */
   readFile(params: Params<SessionFsReadFileRequest>): Promise<SessionFsReadFileResult>
+  /** Writes a file. */
   writeFile(params: Params<SessionFsWriteFileRequest>): Promise<SessionFsError | undefined>
+  /** Appends to a file. */
   appendFile(params: Params<SessionFsAppendFileRequest>): Promise<SessionFsError | undefined>
+  /** Tells whether a path exists. */
   exists(params: Params<SessionFsExistsRequest>): Promise<SessionFsExistsResult>
+  /** Gives facts about a file or folder. */
   stat(params: Params<SessionFsStatRequest>): Promise<SessionFsStatResult>
+  /** Creates a folder. */
   mkdir(params: Params<SessionFsMkdirRequest>): Promise<SessionFsError | undefined>
+  /** Lists the names in a folder. */
   readdir(params: Params<SessionFsReaddirRequest>): Promise<SessionFsReaddirResult>
+  /** Lists the entries of a folder with their types. */
   readdirWithTypes(params: Params<SessionFsReaddirWithTypesRequest>): Promise<SessionFsReaddirWithTypesResult>
+  /** Removes a file or folder. */
   rm(params: Params<SessionFsRmRequest>): Promise<SessionFsError | undefined>
+  /** Renames or moves a file or folder. */
   rename(params: Params<SessionFsRenameRequest>): Promise<SessionFsError | undefined>
+  /** Runs an SQL statement. */
   sqliteQuery(params: Params<SessionFsSqliteQueryRequest>): Promise<SessionFsSqliteQueryResult$1>
+  /** Runs a transaction. */
   sqliteTransaction(
     params: Params<SessionFsSqliteTransactionRequest>,
   ): Promise<SessionFsSqliteTransactionResult>
+  /** Tells whether the database exists. */
   sqliteExists(params?: Params<object>): Promise<SessionFsSqliteExistsResult>
 }
-/** Turns a provider into handlers: its errors become values, those of SQL queries the request's errors. */
+/** Makes handlers of a provider. Errors become values, and errors of SQL queries reject the request. */
 declare function createSessionFsAdapter(provider: SessionFsProvider): SessionFsHandler
 
+/**
+ * Defaults of sessions. `"copilot-cli"`: as in the Copilot CLI. `"empty"`: a session has only what it
+ * is given; for servers with many users.
+ */
 type CopilotClientMode = 'empty' | 'copilot-cli'
+/** Names of the application, for the telemetry that the runtime sends to GitHub. */
 interface CopilotClientInfo {
+  /** Name of the application. */
   applicationName?: string
+  /** Version of the application. */
   applicationVersion?: string
+  /** Name of an extension or plugin in the application. */
   integrationName?: string
+  /** Version of that integration. */
   integrationVersion?: string
 }
+/** Options of a client of the Copilot CLI's runtime. */
 interface CopilotClientOptions {
-  /** Default `RuntimeConnection.forStdio()`. */
+  /**
+   * How to reach the runtime.
+   *
+   * @default RuntimeConnection.forStdio()
+   */
   connection?: RuntimeConnection
-  /** "empty": sessions have nothing that they were not given. Default "copilot-cli". */
+  /**
+   * Defaults of sessions. In mode `"empty"` every session needs `availableTools`.
+   *
+   * @default "copilot-cli"
+   */
   mode?: CopilotClientMode
-  /** Default `process.cwd()`. */
+  /**
+   * Working directory of the runtime.
+   *
+   * @default process.cwd()
+   */
   workingDirectory?: string
-  /** The runtime's home (COPILOT_HOME): its settings, and all session histories. */
+  /**
+   * Home folder of the runtime (COPILOT_HOME), with its settings and all session histories.
+   *
+   * @default the runtime's own choice
+   */
   baseDirectory?: string
+  /**
+   * Absolute paths of trusted plugin folders. They are registered before any session is opened.
+   *
+   * @default []
+   */
   builtinPluginDirectories?: readonly string[]
+  /**
+   * Log level of the runtime.
+   *
+   * @default the runtime's own choice
+   */
   logLevel?: 'none' | 'error' | 'warning' | 'info' | 'debug' | 'all'
-  /** The runtime's whole environment; default `process.env`. */
+  /**
+   * The whole environment of the runtime.
+   *
+   * @default process.env
+   */
   env?: Record<string, string | undefined>
+  /**
+   * GitHub token to sign in with.
+   *
+   * @default none
+   */
   gitHubToken?: string
-  /** Default true, or false with a `gitHubToken`. */
+  /**
+   * Whether to use the account that is signed in on this machine.
+   *
+   * @default true, or false with a `gitHubToken`
+   */
   useLoggedInUser?: boolean
-  /** Instead of asking the runtime. */
+  /** Gives the list of models instead of the runtime. */
   onListModels?: () => Promise<ModelInfo[]> | ModelInfo[]
+  /** OpenTelemetry settings of the runtime's process. */
   telemetry?: TelemetryConfig
+  /** Gives the W3C trace context of your own spans, so that the runtime's spans belong to them. */
   onGetTraceContext?: TraceContextProvider
-  /** The program keeps the sessions' files: every session needs a `createSessionFsProvider`. */
+  /**
+   * Your program stores the sessions' files instead of the runtime. Every session then needs a
+   * `createSessionFsProvider`.
+   */
   sessionFs?: SessionFsConfig
-  /** The program makes the runtime's model requests. */
+  /** Sends the runtime's model requests instead of the runtime. */
   requestHandler?: CopilotRequestHandler
+  /** Receives the telemetry events that the runtime forwards. */
   onGitHubTelemetry?: (notification: GitHubTelemetryNotification) => void | Promise<void>
-  /** 0 (default): sessions are never ended for idleness. */
+  /**
+   * The runtime ends a session that has been idle for this long, in seconds. 0 means never.
+   *
+   * @default 0
+   */
   sessionIdleTimeoutSeconds?: number
+  /**
+   * Make sessions in a GitHub repository available on GitHub's web and mobile pages. No effect with
+   * `RuntimeConnection.forUri`.
+   *
+   * @default false
+   */
   enableRemoteSessions?: boolean
+  /** Names of the application, for telemetry. */
   clientInfo?: CopilotClientInfo
-  /** Says how extensions that the runtime found are launched; runtimes since 1.0.89. */
+  /** Decides how extensions that the runtime has found are launched. Needs runtime 1.0.89 or newer. */
   extensionLaunchProvider?: ExtensionLaunchProvider
-  /** Asks a person whether something is to be installed; runtimes since 1.0.89. */
+  /** Asks a person whether something may be installed. Needs runtime 1.0.89 or newer. */
   installationConfirmationHandler?: InstallationConfirmationHandler
-  /** From the start of the process to the end of the handshake; default 30_000. CONNECTION_TIMED_OUT. */
+  /**
+   * Longest time from the start of the process to the end of the handshake, in milliseconds.
+   *
+   * @default 30_000
+   * @throws CONNECTION_TIMED_OUT
+   */
   startTimeoutMs?: number
-  /** Lines that the runtime writes to stderr; nothing is printed unasked. */
+  /**
+   * Called for each line that the runtime writes to stderr.
+   *
+   * @default the lines are not printed; their end is in errors
+   */
   onStderr?: (line: string) => void
   /**
-   * After a crash: "never" (default) until `start()` is called; "on-demand": the next call starts the runtime again, and
-   * sessions that had no turn running are resumed. No message is ever sent twice.
+   * Behaviour after a crash of the runtime. `"never"`: calls reject until `start()` is called.
+   * `"on-demand"`: the next call starts the runtime again, and sessions that had no turn running are
+   * resumed. No message is ever sent twice.
+   *
+   * @default "never"
    */
   restart?: 'never' | 'on-demand'
 }
 
-/** How the runtime's process ended. */
+/** End of the runtime's process. */
 interface RuntimeExit {
+  /** Exit status; null when a signal ended it. */
   exitCode: number | null
+  /** Name of that signal; null when the process exited. */
   signal: string | null
-  /** The last of its stderr. */
+  /** End of its stderr. */
   stderr: string
 }
 
+/** State of the connection to the runtime. */
 type ConnectionState = 'disconnected' | 'connecting' | 'connected' | 'error'
 
+/** A tool call for which the agent asks permission. */
 type PermissionRequest = PermissionRequest$2 & {
   readonly managedApprovalRequired?: boolean
 }
-/** "no-result": the question stays open, for another client to answer. */
+/** Decision on a permission request. `"no-result"` leaves the question open for another client. */
 type PermissionRequestResult =
   | PermissionDecisionRequest['result']
   | {
       kind: 'no-result'
     }
-/** A decision with the word on who made it. */
+/** A decision with information about what made it. */
 interface AttributedPermissionResult {
+  /** Kind of the result. */
   kind: 'attributed'
+  /** The decision. */
   result: PermissionRequestResult
+  /** How and where the decision was made. */
   decisionContext: PermissionDecisionContext
 }
-/** A handler that throws counts as a user who is not there. */
+/**
+ * Decides on permission requests. When it throws, the runtime is told that the user is not available.
+ */
 type PermissionHandler = (
   request: PermissionRequest,
   invocation: {
@@ -3700,27 +4190,36 @@ type PermissionHandler = (
   | Promise<PermissionRequestResult | AttributedPermissionResult>
   | PermissionRequestResult
   | AttributedPermissionResult
+/** Adds to a decision how and where it was made. */
 declare function createAttributedPermissionResult(
   result: PermissionRequestResult | AttributedPermissionResult,
   decisionContext: PermissionDecisionContext,
 ): AttributedPermissionResult
-/** Allows everything, once each; what managed settings reserve for people stays open. */
+/**
+ * A permission handler that allows everything, each call once. Requests that managed settings reserve
+ * for people stay open.
+ */
 declare const approveAll: PermissionHandler
 /** Values of `ManagedSettingsPermissions.disableBypassPermissionsMode`. */
 declare const DisableBypassPermissionsModes: {
   /** No bypass at all. */
   readonly Disable: 'disable'
-  /** The automatic bypass alone. */
+  /** Only the automatic bypass. */
   readonly AllowAutoOnly: 'allow-auto-only'
 }
 
+/** Data of the event `permission.requested`. */
 type PermissionRequestedData = Omit<PermissionRequestedData$1, 'permissionRequest'> & {
   permissionRequest: PermissionRequest
 }
+/** The event `permission.requested`. */
 type PermissionRequestedEvent = Omit<PermissionRequestedEvent$1, 'data'> & {
   data: PermissionRequestedData
 }
-/** Any event of a session. Types that the schemas do not know arrive too: see `CopilotSession.on`. */
+/**
+ * An event of a session. Events of types that are unknown to this version arrive too: see
+ * `CopilotSession.on`.
+ */
 type SessionEvent =
   | Exclude<
       SessionEvent$2,
@@ -3729,21 +4228,31 @@ type SessionEvent =
       }
     >
   | PermissionRequestedEvent
+/** Type of an event. */
 type SessionEventType = SessionEvent['type']
+/** The event of a type. */
 type SessionEventPayload<T extends SessionEventType> = Extract<
   SessionEvent,
   {
     type: T
   }
 >
+/** Receives the events of one type. */
 type TypedSessionEventHandler<T extends SessionEventType> = (event: SessionEventPayload<T>) => void
+/** Receives all events of a session. */
 type SessionEventHandler = (event: SessionEvent) => void
+/** The event `assistant.message`: an answer of the agent. */
 type AssistantMessageEvent = SessionEventPayload<'assistant.message'>
+/** Type of a lifecycle event. */
 type SessionLifecycleEventType =
   'session.created' | 'session.deleted' | 'session.updated' | 'session.foreground' | 'session.background'
+/** Facts about the session of a lifecycle event. */
 interface SessionLifecycleEventMetadata {
+  /** Time at which the session was created. */
   startTime: Date
+  /** Time of its last change. */
   modifiedTime: Date
+  /** Summary of the session. */
   summary?: string
 }
 interface LifecycleEvent<T extends SessionLifecycleEventType, M = SessionLifecycleEventMetadata> {
@@ -3751,22 +4260,33 @@ interface LifecycleEvent<T extends SessionLifecycleEventType, M = SessionLifecyc
   sessionId: string
   metadata: M
 }
+/** A session was created. */
 type SessionCreatedEvent = LifecycleEvent<'session.created'>
+/** A session was deleted. */
 interface SessionDeletedEvent {
+  /** Type of the event. */
   type: 'session.deleted'
+  /** Id of the session. */
   sessionId: string
+  /** Always absent. */
   metadata?: undefined
 }
+/** The facts about a session have changed. */
 type SessionUpdatedEvent = LifecycleEvent<'session.updated'>
+/** A session was moved to the foreground of a terminal interface. */
 type SessionForegroundEvent = LifecycleEvent<'session.foreground'>
+/** A session was moved to the background of a terminal interface. */
 type SessionBackgroundEvent = LifecycleEvent<'session.background'>
+/** An event in the life of a session. */
 type SessionLifecycleEvent =
   | SessionCreatedEvent
   | SessionDeletedEvent
   | SessionUpdatedEvent
   | SessionForegroundEvent
   | SessionBackgroundEvent
+/** Receives all lifecycle events. */
 type SessionLifecycleHandler = (event: SessionLifecycleEvent) => void
+/** Receives the lifecycle events of one type. */
 type TypedSessionLifecycleHandler<K extends SessionLifecycleEventType> = (
   event: Extract<
     SessionLifecycleEvent,
@@ -3777,125 +4297,202 @@ type TypedSessionLifecycleHandler<K extends SessionLifecycleEventType> = (
 ) => void
 
 declare const fallbacks: readonly ['evidence', 'unless-corrupt', 'never']
-/** When a session that can't be resumed may be opened afresh. */
+/**
+ * When `resumeSession` may open an empty session under the same id instead. `"evidence"`: when the
+ * evidence shows that it is empty. `"unless-corrupt"`: by the text of the error alone. `"never"`: not
+ * at all.
+ */
 type ResumeFallback = (typeof fallbacks)[number]
-/** State of a session's log: see `ResumeEvidence`. */
+/** State of a session's log. */
 type SessionLogState = 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
+/** Options of `resumeSession`. */
 interface ResumeOptions {
-  /** Turns that the caller knows the session has: with any, nothing is ever opened afresh. */
+  /**
+   * Number of turns that you know the session to have. With any, no empty session is opened in its
+   * place.
+   *
+   * @default 0
+   */
   knownTurns?: number
-  /** Default "evidence". */
+  /**
+   * Condition for opening an empty session under the same id instead.
+   *
+   * @default "evidence"
+   */
   fallback?: ResumeFallback
   /**
-   * "stale": where the runtime says that the session is in use, remove the locks of processes that are gone and resume again.
-   * A lock of a living process is never removed: RESUME_IN_USE, with its `pid`.
+   * `"stale"`: when the runtime says that the session is in use, remove the locks of processes that are
+   * gone and resume again. The lock of a living process is never removed: RESUME_IN_USE with its `pid`.
    *
    * @default nothing is taken over
    */
   takeOver?: 'stale'
-  /** Ends the wait with SESSION_ABORTED; a session that comes all the same is let go. */
+  /**
+   * Ends the wait when aborted. A session that opens after that is closed again.
+   *
+   * @throws SESSION_ABORTED
+   */
   signal?: AbortSignal
 }
-/** What is known about a session beside the error. */
+/** Facts about a session that could not be resumed, beside its error. */
 interface ResumeEvidence {
-  /** "unknown" when there is no log to look at, as with a runtime on another machine. */
+  /**
+   * State of its log. `"unknown"` when the log cannot be read from here, as with a runtime on another
+   * machine.
+   */
   log: SessionLogState
+  /** Number of turns that you know the session to have. */
   knownTurns?: number
+  /** Condition for opening an empty session instead. */
   fallback?: ResumeFallback
-  /** Whether the request named an agent that could be left out. */
+  /** True when the request named a custom agent. */
   agent?: boolean
 }
+/** Meaning of a failed resume. */
 interface ResumeJudgement {
+  /** The conclusion from the error and the evidence. */
   verdict: 'recreate' | 'without-agent' | 'corrupt' | 'not-found' | 'in-use' | 'transient' | 'failed'
+  /** Reason of the verdict. */
   reason: string
-  /** The damaged line of the log, where it is known. */
+  /** Damaged line of the log, where it is known. */
   line?: number
 }
+/** Facts about a session's log. */
 interface SessionInspection {
+  /** State of the log. */
   log: SessionLogState
-  /** User messages left in it. */
+  /** Number of user messages in it. */
   turns: number
+  /** Id of the last event. */
   lastEventId?: string
-  /** The first line that is no event, from 1. */
+  /** The first line that is not an event, counted from 1. */
   badLine?: number
+  /** Path of the log. */
   path: string
 }
+/** Result of `salvageSession`. */
 interface SessionSalvage {
-  /** The new session. */
+  /** Id of the new session. */
   sessionId: string
-  /** Lines copied. */
+  /** Number of lines that were copied. */
   kept: number
+  /** Lines that were not copied. */
   leftOut: {
+    /** Number of the line. */
     line: number
+    /** Reason. */
     reason: string
   }[]
 }
-/** What a failed resume means: the rule by which `resumeSession` decides. docs/copilot.md has its table. */
+/**
+ * Says what a failed resume means. `resumeSession` uses the same rule; docs/copilot.md has its table.
+ */
 declare function classifyResumeError(error: unknown, evidence?: ResumeEvidence): ResumeJudgement
 
+/** Options of `listRuns`. */
 type FactoryListRunsOptions = FactoryListRunsRequest
+/** A page of runs. */
 type FactoryRunsPage = FactoryListRunsResult
+/** A JSON Schema. */
 type FactoryJsonSchema = {
   [key: string]: JsonValue
 }
+/** Limits of a run. */
 interface FactoryLimits {
+  /** Largest number of sub-agents at once. */
   maxConcurrentSubagents?: number
+  /** Largest number of sub-agents in all. */
   maxTotalSubagents?: number
+  /** Largest number of AI credits. */
   maxAiCredits?: number
+  /** Longest time of the run, in seconds. */
   timeoutSeconds?: number
 }
+/** Limits of one run instead of those of its factory. `null` means no limit. */
 type FactoryLimitOverrides = {
   [K in keyof FactoryLimits]?: number | null
 }
+/** Description of a factory. */
 interface FactoryMeta {
+  /** Name of the factory. */
   name: string
+  /** Description for people and models. */
   description: string
+  /** Phases of a run. */
   phases: {
     title: string
     detail?: string
   }[]
+  /** JSON Schema of the arguments. */
   argsSchema?: FactoryJsonSchema
+  /** Limits of a run. */
   limits?: FactoryLimits
 }
+/** Options of a sub-agent. */
 interface FactoryAgentOptions {
+  /** Name of the sub-agent in reports. */
   label?: string
+  /** JSON Schema of its answer. */
   schema?: FactoryJsonSchema
+  /** Model of the sub-agent. */
   model?: string
+  /** Reasoning effort of the model. */
   reasoningEffort?: string
+  /** Size of the context. */
   contextTier?: ContextTier$1
+  /** Name of a custom agent. */
   agent?: string
 }
+/** Options of a step. */
 interface FactoryStepOptions {
+  /** Run the step again when the run is resumed, instead of using its stored result. */
   volatile?: boolean
 }
+/** A stage of a pipeline: receives the result of the stage before, the item and its number. */
 type FactoryPipelineStage<TInput = unknown, TResult = unknown> = (
   previous: TInput,
   item: unknown,
   index: number,
 ) => Promise<TResult> | TResult
+/** Functions and facts for the body of a factory. */
 interface FactoryContext<TArgs extends JsonValue = JsonValue> {
+  /** Id of the run. */
   readonly runId: string
+  /** Runs a sub-agent. */
   agent(prompt: string, options?: FactoryAgentOptions): Promise<unknown>
+  /** Runs a step whose result is stored under this key. */
   step(
     key: string,
     producer: () => Promise<JsonValue> | JsonValue,
     options?: FactoryStepOptions,
   ): Promise<JsonValue>
+  /** Pauses the run. */
   pause(key: string): Promise<void>
+  /** Runs functions in parallel. */
   parallel<TResult>(thunks: (() => Promise<TResult> | TResult)[]): Promise<(TResult | null)[]>
+  /** Sends each item through all stages. */
   pipeline(items: unknown[], ...stages: FactoryPipelineStage[]): Promise<unknown[]>
+  /** Begins a phase. */
   phase(title: string): void
+  /** Writes a line of progress. */
   log(message: string): void
+  /** Runs another factory. */
   factory(name: string, args?: JsonValue): Promise<JsonValue | void>
+  /** Arguments of the run. */
   args: TArgs
+  /** The session of the run. */
   session: CopilotSession
+  /** Aborted when the run is cancelled. */
   signal: AbortSignal
 }
+/** Definition of a factory. */
 interface FactoryDefinition<
   TArgs extends JsonValue = JsonValue,
   TResult extends JsonValue | void = JsonValue | void,
 > {
+  /** Description of the factory. */
   meta: FactoryMeta
+  /** Body of the factory. It runs in extensions only. */
   run(context: FactoryContext<TArgs>): Promise<TResult>
 }
 type DeepReadonly<T> = T extends (infer U)[]
@@ -3906,29 +4503,45 @@ type DeepReadonly<T> = T extends (infer U)[]
       }
     : T
 declare const brand$1: unique symbol
+/** A reference to a factory. */
 interface FactoryHandle<
   TArgs extends JsonValue = JsonValue,
   TResult extends JsonValue | void = JsonValue | void,
 > {
+  /** Description of the factory. */
   readonly meta: DeepReadonly<FactoryMeta>
+  /** Marker for the types of arguments and result; there is no value at run time. */
   readonly [brand$1]: {
     readonly args: TArgs
     readonly result: TResult
   }
 }
-/** Options of `session.factory.run`; the SDK calls them RunOptions, a name that `run` has here. */
+/**
+ * Options of `session.factory.run`. The Copilot SDK calls them RunOptions, which is the name of the
+ * options of `run` here.
+ */
 interface FactoryRunOptions<TArgs extends JsonValue = JsonValue> {
+  /** Arguments of the run. */
   args?: TArgs
+  /** Limits of this run. */
   limits?: FactoryLimitOverrides
+  /** Whether the agent is told when the run is complete. */
   notifyOnComplete?: boolean
+  /** Whether the names of phases are written to the session's log. */
   logPhaseNames?: boolean
+  /** Id of an earlier run to continue from. */
   resumeFromRunId?: string
 }
+/** Options of `session.factory.resume`. */
 interface FactoryResumeOptions {
+  /** Limits of this run. */
   limits?: FactoryLimitOverrides
+  /** Whether the agent is told when the run is complete. */
   notifyOnComplete?: boolean
+  /** Whether the names of phases are written to the session's log. */
   logPhaseNames?: boolean
 }
+/** Reason why a run cannot be resumed. */
 type FactoryResumeErrorCode =
   | 'not_found'
   | 'non_resumable'
@@ -3938,50 +4551,77 @@ type FactoryResumeErrorCode =
   | 'factory_session_disposed'
   | 'factory_storage_unavailable'
   | 'factory_storage_corrupt'
+/** A run cannot be resumed. */
 declare class FactoryResumeError extends Error {
+  /** Reason. */
   readonly code: FactoryResumeErrorCode
   constructor(code: FactoryResumeErrorCode, message: string)
 }
+/** Runs of registered factories. */
 interface SessionFactoryApi {
+  /** Runs a factory by its name. */
   run(name: string, options?: FactoryRunOptions): Promise<FactoryRunResult>
+  /** Runs a factory. */
   run<TArgs extends JsonValue>(
     factory: FactoryHandle<TArgs, JsonValue | void>,
     options?: FactoryRunOptions<TArgs>,
   ): Promise<FactoryRunResult>
+  /** Resumes a run. */
   resume(runId: string, options?: FactoryResumeOptions): Promise<FactoryRunResult>
+  /** Reads the state of a run. */
   getRun(runId: string): Promise<FactoryRunResult>
+  /** Waits until the present attempt of a run has ended. */
   waitForRun(
     runId: string,
     options?: {
       signal?: AbortSignal
     },
   ): Promise<FactoryRunResult>
+  /** Lists the newest runs. */
   listRuns(): Promise<FactoryRunSummary[]>
+  /** Reads a page of runs. */
   listRuns(options: FactoryListRunsOptions): Promise<FactoryRunsPage>
+  /** Reads the phases, the agents and the latest progress of a run. */
   getRunDetail(runId: string): Promise<FactoryRunDetail>
+  /** Reads a page of a run's progress. */
   getRunProgress(
     runId: string,
     options?: Omit<FactoryGetRunProgressRequest, 'runId'>,
   ): Promise<FactoryProgressPage>
+  /** Pauses a run. */
   pause(runId: string): Promise<FactoryRunResult>
+  /** Cancels a run. */
   cancel(runId: string): Promise<FactoryRunResult>
 }
+/** Tells whether a run with this status is over. */
 declare function isFactoryRunTerminal(status: FactoryRunStatus): boolean
-/** Checks a definition and gives the handle that `session.factory.run` takes. */
+/** Checks a definition and gives the handle for `session.factory.run`. */
 declare function defineFactory<
   TArgs extends JsonValue = JsonValue,
   TResult extends JsonValue | void = JsonValue | void,
 >(definition: FactoryDefinition<TArgs, TResult>): FactoryHandle<TArgs, TResult>
 
+/** A question of the agent. */
 interface UserInputRequest {
+  /** The question. */
   question: string
+  /** Answers to choose from. */
   choices?: string[]
+  /**
+   * Whether any other answer is allowed.
+   *
+   * @default true
+   */
   allowFreeform?: boolean
 }
+/** Answer to a question of the agent. */
 interface UserInputResponse {
+  /** The answer. */
   answer: string
+  /** Whether the answer is not one of the choices. */
   wasFreeform: boolean
 }
+/** Answers questions of the agent. */
 type UserInputHandler = (
   request: UserInputRequest,
   invocation: {
@@ -3998,6 +4638,7 @@ interface Several extends Field {
   maxItems?: number
   default?: string[]
 }
+/** A field of a form. */
 type ElicitationSchemaField =
   | (Field & {
       type: 'string'
@@ -4044,100 +4685,162 @@ type ElicitationSchemaField =
       maximum?: number
       default?: number
     })
+/** A form. */
 interface ElicitationSchema {
+  /** Always `"object"`. */
   type: 'object'
+  /** Fields of the form. */
   properties: Record<string, ElicitationSchemaField>
+  /** Names of the fields that must be filled in. */
   required?: string[]
 }
+/** Value of a field. */
 type ElicitationFieldValue = string | number | boolean | string[]
+/** Answer to a form. */
 interface ElicitationResult {
+  /** Whether the user accepted, declined or closed the form. */
   action: 'accept' | 'decline' | 'cancel'
+  /** Values of the fields. Only with `"accept"`. */
   content?: Record<string, ElicitationFieldValue>
 }
+/** A form to show. */
 interface ElicitationParams {
+  /** Text above the form. */
   message: string
+  /** Fields of the form. */
   requestedSchema: ElicitationSchema
 }
+/** A form that the agent or an MCP server wants to be filled in. */
 interface ElicitationContext {
+  /** Id of the session. */
   sessionId: string
+  /** Text above the form. */
   message: string
+  /** Fields of the form. */
   requestedSchema?: ElicitationSchema
+  /** `"form"`: a form. `"url"`: a page to open in a browser. */
   mode?: 'form' | 'url'
+  /** Source of the request, for example the name of an MCP server. */
   elicitationSource?: string
+  /** Address to open. Only with mode `"url"`. */
   url?: string
 }
-/** A handler that throws counts as "cancel". */
+/** Fills in forms. When it throws, the answer is `"cancel"`. */
 type ElicitationHandler = (context: ElicitationContext) => Promise<ElicitationResult> | ElicitationResult
+/** Options of `ui.input`. */
 interface UiInputOptions {
+  /** Label of the field. */
   title?: string
+  /** Text below the field. */
   description?: string
+  /** Smallest number of characters. */
   minLength?: number
+  /** Largest number of characters. */
   maxLength?: number
+  /** Format of the input. */
   format?: 'email' | 'uri' | 'date' | 'date-time'
+  /** Value that is filled in at first. */
   default?: string
 }
-/** Dialogs of the host; every one throws unless `session.capabilities.ui?.elicitation`. */
+/**
+ * Dialogs of the program behind the runtime. Every method throws unless
+ * `session.capabilities.ui?.elicitation` is true.
+ */
 interface SessionUiApi {
+  /** Shows a form. */
   elicitation(params: ElicitationParams): Promise<ElicitationResult>
+  /** Asks for a confirmation. False when the user declines or closes the dialog. */
   confirm(message: string): Promise<boolean>
+  /** Asks for one of several options; null when the user declines or closes the dialog. */
   select(message: string, options: string[]): Promise<string | null>
+  /** Asks for a text; null when the user declines or closes the dialog. */
   input(message: string, options?: UiInputOptions): Promise<string | null>
 }
+/** A plan that the agent wants to carry out. */
 interface ExitPlanModeRequest {
+  /** Summary of the plan. */
   summary: string
+  /** The whole plan. */
   planContent?: string
+  /** Actions to choose from. */
   actions: string[]
+  /** Action that the runtime recommends. */
   recommendedAction: string
 }
+/** Decision on a plan. */
 interface ExitPlanModeResult {
+  /** Whether the plan is approved. */
   approved: boolean
+  /** The action that was chosen. */
   selectedAction?: string
+  /** Feedback for the agent. */
   feedback?: string
 }
-/** Without one, plans are approved. */
+/** Decides on plans. Without a handler they are approved. */
 type ExitPlanModeHandler = (
   request: ExitPlanModeRequest,
   invocation: {
     sessionId: string
   },
 ) => Promise<ExitPlanModeResult> | ExitPlanModeResult
+/** The runtime asks whether to switch to the model "auto" after a rate limit. */
 interface AutoModeSwitchRequest {
+  /** Code of the rate limit. */
   errorCode?: string
+  /** Seconds until the limit ends. */
   retryAfterSeconds?: number
 }
+/** Answer to the request to switch the model. */
 type AutoModeSwitchResponse = 'yes' | 'yes_always' | 'no'
-/** Without one, the answer is "no". */
+/** Decides whether to switch to the model "auto". Without a handler the answer is `"no"`. */
 type AutoModeSwitchHandler = (
   request: AutoModeSwitchRequest,
   invocation: {
     sessionId: string
   },
 ) => Promise<AutoModeSwitchResponse> | AutoModeSwitchResponse
+/** An MCP server needs a token. */
 interface McpAuthRequest {
+  /** Id of the request. */
   requestId: string
+  /** Name of the MCP server. */
   serverName: string
+  /** Address of the MCP server. */
   serverUrl: string
+  /** Reason of the request. */
   reason: 'initial' | 'refresh' | 'reauth' | 'upscope'
+  /** Parameters of the server's `WWW-Authenticate` header. */
   wwwAuthenticateParams?: {
     resourceMetadataUrl?: string
     scope?: string
     error?: string
   }
+  /** Protected-resource metadata of the server (RFC 9728), as JSON. */
   resourceMetadata?: string
+  /** OAuth client that the server names. */
   staticClientConfig?: {
     clientId: string
     clientSecret?: string
     grantType?: 'client_credentials'
     publicClient?: boolean
-    /** Asked for when the server's challenge names none; runtimes since 1.0.89. */
+    /** Scope to ask for when the server's challenge names none. Needs runtime 1.0.89 or newer. */
     scope?: string
   }
 }
+/** A token for an MCP server. */
 interface McpAuthToken {
+  /** The token. */
   accessToken: string
+  /**
+   * Type of the token.
+   *
+   * @default "Bearer"
+   */
   tokenType?: string
+  /** Seconds until the token expires. */
   expiresIn?: number
 }
+/** A token, or the refusal to give one. */
 type McpAuthResult =
   | ({
       kind: 'token'
@@ -4145,7 +4848,7 @@ type McpAuthResult =
   | {
       kind: 'cancelled'
     }
-/** A handler that throws or returns nothing counts as cancelled. */
+/** Gives tokens for MCP servers. When it throws or returns nothing, the request is cancelled. */
 type McpAuthHandler = (
   request: McpAuthRequest,
   context: {
@@ -4154,50 +4857,72 @@ type McpAuthHandler = (
 ) =>
   McpAuthResult | McpAuthToken | null | undefined | Promise<McpAuthResult | McpAuthToken | null | undefined>
 
-/** A schema of a validating library that can say itself as JSON Schema, as zod's since 4. */
+/** A schema of a validation library that can give its JSON Schema, as zod since version 4. */
 interface ResponseSchema<TResult> {
+  /** Gives the JSON Schema. */
   toJSONSchema(): object
+  /** Checks and converts an answer. */
   parse(value: unknown): TResult
 }
 
+/** Options of `listRuns`. */
 type WorkflowListRunsOptions = WorkflowListRunsRequest
+/** A page of runs. */
 type WorkflowRunsPage = WorkflowListRunsResult
+/** A JSON Schema. */
 type WorkflowJsonSchema = FactoryJsonSchema
+/** Limits of a run. */
 type WorkflowLimits = FactoryLimits
+/** Limits of one run instead of those of its workflow. `null` means no limit. */
 type WorkflowLimitOverrides = FactoryLimitOverrides
+/** Description of a workflow. */
 type WorkflowMeta = FactoryMeta
+/** Options of a sub-agent. */
 type WorkflowAgentOptions = FactoryAgentOptions
+/** Options of a step. */
 type WorkflowStepOptions = FactoryStepOptions
+/** A stage of a pipeline. */
 type WorkflowPipelineStage<TInput = unknown, TResult = unknown> = FactoryPipelineStage<TInput, TResult>
+/** Functions and facts for the body of a workflow. */
 interface WorkflowContext<TArgs extends JsonValue = JsonValue> extends Omit<
   FactoryContext<TArgs>,
   'factory'
 > {
+  /** Always rejects: nested workflows are not supported. */
   workflow(name: string, args?: JsonValue): Promise<JsonValue | void>
 }
+/** Definition of a workflow. */
 interface WorkflowDefinition<
   TArgs extends JsonValue = JsonValue,
   TResult extends JsonValue | void = JsonValue | void,
 > {
+  /** Description of the workflow. */
   meta: WorkflowMeta
+  /** Body of the workflow. It runs in extensions only. */
   run(context: WorkflowContext<TArgs>): Promise<TResult>
 }
 declare const brand: unique symbol
+/** A reference to a workflow. */
 interface WorkflowHandle<
   TArgs extends JsonValue = JsonValue,
   TResult extends JsonValue | void = JsonValue | void,
 > {
+  /** Description of the workflow. */
   readonly meta: DeepReadonly<WorkflowMeta>
+  /** Marker for the types of arguments and result; there is no value at run time. */
   readonly [brand]: {
     readonly args: TArgs
     readonly result: TResult
   }
 }
+/** Options of `session.workflow.run`. */
 type WorkflowRunOptions<TArgs extends JsonValue = JsonValue> = Omit<
   FactoryRunOptions<TArgs>,
   'resumeFromRunId'
 >
+/** Options of `session.workflow.resume`. */
 type WorkflowResumeOptions = FactoryResumeOptions
+/** Reason why a run cannot be resumed. */
 type WorkflowResumeErrorCode =
   | Extract<FactoryResumeErrorCode, 'not_found' | 'non_resumable' | 'already_active'>
   | 'workflow_run_not_resumable'
@@ -4206,91 +4931,138 @@ type WorkflowResumeErrorCode =
   | 'workflow_session_disposed'
   | 'workflow_storage_unavailable'
   | 'workflow_storage_corrupt'
+/** A run cannot be resumed. */
 declare class WorkflowResumeError extends Error {
+  /** Reason. */
   readonly code: WorkflowResumeErrorCode
   constructor(code: WorkflowResumeErrorCode, message: string)
 }
+/** Runs of registered workflows. */
 interface SessionWorkflowApi {
+  /** Runs a workflow by its name. */
   run(name: string, options?: WorkflowRunOptions): Promise<WorkflowRunResult>
+  /** Runs a workflow. */
   run<TArgs extends JsonValue>(
     workflow: WorkflowHandle<TArgs, JsonValue | void>,
     options?: WorkflowRunOptions<TArgs>,
   ): Promise<WorkflowRunResult>
+  /** Resumes a run. */
   resume(runId: string, options?: WorkflowResumeOptions): Promise<WorkflowRunResult>
+  /** Reads the state of a run. */
   getRun(runId: string): Promise<WorkflowRunResult>
+  /** Waits until the present attempt of a run has ended. */
   waitForRun(
     runId: string,
     options?: {
       signal?: AbortSignal
     },
   ): Promise<WorkflowRunResult>
+  /** Lists the newest runs. */
   listRuns(): Promise<WorkflowRunSummary[]>
+  /** Reads a page of runs. */
   listRuns(options: WorkflowListRunsOptions): Promise<WorkflowRunsPage>
+  /** Reads the phases, the agents and the latest progress of a run. */
   getRunDetail(runId: string): Promise<WorkflowRunDetail>
+  /** Reads a page of a run's progress. */
   getRunProgress(
     runId: string,
     options?: Omit<WorkflowGetRunProgressRequest, 'runId'>,
   ): Promise<WorkflowProgressPage>
+  /** Pauses a run. */
   pause(runId: string): Promise<WorkflowRunResult>
+  /** Cancels a run. */
   cancel(runId: string): Promise<WorkflowRunResult>
 }
+/** Tells whether a run with this status is over. */
 declare function isWorkflowRunTerminal(status: WorkflowRunStatus): boolean
-/** Checks a definition and gives the handle that `session.workflow.run` takes. */
+/** Checks a definition and gives the handle for `session.workflow.run`. */
 declare function defineWorkflow<
   TArgs extends JsonValue = JsonValue,
   TResult extends JsonValue | void = JsonValue | void,
 >(definition: WorkflowDefinition<TArgs, TResult>): WorkflowHandle<TArgs, TResult>
 
-/** What the host behind the runtime can do. */
+/** Abilities of the program behind the runtime. */
 interface SessionCapabilities {
+  /** Dialogs and canvases that it can show. */
   ui?: {
     elicitation?: boolean
     mcpApps?: boolean
     canvases?: boolean
   }
 }
-/** How a resumed session came to be open. */
+/**
+ * How a resumed session was opened: with its history, empty under the same id, or without its custom
+ * agent.
+ */
 type ResumeOutcome = 'resumed' | 'recreated' | 'without-agent'
 /** The last answer of the main agent to a message. */
 type TurnAnswer = AssistantMessageEvent & {
-  /** Id of the event that ended the turn, where the runtime names it (1.0.104 and newer). Its listeners were called before. */
+  /**
+   * Id of the event that ended the turn, where the runtime names it (1.0.104 or newer). Handlers of
+   * that event were called before.
+   */
   readonly completionEventId?: string
 }
+/**
+ * A session with the Copilot CLI. `CopilotClient.createSession` and `resumeSession` make it.
+ *
+ * @example
+ * const session = await client.createSession({ onPermissionRequest: approveAll })
+ * const answer = await session.sendAndWait('What does this repository do?')
+ * console.log(answer?.data.content)
+ */
 declare class CopilotSession {
   private constructor()
   #private
+  /** Id of the session. */
   readonly sessionId: string
-  /** For a session of `resumeSession`: whether its history was opened, it was empty and opened afresh, or its agent was gone. */
+  /** How `resumeSession` opened this session; undefined for a new session. */
   readonly resumed: ResumeOutcome | undefined
-  /** What that was decided from. */
+  /** Reason for `resumed`. */
   readonly resumeReason: string | undefined
   /** Runs of registered factories. Experimental, as in the runtime. */
   readonly factory: SessionFactoryApi
-  /** The same under the name that runtimes since 1.0.89 have for it; works with either. */
+  /**
+   * Same as `factory`, under the name that runtimes since 1.0.89 use. Both names work with every
+   * runtime.
+   */
   readonly workflow: SessionWorkflowApi
-  /** Methods of the session by path: `session.rpc.model.getCurrent()` is the request "session.model.getCurrent". */
+  /**
+   * Methods of the session by path: `session.rpc.model.getCurrent()` sends the request
+   * "session.model.getCurrent".
+   */
   get rpc(): SessionRpc
-  /** Where the session keeps its plan, checkpoints and files; undefined when infinite sessions are off. */
+  /** Folder of the session's plan, checkpoints and files; undefined when infinite sessions are off. */
   get workspacePath(): string | undefined
+  /** Abilities of the program behind the runtime. */
   get capabilities(): SessionCapabilities
+  /** Canvases that are open now. */
   get openCanvases(): OpenCanvasInstance[]
-  /** Dialogs of the host. */
+  /** Dialogs of the program behind the runtime. */
   get ui(): SessionUiApi
-  /** Sends a message; resolves with its id when it is queued. Messages of a session go out in the order of the calls. */
+  /**
+   * Sends a message. Resolves with its id when the runtime has queued it. Messages of a session are
+   * sent in the order of the calls.
+   *
+   * @throws CONNECTION_TIMED_OUT, CONNECTION_LOST, SESSION_CLOSED
+   */
   send(message: string | MessageOptions): Promise<string>
   send(message: MessageOptions): Promise<string>
   /**
-   * Sends a message and waits for the end of its turn, background work included; resolves with the last answer of the main
-   * agent to this message, or undefined when there was none. The work goes on after a timeout; the signal stops it.
+   * Sends a message and waits for the end of its turn, including background work. Resolves with the
+   * last answer of the main agent to this message, or with undefined when there was none.
    *
-   * Rejects with SESSION_TIMED_OUT, SESSION_IDLE, SESSION_ERROR (what the session reported), SESSION_ABORTED, SESSION_CLOSED
-   * (shutdown, disconnect(), stop()), or CONNECTION_LOST.
+   * @throws SESSION_TIMED_OUT and SESSION_IDLE (the work goes on), SESSION_ERROR (reported by the
+   *   session), SESSION_ABORTED, SESSION_CLOSED (shutdown, `disconnect()`, `stop()`), CONNECTION_LOST
    */
   sendAndWait(
     message: string | MessageOptions,
     timeout?: number | SendAndWaitOptions,
   ): Promise<TurnAnswer | undefined>
-  /** Asks for an answer of this shape, and resolves with what the schema makes of it. */
+  /**
+   * Sends a message and asks for an answer that matches a schema. Resolves with the value that the
+   * schema makes of it.
+   */
   sendAndWait<TResult>(
     message: string | MessageOptions,
     responseSchema: ResponseSchema<TResult>,
@@ -4298,26 +5070,31 @@ declare class CopilotSession {
   ): Promise<TResult>
   sendAndWait(message: MessageOptions, timeout?: number | SendAndWaitOptions): Promise<TurnAnswer | undefined>
   /**
-   * Runs the last turn again without a second user message: the model goes on with the history as it is, and results of tools
-   * that finished are kept. Resolves as `sendAndWait` does. Use it after a turn that failed, while no other turn runs.
+   * Runs the last turn again without a second user message. The model continues with the history as it
+   * is, and results of tools that have finished are kept. Use it after a failed turn, while no other
+   * turn runs. Resolves as `sendAndWait` does.
    *
-   * @throws INVALID_OPTION where the runtime can't do so (it has no `session.sendMessages`; 1.0.102 has), or while a turn runs.
+   * @throws INVALID_OPTION when a turn runs, or the runtime has no `session.sendMessages` (1.0.102 has
+   *   it).
    */
   retry(options?: SendAndWaitOptions): Promise<TurnAnswer | undefined>
   /**
-   * Subscribes to events of a type, or to all; returns what ends the subscription. Types that this version does not know come
-   * as they are. Events that nobody subscribed to never reach JavaScript.
+   * Subscribes to events of one type. Returns a function that ends the subscription. Events without a
+   * subscriber never reach JavaScript.
    */
   on<K extends SessionEventType>(eventType: K, handler: TypedSessionEventHandler<K>): () => void
+  /** Subscribes to events of a type that this version does not know. */
   on(
     eventType: string,
     handler: (event: { type: string; data: unknown; [field: string]: unknown }) => void,
   ): () => void
+  /** Subscribes to all events. */
   on(handler: SessionEventHandler): () => void
-  /** The session's history. */
+  /** Reads the history of the session. */
   getEvents(): Promise<SessionEvent[]>
-  /** Stops the turn that runs; a `sendAndWait` that waits for it ends with SESSION_ABORTED. */
+  /** Stops the turn that runs. A `sendAndWait` that waits for it rejects with SESSION_ABORTED. */
   abort(): Promise<void>
+  /** Changes the model, from the next message on. The history is kept. */
   setModel(
     model: string,
     options?: {
@@ -4328,7 +5105,7 @@ declare class CopilotSession {
       autoTier?: AutoTier | null
     },
   ): Promise<void>
-  /** Asks for another tier of the "auto" model; it takes effect with a later turn. */
+  /** Asks for another tier of the model "auto". It takes effect in a later turn. */
   setAutoTier(autoTier: AutoTier | null): Promise<ModelSwitchAutoTierResult>
   /** Writes a line into the session's timeline. */
   log(
@@ -4338,11 +5115,18 @@ declare class CopilotSession {
       ephemeral?: boolean
     },
   ): Promise<void>
-  /** Lets the session go; its history stays and can be resumed. Turns that wait end with SESSION_CLOSED. */
+  /**
+   * Closes the session. Its history stays and can be resumed. Turns that are waited for reject with
+   * SESSION_CLOSED.
+   */
   disconnect(): Promise<void>
-  /** @deprecated The name that `disconnect()` had in older versions of the SDK. */
+  /**
+   * Same as `disconnect()`.
+   *
+   * @deprecated Older versions of the Copilot SDK have this name.
+   */
   destroy(): Promise<void>
-  /** As `disconnect()`; with the runtime gone there is nothing to let go of, and the error that told so is not masked. */
+  /** Same as `disconnect()`, but without an error when the runtime is gone. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -4350,50 +5134,82 @@ declare class CopilotSession {
 type OfSession<T> = T & {
   sessionId: string
 }
+/** An action of a canvas that the agent can call. */
 interface CanvasAction {
+  /** Name of the action, unique within the canvas. */
   name: string
+  /** Description for the model. */
   description?: string
+  /** JSON Schema of the input. */
   inputSchema?: CanvasJsonSchema
+  /** Runs the action. */
   handler: (context: OfSession<CanvasProviderInvokeActionRequest>) => Promise<unknown> | unknown
 }
+/** Description of a canvas, as the runtime gets it. */
 interface CanvasDeclaration {
+  /** Id of the canvas. */
   id: string
+  /** Name of the canvas, for people. */
   displayName: string
+  /** Description for the agent, in one sentence. */
   description: string
+  /** JSON Schema of the input. */
   inputSchema?: CanvasJsonSchema
+  /** Actions that the agent can call. */
   actions?: Omit<CanvasAction, 'handler'>[]
 }
+/** Definition of a canvas. */
 interface CanvasOptions {
+  /** Id of the canvas. */
   id: string
+  /** Name of the canvas, for people. */
   displayName: string
+  /** Description for the agent, in one sentence. */
   description: string
+  /** JSON Schema of the input. */
   inputSchema?: CanvasJsonSchema
+  /**
+   * Actions that the agent can call.
+   *
+   * @default []
+   */
   actions?: CanvasAction[]
+  /** Opens an instance of the canvas. */
   open: (
     context: OfSession<CanvasProviderOpenRequest>,
   ) => Promise<CanvasProviderOpenResult> | CanvasProviderOpenResult
+  /** Called when an instance is closed. Errors are not reported to the runtime. */
   onClose?: (context: OfSession<CanvasProviderCloseRequest>) => Promise<void> | void
 }
-/** A fault with a code that the agent is told. */
+/** An error with a code that the agent is told. */
 declare class CanvasError extends Error {
+  /** Code of the error. */
   readonly code: string
   constructor(code: string, message: string)
-  /** The fault of an action that nobody handles. */
+  /** The error of an action without a handler. */
   static noHandler(): CanvasError
 }
+/** A canvas of a session. */
 declare class Canvas {
   #private
-  /** What the runtime is told. */
+  /** Description that the runtime gets. */
   readonly declaration: CanvasDeclaration
+  /** Opens an instance of the canvas. */
   readonly open: CanvasOptions['open']
+  /** Called when an instance is closed. */
   readonly onClose?: CanvasOptions['onClose']
   constructor(options: CanvasOptions)
 }
+/** Makes a canvas. */
 declare function createCanvas(options: CanvasOptions): Canvas
 
+/** Input of every hook. */
 interface BaseHookInput {
+  /** Id of the session. */
   sessionId: string
+  /** Time of the event. */
   timestamp: Date
+  /** Working directory of the session. */
   workingDirectory: string
 }
 type Hook<Input, Output> = (
@@ -4402,121 +5218,217 @@ type Hook<Input, Output> = (
     sessionId: string
   },
 ) => Promise<Output | void> | Output | void
+/** A tool is about to run. */
 interface PreToolUseHookInput extends BaseHookInput {
+  /** Name of the tool. */
   toolName: string
+  /** Arguments of the call. */
   toolArgs: unknown
 }
+/** Decision on a tool call. */
 interface PreToolUseHookOutput {
+  /** Whether the call is allowed, denied or asked about. */
   permissionDecision?: 'allow' | 'deny' | 'ask'
+  /** Reason of the decision. */
   permissionDecisionReason?: string
+  /** Arguments to use instead. */
   modifiedArgs?: unknown
+  /** Text that is added for the model. */
   additionalContext?: string
+  /** Whether the output of the hook is hidden. */
   suppressOutput?: boolean
 }
+/** Called before a tool runs. */
 type PreToolUseHandler = Hook<PreToolUseHookInput, PreToolUseHookOutput>
+/** A tool of an MCP server is about to run. */
 interface PreMcpToolCallHookInput extends BaseHookInput {
+  /** Id of the call. */
   toolCallId?: string
+  /** Name of the MCP server. */
   serverName: string
+  /** Name of the tool. */
   toolName: string
+  /** Arguments of the call. */
   arguments: unknown
+  /** Metadata of the call. */
   _meta?: Record<string, unknown>
 }
+/** Changes to a call of an MCP tool. */
 interface PreMcpToolCallHookOutput {
+  /** Metadata to send instead; null sends none. */
   metaToUse?: Record<string, unknown> | null
 }
+/** Called before a tool of an MCP server runs. */
 type PreMcpToolCallHandler = Hook<PreMcpToolCallHookInput, PreMcpToolCallHookOutput>
+/** A tool has succeeded. */
 interface PostToolUseHookInput extends BaseHookInput {
+  /** Name of the tool. */
   toolName: string
+  /** Arguments of the call. */
   toolArgs: unknown
+  /** Result of the call. */
   toolResult: ToolResultObject
 }
+/** Changes to a tool's result. */
 interface PostToolUseHookOutput {
+  /** Result to use instead. */
   modifiedResult?: ToolResultObject
+  /** Text that is added for the model. */
   additionalContext?: string
+  /** Whether the output of the hook is hidden. */
   suppressOutput?: boolean
 }
+/** Called after a tool has succeeded. */
 type PostToolUseHandler = Hook<PostToolUseHookInput, PostToolUseHookOutput>
+/** A tool has failed. */
 interface PostToolUseFailureHookInput extends BaseHookInput {
+  /** Name of the tool. */
   toolName: string
+  /** Arguments of the call. */
   toolArgs: unknown
+  /** Error of the call. */
   error: string
 }
+/** Text for the model after a failed call. */
 interface PostToolUseFailureHookOutput {
+  /** Text that is added for the model. */
   additionalContext?: string
 }
+/** Called after a tool has failed. */
 type PostToolUseFailureHandler = Hook<PostToolUseFailureHookInput, PostToolUseFailureHookOutput>
+/** A prompt was submitted. */
 interface UserPromptSubmittedHookInput extends BaseHookInput {
+  /** The prompt. */
   prompt: string
 }
+/** Changes to a prompt. */
 interface UserPromptSubmittedHookOutput {
+  /** Prompt to use instead. */
   modifiedPrompt?: string
+  /** Text that is added for the model. */
   additionalContext?: string
+  /** Whether the output of the hook is hidden. */
   suppressOutput?: boolean
 }
+/** Called when a prompt is submitted. */
 type UserPromptSubmittedHandler = Hook<UserPromptSubmittedHookInput, UserPromptSubmittedHookOutput>
+/** The runtime has added its own text to a prompt, and has not stored it yet. */
 interface UserPromptTransformedHookInput extends BaseHookInput {
+  /** The prompt as it was submitted. */
   prompt: string
+  /** The prompt with the runtime's text. */
   transformedPrompt: string
 }
+/** Changes to the prompt. */
 interface UserPromptTransformedHookOutput {
+  /** Prompt to use instead. */
   modifiedTransformedPrompt?: string
 }
+/** Called after the runtime has added its text to a prompt, and before it is stored. */
 type UserPromptTransformedHandler = Hook<UserPromptTransformedHookInput, UserPromptTransformedHookOutput>
+/** A session has started. */
 interface SessionStartHookInput extends BaseHookInput {
+  /** How it was started. */
   source: 'startup' | 'resume' | 'new'
+  /** Its first prompt. */
   initialPrompt?: string
 }
+/** Changes to a session at its start. */
 interface SessionStartHookOutput {
+  /** Text that is added for the model. */
   additionalContext?: string
+  /** Settings to use instead. */
   modifiedConfig?: Record<string, unknown>
 }
+/** Called when a session starts. */
 type SessionStartHandler = Hook<SessionStartHookInput, SessionStartHookOutput>
+/** A session has ended. */
 interface SessionEndHookInput extends BaseHookInput {
+  /** Reason of the end. */
   reason: 'complete' | 'error' | 'abort' | 'timeout' | 'user_exit'
+  /** Last message of the session. */
   finalMessage?: string
+  /** Error that ended the session. */
   error?: string
 }
+/** Steps after the end of a session. */
 interface SessionEndHookOutput {
+  /** Whether the output of the hook is hidden. */
   suppressOutput?: boolean
+  /** Actions for cleaning up. */
   cleanupActions?: string[]
+  /** Summary of the session. */
   sessionSummary?: string
 }
+/** Called when a session ends. */
 type SessionEndHandler = Hook<SessionEndHookInput, SessionEndHookOutput>
+/** An error has occurred. */
 interface ErrorOccurredHookInput extends BaseHookInput {
+  /** Message of the error. */
   error: string
+  /** Part of the work in which it occurred. */
   errorContext: 'model_call' | 'tool_execution' | 'system' | 'user_input'
+  /** Whether the work can go on. */
   recoverable: boolean
 }
+/** Decision after an error. */
 interface ErrorOccurredHookOutput {
+  /** Whether the output of the hook is hidden. */
   suppressOutput?: boolean
+  /** Try again, skip the step or abort. */
   errorHandling?: 'retry' | 'skip' | 'abort'
+  /** How often to try again. */
   retryCount?: number
+  /** Text for the user. */
   userNotification?: string
 }
+/** Called when an error occurs. */
 type ErrorOccurredHandler = Hook<ErrorOccurredHookInput, ErrorOccurredHookOutput>
+/** The main agent has stopped: nothing is pending, and it was not aborted. */
 interface AgentStopHookInput extends BaseHookInput {
+  /** Reason of the stop, for example `"end_turn"`. */
   stopReason?: string
+  /** Path of the session's transcript. */
   transcriptPath?: string
+  /**
+   * True when an earlier `"block"` of this hook has caused this stop. Use it to avoid an endless loop.
+   */
   stopHookActive?: boolean
 }
+/** Whether the agent may stop. */
 interface AgentStopHookOutput {
+  /** `"block"` keeps the agent working. */
   decision?: 'block'
+  /** Message that the agent then continues with. */
   reason?: string
 }
+/** Called when the main agent stops. */
 type AgentStopHandler = Hook<AgentStopHookInput, AgentStopHookOutput>
+/** Functions that are called at certain moments of a session. */
 interface SessionHooks {
+  /** Called before a tool runs. */
   onPreToolUse?: PreToolUseHandler
+  /** Called before a tool of an MCP server runs. */
   onPreMcpToolCall?: PreMcpToolCallHandler
+  /** Called after a tool has succeeded. */
   onPostToolUse?: PostToolUseHandler
+  /** Called after a tool has failed. */
   onPostToolUseFailure?: PostToolUseFailureHandler
+  /** Called when a prompt is submitted. */
   onUserPromptSubmitted?: UserPromptSubmittedHandler
+  /** Called after the runtime has added its text to a prompt, and before it is stored. */
   onUserPromptTransformed?: UserPromptTransformedHandler
+  /** Called when the session starts. */
   onSessionStart?: SessionStartHandler
+  /** Called when the session ends. */
   onSessionEnd?: SessionEndHandler
+  /** Called when an error occurs. */
   onErrorOccurred?: ErrorOccurredHandler
+  /** Called when the main agent stops; it can keep the agent working. */
   onAgentStop?: AgentStopHandler
 }
 
+/** Section of the runtime's system message. */
 type SystemMessageSection =
   | 'preamble'
   | 'identity'
@@ -4530,375 +5442,860 @@ type SystemMessageSection =
   | 'custom_instructions'
   | 'runtime_instructions'
   | 'last_instructions'
-/** The sections, and what each is about. */
+/** The sections of the system message, each with a description. */
 declare const SYSTEM_MESSAGE_SECTIONS: Record<
   SystemMessageSection,
   {
     description: string
   }
 >
-/** A transform that throws leaves its section as it was. */
+/** Changes the text of a section. When it throws, the section stays as it was. */
 type SectionTransformFn = (currentContent: string) => string | Promise<string>
+/** Change to a section: one of the fixed actions, or a function. */
 type SectionOverrideAction = 'replace' | 'remove' | 'append' | 'prepend' | 'preserve' | SectionTransformFn
+/** Change to a section of the system message. */
 interface SectionOverride {
+  /** The change. */
   action: SectionOverrideAction
+  /** Text for the change. Ignored for `"remove"`. */
   content?: string
 }
+/** Keeps the runtime's system message and adds a text. */
 interface SystemMessageAppendConfig {
+  /**
+   * Mode of the system message.
+   *
+   * @default "append"
+   */
   mode?: 'append'
+  /** Text that is added at the end. */
   content?: string
 }
+/** Replaces the whole system message, including the runtime's safety rules. */
 interface SystemMessageReplaceConfig {
+  /** Mode of the system message. */
   mode: 'replace'
+  /** The system message. */
   content: string
 }
+/** Changes single sections of the system message. */
 interface SystemMessageCustomizeConfig {
+  /** Mode of the system message. */
   mode: 'customize'
+  /** Changes by section. Text for an unknown section is added at the end. */
   sections?: Partial<Record<SystemMessageSection, SectionOverride>>
+  /** Text that is added at the end. */
   content?: string
 }
+/** How the system message is made. */
 type SystemMessageConfig =
   SystemMessageAppendConfig | SystemMessageReplaceConfig | SystemMessageCustomizeConfig
+/** Functions that change sections, by section. */
 type SectionTransforms = Map<string, SectionTransformFn>
 
+/** A slash command that was called. */
 interface CommandContext {
+  /** Id of the session. */
   sessionId: string
+  /** The whole text, for example `"/deploy production"`. */
   command: string
+  /** Name of the command without the slash. */
   commandName: string
+  /** Text after the name. */
   args: string
 }
+/** Runs a slash command. */
 type CommandHandler = (context: CommandContext) => Promise<void> | void
+/** A slash command of a session. */
 interface CommandDefinition {
+  /** Name of the command without the slash. */
   name: string
+  /** Description for people. */
   description?: string
+  /** Runs the command. */
   handler: CommandHandler
 }
 interface MCPServerConfigBase {
+  /** Tools of the server that may be used. */
   tools?: string[]
+  /** Kind of the server. */
   type?: string
+  /** Timeout of the server, in milliseconds. */
   timeout?: number
 }
+/** An MCP server that the runtime starts as a program. */
 interface MCPStdioServerConfig extends MCPServerConfigBase {
+  /**
+   * Kind of the server.
+   *
+   * @default "stdio"
+   */
   type?: 'local' | 'stdio'
+  /** Program of the server. */
   command: string
+  /**
+   * Arguments of the program.
+   *
+   * @default []
+   */
   args?: string[]
+  /** Environment variables of the program. */
   env?: Record<string, string>
+  /** Working directory of the program. */
   workingDirectory?: string
 }
+/** An MCP server with an HTTP address. */
 interface MCPHTTPServerConfig extends MCPServerConfigBase {
+  /** Kind of the server. */
   type: 'http' | 'sse'
+  /** Address of the server. */
   url: string
+  /** HTTP headers of each request. */
   headers?: Record<string, string>
 }
+/** An MCP server. */
 type MCPServerConfig = MCPStdioServerConfig | MCPHTTPServerConfig
+/** A custom agent. */
 interface CustomAgentConfig {
+  /** Name of the agent, unique in the session. */
   name: string
+  /** Name of the agent, for people. */
   displayName?: string
+  /** Description of the agent's work. */
   description?: string
+  /**
+   * Names of the tools that the agent may use; null means all.
+   *
+   * @default all tools
+   */
   tools?: string[] | null
+  /** Instructions of the agent. */
   prompt: string
+  /** MCP servers of this agent, by name. */
   mcpServers?: Record<string, MCPServerConfig>
+  /**
+   * Whether the model may choose this agent by itself.
+   *
+   * @default true
+   */
   infer?: boolean
+  /**
+   * Names of skills whose text is in the agent's context from the start.
+   *
+   * @default none
+   */
   skills?: string[]
+  /** Model of the agent. The session's model is used when it is not available. */
   model?: string
+  /** Reasoning effort of that model. */
   reasoningEffort?: ReasoningEffort
 }
+/** Settings of the built-in agent, which works when no custom agent is selected. */
 interface DefaultAgentConfig {
+  /**
+   * Tools that only custom agents may use.
+   *
+   * @default []
+   */
   excludedTools?: string[]
 }
+/** Settings for sessions that compact their context and keep their state in a folder. */
 interface InfiniteSessionConfig {
+  /**
+   * Whether the context is compacted automatically.
+   *
+   * @default true
+   */
   enabled?: boolean
+  /**
+   * Share of the context, from 0 to 1, at which compaction starts in the background.
+   *
+   * @default 0.80
+   */
   backgroundCompactionThreshold?: number
+  /**
+   * Share of the context, from 0 to 1, at which the session waits for the compaction.
+   *
+   * @default 0.95
+   */
   bufferExhaustionThreshold?: number
 }
+/** Settings of the agent's memory. */
 interface MemoryConfiguration {
+  /** Whether the agent remembers facts across turns. */
   enabled: boolean
 }
+/** Settings for large results of tools. */
 interface LargeToolOutputConfig {
+  /**
+   * Whether a large result is written to a file, and the model gets a reference to it.
+   *
+   * @default true
+   */
   enabled?: boolean
+  /**
+   * Size above which a result is written to a file, in bytes.
+   *
+   * @default 51_200
+   */
   maxSizeBytes?: number
+  /**
+   * Folder for these files.
+   *
+   * @default the system's temporary folder
+   */
   outputDirectory?: string
 }
+/** Identity of a program that provides canvases. */
 interface ExtensionInfo {
+  /** Namespace, for example `"github-app"`. */
   source: string
+  /** Name within the namespace. */
   name: string
 }
+/** Identity of a program that provides built-in canvases. */
 interface CanvasProviderIdentity {
+  /** Stable id of the program. */
   id: string
+  /** Name of the program, for people. */
   name?: string
 }
+/** Settings of the built-in GitHub MCP server. */
 interface GitHubMcpToolConfig {
+  /** Enable all its tools. */
   enableAllTools?: boolean
+  /** Further groups of tools to enable. */
   additionalToolsets?: string[]
+  /** Further tools to enable. */
   additionalTools?: string[]
+  /** Enable tools that are not released yet. */
   enableInsidersMode?: boolean
+  /** Do not defer tools with forms. Only with MCP Apps. */
   disableFormDeferral?: boolean
 }
+/** Permission policy of an organization. A malformed rule is refused by the runtime. */
 interface ManagedSettingsPermissions {
+  /** Limits the mode that bypasses permission requests; see `DisableBypassPermissionsModes`. */
   disableBypassPermissionsMode?: string
+  /** Operations that are always denied, for example `"Shell(git push *)"`. */
   deny?: string[]
+  /** Operations that always need a confirmation. */
   ask?: string[]
+  /** Operations that need no confirmation. */
   allow?: string[]
 }
+/** Settings of an organization. */
 interface ManagedSettings {
+  /** Permission policy. */
   permissions?: ManagedSettingsPermissions
 }
+/** Form of the built-in tool `ask_user`: a question, or a form. */
 type AskUserVariant = 'legacy' | 'elicitation'
+/** Value of an experiment's parameter. */
 type ExpFlagValue = string | number | boolean | null
+/** Parameters of an experiment. */
 interface ExpConfigEntry {
+  /** Id of the entry. */
   Id: string
+  /** Values by name. */
   Parameters: Record<string, ExpFlagValue>
 }
+/** Experiments that a session takes part in, in the format of the Copilot CLI. */
 interface CopilotExpAssignmentResponse {
+  /** Names of enabled features. */
   Features: string[]
+  /** Experiments by name. */
   Flights: Record<string, string>
+  /** Parameters of the experiments. */
   Configs: ExpConfigEntry[]
+  /** Groups of parameters, passed on unchanged. */
   ParameterGroups?: unknown
+  /** Version of the assignment. */
   FlightingVersion?: number
+  /** Id of the assignment. */
   ImpressionId?: string
+  /** Text that is sent to the Copilot API and with telemetry. */
   AssignmentContext: string
 }
+/** GitHub repository of a cloud session. */
 interface CloudSessionRepository {
+  /** Owner of the repository. */
   owner: string
+  /** Name of the repository. */
   name: string
+  /** Branch of the repository. */
   branch?: string
 }
+/** Options of a session that runs in the cloud. */
 interface CloudSessionOptions {
+  /** Repository of the session. */
   repository?: CloudSessionRepository
 }
+/** The request of a GitHub token. */
 type GitHubTokenProviderArgs = Pick<GitHubTokenAcquireRequest, 'host' | 'sessionId' | 'reason'>
+/** A GitHub token, or the refusal to give one. */
 type GitHubTokenProviderResult = GitHubTokenAcquireResult
+/** Gives a GitHub token whenever a session needs one. */
 type GitHubTokenProvider = (
   args: GitHubTokenProviderArgs,
 ) => GitHubTokenProviderResult | Promise<GitHubTokenProviderResult>
-/** What new and resumed sessions have in common. */
+/** Options of new and resumed sessions. */
 interface SessionConfigBase {
+  /** Name of your program, in the `User-Agent` header of API requests. */
   clientName?: string
+  /**
+   * Model of the session.
+   *
+   * @default the runtime's choice
+   */
   model?: string
+  /** How much the model thinks. Only for models that support it (`listModels()`). */
   reasoningEffort?: ReasoningEffort
+  /** Form of the summary of the model's reasoning; `"none"` for no summary. */
   reasoningSummary?: ReasoningSummary
+  /**
+   * Enable experimental features.
+   *
+   * @default the runtime's choice; false in mode "empty"
+   */
   enableExperimentalMode?: boolean
+  /**
+   * Size of the model's context.
+   *
+   * @default "default"
+   */
   contextTier?: ContextTier
+  /** Changes to the abilities and limits of the model. */
   modelCapabilities?: ModelCapabilitiesOverride
-  /** Which diagnostics of its MCP servers the session keeps; runtimes since 1.0.89. */
+  /** Diagnostics of MCP servers that the session keeps. Needs runtime 1.0.89 or newer. */
   diagnostics?: DiagnosticsConfiguration
+  /** Settings for large results of tools. */
   largeOutput?: LargeToolOutputConfig
+  /**
+   * Folder for the session's settings and state.
+   *
+   * @default the runtime's home folder
+   */
   configDirectory?: string
+  /**
+   * Let the runtime look for settings, such as MCP servers, by itself.
+   *
+   * @default false
+   */
   enableConfigDiscovery?: boolean
+  /**
+   * Tools that run in this process.
+   *
+   * @default []
+   */
   tools?: Tool<any>[]
+  /**
+   * Canvases that this program provides.
+   *
+   * @default []
+   */
   canvases?: Canvas[]
+  /**
+   * Give the model tools to open canvases, because this program can show them.
+   *
+   * @default false
+   */
   requestCanvasRenderer?: boolean
+  /**
+   * Give the model tools of extensions.
+   *
+   * @default false
+   */
   requestExtensions?: boolean
+  /**
+   * Folder of the SDK that extensions use.
+   *
+   * @default the bundled SDK
+   */
   extensionSdkPath?: string
+  /** Identity of this program as a provider of canvases. */
   extensionInfo?: ExtensionInfo
+  /**
+   * Identity of this program as a provider of built-in canvases. It stays the same over reconnections.
+   */
   canvasProvider?: CanvasProviderIdentity
+  /**
+   * Slash commands that a user of a terminal interface can call.
+   *
+   * @default []
+   */
   commands?: CommandDefinition[]
+  /**
+   * How the system message is made.
+   *
+   * @default the runtime's own system message
+   */
   systemMessage?: SystemMessageConfig
+  /** Settings of the runtime's tool search. */
   toolSearch?: ToolSearchConfig
+  /**
+   * The only tools that the session may use, by name or by pattern (`builtin:*`, `mcp:NAME`,
+   * `custom:NAME`). Required in mode "empty".
+   *
+   * @default all tools
+   */
   availableTools?: string[] | ToolSet
+  /**
+   * Tools that the session may not use, also when they are in `availableTools`.
+   *
+   * @default []
+   */
   excludedTools?: string[] | ToolSet
+  /**
+   * Names of built-in agents that the session may not use.
+   *
+   * @default []
+   */
   excludedBuiltinAgents?: string[]
+  /**
+   * Names of built-in skills to include.
+   *
+   * @default all built-in skills; none in mode "empty"
+   */
   includedBuiltinSkills?: string[]
+  /** A model provider of your own, instead of the Copilot API. */
   provider?: ProviderConfig
+  /** Settings of the Copilot API. */
   capi?: CapiSessionOptions
+  /**
+   * Model providers of your own, beside the Copilot API.
+   *
+   * @default []
+   */
   providers?: NamedProviderConfig[]
+  /**
+   * Models of these providers.
+   *
+   * @default []
+   */
   models?: ProviderModelConfig[]
+  /**
+   * Whether the runtime sends telemetry of this session. Always off with a `provider`.
+   *
+   * @default true
+   */
   enableSessionTelemetry?: boolean
+  /** Whether models add citations, where the provider supports it. */
   enableCitations?: boolean
+  /** Record changes to files, so that a session can be rewound. */
   enableFileChangeTracking?: boolean
+  /** Limits on what the session may use. */
   sessionLimits?: SessionLimitsConfig
+  /**
+   * Do not read instruction files such as `AGENTS.md` and `CLAUDE.md`.
+   *
+   * @default false; true in mode "empty"
+   */
   skipCustomInstructions?: boolean
+  /**
+   * Run custom agents only on this machine.
+   *
+   * @default false; true in mode "empty"
+   */
   customAgentsLocalOnly?: boolean
+  /**
+   * Tell the agent to add a `Co-authored-by` line to commit messages.
+   *
+   * @default true; false in mode "empty"
+   */
   coauthorEnabled?: boolean
+  /**
+   * Give the agent the tool `manage_schedule`.
+   *
+   * @default the runtime's choice; false in mode "empty"
+   */
   manageScheduleEnabled?: boolean
-  /** Without one, permissions stay open for another client, or for the program by RPC. */
+  /**
+   * Decides on permission requests.
+   *
+   * @default requests stay open for another client, or for your program to answer by RPC
+   */
   onPermissionRequest?: PermissionHandler
+  /** Gives tokens for MCP servers. */
   onMcpAuthRequest?: McpAuthHandler
+  /** Answers questions of the agent. */
   onUserInputRequest?: UserInputHandler
+  /**
+   * Form of the tool `ask_user`. `"elicitation"` needs `onElicitationRequest`.
+   *
+   * @default "legacy"
+   */
   askUserVariant?: AskUserVariant
+  /** Fills in forms for the agent and for MCP servers. */
   onElicitationRequest?: ElicitationHandler
+  /** Pass the user interfaces of MCP servers (MCP Apps) on to this program. */
   enableMcpApps?: boolean
+  /** Settings of the built-in GitHub MCP server. */
   githubMcpToolConfig?: GitHubMcpToolConfig
+  /**
+   * Decides on plans.
+   *
+   * @default plans are approved
+   */
   onExitPlanModeRequest?: ExitPlanModeHandler
+  /**
+   * Decides whether to switch to the model "auto" after a rate limit.
+   *
+   * @default "no"
+   */
   onAutoModeSwitchRequest?: AutoModeSwitchHandler
+  /** Functions that are called at certain moments of the session. */
   hooks?: SessionHooks
+  /** Working directory of the session. */
   workingDirectory?: string
+  /**
+   * Further folders that the agent may access. Give them again when you resume the session.
+   *
+   * @default []
+   */
   additionalDirectories?: string[]
+  /**
+   * Send events for each piece of an answer (`assistant.message_delta`, `assistant.reasoning_delta`).
+   *
+   * @default false
+   */
   streaming?: boolean
-  /** Default true. */
+  /**
+   * Send such events of sub-agents too.
+   *
+   * @default true
+   */
   includeSubAgentStreamingEvents?: boolean
+  /**
+   * Storage for tokens of MCP servers: the system's keychain, or memory until the session ends.
+   *
+   * @default "in-memory"
+   */
   mcpOAuthTokenStorage?: 'persistent' | 'in-memory'
+  /** Address of the OAuth client ID metadata document of your program. */
   authClientIdMetadataUrl?: string
+  /** MCP servers of the session, by name. */
   mcpServers?: Record<string, MCPServerConfig>
+  /**
+   * Custom agents of the session.
+   *
+   * @default []
+   */
   customAgents?: CustomAgentConfig[]
+  /** Settings of the built-in agent. */
   defaultAgent?: DefaultAgentConfig
-  /** Name of the custom agent to begin with. */
+  /**
+   * Name of the custom agent to start with.
+   *
+   * @default the built-in agent
+   */
   agent?: string
+  /** Folders to load skills from. */
   skillDirectories?: string[]
+  /** Folders of plugins to load. Invalid ones are skipped. */
   pluginDirectories?: string[]
+  /** Further folders with instruction files. */
   instructionDirectories?: string[]
+  /**
+   * Names of skills that are not used.
+   *
+   * @default []
+   */
   disabledSkills?: string[]
+  /**
+   * Names of MCP servers that are not started.
+   *
+   * @default []
+   */
   disabledMcpServers?: string[]
+  /** Settings of automatic compaction. */
   infiniteSessions?: InfiniteSessionConfig
+  /**
+   * Settings of the agent's memory.
+   *
+   * @default the runtime's choice
+   */
   memory?: MemoryConfiguration
+  /**
+   * GitHub token of this session, instead of the client's.
+   *
+   * @throws INVALID_OPTION together with `gitHubTokenProvider`.
+   */
   gitHubToken?: string
+  /** Gives a GitHub token whenever the session needs one. */
   gitHubTokenProvider?: GitHubTokenProvider
+  /** Let the runtime read the organization's settings. Needs `gitHubToken`. */
   enableManagedSettings?: boolean
+  /** Settings of the organization, given by your program. */
   managedSettings?: ManagedSettings
+  /** Do not search by embeddings. Use it where sessions of several users share a runtime. */
   skipEmbeddingRetrieval?: boolean
+  /** Storage for embeddings: on disk for all sessions, or in memory until the session ends. */
   embeddingCacheStorage?: 'persistent' | 'in-memory'
+  /** Instructions of your organization for the system message. */
   organizationCustomInstructions?: string
+  /** Look for instruction files when the agent has read a file near them. */
   enableOnDemandInstructionDiscovery?: boolean
+  /** Load hooks from `.github/hooks/`. */
   enableFileHooks?: boolean
+  /** Run git on the host, so that the system message describes the repository. */
   enableHostGitOperations?: boolean
+  /** Store the session for searches over all sessions. */
   enableSessionStore?: boolean
+  /** Load skills. */
   enableSkills?: boolean
+  /**
+   * `"off"`: only on this machine. `"export"`: send events to GitHub. `"on"`: send events and accept
+   * control from GitHub.
+   */
   remoteSession?: RemoteSessionMode
-  /** As `session.on(handler)`, from before the first event. */
+  /**
+   * Receives all events, from the first one on. Same as `session.on(handler)`, but without missing
+   * early events.
+   */
   onEvent?: SessionEventHandler
-  /** Wanted when the client has `sessionFs`. */
+  /** Gives the file operations of the session. Required when the client has `sessionFs`. */
   createSessionFsProvider?: (session: CopilotSession) => SessionFsProvider
+  /** Feature flags of the session. Give them again when you resume it. */
   featureFlags?: Record<string, boolean>
+  /** Experiments that the session takes part in. */
   expAssignments?: CopilotExpAssignmentResponse
-  /** Ends the wait for the session with SESSION_ABORTED; a session that comes all the same is let go. */
+  /**
+   * Ends the wait for the session when aborted. A session that opens after that is closed again.
+   *
+   * @throws SESSION_ABORTED
+   */
   signal?: AbortSignal
 }
+/** Options of a new session. */
 interface SessionConfig extends SessionConfigBase {
-  /** Default: a random UUID. One whose session has a history already is refused with SESSION_EXISTS. */
+  /**
+   * Id of the session.
+   *
+   * @default a random UUID
+   * @throws SESSION_EXISTS when the session with this id has a history.
+   */
   sessionId?: string
+  /** Run the session in the cloud. */
   cloud?: CloudSessionOptions
-  /** Read the instruction files again before each turn; runtimes since 1.0.89. */
+  /** Read the instruction files again before each turn. Needs runtime 1.0.89 or newer. */
   refreshCustomInstructions?: boolean
 }
+/** Options of a resumed session. */
 interface ResumeSessionConfig extends SessionConfigBase {
+  /**
+   * Send no `session.resume` event.
+   *
+   * @default false
+   */
   suppressResumeEvent?: boolean
+  /**
+   * Continue tool calls and permission requests that were open. Otherwise they count as interrupted.
+   *
+   * @default false
+   */
   continuePendingWork?: boolean
+  /** Canvases that were open, so that the runtime can open them again. */
   openCanvases?: OpenCanvasInstance[]
-  /** As `takeOver` of `ResumeOptions`. */
+  /** Same as `takeOver` of `ResumeOptions`. */
   takeOver?: 'stale'
 }
 
+/** Folder in which a session was created. */
 interface SessionContext {
+  /** Working directory of the session. */
   workingDirectory: string
+  /** Root of the git repository. */
   gitRoot?: string
+  /** GitHub repository as `owner/name`. */
   repository?: string
+  /** Git branch. */
   branch?: string
 }
+/** Selects sessions. */
 interface SessionListFilter {
+  /** Exact working directory. */
   workingDirectory?: string
+  /** Root of the git repository. */
   gitRoot?: string
+  /** GitHub repository as `owner/name`. */
   repository?: string
+  /** Git branch. */
   branch?: string
 }
+/** Facts about a session. */
 interface SessionMetadata {
+  /** Id of the session. */
   sessionId: string
+  /** Time at which it was created. */
   startTime: Date
+  /** Time of its last change. */
   modifiedTime: Date
+  /** Summary of the session. */
   summary?: string
+  /** Whether it runs on another machine. */
   isRemote: boolean
+  /** Folder in which it was created. */
   context?: SessionContext
 }
+/** Versions of the runtime. */
 interface GetStatusResponse {
+  /** Version of the runtime. */
   version: string
+  /** Version of its protocol. */
   protocolVersion: number
 }
+/** State of the sign-in. */
 interface GetAuthStatusResponse {
+  /** Whether an account is signed in. */
   isAuthenticated: boolean
+  /** Kind of the sign-in. */
   authType?: 'user' | 'env' | 'gh-cli' | 'hmac' | 'api-key' | 'token'
+  /** Address of GitHub. */
   host?: string
+  /** Name of the account. */
   login?: string
+  /** Message for people. */
   statusMessage?: string
 }
+/** The session that a terminal interface shows. */
 interface ForegroundSessionInfo {
+  /** Id of the session; absent when there is none. */
   sessionId?: string
+  /** Folder of the session. */
   workspacePath?: string
 }
 
 /**
- * Talks to the runtime of the Copilot CLI. Nothing is started before `start()` or the first session; `stop()` (or
- * `await using`) leaves no process behind.
+ * A client of the Copilot CLI's runtime. It starts the runtime with `start()` or with the first
+ * session. `stop()`, or `await using`, leaves no process behind.
+ *
+ * @example
+ * await using client = new CopilotClient()
+ * const session = await client.createSession({ onPermissionRequest: approveAll })
+ * const answer = await session.sendAndWait('What does this repository do?')
  */
 declare class CopilotClient {
   #private
-  /** Does nothing yet; throws INVALID_OPTION for options that are wrong or contradict each other. */
+  /**
+   * Starts nothing yet.
+   *
+   * @throws INVALID_OPTION for options that are wrong or contradict each other.
+   */
   constructor(options?: CopilotClientOptions)
-  /** Methods of the runtime by path: `client.rpc.models.list()` is the request "models.list". */
+  /** Methods of the runtime by path: `client.rpc.models.list()` sends the request "models.list". */
   get rpc(): ServerRpc
-  /** Where the connection stands. */
+  /** State of the connection. */
   get state(): ConnectionState
-  /** The port that the runtime listens on, for a connection over TCP. */
+  /** Port that the runtime listens on; null unless the connection uses TCP. */
   get runtimePort(): number | null
-  /** The runtime's process, while it is this client's and runs; null otherwise. */
+  /**
+   * The runtime's process while it runs; null when there is none, or when this client did not start it.
+   */
   get cliProcess(): RuntimeProcess | null
   /**
-   * Starts the runtime and shakes hands, or does nothing when that was done. Calls at once share one start; a call during
-   * `stop()` starts it again afterwards. The start is given up when the signals of all who wait for it are aborted.
+   * Starts the runtime and waits for its handshake. Does nothing when it runs already. Calls at the
+   * same time share one start, and a call during `stop()` starts the runtime again afterwards. The
+   * start is given up when the signals of all its callers are aborted.
    *
-   * Rejects with PROCESS_NOT_FOUND (and what to install), CONNECTION_LOST (the runtime exited), CONNECTION_TIMED_OUT,
-   * PROTOCOL_MISMATCH, SESSION_CLOSED (stopped meanwhile), SESSION_ABORTED; nothing is left running then.
+   * @throws PROCESS_NOT_FOUND (the message says what to install), CONNECTION_LOST (the runtime exited),
+   *   CONNECTION_TIMED_OUT, PROTOCOL_MISMATCH, SESSION_CLOSED (stopped meanwhile), SESSION_ABORTED.
+   *   Nothing is left running then.
    */
   start(options?: { signal?: AbortSignal }): Promise<void>
   /**
-   * Lets the sessions go and ends the runtime: politely, then by force, within 7 seconds. Never rejects; resolves with what
-   * went wrong. No process of the runtime's tree is left.
+   * Closes the sessions and ends the runtime, first by request and then by force. No process of the
+   * runtime's tree is left. Never rejects: it resolves with the errors on the way.
    */
   stop(): Promise<Error[]>
-  /** Ends the runtime at once, within a second. */
+  /** Kills the runtime at once. */
   forceStop(): Promise<void>
+  /** Same as `stop()`. */
   [Symbol.asyncDispose](): Promise<void>
   /**
-   * Opens a new session. Starts the runtime if need be. An id whose session has a history is refused with SESSION_EXISTS: the
-   * runtime would begin a second one in the same log. `config.signal` ends the wait with SESSION_ABORTED.
+   * Opens a new session, and starts the runtime when it does not run.
+   *
+   * @throws SESSION_EXISTS when the session with this id has a history; SESSION_ABORTED when
+   *   `config.signal` is aborted.
    */
   createSession(config?: SessionConfig): Promise<CopilotSession>
   /**
-   * Opens a session's history. A session that is truly empty (never used, started over, or unknown) is opened afresh under the
-   * same id, one whose custom agent is gone without it: `session.resumed` and `session.resumeReason` say so. Calls at once for
-   * one session share it, opened with the configuration of the first.
+   * Opens a session with its history. A session that is truly empty (never used, started over, or
+   * unknown) is opened empty under the same id. A session whose custom agent is missing is opened
+   * without it. `session.resumed` and `session.resumeReason` tell which. Calls at the same time for one
+   * session share it, with the configuration of the first call.
    *
-   * Rejects with RESUME_CORRUPT (+ `line`), RESUME_NOT_FOUND, RESUME_IN_USE, RESUME_AGENT_MISSING, RESUME_TRANSIENT,
-   * RESUME_FAILED; the runtime's own error is the `cause`. Nothing is created and no log is touched then. SESSION_ABORTED
-   * when `options.signal` or `config.signal` is aborted.
+   * @throws RESUME_CORRUPT (with `line`), RESUME_NOT_FOUND, RESUME_IN_USE, RESUME_AGENT_MISSING,
+   *   RESUME_TRANSIENT, RESUME_FAILED; the runtime's own error is the `cause`. Nothing is created and
+   *   no log is changed then. SESSION_ABORTED when `options.signal` or `config.signal` is aborted.
    */
   resumeSession(
     sessionId: string,
     config?: ResumeSessionConfig,
     options?: ResumeOptions,
   ): Promise<CopilotSession>
-  /** Reads a session's log, without the runtime and without changing anything. */
+  /** Reads a session's log. It needs no runtime and changes nothing. */
   inspectSession(sessionId: string): Promise<SessionInspection>
-  /** Copies the valid lines of a session's log to a new session, which can be resumed; the original stays as it is. */
+  /**
+   * Copies the valid lines of a session's log into a new session, which can be resumed. The original
+   * stays as it is.
+   */
   salvageSession(sessionId: string): Promise<SessionSalvage>
+  /**
+   * Checks the connection to the runtime.
+   *
+   * @throws CONNECTION_TIMED_OUT after 30 seconds.
+   */
   ping(message?: string): Promise<{
     message: string
     timestamp: string
     protocolVersion?: number
   }>
+  /** Reads the versions of the runtime. */
   getStatus(): Promise<GetStatusResponse>
+  /** Reads the state of the sign-in. */
   getAuthStatus(): Promise<GetAuthStatusResponse>
-  /** Asked once a connection; a failure is not kept. */
+  /**
+   * Lists the models that the account can use. The list is read once for each connection; a failure is
+   * not kept.
+   */
   listModels(): Promise<ModelInfo[]>
+  /** Lists sessions. */
   listSessions(filter?: SessionListFilter): Promise<SessionMetadata[]>
-  /** undefined when there is no such session. */
+  /** Reads facts about a session; undefined when there is no such session. */
   getSessionMetadata(sessionId: string): Promise<SessionMetadata | undefined>
+  /** Gives the id of the session that was changed last. */
   getLastSessionId(): Promise<string | undefined>
-  /** Removes a session and its history for good. */
+  /** Deletes a session and its history for good. */
   deleteSession(sessionId: string): Promise<void>
-  /** For a runtime with a terminal interface. */
+  /** Gives the session that the runtime's terminal interface shows. */
   getForegroundSessionId(): Promise<string | undefined>
+  /** Shows a session in the runtime's terminal interface. */
   setForegroundSessionId(sessionId: string): Promise<void>
-  /** Subscribes to sessions' lives, of any client of the runtime; returns what ends the subscription. */
+  /**
+   * Subscribes to one type of lifecycle events, of all clients of the runtime. Returns a function that
+   * ends the subscription.
+   */
   onLifecycle<K extends SessionLifecycleEventType>(
     eventType: K,
     handler: TypedSessionLifecycleHandler<K>,
   ): () => void
+  /**
+   * Subscribes to all lifecycle events, of all clients of the runtime. Returns a function that ends the
+   * subscription.
+   */
   onLifecycle(handler: SessionLifecycleHandler): () => void
-  /** Called when the runtime exits, or the connection to it breaks, without `stop()`; returns what ends the subscription. */
+  /**
+   * Called when the runtime exits, or the connection breaks, without `stop()`. Returns a function that
+   * ends the subscription.
+   */
   onExit(handler: (exit: RuntimeExit) => void): () => void
 }
-/** The runtime's process: its id, and a way to signal it. `kill()` says whether there was one to signal. */
+/** The runtime's process. */
 interface RuntimeProcess {
+  /** Process id. */
   readonly pid: number
+  /** Sends a signal to the process. False when it has ended already. */
   kill(signal?: string | number): boolean
 }
 

@@ -72,9 +72,9 @@ export interface TurnOptions extends Pick<
    */
   maxBudgetUsd?: number
   /**
-   * What the agent may do without asking. `"plan"`: read. `"edit"`: also write in its working directory
-   * and run the commands in `allow`. `"auto"`: everything. The CLI enforces the level by its own means
-   * (docs/agents.md).
+   * Level of what the agent may do without asking. `"plan"`: read. `"edit"`: also write in its working
+   * directory and run the commands in `allow`. `"auto"`: everything. The CLI enforces the level by its
+   * own means (docs/agents.md).
    *
    * @default "edit"
    * @throws INVALID_OPTION when the CLI cannot enforce the level.
@@ -122,7 +122,7 @@ export interface TurnOptions extends Pick<
    */
   budget?: Budget
   /**
-   * What to do when the agent has ended its turn while work of it still runs in the background.
+   * Behaviour when the agent has ended its turn while work of it still runs in the background.
    * `"wait"`: wait for that work, within the clocks. `"leave"`: end the turn and the work; `warnings`
    * name the work.
    *
@@ -174,8 +174,8 @@ export interface TurnOptions extends Pick<
    */
   timeoutMs?: number
   /**
-   * What happens after an attempt that failed for a passing reason: `rate_limit`, `overloaded`,
-   * `network` or `server`.
+   * Repetition of an attempt that failed for a passing reason: `rate_limit`, `overloaded`, `network` or
+   * `server`.
    */
   retry?: {
     /**

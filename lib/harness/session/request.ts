@@ -59,9 +59,9 @@ export interface OpenOptions extends Pick<
   | 'budget'
 > {
   /**
-   * What the agent may do without asking. `"plan"`: read. `"edit"`: also write below `cwd` and run the
-   * commands in `allow`. `"ask"`: everything that `policy` does not decide goes to `onPermission`.
-   * `"auto"`: everything. The level is a mode of the agent itself.
+   * Level of what the agent may do without asking. `"plan"`: read. `"edit"`: also write below `cwd` and
+   * run the commands in `allow`. `"ask"`: everything that `policy` does not decide goes to
+   * `onPermission`. `"auto"`: everything. The level is a mode of the agent itself.
    *
    * @default "ask" where `policy` or `onPermission` is given, else "edit"
    * @throws INVALID_OPTION when the agent cannot enforce the level.
@@ -113,8 +113,8 @@ export interface OpenOptions extends Pick<
    */
   settleMs?: number
   /**
-   * What happens when a usage limit stops a prompt. Other failures are not repeated in a session: send
-   * the prompt again.
+   * Behaviour when a usage limit stops a prompt. Other failures are not repeated in a session: send the
+   * prompt again.
    */
   retry?: Pick<NonNullable<TurnOptions['retry']>, 'waitForResetMs'>
   /**
@@ -131,7 +131,7 @@ export interface PromptOptions extends Pick<
   'schema' | 'timeoutMs' | 'idleTimeoutMs' | 'toolIdleTimeoutMs' | 'signal'
 > {
   /**
-   * What to do when the agent has ended its turn while work of it still runs in the background.
+   * Behaviour when the agent has ended its turn while work of it still runs in the background.
    * `"wait"`: wait for that work. `"leave"`: resolve at once; `warnings` name the work, which goes on.
    *
    * @default "wait"
