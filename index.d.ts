@@ -3484,6 +3484,7 @@ interface MessageOptions {
    */
   responseSchema?:
     | {
+        /** Gives the JSON Schema. */
         toJSONSchema(): object
       }
     | Record<string, unknown>
@@ -3755,12 +3756,22 @@ interface CopilotRequestContext {
 }
 /** Reason for the end of a WebSocket. */
 declare class CopilotWebSocketCloseStatus {
+  /** Text for people. */
   readonly description?: string | undefined
+  /** Code of an error. */
   readonly errorCode?: string | undefined
+  /** The error itself. */
   readonly error?: Error | undefined
   /** The status of a normal end. */
   static readonly normalClosure: CopilotWebSocketCloseStatus
-  constructor(description?: string | undefined, errorCode?: string | undefined, error?: Error | undefined)
+  constructor(
+    /** Text for people. */
+    description?: string | undefined,
+    /** Code of an error. */
+    errorCode?: string | undefined,
+    /** The error itself. */
+    error?: Error | undefined,
+  )
 }
 /** A WebSocket of the runtime that your program serves. */
 declare abstract class CopilotWebSocketHandler implements AsyncDisposable {

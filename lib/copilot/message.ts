@@ -68,7 +68,12 @@ export interface MessageOptions {
    * JSON Schema of the answer, or a schema that can give its JSON Schema. Needs runtime 1.0.89 or
    * newer.
    */
-  responseSchema?: { toJSONSchema(): object } | Record<string, unknown>
+  responseSchema?:
+    | {
+        /** Gives the JSON Schema. */
+        toJSONSchema(): object
+      }
+    | Record<string, unknown>
 }
 
 /** Options of `sendAndWait`. */

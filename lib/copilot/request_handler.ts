@@ -29,8 +29,11 @@ export class CopilotWebSocketCloseStatus {
   static readonly normalClosure = new CopilotWebSocketCloseStatus()
 
   constructor(
+    /** Text for people. */
     readonly description?: string,
+    /** Code of an error. */
     readonly errorCode?: string,
+    /** The error itself. */
     readonly error?: Error,
   ) {}
 }
