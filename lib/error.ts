@@ -12,10 +12,10 @@ export interface Settled<T> {
   partial?: T
 }
 
-/** The stable name of a fault, for programs. */
+/** Stable name of an error, for programs. docs/errors.md lists all of them. */
 export type ErrorCode = Code
 
-/** An error of this package with this code: what was found out is in its fields. */
+/** An error with this code. Its fields hold the facts of the failure. */
 export type SheepdogErrorOf<C extends ErrorCode> = {
   [Each in C]: ErrorBody & { readonly code: Each } & ('result' extends keyof ErrorFacts[Each]
       ? Readonly<ErrorFacts[Each]>
@@ -25,14 +25,14 @@ export type SheepdogErrorOf<C extends ErrorCode> = {
 interface ErrorBody extends Error {
   readonly name: 'SheepdogError'
   readonly cause?: unknown
-  /** `code`, `message` and the facts: an error that is logged as JSON is not empty. */
+  /** The error as an object for JSON: `code`, `message` and all facts. */
   toJSON(): Record<string, unknown>
 }
 
 /**
- * Every error of this package: `code` is a stable name in capitals (`PROCESS_IDLE`), the facts are fields (`exitCode`,
- * `idleTimeoutMs`, ...), typed once the code is known, and `result` holds what was read before the failure, where something
- * ran.
+ * Every error of this package. `code` is a stable name (`PROCESS_IDLE`). Facts such as `exitCode` and
+ * `idleTimeoutMs` are fields, which are typed once the code is known. If something ran, `result` holds
+ * what was read before the failure. The message says what to do next.
  *
  * @example
  * try {

@@ -16,53 +16,114 @@ export type { JobArtifact, JobRecord, JobState } from './fleet/record'
 export type { JobOptions, JobSource } from './fleet/submission'
 export { Worker, type JobContext, type JobHandler, type WorkOptions } from './fleet/worker'
 
-/** How to get to a fleet. */
+/** Options of `Fleet.connect`. */
 export interface FleetOptions {
   /**
-   * Addresses of NATS servers (2.12 or newer, with JetStream). Default: the variable SHEEPDOG_NATS, else a server of its own
-   * that keeps its store in `dir`, shared by all processes that name the same `dir`.
+   * Addresses of NATS servers (2.12 or newer, with JetStream).
+   *
+   * @default the variable SHEEPDOG_NATS, else a server that this process starts, with its store in
+   *   `dir`; all processes with the same `dir` share it
+   * @throws FLEET_UNREACHABLE, FLEET_SERVER_TOO_OLD, FLEET_SERVER_MISSING
    */
   servers?: string | string[]
-  /** Default ".sheepdog/fleet". */
+  /**
+   * Folder for the store of a server that is started here.
+   *
+   * @default ".sheepdog/fleet"
+   */
   dir?: string
-  /** A credentials file. */
+  /** Path of a NATS credentials file. */
   credentials?: string
+  /**
+   * Token for the server.
+   *
+   * @throws FLEET_UNAUTHORIZED when the server refuses it.
+   */
   token?: string
   /**
-   * A file with the certificates (PEM) of who signs the server's, for `tls://`. Default: whom the system trusts, and
-   * NODE_EXTRA_CA_CERTS.
+   * File with the certificates (PEM) that the server's certificate must be signed by, for `tls://`.
+   *
+   * @default the certificates that the system trusts, and NODE_EXTRA_CA_CERTS
    */
   ca?: string
-  /** Two fleets on one server differ by it: small letters, digits, "-". Default "sd". */
+  /**
+   * Name that separates several fleets on one server: lower-case letters, digits and "-".
+   *
+   * @default "sd"
+   */
   prefix?: string
-  /** A job whose worker is silent for so long is given to another one; default 30 s. The fleet's, stored at its first connect. */
+  /**
+   * A job whose worker has been silent for this long is given to another worker, in milliseconds. The
+   * value is stored with the fleet at its first connection.
+   *
+   * @default 30_000
+   */
   leaseMs?: number
-  /** Copies of everything on a cluster of servers, when the fleet is new; default 1. */
+  /**
+   * Number of copies of everything in a cluster of servers, when the fleet is created.
+   *
+   * @default 1
+   */
   replicas?: number
 }
 
-/** What a fleet looks like right now. */
+/** Present state of a fleet. */
 export interface FleetStatus {
-  /** The version of the server. */
+  /** Version of the server. */
   server: string
+  /** Lease of the fleet, in milliseconds. */
   leaseMs: number
-  queues: Record<string, { queued: number; running: number; oldestSubmittedAt?: number }>
+  /** Counts for each queue. */
+  queues: Record<
+    string,
+    {
+      /** Number of jobs that wait. */
+      queued: number
+      /** Number of jobs that run. */
+      running: number
+      /** Time of submission of the oldest job that waits. */
+      oldestSubmittedAt?: number
+    }
+  >
+  /** Workers of the fleet. */
   workers: {
+    /** Name of the worker. */
     name: string
+    /** Process id of the worker. */
     pid: number
+    /** Queues that it takes jobs from. */
     queues: string[]
+    /** Number of jobs that it runs at once. */
     concurrency: number
+    /** Names of its handlers. */
     handlers: string[]
-    /** Ids of jobs. */
+    /** Ids of the jobs that it runs. */
     running: string[]
   }[]
-  /** How full each stream is, by its name. `maxBytes` 0: as much as the server has. */
-  storage: Record<string, { bytes: number; maxBytes: number; messages: number; isFull: boolean }>
-  /** Jobs that do not go on, and why; the oldest 20. */
-  stuck: { id: string; why: string }[]
+  /** Fill level of each stream, by its name. */
+  storage: Record<
+    string,
+    {
+      /** Bytes that are stored. */
+      bytes: number
+      /** Limit of the stream in bytes. 0: as much as the server has. */
+      maxBytes: number
+      /** Number of messages. */
+      messages: number
+      /** Whether the stream refuses new messages. */
+      isFull: boolean
+    }
+  >
+  /** Jobs that make no progress; the oldest 20. */
+  stuck: {
+    /** Id of the job. */
+    id: string
+    /** Reason. */
+    why: string
+  }[]
 }
 
-/** Which jobs `fleet.prune()` removes. */
+/** Jobs that `fleet.prune()` removes. */
 export interface PruneOptions {
   /** Jobs that ended at least this many milliseconds ago. */
   olderThanMs: number
@@ -74,12 +135,13 @@ export interface PruneOptions {
   dryRun?: boolean
 }
 
-/** What `fleet.prune()` removed. */
+/** Numbers of what `fleet.prune()` removed. */
 export interface Pruned {
+  /** Number of jobs. */
   jobs: number
-  /** Results, artifacts, sessions and long specs. */
+  /** Number of results, artifacts, sessions and long specs. */
   objects: number
-  /** The bytes of the objects. */
+  /** Size of the objects in bytes. */
   bytes: number
 }
 
@@ -109,7 +171,7 @@ const pruneChecks = {
 const filterChecks = { queue: check.name, state: check.oneOf(...states) }
 
 /**
- * The same jobs on many machines: none is lost, none done twice.
+ * A queue of jobs for many machines. No job is lost, and only one attempt at a job counts.
  *
  * @example
  * await using fleet = await Fleet.connect()
@@ -125,7 +187,12 @@ export class Fleet implements AsyncDisposable {
     this.#fleet = fleet
   }
 
-  /** FLEET_UNREACHABLE, FLEET_UNAUTHORIZED, FLEET_SERVER_TOO_OLD, FLEET_SERVER_MISSING (+ how to get one). */
+  /**
+   * Connects to a fleet, and creates it on its first use.
+   *
+   * @throws FLEET_UNREACHABLE, FLEET_UNAUTHORIZED, FLEET_SERVER_TOO_OLD, FLEET_SERVER_MISSING (the
+   *   message says how to get a server)
+   */
   static async connect(options: FleetOptions = {}): Promise<Fleet> {
     checkOptions(options, checks)
     const { servers = process.env.SHEEPDOG_NATS, dir = '.sheepdog/fleet', ...rest } = options
@@ -141,8 +208,10 @@ export class Fleet implements AsyncDisposable {
   }
 
   /**
-   * Takes a job in: once it resolves, the job will be run, whatever is killed meanwhile. The same id again is the same job.
-   * FLEET_FULL when too many wait.
+   * Submits a job. Once it resolves, the job will run, whichever process is killed meanwhile.
+   * Submitting the same id again gives the same job.
+   *
+   * @throws FLEET_FULL when too many jobs wait; FLEET_UNREACHABLE after 30 seconds without a server.
    */
   async submit(job: JobOptions): Promise<Job> {
     const spec = jobSpec(job)
@@ -150,7 +219,11 @@ export class Fleet implements AsyncDisposable {
     return new Job(this.#fleet, await settle<string>(this.#fleet.submit(JSON.stringify(spec))))
   }
 
-  /** JOB_NOT_FOUND when there is none. */
+  /**
+   * Finds a job by its id.
+   *
+   * @throws JOB_NOT_FOUND
+   */
   async job(id: string): Promise<Job> {
     check.name('id', id)
     const job = new Job(this.#fleet, id)
@@ -158,7 +231,7 @@ export class Fleet implements AsyncDisposable {
     return job
   }
 
-  /** Every job that the fleet knows, in the order of submission. */
+  /** Yields the records of all jobs that the fleet has, in the order of submission. */
   async *jobs(filter: { queue?: string; state?: JobState } = {}): AsyncGenerator<JobRecord, void, undefined> {
     checkOptions(filter, filterChecks, 'filter')
     const records = JSON.parse(await settle<string>(this.#fleet.records())) as StoredRecord[]
@@ -169,7 +242,7 @@ export class Fleet implements AsyncDisposable {
     }
   }
 
-  /** Begins to work on jobs. */
+  /** Starts a worker, which runs jobs in this process. */
   async work(options: WorkOptions = {}): Promise<Worker> {
     checkWorkOptions(options)
     const { signal, harness } = options
@@ -205,16 +278,20 @@ export class Fleet implements AsyncDisposable {
     ) as Pruned
   }
 
-  /** Queues, workers, how full the streams are, and what does not go on. */
+  /** Reads queues, workers, the fill level of the streams, and jobs that make no progress. */
   async status(): Promise<FleetStatus> {
     return JSON.parse(await settle<string>(this.#fleet.status())) as FleetStatus
   }
 
-  /** Drains its workers and closes the connection; a server of its own ends with it, its store stays. */
+  /**
+   * Closes the workers of this object and the connection. A server that was started here ends too; its
+   * store stays.
+   */
   async close(): Promise<void> {
     await settle<void>(this.#fleet.close())
   }
 
+  /** Same as `close()`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }

@@ -31,7 +31,7 @@ export { replayRecord, type RecordReplay } from './harness/record'
 export { replay, replayFile, type Recorded, type RecordedEnd, type Replay } from './harness/replay'
 
 /**
- * A coding-agent CLI as a function.
+ * Runs a coding-agent CLI as a function.
  *
  * @example
  * const codex = new Harness({ provider: 'codex', cwd: '/work' })
@@ -41,7 +41,7 @@ export class Harness {
   readonly #options: HarnessOptions
   readonly #limits: ReturnType<typeof nativeLimit>[]
 
-  /** Throws INVALID_OPTION for a wrong option, an unknown provider included. */
+  /** @throws INVALID_OPTION for a wrong option or an unknown provider. */
   constructor(options: HarnessOptions) {
     checkHarnessOptions(options)
     if (options.limit !== undefined && !(options.limit instanceof ConcurrencyLimit)) {
@@ -52,36 +52,56 @@ export class Harness {
     if (options.limit) this.#limits.push(nativeLimit(options.limit))
   }
 
+  /** The agent CLI of this harness. */
   get provider(): ProviderName {
     return this.#options.provider
   }
 
-  /**
-   * One turn. Resolves only when the turn succeeded; otherwise rejects with `code` (AGENT_FAILED with `kind`, AGENT_IDLE, ...)
-   * with what there is of the `result`, and with the last `events` (at most 200, of 256 KiB together) and the end of `stderr`.
-   */
+  /** Runs a turn whose answer matches a schema; see below. The answer is in `structured`. */
   async run<Schema extends object>(
     prompt: string,
     options: TurnOptions & { schema: Schema },
   ): Promise<TurnResult<StructuredOf<Schema>>>
+  /**
+   * Runs one turn. Resolves only when the turn succeeded: the agent reported a good end of turn, and
+   * its process did not fail. No process of the agent is left then.
+   *
+   * @throws AGENT_FAILED (with `kind`), AGENT_IDLE, AGENT_TIMED_OUT, AGENT_NOT_FOUND and others
+   *   (docs/errors.md). The error has the `result` so far, the last `events` (at most 200, 256 KiB in
+   *   all) and the end of `stderr`.
+   *
+   * @example
+   * const { text, usage, sessionId } = await codex.run('Fix the failing test.', { allow: ['npm test'] })
+   */
   async run(prompt: string, options?: TurnOptions): Promise<TurnResult>
   async run(prompt: string, options?: TurnOptions): Promise<TurnResult> {
     return this.#start(prompt, options, false).result
   }
 
-  /** Starts a turn. Never throws: errors reject `result`. */
+  /** Starts a turn whose answer matches a schema; see below. */
   start<Schema extends object>(
     prompt: string,
     options: TurnOptions & { schema: Schema },
   ): Turn<StructuredOf<Schema>>
+  /**
+   * Starts a turn and returns at once, so that you can iterate over its events. Never throws: errors
+   * reject `result`.
+   */
   start(prompt: string, options?: TurnOptions): Turn
   start(prompt: string, options?: TurnOptions): Turn {
     return this.#start(prompt, options, true)
   }
 
   /**
-   * Opens a session: many prompts to one process, with live questions. Rejects with AGENT_NOT_FOUND (with what to install),
-   * AGENT_IDLE (no handshake within `startTimeoutMs`), AGENT_RESUME_FAILED, ... It holds a slot until it is closed.
+   * Opens a session: many prompts to one agent process, with live permission requests. The session uses
+   * one slot of `maxConcurrent` until it is closed.
+   *
+   * @throws AGENT_NOT_FOUND (with `install`), AGENT_IDLE (no handshake within `startTimeoutMs`),
+   *   AGENT_RESUME_FAILED and others.
+   *
+   * @example
+   * await using session = await codex.open({ permission: 'edit' })
+   * const { text } = await session.prompt('Which tests fail?')
    */
   async open(options?: OpenOptions): Promise<AgentSession> {
     return openSession(this.#options, options, this.#limits)

@@ -8,24 +8,35 @@ import { check, checkOptions, show } from './option'
 const natives = new WeakMap<ConcurrencyLimit, NativeConcurrencyLimit>()
 
 /**
- * So many turns, runs and pieces of your own work at once, over all that are given it. First come, first served. A slot is free
- * when what had it is over: the tree of a run is gone, the promise of a work has settled.
+ * A limit on how many turns, runs and pieces of your own work happen at once, shared by everything that
+ * is given it. Waiting work starts in the order in which it asked. A slot is free again when the
+ * process tree of a run is gone, or when the promise of a piece of work has settled.
  *
  * @example
  * const limit = new ConcurrencyLimit(4)
  * await Promise.all(folders.map((cwd) => run('npm', ['test'], { cwd, limit })))
  */
 export class ConcurrencyLimit {
+  /**
+   * @param max How many may run at once; a whole number of at least 1.
+   * @throws INVALID_OPTION for any other value.
+   */
   constructor(max: number) {
     check.count('max', max)
     natives.set(this, new native.NativeConcurrencyLimit(max))
   }
 
   /**
-   * Does the work when there is room, and gives its slot back however it ends.
-   * @param options.signal ends the waiting: rejects with PROCESS_ABORTED, and the work is not begun. Work that runs is not ended.
-   * @param options.timeoutMs how long to wait for the slot at most, default for ever; then PROCESS_TIMED_OUT. 0 and Infinity are off,
-   *   less than 0 has passed.
+   * Waits for a free slot, calls `work`, and frees the slot when `work` settles, whether it succeeds or
+   * fails.
+   *
+   * @param work Your function. Its result, or its error, is the result of `use`.
+   * @param options.signal Ends the wait for a slot: `use` rejects with PROCESS_ABORTED and `work` is
+   *   not called. A function that already runs is not interrupted.
+   * @param options.timeoutMs Longest wait for a slot, in milliseconds. Default: no limit; 0 and
+   *   Infinity mean no limit too. After that, and for a negative value at once, `use` rejects with
+   *   PROCESS_TIMED_OUT and `work` is not called.
+   * @throws PROCESS_ABORTED, PROCESS_TIMED_OUT, INVALID_OPTION
    */
   async use<T>(
     work: () => T | PromiseLike<T>,

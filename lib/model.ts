@@ -11,108 +11,203 @@ import type { TokenUsage } from './usage'
 
 export type { TokenUsage } from './usage'
 
-/** A message in the shape of OpenAI's chat completions. */
+/** A message in the format of OpenAI's chat completions. */
 export interface ChatMessage {
+  /** Author of the message. */
   role: 'system' | 'developer' | 'user' | 'assistant' | 'tool' | (string & {})
+  /** Text of the message, or its parts. */
   content?: string | null | readonly Record<string, unknown>[]
+  /** Name of the author. */
   name?: string
+  /** Tool calls of an assistant message. */
   tool_calls?: readonly Record<string, unknown>[]
+  /** Id of the tool call that a message with role `"tool"` answers. */
   tool_call_id?: string
   [field: string]: unknown
 }
 
-/** A tool in the shape of OpenAI's chat completions. */
+/** A tool in the format of OpenAI's chat completions. */
 export interface ChatTool {
+  /** Type of the tool. */
   type: 'function' | (string & {})
+  /** The function that the model may call. */
   function?: { name: string; description?: string; parameters?: object; strict?: boolean | null }
   [field: string]: unknown
 }
 
-/** How often, and how long between. */
+/** How often a request is tried, and the pauses between the attempts. */
 export interface RetryOptions {
   /**
-   * Tries in all. Default: 1 + env SHEEPDOG_AI_TIMEOUT_RETRIES, else 1 + AGENTFIELD_AI_TIMEOUT_RETRIES, else 3; read at each
-   * call, and a value that is no whole number >= 0 counts as absent.
+   * Largest number of attempts, the first one included. The variables are read at each call; a value
+   * that is not a whole number of at least 0 is ignored.
+   *
+   * @default 1 + the variable SHEEPDOG_AI_TIMEOUT_RETRIES, else 1 + AGENTFIELD_AI_TIMEOUT_RETRIES, else
+   *   3
    */
   attempts?: number
-  /** The wait after the first failure, doubled with each; half of it is left to chance. Default 200. */
+  /**
+   * Pause after the first failure, in milliseconds. It doubles with each failure, and half of it is
+   * random.
+   *
+   * @default 200
+   */
   baseDelayMs?: number
-  /** The longest wait, also when a server asks for more by Retry-After. Default 30_000. */
+  /**
+   * Longest pause between two attempts, in milliseconds, also when the server asks for a longer one by
+   * `Retry-After`.
+   *
+   * @default 30_000
+   */
   maxDelayMs?: number
 }
 
-/** A model call. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is asked. */
+/**
+ * Options of a model call.
+ *
+ * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. A negative value is a
+ * deadline that has passed: no request is sent, and the promise rejects with MODEL_TIMED_OUT.
+ */
 export interface CompleteOptions {
-  /** Where `/chat/completions` is, for example `https://api.openai.com/v1`. */
+  /** Address of the server without `/chat/completions`, for example `https://api.openai.com/v1`. */
   baseUrl: string
-  /** Sent as a bearer token; never shown in an error. */
+  /**
+   * Key that is sent as a bearer token. It never appears in an error.
+   *
+   * @default no key
+   */
   apiKey?: string
+  /** Name of the model, as the server knows it. */
   model: string
+  /** The conversation so far. */
   messages: readonly ChatMessage[]
+  /**
+   * Tools that the model may call. Calls are in `toolCalls`; this package does not run them.
+   *
+   * @default no tools
+   */
   tools?: readonly ChatTool[]
-  /** "auto", "none", "required", or a tool by name in that API's shape. */
+  /**
+   * Whether the model may (`"auto"`), must (`"required"`) or must not (`"none"`) call a tool, or a tool
+   * by name in the format of the API.
+   *
+   * @default the server's choice
+   */
   toolChoice?: 'auto' | 'none' | 'required' | object
+  /**
+   * Randomness of the answer.
+   *
+   * @default the server's choice
+   */
   temperature?: number
-  /** Of the answer, sent as `max_tokens`; a server that wants another name gets it by `extraBody`. */
+  /**
+   * Largest length of the answer in tokens, sent as `max_tokens`. For a server that expects another
+   * name, use `extraBody`.
+   *
+   * @default the server's choice
+   */
   maxTokens?: number
+  /**
+   * Seed for repeatable answers, for servers that support it.
+   *
+   * @default none
+   */
   seed?: number
-  /** Further fields of the request's body; they win over the call's own, save `messages` and `stream`. */
+  /**
+   * Further fields of the request body. They override the fields of this call, except `messages` and
+   * `stream`.
+   */
   extraBody?: object
   /**
-   * Is given the answer's text as it comes. An attempt that fails in the middle is made again, and its text begins anew:
-   * `attempt` tells which one it is, from 1. What it throws ends the call and is the call's error.
+   * Receives the text of the answer as it arrives. A failed attempt is repeated, and its text begins
+   * again: `attempt` counts the attempts from 1. An error in this function ends the call and rejects
+   * it.
    */
   onText?(delta: string, attempt: number): void
   /**
-   * The answer must be JSON that fits this JSON Schema, or that of an object with `toJSONSchema()` or of a library's schema
-   * that can say it: it comes as `structured`.
+   * Schema that the answer must match: a JSON Schema, an object with `toJSONSchema()`, or a schema of a
+   * library that can give its JSON Schema. The answer is then in `structured`. An answer that does not
+   * match is asked for again.
+   *
+   * @throws MODEL_BAD_RESPONSE with `problems` and `text`.
    */
   schema?: object
-  /** One attempt, from the connection to the end of the answer; default 120_000. */
+  /**
+   * Longest time of one attempt, from the connection to the end of the answer, in milliseconds.
+   *
+   * @default 120_000
+   * @throws MODEL_TIMED_OUT
+   */
   timeoutMs?: number
-  /** Silence between two pieces of the answer, the response's head being the first; default 60_000. */
+  /**
+   * Longest silence between two pieces of the answer, in milliseconds. The head of the response is the
+   * first piece.
+   *
+   * @default 60_000
+   * @throws MODEL_TIMED_OUT
+   */
   idleTimeoutMs?: number
+  /** How often a failed request is repeated. */
   retry?: RetryOptions
-  /** Further headers; they win over the call's own. */
+  /** Further HTTP headers. They override those of this call. */
   headers?: Record<string, string | undefined>
-  /** Ends the call and closes its connection; one that is already aborted asks nothing. */
+  /**
+   * Ends the call and closes its connection when aborted. If it is already aborted, no request is sent.
+   *
+   * @throws MODEL_ABORTED, with the signal's reason as `cause`.
+   */
   signal?: AbortSignal
 }
 
-/** What the model answered. */
+/** Answer of a model. */
 export interface Completion<Structured = unknown> {
+  /** Text of the answer. */
   text: string
-  /** What `schema` asked for, checked; absent when the model called tools instead. */
+  /** The answer as a value that matches `schema`; absent when the model called tools instead. */
   structured?: Structured
-  /** Arguments are parsed; those that are no JSON stay the text that they are. */
-  toolCalls: { id: string; name: string; arguments: unknown }[]
-  /** Absent when the server does not tell. `cachedInputTokens` are part of `inputTokens`. */
+  /** Tool calls of the model. Arguments are parsed; arguments that are not JSON stay text. */
+  toolCalls: {
+    /** Id of the call, for `tool_call_id`. */
+    id: string
+    /** Name of the tool. */
+    name: string
+    /** Arguments of the call. */
+    arguments: unknown
+  }[]
+  /**
+   * Tokens of all attempts; absent when the server does not report them. `cachedInputTokens` are part
+   * of `inputTokens`.
+   */
   usage?: TokenUsage
-  /** The server's word: "stop", "length", "tool_calls", ... */
+  /** Reason of the end, in the server's words: `"stop"`, `"length"`, `"tool_calls"` and others. */
   finishReason: string
-  /** Requests made. */
+  /** Number of requests that were sent. */
   attempts: number
 }
 
-/** What a failure is about. */
+/** Reason of a failed model call. */
 export type ModelErrorKind = AgentErrorKind | 'timeout' | 'aborted'
 
-/** What to think of an error. */
+/** Classification of an error. */
 export interface ErrorClassification {
+  /** Reason of the failure. */
   kind: ModelErrorKind
-  /** Whether another try may help. */
+  /** True when another attempt may succeed. */
   retryable: boolean
-  /** The HTTP status, from 400 to 599. */
+  /** HTTP status, from 400 to 599. */
   status?: number
-  /** What the server asked for. */
+  /** Pause that the server asked for, in milliseconds. */
   retryAfterMs?: number
 }
 
-/** How `withRetry` repeats an operation. */
+/** Options of `withRetry`. */
 export interface RetryPolicy extends RetryOptions {
-  /** Ends the waiting, and the promise at once with MODEL_ABORTED. */
+  /** Ends the wait when aborted; the promise rejects at once with MODEL_ABORTED. */
   signal?: AbortSignal
-  /** Whether to try again after this error; default `classify(error).retryable`. */
+  /**
+   * Decides whether to try again after this error.
+   *
+   * @default classify(error).retryable
+   */
   retryable?(error: unknown): boolean
 }
 
@@ -150,16 +245,28 @@ const completeChecks = {
   signal: check.signal,
 }
 
-/**
- * One chat completion over HTTP (an OpenAI-compatible server), streamed inside. A timeout, a lost connection, a malformed
- * answer and the statuses 408, 409, 425, 429 and 5xx are asked again on a fresh connection; nothing else is.
- *
- * Rejects with MODEL_TIMED_OUT, MODEL_ABORTED, MODEL_FAILED (+ `kind`, `status`), MODEL_BAD_RESPONSE (+ `problems` when the
- * answer does not fit the schema) or MODEL_UNREACHABLE, all with `attempts`, or with INVALID_OPTION before any request.
- */
+/** Sends a chat completion whose answer matches a schema; see below. The answer is in `structured`. */
 export async function complete<Schema extends object>(
   options: CompleteOptions & { schema: Schema },
 ): Promise<Completion<StructuredOf<Schema>>>
+/**
+ * Sends one chat completion to an OpenAI-compatible server over HTTP. The answer is streamed
+ * internally.
+ *
+ * A timeout, a lost connection, a malformed answer and the statuses 408, 409, 425, 429 and 5xx are
+ * tried again on a fresh connection. Other failures are not.
+ *
+ * @throws MODEL_TIMED_OUT, MODEL_ABORTED, MODEL_FAILED (with `kind` and `status`), MODEL_BAD_RESPONSE
+ *   or MODEL_UNREACHABLE, all with `attempts`; INVALID_OPTION before any request.
+ *
+ * @example
+ * const { text } = await complete({
+ *   baseUrl: 'https://api.openai.com/v1',
+ *   apiKey: process.env.OPENAI_API_KEY,
+ *   model: 'gpt-5-mini',
+ *   messages: [{ role: 'user', content: 'Name three sheepdogs.' }],
+ * })
+ */
 export async function complete(options: CompleteOptions): Promise<Completion>
 export async function complete(options: CompleteOptions): Promise<Completion> {
   const spec = toSpec(options)
@@ -200,8 +307,15 @@ async function tell(call: ModelCall, onText: NonNullable<CompleteOptions['onText
 }
 
 /**
- * Runs an operation until it succeeds, fails for good, or has failed `attempts` times; then rejects with its last error, as
- * it was. `operation` is given the number of the attempt, from 1. A Retry-After in the error is honoured up to `maxDelayMs`.
+ * Calls a function until it succeeds, fails with an error that is not retryable, or has failed
+ * `attempts` times. Then it rejects with the last error, unchanged.
+ *
+ * @param operation Your function. It receives the number of the attempt, from 1. A `Retry-After` in its
+ *   error is respected up to `maxDelayMs`.
+ * @throws MODEL_ABORTED when `policy.signal` is aborted.
+ *
+ * @example
+ * const body = await withRetry(async () => (await fetch(url)).json(), { attempts: 5 })
  */
 export async function withRetry<T>(
   operation: (attempt: number) => Promise<T>,
@@ -227,7 +341,9 @@ export async function withRetry<T>(
   }
 }
 
-/** Tells what an error of any origin is about, and whether another try may help. Never throws. */
+/**
+ * Classifies an error of any origin: its reason, and whether another attempt may succeed. Never throws.
+ */
 export function classify(error: unknown): ErrorClassification {
   const { kind, retryable, status, retryAfterMs } = native.classifyError(layersOf(error))
   return {

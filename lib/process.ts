@@ -31,28 +31,50 @@ type With<Options> = [args: string[] | undefined, options: Options] | [options: 
 type Piped = RunOptions & { stdin: 'pipe' }
 type InBytes = RunOptions & { encoding: 'buffer' }
 
-/**
- * Runs a program to its end. Resolves for any exit status; rejects when it could not run or was stopped, with `code` and,
- * where it ran, `result`.
- */
+/** As below; `stdout` and `stderr` of the result are bytes. */
 export async function run(command: string, ...rest: With<InBytes>): Promise<RunResult<Uint8Array>>
+/**
+ * Runs a program to its end. Resolves for any exit status, when the program and its whole process tree
+ * are gone.
+ *
+ * @param command Name of a program on PATH, or a path. There is no shell: use `run('sh', ['-c',
+ *   script])` for one.
+ * @throws PROCESS_NOT_FOUND, PROCESS_IDLE, PROCESS_TIMED_OUT, PROCESS_ABORTED and others
+ *   (docs/errors.md) when the program could not run or was stopped. The error has a `code` and, if the
+ *   program ran, `result` with everything that was read.
+ *
+ * @example
+ * const { exitCode, stdout } = await run('npm', ['test'], { idleTimeoutMs: 60_000 })
+ */
 export async function run(command: string, args?: string[], options?: RunOptions): Promise<RunResult>
+/** Runs a program without arguments to its end. */
 export async function run(command: string, options?: RunOptions): Promise<RunResult>
 export async function run(command: string, args?: unknown, options?: unknown): Promise<unknown> {
   return start(callOf(command, args, options), false).result
 }
 
-/** Starts a program. Never throws: errors reject `started` and `result`. */
+/** As below; stdin can be written to, and the output is bytes. */
 export function spawn(
   command: string,
   ...rest: With<Piped & InBytes>
 ): RunningProcess<Uint8Array> & { readonly stdin: ProcessStdin }
+/** As below; `stdin` can be written to. */
 export function spawn(
   command: string,
   ...rest: With<Piped>
 ): RunningProcess & { readonly stdin: ProcessStdin }
+/** As below; `stdout` and `stderr` of the result are bytes. */
 export function spawn(command: string, ...rest: With<InBytes>): RunningProcess<Uint8Array>
+/**
+ * Starts a program and returns at once. Never throws: errors reject `started` and `result`.
+ *
+ * @example
+ * const child = spawn('npm', ['run', 'build'])
+ * for await (const { text } of child) console.log(text)
+ * const { exitCode } = await child.result
+ */
 export function spawn(command: string, args?: string[], options?: RunOptions): RunningProcess
+/** Starts a program without arguments. */
 export function spawn(command: string, options?: RunOptions): RunningProcess
 export function spawn(command: string, args?: unknown, options?: unknown): unknown {
   let started: Started

@@ -4,39 +4,77 @@ import { native } from './native'
 import { check, checkOptions, show } from './option'
 
 /**
- * What a program and everything it starts may do, held by the kernel (Landlock, and a filter of system calls) until the last
- * of them has ended. Paths are relative to `cwd`, must exist, and stand for a folder with all below it. Inherited descriptors
- * are closed, `/dev/null` is writable, no program inside gains rights by being setuid; processes outside the tree can't be
- * signalled nor reached by abstract sockets (Linux 6.12). docs/sandbox.md says what is not held.
+ * Limits on files and network for a program and everything that it starts. The kernel enforces them
+ * (Landlock and a seccomp filter) until the last process of the tree has ended. If the kernel cannot
+ * enforce them, nothing is started and the promise rejects with SANDBOX_UNAVAILABLE.
+ *
+ * Paths are relative to `cwd` and must exist. A folder stands for everything below it. Inside the
+ * sandbox inherited file descriptors are closed, `/dev/null` is writable, and setuid programs gain no
+ * rights. Processes outside the tree cannot be signalled or reached through abstract sockets (Linux
+ * 6.12 or newer). The limits of the sandbox are listed in docs/sandbox.md.
+ *
+ * @example
+ * await run('npm', ['test'], { sandbox: { write: ['.', '/tmp'], network: 'none' } })
  */
 export interface SandboxOptions {
-  /** What may be written, made, renamed and removed; default nothing. */
-  write?: string[]
-  /** What may be read and executed; default everything. What may be written may be read. */
-  read?: string[]
-  /** Default "all". "none": no sockets but Unix ones. `ports`: TCP connections go to these ports alone (Linux 6.7); UDP is free. */
-  network?: 'all' | 'none' | { ports: number[] }
   /**
-   * What the kernel has to have. `landlock`: at least this version of Landlock, or the run fails with SANDBOX_UNAVAILABLE and nothing
-   * is started. Version 6 (Linux 6.12) holds signals and abstract sockets. `sandboxSupport()` tells the version of this machine.
-   */
-  require?: { landlock?: number }
-  /**
-   * Files at the top of each folder of `write` that your own tools execute later, outside of the sandbox. They are compared before and
-   * after the run; `result.sandbox.changed` names those that were made, changed or removed, and for agents `warnings` as well.
+   * Files and folders in which the program may write, create, rename and remove.
    *
-   * @default "report", with the names .git/hooks, .git/config, .envrc, .mcp.json, .vscode, .claude, .codex, .gemini, .qwen, opencode.json
-   * and "package.json scripts" (that member of the file alone)
+   * @default [] (nothing, except `/dev/null`)
    */
-  protect?: 'report' | { names: string[]; how: 'report' }
+  write?: string[]
+  /**
+   * Files and folders that the program may read and execute. Everything in `write` may be read too.
+   *
+   * @default everything
+   */
+  read?: string[]
+  /**
+   * `"all"`: no limit. `"none"`: no sockets except Unix sockets. `{ ports }`: TCP connections to these
+   * ports only (Linux 6.7 or newer); UDP is not limited.
+   *
+   * @default "all"
+   */
+  network?:
+    | 'all'
+    | 'none'
+    | {
+        /** TCP ports that the program may connect to, from 0 to 65535. */
+        ports: number[]
+      }
+  /** Least versions that the kernel must have. */
+  require?: {
+    /**
+     * Least version of Landlock. With an older one the promise rejects with SANDBOX_UNAVAILABLE and nothing is
+     * started. Version 6 (Linux 6.12) limits signals and abstract sockets. `sandboxSupport()` returns the
+     * version of this machine.
+     */
+    landlock?: number
+  }
+  /**
+   * Files at the top of each folder of `write` that your own tools execute later, outside of the sandbox. They
+   * are compared before and after the run. `result.sandbox.changed` lists those that were made, changed or
+   * removed; agents list them in `warnings` too.
+   *
+   * @default "report", with the names .git/hooks, .git/config, .envrc, .mcp.json, .vscode, .claude, .codex,
+   * .gemini, .qwen, opencode.json and "package.json scripts" (only that member of the file)
+   */
+  protect?:
+    | 'report'
+    | {
+        /** Names to compare, instead of the default ones. */
+        names: string[]
+        /** `"report"`: list the changes, restore nothing. */
+        how: 'report'
+      }
 }
 
-/** What held the sandbox of a run. */
+/** Limits that the kernel enforced during a run. */
 export interface SandboxReport {
-  /** The version of Landlock that the kernel speaks. */
+  /** Version of Landlock that the kernel speaks. */
   landlock: number
   /**
-   * What was held: "writes", "reads" (with `read`), "network" (with "none"), "ports" (with `ports`), "processes", "privileges", "devices"
+   * Names of the limits: "writes", "reads" (with `read`), "network" (with "none"), "ports" (with `ports`), "processes", "privileges", "devices"
    * (Linux 6.10), "signals" and "abstract-sockets" (Linux 6.12).
    */
   holds: string[]
@@ -44,22 +82,22 @@ export interface SandboxReport {
   changed?: string[]
 }
 
-/** What a sandbox could hold on this machine. */
+/** Limits that the kernel of this machine can enforce. */
 export interface SandboxSupport {
-  /** The version of Landlock that the kernel speaks. 0: `sandbox` is SANDBOX_UNAVAILABLE. */
+  /** Version of Landlock that the kernel speaks. 0: a run with `sandbox` rejects with SANDBOX_UNAVAILABLE. */
   landlock: number
   /** Whether the kernel lets another process decide about system calls. */
   seccompNotify: boolean
-  /** Whether `network: { ports }` can be held. */
+  /** Whether `network: { ports }` can be enforced. */
   network: boolean
-  /** What can be held, in the words of `SandboxReport.holds`. */
+  /** Limits that can be enforced, by the names of `SandboxReport.holds`. */
   holds: string[]
-  /** What a newer kernel would hold as well. */
+  /** Limits that need a newer kernel. */
   missing: string[]
 }
 
 /**
- * Tells what a sandbox could hold on this machine. Nothing is started.
+ * Returns what a sandbox can enforce on this machine. Starts nothing.
  *
  * @example
  * const { missing } = sandboxSupport()

@@ -2,15 +2,24 @@
 import { invalidOption } from './error'
 import { show } from './option'
 
-/** A library's schema (zod, arktype, valibot by `toStandardJsonSchema`): https://standardschema.dev. */
+/**
+ * A schema of a validation library (zod, arktype, or valibot by `toStandardJsonSchema`). See
+ * https://standardschema.dev.
+ */
 export interface StandardSchema<Output = unknown> {
+  /** Marker by which libraries agree on the shape of a schema. */
   readonly '~standard': {
+    /** Name of the library. */
     readonly vendor: string
+    /** Types of the schema; there is no value at run time. */
     readonly types?: { readonly output: Output } | undefined
   }
 }
 
-/** What an answer that fits this schema is: known of a library's schema, `unknown` of a plain JSON Schema. */
+/**
+ * Type of an answer that matches this schema. It is known for a library's schema and `unknown` for a
+ * plain JSON Schema.
+ */
 export type StructuredOf<Schema> = Schema extends {
   readonly '~standard': { readonly types?: infer Types }
 }

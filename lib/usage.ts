@@ -1,7 +1,11 @@
-/** Tokens that a model was given and gave. */
+/** Tokens that a model read and wrote. */
 export interface TokenUsage {
+  /** Tokens of the input. */
   inputTokens: number
+  /** Tokens of the output. */
   outputTokens: number
-  /** Of a cache; whether they are part of `inputTokens` is the service's way of counting. */
+  /**
+   * Input tokens that came from a cache. Some services include them in `inputTokens`, others do not.
+   */
   cachedInputTokens: number
 }

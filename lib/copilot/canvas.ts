@@ -12,35 +12,59 @@ export type { CanvasHostContext, CanvasHostContextCapabilities, CanvasJsonSchema
 /** What the runtime asks a session says which. */
 type OfSession<T> = T & { sessionId: string }
 
+/** An action of a canvas that the agent can call. */
 export interface CanvasAction {
+  /** Name of the action, unique within the canvas. */
   name: string
+  /** Description for the model. */
   description?: string
+  /** JSON Schema of the input. */
   inputSchema?: CanvasJsonSchema
+  /** Runs the action. */
   handler: (context: OfSession<CanvasProviderInvokeActionRequest>) => Promise<unknown> | unknown
 }
 
+/** Description of a canvas, as the runtime gets it. */
 export interface CanvasDeclaration {
+  /** Id of the canvas. */
   id: string
+  /** Name of the canvas, for people. */
   displayName: string
+  /** Description for the agent, in one sentence. */
   description: string
+  /** JSON Schema of the input. */
   inputSchema?: CanvasJsonSchema
+  /** Actions that the agent can call. */
   actions?: Omit<CanvasAction, 'handler'>[]
 }
 
+/** Definition of a canvas. */
 export interface CanvasOptions {
+  /** Id of the canvas. */
   id: string
+  /** Name of the canvas, for people. */
   displayName: string
+  /** Description for the agent, in one sentence. */
   description: string
+  /** JSON Schema of the input. */
   inputSchema?: CanvasJsonSchema
+  /**
+   * Actions that the agent can call.
+   *
+   * @default []
+   */
   actions?: CanvasAction[]
+  /** Opens an instance of the canvas. */
   open: (
     context: OfSession<CanvasProviderOpenRequest>,
   ) => Promise<CanvasProviderOpenResult> | CanvasProviderOpenResult
+  /** Called when an instance is closed. Errors are not reported to the runtime. */
   onClose?: (context: OfSession<CanvasProviderCloseRequest>) => Promise<void> | void
 }
 
-/** A fault with a code that the agent is told. */
+/** An error with a code that the agent is told. */
 export class CanvasError extends Error {
+  /** Code of the error. */
   readonly code: string
 
   constructor(code: string, message: string) {
@@ -49,16 +73,19 @@ export class CanvasError extends Error {
     this.name = 'CanvasError'
   }
 
-  /** The fault of an action that nobody handles. */
+  /** The error of an action without a handler. */
   static noHandler(): CanvasError {
     return new CanvasError('canvas_action_no_handler', 'No handler implemented for this canvas action')
   }
 }
 
+/** A canvas of a session. */
 export class Canvas {
-  /** What the runtime is told. */
+  /** Description that the runtime gets. */
   readonly declaration: CanvasDeclaration
+  /** Opens an instance of the canvas. */
   readonly open: CanvasOptions['open']
+  /** Called when an instance is closed. */
   readonly onClose?: CanvasOptions['onClose']
   readonly #actions: Map<string, CanvasAction['handler']>
 
@@ -84,6 +111,7 @@ export class Canvas {
   }
 }
 
+/** Makes a canvas. */
 export function createCanvas(options: CanvasOptions): Canvas {
   return new Canvas(options)
 }

@@ -35,8 +35,13 @@ import { randomUUID } from 'node:crypto'
 export type { ConnectionState }
 
 /**
- * Talks to the runtime of the Copilot CLI. Nothing is started before `start()` or the first session; `stop()` (or
- * `await using`) leaves no process behind.
+ * A client of the Copilot CLI's runtime. It starts the runtime with `start()` or with the first
+ * session. `stop()`, or `await using`, leaves no process behind.
+ *
+ * @example
+ * await using client = new CopilotClient()
+ * const session = await client.createSession({ onPermissionRequest: approveAll })
+ * const answer = await session.sendAndWait('What does this repository do?')
  */
 export class CopilotClient {
   readonly #options: CopilotClientOptions
@@ -49,7 +54,11 @@ export class CopilotClient {
   #models: Promise<ModelInfo[]> | undefined
   #rpc: ServerRpc | undefined
 
-  /** Does nothing yet; throws INVALID_OPTION for options that are wrong or contradict each other. */
+  /**
+   * Starts nothing yet.
+   *
+   * @throws INVALID_OPTION for options that are wrong or contradict each other.
+   */
   constructor(options: CopilotClientOptions = {}) {
     this.#options = options
     this.#settings = toSettings(options)
@@ -92,7 +101,7 @@ export class CopilotClient {
     this.#opener = new SessionOpener(this.#connection, sessions, tokens, options, this.#settings)
   }
 
-  /** Methods of the runtime by path: `client.rpc.models.list()` is the request "models.list". */
+  /** Methods of the runtime by path: `client.rpc.models.list()` sends the request "models.list". */
   get rpc(): ServerRpc {
     if (!this.#connection.link)
       throw new SheepdogError('CONNECTION_LOST', 'Client is not connected. Call start() first.')
@@ -103,17 +112,19 @@ export class CopilotClient {
     return this.#rpc
   }
 
-  /** Where the connection stands. */
+  /** State of the connection. */
   get state(): ConnectionState {
     return this.#connection.state
   }
 
-  /** The port that the runtime listens on, for a connection over TCP. */
+  /** Port that the runtime listens on; null unless the connection uses TCP. */
   get runtimePort(): number | null {
     return this.#connection.runtimePort
   }
 
-  /** The runtime's process, while it is this client's and runs; null otherwise. */
+  /**
+   * The runtime's process while it runs; null when there is none, or when this client did not start it.
+   */
   get cliProcess(): RuntimeProcess | null {
     const { pid } = this.#connection
     if (pid === undefined) return null
@@ -132,11 +143,13 @@ export class CopilotClient {
   }
 
   /**
-   * Starts the runtime and shakes hands, or does nothing when that was done. Calls at once share one start; a call during
-   * `stop()` starts it again afterwards. The start is given up when the signals of all who wait for it are aborted.
+   * Starts the runtime and waits for its handshake. Does nothing when it runs already. Calls at the
+   * same time share one start, and a call during `stop()` starts the runtime again afterwards. The
+   * start is given up when the signals of all its callers are aborted.
    *
-   * Rejects with PROCESS_NOT_FOUND (and what to install), CONNECTION_LOST (the runtime exited), CONNECTION_TIMED_OUT,
-   * PROTOCOL_MISMATCH, SESSION_CLOSED (stopped meanwhile), SESSION_ABORTED; nothing is left running then.
+   * @throws PROCESS_NOT_FOUND (the message says what to install), CONNECTION_LOST (the runtime exited),
+   *   CONNECTION_TIMED_OUT, PROTOCOL_MISMATCH, SESSION_CLOSED (stopped meanwhile), SESSION_ABORTED.
+   *   Nothing is left running then.
    */
   async start(options: { signal?: AbortSignal } = {}): Promise<void> {
     checkOptions(options, { signal: check.signal })
@@ -144,8 +157,8 @@ export class CopilotClient {
   }
 
   /**
-   * Lets the sessions go and ends the runtime: politely, then by force, within 7 seconds. Never rejects; resolves with what
-   * went wrong. No process of the runtime's tree is left.
+   * Closes the sessions and ends the runtime, first by request and then by force. No process of the
+   * runtime's tree is left. Never rejects: it resolves with the errors on the way.
    */
   stop(): Promise<Error[]> {
     return this.#connection.stop()
@@ -167,31 +180,35 @@ export class CopilotClient {
     return errors
   }
 
-  /** Ends the runtime at once, within a second. */
+  /** Kills the runtime at once. */
   forceStop(): Promise<void> {
     return this.#connection.forceStop()
   }
 
+  /** Same as `stop()`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
   }
 
   /**
-   * Opens a new session. Starts the runtime if need be. An id whose session has a history is refused with SESSION_EXISTS: the
-   * runtime would begin a second one in the same log. `config.signal` ends the wait with SESSION_ABORTED.
+   * Opens a new session, and starts the runtime when it does not run.
+   *
+   * @throws SESSION_EXISTS when the session with this id has a history; SESSION_ABORTED when
+   *   `config.signal` is aborted.
    */
   createSession(config: SessionConfig = {}): Promise<CopilotSession> {
     return placedAt(this.#opener.create(config), callSite())
   }
 
   /**
-   * Opens a session's history. A session that is truly empty (never used, started over, or unknown) is opened afresh under the
-   * same id, one whose custom agent is gone without it: `session.resumed` and `session.resumeReason` say so. Calls at once for
-   * one session share it, opened with the configuration of the first.
+   * Opens a session with its history. A session that is truly empty (never used, started over, or
+   * unknown) is opened empty under the same id. A session whose custom agent is missing is opened
+   * without it. `session.resumed` and `session.resumeReason` tell which. Calls at the same time for one
+   * session share it, with the configuration of the first call.
    *
-   * Rejects with RESUME_CORRUPT (+ `line`), RESUME_NOT_FOUND, RESUME_IN_USE, RESUME_AGENT_MISSING, RESUME_TRANSIENT,
-   * RESUME_FAILED; the runtime's own error is the `cause`. Nothing is created and no log is touched then. SESSION_ABORTED
-   * when `options.signal` or `config.signal` is aborted.
+   * @throws RESUME_CORRUPT (with `line`), RESUME_NOT_FOUND, RESUME_IN_USE, RESUME_AGENT_MISSING,
+   *   RESUME_TRANSIENT, RESUME_FAILED; the runtime's own error is the `cause`. Nothing is created and
+   *   no log is changed then. SESSION_ABORTED when `options.signal` or `config.signal` is aborted.
    */
   resumeSession(
     sessionId: string,
@@ -201,7 +218,7 @@ export class CopilotClient {
     return placedAt(this.#opener.resume(sessionId, config, options), callSite())
   }
 
-  /** Reads a session's log, without the runtime and without changing anything. */
+  /** Reads a session's log. It needs no runtime and changes nothing. */
   async inspectSession(sessionId: string): Promise<SessionInspection> {
     check.string('sessionId', sessionId)
     return settle(
@@ -209,7 +226,10 @@ export class CopilotClient {
     ) as Promise<SessionInspection>
   }
 
-  /** Copies the valid lines of a session's log to a new session, which can be resumed; the original stays as it is. */
+  /**
+   * Copies the valid lines of a session's log into a new session, which can be resumed. The original
+   * stays as it is.
+   */
   async salvageSession(sessionId: string): Promise<SessionSalvage> {
     check.string('sessionId', sessionId)
     return settle(native.salvageCopilotSession(this.#homeOf('salvageSession'), sessionId, randomUUID()))
@@ -224,19 +244,29 @@ export class CopilotClient {
     )
   }
 
+  /**
+   * Checks the connection to the runtime.
+   *
+   * @throws CONNECTION_TIMED_OUT after 30 seconds.
+   */
   async ping(message?: string): Promise<{ message: string; timestamp: string; protocolVersion?: number }> {
     return (await this.#connection.live()).request('ping', { message })
   }
 
+  /** Reads the versions of the runtime. */
   async getStatus(): Promise<GetStatusResponse> {
     return (await this.#connection.live()).request('status.get', {})
   }
 
+  /** Reads the state of the sign-in. */
   async getAuthStatus(): Promise<GetAuthStatusResponse> {
     return (await this.#connection.live()).request('auth.getStatus', {})
   }
 
-  /** Asked once a connection; a failure is not kept. */
+  /**
+   * Lists the models that the account can use. The list is read once for each connection; a failure is
+   * not kept.
+   */
   async listModels(): Promise<ModelInfo[]> {
     this.#models ??= this.#askModels().catch((error: unknown) => {
       this.#models = undefined
@@ -253,6 +283,7 @@ export class CopilotClient {
     return (models ?? []).map(completeModel)
   }
 
+  /** Lists sessions. */
   async listSessions(filter?: SessionListFilter): Promise<SessionMetadata[]> {
     let wire: object | undefined
     if (filter) {
@@ -265,7 +296,7 @@ export class CopilotClient {
     return (sessions ?? []).map(toSessionMetadata)
   }
 
-  /** undefined when there is no such session. */
+  /** Reads facts about a session; undefined when there is no such session. */
   async getSessionMetadata(sessionId: string): Promise<SessionMetadata | undefined> {
     const answer = await (
       await this.#connection.live()
@@ -273,12 +304,13 @@ export class CopilotClient {
     return answer.session ? toSessionMetadata(answer.session) : undefined
   }
 
+  /** Gives the id of the session that was changed last. */
   async getLastSessionId(): Promise<string | undefined> {
     return (await (await this.#connection.live()).request<{ sessionId?: string }>('session.getLastId', {}))
       .sessionId
   }
 
-  /** Removes a session and its history for good. */
+  /** Deletes a session and its history for good. */
   async deleteSession(sessionId: string): Promise<void> {
     check.string('sessionId', sessionId)
     const { success, error } = await (
@@ -293,13 +325,14 @@ export class CopilotClient {
     this.#sessions.delete(sessionId)
   }
 
-  /** For a runtime with a terminal interface. */
+  /** Gives the session that the runtime's terminal interface shows. */
   async getForegroundSessionId(): Promise<string | undefined> {
     return (
       await (await this.#connection.live()).request<{ sessionId?: string }>('session.getForeground', {})
     ).sessionId
   }
 
+  /** Shows a session in the runtime's terminal interface. */
   async setForegroundSessionId(sessionId: string): Promise<void> {
     const { success, error } = await (
       await this.#connection.live()
@@ -311,18 +344,28 @@ export class CopilotClient {
     }
   }
 
-  /** Subscribes to sessions' lives, of any client of the runtime; returns what ends the subscription. */
+  /**
+   * Subscribes to one type of lifecycle events, of all clients of the runtime. Returns a function that
+   * ends the subscription.
+   */
   onLifecycle<K extends SessionLifecycleEventType>(
     eventType: K,
     handler: TypedSessionLifecycleHandler<K>,
   ): () => void
+  /**
+   * Subscribes to all lifecycle events, of all clients of the runtime. Returns a function that ends the
+   * subscription.
+   */
   onLifecycle(handler: SessionLifecycleHandler): () => void
   onLifecycle(first: string | SessionLifecycleHandler, handler?: (event: never) => void): () => void {
     if (typeof first === 'string' && handler) return this.#inbox.lifecycle.add(first, handler)
     return this.#inbox.lifecycle.add(undefined, first as never)
   }
 
-  /** Called when the runtime exits, or the connection to it breaks, without `stop()`; returns what ends the subscription. */
+  /**
+   * Called when the runtime exits, or the connection breaks, without `stop()`. Returns a function that
+   * ends the subscription.
+   */
   onExit(handler: (exit: RuntimeExit) => void): () => void {
     this.#exitHandlers.add(handler)
     return () => void this.#exitHandlers.delete(handler)
@@ -345,8 +388,10 @@ export class CopilotClient {
   }
 }
 
-/** The runtime's process: its id, and a way to signal it. `kill()` says whether there was one to signal. */
+/** The runtime's process. */
 export interface RuntimeProcess {
+  /** Process id. */
   readonly pid: number
+  /** Sends a signal to the process. False when it has ended already. */
   kill(signal?: string | number): boolean
 }

@@ -5,6 +5,7 @@ import { Link, type LinkReceiver } from './link'
 import { launchCommand, launchEnvironment } from './runtime_connection'
 import { SharedWork, throwIfLeft } from './shared_work'
 
+/** State of the connection to the runtime. */
 export type ConnectionState = 'disconnected' | 'connecting' | 'connected' | 'error'
 
 /** What a connection needs of its client. */

@@ -18,55 +18,133 @@ import { randomUUID } from 'node:crypto'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 
+/**
+ * Defaults of sessions. `"copilot-cli"`: as in the Copilot CLI. `"empty"`: a session has only what it
+ * is given; for servers with many users.
+ */
 export type CopilotClientMode = 'empty' | 'copilot-cli'
 
+/** Names of the application, for the telemetry that the runtime sends to GitHub. */
 export interface CopilotClientInfo {
+  /** Name of the application. */
   applicationName?: string
+  /** Version of the application. */
   applicationVersion?: string
+  /** Name of an extension or plugin in the application. */
   integrationName?: string
+  /** Version of that integration. */
   integrationVersion?: string
 }
 
+/** Options of a client of the Copilot CLI's runtime. */
 export interface CopilotClientOptions {
-  /** Default `RuntimeConnection.forStdio()`. */
+  /**
+   * How to reach the runtime.
+   *
+   * @default RuntimeConnection.forStdio()
+   */
   connection?: RuntimeConnection
-  /** "empty": sessions have nothing that they were not given. Default "copilot-cli". */
+  /**
+   * Defaults of sessions. In mode `"empty"` every session needs `availableTools`.
+   *
+   * @default "copilot-cli"
+   */
   mode?: CopilotClientMode
-  /** Default `process.cwd()`. */
+  /**
+   * Working directory of the runtime.
+   *
+   * @default process.cwd()
+   */
   workingDirectory?: string
-  /** The runtime's home (COPILOT_HOME): its settings, and all session histories. */
+  /**
+   * Home folder of the runtime (COPILOT_HOME), with its settings and all session histories.
+   *
+   * @default the runtime's own choice
+   */
   baseDirectory?: string
+  /**
+   * Absolute paths of trusted plugin folders. They are registered before any session is opened.
+   *
+   * @default []
+   */
   builtinPluginDirectories?: readonly string[]
+  /**
+   * Log level of the runtime.
+   *
+   * @default the runtime's own choice
+   */
   logLevel?: 'none' | 'error' | 'warning' | 'info' | 'debug' | 'all'
-  /** The runtime's whole environment; default `process.env`. */
+  /**
+   * The whole environment of the runtime.
+   *
+   * @default process.env
+   */
   env?: Record<string, string | undefined>
+  /**
+   * GitHub token to sign in with.
+   *
+   * @default none
+   */
   gitHubToken?: string
-  /** Default true, or false with a `gitHubToken`. */
+  /**
+   * Whether to use the account that is signed in on this machine.
+   *
+   * @default true, or false with a `gitHubToken`
+   */
   useLoggedInUser?: boolean
-  /** Instead of asking the runtime. */
+  /** Gives the list of models instead of the runtime. */
   onListModels?: () => Promise<ModelInfo[]> | ModelInfo[]
+  /** OpenTelemetry settings of the runtime's process. */
   telemetry?: TelemetryConfig
+  /** Gives the W3C trace context of your own spans, so that the runtime's spans belong to them. */
   onGetTraceContext?: TraceContextProvider
-  /** The program keeps the sessions' files: every session needs a `createSessionFsProvider`. */
+  /**
+   * Your program stores the sessions' files instead of the runtime. Every session then needs a
+   * `createSessionFsProvider`.
+   */
   sessionFs?: SessionFsConfig
-  /** The program makes the runtime's model requests. */
+  /** Sends the runtime's model requests instead of the runtime. */
   requestHandler?: CopilotRequestHandler
+  /** Receives the telemetry events that the runtime forwards. */
   onGitHubTelemetry?: (notification: GitHubTelemetryNotification) => void | Promise<void>
-  /** 0 (default): sessions are never ended for idleness. */
+  /**
+   * The runtime ends a session that has been idle for this long, in seconds. 0 means never.
+   *
+   * @default 0
+   */
   sessionIdleTimeoutSeconds?: number
+  /**
+   * Make sessions in a GitHub repository available on GitHub's web and mobile pages. No effect with
+   * `RuntimeConnection.forUri`.
+   *
+   * @default false
+   */
   enableRemoteSessions?: boolean
+  /** Names of the application, for telemetry. */
   clientInfo?: CopilotClientInfo
-  /** Says how extensions that the runtime found are launched; runtimes since 1.0.89. */
+  /** Decides how extensions that the runtime has found are launched. Needs runtime 1.0.89 or newer. */
   extensionLaunchProvider?: ExtensionLaunchProvider
-  /** Asks a person whether something is to be installed; runtimes since 1.0.89. */
+  /** Asks a person whether something may be installed. Needs runtime 1.0.89 or newer. */
   installationConfirmationHandler?: InstallationConfirmationHandler
-  /** From the start of the process to the end of the handshake; default 30_000. CONNECTION_TIMED_OUT. */
+  /**
+   * Longest time from the start of the process to the end of the handshake, in milliseconds.
+   *
+   * @default 30_000
+   * @throws CONNECTION_TIMED_OUT
+   */
   startTimeoutMs?: number
-  /** Lines that the runtime writes to stderr; nothing is printed unasked. */
+  /**
+   * Called for each line that the runtime writes to stderr.
+   *
+   * @default the lines are not printed; their end is in errors
+   */
   onStderr?: (line: string) => void
   /**
-   * After a crash: "never" (default) until `start()` is called; "on-demand": the next call starts the runtime again, and
-   * sessions that had no turn running are resumed. No message is ever sent twice.
+   * Behaviour after a crash of the runtime. `"never"`: calls reject until `start()` is called.
+   * `"on-demand"`: the next call starts the runtime again, and sessions that had no turn running are
+   * resumed. No message is ever sent twice.
+   *
+   * @default "never"
    */
   restart?: 'never' | 'on-demand'
 }

@@ -19,16 +19,23 @@ export type {
   InstallationReview,
   McpInstallationReview,
 } from './generated'
+/** Decides how extensions are launched. */
 export interface ExtensionLaunchProvider {
-  /** The runtime waits 15 seconds. Without `launch` it is not one that this program launches. */
+  /**
+   * Gives the launch profile of an extension. The runtime waits 15 seconds. Without `launch` in the
+   * answer your program does not launch this extension.
+   */
   resolve(params: ExtensionLaunchProviderResolveRequest): Promise<ExtensionLaunchProviderResolveResult>
 }
 
-/** Tells when the question is void: taken back, or the runtime is gone. */
+/** Tells when a question is no longer open: it was withdrawn, or the runtime is gone. */
 export interface InstallationCancellation {
+  /** True when the question is no longer open. */
   readonly isCancellationRequested: boolean
+  /** Subscribes to the withdrawal of the question. */
   onCancellationRequested(listener: (event: unknown) => unknown): { dispose(): void }
 }
+/** Asks a person whether something may be installed. */
 export type InstallationConfirmationHandler = (
   request: InstallationConfirmationRequest,
   cancellation: InstallationCancellation,

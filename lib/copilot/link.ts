@@ -10,11 +10,13 @@ import { type Fault, SheepdogError, settle, toError } from '../error'
 import { native } from '../native'
 import { textOf } from './refusal'
 
-/** How the runtime's process ended. */
+/** End of the runtime's process. */
 export interface RuntimeExit {
+  /** Exit status; null when a signal ended it. */
   exitCode: number | null
+  /** Name of that signal; null when the process exited. */
   signal: string | null
-  /** The last of its stderr. */
+  /** End of its stderr. */
   stderr: string
 }
 

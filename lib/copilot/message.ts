@@ -1,7 +1,7 @@
 // What is sent to a session.
 import type { AttachmentExtensionContext } from './generated'
 
-/** Who a message is from. */
+/** Sender of a message. */
 export type MessageSource = 'user' | 'system' | `agent-${string}`
 
 interface Position {
@@ -9,8 +9,16 @@ interface Position {
   character: number
 }
 
+/** An attachment of a message. */
 export type MessageAttachment =
-  | { type: 'file' | 'directory'; path: string; displayName?: string }
+  | {
+      /** A file or a folder. */
+      type: 'file' | 'directory'
+      /** Path of the file or folder. */
+      path: string
+      /** Name to show instead of the path. */
+      displayName?: string
+    }
   | {
       type: 'selection'
       filePath: string
@@ -21,39 +29,92 @@ export type MessageAttachment =
   | { type: 'blob'; data: string; mimeType: string; displayName?: string }
   | ExtensionContextAttachment
 
-/** What an extension's canvas shows; runtimes since 1.0.89. */
+/** Content of an extension's canvas. Needs runtime 1.0.89 or newer. */
 export type ExtensionContextAttachment = AttachmentExtensionContext
 
+/** A message to a session. */
 export interface MessageOptions {
+  /** Text of the message. */
   prompt: string
+  /**
+   * Sender of the message.
+   *
+   * @default the user
+   */
   source?: MessageSource
+  /**
+   * Files, folders, selections and data that belong to the message.
+   *
+   * @default []
+   */
   attachments?: MessageAttachment[]
-  /** "enqueue" (default): after the turns before it. "immediate": into the turn that runs. */
+  /**
+   * `"enqueue"`: after the turns before it. `"immediate"`: into the turn that runs.
+   *
+   * @default "enqueue"
+   */
   mode?: 'enqueue' | 'immediate'
+  /**
+   * Mode in which the agent works on the message.
+   *
+   * @default the session's present mode
+   */
   agentMode?: 'interactive' | 'plan' | 'autopilot' | 'shell'
+  /** HTTP headers for the model requests of this turn. */
   requestHeaders?: Record<string, string>
-  /** Shown in the history instead of the prompt. */
+  /** Text that the history shows instead of the prompt. */
   displayPrompt?: string
-  /** The shape of the answer: a JSON Schema, or a schema that can say itself as one; runtimes since 1.0.89. */
-  responseSchema?: { toJSONSchema(): object } | Record<string, unknown>
+  /**
+   * JSON Schema of the answer, or a schema that can give its JSON Schema. Needs runtime 1.0.89 or
+   * newer.
+   */
+  responseSchema?:
+    | {
+        /** Gives the JSON Schema. */
+        toJSONSchema(): object
+      }
+    | Record<string, unknown>
 }
 
-/** How long, and for what, `sendAndWait` waits. */
+/** Options of `sendAndWait`. */
 export interface SendAndWaitOptions {
-  /** The whole wait, the reply to the message included; default 60_000. 0 and Infinity: off. SESSION_TIMED_OUT. */
+  /**
+   * Longest wait, in milliseconds, from the call to the end of the turn. 0 and Infinity mean no limit.
+   * The work goes on after it.
+   *
+   * @default 60_000
+   * @throws SESSION_TIMED_OUT
+   */
   timeoutMs?: number
-  /** No event of the session for so long; default off. SESSION_IDLE. */
+  /**
+   * Longest time without an event of the session, in milliseconds.
+   *
+   * @default no limit
+   * @throws SESSION_IDLE
+   */
   idleTimeoutMs?: number
-  /** Wait for detached tasks too (`session.rpc.tasks.list`); default false. */
+  /**
+   * Wait for detached tasks too (`session.rpc.tasks.list`).
+   *
+   * @default false
+   */
   waitForTasks?: boolean
-  /** Ends the wait with SESSION_ABORTED and stops the work. */
+  /**
+   * Ends the wait and stops the work when aborted.
+   *
+   * @throws SESSION_ABORTED
+   */
   signal?: AbortSignal
 }
 
+/** W3C trace context. */
 export interface TraceContext {
+  /** Value of the header `traceparent`. */
   traceparent?: string
+  /** Value of the header `tracestate`. */
   tracestate?: string
 }
+/** Gives the present trace context. */
 export type TraceContextProvider = () => TraceContext | Promise<TraceContext>
 
 /** The caller's trace; a provider that throws has none. */

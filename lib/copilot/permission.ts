@@ -5,19 +5,25 @@ import type {
   PermissionRequest as GeneratedRequest,
 } from './generated'
 
+/** A tool call for which the agent asks permission. */
 export type PermissionRequest = GeneratedRequest & { readonly managedApprovalRequired?: boolean }
 
-/** "no-result": the question stays open, for another client to answer. */
+/** Decision on a permission request. `"no-result"` leaves the question open for another client. */
 export type PermissionRequestResult = PermissionDecisionRequest['result'] | { kind: 'no-result' }
 
-/** A decision with the word on who made it. */
+/** A decision with information about what made it. */
 export interface AttributedPermissionResult {
+  /** Kind of the result. */
   kind: 'attributed'
+  /** The decision. */
   result: PermissionRequestResult
+  /** How and where the decision was made. */
   decisionContext: PermissionDecisionContext
 }
 
-/** A handler that throws counts as a user who is not there. */
+/**
+ * Decides on permission requests. When it throws, the runtime is told that the user is not available.
+ */
 export type PermissionHandler = (
   request: PermissionRequest,
   invocation: { sessionId: string; managedSettingsEnabled?: boolean },
@@ -26,6 +32,7 @@ export type PermissionHandler = (
   | PermissionRequestResult
   | AttributedPermissionResult
 
+/** Adds to a decision how and where it was made. */
 export function createAttributedPermissionResult(
   result: PermissionRequestResult | AttributedPermissionResult,
   decisionContext: PermissionDecisionContext,
@@ -37,7 +44,10 @@ export function createAttributedPermissionResult(
   }
 }
 
-/** Allows everything, once each; what managed settings reserve for people stays open. */
+/**
+ * A permission handler that allows everything, each call once. Requests that managed settings reserve
+ * for people stay open.
+ */
 export const approveAll: PermissionHandler = (request, invocation) => {
   if (invocation.managedSettingsEnabled)
     throw new Error('approveAll cannot be used when managed settings are enabled')
@@ -48,6 +58,6 @@ export const approveAll: PermissionHandler = (request, invocation) => {
 export const DisableBypassPermissionsModes = {
   /** No bypass at all. */
   Disable: 'disable',
-  /** The automatic bypass alone. */
+  /** Only the automatic bypass. */
   AllowAutoOnly: 'allow-auto-only',
 } as const

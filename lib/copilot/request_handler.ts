@@ -1,27 +1,39 @@
 // The runtime's model requests, made by the program instead: over HTTP, or over a WebSocket.
 import type { LlmInferenceHeaders } from './generated'
 
-/** What a request is about. */
+/** A model request of the runtime. */
 export interface CopilotRequestContext {
+  /** Id of the request. */
   readonly requestId: string
+  /** Id of the session that the request belongs to. */
   readonly sessionId?: string
+  /** Id of the agent that the request belongs to. */
   readonly agentId?: string
+  /** Id of that agent's parent. */
   readonly parentAgentId?: string
+  /** Purpose of the request, in the runtime's words. */
   readonly interactionType?: string
+  /** Transport of the request. */
   readonly transport: 'http' | 'websocket'
+  /** Address of the request. You may change it. */
   url: string
+  /** HTTP headers of the request. You may change them. */
   headers: LlmInferenceHeaders
   /** Aborted when the runtime gives the request up. */
   readonly signal: AbortSignal
 }
 
-/** How a WebSocket was closed. */
+/** Reason for the end of a WebSocket. */
 export class CopilotWebSocketCloseStatus {
+  /** The status of a normal end. */
   static readonly normalClosure = new CopilotWebSocketCloseStatus()
 
   constructor(
+    /** Text for people. */
     readonly description?: string,
+    /** Code of an error. */
     readonly errorCode?: string,
+    /** The error itself. */
     readonly error?: Error,
   ) {}
 }
@@ -82,8 +94,9 @@ const kOpen = Symbol('open')
 const kClosed = Symbol('closed')
 const kSuppressClose = Symbol('suppressClose')
 
-/** One WebSocket of the runtime's, as the program serves it. */
+/** A WebSocket of the runtime that your program serves. */
 export abstract class CopilotWebSocketHandler implements AsyncDisposable {
+  /** The request that opened the WebSocket. */
   protected readonly context: CopilotRequestContext
   /** @internal */
   readonly [kClosed]: Promise<CopilotWebSocketCloseStatus>;
@@ -101,14 +114,19 @@ export abstract class CopilotWebSocketHandler implements AsyncDisposable {
     this[kClosed] = new Promise((resolve) => (this.#resolveClosed = resolve))
   }
 
-  /** A message of the runtime. */
+  /** Receives a message from the runtime. */
   abstract sendRequestMessage(data: string | Uint8Array): Promise<void> | void
 
-  /** A message for the runtime. */
+  /**
+   * Sends a message to the runtime. Resolves when the runtime has taken it.
+   *
+   * @throws CONNECTION_LOST
+   */
   async sendResponseMessage(data: string | Uint8Array): Promise<void> {
     await this.#writer.write(data)
   }
 
+  /** Closes the WebSocket. */
   async close(status = CopilotWebSocketCloseStatus.normalClosure): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -117,6 +135,7 @@ export abstract class CopilotWebSocketHandler implements AsyncDisposable {
     this.#resolveClosed(status)
   }
 
+  /** Same as `close()`. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this[kSuppressClose]) await this.close()
   }
@@ -125,7 +144,10 @@ export abstract class CopilotWebSocketHandler implements AsyncDisposable {
   async [kOpen](): Promise<void> {}
 }
 
-/** Passes the messages on to the request's own address. Needs the global WebSocket (Node 22). */
+/**
+ * Forwards the messages of a WebSocket to the address of its request. Needs the global `WebSocket`
+ * (Node 22).
+ */
 export class CopilotWebSocketForwarder extends CopilotWebSocketHandler {
   #upstream: WebSocketLike | undefined
 
@@ -133,6 +155,7 @@ export class CopilotWebSocketForwarder extends CopilotWebSocketHandler {
     super(context)
   }
 
+  /** Forwards a message. */
   sendRequestMessage(data: string | Uint8Array): void {
     if (this.#upstream?.readyState === OPEN) this.#upstream.send(data)
   }
@@ -162,6 +185,7 @@ export class CopilotWebSocketForwarder extends CopilotWebSocketHandler {
     })
   }
 
+  /** Closes both WebSockets. */
   override async close(status?: CopilotWebSocketCloseStatus): Promise<void> {
     this.#upstream?.close()
     await super.close(status)
@@ -178,12 +202,14 @@ interface WebSocketLike {
   addEventListener(type: string, listener: (event: { data?: unknown }) => void): void
 }
 
-/** Override what should be done otherwise than the runtime would do it. */
+/** Sends the runtime's model requests. Override the methods whose behaviour you want to change. */
 export class CopilotRequestHandler {
+  /** Sends an HTTP request. By default it is sent as it is. */
   protected sendRequest(request: Request, context: CopilotRequestContext): Promise<Response> {
     return fetch(request, { signal: context.signal })
   }
 
+  /** Opens a WebSocket. By default messages are forwarded to its address. */
   protected openWebSocket(context: CopilotRequestContext): Promise<CopilotWebSocketHandler> {
     return Promise.resolve(new CopilotWebSocketForwarder(context))
   }

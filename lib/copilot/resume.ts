@@ -4,64 +4,103 @@ import { check, checkOptions } from '../option'
 
 export const fallbacks = ['evidence', 'unless-corrupt', 'never'] as const
 
-/** When a session that can't be resumed may be opened afresh. */
+/**
+ * When `resumeSession` may open an empty session under the same id instead. `"evidence"`: when the
+ * evidence shows that it is empty. `"unless-corrupt"`: by the text of the error alone. `"never"`: not
+ * at all.
+ */
 export type ResumeFallback = (typeof fallbacks)[number]
 
-/** State of a session's log: see `ResumeEvidence`. */
+/** State of a session's log. */
 export type SessionLogState = 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
 
+/** Options of `resumeSession`. */
 export interface ResumeOptions {
-  /** Turns that the caller knows the session has: with any, nothing is ever opened afresh. */
+  /**
+   * Number of turns that you know the session to have. With any, no empty session is opened in its
+   * place.
+   *
+   * @default 0
+   */
   knownTurns?: number
-  /** Default "evidence". */
+  /**
+   * Condition for opening an empty session under the same id instead.
+   *
+   * @default "evidence"
+   */
   fallback?: ResumeFallback
   /**
-   * "stale": where the runtime says that the session is in use, remove the locks of processes that are gone and resume again.
-   * A lock of a living process is never removed: RESUME_IN_USE, with its `pid`.
+   * `"stale"`: when the runtime says that the session is in use, remove the locks of processes that are
+   * gone and resume again. The lock of a living process is never removed: RESUME_IN_USE with its `pid`.
    *
    * @default nothing is taken over
    */
   takeOver?: 'stale'
-  /** Ends the wait with SESSION_ABORTED; a session that comes all the same is let go. */
+  /**
+   * Ends the wait when aborted. A session that opens after that is closed again.
+   *
+   * @throws SESSION_ABORTED
+   */
   signal?: AbortSignal
 }
 
-/** What is known about a session beside the error. */
+/** Facts about a session that could not be resumed, beside its error. */
 export interface ResumeEvidence {
-  /** "unknown" when there is no log to look at, as with a runtime on another machine. */
+  /**
+   * State of its log. `"unknown"` when the log cannot be read from here, as with a runtime on another
+   * machine.
+   */
   log: SessionLogState
+  /** Number of turns that you know the session to have. */
   knownTurns?: number
+  /** Condition for opening an empty session instead. */
   fallback?: ResumeFallback
-  /** Whether the request named an agent that could be left out. */
+  /** True when the request named a custom agent. */
   agent?: boolean
 }
 
+/** Meaning of a failed resume. */
 export interface ResumeJudgement {
+  /** The conclusion from the error and the evidence. */
   verdict: 'recreate' | 'without-agent' | 'corrupt' | 'not-found' | 'in-use' | 'transient' | 'failed'
+  /** Reason of the verdict. */
   reason: string
-  /** The damaged line of the log, where it is known. */
+  /** Damaged line of the log, where it is known. */
   line?: number
 }
 
+/** Facts about a session's log. */
 export interface SessionInspection {
+  /** State of the log. */
   log: SessionLogState
-  /** User messages left in it. */
+  /** Number of user messages in it. */
   turns: number
+  /** Id of the last event. */
   lastEventId?: string
-  /** The first line that is no event, from 1. */
+  /** The first line that is not an event, counted from 1. */
   badLine?: number
+  /** Path of the log. */
   path: string
 }
 
+/** Result of `salvageSession`. */
 export interface SessionSalvage {
-  /** The new session. */
+  /** Id of the new session. */
   sessionId: string
-  /** Lines copied. */
+  /** Number of lines that were copied. */
   kept: number
-  leftOut: { line: number; reason: string }[]
+  /** Lines that were not copied. */
+  leftOut: {
+    /** Number of the line. */
+    line: number
+    /** Reason. */
+    reason: string
+  }[]
 }
 
-/** What a failed resume means: the rule by which `resumeSession` decides. docs/copilot.md has its table. */
+/**
+ * Says what a failed resume means. `resumeSession` uses the same rule; docs/copilot.md has its table.
+ */
 export function classifyResumeError(
   error: unknown,
   evidence: ResumeEvidence = { log: 'unknown' },

@@ -7,34 +7,63 @@ import { SheepdogError } from '../error'
 
 /** A process of its own for the runtime. */
 export interface ChildProcessRuntimeConnection {
-  /** The runtime's program; a `.js`, `.mjs` or `.cjs` file runs with this Node. Default: COPILOT_CLI_PATH, else the platform package. */
+  /**
+   * Program of the runtime; a `.js`, `.mjs` or `.cjs` file runs with this Node.
+   *
+   * @default the variable COPILOT_CLI_PATH, else the installed platform package
+   */
   readonly path?: string
-  /** Arguments before the ones of the client. */
+  /**
+   * Arguments before those of the client.
+   *
+   * @default []
+   */
   readonly args?: readonly string[]
-  /** The whole environment, instead of the client's `env`. */
+  /**
+   * The whole environment of the process.
+   *
+   * @default the client's `env`
+   */
   readonly env?: Record<string, string>
 }
 
+/** A runtime process that is reached through its stdin and stdout. */
 export interface StdioRuntimeConnection extends ChildProcessRuntimeConnection {
+  /** Kind of the connection. */
   readonly kind: 'stdio'
 }
 
+/** A runtime process that listens on a TCP port. */
 export interface TcpRuntimeConnection extends ChildProcessRuntimeConnection {
+  /** Kind of the connection. */
   readonly kind: 'tcp'
-  /** Default: a free one. */
+  /**
+   * Port to listen on.
+   *
+   * @default a free port
+   */
   readonly port?: number
-  /** Default: a random one. */
+  /**
+   * Secret that protects the port.
+   *
+   * @default a random one
+   */
   readonly connectionToken?: string
 }
 
+/** A runtime that is running already. */
 export interface UriRuntimeConnection {
+  /** Kind of the connection. */
   readonly kind: 'uri'
+  /** Address of the runtime. */
   readonly url: string
+  /** Secret of the runtime. */
   readonly connectionToken?: string
 }
 
-/** Not offered by this package: see docs/copilot.md. */
+/** Not supported by this package; see docs/copilot.md. */
 export interface InProcessRuntimeConnection {
+  /** Kind of the connection. */
   readonly kind: 'inprocess'
 }
 
@@ -113,13 +142,19 @@ export interface LaunchOptions {
   telemetry?: TelemetryConfig
 }
 
-/** OpenTelemetry settings for the runtime's process. */
+/** OpenTelemetry settings of the runtime's process. */
 export interface TelemetryConfig {
+  /** Address of the OTLP collector (OTEL_EXPORTER_OTLP_ENDPOINT). */
   otlpEndpoint?: string
+  /** Protocol of the collector (OTEL_EXPORTER_OTLP_PROTOCOL). */
   otlpProtocol?: 'http/json' | 'http/protobuf'
+  /** File for traces, one JSON object a line (COPILOT_OTEL_FILE_EXPORTER_PATH). */
   filePath?: string
+  /** `"otlp-http"` or `"file"` (COPILOT_OTEL_EXPORTER_TYPE). */
   exporterType?: string
+  /** Name of the instrumentation scope (COPILOT_OTEL_SOURCE_NAME). */
   sourceName?: string
+  /** Whether traces hold prompts and answers (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT). */
   captureContent?: boolean
 }
 

@@ -40,12 +40,16 @@ import type { ResumeSessionConfig, SessionConfig } from './session_config'
 import { type ResponseSchema, isResponseSchema, parseAnswer, responseFormatOf } from './structured_output'
 import { type SessionWorkflowApi, workflowResumeError } from './workflow'
 
-/** What the host behind the runtime can do. */
+/** Abilities of the program behind the runtime. */
 export interface SessionCapabilities {
+  /** Dialogs and canvases that it can show. */
   ui?: { elicitation?: boolean; mcpApps?: boolean; canvases?: boolean }
 }
 
-/** How a resumed session came to be open. */
+/**
+ * How a resumed session was opened: with its history, empty under the same id, or without its custom
+ * agent.
+ */
 export type ResumeOutcome = 'resumed' | 'recreated' | 'without-agent'
 
 /** What a session needs of its client. */
@@ -58,7 +62,10 @@ export interface SessionOwner {
 
 /** The last answer of the main agent to a message. */
 export type TurnAnswer = AssistantMessageEvent & {
-  /** Id of the event that ended the turn, where the runtime names it (1.0.104 and newer). Its listeners were called before. */
+  /**
+   * Id of the event that ended the turn, where the runtime names it (1.0.104 or newer). Handlers of
+   * that event were called before.
+   */
   readonly completionEventId?: string
 }
 
@@ -93,15 +100,27 @@ const turnOptions = {
   signal: check.signal,
 }
 
+/**
+ * A session with the Copilot CLI. `CopilotClient.createSession` and `resumeSession` make it.
+ *
+ * @example
+ * const session = await client.createSession({ onPermissionRequest: approveAll })
+ * const answer = await session.sendAndWait('What does this repository do?')
+ * console.log(answer?.data.content)
+ */
 export class CopilotSession {
+  /** Id of the session. */
   readonly sessionId: string
-  /** For a session of `resumeSession`: whether its history was opened, it was empty and opened afresh, or its agent was gone. */
+  /** How `resumeSession` opened this session; undefined for a new session. */
   readonly resumed: ResumeOutcome | undefined
-  /** What that was decided from. */
+  /** Reason for `resumed`. */
   readonly resumeReason: string | undefined
   /** Runs of registered factories. Experimental, as in the runtime. */
   readonly factory: SessionFactoryApi = runApi(this, 'Factory', factoryResumeError)
-  /** The same under the name that runtimes since 1.0.89 have for it; works with either. */
+  /**
+   * Same as `factory`, under the name that runtimes since 1.0.89 use. Both names work with every
+   * runtime.
+   */
   readonly workflow: SessionWorkflowApi = runApi(
     this,
     'Workflow',
@@ -137,7 +156,10 @@ export class CopilotSession {
     else this.#tellWanted()
   }
 
-  /** Methods of the session by path: `session.rpc.model.getCurrent()` is the request "session.model.getCurrent". */
+  /**
+   * Methods of the session by path: `session.rpc.model.getCurrent()` sends the request
+   * "session.model.getCurrent".
+   */
   get rpc(): SessionRpc {
     this.#rpc ??= rpcTree<SessionRpc>(
       (method, params) => this.#request(`session.${method}`, params as object),
@@ -146,20 +168,22 @@ export class CopilotSession {
     return this.#rpc
   }
 
-  /** Where the session keeps its plan, checkpoints and files; undefined when infinite sessions are off. */
+  /** Folder of the session's plan, checkpoints and files; undefined when infinite sessions are off. */
   get workspacePath(): string | undefined {
     return this.#workspacePath
   }
 
+  /** Abilities of the program behind the runtime. */
   get capabilities(): SessionCapabilities {
     return this.#capabilities
   }
 
+  /** Canvases that are open now. */
   get openCanvases(): OpenCanvasInstance[] {
     return [...this.#responder.openCanvases]
   }
 
-  /** Dialogs of the host. */
+  /** Dialogs of the program behind the runtime. */
   get ui(): SessionUiApi {
     return {
       elicitation: (params) => this.#elicit(params),
@@ -178,7 +202,12 @@ export class CopilotSession {
     }
   }
 
-  /** Sends a message; resolves with its id when it is queued. Messages of a session go out in the order of the calls. */
+  /**
+   * Sends a message. Resolves with its id when the runtime has queued it. Messages of a session are
+   * sent in the order of the calls.
+   *
+   * @throws CONNECTION_TIMED_OUT, CONNECTION_LOST, SESSION_CLOSED
+   */
   send(message: string | MessageOptions): Promise<string>
   send(message: MessageOptions): Promise<string>
   async send(message: string | MessageOptions): Promise<string> {
@@ -188,17 +217,20 @@ export class CopilotSession {
   }
 
   /**
-   * Sends a message and waits for the end of its turn, background work included; resolves with the last answer of the main
-   * agent to this message, or undefined when there was none. The work goes on after a timeout; the signal stops it.
+   * Sends a message and waits for the end of its turn, including background work. Resolves with the
+   * last answer of the main agent to this message, or with undefined when there was none.
    *
-   * Rejects with SESSION_TIMED_OUT, SESSION_IDLE, SESSION_ERROR (what the session reported), SESSION_ABORTED, SESSION_CLOSED
-   * (shutdown, disconnect(), stop()), or CONNECTION_LOST.
+   * @throws SESSION_TIMED_OUT and SESSION_IDLE (the work goes on), SESSION_ERROR (reported by the
+   *   session), SESSION_ABORTED, SESSION_CLOSED (shutdown, `disconnect()`, `stop()`), CONNECTION_LOST
    */
   sendAndWait(
     message: string | MessageOptions,
     timeout?: number | SendAndWaitOptions,
   ): Promise<TurnAnswer | undefined>
-  /** Asks for an answer of this shape, and resolves with what the schema makes of it. */
+  /**
+   * Sends a message and asks for an answer that matches a schema. Resolves with the value that the
+   * schema makes of it.
+   */
   sendAndWait<TResult>(
     message: string | MessageOptions,
     responseSchema: ResponseSchema<TResult>,
@@ -241,10 +273,12 @@ export class CopilotSession {
   }
 
   /**
-   * Runs the last turn again without a second user message: the model goes on with the history as it is, and results of tools
-   * that finished are kept. Resolves as `sendAndWait` does. Use it after a turn that failed, while no other turn runs.
+   * Runs the last turn again without a second user message. The model continues with the history as it
+   * is, and results of tools that have finished are kept. Use it after a failed turn, while no other
+   * turn runs. Resolves as `sendAndWait` does.
    *
-   * @throws INVALID_OPTION where the runtime can't do so (it has no `session.sendMessages`; 1.0.102 has), or while a turn runs.
+   * @throws INVALID_OPTION when a turn runs, or the runtime has no `session.sendMessages` (1.0.102 has
+   *   it).
    */
   async retry(options: SendAndWaitOptions = {}): Promise<TurnAnswer | undefined> {
     checkOptions(options, turnOptions)
@@ -293,33 +327,36 @@ export class CopilotSession {
   }
 
   /**
-   * Subscribes to events of a type, or to all; returns what ends the subscription. Types that this version does not know come
-   * as they are. Events that nobody subscribed to never reach JavaScript.
+   * Subscribes to events of one type. Returns a function that ends the subscription. Events without a
+   * subscriber never reach JavaScript.
    */
   on<K extends SessionEventType>(eventType: K, handler: TypedSessionEventHandler<K>): () => void
+  /** Subscribes to events of a type that this version does not know. */
   on(
     eventType: string,
     handler: (event: { type: string; data: unknown; [field: string]: unknown }) => void,
   ): () => void
+  /** Subscribes to all events. */
   on(handler: SessionEventHandler): () => void
   on(first: string | SessionEventHandler, handler?: (event: never) => void): () => void {
     if (typeof first === 'string' && handler) return this.#handlers.add(first, handler)
     return this.#handlers.add(undefined, first as never)
   }
 
-  /** The session's history. */
+  /** Reads the history of the session. */
   async getEvents(): Promise<SessionEvent[]> {
     const { events } = await this.#request<{ events?: SessionEvent[] }>('session.getMessages')
     return events ?? []
   }
 
-  /** Stops the turn that runs; a `sendAndWait` that waits for it ends with SESSION_ABORTED. */
+  /** Stops the turn that runs. A `sendAndWait` that waits for it rejects with SESSION_ABORTED. */
   async abort(): Promise<void> {
     const aborted = this.#request('session.abort')
     this.#link.onAbortRequested(this.#key)
     await aborted
   }
 
+  /** Changes the model, from the next message on. The history is kept. */
   async setModel(
     model: string,
     options?: {
@@ -333,7 +370,7 @@ export class CopilotSession {
     await this.#request('session.model.switchTo', { modelId: model, ...options })
   }
 
-  /** Asks for another tier of the "auto" model; it takes effect with a later turn. */
+  /** Asks for another tier of the model "auto". It takes effect in a later turn. */
   async setAutoTier(autoTier: AutoTier | null): Promise<ModelSwitchAutoTierResult> {
     return this.#request('session.model.switchAutoTier', { autoTier })
   }
@@ -346,7 +383,10 @@ export class CopilotSession {
     await this.#request('session.log', { message, ...options })
   }
 
-  /** Lets the session go; its history stays and can be resumed. Turns that wait end with SESSION_CLOSED. */
+  /**
+   * Closes the session. Its history stays and can be resumed. Turns that are waited for reject with
+   * SESSION_CLOSED.
+   */
   disconnect(): Promise<void> {
     if (this.#closedWith !== undefined) return Promise.resolve()
     this.#disconnecting ??= this.#disconnect().finally(() => {
@@ -355,12 +395,16 @@ export class CopilotSession {
     return this.#disconnecting
   }
 
-  /** @deprecated The name that `disconnect()` had in older versions of the SDK. */
+  /**
+   * Same as `disconnect()`.
+   *
+   * @deprecated Older versions of the Copilot SDK have this name.
+   */
   destroy(): Promise<void> {
     return this.disconnect()
   }
 
-  /** As `disconnect()`; with the runtime gone there is nothing to let go of, and the error that told so is not masked. */
+  /** Same as `disconnect()`, but without an error when the runtime is gone. */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       await this.disconnect()

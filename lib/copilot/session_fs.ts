@@ -28,52 +28,85 @@ import type {
 
 export type { SessionFsSqliteQueryType, SessionFsSqliteTransactionErrorClass }
 
-/** Client option: where the sessions' paths begin. */
+/** Settings for sessions whose files your program stores. */
 export interface SessionFsConfig {
+  /** Working directory of a new session. */
   initialCwd: string
+  /** Folder for the runtime's own files of a session. */
   sessionStatePath: string
+  /** Form of paths. */
   conventions: 'windows' | 'posix'
-  capabilities?: { sqlite?: boolean }
+  /** Abilities of the provider. */
+  capabilities?: {
+    /** Whether the provider implements `sqlite`. */
+    sqlite?: boolean
+  }
 }
 
+/** Facts about a file. */
 export type SessionFsFileInfo = Omit<SessionFsStatResult, 'error'>
+/** Result of an SQL query. */
 export type SessionFsSqliteQueryResult = Omit<WireSqliteQueryResult, 'error'>
 type SqliteParams = Record<string, string | number | null>
 
+/** A statement of a transaction. */
 export interface SessionFsSqliteStatement {
+  /**
+   * Kind of the statement: `"exec"` for several statements, `"query"` for SELECT, `"run"` for changes.
+   */
   queryType: SessionFsSqliteQueryType
+  /** The statement. */
   query: string
+  /** Named parameters. */
   params?: SqliteParams
 }
 
+/** SQLite database of a session. */
 export interface SessionFsSqliteProvider {
+  /** Runs a statement. */
   query(
     queryType: SessionFsSqliteQueryType,
     query: string,
     params?: SqliteParams,
   ): Promise<SessionFsSqliteQueryResult | undefined>
-  /** All or nothing; a fault that is worth a retry is a `SessionFsSqliteTransactionFailure`. */
+  /**
+   * Runs all statements or none. An error that is worth a retry is a
+   * `SessionFsSqliteTransactionFailure`.
+   */
   transaction?(statements: SessionFsSqliteStatement[]): Promise<SessionFsSqliteQueryResult[]>
+  /** Tells whether the database exists, without creating it. */
   exists(): Promise<boolean>
 }
 
-/** File operations; an error whose `code` is "ENOENT" says that there is no such file. */
+/** File operations of a session. An error with `code` `"ENOENT"` means that there is no such file. */
 export interface SessionFsProvider {
+  /** Reads a file. */
   readFile(path: string): Promise<string>
+  /** Writes a file and creates its folders. */
   writeFile(path: string, content: string, mode?: number): Promise<void>
+  /** Appends to a file and creates its folders. */
   appendFile(path: string, content: string, mode?: number): Promise<void>
+  /** Tells whether a path exists. */
   exists(path: string): Promise<boolean>
+  /** Gives facts about a file or folder. */
   stat(path: string): Promise<SessionFsFileInfo>
+  /** Creates a folder, with `recursive` its parents too. */
   mkdir(path: string, recursive: boolean, mode?: number): Promise<void>
+  /** Lists the names in a folder. */
   readdir(path: string): Promise<string[]>
+  /** Lists the entries of a folder with their types. */
   readdirWithTypes(path: string): Promise<SessionFsReaddirWithTypesEntry[]>
+  /** Removes a file or folder. With `force` a missing path is no error. */
   rm(path: string, recursive: boolean, force: boolean): Promise<void>
+  /** Renames or moves a file or folder. */
   rename(src: string, dest: string): Promise<void>
+  /** SQLite database of the session, where the provider supports one. */
   sqlite?: SessionFsSqliteProvider
 }
 
-/** Why a transaction failed, for the runtime to know whether to try again. */
+/** A failed transaction. `errorClass` tells the runtime whether to try again. */
 export class SessionFsSqliteTransactionFailure extends Error {
+  /** Class of the failure. */
   readonly errorClass: SessionFsSqliteTransactionErrorClass
 
   constructor(message: string, errorClass: SessionFsSqliteTransactionErrorClass = 'fatal') {
@@ -87,24 +120,37 @@ type Params<T> = T & { sessionId?: string }
 
 /** Answers to the runtime's `sessionFs.*` requests. */
 export interface SessionFsHandler {
+  /** Reads a file. */
   readFile(params: Params<SessionFsReadFileRequest>): Promise<SessionFsReadFileResult>
+  /** Writes a file. */
   writeFile(params: Params<SessionFsWriteFileRequest>): Promise<SessionFsError | undefined>
+  /** Appends to a file. */
   appendFile(params: Params<SessionFsAppendFileRequest>): Promise<SessionFsError | undefined>
+  /** Tells whether a path exists. */
   exists(params: Params<SessionFsExistsRequest>): Promise<SessionFsExistsResult>
+  /** Gives facts about a file or folder. */
   stat(params: Params<SessionFsStatRequest>): Promise<SessionFsStatResult>
+  /** Creates a folder. */
   mkdir(params: Params<SessionFsMkdirRequest>): Promise<SessionFsError | undefined>
+  /** Lists the names in a folder. */
   readdir(params: Params<SessionFsReaddirRequest>): Promise<SessionFsReaddirResult>
+  /** Lists the entries of a folder with their types. */
   readdirWithTypes(params: Params<SessionFsReaddirWithTypesRequest>): Promise<SessionFsReaddirWithTypesResult>
+  /** Removes a file or folder. */
   rm(params: Params<SessionFsRmRequest>): Promise<SessionFsError | undefined>
+  /** Renames or moves a file or folder. */
   rename(params: Params<SessionFsRenameRequest>): Promise<SessionFsError | undefined>
+  /** Runs an SQL statement. */
   sqliteQuery(params: Params<SessionFsSqliteQueryRequest>): Promise<WireSqliteQueryResult>
+  /** Runs a transaction. */
   sqliteTransaction(
     params: Params<SessionFsSqliteTransactionRequest>,
   ): Promise<SessionFsSqliteTransactionResult>
+  /** Tells whether the database exists. */
   sqliteExists(params?: Params<object>): Promise<SessionFsSqliteExistsResult>
 }
 
-/** Turns a provider into handlers: its errors become values, those of SQL queries the request's errors. */
+/** Makes handlers of a provider. Errors become values, and errors of SQL queries reject the request. */
 export function createSessionFsAdapter(provider: SessionFsProvider): SessionFsHandler {
   const fault = (error: unknown) => {
     const { code, message } = error as { code?: string; message?: string }

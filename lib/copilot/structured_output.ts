@@ -2,9 +2,11 @@
 import { SheepdogError } from '../error'
 import type { AssistantMessageEvent } from './event'
 
-/** A schema of a validating library that can say itself as JSON Schema, as zod's since 4. */
+/** A schema of a validation library that can give its JSON Schema, as zod since version 4. */
 export interface ResponseSchema<TResult> {
+  /** Gives the JSON Schema. */
   toJSONSchema(): object
+  /** Checks and converts an answer. */
   parse(value: unknown): TResult
 }
 

@@ -1,5 +1,6 @@
 // The system message: added to, replaced, or changed section by section.
 
+/** Section of the runtime's system message. */
 export type SystemMessageSection =
   | 'preamble'
   | 'identity'
@@ -14,7 +15,7 @@ export type SystemMessageSection =
   | 'runtime_instructions'
   | 'last_instructions'
 
-/** The sections, and what each is about. */
+/** The sections of the system message, each with a description. */
 export const SYSTEM_MESSAGE_SECTIONS: Record<SystemMessageSection, { description: string }> = {
   preamble: { description: 'Who the agent is, and its mode' },
   identity: { description: 'The group of the preamble and the sections on tone and tools beside it' },
@@ -30,30 +31,50 @@ export const SYSTEM_MESSAGE_SECTIONS: Record<SystemMessageSection, { description
   last_instructions: { description: 'The end of the prompt: parallel calls, persistence, completion' },
 }
 
-/** A transform that throws leaves its section as it was. */
+/** Changes the text of a section. When it throws, the section stays as it was. */
 export type SectionTransformFn = (currentContent: string) => string | Promise<string>
+/** Change to a section: one of the fixed actions, or a function. */
 export type SectionOverrideAction =
   'replace' | 'remove' | 'append' | 'prepend' | 'preserve' | SectionTransformFn
+/** Change to a section of the system message. */
 export interface SectionOverride {
+  /** The change. */
   action: SectionOverrideAction
+  /** Text for the change. Ignored for `"remove"`. */
   content?: string
 }
+/** Keeps the runtime's system message and adds a text. */
 export interface SystemMessageAppendConfig {
+  /**
+   * Mode of the system message.
+   *
+   * @default "append"
+   */
   mode?: 'append'
+  /** Text that is added at the end. */
   content?: string
 }
+/** Replaces the whole system message, including the runtime's safety rules. */
 export interface SystemMessageReplaceConfig {
+  /** Mode of the system message. */
   mode: 'replace'
+  /** The system message. */
   content: string
 }
+/** Changes single sections of the system message. */
 export interface SystemMessageCustomizeConfig {
+  /** Mode of the system message. */
   mode: 'customize'
+  /** Changes by section. Text for an unknown section is added at the end. */
   sections?: Partial<Record<SystemMessageSection, SectionOverride>>
+  /** Text that is added at the end. */
   content?: string
 }
+/** How the system message is made. */
 export type SystemMessageConfig =
   SystemMessageAppendConfig | SystemMessageReplaceConfig | SystemMessageCustomizeConfig
 
+/** Functions that change sections, by section. */
 export type SectionTransforms = Map<string, SectionTransformFn>
 
 /** What goes over the wire, and the functions that stay here. */

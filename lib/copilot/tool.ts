@@ -3,75 +3,145 @@ import { SheepdogError } from '../error'
 import type { CurrentToolMetadata } from './generated'
 import type { JsonValue } from './json'
 
+/** Outcome of a tool call. */
 export type ToolResultType = 'success' | 'failure' | 'rejected' | 'denied' | 'timeout'
 
+/** Binary data in the result of a tool. */
 export interface ToolBinaryResult {
-  /** Base64. */
+  /** The data in base64. */
   data: string
+  /** MIME type of the data. */
   mimeType: string
+  /** Whether the data is an image or a resource. */
   type: 'image' | 'resource'
+  /** Description of the data, for the model. */
   description?: string
 }
 
+/** Telemetry that a tool adds to its result. */
 export type ToolTelemetry = Record<string, Record<string, JsonValue> | undefined>
 
-/** A tool's result in full; anything else that a handler returns is turned into text. */
+/** Complete result of a tool. Any other value that a handler returns is turned into text. */
 export interface ToolResultObject {
+  /** Text for the model. */
   textResultForLlm: string
+  /** Binary data for the model. */
   binaryResultsForLlm?: ToolBinaryResult[]
+  /** Outcome of the call. */
   resultType: ToolResultType
+  /** Error message of a failed call. */
   error?: string
+  /** Text for the session's log. */
   sessionLog?: string
+  /** Telemetry of the call. */
   toolTelemetry?: ToolTelemetry
+  /** Names of tools that a tool-search tool has found. */
   toolReferences?: string[]
 }
 
+/** Result of a tool: a text, or the complete result. */
 export type ToolResult = string | ToolResultObject
 
-/** What a handler is told beside its arguments. */
+/** A tool call, for the tool's handler. */
 export interface ToolInvocation {
+  /** Id of the session. */
   sessionId: string
+  /** Id of the call. */
   toolCallId: string
+  /** Name of the tool. */
   toolName: string
+  /** Arguments of the call. */
   arguments: unknown
-  /** For the tool-search tool: what there is to find. */
+  /** Tools that can be found. Only for the tool-search tool. */
   availableTools?: CurrentToolMetadata[]
+  /** W3C `traceparent` of the call's span. */
   traceparent?: string
+  /** W3C `tracestate` of the call's span. */
   tracestate?: string
-  /** Aborted when the call is over elsewhere, or the session is. */
+  /** Aborted when the call or the session is over and the result is no longer needed. */
   signal?: AbortSignal
 }
 
+/** Runs a tool. It may return any value that can be written as JSON. */
 export type ToolHandler<TArgs = unknown> = (
   args: TArgs,
   invocation: ToolInvocation,
 ) => Promise<unknown> | unknown
 
-/** A schema library's object that knows its JSON Schema (zod 4). */
+/** A schema of a library that can give its JSON Schema (zod 4). */
 export interface ZodSchema<T = unknown> {
+  /** Type of the schema's output; there is no value at run time. */
   _output: T
+  /** Gives the JSON Schema. */
   toJSONSchema(): Record<string, unknown>
 }
 
+/** A tool that runs in this process. */
 export interface Tool<TArgs = unknown> {
+  /** Name of the tool. */
   name: string
+  /** Description of the tool, for the model. */
   description?: string
+  /**
+   * Schema of the arguments: a zod schema or a JSON Schema. Without one the tool takes no arguments.
+   */
   parameters?: ZodSchema<TArgs> | Record<string, unknown>
-  /** Without one, the calls are only announced as events, for the program to answer by RPC. */
+  /**
+   * Runs the tool. Without one, calls are only announced as events, and your program answers them by
+   * RPC.
+   */
   handler?: ToolHandler<TArgs>
+  /**
+   * Replace the built-in tool with the same name. Without it the runtime refuses such a name.
+   *
+   * @default false
+   */
   overridesBuiltInTool?: boolean
+  /**
+   * Run the tool without a permission request.
+   *
+   * @default false
+   */
   skipPermission?: boolean
+  /**
+   * `"auto"`: the tool may be left out of the prompt until the model finds it by tool search.
+   * `"never"`: the tool is always in the prompt.
+   *
+   * @default "auto"
+   */
   defer?: 'auto' | 'never'
+  /** Data of your own that is kept with the definition. */
   metadata?: Record<string, unknown>
+  /**
+   * A successful call of this tool ends the turn.
+   *
+   * @default false
+   */
   isTerminal?: boolean
 }
 
+/** Settings of the runtime's tool search. */
 export interface ToolSearchConfig {
+  /** Whether tool search is used. Without it all tools are always in the prompt. */
   enabled?: boolean
+  /**
+   * Number of tools above which MCP tools and your own tools are left to tool search.
+   *
+   * @default 30
+   */
   deferThreshold?: number
 }
 
-/** A tool, its arguments typed by its schema. */
+/**
+ * Defines a tool whose arguments have the types of its schema.
+ *
+ * @example
+ * const ticket = defineTool('ticket', {
+ *   description: 'Reads a ticket.',
+ *   parameters: { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] },
+ *   handler: ({ id }: { id: string }) => readTicket(id),
+ * })
+ */
 export function defineTool<T = unknown>(name: string, config: Omit<Tool<T>, 'name'>): Tool<T> {
   return { name, ...config }
 }
@@ -110,7 +180,7 @@ type McpContent =
   | { type: 'image'; data: string; mimeType: string }
   | { type: 'resource'; resource: { uri: string; mimeType?: string; text?: string; blob?: string } }
 
-/** An MCP server's tool result as one of the agent's. */
+/** Converts the result of an MCP tool into a tool result. */
 export function convertMcpCallToolResult(callResult: {
   content: McpContent[]
   isError?: boolean
@@ -148,7 +218,7 @@ function checkName(kind: string, name: string): void {
   }
 }
 
-/** A choice of tools by their source; every method returns the set itself. */
+/** A selection of tools by their source. Every method returns the set itself. */
 export class ToolSet {
   readonly #items: string[] = []
 
@@ -158,27 +228,31 @@ export class ToolSet {
     return this
   }
 
+  /** Adds built-in tools by name. */
   addBuiltIn(names: string | readonly string[]): this {
     for (const name of typeof names === 'string' ? [names] : names) this.#add('builtin', name)
     return this
   }
 
+  /** Adds a tool of `tools` or of a custom agent by name. */
   addCustom(name: string): this {
     return this.#add('custom', name)
   }
 
+  /** Adds a tool of an MCP server by name. */
   addMcp(toolName: string): this {
     return this.#add('mcp', toolName)
   }
 
+  /** Gives the selection as a list of patterns. */
   toArray(): string[] {
     return [...this.#items]
   }
 }
 
-/** Sets of the runtime's own tools. */
+/** Groups of the runtime's built-in tools. */
 export const BuiltInTools = {
-  /** Those that stay within their session: no host files, no network, no other session. */
+  /** Tools that stay within their session: no files of the host, no network, no other session. */
   Isolated: [
     'ask_user',
     'task_complete',

@@ -6,10 +6,11 @@ import type { TurnResult } from '../harness/result'
 import { check, checkOptions } from '../option'
 import { errorOf, type JobArtifact, type JobRecord, type StoredRecord } from './record'
 
-/** An event of a job: which attempt it belongs to, and where it stands in the log. */
+/** An event of a job, with the number of its attempt and its place in the log. */
 export type JobEvent = (AgentEvent | { type: string; [field: string]: unknown }) & {
+  /** Number of the attempt. */
   attempt: number
-  /** For `events({ from })`: what comes after this event. */
+  /** Place in the log. `events({ from: cursor })` continues after this event. */
   cursor: string
 }
 
@@ -29,8 +30,9 @@ export function timed(job: Job): AsyncGenerator<TimedEvent, void, undefined> {
   return job[timing]()
 }
 
-/** A job of a fleet. A handle: dropping it changes nothing. */
+/** A handle of a job in a fleet. Dropping the handle does not affect the job. */
 export class Job {
+  /** Id of the job. */
   readonly id: string
   readonly #fleet: NativeFleet
   #result: Promise<TurnResult> | undefined
@@ -41,14 +43,20 @@ export class Job {
     this.id = id
   }
 
-  /** What is known of it now. JOB_NOT_FOUND when the fleet has forgotten it (30 days after its end). */
+  /**
+   * Reads the present state of the job.
+   *
+   * @throws JOB_NOT_FOUND when the fleet no longer has the job (30 days after its end).
+   */
   async record(): Promise<JobRecord> {
     return shown(await this.#record())
   }
 
   /**
-   * What the job came to: the TurnResult, or what its handler returned. Rejects with the error that its last attempt ended
-   * with, as `Harness.run` would, or with JOB_CANCELLED, JOB_DEAD (its workers were lost too often). Need not be awaited.
+   * Result of the job: the TurnResult, or the value that its handler returned. You need not await it.
+   *
+   * @throws The error of the last attempt, as `Harness.run` would; JOB_CANCELLED; JOB_DEAD when its
+   *   workers were lost too often.
    */
   get result(): Promise<TurnResult> {
     if (!this.#result) {
@@ -60,9 +68,13 @@ export class Job {
   }
 
   /**
-   * Its events over all attempts, kept ones first, then live; ends with the job. Any number of readers. With `live: false` it
-   * ends with what there is now. Where events are missing, because the log was cut by its age or size or could not be written, an
-   * event `{ type: 'warning', kind: 'log_gap', message }` says so.
+   * Yields the events of all attempts: first those that are stored, then live ones. The loop ends with
+   * the job. Any number of readers is possible. Where events are missing, an event
+   * `{ type: 'warning', kind: 'log_gap', message }` says so: the log was cut by its age or size, or could
+   * not be written.
+   *
+   * @param options.from The `cursor` of an event; begin after it. Default: the first event.
+   * @param options.live `false`: stop at the end of the stored events. Default: true.
    */
   async *events(options: { from?: string; live?: boolean } = {}): AsyncGenerator<JobEvent, void, undefined> {
     checkOptions(options, { from: check.name, live: check.boolean })
@@ -94,26 +106,29 @@ export class Job {
   }
 
   /**
-   * Cancels it: one that waits never runs, of one that runs the tree is killed. Resolves with the record once it is over; a
-   * job that is over stays as it is. Force: cancelled at once, its worker is told that what it does no longer counts.
+   * Cancels the job. A job that waits never runs; of a job that runs the process tree is killed.
+   * Resolves with the record when the job is over. A job that is over stays as it is.
+   *
+   * @param options.force Cancel at once, without waiting for the worker. The worker's result no longer
+   *   counts.
    */
   async cancel(options: { force?: boolean } = {}): Promise<JobRecord> {
     checkOptions(options, { force: check.boolean })
     return shown(JSON.parse(await settle<string>(this.#fleet.cancel(this.id, options.force ?? false))))
   }
 
-  /** A new budget of attempts for a job that failed, died or was cancelled; the numbers of attempts go on. */
+  /** Gives a job that failed, died or was cancelled new attempts. The numbers of its attempts go on. */
   async retry(): Promise<void> {
     await settle<void>(this.#fleet.retry(this.id))
     this.#result = undefined
   }
 
-  /** What the attempt that counts left. */
+  /** Lists the files of the attempt that counts. */
   async artifacts(): Promise<JobArtifact[]> {
     return (await this.#record()).artifacts ?? []
   }
 
-  /** Writes an artifact into the file `to`, which is there whole or not at all. */
+  /** Writes an artifact into the file `to`. The file is either complete or absent. */
   async download(path: string, to: string): Promise<void> {
     check.name('path', path)
     check.name('to', to)

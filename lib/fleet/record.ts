@@ -2,48 +2,73 @@ import type { ErrorCode } from '../error'
 import { SheepdogError } from '../error'
 import type { AgentUsage } from '../harness/result'
 
-/** Where a job stands. */
+/** State of a job. `"dead"`: its workers were lost as often as it has attempts. */
 export type JobState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled' | 'dead'
 
-/** What is known of a job. Times are epoch milliseconds. */
+/** State of a job and facts about it. Times are milliseconds since 1970. */
 export interface JobRecord {
+  /** Id of the job. */
   id: string
+  /** Queue of the job. */
   queue: string
-  /** 0 to 9; 9 goes first. */
+  /** Priority from 0 to 9; 9 goes first. */
   priority: number
+  /** Agent CLI that runs the job; absent for a job with a `handler`. */
   provider?: string
+  /** Name of the handler that runs the job; absent for a job with a `provider`. */
   handler?: string
+  /** State of the job. */
   state: JobState
-  /** How often it was begun, over all budgets; the number of its present or last attempt. */
+  /** Number of the present or last attempt, counted over all calls of `retry()`. */
   attempt: number
-  /** The budget, and how much of it is used. */
+  /** Number of attempts that the job may use. */
   attempts: number
+  /** Number of these attempts that are used up. */
   spent: number
-  /** The worker of the present or last attempt. */
+  /** Name of the worker of the present or last attempt. */
   worker?: string
-  /** What the handler returned, or the TurnResult. A long one is left out here: `job.result` has it. */
+  /**
+   * The value that the handler returned, or the TurnResult. A long result is left out here;
+   * `job.result` has it.
+   */
   result?: unknown
-  /** Why the last attempt failed; of a job that waits for its next attempt too. */
-  error?: { code: string; message: string; [fact: string]: unknown }
-  /** Why some artifacts of a job that is done are missing: the store had no room for them. */
-  artifactsError?: { code: string; message: string; [fact: string]: unknown }
-  /** What all attempts used together, lost ones included; of a job of an agent that tells it. */
+  /** Error of the last attempt, also while the job waits for its next attempt. */
+  error?: {
+    /** Error code. */
+    code: string
+    /** Message of the error. */
+    message: string
+    [fact: string]: unknown
+  }
+  /** Reason why some artifacts of a finished job are missing: the store had no room for them. */
+  artifactsError?: {
+    /** Error code. */
+    code: string
+    /** Message of the error. */
+    message: string
+    [fact: string]: unknown
+  }
+  /** Tokens and money of all attempts together, lost ones included. Absent where the agent tells none. */
   usage?: AgentUsage
-  /** The agent's session. */
+  /** Id of the agent's session. */
   sessionId?: string
+  /** Time of submission. */
   submittedAt: number
+  /** Start of the present or last attempt. */
   startedAt?: number
+  /** End of the job. */
   endedAt?: number
-  /** A job that waits is not begun before. */
+  /** Earliest time of the next attempt, while the job waits. */
   notBefore?: number
 }
 
-/** A file that the attempt left. */
+/** A file that an attempt left. */
 export interface JobArtifact {
-  /** Below the job's working directory. */
+  /** Path below the job's working directory. */
   path: string
+  /** Size in bytes. */
   bytes: number
-  /** Hexadecimal. */
+  /** SHA-256 digest in hexadecimal. */
   sha256: string
 }
 

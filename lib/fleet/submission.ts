@@ -5,47 +5,90 @@ import { checkHarnessOptions, checkTurnOptions, schemaText } from '../harness/re
 import { check, checkOptions, show } from '../option'
 import { absolute } from '../process'
 
-/** A repository that a job works in. */
+/** A git repository in which a job works. */
 export interface JobSource {
   /**
-   * https://, http://, ssh://, git://, file://, user@host:path, or an absolute path of the worker's machine. A login in it is
-   * stored on the server and told to its host alone; without one the worker's own git has to have access.
+   * Address of the repository: https://, http://, ssh://, git://, file://, user@host:path, or an
+   * absolute path on the worker's machine. A login in the address is stored on the server and sent only
+   * to that host. Without one, the worker's git needs access of its own.
    */
   url: string
-  /** A branch, a tag, any other ref of the remote, or a whole commit id. Default: the remote's HEAD. */
+  /**
+   * A branch, a tag, another ref of the remote, or a full commit id.
+   *
+   * @default the remote's HEAD
+   */
   ref?: string
-  /** The checkout of a job that failed stays on its worker's disk; the error's `checkout` says where. Default false. */
+  /**
+   * Keep the checkout of a failed job on its worker's disk; `checkout` of the error is its path.
+   *
+   * @default false
+   */
   keepOnFailure?: boolean
 }
 
 interface JobPlace {
-  /** The prompt; for a handler whatever it takes it for. */
+  /** The prompt. With a `handler` its meaning is up to the handler. */
   prompt?: string
-  /** Default "default". */
+  /**
+   * Queue of the job. A worker names the queues that it takes jobs from.
+   *
+   * @default "default"
+   */
   queue?: string
-  /** 0 to 9; 9 goes first. Default 4. */
+  /**
+   * Priority from 0 to 9; 9 goes first.
+   *
+   * @default 4
+   */
   priority?: number
-  /** Default: a new one that sorts by its time. The same id again is the same job. */
+  /**
+   * Id of the job. Submitting the same id again gives the same job.
+   *
+   * @default a new id that sorts by time
+   */
   id?: string
-  /** Jobs of one key: `keyLimit` of them run at once. */
+  /** Jobs with the same key share a limit: at most `keyLimit` of them run at once. */
   key?: string
-  /** Default 1. */
+  /**
+   * How many jobs with the same `key` run at once.
+   *
+   * @default 1
+   */
   keyLimit?: number
-  /** Not before. */
+  /**
+   * Earliest start of the job, by the worker's clock.
+   *
+   * @default now
+   */
   at?: Date
-  /** Default 3. */
+  /**
+   * How often the job is attempted.
+   *
+   * @default 3
+   * @throws JOB_DEAD when its workers were lost that often.
+   */
   attempts?: number
-  /** It works in a checkout of its own, on whichever machine its worker is, instead of in `cwd`. */
+  /**
+   * Repository for the job: each attempt gets a checkout of its own, on the machine of its worker,
+   * instead of `cwd`.
+   */
   git?: JobSource
-  /** Globs below the working directory: files that match when the attempt ends are kept. */
+  /**
+   * Globs below the working directory, in gitignore syntax. Files that match when the attempt ends are
+   * kept.
+   *
+   * @default []
+   */
   artifacts?: string[]
-  /** For the handler; as JSON has it. */
+  /** Data for the handler; it must be representable as JSON. */
   data?: unknown
 }
 
 /**
- * A job: a turn of an agent (`provider`, and the turn's options), or code of the worker's own (`handler`). `signal` ends the
- * submitting alone. What is given here is stored on the server, `env` and `redact` too.
+ * A job: a turn of an agent (`provider` and the options of a turn), or a call of the worker's own code
+ * (`handler`). `signal` ends only the submission. All options are stored on the server, including `env`
+ * and `redact`.
  */
 export type JobOptions = TurnOptions &
   JobPlace &

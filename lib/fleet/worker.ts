@@ -7,45 +7,82 @@ import { checkHarnessOptions, merge, toSpec } from '../harness/request'
 import { SeenTurn } from '../harness/seen_turn'
 import { check, checkOptions, show } from '../option'
 
-/** One attempt at a job, as its handler sees it. */
+/** An attempt at a job, for its handler. */
 export interface JobContext {
+  /** Id of the job. */
   readonly id: string
+  /** Number of the attempt, from 1. */
   readonly attempt: number
+  /** The prompt that was submitted. */
   readonly prompt: string
-  /** What was submitted as `data`. */
+  /** The `data` that was submitted. */
   // oxlint-disable-next-line typescript/no-explicit-any -- it is JSON of the submitter's, whose type the worker alone knows
   readonly data: any
-  /** Where the job works; paths of artifacts are relative to it. */
+  /** Working directory of the job. Paths of artifacts are relative to it. */
   readonly cwd: string
-  /** Aborted when the job was cancelled, is another worker's by now, or the worker has to go. */
+  /** Aborted when the job was cancelled, belongs to another worker now, or the worker has to stop. */
   readonly signal: AbortSignal
-  /** Puts an event into the job's log; resolves when there is room for more. */
+  /** Adds an event to the job's log. Resolves when there is room for more. */
   emit(event: object): Promise<void>
   /** Keeps a file below `cwd` as it is now. */
   artifact(path: string): Promise<void>
 }
 
-/** Code of one's own instead of an agent: what it returns is the job's result, as JSON has it. */
+/**
+ * Your own code that runs a job instead of an agent. Its return value is the result of the job; it must
+ * be representable as JSON.
+ */
 export type JobHandler = (job: JobContext) => Promise<unknown> | unknown
 
-/** How a worker works. */
+/** Options of a worker. */
 export interface WorkOptions {
-  /** Default ["default"]. */
+  /**
+   * Queues that the worker takes jobs from.
+   *
+   * @default ["default"]
+   */
   queues?: string[]
-  /** Jobs at once; default 4. */
+  /**
+   * Number of jobs that the worker runs at once.
+   *
+   * @default 4
+   */
   concurrency?: number
-  /** How records name it; made up by default. */
+  /**
+   * Name of the worker in records.
+   *
+   * @default a generated name
+   */
   name?: string
-  /** Defaults of the turns; with `provider` only for that one. */
+  /** Default options for the turns of agents. With `provider` they apply only to that agent. */
   harness?: Partial<HarnessOptions>
+  /**
+   * Your own code for jobs with a `handler`, by name.
+   *
+   * @default none
+   */
   handlers?: Record<string, JobHandler>
-  /** How long jobs may go on when the worker closes, before others get them; default 60 s, Infinity: as long as they take. */
+  /**
+   * How long running jobs may go on when the worker closes, in milliseconds. After that they are given
+   * to other workers. Infinity waits for their end.
+   *
+   * @default 60_000
+   */
   drainTimeoutMs?: number
-  /** Checkouts of jobs with `git`. */
+  /** Checkouts for jobs with `git`. */
   git?: {
-    /** Mirrors of the repositories, and the checkouts; shared by workers that name the same. Default ~/.cache/sheepdog/git. */
+    /**
+     * Folder for the mirrors of the repositories and for the checkouts. Workers with the same folder
+     * share it.
+     *
+     * @default "~/.cache/sheepdog/git"
+     */
     dir?: string
-    /** A git that says nothing for so long is ended; default 60 s. */
+    /**
+     * Longest silence of a git command, in milliseconds. After that the command is ended.
+     *
+     * @default 60_000
+     */
     idleTimeoutMs?: number
   }
   /** Closes the worker when aborted. */
@@ -212,12 +249,12 @@ function faultOf(error: unknown): { code: string; message: string; facts: Record
   return { code: name, message: error.message, facts }
 }
 
-/** A worker. It keeps the process alive until it is closed. */
+/** A worker of a fleet. It keeps this process alive until it is closed. */
 export class Worker implements AsyncDisposable {
   readonly #worker: NativeWorker
-  /** How records name it. */
+  /** Name of the worker in records. */
   readonly name: string
-  /** Resolves when it was closed. */
+  /** Resolves when the worker is closed. */
   readonly closed: Promise<void>
 
   /** @internal */
@@ -227,11 +264,15 @@ export class Worker implements AsyncDisposable {
     this.closed = settle<void>(worker.closed())
   }
 
-  /** Drains: nothing new is begun, what runs has `drainTimeoutMs` and is then given to others. */
+  /**
+   * Starts no more jobs and waits for those that run, at most `drainTimeoutMs`. After that they are
+   * given to other workers.
+   */
   async close(): Promise<void> {
     await settle<void>(this.#worker.close())
   }
 
+  /** Same as `close()`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }

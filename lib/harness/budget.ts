@@ -3,21 +3,36 @@ import { invalidOption } from '../error'
 import { native } from '../native'
 import { check, checkOptions, show } from '../option'
 
-/** What a million tokens cost, in US dollars. */
+/** Price of a model's tokens, in US dollars for a million tokens. */
 export interface Prices {
+  /** Price of a million input tokens. */
   inputPerMillion: number
+  /** Price of a million output tokens. */
   outputPerMillion: number
-  /** Of tokens that were read from a cache; default: as other input. */
+  /**
+   * Price of a million tokens that were read from a cache.
+   *
+   * @default the price of other input tokens
+   */
   cachedPerMillion?: number
 }
 
-/** How much may be used. */
+/** Limits of a `Budget`. */
 export interface BudgetOptions {
-  /** `inputTokens` plus `outputTokens`, as `usage` tells them. */
+  /**
+   * Largest number of tokens: `inputTokens` plus `outputTokens`, as `usage` reports them.
+   *
+   * @default no limit
+   */
   maxTokens?: number
-  /** By the prices where there are any, else by what the CLI says that it cost. */
+  /**
+   * Largest cost, in US dollars. It is computed from `prices`, or, without prices, reported by the
+   * agent CLI.
+   *
+   * @default no limit
+   */
   maxCostUsd?: number
-  /** For turns that have no prices of their own. */
+  /** Prices for turns that have no `prices` of their own. */
   prices?: Prices
 }
 
@@ -50,32 +65,41 @@ export const budgetChecks = {
 const natives = new WeakMap<Budget, NativeBudget>()
 
 /**
- * So much for all turns and sessions that share it, at once or one after another. What crosses it is ended: AGENT_BUDGET. One
- * that is used up lets nothing begin.
+ * A limit on tokens or money that several turns and sessions share. A turn that crosses it is ended and
+ * rejects with AGENT_BUDGET. When nothing is left, no turn starts.
  *
  * @example
  * const budget = new Budget({ maxTokens: 2_000_000 })
  * const codex = new Harness({ provider: 'codex', budget })
  */
 export class Budget {
+  /** @throws INVALID_OPTION for a wrong limit or price. */
   constructor(options: BudgetOptions) {
     check.object('options', options)
     checkOptions(options, budgetChecks)
     natives.set(this, new native.NativeBudget(options))
   }
 
-  /** Input and output tokens of all turns so far, those that still run among them. */
+  /** Input and output tokens of all turns so far, including turns that still run. */
   get usedTokens(): number {
     return nativeBudget(this).usedTokens
   }
 
-  /** US dollars so far, by the prices or as the CLIs say; 0 for those that tell neither. */
+  /**
+   * US dollars so far, from the prices or as the CLIs report them. A CLI that reports neither cost nor
+   * has prices counts 0.
+   */
   get usedCostUsd(): number {
     return nativeBudget(this).usedCostUsd
   }
 
-  /** What may still be used, never less than 0; Infinity where there is no cap. */
-  get remaining(): { tokens: number; costUsd: number } {
+  /** The rest of the budget. Each value is at least 0, and Infinity where there is no limit. */
+  get remaining(): {
+    /** Tokens that may still be used. */
+    tokens: number
+    /** US dollars that may still be used. */
+    costUsd: number
+  } {
     const { tokensLeft, costUsdLeft } = nativeBudget(this)
     return { tokens: tokensLeft, costUsd: costUsdLeft }
   }

@@ -6,38 +6,52 @@ import { checkOptions } from '../option'
 import { processOptionChecks, type RunOptions } from '../process'
 import { agentSpec, type ProviderName } from './request'
 
+/** Options of `doctor`. */
 export type DoctorOptions = Pick<RunOptions, 'env' | 'inheritEnv' | 'signal'>
 
-/** What was found of one agent. */
+/** State of an agent CLI on this machine. */
 export interface Finding {
+  /** The agent CLI. */
   provider: ProviderName
+  /** True when its program is on PATH. */
   found: boolean
-  /** The program on PATH. */
+  /** Path of the program. */
   path?: string
+  /** Version that the program reports. */
   version?: string
-  /** Why it can't be used, if so. */
+  /** Reason why the CLI cannot be used; absent when it can. */
   problem?: string
-  /** The command that installs it. */
+  /** Command that installs the CLI. */
   install: string
-  /** The program that speaks the Agent Client Protocol for it, which `Harness.open` starts. */
+  /**
+   * State of the program that `Harness.open` starts for this agent, which speaks the Agent Client
+   * Protocol.
+   */
   session: SessionFinding
 }
 
-/** What was found of the program that sessions with an agent need. */
+/** State of the program that is needed for sessions with an agent. */
 export interface SessionFinding {
+  /** True when the program was found. */
   found: boolean
+  /** Path of the program. */
   path?: string
-  /** Which version of the protocol it answered with. */
+  /** Version of the protocol that the program answered with. */
   protocolVersion?: 1 | 2
-  /** Why no session can be opened, if so. */
+  /** Reason why no session can be opened; absent when one can. */
   problem?: string
-  /** The command that installs it. */
+  /** Command that installs the program. */
   install: string
 }
 
 /**
- * Which agents are installed, and whether they start: each that is found is asked for its version, and for the version of the
- * protocol of sessions that it speaks. An abort ends what was started, then rejects with AGENT_ABORTED.
+ * Checks which agent CLIs are installed and start. Asks each for its version, and for the version of
+ * the session protocol that it speaks. Waits at most 20 seconds for each CLI, all at the same time.
+ *
+ * @throws AGENT_ABORTED when the signal is aborted; everything that was started is ended.
+ *
+ * @example
+ * for (const { provider, found, problem, install } of await doctor()) console.log(provider, found, problem ?? '', install)
  */
 export async function doctor(options: DoctorOptions = {}): Promise<Finding[]> {
   const { env, inheritEnv, signal } = processOptionChecks

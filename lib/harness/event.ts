@@ -2,37 +2,44 @@ import type { Answer, PermissionRequest } from './session/permission'
 import { JsonIterator, type Source } from '../output'
 import type { AgentErrorKind, AgentUsage } from './result'
 
-/** What an agent did or said, in one language for all of them. */
+/** Something that an agent did or said, in the same shape for all agents. */
 export type AgentEvent =
+  /** The session that the turn belongs to. */
   | { type: 'session'; sessionId: string }
-  /** A piece of a message (`delta`), or a whole one; a message comes in pieces or whole, never both. */
+  /** Text of the answer: a piece of a message (`delta: true`) or a whole one. A message never arrives as both. */
   | { type: 'text'; text: string; delta: boolean }
+  /** The model's reasoning, in pieces or whole. */
   | { type: 'reasoning'; text: string; delta: boolean }
+  /** A tool call begins. */
   | { type: 'tool_start'; id: string; name: string; input: unknown }
+  /** A tool call has ended; `isError` is true for a refused call too. */
   | { type: 'tool_end'; id: string; name?: string; output?: string; exitCode?: number; isError: boolean }
-  /** Tokens since the last event of this type: their sum is the turn's. */
+  /** Tokens since the last event of this type. The sum of these events is the usage of the turn. */
   | ({ type: 'usage' } & AgentUsage)
-  /** The agent, or the harness, tries again; at `until`, where a usage limit is waited out. */
+  /** The agent or the harness tries again; `until` is set while it waits for the end of a usage limit. */
   | { type: 'retry'; message: string; until?: Date }
+  /** A note about something that was left out, refused or extended. */
   | { type: 'warning'; message: string }
+  /** An error that the agent reports. The turn may go on. */
   | { type: 'error'; kind: AgentErrorKind; message: string }
-  /** The agent's own end of turn; at most once, the last event. */
+  /** The agent reports the end of its turn. At most one, and the last event. */
   | { type: 'end'; ok: boolean }
-  /** Anything that is not an event of this provider. */
+  /** A line of output that is no event of this provider. */
   | { type: 'noise'; line: string }
-  // Of sessions alone:
-  /** A question of the agent's, what it was answered and by whom. */
+  // Only in sessions:
+  /** A permission request, its answer, and what decided: the policy, your handler or the timeout. */
   | { type: 'permission'; request: PermissionRequest; answer: Answer; by: 'policy' | 'handler' | 'timeout' }
-  /** The agent's mode, as it is now. */
+  /** The new mode of the agent. */
   | { type: 'mode'; mode: string }
-  /** What the agent means to do: all of it, as it is now. */
+  /** The agent's whole plan, as it is now. */
   | { type: 'plan'; entries: unknown }
-  /** What goes on behind the turns: all of it, as it is now. */
+  /** All work that runs in the background, as it is now. */
   | { type: 'background'; items: unknown[] }
-  /** Words of the user, as a resumed agent repeats them. */
+  /** A prompt of the past conversation that a resumed agent repeats. */
   | { type: 'prompt'; text: string }
-  /** What follows belongs to this turn; `agent` began it by itself. */
+  /** A turn begins. `by: "agent"`: the agent began it by itself. */
   | { type: 'turn_start'; turn: number; by: 'prompt' | 'agent' }
+  /** The turn has ended. */
   | { type: 'turn_end'; turn: number }
 
 /** @internal A time crosses as milliseconds since 1970. */

@@ -5,17 +5,24 @@ import { native } from '../native'
 import { check } from '../option'
 import type { Replay } from './replay'
 
-/** A record, read again. */
+/** A record that was read from its folder. */
 export interface RecordReplay {
-  /** `run.json` as it is. */
-  start: Record<string, unknown> & { kind: 'run' | 'turn' | 'attempt' | 'session' }
-  /** `end.json` as it is; null when there is none. */
+  /** Content of `run.json`. */
+  start: Record<string, unknown> & {
+    /** What was recorded: a program, a turn, one attempt of a turn, or a session. */
+    kind: 'run' | 'turn' | 'attempt' | 'session'
+  }
+  /** Content of `end.json`; null when there is none. */
   end: Record<string, unknown> | null
   /**
-   * Why there is no end: "running"; "host-gone": its host was killed; "elsewhere": its host was of another machine, boot or container.
+   * Reason why there is no `end.json`. `"running"`: the run goes on. `"host-gone"`: its host process
+   * was killed. `"elsewhere"`: its host belongs to another machine, boot or container.
    */
   unfinished: 'running' | 'host-gone' | 'elsewhere' | null
-  /** Events and verdict of a turn, read again from what the agent printed; null for a session and for a run of another program. */
+  /**
+   * Events and verdict of a turn, computed again from the agent's output; null for a session and for a
+   * run of another program.
+   */
   turn: Replay | null
 }
 
@@ -24,7 +31,11 @@ export function unfinishedOf(start: { host?: { id?: string } }): NonNullable<Rec
   return native.recordUnfinished(start.host?.id ?? '') as NonNullable<RecordReplay['unfinished']>
 }
 
-/** Reads the folder of a run that was kept on record. INVALID_OPTION for what is no record. */
+/**
+ * Reads the folder of a record.
+ *
+ * @throws INVALID_OPTION when the folder holds no record.
+ */
 export async function replayRecord(folder: string): Promise<RecordReplay> {
   check.name('folder', folder)
   return JSON.parse(await settle<string>(native.replayFolder(resolve(folder)), callSite())) as RecordReplay

@@ -6,28 +6,46 @@ import type { AgentEvent } from './event'
 import { checkHarnessOptions, type ProviderName } from './request'
 import type { AgentErrorKind, TurnResult } from './result'
 
-/** A recorded run. */
+/** Output of an agent CLI that was recorded. */
 export interface Recorded {
+  /** Recorded stdout. */
   stdout: string | Uint8Array
+  /** Recorded stderr. */
   stderr?: string
-  /** With `signal` left out too, the end is unknown and the agent's own end of turn alone decides. */
+  /**
+   * Exit status of the CLI; null when a signal ended it. When `signal` is absent too, the end is
+   * unknown, and the verdict follows from the agent's own end of turn.
+   */
   exitCode?: number | null
+  /** Name of the signal that ended the CLI; null when it exited. */
   signal?: string | null
 }
 
-/** What a recording says. */
+/** Events and verdict of a recorded run. */
 export interface Replay {
+  /** True when the turn succeeded. */
   ok: boolean
-  /** Of more than 64 MiB the first and the last 32, and a warning between that says what is missing. */
+  /**
+   * Events of the run. When there are more than 64 MiB, the first and the last 32 MiB with a warning
+   * between them that says how much is missing.
+   */
   events: AgentEvent[]
-  /** Partial when not ok. */
+  /** Result of the turn; partial when `ok` is false. */
   result: TurnResult
-  error?: { code: string; kind?: AgentErrorKind; message: string }
+  /** Error of the turn; absent when `ok` is true. */
+  error?: {
+    /** Error code, as `Harness.run` would reject with. */
+    code: string
+    /** Reason of the failure, where the code is AGENT_FAILED. */
+    kind?: AgentErrorKind
+    /** Message of the error. */
+    message: string
+  }
 }
 
-/** How a run that was recorded into files ended. */
+/** How a run ended whose output was recorded into files. */
 export interface RecordedEnd extends Omit<Recorded, 'stdout' | 'stderr'> {
-  /** What it printed on stderr; the end of it is looked at. */
+  /** File with the recorded stderr. Its end is read. */
   stderrFile?: string
 }
 
@@ -53,8 +71,10 @@ const { exitCode, signal } = recordedChecks
 const endChecks = { exitCode, signal, stderrFile: check.name }
 
 /**
- * Events and verdict of a run whose stdout stands in a file, however long that is: it is read piece by piece, off the JavaScript
- * thread. `/dev/stdin` is this process's own input. INVALID_OPTION for a file that can't be read.
+ * Gives events and verdict of a run whose stdout is in a file of any length. The file is read piece by
+ * piece, off the JavaScript thread. `/dev/stdin` is the stdin of this process.
+ *
+ * @throws INVALID_OPTION for a file that cannot be read.
  *
  * @example
  * const { ok, events } = await replayFile('codex', 'stdout.jsonl', { exitCode: 0 })
@@ -68,7 +88,11 @@ export async function replayFile(provider: ProviderName, file: string, end?: Rec
   return JSON.parse(await settle<string>(said, callSite())) as Replay
 }
 
-/** Events and verdict of a recorded run. Never throws for what is recorded; INVALID_OPTION for what is no recording. */
+/**
+ * Gives events and verdict of a recorded run. Recorded text of any kind is accepted.
+ *
+ * @throws INVALID_OPTION when `recorded` is not a recording.
+ */
 export function replay(provider: ProviderName, recorded: Recorded): Replay {
   checkHarnessOptions({ provider })
   checkOptions(recorded, recordedChecks, 'recorded')

@@ -11,82 +11,248 @@ import type { ConcurrencyLimit } from '../limit'
 
 export type { ProviderName } from '../../native/native'
 
-/** How a turn is run. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
+/**
+ * Options of a turn: one prompt to an agent CLI.
+ *
+ * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. A negative value is a
+ * deadline that has passed: nothing is started, and the promise rejects with the clock's error.
+ */
 export interface TurnOptions extends Pick<
   RunOptions,
   'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'maxRecordBytes' | 'signal'
 > {
-  /** A folder: a new one in it keeps the turn: prompt, events, what every attempt printed, and the verdict (docs/record.md). */
+  /**
+   * Keep a record of the turn in a new folder below this one: prompt, events, the output of each
+   * attempt, and the verdict. See docs/record.md.
+   *
+   * @default no record
+   * @throws INVALID_OPTION when the folder cannot be written.
+   */
   record?: string
-  /** What people call it, in `sheepdog ps` and in its record; default: the head of the prompt. */
+  /**
+   * Name of the turn in `sheepdog ps` and in its record.
+   *
+   * @default the head of the prompt
+   */
   name?: string
+  /**
+   * Model to use, by the name that the CLI has for it.
+   *
+   * @default the CLI's own choice
+   */
   model?: string
-  /** Added to the CLI's own instructions (gemini: in place of them). */
+  /**
+   * Instructions that are added to the CLI's own. gemini uses them instead of its own; opencode,
+   * copilot and kimi cannot take them and add a warning.
+   *
+   * @default none
+   */
   systemPrompt?: string
-  /** Only these tools, by the names that the CLI gives them. */
+  /**
+   * The only tools that the agent may use, by the names that the CLI has for them. A CLI that cannot be
+   * limited (codex, gemini, opencode, kimi) adds a warning.
+   *
+   * @default all tools of the CLI
+   */
   tools?: string[]
+  /**
+   * Largest number of model answers in the turn. Only claude-code and qwen have such a limit; the
+   * others add a warning.
+   *
+   * @default no limit
+   * @throws AGENT_FAILED with `kind: "max_turns"` when the agent stops there.
+   */
   maxTurns?: number
+  /**
+   * Cost limit in US dollars that the CLI itself enforces. Only claude-code has one; the others add a
+   * warning. Use `maxCostUsd` for a limit that this package enforces.
+   *
+   * @default no limit
+   * @throws AGENT_FAILED with `kind: "quota"` when the agent stops there.
+   */
   maxBudgetUsd?: number
   /**
-   * What it may do unasked. "plan": read. "edit" (default): also write in its working directory, and run the commands of `allow`.
-   * "auto": everything. Held by the CLI's own means (docs/agents.md); a level that it can't hold is INVALID_OPTION.
+   * Level of what the agent may do without asking. `"plan"`: read. `"edit"`: also write in its working
+   * directory and run the commands in `allow`. `"auto"`: everything. The CLI enforces the level by its
+   * own means (docs/agents.md).
+   *
+   * @default "edit"
+   * @throws INVALID_OPTION when the CLI cannot enforce the level.
    */
   permission?: 'plan' | 'edit' | 'auto'
-  /** Commands that "edit" may run, as globs: "npm test", "git *". A CLI that can't be told so: INVALID_OPTION. */
+  /**
+   * Commands that the agent may run at level `"edit"`, as globs: `"npm test"`, `"git *"`.
+   *
+   * @default []
+   * @throws INVALID_OPTION when the CLI cannot be limited to these commands.
+   */
   allow?: string[]
   /**
-   * Held by the kernel for the CLI and all that it starts, or SANDBOX_UNAVAILABLE. "workspace": it writes in its working directory
-   * alone (at "plan" not even there); or what is listed instead. A temporary folder of the run's own, and where the CLI keeps its
-   * state, may always be written.
+   * Limits on files and network for the CLI and everything that it starts, enforced by the kernel.
+   * `"workspace"`: it may write only in its working directory, and at level `"plan"` not even there. An
+   * object lists other folders instead. A temporary folder of the turn, and the folders where the CLI
+   * keeps its state, are always writable.
+   *
+   * @default no sandbox
+   * @throws SANDBOX_UNAVAILABLE when the kernel cannot enforce it; nothing is started.
    */
   sandbox?: 'workspace' | SandboxOptions
-  /** Input and output tokens, over all attempts. More: AGENT_BUDGET, with what there is of the result. */
+  /**
+   * Largest number of input and output tokens over all attempts. The agent is ended when it uses more.
+   *
+   * @default no limit
+   * @throws AGENT_BUDGET with the result so far; INVALID_OPTION for a CLI that reports no tokens.
+   */
   maxTokens?: number
-  /** US dollars, over all attempts, by `prices`, else as the CLI says; INVALID_OPTION where there are neither. AGENT_BUDGET. */
+  /**
+   * Largest cost over all attempts, in US dollars: computed from `prices`, or else as the CLI reports
+   * it. The agent is ended when it costs more.
+   *
+   * @default no limit
+   * @throws AGENT_BUDGET with the result so far; INVALID_OPTION without `prices` for a CLI that reports
+   *   no cost.
+   */
   maxCostUsd?: number
-  /** What the tokens of this model cost; for `maxCostUsd` and `budget`. */
+  /** Prices of the model's tokens, for `maxCostUsd` and `budget`. */
   prices?: Prices
-  /** Shared with other turns. */
+  /**
+   * A budget that this turn shares with others.
+   *
+   * @throws AGENT_BUDGET when it is used up.
+   */
   budget?: Budget
-  /** What the agent left running behind its end of turn: "wait" (default) for it, within the clocks; "leave": `warnings` name it. */
+  /**
+   * Behaviour when the agent has ended its turn while work of it still runs in the background.
+   * `"wait"`: wait for that work, within the clocks. `"leave"`: end the turn and the work; `warnings`
+   * name the work.
+   *
+   * @default "wait"
+   */
   background?: 'wait' | 'leave'
-  /** JSON Schema of the answer, an object with `toJSONSchema()`, or a library's schema that can say its JSON Schema. */
+  /**
+   * Schema that the answer must match: a JSON Schema, an object with `toJSONSchema()`, or a schema of a
+   * library that can give its JSON Schema (zod, arktype, valibot). The answer is then in `structured`.
+   * An answer that does not match is asked for once more.
+   *
+   * @throws AGENT_SCHEMA_MISMATCH with the `problems`.
+   */
   schema?: object
-  /** Session id of an earlier turn, in the same cwd. */
+  /**
+   * Session id of an earlier turn, to continue its conversation. Use the same `cwd` as that turn.
+   *
+   * @default a new session
+   * @throws AGENT_RESUME_FAILED when the CLI does not know the session.
+   */
   resume?: string
-  /** To the first byte; default 60 s. AGENT_IDLE. */
+  /**
+   * Longest time until the first output of the CLI, in milliseconds.
+   *
+   * @default 60_000
+   * @throws AGENT_IDLE
+   */
   startTimeoutMs?: number
-  /** Silence while no tool is open; default 300 s. AGENT_IDLE. */
+  /**
+   * Longest silence while no tool runs, in milliseconds. If its processes are busy, the agent gets the
+   * same time once more, with a warning.
+   *
+   * @default 300_000 (5 minutes)
+   * @throws AGENT_IDLE
+   */
   idleTimeoutMs?: number
-  /** Silence while a tool is open; default 900 s. AGENT_IDLE. */
+  /**
+   * Longest silence while a tool runs, in milliseconds.
+   *
+   * @default 900_000 (15 minutes)
+   * @throws AGENT_IDLE
+   */
   toolIdleTimeoutMs?: number
-  /** A whole attempt; default 1800 s. AGENT_TIMED_OUT. */
+  /**
+   * Longest time of one attempt, in milliseconds.
+   *
+   * @default 1_800_000 (30 minutes)
+   * @throws AGENT_TIMED_OUT
+   */
   timeoutMs?: number
   /**
-   * Default 3 attempts, 1 s, 30 s, false: a turn in which a tool ran is not repeated. `waitForResetMs` (default 0): a usage limit
-   * that ends (`error.resetAt`) no later than so long from now is waited out, and the same session goes on; it counts as no attempt.
+   * Repetition of an attempt that failed for a passing reason: `rate_limit`, `overloaded`, `network` or
+   * `server`.
    */
   retry?: {
+    /**
+     * Largest number of attempts, the first one included.
+     *
+     * @default 3
+     */
     attempts?: number
+    /**
+     * Pause after the first failure, in milliseconds. It doubles with each failure, and half of it is
+     * random. A longer pause that the service asks for is respected.
+     *
+     * @default 1000
+     */
     baseDelayMs?: number
+    /**
+     * Longest pause between two attempts, in milliseconds.
+     *
+     * @default 30_000
+     */
     maxDelayMs?: number
+    /**
+     * Whether to repeat a turn in which a tool has run. Such a turn may repeat what the tool did.
+     *
+     * @default false
+     */
     afterTools?: boolean
+    /**
+     * Longest wait for the end of a usage limit, in milliseconds. A limit that ends within this time
+     * (`error.resetAt`) is waited out, and the same session continues. The wait uses up no attempt.
+     * Infinity waits for any limit.
+     *
+     * @default 0 (no wait)
+     */
     waitForResetMs?: number
   }
-  /** Behind the harness's own arguments, before the prompt. */
+  /**
+   * Arguments that are passed to the CLI after those of this package and before the prompt. They may
+   * raise the permission level.
+   *
+   * @default []
+   */
   extraArgs?: string[]
-  /** Secrets that appear nowhere: not in events, results or errors. */
+  /**
+   * Secrets that are removed from events, results, errors and records.
+   *
+   * @default []
+   */
   redact?: string[]
 }
 
-/** A harness; what is a turn's option here is the turns' default. */
+/**
+ * Options of a harness. The options of a turn are defaults here: `run` and `start` can override each of
+ * them.
+ */
 export interface HarnessOptions extends TurnOptions {
+  /** The agent CLI to run. */
   provider: ProviderName
-  /** Program, or program and leading arguments. Default: the provider's program on PATH. */
+  /**
+   * Program to run instead of the provider's program on PATH; an array adds leading arguments.
+   *
+   * @default the provider's program on PATH
+   * @throws AGENT_NOT_FOUND when it is not installed.
+   */
   binary?: string | string[]
-  /** Turns at once; default 4. A slot is free when the tree is gone. */
+  /**
+   * Number of turns that this harness runs at once. Others wait, in the order of the calls. A slot is
+   * free when the process tree of its turn is gone.
+   *
+   * @default 4
+   */
   maxConcurrent?: number
-  /** A limit that is shared between harnesses. */
+  /**
+   * A limit that this harness shares with others, in addition to `maxConcurrent`.
+   *
+   * @default no limit
+   */
   limit?: ConcurrencyLimit
 }
 

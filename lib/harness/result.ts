@@ -2,7 +2,11 @@ import type { RecordFacts, RunResult } from '../process'
 import type { TokenUsage } from '../usage'
 import type { ProviderName } from './request'
 
-/** Why an agent says that it failed. */
+/**
+ * Reason of an agent's failure. `"auth"`: sign in. `"rate_limit"`, `"quota"` and `"overloaded"`: wait.
+ * `"context_length"`: shorten the conversation. `"permission"`: allow the action. `"max_turns"`: the
+ * limit `maxTurns` was reached.
+ */
 export type AgentErrorKind =
   | 'auth'
   | 'rate_limit'
@@ -16,9 +20,9 @@ export type AgentErrorKind =
   | 'max_turns'
   | 'unknown'
 
-/** Tokens as the CLI counts them. */
+/** Tokens as the CLI counts them, and cost. */
 export interface AgentUsage extends TokenUsage {
-  /** US dollars, where the CLI tells. */
+  /** Cost in US dollars; absent when the CLI does not report it. */
   costUsd?: number
 }
 
@@ -33,35 +37,44 @@ export function toResult({ text, facts }: TurnEnd): TurnResult {
   return { text, ...(JSON.parse(facts) as Omit<TurnResult, 'text'>) }
 }
 
-/** What a turn came to; as `result` of an error it is partial. */
+/** Result of a turn. As `result` of an error it holds what was there before the failure. */
 export interface TurnResult<Structured = unknown> {
-  /** The agent's final answer, whole. */
+  /**
+   * The agent's final answer. Of an answer longer than 16 MiB it holds a part, and `warnings` say so.
+   */
   text: string
-  /** The answer as a value that is valid against `schema`; a library's schema has made it what it makes of it. */
+  /** The answer as a value that matches `schema`. A library's schema has parsed it. */
   structured?: Structured
-  /** For `resume`. */
+  /** Id of the session, for the option `resume`. */
   sessionId?: string
-  /** Of this turn alone, all attempts summed. */
+  /** Tokens and cost of this turn, summed over all attempts. */
   usage?: AgentUsage
-  /** Answers of the model. */
+  /** Number of model answers. */
   turns: number
-  /** Tools that were called. */
+  /** Number of tool calls. */
   toolCalls: number
-  /** Processes that were started for it: retries, and the one re-ask for an answer that did not fit the schema. */
+  /**
+   * Number of processes that were started for the turn: the first, the retries, and a second request
+   * for an answer that did not match the schema.
+   */
   attempts: number
-  /** Milliseconds in the queue, before the first start. */
+  /** Milliseconds that the turn waited for a slot before its first start. */
   queuedMs: number
-  /** Milliseconds from the first start to the end of the last tree. */
+  /** Milliseconds from the first start until the last process tree was gone. */
   durationMs: number
+  /** The agent CLI that ran. */
   provider: ProviderName
-  /** As the CLI reports it. */
+  /** Model that the CLI reports. */
   model?: string
-  /** The agent had to be killed after its good end of turn. */
+  /** True when the agent reported a good end of turn, but its process did not exit and was killed. */
   recovered: boolean
-  /** What was left out, refused or extended; each once. */
+  /**
+   * Notes about options that the CLI could not take, refused tools, extended clocks and ended
+   * processes. Each text appears once.
+   */
   warnings: string[]
-  /** The last process. */
+  /** The process of the last attempt. */
   process?: RunResult
-  /** Where it is on record, when that was asked for. */
+  /** The record of this turn. Only with the option `record`. */
   record?: RecordFacts
 }

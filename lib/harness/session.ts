@@ -19,33 +19,55 @@ import type { Answer, PermissionRequest } from './session/permission'
 import { mergedOptions, openSpec } from './session/specification'
 import { ToolServer } from './session/tool_server'
 
-/** A way to work that the agent offers. */
+/** A mode of work that the agent offers. */
 export interface SessionMode {
+  /** Id of the mode, for `setMode`. */
   id: string
+  /** Name of the mode, for people. */
   name: string
+  /** Description of the mode, for people. */
   description?: string
+  /** True for the mode that is active now. */
   isCurrent: boolean
 }
 
-/** A setting of the session. */
+/** A setting of the session that the agent offers. */
 export interface SessionOption {
+  /** Id of the setting, for `setOption`. */
   id: string
+  /** Name of the setting, for people. */
   name: string
+  /** Description of the setting, for people. */
   description?: string
-  /** `mode`, `model`, `thought_level`, ... as the agent says. */
+  /** Category that the agent gives: `"mode"`, `"model"`, `"thought_level"` and others. */
   category?: string
+  /** Present value. */
   value: string | boolean
-  /** Empty for a boolean. */
-  choices: { value: string; name: string; description?: string }[]
+  /** Possible values; empty for a boolean. */
+  choices: {
+    /** The value, for `setOption`. */
+    value: string
+    /** Name of the value, for people. */
+    name: string
+    /** Description of the value, for people. */
+    description?: string
+  }[]
 }
 
-/** What a session tells: an agent's event, and which turn it belongs to. Between turns there is none. */
-export type SessionEvent = AgentEvent & { turn?: number }
+/**
+ * An event of a session: the agent's event and the number of its turn. Events between turns have no
+ * number.
+ */
+export type SessionEvent = AgentEvent & {
+  /** Number of the turn that the event belongs to. */
+  turn?: number
+}
 
 const host = new native.SessionHost()
 
 /**
- * Many prompts to one process of an agent, with live questions and a true idle. Made by `Harness.open`.
+ * A conversation with one agent process: many prompts, live permission requests, and background work.
+ * `Harness.open` makes it.
  *
  * @example
  * await using session = await new Harness({ provider: 'claude-code' }).open({
@@ -60,13 +82,15 @@ export class AgentSession implements AsyncDisposable {
   readonly #letGo: () => void
   readonly #watch: SessionWatch | undefined
   #closing: Promise<void> | undefined
+  /** Id of the session, for the option `resume`. */
   readonly sessionId: string
+  /** The agent CLI of the session. */
   readonly provider: ProviderName
-  /** Of the protocol. */
+  /** Version of the Agent Client Protocol that the agent speaks. */
   readonly protocolVersion: 1 | 2
-  /** What a resumed agent repeated. */
+  /** Events of the past conversation that a resumed agent has repeated. */
   readonly history: AgentEvent[]
-  /** The folder of its record, when that was asked for. */
+  /** Folder of the session's record; undefined without the option `record`. */
   readonly record: string | undefined
 
   /** @internal */
@@ -96,12 +120,20 @@ export class AgentSession implements AsyncDisposable {
     this.#letGo = () => signal?.removeEventListener('abort', onAbort)
   }
 
-  /** One prompt, after those that were sent before. Resolves and rejects as `Harness.run` does. */
+  /**
+   * Sends a prompt and waits for the end of its turn. Prompts run one at a time, in the order of the
+   * calls. Resolves and rejects as `Harness.run` does.
+   *
+   * @throws SESSION_CLOSED after the end of the session.
+   */
   async prompt(text: string, options?: PromptOptions): Promise<TurnResult> {
     return this.#start(text, options, false).result
   }
 
-  /** As `prompt`, with the events of the turn. Never throws: errors reject `result`. */
+  /**
+   * Sends a prompt and returns its turn, whose events you can iterate over. Never throws: errors reject
+   * `result`.
+   */
   start(text: string, options?: PromptOptions): Turn {
     return this.#start(text, options, true)
   }
@@ -137,8 +169,8 @@ export class AgentSession implements AsyncDisposable {
   }
 
   /**
-   * Everything from here on, between prompts too; `turn` says which turn an event belongs to, those that the agent begins by
-   * itself included. A slow reader slows the agent. It ends with the session.
+   * Yields all events from now on, also those between prompts and those of turns that the agent starts
+   * by itself. A slow reader slows the agent down. The loop ends with the session.
    */
   events(): AsyncIterableIterator<SessionEvent> {
     // From this call on, not from the first step of the iteration.
@@ -151,10 +183,12 @@ export class AgentSession implements AsyncDisposable {
   }
 
   /**
-   * Resolves when nothing runs, in front or behind, for `settleMs` where something was seen behind.
+   * Waits until neither a turn nor background work runs. Where background work was seen, nothing may
+   * run for `settleMs`.
    *
-   * @throws AGENT_IDLE when the work behind the turns is silent for `toolIdleTimeoutMs`; AGENT_ABORTED when `signal` is aborted,
-   * which ends the wait alone.
+   * @param options.signal Ends the wait when aborted. The work goes on.
+   * @throws AGENT_IDLE when the background work is silent for `toolIdleTimeoutMs`; AGENT_ABORTED when
+   *   `signal` is aborted.
    */
   async idle(options?: { signal?: AbortSignal }): Promise<void> {
     checkOptions(options, { signal: check.signal })
@@ -163,27 +197,41 @@ export class AgentSession implements AsyncDisposable {
     await orAborted(idle, options?.signal, () => new SheepdogError('AGENT_ABORTED', message))
   }
 
-  /** Says something to the agent while it works; INVALID_OPTION where the agent has no way to hear it. */
+  /**
+   * Sends a message to the agent while it works on a turn (claude-code and codex).
+   *
+   * @throws INVALID_OPTION when the agent cannot receive messages during a turn.
+   */
   async steer(text: string): Promise<void> {
     check.string('text', text)
     await settle(this.#native.steer(text), callSite())
   }
 
+  /** Modes that the agent offers. */
   get modes(): SessionMode[] {
     return JSON.parse(this.#native.modes()) as SessionMode[]
   }
 
-  /** INVALID_OPTION for a mode that the agent does not offer. */
+  /**
+   * Changes the mode of the agent.
+   *
+   * @throws INVALID_OPTION for a mode that the agent does not offer.
+   */
   async setMode(id: string): Promise<void> {
     check.string('mode', id)
     await settle(this.#native.setMode(id), callSite())
   }
 
+  /** Settings that the agent offers. */
   get options(): SessionOption[] {
     return JSON.parse(this.#native.options()) as SessionOption[]
   }
 
-  /** INVALID_OPTION for an option or a choice that the agent does not offer. */
+  /**
+   * Changes a setting of the session.
+   *
+   * @throws INVALID_OPTION for a setting or a value that the agent does not offer.
+   */
   async setOption(id: string, value: string | boolean): Promise<void> {
     check.string('id', id)
     if (typeof value !== 'string' && typeof value !== 'boolean') {
@@ -193,10 +241,14 @@ export class AgentSession implements AsyncDisposable {
   }
 
   /**
-   * Ends the turn under way: its prompt rejects with AGENT_ABORTED. The session lives on when the agent obeyed within
-   * `killGraceMs`; else its tree is killed, and `open` with `resume` goes on. Processes that the turn has started and that still
-   * run after it are told by an event, `background`; with `strays: "kill"` they are ended, those of the turn that was cancelled
-   * before too.
+   * Cancels the turn that runs; its prompt rejects with AGENT_ABORTED. The session continues when the
+   * agent stops within `killGraceMs`. Otherwise its process tree is killed and the session is closed;
+   * `open` with `resume` continues it.
+   *
+   * Processes that the turn started and that still run are reported by an event of type `background`.
+   *
+   * @param options.strays `"kill"` also ends these processes, including those of the turn that was
+   *   cancelled before. Default: `"leave"`.
    */
   async cancel(options?: { strays?: 'kill' | 'leave' }): Promise<void> {
     checkOptions(options, { strays: check.oneOf('kill', 'leave') })
@@ -204,7 +256,7 @@ export class AgentSession implements AsyncDisposable {
     await settle(this.#native.cancel(options?.strays === 'kill'), callSite())
   }
 
-  /** Ends the session; resolves when nothing of its tree is left. Once or more often. */
+  /** Ends the session. Resolves when its process tree is gone. You can call it more than once. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -218,6 +270,7 @@ export class AgentSession implements AsyncDisposable {
     await this.#tools?.close()
   }
 
+  /** Same as `close()`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }

@@ -13,8 +13,14 @@ import { WatchedEvents } from './watched_events'
 const lastEventsMs = 2000
 
 /**
- * A turn under way. Iterating it gives its events; a slow reader slows the agent. Events that nobody iterates are dropped. The
- * iteration just ends with the turn: how the turn went is what `result` says.
+ * A turn that is under way. Iterating over it yields its events. A slow reader slows the agent down;
+ * events that nobody reads are dropped. The loop ends with the turn and does not throw: `result` says
+ * how the turn went.
+ *
+ * @example
+ * const turn = codex.start('Fix the build.')
+ * for await (const event of turn) if (event.type === 'text') process.stdout.write(event.text)
+ * const result = await turn.result
  */
 export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, AsyncDisposable {
   readonly #native: NativeTurn | undefined
@@ -22,7 +28,7 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
   /** Of a turn whose events others look at as well. */
   #watched: WatchedEvents | undefined
 
-  /** As of `Harness.run`. Need not be awaited. */
+  /** Resolves and rejects as `Harness.run` does. You need not await it. */
   readonly result: Promise<TurnResult<Structured>>
 
   /** @internal */
@@ -39,12 +45,20 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
     this.result.catch(() => {})
   }
 
-  /** Ends the turn; resolves when its tree is gone. After the end nothing happens. */
+  /**
+   * Ends the turn; `result` rejects with AGENT_ABORTED. Resolves when the process tree is gone. Does
+   * nothing after the end of the turn.
+   */
   async abort(): Promise<void> {
     this.#native?.abort()
     await this.result.catch(() => {})
   }
 
+  /**
+   * Yields the events of the turn.
+   *
+   * @throws TURN_ITERATED for a second iterator.
+   */
   [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent> {
     if (this.#iterated) {
       throw new SheepdogError('TURN_ITERATED', 'this turn is being iterated already: one iterator a turn')
@@ -93,7 +107,7 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
     await Promise.race([this.#watched.isRead, sleep(lastEventsMs, undefined, { ref: false })])
   }
 
-  /** Aborts the turn if it still runs, and waits until its tree is gone. */
+  /** Aborts the turn if it still runs, and waits until its process tree is gone. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.abort()
   }

@@ -4,12 +4,14 @@ import type { ProviderName } from '../harness/request'
 import type { TurnResult } from '../harness/result'
 import type { RunResult } from '../process'
 
-/** Of the channel `sheepdog:run`: a program of `run` or `spawn`. */
+/** Message of the diagnostics channel `sheepdog:run`: a program of `run` or `spawn`. */
 export type RunMessage =
   | { phase: 'start'; id: number; command: string; args: string[]; cwd?: string | URL }
   | { phase: 'end'; id: number; command: string; durationMs: number; result?: RunResult; error?: Error }
 
-/** Of the channel `sheepdog:turn`: a turn of a harness, or a prompt of a session. */
+/**
+ * Message of the diagnostics channel `sheepdog:turn`: a turn of a harness, or a prompt of a session.
+ */
 export type TurnMessage =
   | {
       phase: 'start'
@@ -19,7 +21,7 @@ export type TurnMessage =
       model?: string
       cwd?: string | URL
       resume?: string
-      /** The `id` of the session that it belongs to. */
+      /** `id` of the session that the prompt belongs to. */
       session?: number
     }
   | {
@@ -28,11 +30,11 @@ export type TurnMessage =
       provider: ProviderName
       durationMs: number
       result?: TurnResult
-      /** Why it failed; what there is of the result then is in `error.result`. */
+      /** Error of a failed turn; `error.result` holds the partial result. */
       error?: Error
     }
 
-/** Of the channel `sheepdog:tool`: a tool that an agent called. */
+/** Message of the diagnostics channel `sheepdog:tool`: a tool that an agent called. */
 export type ToolMessage =
   | { phase: 'start'; id: number; turn: number; toolCallId: string; name: string; input: unknown }
   | {
@@ -45,11 +47,11 @@ export type ToolMessage =
       output?: string
       exitCode?: number
       isError: boolean
-      /** The turn ended before the tool did. */
+      /** True when the turn ended before the tool did. */
       isCut: boolean
     }
 
-/** Of the channel `sheepdog:session`: a session of `Harness.open`. */
+/** Message of the diagnostics channel `sheepdog:session`: a session of `Harness.open`. */
 export type SessionMessage =
   | { phase: 'start'; id: number; provider: ProviderName; cwd?: string | URL; resume?: string }
   | { phase: 'open'; id: number; provider: ProviderName; sessionId: string; durationMs: number }

@@ -4,18 +4,30 @@ import { invalidOption } from '../error'
 import { check, checkOptions } from '../option'
 import { processOptionChecks, toPath } from './request'
 
-/** Files of a program's output, relative to the host's working directory; at least one. */
+/**
+ * Files for `saveOutput()`; at least one. Paths are relative to the working directory of this process.
+ */
 export interface OutputFiles {
+  /** File for stdout. */
   stdout?: string | URL
-  /** May be the same file as that of stdout: both are in it as they were read. */
+  /**
+   * File for stderr. It may be the file of `stdout`: then both are in it in the order in which they
+   * were read.
+   */
   stderr?: string | URL
-  /** After what the files hold; default false: they are emptied. */
+  /**
+   * Write after the present content of the files instead of emptying them first.
+   *
+   * @default false
+   */
   append?: boolean
 }
 
-/** Bytes that were written of each. */
+/** Result of `saveOutput()`. */
 export interface SavedOutput {
+  /** Bytes of stdout that were written. */
   stdoutBytes: number
+  /** Bytes of stderr that were written. */
   stderrBytes: number
 }
 

@@ -13,7 +13,10 @@ import { checkSandbox, type SandboxOptions } from '../sandbox'
 import { warnOnce } from '../warning'
 import { sourceOf, type Source } from './input'
 
-/** What is written to stdin: text and bytes, now or as they come, or a file that the program is given as its stdin. */
+/**
+ * Input for a program: a text or bytes, a stream or an iterable of texts and bytes, or a file that
+ * becomes the program's stdin.
+ */
 export type RunInput =
   | string
   | Uint8Array
@@ -21,74 +24,210 @@ export type RunInput =
   | Readable
   | AsyncIterable<string | Uint8Array>
   | Iterable<string | Uint8Array>
-  | { file: string | URL }
+  | {
+      /**
+       * Path or `file:` URL of the file, relative to `cwd`. The program reads it directly; the data does not
+       * pass through this process.
+       */
+      file: string | URL
+    }
 
-/** How a program is run and watched. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
+/**
+ * Options of `run` and `spawn`.
+ *
+ * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. A negative value is a
+ * deadline that has passed: nothing is started, and the promise rejects with the clock's error.
+ */
 export interface RunOptions {
-  /** Working directory, a path or a file: URL; default the host's own. */
+  /**
+   * Working directory of the program: a path or a `file:` URL.
+   *
+   * @default the working directory of this process
+   * @throws PROCESS_CWD_MISSING when it does not exist or is no folder.
+   */
   cwd?: string | URL
-  /** Merged over the inherited environment; `undefined` removes a name. */
+  /**
+   * Environment variables that are set on top of the inherited ones. `undefined` removes a variable.
+   */
   env?: Record<string, string | undefined>
-  /** Default true; a list inherits only these names. */
+  /**
+   * Whether the program inherits the environment of this process. An array inherits only the variables
+   * with these names.
+   *
+   * @default true
+   */
   inheritEnv?: boolean | string[]
   /**
-   * Written to stdin, then closed; a program that does not read it all is no error. Default: stdin is null. A stream or an
-   * iterable is read when the program runs, no faster than the program reads, and closed (`return()`, cancelled) when the program
-   * ends first; one that fails ends the run: PROCESS_INPUT_FAILED, with its error as `cause`. A file is relative to `cwd`.
+   * Data for the program's stdin, which is closed after it. It is no error when the program does not
+   * read all of it.
+   *
+   * A stream or an iterable is read only once the program runs, and no faster than the program reads.
+   * It is closed (`return()`, `cancel()`, `destroy()`) when the program ends first. If it fails, the
+   * whole process tree is killed. A file is relative to `cwd`.
+   *
+   * @default nothing: the program reads end of file at once
+   * @throws PROCESS_INPUT_FAILED when the source fails; its error is the `cause`.
    */
   input?: RunInput
   /**
-   * No byte read from stdout or stderr, nor accepted by stdin, for so long: the tree is killed at once. Rests while a slow
-   * reader holds the pipe. Default: env SHEEPDOG_IDLE_SECONDS, else AGENTFIELD_HARNESS_IDLE_SECONDS, else 120 s.
+   * Kill the whole process tree immediately when no output has been read and no input accepted for this
+   * long, in milliseconds. The clock rests while your code reads more slowly than the program writes.
+   *
+   * @default the variable SHEEPDOG_IDLE_SECONDS, else AGENTFIELD_HARNESS_IDLE_SECONDS, else 120_000
+   * @throws PROCESS_IDLE, with what was read so far in `result`.
    */
   idleTimeoutMs?: number
-  /** Wall clock; default 1_800_000. */
+  /**
+   * Longest time from the start of the program, in milliseconds. After that the process group gets
+   * SIGTERM, and the tree gets SIGKILL after `killGraceMs`.
+   *
+   * @default 1_800_000 (30 minutes)
+   * @throws PROCESS_TIMED_OUT, with what was read so far in `result`.
+   */
   timeoutMs?: number
-  /** SIGTERM to the group on timeout, abort and kill(), SIGKILL to the tree after so long; default 2000. */
+  /**
+   * Time between SIGTERM and SIGKILL on a timeout, an abort and `kill()`, in milliseconds. SIGTERM goes
+   * to the process group, SIGKILL to the whole tree.
+   *
+   * @default 2000
+   */
   killGraceMs?: number
-  /** After the exit, how long pipes held open by others are still read; default 250. */
+  /**
+   * After the program has exited, how long its stdout and stderr are still read when other processes
+   * hold them open, in milliseconds. Output of the program itself is always read completely.
+   *
+   * @default 250
+   */
   drainMs?: number
-  /** Kept of each stream: head and tail on line borders, one line between that says how much is missing. Default 16 MiB, at most 511. */
+  /**
+   * How many bytes of each stream `result` keeps. Of a longer output it keeps the beginning and the
+   * end, cut at line breaks, with one line between that says how many bytes are missing; `truncated` is
+   * then true. At most 511 MiB.
+   *
+   * @default 16_777_216 (16 MiB)
+   */
   maxOutputBytes?: number
-  /** Longest line given to an iterator; a longer one is PROCESS_LINE_TOO_LONG and the tree is killed. Default 64 MiB, at most 511. */
+  /**
+   * Longest line that an iterator yields, in bytes. On a longer line the process tree is killed. At
+   * most 511 MiB.
+   *
+   * @default 67_108_864 (64 MiB)
+   * @throws PROCESS_LINE_TOO_LONG
+   */
   maxLineBytes?: number
   /**
-   * "pipe", for `spawn` alone: the process has a `stdin` to write to. "inherit": the host's own. Default "null": immediate end of
-   * file; or what `input` says.
+   * `"null"`: the program reads end of file at once. `"pipe"` (only for `spawn`): the process has a
+   * `stdin` to write to. `"inherit"`: the program reads the stdin of this process.
+   *
+   * @default "null", or `input` where it is given
    */
   stdin?: 'null' | 'pipe' | 'inherit'
-  /** The host's own stdin, stdout and stderr: nothing is read or kept, and the idle clock is off. */
+  /**
+   * `"inherit"`: the program uses the stdin, stdout and stderr of this process. Nothing is read or
+   * kept, and the idle clock is off.
+   */
   stdio?: 'inherit'
-  /** Of the result's stdout and stderr; default "utf8", in which invalid UTF-8 is replaced. "buffer": bytes, as they came. */
+  /**
+   * Type of `stdout` and `stderr` in the result. `"utf8"`: strings, in which invalid UTF-8 is replaced
+   * by U+FFFD. `"buffer"`: bytes as they were printed.
+   *
+   * @default "utf8"
+   */
   encoding?: 'utf8' | 'buffer'
   /**
-   * A terminal of the program's own, for programs that hold their output back or refuse to work without one. stdout is what it
-   * shows, stderr is empty. Default size 80 x 24; `resize()` changes it. The input is typed, and shown as typed text is; without
-   * input, and after its end, the program reads end of file.
+   * Gives the program a terminal of its own, for programs that buffer their output or refuse to work
+   * without one. `stdout` is what the terminal shows, `stderr` is empty. The input is typed into the
+   * terminal, which echoes it. Without input, and after its end, the program reads end of file.
+   *
+   * @default false
    */
-  pty?: boolean | { columns?: number; rows?: number }
-  /** Descendants that outlive the command; default "kill". */
+  pty?:
+    | boolean
+    | {
+        /**
+         * Width of the terminal in characters. `resize()` changes it.
+         *
+         * @default 80
+         */
+        columns?: number
+        /**
+         * Height of the terminal in characters. `resize()` changes it.
+         *
+         * @default 24
+         */
+        rows?: number
+      }
+  /**
+   * `"kill"`: kill descendants that are still alive after the program has exited. `"keep"`: leave them
+   * running.
+   *
+   * @default "kill"
+   */
   strays?: 'kill' | 'keep'
-  /** Default "auto": the strongest that needs no privilege. "strict": a PID namespace, or CONTAINMENT_UNAVAILABLE. */
+  /**
+   * How the process tree is held together. `"auto"`: the strongest way that needs no privilege.
+   * `"group"`: a process group and marks in the environment only. `"strict"`: a PID namespace.
+   *
+   * @default "auto"
+   * @throws CONTAINMENT_UNAVAILABLE when `"strict"` is not possible on this machine.
+   */
   containment?: 'auto' | 'group' | 'strict'
-  /** Memory of the whole tree; needs a writable cgroup, else CONTAINMENT_UNAVAILABLE. */
+  /**
+   * Memory limit of the whole process tree, in bytes. Needs a writable cgroup.
+   *
+   * @default no limit
+   * @throws CONTAINMENT_UNAVAILABLE without a writable cgroup.
+   */
   memoryMaxBytes?: number
-  /** Processes of the whole tree; needs a writable cgroup, else CONTAINMENT_UNAVAILABLE. */
+  /**
+   * Limit on the number of processes in the tree. Needs a writable cgroup.
+   *
+   * @default no limit
+   * @throws CONTAINMENT_UNAVAILABLE without a writable cgroup.
+   */
   maxProcesses?: number
-  /** What the program and all it starts may do, held by the kernel; or SANDBOX_UNAVAILABLE, and nothing is started. */
+  /**
+   * Files and network that the program and everything it starts may use. The kernel enforces it.
+   *
+   * @default no sandbox
+   * @throws SANDBOX_UNAVAILABLE when the kernel cannot enforce it; nothing is started.
+   */
   sandbox?: SandboxOptions
   /**
-   * A folder: a new one in it keeps what ran, all it printed with times, and how it ended (docs/record.md). Written off the JavaScript
-   * thread, whole to a quarter of a second before a kill of this process. INVALID_OPTION when it can't be written.
+   * Keep a record of the run in a new folder below this one: the command, everything it printed with
+   * times, and how it ended. Native code writes it, off the JavaScript thread. When this process is
+   * killed, at most the last quarter of a second is missing. See docs/record.md.
+   *
+   * @default no record
+   * @throws INVALID_OPTION when the folder cannot be written.
    */
   record?: string
-  /** The most that a record keeps of each stream; past it the end alone. Default 256 MiB. */
+  /**
+   * How many bytes of each stream a record keeps. Past that it keeps the last MiB too, with a line
+   * between that says how many bytes are missing.
+   *
+   * @default 268_435_456 (256 MiB)
+   */
   maxRecordBytes?: number
-  /** What people call it, in `sheepdog ps` and in its record. */
+  /**
+   * Name of the run in `sheepdog ps` and in its record.
+   *
+   * @default none
+   */
   name?: string
-  /** Shared with others: the program is started when there is room, and the slot is free when its tree is gone. The clocks start with the program. */
+  /**
+   * A limit that this run shares with others. The program starts when a slot is free, and frees it when
+   * its process tree is gone. The clocks start with the program, not with the wait.
+   *
+   * @default no limit
+   */
   limit?: ConcurrencyLimit
-  /** Stops the run when aborted; one that is already aborted starts nothing. */
+  /**
+   * Ends the run when aborted: SIGTERM to the process group, SIGKILL to the tree after `killGraceMs`.
+   * If it is already aborted, nothing is started.
+   *
+   * @throws PROCESS_ABORTED, with the signal's reason as `cause`.
+   */
   signal?: AbortSignal
 }
 

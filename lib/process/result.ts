@@ -2,62 +2,87 @@
 import type { SandboxReport } from '../sandbox'
 
 /**
- * How a program ended. Durations are milliseconds by a monotonic clock, from the spawn. With `encoding: "buffer"` stdout and
- * stderr are bytes.
+ * How a program ended. Durations are milliseconds since the start, measured by a monotonic clock. With
+ * `encoding: "buffer"`, `stdout` and `stderr` are bytes.
  */
 export interface RunResult<Output = string> {
+  /** The program as it was given. */
   command: string
+  /** The arguments as they were given. */
   args: string[]
+  /** Process id of the program. */
   pid: number
-  /** null when a signal ended it. */
+  /** Exit status of the program; null when a signal ended it. */
   exitCode: number | null
-  /** For example "SIGTERM"; null when it exited. */
+  /** Name of the signal that ended the program, for example `"SIGTERM"`; null when it exited. */
   signal: string | null
+  /** Standard output, up to `maxOutputBytes`. */
   stdout: Output
+  /** Standard error output, up to `maxOutputBytes`. */
   stderr: Output
-  /** Bytes printed in all. */
+  /** Bytes that were printed to stdout in all, kept or not. */
   stdoutBytes: number
+  /** Bytes that were printed to stderr in all, kept or not. */
   stderrBytes: number
-  /** Whether bytes were left out of `stdout` or `stderr`. */
+  /** True when `stdout` or `stderr` is not complete because of `maxOutputBytes`. */
   truncated: boolean
-  /** Until the exit. */
+  /** Milliseconds from the start to the exit of the program. */
   durationMs: number
+  /** Milliseconds from the start to the first output; null when nothing was printed. */
   firstOutputMs: number | null
+  /** Milliseconds from the start to the last output; null when nothing was printed. */
   lastOutputMs: number | null
-  /** Others held stdout or stderr open past the drain. */
+  /** True when other processes held stdout or stderr open for longer than `drainMs`. */
   pipesHeldOpen: boolean
-  /** Descendants that had to be killed. */
+  /** Number of descendants that outlived the program and were killed. */
   straysKilled: number
-  /** Descendants that could not be killed: they run as another user (setuid). */
+  /** Number of descendants that could not be killed because they run as another user (setuid). */
   straysLeft: number
-  /** What held the tree together. */
+  /**
+   * How the process tree was held together. `"guard"`: by the guard process. `"guard+cgroup"`: by the
+   * guard and a cgroup. `"pidns"`: by a PID namespace. `"group"`: by a process group only.
+   */
   containment: 'guard' | 'guard+cgroup' | 'pidns' | 'group'
-  /** Of the command and the descendants that it waited for. */
-  usage: { userMs: number; systemMs: number; maxRssBytes: number }
-  /** Where it is on record, when that was asked for. */
+  /** Resources that the program used, together with the descendants that it waited for. */
+  usage: {
+    /** Processor time in user mode, in milliseconds. */
+    userMs: number
+    /** Processor time in the kernel, in milliseconds. */
+    systemMs: number
+    /** Largest resident memory of a single process, in bytes. */
+    maxRssBytes: number
+  }
+  /** The record of this run. Only with the option `record`. */
   record?: RecordFacts
   /** What held its sandbox, when that was asked for. */
   sandbox?: SandboxReport
 }
 
-/** What became of a record. */
+/** A record that was written. */
 export interface RecordFacts {
-  /** The run's own folder. */
+  /** Folder of this run. */
   folder: string
-  /** Printed and not in the files: past `maxRecordBytes`, or the disk could not follow. */
+  /**
+   * Bytes that were printed but are not in the record: past `maxRecordBytes`, or because the disk was
+   * too slow.
+   */
   leftOutBytes: number
-  /** Why the record is not whole. */
+  /** Reason why the record is not complete; absent when it is. */
   problem?: string
 }
 
-/** A line, without its end. */
+/** A line of output, without its line break. */
 export interface OutputLine {
+  /** The stream that the line was printed to. */
   stream: 'stdout' | 'stderr'
+  /** Text of the line. */
   text: string
 }
 
-/** Lines that came together; they may share memory with each other. */
+/** Lines that arrived together. Their strings may share memory. */
 export interface LineBatch {
+  /** The stream that the lines were printed to. */
   stream: 'stdout' | 'stderr'
+  /** The lines, without their line breaks. */
   lines: string[]
 }

@@ -26,7 +26,7 @@ export interface Started<Output = string> {
 // As it is now: a test runner's fake timers must not stop it.
 const { setImmediate } = globalThis
 
-/** A program under watch. Async iterable: the same as `lines()`. */
+/** A program that runs under supervision. Iterating over it is the same as `lines()`. */
 export class RunningProcess<Output = string> implements AsyncIterable<OutputLine>, AsyncDisposable {
   #pid: number | undefined
   readonly #process: NativeProcess | undefined
@@ -58,30 +58,38 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
     )
   }
 
-  /** Resolves once the program runs; rejects when it could not be started. */
+  /** Resolves when the program runs. Rejects, as `result` does, when it could not be started. */
   get started(): Promise<{ pid: number }> {
     this.#isWatched = true
     return this.#started
   }
 
-  /** How it ended; rejects as `run` does. Need not be awaited. */
+  /** How the program ended. Resolves and rejects as `run` does. You need not await it. */
   get result(): Promise<RunResult<Output>> {
     this.#isWatched = true
     return this.#result
   }
 
-  /** With `stdin: "pipe"`. */
+  /** Stdin of the program. Only with `stdin: "pipe"`. */
   get stdin(): ProcessStdin | undefined {
     this.#isWatched = true
     return this.#stdin
   }
 
-  /** Known once `started` has settled. */
+  /** Process id of the program; undefined until `started` has settled. */
   get pid(): number | undefined {
     return this.#pid
   }
 
-  /** Line by line, both streams. A slow reader slows the program; leaving the loop early is `detachOutput()`. */
+  /**
+   * Yields the output line by line, from both streams. A slow reader slows the program down. Leaving
+   * the loop early has the effect of `detachOutput()`. The loop throws what `result` rejects with.
+   *
+   * @throws PROCESS_ITERATED when the output is already being read.
+   *
+   * @example
+   * for await (const { stream, text } of spawn('npm', ['test']).lines()) console.log(stream, text)
+   */
   lines(): AsyncIterableIterator<OutputLine> {
     return this.#iterate(
       (source) => new LineIterator(source),
@@ -89,7 +97,11 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
     )
   }
 
-  /** Many lines a step: several times faster than `lines()`. */
+  /**
+   * Yields many lines at each step. Several times faster than `lines()`.
+   *
+   * @throws PROCESS_ITERATED when the output is already being read.
+   */
   lineBatches(): AsyncIterableIterator<LineBatch> {
     return this.#iterate(
       (source) => new BatchIterator(source),
@@ -98,8 +110,11 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
   }
 
   /**
-   * The JSON objects of stdout, one a line; all else is skipped.
-   * @param options.types only objects whose top-level `type` is listed; the others never reach JavaScript
+   * Yields the JSON objects of stdout, one for each line. All other lines are skipped.
+   *
+   * @param options.types Yield only objects whose top-level `type` is in this list. The others never
+   *   reach JavaScript.
+   * @throws PROCESS_ITERATED when the output is already being read.
    */
   json<T = unknown>(options?: { types?: string[] }): AsyncIterableIterator<T> {
     checkOptions(options, { types: check.strings })
@@ -109,7 +124,11 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
     )
   }
 
-  /** stdout as it comes. */
+  /**
+   * Yields stdout in chunks, as it arrives.
+   *
+   * @throws PROCESS_ITERATED when the output is already being read.
+   */
   bytes(): AsyncIterableIterator<Uint8Array> {
     return this.#iterate(
       (source) => new ByteIterator(source),
@@ -117,23 +136,31 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
     )
   }
 
-  /** stdout as a web stream; its first read is what `bytes()` is. Cancelling it is `detachOutput()`. */
+  /**
+   * Stdout as a web stream. Reading starts with the first read, as with `bytes()`. Cancelling the
+   * stream has the effect of `detachOutput()`.
+   */
   get stdout(): ReadableStream<Uint8Array> {
     return (this.#stdout ??= this.#stream(webStream))
   }
 
-  /** stdout as a Node stream; its first read is what `bytes()` is. Destroying it is `detachOutput()`. */
+  /**
+   * Stdout as a Node stream. Reading starts with the first read, as with `bytes()`. Destroying the
+   * stream has the effect of `detachOutput()`.
+   */
   get stdoutNode(): Readable {
     return (this.#stdoutNode ??= this.#stream(nodeStream))
   }
 
   /**
-   * Writes the output to files as it comes, in native code: it never passes through JavaScript. Takes the place of an iterator; what
-   * `result` keeps stays as it is. The files are opened at once, and emptied unless `append` is set; both may be the same. A disk
-   * that is slower than the program slows the program.
+   * Writes the output to files as it arrives. Native code writes it; the output never passes through
+   * JavaScript. Use it instead of an iterator. `result` keeps its part of the output as usual.
    *
-   * Resolves when all is written and the program has ended; rejects as `result` does (what came is in the files then), or
-   * with PROCESS_OUTPUT_FAILED: the program goes on.
+   * The files are opened at once, and emptied unless `append` is set. A disk that is slower than the
+   * program slows the program down. Resolves when the program has ended and everything is written.
+   *
+   * @throws PROCESS_OUTPUT_FAILED when a file cannot be opened or written; the program goes on.
+   *   Otherwise the error of `result`; the files then hold what was read.
    */
   async saveOutput(files: OutputFiles): Promise<SavedOutput> {
     const { stdout, stderr, append } = toOutputFiles(files)
@@ -146,17 +173,22 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
     return saved ?? { stdoutBytes: 0, stderrBytes: 0 }
   }
 
+  /** Same as `lines()`. */
   [Symbol.asyncIterator](): AsyncIterableIterator<OutputLine> {
     return this.lines()
   }
 
-  /** Stops delivering; output is drained and kept as in `run`. */
+  /** Stops the delivery to the iterator or stream. The output is still read and kept for `result`. */
   detachOutput(): void {
     if (this.#iterator) this.#iterator.close()
     else this.#process?.detachOutput()
   }
 
-  /** Another size for the program's terminal, in characters; it is told by SIGWINCH. Throws without `pty`. */
+  /**
+   * Changes the size of the program's terminal, in characters. The program receives SIGWINCH.
+   *
+   * @throws INVALID_OPTION without the option `pty`.
+   */
   resize(columns: number, rows: number): void {
     if (!this.#hasTerminal) throw invalidOption('pty', 'this process has no terminal that could be resized')
     sizeChecks.columns('columns', columns)
@@ -165,9 +197,12 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
   }
 
   /**
-   * SIGTERM, or the signal that is given, to the group at once; after `killGraceMs` SIGKILL to the tree. SIGKILL is to the tree at
-   * once. Resolves when the tree is gone, with the result as far as there is one; `result` rejects with PROCESS_KILLED. Called
-   * again, it sends the signal that is given too. After the end: the result as it was.
+   * Ends the program. The process group gets SIGTERM, or the given signal, at once; the tree gets
+   * SIGKILL after `killGraceMs`. `kill("SIGKILL")` kills the whole tree at once. Each further call
+   * sends its signal too.
+   *
+   * Resolves when the tree is gone, with the result so far; `result` rejects with PROCESS_KILLED. After
+   * the end of the program it resolves with the result and changes nothing.
    */
   kill(signal?: NodeJS.Signals): Promise<RunResult<Output>> {
     this.#isWatched = true
@@ -192,7 +227,7 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
     return killed
   }
 
-  /** Kills the program if it still runs, and waits until its tree is gone. */
+  /** Kills the program if it still runs, and waits until its process tree is gone. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill().catch(() => {})
   }

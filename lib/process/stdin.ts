@@ -6,8 +6,13 @@ import { show } from '../option'
 import type { StdinQueue } from './stdin_queue'
 
 /**
- * The stdin of a process that was spawned with `stdin: "pipe"`. A program that reads slowly slows its writer; one that takes no more is
- * no error: what is written then is let go.
+ * The stdin of a process that was spawned with `stdin: "pipe"`. When the program reads slowly, writes
+ * wait. When it stops reading, further writes are discarded without an error.
+ *
+ * @example
+ * const child = spawn('psql', { stdin: 'pipe' })
+ * await child.stdin.write('select 1;\n')
+ * await child.stdin.end()
  */
 export class ProcessStdin {
   readonly #queue: StdinQueue
@@ -22,24 +27,29 @@ export class ProcessStdin {
     this.#fail = fail
   }
 
-  /** False after `end()`, and once the program is known to take no more. */
+  /** False after `end()`, and once the program is known to read no more. */
   get isOpen(): boolean {
     return !this.#ended && this.#queue.isOpen
   }
 
-  /** Resolves when the pipe has taken the chunk. Rejects after `end()`: PROCESS_STDIN_CLOSED. */
+  /**
+   * Writes a chunk. Resolves when the pipe has accepted it, or when the program has stopped reading.
+   *
+   * @throws PROCESS_STDIN_CLOSED after `end()`.
+   */
   async write(chunk: string | Uint8Array): Promise<void> {
     await this.#write(chunk)
   }
 
-  /** The program reads end of file when it has read everything; resolves when everything is written. */
+  /** Closes stdin after everything that was written. Resolves when all of it is written. */
   end(): Promise<void> {
     return (this.#ended ??= this.#queue.end())
   }
 
   /**
-   * The same as a web stream. Closing it is `end()`. To abort it is to say that what is written is torn: the tree is killed,
-   * PROCESS_INPUT_FAILED. It fails with PROCESS_STDIN_CLOSED when something is written that the program takes no more.
+   * This stdin as a web stream. Closing the stream is `end()`. Aborting it says that the input is
+   * incomplete: the process tree is killed and the run rejects with PROCESS_INPUT_FAILED. The stream
+   * fails with PROCESS_STDIN_CLOSED when you write and the program reads no more.
    */
   get writable(): WritableStream<string | Uint8Array> {
     return (this.#writable ??= new WritableStream<string | Uint8Array>({
@@ -52,8 +62,9 @@ export class ProcessStdin {
   }
 
   /**
-   * The same as a Node stream. To destroy it with an error is to say that what is written is torn: the tree is killed,
-   * PROCESS_INPUT_FAILED; without one it is `end()`. It is closed early, without an error, when the program takes no more.
+   * This stdin as a Node stream. Destroying it without an error is `end()`. Destroying it with an error
+   * says that the input is incomplete: the process tree is killed and the run rejects with
+   * PROCESS_INPUT_FAILED. The stream closes early, without an error, when the program reads no more.
    */
   get writableNode(): Writable {
     return (this.#writableNode ??= this.#makeWritable())

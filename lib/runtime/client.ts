@@ -7,114 +7,214 @@ import { native } from '../native'
 import { check, checkOptions, show } from '../option'
 import { host } from './host'
 
-/** A shell command. */
+/** A command for a shell. */
 export interface RuntimeCommand {
+  /** The command, for example `"npm ci"`. */
   command: string
-  /** Made when missing. */
+  /** Working directory in the runtime. It is created when it does not exist. */
   cwd?: string
+  /** Environment variables of the command. */
   env?: Record<string, string>
 }
 
-/** How to connect. */
+/** Options of `RuntimeClient.connect`. */
 export interface ConnectOptions {
+  /**
+   * Token of the runtime.
+   *
+   * @default none
+   * @throws RUNTIME_UNAUTHORIZED when it is missing or wrong.
+   */
   token?: string
-  /** Default 60 s. */
+  /**
+   * Longest wait for the connection and the first answer, in milliseconds.
+   *
+   * @default 60_000
+   * @throws RUNTIME_TIMED_OUT
+   */
   connectTimeoutMs?: number
+  /**
+   * Gives the connection attempt up when aborted.
+   *
+   * @throws RUNTIME_ABORTED
+   */
   signal?: AbortSignal
 }
 
-/** What a request may have beside its own words. */
+/** Options of a request to a runtime. */
 export interface ExecuteOptions {
-  /** Taken out of everything that the runtime says. */
-  secrets?: string[]
-  /** Watched on the runtime's side: each finished file is asked an URL for. */
-  artifactsDirs?: string[]
-  /** gitignore rules that stand above the directories' own `.artifactignore`. */
-  artifactsIgnore?: string
-  /** Fetched before anything runs; `.zip` is unpacked. */
-  downloads?: { downloadUrl: string; workingDir: string }[]
   /**
-   * Called for each message of the agent. An error that it throws, or rejects with, stops the request and is the request's error.
-   * Return a promise to slow the runtime down: while promises for more than 1 MiB of text have not settled, nothing more is read.
-   * The result of the request does not wait for them.
+   * Texts that the runtime removes from everything that it sends.
+   *
+   * @default []
+   */
+  secrets?: string[]
+  /**
+   * Directories in the runtime whose finished files are uploaded. `onArtifactUploadRequest` gives an
+   * address for each file.
+   *
+   * @default []
+   */
+  artifactsDirs?: string[]
+  /**
+   * Rules in gitignore syntax for files that are not uploaded. They override the `.artifactignore`
+   * files in the directories.
+   */
+  artifactsIgnore?: string
+  /**
+   * Files that the runtime downloads before anything runs. A `.zip` file is unpacked.
+   *
+   * @default []
+   */
+  downloads?: {
+    /** Address of the file. */
+    downloadUrl: string
+    /** Directory in the runtime for the file. */
+    workingDir: string
+  }[]
+  /**
+   * Called for each message of the agent. An error, thrown or as a rejected promise, stops the request
+   * and rejects it.
+   *
+   * Return a promise to slow the runtime down: no more is read while promises for more than 1 MiB of
+   * text are pending. The result of the request does not wait for them.
    */
   onAssistantMessage?(textBlocks: string[]): unknown
-  /** Called for each piece of output. Errors and promises count as with `onAssistantMessage`. */
+  /**
+   * Called for each piece of a command's output. Errors and promises have the same effect as with
+   * `onAssistantMessage`.
+   */
   onCommandOutput?(output: { stream: 'stdout' | 'stderr'; text: string; command: string }): unknown
-  /** Where to put a file. Also asked after the request, until the session has ended. */
+  /**
+   * Gives the address to upload a file to. It may also be called after the request, until the session
+   * has ended.
+   */
   onArtifactUploadRequest?(artifact: {
     filename: string
     filepath: string
   }): UploadTarget | Promise<UploadTarget>
   /**
-   * How an upload went; also called after the request, until the session has ended. Runtimes of others don't tell. What it throws
-   * while its request runs stops the request, as with `onAssistantMessage`.
+   * Called with the outcome of each upload. It may also be called after the request, until the session
+   * has ended. An error while the request runs stops the request. Other implementations of the runtime
+   * do not report uploads.
    */
   onArtifactUploaded?(artifact: ArtifactUpload): void
-  /** The whole request; RUNTIME_TIMED_OUT. Default off. */
+  /**
+   * Longest time of the whole request, in milliseconds.
+   *
+   * @default no limit
+   * @throws RUNTIME_TIMED_OUT
+   */
   timeoutMs?: number
-  /** Silence of the runtime; RUNTIME_IDLE. Default off. */
+  /**
+   * Longest time without a message from the runtime, in milliseconds.
+   *
+   * @default no limit
+   * @throws RUNTIME_IDLE
+   */
   idleTimeoutMs?: number
+  /**
+   * Cancels the request in the runtime when aborted.
+   *
+   * @throws RUNTIME_ABORTED
+   */
   signal?: AbortSignal
 }
 
-/** Where a file is to be PUT. */
+/** Destination of an upload. */
 export interface UploadTarget {
+  /** Address that the file is PUT to. */
   presignedUrl: string
+  /** Content type that is sent with the file. */
   contentType: string
 }
 
-/** How the upload of a file went. */
+/** Outcome of an upload. */
 export interface ArtifactUpload {
-  /** The directory as it was given, joined with the part below: `filepath` of the request. */
+  /**
+   * Path of the file: the directory as it was given, and the path below it. Same as `filepath` of the
+   * upload request.
+   */
   path: string
+  /** Whether the file arrived. */
   status: 'uploaded' | 'failed'
-  /** Of what was sent. */
+  /** Size of the file as it was sent. */
   bytes?: number
-  /** Of what was sent, in hexadecimal. */
+  /** SHA-256 digest of the file as it was sent, in hexadecimal. */
   sha256?: string
-  /** How often it was tried. */
+  /** Number of attempts. */
   attempts: number
-  /** Why it failed. */
+  /** Reason of a failure. */
   reason?: string
 }
 
-/** A prompt's options. */
+/** Options of a prompt. */
 export interface QueryOptions extends ExecuteOptions {
+  /** Instructions for the agent. */
   systemPrompt: string
+  /** Model for the agent; an empty string leaves the choice to the runtime. */
   model: string
-  /** A bare JSON Schema. */
+  /**
+   * JSON Schema that the answer must match.
+   *
+   * @default none: the answer is a text
+   */
   outputSchema?: object
+  /** Environment variables of the agent. */
   agentEnv?: Record<string, string>
+  /**
+   * Commands that run before the agent.
+   *
+   * @default []
+   */
   preCommands?: RuntimeCommand[]
+  /**
+   * Commands that run after the agent.
+   *
+   * @default []
+   */
   postCommands?: RuntimeCommand[]
 }
 
+/** Result of a prompt. */
 export interface QueryResult {
+  /** The answer: a text, or a JSON object. */
   data:
     { type: 'text'; text: string } | { type: 'structured_output'; structuredOutput: Record<string, unknown> }
+  /** Facts that the runtime adds, for example `session_id` and `usage`. */
   metadata: Record<string, unknown>
 }
 
+/** Result of `executeCommands`. */
 export interface ExecuteResult {
-  /** As many as ran: the first failure is the last. `truncated`: stdout is head and tail only. */
+  /** Results of the commands that ran. After a command that failed no further command runs. */
   results: {
+    /** The command. */
     command: string
-    /** -1 when a signal ended it. */
+    /** Exit status; -1 when a signal ended the command. */
     exitCode: number
-    /** The signal's name; runtimes of others don't tell. */
+    /** Name of that signal. Other implementations of the runtime do not report it. */
     signal?: string
+    /** Standard output. */
     stdout?: string
+    /** True when `stdout` holds only the beginning and the end. */
     truncated?: boolean
   }[]
 }
 
-/** How a session ended. */
+/** How a session with a runtime ended. */
 export interface SessionEndResult {
-  /** False when the connection was lost before. */
+  /** True when the runtime confirmed the end; false when the connection was lost before. */
   confirmed: boolean
+  /** Number of files that were uploaded. */
   uploaded: number
-  undelivered: { path: string; reason: string }[]
+  /** Files that were not uploaded. */
+  undelivered: {
+    /** Path of the file. */
+    path: string
+    /** Reason of the failure. */
+    reason: string
+  }[]
 }
 
 const variables = (path: string, value: unknown): void => {
@@ -183,7 +283,14 @@ interface Running {
 /** Characters that callbacks may have been given and not taken before nothing more is read. */
 const maxUntakenLength = 1 << 20
 
-/** One session with a runtime; one request at a time. It keeps the process alive until it is closed. */
+/**
+ * A session with a runtime. It sends one request at a time and keeps this process alive until it is
+ * closed.
+ *
+ * @example
+ * await using client = await RuntimeClient.connect('ws://127.0.0.1:8080')
+ * const { results } = await client.executeCommands(['npm ci', 'npm test'])
+ */
 export class RuntimeClient implements AsyncDisposable {
   readonly #client: NativeClient
   readonly #running = new Map<number, Running>()
@@ -208,7 +315,11 @@ export class RuntimeClient implements AsyncDisposable {
   }
 
   /**
-   * Rejects with RUNTIME_UNAUTHORIZED, RUNTIME_CLOSED (nobody there), RUNTIME_TIMED_OUT, RUNTIME_ABORTED, INVALID_OPTION.
+   * Connects to a runtime.
+   *
+   * @param url Address of the runtime, `ws://` or `wss://`.
+   * @throws RUNTIME_UNAUTHORIZED, RUNTIME_CLOSED (nothing listens there), RUNTIME_TIMED_OUT,
+   *   RUNTIME_ABORTED, INVALID_OPTION
    */
   static async connect(url: string, options?: ConnectOptions): Promise<RuntimeClient> {
     check.name('url', url)
@@ -225,15 +336,20 @@ export class RuntimeClient implements AsyncDisposable {
   }
 
   /**
-   * Whether the runtime numbers its messages and continues the session after a broken connection. `false`: it knows the
-   * protocol without hello, and a broken connection ends the session with RUNTIME_CLOSED. `undefined` until the runtime
-   * has sent its first message.
+   * True when the runtime numbers its messages and continues the session after a broken connection.
+   * False when it does not: a broken connection then ends the session with RUNTIME_CLOSED. Undefined
+   * until its first message has arrived.
    */
   get resumes(): boolean | undefined {
     return this.#client.resumes ?? undefined
   }
 
-  /** Has the runtime's agent answer a prompt. */
+  /**
+   * Sends a prompt to the runtime's agent and waits for the answer.
+   *
+   * @throws RUNTIME_FAILED, RUNTIME_TIMED_OUT, RUNTIME_IDLE, RUNTIME_CLOSED; RUNTIME_BUSY while another
+   *   request runs.
+   */
   async query(prompt: string, options: QueryOptions): Promise<QueryResult> {
     check.string('prompt', prompt)
     checkOptions(options, queryChecks)
@@ -260,7 +376,12 @@ export class RuntimeClient implements AsyncDisposable {
     return { data, metadata: JSON.parse(metadata) }
   }
 
-  /** Runs commands one after the other, until one fails. */
+  /**
+   * Runs commands one after the other, until one fails.
+   *
+   * @throws RUNTIME_FAILED, RUNTIME_TIMED_OUT, RUNTIME_IDLE, RUNTIME_CLOSED; RUNTIME_BUSY while another
+   *   request runs.
+   */
   async executeCommands(
     list: (string | RuntimeCommand)[],
     options: ExecuteOptions = {},
@@ -275,18 +396,22 @@ export class RuntimeClient implements AsyncDisposable {
     return { results: (end as Extract<RequestEnd, { kind: 'ran' }>).results }
   }
 
-  /** Ends the session once all files are home. Any number of times, the same answer; never rejects. */
+  /**
+   * Ends the session. Resolves when all files are uploaded, within 60 seconds in any case (95 seconds
+   * with other implementations of the runtime). Never rejects. Further calls give the same result.
+   */
   async endSession(): Promise<SessionEndResult> {
     const end = await settle<SessionEndResult>(this.#client.endSession() as never)
     await this.#allTold
     return end
   }
 
-  /** Ends the session, then closes the connection. */
+  /** Ends the session, then closes the connection. Never rejects. */
   async close(): Promise<void> {
     await settle<void>(this.#client.close() as never)
   }
 
+  /** Same as `close()`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }

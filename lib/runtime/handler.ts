@@ -5,37 +5,50 @@ import { settle } from '../error'
 import type { NativeInvocation } from '../../native/native'
 import { show } from '../option'
 
-/** Writes lines of a request to stderr, secrets taken out. */
+/** Writes lines to stderr, with secrets removed. */
 export interface RuntimeLogger {
+  /** Writes a line. */
   log(...values: unknown[]): void
+  /** Writes a warning. */
   warn(...values: unknown[]): void
+  /** Writes an error. */
   error(...values: unknown[]): void
+  /** Writes a line for debugging. */
   debug(...values: unknown[]): void
 }
 
-/** What an agent is asked. */
+/** A prompt for a handler. */
 export interface AgentInvocation {
+  /** Instructions from the client. */
   systemPrompt: string
+  /** The prompt. */
   userPrompt: string
-  /** As the client gave it: `{ type: "json_schema", schema: {...} }`. */
+  /** Format of the answer as the client gave it: `{ type: "json_schema", schema: {...} }`. */
   outputFormat?: unknown
+  /** Model that the client asks for. */
   model: string
+  /** Environment variables from the client. */
   env?: Record<string, string>
+  /** Secrets from the client. They are removed from everything that the runtime sends. */
   secrets: string[]
   /** Aborted when the client cancels, ends the session or is gone, and after `sendErrorMessage`. */
   signal: AbortSignal
+  /** Log of this request. */
   logger: RuntimeLogger
 }
 
-/** What an agent says while it works. */
+/** Sends messages to the client while a handler works. */
 export interface AgentSender {
-  /** Sends text to the client. Awaiting it waits while the client is behind. */
+  /**
+   * Sends text to the client. The promise waits while the client reads more slowly than the handler
+   * sends.
+   */
   sendAssistantMessage(textBlocks: string[]): Promise<void>
   /** Ends the request with an error, whatever `run` does later. */
   sendErrorMessage(error: string, metadata?: Record<string, unknown>): Promise<void>
 }
 
-/** What an agent brings home. */
+/** Answer of a handler: a text, or a JSON object. */
 export type AgentResult =
   | { type: 'text'; text: string; metadata?: Record<string, unknown> }
   | {
@@ -44,8 +57,9 @@ export type AgentResult =
       metadata?: Record<string, unknown>
     }
 
-/** Answers prompts, many at a time. What it throws is sent to the client, without its stack. */
+/** Answers prompts; several may run at once. An error is sent to the client without its stack. */
 export interface AgentHandler {
+  /** Answers one prompt. */
   run(invocation: AgentInvocation, sender: AgentSender): Promise<AgentResult>
 }
 

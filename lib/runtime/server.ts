@@ -14,34 +14,74 @@ import { mergedOptions, openSpec } from '../harness/session/specification'
 import { invoke, type AgentHandler } from './handler'
 import { host } from './host'
 
-/** How a runtime is served. */
+/** Options of `serveRuntime`. */
 export interface ServeRuntimeOptions {
-  /** Answers prompts. Without it and `provider` only commands are run. */
+  /** Answers prompts. Without `handler` and `provider` the runtime only runs commands. */
   handler?: AgentHandler
-  /** A coding agent of this machine answers prompts, through the harness. */
+  /**
+   * Coding-agent CLI of this machine that answers prompts.
+   *
+   * @throws INVALID_OPTION together with `handler`.
+   */
   provider?: ProviderName
-  /** The harness's options for `provider`; what the client says goes before them. */
+  /** Options of the harness for `provider`. Options that the client sends override them. */
   harness?: Partial<HarnessOptions>
   /**
-   * Keeps the agent's process, and with it the conversation, for all the prompts of a client: a session over the Agent Client
-   * Protocol, closed with the client's. It holds its slot of `maxConcurrent` until then. Default false: a process a prompt.
+   * `true`: one agent process answers all prompts of a client, over the Agent Client Protocol, so that
+   * it knows the conversation. It uses one slot of `maxConcurrent` until the client's session ends.
+   * `false`: a new process for each prompt.
+   *
+   * @default false
    */
   keepSession?: boolean
-  /** Default "127.0.0.1". Any address that others can reach needs a `token`. */
+  /**
+   * Address to listen on. Any address that other machines can reach needs a `token`.
+   *
+   * @default "127.0.0.1"
+   */
   host?: string
-  /** Default 8080; 0 = any. */
+  /**
+   * Port to listen on; 0 takes any free port.
+   *
+   * @default 8080
+   * @throws RUNTIME_PORT_IN_USE
+   */
   port?: number
-  /** Clients have to send it, as a bearer token or as the query parameter `token`. */
+  /**
+   * Secret that each client must send, as a bearer token or as the query parameter `token`.
+   *
+   * @default none; allowed on loopback only
+   */
   token?: string
-  /** Origins of browsers that may connect; default none. */
+  /**
+   * Origins from which browsers may connect. A browser from another origin gets status 403.
+   *
+   * @default []
+   */
   allowedOrigins?: string[]
-  /** While a request runs; default 15 s. */
+  /**
+   * Time between two heartbeat messages while a request runs, in milliseconds.
+   *
+   * @default 15_000
+   */
   heartbeatIntervalMs?: number
-  /** How long the end of a session waits for artifacts; default 50 s, 55 s at most. */
+  /**
+   * How long the end of a session waits for artifacts, in milliseconds. At most 55_000.
+   *
+   * @default 50_000
+   */
   drainTimeoutMs?: number
-  /** Default 1000. */
+  /**
+   * Largest number of sessions at once. A further client gets status 503.
+   *
+   * @default 1000
+   */
   maxSessions?: number
-  /** Closes the server when aborted. */
+  /**
+   * Closes the server when aborted.
+   *
+   * @throws RUNTIME_ABORTED when it is aborted before the server listens.
+   */
   signal?: AbortSignal
 }
 
@@ -64,9 +104,14 @@ const checks = {
 }
 
 /**
- * Serves a runtime. Resolves once connections are accepted.
+ * Serves agents and commands over a WebSocket. Resolves when the server accepts connections.
  *
- * Rejects with INVALID_OPTION, also for an address that can't be listened on.
+ * @throws INVALID_OPTION, also for an address that cannot be listened on; RUNTIME_PORT_IN_USE.
+ *
+ * @example
+ * await using server = await serveRuntime({ port: 0, provider: 'codex' })
+ * console.log(server.url)
+ * await server.closed
  */
 export async function serveRuntime(options: ServeRuntimeOptions): Promise<RuntimeServer> {
   checkOptions(options, checks)
@@ -129,14 +174,14 @@ interface NativeRuntimeServer {
   closed(): ReturnType<InstanceType<typeof native.NativeRuntimeServer>['closed']>
 }
 
-/** A runtime that is being served. It keeps the process alive until it is closed. */
+/** A runtime that is being served. It keeps this process alive until it is closed. */
 export class RuntimeServer implements AsyncDisposable {
   readonly #server: NativeRuntimeServer
-  /** The real port, also when any was asked for. */
+  /** Port that the server listens on. */
   readonly port: number
-  /** For example "ws://127.0.0.1:8080". */
+  /** Address for clients, for example `"ws://127.0.0.1:8080"`. */
   readonly url: string
-  /** Resolves when the server was closed. */
+  /** Resolves when the server is closed. */
   readonly closed: Promise<void>
 
   /** @internal */
@@ -147,11 +192,15 @@ export class RuntimeServer implements AsyncDisposable {
     this.closed = settle<void>(server.closed())
   }
 
-  /** Cancels requests, finishes open uploads, closes all sockets; at once when nothing runs, within 10 s in any case. */
+  /**
+   * Cancels requests, finishes uploads that have begun, and closes all sockets. Resolves at once when
+   * nothing runs, and within 10 seconds in any case.
+   */
   async close(): Promise<void> {
     await settle<void>(this.#server.close())
   }
 
+  /** Same as `close()`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }

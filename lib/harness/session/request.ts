@@ -8,12 +8,31 @@ import { check, checkOptions, show } from '../../option'
 import { processOptionChecks } from '../../process'
 import type { Answer, PermissionRequest, Policy } from './permission'
 
-/** A server of tools that the agent is given. */
+/**
+ * An MCP server whose tools the agent may use: one with an HTTP address, or a program that the agent
+ * starts.
+ */
 export type McpServer =
-  | { name: string; url: string; headers?: Record<string, string> }
-  | { name: string; command: string; args?: string[]; env?: Record<string, string> }
+  | {
+      /** Name of the server, as the agent shows it. */
+      name: string
+      /** HTTP address of the server. */
+      url: string
+      /** HTTP headers of each request, for example a token. */
+      headers?: Record<string, string>
+    }
+  | {
+      /** Name of the server, as the agent shows it. */
+      name: string
+      /** Program that the agent starts; it speaks MCP on stdin and stdout. */
+      command: string
+      /** Arguments of the program. */
+      args?: string[]
+      /** Environment variables of the program. */
+      env?: Record<string, string>
+    }
 
-/** How a session is opened; what a harness has is the default. */
+/** Options of a session. The options of the harness are the defaults. */
 export interface OpenOptions extends Pick<
   TurnOptions,
   | 'cwd'
@@ -40,39 +59,83 @@ export interface OpenOptions extends Pick<
   | 'budget'
 > {
   /**
-   * "plan": read; "edit": also write below `cwd`, and run the commands of `allow`; "auto": everything. "ask": what the policy
-   * leaves open goes to `onPermission`; the default where one of the two is given, else "edit". The level is the agent's own
-   * mode; one that it can't hold is INVALID_OPTION.
+   * Level of what the agent may do without asking. `"plan"`: read. `"edit"`: also write below `cwd` and
+   * run the commands in `allow`. `"ask"`: everything that `policy` does not decide goes to
+   * `onPermission`. `"auto"`: everything. The level is a mode of the agent itself.
+   *
+   * @default "ask" where `policy` or `onPermission` is given, else "edit"
+   * @throws INVALID_OPTION when the agent cannot enforce the level.
    */
   permission?: 'plan' | 'edit' | 'auto' | 'ask'
-  /** Commands that may run unasked, as globs. */
+  /**
+   * Commands that the agent may run without asking, as globs.
+   *
+   * @default []
+   */
   allow?: string[]
+  /**
+   * Rules that decide on tool calls before `onPermission` is asked.
+   *
+   * @default no rules
+   */
   policy?: Policy
-  /** Answers what the policy leaves open; one that throws refuses the tool. The signal is aborted when no answer is needed any more. */
+  /**
+   * Decides on the tool calls that `policy` leaves open. An error in this function refuses the call.
+   * `context.signal` is aborted when no answer is needed any more.
+   *
+   * @default every such call is refused
+   */
   onPermission?(request: PermissionRequest, context: { signal: AbortSignal }): Answer | Promise<Answer>
-  /** For an answer; then the tool is refused. Default 300 s. */
+  /**
+   * How long `onPermission` may take, in milliseconds. After that the tool call is refused.
+   *
+   * @default 300_000 (5 minutes)
+   */
   permissionTimeoutMs?: number
-  /** Run in this process, by `defineTool`. */
+  /**
+   * Tools that run in this process, made by `defineTool`. An error in a tool is reported to the agent.
+   *
+   * @default []
+   */
   // oxlint-disable-next-line typescript/no-explicit-any -- a list of tools with arguments of many types
   tools?: Tool<any>[]
+  /**
+   * MCP servers whose tools the agent may use.
+   *
+   * @default []
+   */
   mcpServers?: McpServer[]
-  /** For how long nothing may go on behind a turn before it is over; default 500. */
+  /**
+   * A turn with background work is over when nothing has run in the background for this long, in
+   * milliseconds.
+   *
+   * @default 500
+   */
   settleMs?: number
   /**
-   * `waitForResetMs` (default 0): a prompt that meets a usage limit which ends (`error.resetAt`) no later than so long from now
-   * waits for it and goes on. What else may pass by itself is not tried again: prompt anew.
+   * Behaviour when a usage limit stops a prompt. Other failures are not repeated in a session: send the
+   * prompt again.
    */
   retry?: Pick<NonNullable<TurnOptions['retry']>, 'waitForResetMs'>
-  /** The program that speaks the protocol, with leading arguments. */
+  /**
+   * Program that speaks the Agent Client Protocol; an array adds leading arguments.
+   *
+   * @default the agent's program on PATH, or in `node_modules/.bin` of `cwd` and the folders above it
+   */
   binary?: HarnessOptions['binary']
 }
 
-/** How a prompt is run; the clocks' defaults are the session's. */
+/** Options of a prompt. The clocks of the session are the defaults. */
 export interface PromptOptions extends Pick<
   TurnOptions,
   'schema' | 'timeoutMs' | 'idleTimeoutMs' | 'toolIdleTimeoutMs' | 'signal'
 > {
-  /** "wait" (default): until what the agent left behind its end of turn is done; "leave": it is named in `warnings`. */
+  /**
+   * Behaviour when the agent has ended its turn while work of it still runs in the background.
+   * `"wait"`: wait for that work. `"leave"`: resolve at once; `warnings` name the work, which goes on.
+   *
+   * @default "wait"
+   */
   background?: 'wait' | 'leave'
 }
 

@@ -1,0 +1,98 @@
+// An editor shows the doc comments of index.d.ts: everything that is exported has one, and it reads as plain English.
+import { join } from 'node:path'
+import ts from '@typescript/typescript6'
+import { beforeAll, expect, it } from 'vitest'
+
+interface Documented {
+  name: string
+  comment: string
+  tags: string[]
+  isOptional: boolean
+}
+
+const file = join(__dirname, '..', 'index.d.ts')
+let documented: Documented[]
+
+beforeAll(() => {
+  const lib = ['lib.esnext.d.ts', 'lib.esnext.disposable.d.ts']
+  const program = ts.createProgram([file], { skipLibCheck: true, target: ts.ScriptTarget.ESNext, lib })
+  const checker = program.getTypeChecker()
+  documented = []
+  const add = (name: string, symbol: ts.Symbol) => {
+    documented.push({
+      name,
+      comment: ts.displayPartsToString(symbol.getDocumentationComment(checker)),
+      tags: symbol.getJsDocTags(checker).map((tag) => tag.name),
+      isOptional: (symbol.flags & ts.SymbolFlags.Optional) !== 0,
+    })
+  }
+  const addMembers = (owner: string, members: readonly ts.Node[]) => {
+    for (const member of members) {
+      const { name } = member as ts.NamedDeclaration
+      if (!name || ts.isPrivateIdentifier(name)) continue
+      const path = `${owner}.${name.getText()}`
+      add(path, checker.getSymbolAtLocation(name)!)
+      // The fields of an option that is an object, such as `retry`.
+      if (ts.isPropertySignature(member) && member.type && owner.endsWith('Options'))
+        addMembers(path, fieldsOf(member.type))
+    }
+  }
+  const source = program.getSourceFile(file)!
+  for (const exported of checker.getExportsOfModule(checker.getSymbolAtLocation(source)!)) {
+    const isAlias = exported.flags & ts.SymbolFlags.Alias
+    const symbol = isAlias ? checker.getAliasedSymbol(exported) : exported
+    for (const declaration of symbol.declarations ?? []) {
+      if (declaration.getSourceFile() !== source) continue
+      add(exported.name, symbol)
+      if (ts.isInterfaceDeclaration(declaration) || ts.isClassDeclaration(declaration))
+        addMembers(exported.name, declaration.members)
+    }
+  }
+})
+
+/** The fields of an object type, also where a value may be something else instead. */
+function fieldsOf(type: ts.TypeNode): readonly ts.Node[] {
+  if (ts.isTypeLiteralNode(type)) return type.members
+  return ts.isUnionTypeNode(type) ? type.types.flatMap(fieldsOf) : []
+}
+
+it('every export and each of its members has a doc comment', () => {
+  expect(documented.length).toBeGreaterThan(1000)
+  expect(documented.filter(({ comment }) => comment === '').map(({ name }) => name)).toEqual([])
+})
+
+it('no doc comment begins with a bare who, what, of, whom or where', () => {
+  const isBare = ({ comment }: Documented) => /^(who|what|of|whom|where)\b/i.test(comment)
+  expect(documented.filter(isBare).map(({ name, comment }) => `${name}: ${comment}`)).toEqual([])
+})
+
+it('every optional time of an option says its default', () => {
+  const times = documented.filter(({ name, isOptional }) => isOptional && /Options\..*Ms$/.test(name))
+  expect(times.map(({ name }) => name)).toContain('TurnOptions.retry.waitForResetMs')
+  const silent = times.filter(({ tags }) => !tags.includes('default'))
+  expect(silent.map(({ name }) => name)).toEqual([])
+})
+
+it('every option that can end what runs says which error that is', () => {
+  const clocks = documented.filter(({ name }) => /Options\.(idleT|startT|toolIdleT|t)imeoutMs$/.test(name))
+  expect(clocks.length).toBeGreaterThan(8)
+  expect(clocks.filter(({ tags }) => !tags.includes('throws')).map(({ name }) => name)).toEqual([])
+})
+
+it('the main entry points have an example', () => {
+  const entries = ['run', 'spawn', 'complete', 'serveRuntime', 'Harness', 'Harness.run', 'Harness.open']
+  for (const name of [
+    ...entries,
+    'AgentSession',
+    'RuntimeClient',
+    'CopilotClient',
+    'Fleet',
+    'SheepdogError',
+  ]) {
+    const found = documented.filter((one) => one.name === name)
+    expect(
+      found.flatMap(({ tags }) => tags),
+      name,
+    ).toContain('example')
+  }
+})
