@@ -11,7 +11,7 @@
 //! Nobody is hit by mistake: a pid counts only with its start time, and signals go through pidfds (`os`). A tree is reaped only when its
 //! host is known to be gone: of hosts in another container or boot nothing is known.
 
-use super::guard::GUARD;
+use super::command::GUARD;
 use super::roster::{Entry, cross_out, entries};
 use super::sweep::{SweepRequest, marks_of, sweep};
 use crate::error::{Error, ErrorCode, Result};

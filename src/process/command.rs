@@ -19,6 +19,9 @@ const MAX_ARGUMENT_BYTES: usize = 131_071;
 /// The name of the mark that every process of a run inherits.
 pub(crate) const MARK: &str = "SHEEPDOG_RUN";
 
+/// The name that the guards give themselves, and are called by.
+pub(crate) const GUARD: &str = "sheepdog-guard";
+
 /// Ready to be started.
 #[derive(Debug)]
 pub(crate) struct ResolvedCommand {

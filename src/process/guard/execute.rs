@@ -1,5 +1,6 @@
 //! Executes the guard's program by posix_spawn: the host is not forked.
 
+use crate::process::command::GUARD;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
@@ -12,9 +13,6 @@ use std::path::Path;
 
 /// Where the guard finds its end of the lifeline.
 const LIFELINE: RawFd = 3;
-
-/// The name that the guards give themselves, and are called by.
-pub(crate) const GUARD: &str = "sheepdog-guard";
 
 /// The guard gets these four as 0 to 3, the mark of its run as its argument (`/proc` shows that to whoever looks for the run's
 /// processes), an empty environment, default signals, and a mask that blocks all of them, so that no signal can end it before it

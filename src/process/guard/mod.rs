@@ -21,7 +21,6 @@ mod lifeline;
 mod wire;
 
 pub(crate) use cgroup::ResourceLimits;
-pub(crate) use execute::GUARD;
 pub(crate) use failure::{GuardFailure, GuardStage};
 pub(crate) use launch::{GuardedSpawn, landlock_abi, launch, seccomp_notifies};
 pub(crate) use lifeline::{GuardEvent, Launch, Lifeline};
