@@ -129,23 +129,24 @@ fn the_sections_of_flags_are_those_of_the_descriptors() {
 }
 
 #[test]
-fn the_table_of_sandboxes_is_that_of_the_descriptors() {
-    let mut table =
-        "| `provider` | its state folder | what may be written there |\n|---|---|---|\n".to_owned();
+fn the_list_of_what_a_sandbox_grants_is_that_of_the_descriptors() {
+    let mut list = String::new();
     let ways = |place: &str| {
         let ways = place.split('|').map(|way| format!("`{way}`")).collect::<Vec<_>>();
         ways.join(", else ")
     };
     for provider in Provider::ALL {
         let known = provider.descriptor();
-        let (folder, mut written) = match &known.own_state {
-            Some(own) => (ways(own.root), own.written.iter().map(|name| format!("`{name}`")).collect()),
-            None => (String::new(), Vec::new()),
-        };
-        written.extend(known.state.iter().filter(|place| !place.ends_with('/')).map(|place| ways(place)));
-        table += &format!("| `{}` | {folder} | {} |\n", provider.as_str(), written.join("; "));
+        list += &format!("- `{}`\n", provider.as_str());
+        if let Some(own) = &known.own_state {
+            let written: Vec<_> = own.written.iter().map(|name| format!("`{name}`")).collect();
+            list += &format!("  - of {}: {}\n", ways(own.root), written.join(", "));
+        }
+        for place in known.state.iter().filter(|place| !place.ends_with('/')) {
+            list += &format!("  - {}\n", ways(place));
+        }
     }
-    check("sandboxes", &table);
+    check("sandboxes", &format!("{list}\n"));
 }
 
 #[test]
