@@ -252,7 +252,7 @@ describe('the sandbox of an agent', () => {
 })
 
 describe('an agent in a sandbox behind a server', () => {
-  const harness = { binary: ['true'], cwd: folder, sandbox: 'workspace' } as const
+  const harness: Partial<HarnessOptions> = { binary: ['true'], cwd: folder, sandbox: 'workspace' }
   it('may not be able to connect to it as a client: a token is needed', async () => {
     for (const keepSession of [false, true]) {
       const serving = serveRuntime({ provider: 'codex', harness, keepSession, port: 0 })

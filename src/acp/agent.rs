@@ -186,6 +186,10 @@ impl Agent {
                 " in a sandbox",
                 "its own sandbox can't be put up in another one. Leave `sandbox` out, or run turns (`harness.run`), which can be held there",
             ),
+            false if self.mode(Level::Ask, is_sandboxed).is_some() => (
+                "",
+                "its questions don't name the file that it writes. Ask for \"ask\", with `onPermission`, or for \"plan\"",
+            ),
             false if is_sandboxed => (
                 "",
                 "it never asks. Ask for \"auto\" by name: the sandbox holds it then, or run turns (`harness.run`)",

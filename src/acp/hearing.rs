@@ -146,7 +146,16 @@ impl Owner {
             account.on_tool();
         }
         for event in events {
+            let refusal = match &event {
+                AgentEvent::ToolEnd { name, output: Some(output), is_error: true, .. } => {
+                    self.request.agent.provider.descriptor().words.refusal(name.as_deref(), output)
+                }
+                _ => None,
+            };
             self.tell(event);
+            if let Some(message) = refusal {
+                self.warn(message);
+            }
         }
     }
 

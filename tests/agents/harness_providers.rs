@@ -71,15 +71,28 @@ fn held(provider: Provider, permission: Level, allow: &[&str], is_sandboxed: boo
     if cell.is_empty() { "nothing: it never asks".to_owned() } else { cell }
 }
 
+/// Whether a turn can be held there, as a short cell.
+fn holds(provider: Provider, permission: Level, allow: &[&str]) -> &'static str {
+    let is_held =
+        |is_sandboxed| !held(provider, permission, allow, is_sandboxed).starts_with("`INVALID_OPTION`");
+    match (is_held(false), is_held(true)) {
+        (true, _) => "yes",
+        (false, true) => "in a sandbox",
+        (false, false) => "refused",
+    }
+}
+
 #[test]
 fn the_table_of_levels_is_that_of_the_descriptors() {
-    let mut table = "| `provider` | \"plan\" | \"edit\" | \"edit\", `allow: [\"git *\"]` | \"auto\" |\n|---|---|---|---|---|\n".to_owned();
+    let mut table =
+        "| `provider` | \"plan\" | \"edit\" | \"edit\" with `allow` | \"auto\" |\n|---|---|---|---|---|\n"
+            .to_owned();
     for provider in Provider::ALL {
         let cells = [
-            held(provider, Level::Plan, &[], false),
-            held(provider, Level::Edit, &[], false),
-            held(provider, Level::Edit, &["git *"], false),
-            held(provider, Level::Auto, &[], false),
+            holds(provider, Level::Plan, &[]),
+            holds(provider, Level::Edit, &[]),
+            holds(provider, Level::Edit, &["git *"]),
+            holds(provider, Level::Auto, &[]),
         ];
         table += &format!("| `{}` | {} |\n", provider.as_str(), cells.join(" | "));
     }
@@ -87,48 +100,93 @@ fn the_table_of_levels_is_that_of_the_descriptors() {
 }
 
 #[test]
-fn the_table_of_sandboxes_is_that_of_the_descriptors() {
-    let mut table = "| `provider` | its state | what else changes in a sandbox |\n|---|---|---|\n".to_owned();
+fn the_sections_of_flags_are_those_of_the_descriptors() {
+    let mut text = String::new();
+    for provider in Provider::ALL {
+        text += &format!("#### {}\n\n", provider.descriptor().title);
+        let ways: [(&str, Level, &[&str]); 4] = [
+            ("\"plan\"", Level::Plan, &[]),
+            ("\"edit\"", Level::Edit, &[]),
+            ("\"edit\" with `allow: [\"git *\"]`", Level::Edit, &["git *"]),
+            ("\"auto\"", Level::Auto, &[]),
+        ];
+        for (name, level, allow) in ways {
+            let (outside, inside) = (held(provider, level, allow, false), held(provider, level, allow, true));
+            let is_refused = |cell: &str| cell.starts_with("`INVALID_OPTION`");
+            let lines = match (is_refused(&outside), is_refused(&inside)) {
+                (true, true) => vec![(String::new(), outside)],
+                (true, false) => vec![(", in a sandbox alone".to_owned(), inside)],
+                _ if inside == outside => vec![(String::new(), outside)],
+                _ => vec![(String::new(), outside), (", in a sandbox".to_owned(), inside)],
+            };
+            for (place, cell) in lines {
+                text += &format!("- {name}{place}: {}\n", cell.replace("<br>", " and ").replace("\\|", "|"));
+            }
+        }
+        text += "\n";
+    }
+    check("flags", &text);
+}
+
+#[test]
+fn the_list_of_what_a_sandbox_grants_is_that_of_the_descriptors() {
+    let mut list = String::new();
+    let ways = |place: &str| {
+        let ways = place.split('|').map(|way| format!("`{way}`")).collect::<Vec<_>>();
+        ways.join(", else ")
+    };
     for provider in Provider::ALL {
         let known = provider.descriptor();
-        let state = known.state.iter().map(|place| {
-            let ways = place.split('|').map(|way| format!("`{way}`")).collect::<Vec<_>>();
-            ways.join(", else ")
-        });
-        let changed = [Level::Plan, Level::Edit].into_iter().filter_map(|level| {
-            let inside = held(provider, level, &[], true);
-            (inside != held(provider, level, &[], false)).then(|| format!("{:?}: {inside}", level.as_str()))
-        });
-        let changed = changed.collect::<Vec<_>>().join("<br>");
-        table +=
-            &format!("| `{}` | {} | {changed} |\n", provider.as_str(), state.collect::<Vec<_>>().join("; "));
+        list += &format!("- `{}`\n", provider.as_str());
+        if let Some(own) = &known.own_state {
+            let written: Vec<_> = own.written.iter().map(|name| format!("`{name}`")).collect();
+            list += &format!("  - of {}: {}\n", ways(own.root), written.join(", "));
+        }
+        for place in known.state.iter().filter(|place| !place.ends_with('/')) {
+            list += &format!("  - {}\n", ways(place));
+        }
     }
-    check("sandboxes", &table);
+    check("sandboxes", &format!("{list}\n"));
 }
 
 #[test]
 fn the_table_of_sessions_is_that_of_the_descriptors() {
     let mut table =
         "| `provider` | \"plan\" | \"edit\" | \"ask\" | \"auto\" |\n|---|---|---|---|---|\n".to_owned();
+    let mut details = String::new();
     for provider in Provider::ALL {
-        let cells = provider.descriptor().modes.iter().map(|mode| {
-            let Some(mode) = mode else { return "`INVALID_OPTION`".to_owned() };
+        let known = provider.descriptor();
+        let mut cells = Vec::new();
+        for (level, mode) in Level::ALL.into_iter().zip(&known.modes) {
+            let Some(mode) = mode else {
+                cells.push("refused".to_owned());
+                continue;
+            };
             let id = mode.id.rsplit('#').next().unwrap_or_default();
-            let id = Some(format!("`{id}`")).filter(|_| !id.is_empty());
-            let args = Some(format!("`{}`", mode.args.join(" "))).filter(|_| !mode.args.is_empty());
-            let set = mode.set.iter().map(|(name, value)| format!("`{name}={value}`"));
-            let made = mode.made.map(|make| {
-                let (name, value) = make(&|_| None, "RUN").unwrap();
-                format!("`RUN`, `{name}={value}`")
-            });
-            let id = id.filter(|_| made.is_none());
-            let cell: Vec<_> = made.into_iter().chain(id).chain(args).chain(set).collect();
-            if cell.is_empty() { "as it starts".to_owned() } else { cell.join(", ") }
-        });
-        let cells: Vec<_> = cells.collect();
+            let mut more: Vec<_> = mode.set.iter().map(|(name, value)| format!("`{name}={value}`")).collect();
+            if !mode.args.is_empty() {
+                more.push(format!("`{}`", mode.args.join(" ")));
+            }
+            if !mode.meta.is_empty() {
+                more.push(format!("`_meta`: `{}`", mode.meta));
+            }
+            let cell = match (mode.made, id) {
+                (Some(make), _) => {
+                    let (name, value) = make(&|_| None, "RUN").unwrap();
+                    more.insert(0, format!("`{name}={value}`"));
+                    "`RUN`, made for it".to_owned()
+                }
+                (None, "") => "as it starts".to_owned(),
+                (None, id) => format!("`{id}`"),
+            };
+            if !more.is_empty() {
+                details += &format!("- {} at {:?}: {}\n", known.title, level.as_str(), more.join(" and "));
+            }
+            cells.push(cell);
+        }
         table += &format!("| `{}` | {} |\n", provider.as_str(), cells.join(" | "));
     }
-    check("sessions", &table);
+    check("sessions", &format!("{table}\nWhat goes with a mode:\n\n{details}"));
 }
 
 #[test]

@@ -70,6 +70,7 @@ pub(super) const WORDS: Words = Words {
     misshapen: &[],
     refused: &[
         "denied by policy",
+        "access denied: plan path",
         "path not in workspace",
         "\"run_shell_command\" not found",
         "\"write_file\" not found",

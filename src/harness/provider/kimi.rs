@@ -8,7 +8,7 @@ use super::super::event::AgentErrorKind;
 use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
-use super::super::level::{AUTO_ALONE, Level, unallowable, unholdable};
+use super::super::level::{Level, Mode, unallowable, unholdable};
 use super::super::own_state::OwnState;
 use super::super::spending::Accounting;
 use super::message::text_of;
@@ -21,7 +21,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     install: "npm install -g @moonshot-ai/kimi-code",
     launch,
     hold,
-    modes: AUTO_ALONE,
+    // It asks without the path that it writes to: "edit" can't be told from more.
+    modes: [Mode::named("plan"), None, Mode::named("default"), Mode::named("")],
     modes_in_sandbox: None,
     switches: &[],
     reads: &[],
@@ -49,7 +50,7 @@ const WORDS: Words = Words {
     kinds: &[(AgentErrorKind::Auth, &["provider.auth_error", "auth.login_required"])],
     unknown_session: &["failed to run prompt: session \""],
     misshapen: &[],
-    refused: &[],
+    refused: &["plan mode is active"],
     refused_aside: &[],
     exit_code: no_exit_code,
 };
