@@ -216,8 +216,11 @@ describe.runIf(hasServer)('a fleet whose parts fail', () => {
         },
       },
     })
-    const pi = (text: string) =>
-      ({ provider: 'pi', permission: 'auto', binary: ['node', player, text] }) as const
+    const pi = (text: string) => ({
+      provider: 'pi' as const,
+      permission: 'auto' as const,
+      binary: ['node', player, text],
+    })
     const work = { queues: [queue], harness: pi(plan(used(400, 100), { wait: 60_000 })) }
     const first = await workerProcess({ dir }, work)
     const job = await fleet.submit({ provider: 'pi', prompt: 'Go on.', queue, maxTokens: 1000, attempts: 2 })

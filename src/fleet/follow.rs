@@ -5,6 +5,7 @@ use super::record::LogEnd;
 use super::submitter::now;
 use crate::error::Error;
 use bytes::Bytes;
+use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -61,7 +62,9 @@ pub struct Follow {
     logs: LogReader,
     watch: RecordWatch,
     after: Cursor,
-    place: Place,
+    places: Places,
+    /// Attempt and lines of the batch that was told last.
+    told: (u32, usize),
     live: bool,
     /// As of the record that was seen last.
     is_over: bool,
@@ -76,23 +79,25 @@ pub struct Follow {
     told_of_gap: bool,
 }
 
-/// The batch that was told last: a log whose batches do not follow each other has lost some.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Place {
-    attempt: u32,
-    /// 0: unknown, because the reader began in the middle.
-    number: u64,
-    lines: usize,
+/// The last batches that were told, of each attempt: an attempt whose batches do not follow each other has lost some. Those of
+/// several attempts may be mixed, because a worker that was frozen writes on for a moment.
+#[derive(Clone, Debug, Default)]
+struct Places {
+    numbers: HashMap<u32, u64>,
+    /// Its reader began in the middle, and does not know what came before.
+    is_partial: bool,
 }
 
-impl Place {
-    /// Whether the batches between this one and the next one are gone.
-    fn misses(self, attempt: u32, number: u64) -> bool {
-        if number == 0 || (self.attempt == attempt && self.number == 0) {
+impl Places {
+    /// Whether batches before this one are gone.
+    fn miss(&mut self, attempt: u32, number: u64) -> bool {
+        if number == 0 {
             return false;
         }
-        let expected = if self.attempt == attempt { self.number + 1 } else { 1 };
-        number > expected
+        match self.numbers.insert(attempt, number) {
+            Some(last) => number > last + 1,
+            None => !self.is_partial && number > 1,
+        }
     }
 }
 
@@ -112,7 +117,8 @@ impl Follow {
             logs: engine.read_logs(id, after.sequence),
             watch: engine.watch_record(id).await?,
             after,
-            place: Place { attempt, ..Place::default() },
+            places: Places { is_partial: from.is_some(), ..Places::default() },
+            told: (attempt, 0),
             live,
             is_over: false,
             end: None,
@@ -151,13 +157,9 @@ impl Follow {
                     self.look = FIRST_LOOK;
                     let skipped = if batch.sequence == self.after.sequence { self.after.lines } else { 0 };
                     let lines = behind(&batch.lines, skipped);
-                    let gap = self.place.misses(batch.attempt, batch.number).then(|| self.gap(batch.attempt));
+                    let gap = self.places.miss(batch.attempt, batch.number).then(|| self.gap(batch.attempt));
                     self.after = Cursor { sequence: batch.sequence, lines: usize::MAX };
-                    self.place = Place {
-                        attempt: batch.attempt,
-                        number: batch.number,
-                        lines: batch.lines.iter().filter(|byte| **byte == b'\n').count() + 1,
-                    };
+                    self.told = (batch.attempt, batch.lines.iter().filter(|byte| **byte == b'\n').count() + 1);
                     if !lines.is_empty() {
                         self.held = Some(FollowedBatch {
                             attempt: batch.attempt,
@@ -207,8 +209,8 @@ impl Follow {
         let event = serde_json::json!({ "type": "warning", "kind": "log_gap", "message": message });
         FollowedBatch {
             attempt,
-            cursor: format!("{}:{}.", self.place.attempt.max(1), self.after.sequence),
-            first_line: self.place.lines,
+            cursor: format!("{}:{}.", self.told.0.max(1), self.after.sequence),
+            first_line: self.told.1,
             stored_at: now(),
             lines: event.to_string().into(),
         }
@@ -276,6 +278,20 @@ mod tests {
         server.purge_logs().await;
         let ended = tokio::time::timeout(PATIENCE, follow.next()).await;
         assert!(ended.expect("an end").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_gap_is_one_of_an_attempt_however_attempts_are_mixed() {
+        let mut places = Places::default();
+        // The frozen worker of the first attempt wrote one more batch.
+        for (attempt, number) in [(1, 1), (2, 1), (1, 2), (2, 2), (2, 3)] {
+            assert!(!places.miss(attempt, number), "{attempt}:{number}");
+        }
+        assert!(places.miss(2, 5));
+        assert!(!places.miss(2, 6), "it is told once");
+        assert!(places.miss(3, 2));
+        let mut partial = Places { is_partial: true, ..Places::default() };
+        assert!(!partial.miss(1, 7) && partial.miss(1, 9));
     }
 
     #[test]

@@ -77,10 +77,10 @@ fn a_late_worker_is_fenced_whatever_it_says() {
 }
 
 /// The record after its worker was lost and another one took the job, however long it was left alone before.
-fn lost(record: &JobRecord, is_alone: bool) -> Result<JobRecord, JobRecord> {
+fn lost(record: &JobRecord, is_alone: bool) -> Result<JobRecord, Box<JobRecord>> {
     match record.claim("w", "t", is_alone, 7) {
         Claim::Run(next) => Ok(*next),
-        Claim::Bury(dead) => Err(*dead),
+        Claim::Bury(dead) => Err(dead),
         Claim::Later(later) => {
             assert!(later.not_before.is_some_and(|time| time > 7) && later.must_run_alone());
             match later.claim("w", "t", is_alone, 9) {

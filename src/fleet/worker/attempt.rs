@@ -179,7 +179,7 @@ impl Attempt {
             delivery.give_back(CONFLICT_DELAY).await;
             return None;
         };
-        let Some((mut record, mut revision)) = self.read(delivery, spec).await else { return None };
+        let (mut record, mut revision) = self.read(delivery, spec).await?;
         // Only what is about to run has to be alone; what its loss comes to is written first.
         let must_be_alone = record.state == JobState::Queued && record.must_run_alone();
         let pass = if must_be_alone { self.gate.enter_alone() } else { self.gate.enter() };
