@@ -782,6 +782,19 @@ interface SandboxOptions {
   require?: {
     landlock?: number
   }
+  /**
+   * Files at the top of each folder of `write` that your own tools execute later, outside of the sandbox. They are compared before and
+   * after the run; `result.sandbox.changed` names those that were made, changed or removed, and for agents `warnings` as well.
+   *
+   * @default "report", with the names .git/hooks, .git/config, .envrc, .mcp.json, .vscode, .claude, .codex, .gemini, .qwen, opencode.json
+   * and "package.json scripts" (that member of the file alone)
+   */
+  protect?:
+    | 'report'
+    | {
+        names: string[]
+        how: 'report'
+      }
 }
 /** What held the sandbox of a run. */
 interface SandboxReport {
@@ -792,6 +805,8 @@ interface SandboxReport {
    * (Linux 6.10), "signals" and "abstract-sockets" (Linux 6.12).
    */
   holds: string[]
+  /** Paths of files that run later, outside, and that the run made, changed or removed (`protect`); at most 100. */
+  changed?: string[]
 }
 /** What a sandbox could hold on this machine. */
 interface SandboxSupport {
@@ -4362,6 +4377,8 @@ interface JobRecord {
     message: string
     [fact: string]: unknown
   }
+  /** What all attempts used together, lost ones included; of a job of an agent that tells it. */
+  usage?: AgentUsage
   /** The agent's session. */
   sessionId?: string
   submittedAt: number

@@ -202,6 +202,44 @@ describe.runIf(hasServer)('a fleet whose parts fail', () => {
     await worker.close()
   })
 
+  it('holds a budget over all attempts, and tells what lost ones used', async () => {
+    const queue = newQueue()
+    const plan = (...steps: object[]) => JSON.stringify([{ line: { type: 'session', id: 'pi-1' } }, ...steps])
+    const used = (input: number, output: number) => ({
+      line: {
+        type: 'message_end',
+        message: {
+          role: 'assistant',
+          content: [{ type: 'text', text: 'So far.' }],
+          stopReason: 'stop',
+          usage: { input, output, cacheRead: 0, cacheWrite: 0, cost: { total: 0 } },
+        },
+      },
+    })
+    const pi = (text: string) =>
+      ({ provider: 'pi', permission: 'auto', binary: ['node', player, text] }) as const
+    const work = { queues: [queue], harness: pi(plan(used(400, 100), { wait: 60_000 })) }
+    const first = await workerProcess({ dir }, work)
+    const job = await fleet.submit({ provider: 'pi', prompt: 'Go on.', queue, maxTokens: 1000, attempts: 2 })
+    await vi.waitFor(
+      async () => expect((await job.record()).usage).toMatchObject({ inputTokens: 400, outputTokens: 100 }),
+      { timeout: 30_000 },
+    )
+    first.kill('SIGKILL')
+    const second = await fleet.work({
+      queues: [queue],
+      harness: pi(plan(used(500, 101), { line: { type: 'agent_end', messages: [] } })),
+    })
+    // Each attempt for itself used less than 1,000.
+    expect(await failure(job.result)).toMatchObject({ code: 'AGENT_BUDGET', cap: 'maxTokens' })
+    expect(await job.record()).toMatchObject({ attempt: 2, usage: { inputTokens: 900, outputTokens: 201 } })
+    // Who retries has a new budget.
+    await job.retry()
+    expect(await job.result).toMatchObject({ text: 'So far.' })
+    expect((await job.record()).usage).toMatchObject({ inputTokens: 1400 })
+    await second.close()
+  })
+
   it('resumes a turn whose worker was lost after a tool had run, and never runs it anew', async () => {
     const queue = newQueue()
     const hangs = JSON.stringify([session, tool, { hang: true }])

@@ -129,6 +129,7 @@ describe.runIf(hasServer && hasOpenssl)("the example's three servers", () => {
           ADMIN_PASSWORD: 'a-secret',
           WORKER_PASSWORD: 'w-secret',
           SUBMITTER_PASSWORD: 's-secret',
+          OPERATOR_PASSWORD: 'o-secret',
         }
         return serve(text, ports[n]!, { NAME: `n${n}`, ROUTES: routes, ...secrets })
       }),

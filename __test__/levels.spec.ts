@@ -1,6 +1,15 @@
 // What an agent may do, at the edge: the default, what is refused, what reaches the CLI, and the sandbox around it. What the real
 // CLIs make of it: fixtures/level-cases.mjs.
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -147,7 +156,7 @@ describe('the sandbox of an agent', () => {
     string,
   ]
   for (const made of [home, work, outside]) mkdirSync(made)
-  const tried = [work, outside, home, join(home, '.codex')]
+  const tried = [work, outside, home, join(home, '.codex'), join(home, '.codex', 'sessions')]
   /** Where the agent could write. */
   async function written(options: TurnOptions): Promise<string[]> {
     for (const folder of tried) rmSync(join(folder, 'file'), { force: true })
@@ -166,26 +175,37 @@ describe('the sandbox of an agent', () => {
   }
 
   it("holds it in its folder, its CLI's state, which is made, and a folder of its own", async () => {
-    expect(await written({ sandbox: 'workspace' })).toEqual(['/work', '/home/.codex', 'own'])
+    expect(await written({ sandbox: 'workspace' })).toEqual(['/work', '/home/.codex/sessions', 'own'])
     expect(await written({ sandbox: 'workspace', permission: 'auto' })).toEqual([
       '/work',
-      '/home/.codex',
+      '/home/.codex/sessions',
       'own',
     ])
   })
 
   it('is for reading at "plan"', async () => {
-    expect(await written({ sandbox: 'workspace', permission: 'plan' })).toEqual(['/home/.codex', 'own'])
+    expect(await written({ sandbox: 'workspace', permission: 'plan' })).toEqual([
+      '/home/.codex/sessions',
+      'own',
+    ])
   })
 
   it('lists other folders in place of its own, relative to it', async () => {
-    expect(await written({ sandbox: { write: ['../outside'] } })).toEqual(['/outside', '/home/.codex', 'own'])
+    expect(await written({ sandbox: { write: ['../outside'] } })).toEqual([
+      '/outside',
+      '/home/.codex/sessions',
+      'own',
+    ])
   })
 
   it('holds through a working directory that is a link', async () => {
     const link = join(place, 'link')
     symlinkSync(work, link)
-    expect(await written({ sandbox: 'workspace', cwd: link })).toEqual(['/work', '/home/.codex', 'own'])
+    expect(await written({ sandbox: 'workspace', cwd: link })).toEqual([
+      '/work',
+      '/home/.codex/sessions',
+      'own',
+    ])
   })
 
   it('is there for sessions', async () => {
@@ -200,11 +220,49 @@ describe('the sandbox of an agent', () => {
     expect(readdirSync(home)).toContain('.gemini')
   })
 
+  it("leaves what configures its CLI's later runs read-only, by a state folder of the run's own", async () => {
+    const script = 'echo x > $CODEX_HOME/config.toml; echo $CODEX_HOME; ls $CODEX_HOME; exit 3'
+    const file = join(home, '.codex', 'config.toml')
+    mkdirSync(join(home, '.codex'), { recursive: true })
+    writeFileSync(file, 'mine')
+    const binary = ['sh', '-c', script]
+    const harness = new Harness({ provider: 'codex', binary, cwd: work, env: { HOME: home } })
+    const failed = await failure(harness.run('hi', { sandbox: 'workspace', retry: { attempts: 1 } }))
+    expect(failed.stderr ?? failed.result?.process?.stderr).toMatch(/config\.toml: Permission denied/)
+    expect(readFileSync(file, 'utf8')).toBe('mine')
+  })
+
+  it('holds no level below "auto" of a session with codex, whose own sandbox fails in there', async () => {
+    const harness = new Harness({ provider: 'codex', binary: ['sh'], cwd: work, env: { HOME: home } })
+    for (const permission of ['plan', 'edit', 'ask'] as const) {
+      const error = await failure(harness.open({ permission, sandbox: 'workspace' }))
+      expect(error).toMatchObject({
+        code: 'INVALID_OPTION',
+        message: expect.stringMatching(/^permission: .*in a sandbox.*harness\.run/),
+      })
+    }
+  })
+
   it('is refused where the kernel can not hold it', async () => {
     const harness = new Harness({ provider: 'codex', binary: ['sh'], cwd: work, containment: 'group' })
     expect((await failure(harness.run('hi', { sandbox: 'workspace' }))).code).toBe('SANDBOX_UNAVAILABLE')
-    const opening = harness.open({ binary: ['sh'], sandbox: 'workspace' })
+    const opening = harness.open({ binary: ['sh'], sandbox: 'workspace', permission: 'auto' })
     expect((await failure(opening)).code).toBe('SANDBOX_UNAVAILABLE')
+  })
+})
+
+describe('an agent in a sandbox behind a server', () => {
+  const harness = { binary: ['true'], cwd: folder, sandbox: 'workspace' } as const
+  it('may not be able to connect to it as a client: a token is needed', async () => {
+    for (const keepSession of [false, true]) {
+      const serving = serveRuntime({ provider: 'codex', harness, keepSession, port: 0 })
+      expect(await failure(serving)).toMatchObject({
+        code: 'INVALID_OPTION',
+        message: expect.stringMatching(/^token: is needed where the agent is in a sandbox/),
+      })
+    }
+    await using server = await serveRuntime({ provider: 'codex', harness, port: 0, token: 'secret' })
+    expect((await failure(RuntimeClient.connect(server.url))).code).toBe('RUNTIME_UNAUTHORIZED')
   })
 })
 
@@ -219,6 +277,8 @@ describe('on the command line', () => {
       /sandbox.write\[1\]: \/no\/such/,
     ],
     [['chat', 'pi', '--sandbox'], /permission: pi can't be held to "edit"/],
+    [['serve', '--agent', 'codex', '--sandbox', '--port', '0'], /token: is needed.*SHEEPDOG_RUNTIME_TOKEN/],
+    [['serve', '--agent', 'codex', '--sandbox', '--token', 'x'], /--token: .*SHEEPDOG_RUNTIME_TOKEN/],
     [['serve', '--agent', 'codex', '--permission', 'yolo'], /harness.permission: expected "plan"/],
   ])('%j', async (words, message) => {
     const bin = join(folder, 'bin')

@@ -83,6 +83,12 @@ describe('a sandboxed agent', () => {
     expect(Date.now() - begun).toBeLessThan(20_000)
   })
 
+  it('is reported when it changes what runs later, outside', async () => {
+    const { harness, inside } = attacked('later', 'mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit')
+    const { warnings } = await harness.run('hi')
+    expect(warnings.join()).toContain(join(inside, '.git/hooks/pre-commit'))
+  })
+
   it('has no home for a workspace', async () => {
     const { harness, outside } = attacked('home', 'true')
     const failure = harness.run('hi', { cwd: outside, env: { HOME: outside } })

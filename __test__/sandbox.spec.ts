@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { Harness, run, sandboxSupport, spawn } from '../index.js'
 import { sheepdog } from './cli-command'
 
-const folder = mkdtempSync(join(tmpdir(), 'sheepdog-sandbox-'))
+const folder = realpathSync(mkdtempSync(join(tmpdir(), 'sheepdog-sandbox-')))
 afterAll(() => rmSync(folder, { recursive: true }))
 
 const sh = (script: string, sandbox: object) => run('sh', ['-c', script], { cwd: folder, sandbox })
@@ -55,6 +55,16 @@ describe('sandbox', () => {
     expect(await run('true')).not.toHaveProperty('sandbox')
   })
 
+  it('tells which files it changed that run later, outside of it', async () => {
+    const attack =
+      'mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit && echo x > harmless && echo y > mine.conf'
+    const first = await sh(attack, { write: ['.'] })
+    expect(first.sandbox!.changed).toEqual([join(folder, '.git/hooks/pre-commit')])
+    expect((await sh('true', { write: ['.'] })).sandbox).not.toHaveProperty('changed')
+    const own = await sh('rm mine.conf', { write: ['.'], protect: { names: ['mine.conf'], how: 'report' } })
+    expect(own.sandbox!.changed).toEqual([join(folder, 'mine.conf')])
+  })
+
   it('starts nothing where the kernel has less than is required', async () => {
     const { landlock } = sandboxSupport()
     expect((await sh('true', { require: { landlock } })).exitCode).toBe(0)
@@ -80,6 +90,10 @@ describe('sandbox', () => {
     [{ write: '/tmp' }, 'sandbox.write: expected an array of strings, got "/tmp"'],
     [{ write: [''] }, 'sandbox.write[0]: expected a string that is not empty'],
     [{ require: { landlock: 0 } }, 'sandbox.require.landlock: expected an integer from 1'],
+    [
+      { protect: 'restore' },
+      'sandbox.protect: expected "report" or { names: [...], how: "report" }, got "restore"',
+    ],
     [{ network: 'some' }, 'sandbox.network: expected "all", "none" or { ports: [...] }, got "some"'],
     [
       { network: { ports: [80, -1] } },

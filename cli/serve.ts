@@ -49,7 +49,7 @@ export const options = {
   token: {
     type: 'string',
     value: 'T',
-    help: 'token that clients send (default: the variable SHEEPDOG_RUNTIME_TOKEN)',
+    help: 'token that clients send (default, and with --sandbox the only way: the variable SHEEPDOG_RUNTIME_TOKEN)',
   },
   'allow-origin': {
     type: 'string',
@@ -74,6 +74,10 @@ export async function run(args: string[]): Promise<Ending> {
   }
   const provider =
     values.handler === undefined && values.agent !== undefined ? toProvider(values.agent) : undefined
+  if (values.token !== undefined && toAgentSandbox(values))
+    throw new UsageError(
+      '--token: an agent in a sandbox can read the command lines of other processes: set the variable SHEEPDOG_RUNTIME_TOKEN instead',
+    )
   const token = values.token ?? (process.env.SHEEPDOG_RUNTIME_TOKEN || undefined)
   // What runs here is no business of who may come in: no command and no agent inherits it.
   delete process.env.SHEEPDOG_RUNTIME_TOKEN
@@ -87,8 +91,12 @@ export async function run(args: string[]): Promise<Ending> {
     token,
     allowedOrigins: values['allow-origin'],
   }).catch((error: SheepdogError) => {
-    if (error.code !== 'INVALID_OPTION' || !error.message.startsWith('host:')) throw error
-    throw new UsageError(`--${error.message}: --token T, or the variable SHEEPDOG_RUNTIME_TOKEN`)
+    if (error.code !== 'INVALID_OPTION') throw error
+    if (error.message.startsWith('host:'))
+      throw new UsageError(`--${error.message}: --token T, or the variable SHEEPDOG_RUNTIME_TOKEN`)
+    if (error.message.startsWith('token: is needed'))
+      throw new UsageError(`${error.message}. Set the variable SHEEPDOG_RUNTIME_TOKEN`)
+    throw error
   })
   const done = onInterrupt(
     () => void server.close(),

@@ -21,6 +21,14 @@ export interface SandboxOptions {
    * is started. Version 6 (Linux 6.12) holds signals and abstract sockets. `sandboxSupport()` tells the version of this machine.
    */
   require?: { landlock?: number }
+  /**
+   * Files at the top of each folder of `write` that your own tools execute later, outside of the sandbox. They are compared before and
+   * after the run; `result.sandbox.changed` names those that were made, changed or removed, and for agents `warnings` as well.
+   *
+   * @default "report", with the names .git/hooks, .git/config, .envrc, .mcp.json, .vscode, .claude, .codex, .gemini, .qwen, opencode.json
+   * and "package.json scripts" (that member of the file alone)
+   */
+  protect?: 'report' | { names: string[]; how: 'report' }
 }
 
 /** What held the sandbox of a run. */
@@ -32,6 +40,8 @@ export interface SandboxReport {
    * (Linux 6.10), "signals" and "abstract-sockets" (Linux 6.12).
    */
   holds: string[]
+  /** Paths of files that run later, outside, and that the run made, changed or removed (`protect`); at most 100. */
+  changed?: string[]
 }
 
 /** What a sandbox could hold on this machine. */
@@ -83,7 +93,14 @@ const ports: (path: string, value: unknown) => void = (path, value) => {
 const required: (path: string, value: unknown) => void = (path, value) =>
   checkOptions(value, { landlock: check.countUpTo(0xffff_ffff) }, path)
 
-const checks = { write: check.names, read: check.names, network, require: required }
+const protect: (path: string, value: unknown) => void = (path, value) => {
+  if (value === 'report') return
+  if (typeof value !== 'object' || value === null || !('names' in value) || !('how' in value))
+    throw invalidOption(path, `expected "report" or { names: [...], how: "report" }, got ${show(value)}`)
+  checkOptions(value, { names: check.names, how: check.oneOf('report') }, path)
+}
+
+const checks = { write: check.names, read: check.names, network, require: required, protect }
 
 /** Checks the option `sandbox` of an agent. */
 export function checkAgentSandbox(path: string, value: unknown): void {

@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../error'
 import { SheepdogError } from '../error'
+import type { AgentUsage } from '../harness/result'
 
 /** Where a job stands. */
 export type JobState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled' | 'dead'
@@ -26,6 +27,8 @@ export interface JobRecord {
   error?: { code: string; message: string; [fact: string]: unknown }
   /** Why some artifacts of a job that is done are missing: the store had no room for them. */
   artifactsError?: { code: string; message: string; [fact: string]: unknown }
+  /** What all attempts used together, lost ones included; of a job of an agent that tells it. */
+  usage?: AgentUsage
   /** The agent's session. */
   sessionId?: string
   submittedAt: number

@@ -1,6 +1,7 @@
 //! PURE: what differs between the agents that speak the protocol.
 
 use super::agent_log::{AgentLog, COPILOT_LOG, PI_LOG};
+use crate::error::Error;
 use crate::harness::Provider;
 use crate::harness::level::{Level, Mode};
 use crate::harness::restraint::mode_of;
@@ -177,6 +178,28 @@ impl Agent {
         self.asides.iter().find(is_it)
     }
 
+    /// Why it can't be held to this level, and the ways out.
+    pub(crate) fn unheld(&self, level: Level, is_sandboxed: bool) -> Error {
+        let held = self.mode(level, false).is_some();
+        let (place, why) = match is_sandboxed && held {
+            true => (
+                " in a sandbox",
+                "its own sandbox can't be put up in another one. Leave `sandbox` out, or run turns (`harness.run`), which can be held there",
+            ),
+            false if is_sandboxed => (
+                "",
+                "it never asks. Ask for \"auto\" by name: the sandbox holds it then, or run turns (`harness.run`)",
+            ),
+            false => (
+                "",
+                "it never asks. Ask for \"auto\" by name, with `sandbox: \"workspace\"` so that the kernel holds it, or run turns (`harness.run`)",
+            ),
+        };
+        let problem =
+            format!("{} can't be held to {:?} over this protocol{place}: {why}", self.name(), level.as_str());
+        Error::invalid_option("permission", problem)
+    }
+
     /// How it is held to this level; `None`: it can't be.
     pub(crate) fn mode(&self, level: Level, is_sandboxed: bool) -> Option<&'static Mode> {
         mode_of(self.provider, level, is_sandboxed)
@@ -230,11 +253,17 @@ mod tests {
     }
 
     #[test]
-    fn codex_can_not_ask_from_within_a_sandbox() {
+    fn codex_holds_no_level_of_a_session_within_a_sandbox() {
         let codex = Agent::of(Provider::Codex);
         let id = |level, is_sandboxed| codex.mode(level, is_sandboxed).map(|mode| mode.id);
         assert_eq!(id(Level::Edit, false), Some("workspace-write"));
-        assert_eq!(id(Level::Edit, true), Some("agent-full-access"), "its own sandbox fails inside of ours");
-        assert_eq!(id(Level::Ask, true), None);
+        for level in [Level::Plan, Level::Edit, Level::Ask] {
+            assert_eq!(
+                id(level, true),
+                None,
+                "its own sandbox fails inside of ours, and the network is open"
+            );
+        }
+        assert_eq!(id(Level::Auto, true), Some("agent-full-access"));
     }
 }

@@ -61,15 +61,7 @@ pub(super) struct Entered<'a> {
 pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
     let agent = Agent::of(request.agent.provider);
     let Some(mode) = agent.mode(request.agent.level, request.agent.sandbox.is_some()) else {
-        let level = request.agent.level.as_str();
-        return Err(Error::invalid_option(
-            "permission",
-            format!(
-                "{} can't be held to {level:?} over this protocol{}: it never asks. Ask for another level by name",
-                agent.name(),
-                if request.agent.sandbox.is_some() { " in a sandbox" } else { "" }
-            ),
-        ));
+        return Err(agent.unheld(request.agent.level, request.agent.sandbox.is_some()));
     };
     check_switches(request.agent.provider, request.agent.level, &request.agent.environment.changes)?;
     if request.agent.limits.start == Some(Duration::ZERO) {
@@ -200,7 +192,7 @@ async fn hold(
 ) -> Result<Held, Error> {
     let mut held = Held::of(agent, mode, request, folder.path())?;
     let Some(sandbox) = sandbox else { return Ok(held) };
-    let own = OwnPlace::of(request.agent.provider, |name| request.agent.variable(name), folder.path());
+    let own = OwnPlace::of(request.agent.provider, |name| request.agent.variable(name), folder.path())?;
     if let Some(own) = own {
         held.move_state(own.variable());
         let made = blocking(move || own.make()).await;

@@ -385,6 +385,9 @@ impl ToNapiValue for ResultOf {
                 let mut facts = Object::new(&env)?;
                 facts.set("landlock", sandbox.landlock)?;
                 facts.set("holds", sandbox.holds.clone())?;
+                if !sandbox.changed.is_empty() {
+                    facts.set("changed", sandbox.changed.clone())?;
+                }
                 object.set("sandbox", facts)?;
             }
         }

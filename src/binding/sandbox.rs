@@ -1,7 +1,7 @@
 //! What crosses for a sandbox. Names and order as in lib/sandbox.ts, which has checked the types.
 
 use crate::harness::AgentSandbox;
-use crate::process::{self, Network, Sandbox};
+use crate::process::{self, Network, Protect, Sandbox};
 use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
@@ -12,6 +12,14 @@ pub struct SandboxSpec {
     pub read: Option<Vec<String>>,
     pub network: Option<Either<NetworkName, PortsSpec>>,
     pub require: Option<RequireSpec>,
+    /// "report", or which names.
+    pub protect: Option<Either<String, ProtectSpec>>,
+}
+
+/// Files that run later, outside.
+#[napi(object, object_to_js = false)]
+pub struct ProtectSpec {
+    pub names: Vec<String>,
 }
 
 /// What the kernel has to have.
@@ -64,6 +72,10 @@ impl From<SandboxSpec> for Sandbox {
                 None | Some(Either::A(NetworkName::All)) => Network::All,
                 Some(Either::A(NetworkName::None)) => Network::None,
                 Some(Either::B(PortsSpec { ports })) => Network::Ports(ports),
+            },
+            protect: match spec.protect {
+                None | Some(Either::A(_)) => Protect::default(),
+                Some(Either::B(ProtectSpec { names })) => Protect::Report { names },
             },
             require_landlock: spec.require.and_then(|require| require.landlock),
         }

@@ -21,6 +21,8 @@
 
 mod engine;
 mod fault;
+#[cfg(test)]
+mod fault_tests;
 mod follow;
 mod handle;
 pub mod lease;
@@ -35,6 +37,8 @@ pub mod status;
 mod stuck;
 pub mod subject;
 mod submitter;
+#[cfg(test)]
+mod test_host;
 mod worker;
 
 pub use fault::JobFault;

@@ -1,65 +1,9 @@
 use super::*;
 use crate::error::ErrorCode;
 use crate::fleet::engine::test_server::{PATIENCE, TestServer};
-use crate::fleet::record::JobRecord;
-use crate::fleet::spec::JobSpec;
-use crate::fleet::worker::{Gate, JobFuture, JobHost, JobRun, Worker, WorkerOptions};
-use serde_json::{Value, json};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::sync::watch;
-
-/// Ends with a text as long as the job's data says, once it is let go.
-struct Texts {
-    runs: AtomicUsize,
-    go: watch::Sender<bool>,
-}
-
-impl Texts {
-    fn new(is_open: bool) -> Arc<Texts> {
-        Arc::new(Texts { runs: AtomicUsize::new(0), go: watch::Sender::new(is_open) })
-    }
-
-    async fn until_begun(&self) {
-        let begun = async {
-            while self.runs.load(Ordering::SeqCst) == 0 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, begun).await.unwrap();
-    }
-}
-
-impl JobHost for Texts {
-    fn accepts(&self, _spec: &JobSpec) -> bool {
-        true
-    }
-
-    fn handlers(&self) -> Vec<String> {
-        vec!["text".to_owned()]
-    }
-
-    fn run(&self, run: JobRun) -> JobFuture {
-        self.runs.fetch_add(1, Ordering::SeqCst);
-        let mut go = self.go.subscribe();
-        Box::pin(async move {
-            let _ = run.emit("{\"type\":\"begun\"}".to_owned()).await;
-            let _ = go.wait_for(|go| *go).await;
-            let length = run.spec.data.as_u64().unwrap_or(0);
-            Ok(Value::from("x".repeat(usize::try_from(length).unwrap())))
-        })
-    }
-}
-
-async fn submit(engine: &Engine, spec: Value) -> Result<String, Error> {
-    let mut whole = json!({ "handler": "text" });
-    whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
-    engine.submit(serde_json::from_value(whole).unwrap()).await
-}
-
-async fn settled(engine: &Engine, id: &str) -> JobRecord {
-    tokio::time::timeout(PATIENCE, engine.settled(id)).await.expect("it ends").unwrap()
-}
+use crate::fleet::test_host::{Texts, settled, submit};
+use crate::fleet::worker::{Gate, Worker, WorkerOptions};
+use serde_json::json;
 
 fn all() -> Prune {
     Prune { older_than: Duration::ZERO, states: Vec::new(), queue: None, is_trial: false }
@@ -129,7 +73,7 @@ async fn what_a_job_came_to_waits_for_room_and_the_job_is_not_run_again() {
     server.set_max_bytes(&records, 10 << 20).await;
     let record = settled(&engine, "runs").await;
     assert_eq!((record.state, record.attempt), (JobState::Done, 1));
-    assert_eq!(host.runs.load(Ordering::SeqCst), 1);
+    assert_eq!(host.runs(), 1);
     worker.close().await;
 }
 
@@ -153,7 +97,7 @@ async fn a_store_of_objects_without_room_undoes_no_result() {
     assert_eq!(record.result.unwrap().as_str().unwrap().len(), 20_000);
     let fault = record.artifacts_error.expect("it is said why");
     assert_eq!((fault.code.as_str(), fault.facts["stream"].as_str()), ("FLEET_FULL", Some("OBJ_SD_ART")));
-    assert_eq!(host.runs.load(Ordering::SeqCst), 2);
+    assert_eq!(host.runs(), 2);
     worker.close().await;
 }
 

@@ -15,6 +15,7 @@
 use super::fault::JobFault;
 use super::retry_table::{Consequence, loss_delay};
 use super::spec::JobSpec;
+use crate::harness::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -116,6 +117,12 @@ pub struct JobRecord {
     /// Whether a tool ran in any attempt of this budget.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tools_ran: bool,
+    /// What all attempts used, the present one included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// What was used before somebody retried the job: its budget begins anew there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_before: Option<Usage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
     /// A result too long for the record is kept as an object of this name.
@@ -173,6 +180,8 @@ pub enum JobEvent {
         tools_ran: bool,
         /// Where the session's files are.
         session_object: Option<String>,
+        /// What all attempts used so far.
+        usage: Option<Usage>,
     },
     Done {
         token: String,
@@ -245,6 +254,8 @@ impl JobRecord {
             session_id: None,
             session_object: None,
             tools_ran: false,
+            usage: None,
+            usage_before: None,
             result: None,
             result_object: None,
             error: None,
@@ -312,7 +323,7 @@ impl JobRecord {
     /// The record after an event, or why there is no change.
     pub fn after(&self, event: &JobEvent) -> Result<JobRecord, Refusal> {
         match event {
-            JobEvent::Seen { token, session_id, tools_ran, session_object } => {
+            JobEvent::Seen { token, session_id, tools_ran, session_object, usage } => {
                 let mut next = self.held_by(token)?.clone();
                 if session_id
                     .as_ref()
@@ -324,6 +335,7 @@ impl JobRecord {
                 next.session_object = session_object.clone().or(next.session_object);
                 next.session_id = session_id.clone().or(next.session_id);
                 next.tools_ran |= tools_ran;
+                next.usage = usage.or(next.usage);
                 if next == *self { Err(Refusal::Unchanged) } else { Ok(next) }
             }
             JobEvent::Done { token, result, result_object, log, artifacts, artifacts_error, now } => {
@@ -380,6 +392,7 @@ impl JobRecord {
                     next.tools_ran = false;
                     next.session_id = None;
                     next.session_object = None;
+                    next.usage_before = next.usage;
                     Ok(next)
                 }
                 JobState::Queued => Err(Refusal::Unchanged),
@@ -391,6 +404,11 @@ impl JobRecord {
     /// The session that the next attempt has to go on in: a job whose tools ran is never silently run anew.
     pub fn session_to_resume(&self) -> Option<&str> {
         if self.must_resume() { self.session_id.as_deref() } else { None }
+    }
+
+    /// What the attempts of this budget used.
+    pub fn used(&self) -> Usage {
+        self.usage.unwrap_or_default().since(self.usage_before.unwrap_or_default())
     }
 
     /// How long a job that waits is left alone.
@@ -405,6 +423,7 @@ impl JobRecord {
             fields.remove("token");
             fields.remove("afterTools");
             fields.remove("sessionObject");
+            fields.remove("usageBefore");
         }
         shown
     }

@@ -63,7 +63,13 @@ fn a_late_worker_is_fenced_whatever_it_says() {
             failed("t1", Consequence::Final),
             JobEvent::Drained { token: "t1".into() },
             JobEvent::Stopped { token: "t1".into(), log: LogEnd::default(), now: 1 },
-            JobEvent::Seen { token: "t1".into(), session_id: None, tools_ran: true, session_object: None },
+            JobEvent::Seen {
+                token: "t1".into(),
+                session_id: None,
+                tools_ran: true,
+                session_object: None,
+                usage: None,
+            },
         ] {
             assert_eq!(record.after(&event), Err(Refusal::Fenced), "{:?} {event:?}", record.state);
         }
@@ -185,6 +191,7 @@ fn a_job_whose_tools_ran_is_resumed_or_dead_never_run_anew() {
         session_id: session.map(str::to_owned),
         tools_ran,
         session_object: None,
+        usage: None,
     };
     let running = run(&queued(3), "t1");
     assert_eq!(run(&running.after(&seen(Some("s"), false)).unwrap(), "t2").session_to_resume(), None);
@@ -216,9 +223,29 @@ fn the_files_of_a_session_belong_to_it_alone() {
         session_id: Some(session.to_owned()),
         tools_ran: false,
         session_object: object.map(str::to_owned),
+        usage: None,
     };
     let running = run(&queued(3), "t1").after(&seen("s", Some("o"))).unwrap();
     assert_eq!(running.session_object.as_deref(), Some("o"));
     assert_eq!(running.shown().get("sessionObject"), None);
     assert_eq!(running.after(&seen("other", None)).unwrap().session_object, None);
+}
+
+#[test]
+fn what_lost_attempts_used_is_kept_until_somebody_retries_the_job() {
+    let used = |tokens| Usage { input_tokens: tokens, ..Usage::default() };
+    let seen = |tokens| JobEvent::Seen {
+        token: "t".into(),
+        session_id: None,
+        tools_ran: false,
+        session_object: None,
+        usage: Some(used(tokens)),
+    };
+    let first = run(&queued(2), "t").after(&seen(4000)).unwrap();
+    let second = lost(&first, true).unwrap();
+    assert_eq!((second.usage, second.used()), (Some(used(4000)), used(4000)));
+    let failed = second.after(&seen(7000)).unwrap().after(&failed("t", Consequence::Final)).unwrap();
+    assert_eq!(failed.used(), used(7000));
+    let retried = failed.after(&JobEvent::Retried).unwrap();
+    assert_eq!((retried.usage, retried.used()), (Some(used(7000)), used(0)));
 }

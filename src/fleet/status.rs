@@ -73,8 +73,8 @@ impl Engine {
         }
         let mut holds = HashMap::new();
         for (name, queue) in &mut status.queues {
-            let records = status.storage.get(&self.names().run_stream());
-            self.look_at_queue(name, queue, &status.workers, records, &mut holds, &mut status.stuck).await?;
+            let (workers, storage) = (&status.workers, &status.storage);
+            self.look_at_queue(name, queue, workers, storage, &mut holds, &mut status.stuck).await?;
         }
         Ok(status)
     }
@@ -85,10 +85,13 @@ impl Engine {
         name: &str,
         queue: &mut QueueStatus,
         workers: &[Value],
-        records_room: Option<&Room>,
+        storage: &BTreeMap<String, Room>,
         holds: &mut HashMap<String, bool>,
         stuck: &mut Vec<Stuck>,
     ) -> Result<(), Error> {
+        let (runs, leases) = (self.names().run_stream(), self.names().lease_stream());
+        let records_room = storage.get(&runs);
+        let full_leases = storage.get(&leases).is_some_and(|room| room.is_full).then_some(leases.as_str());
         let oldest = self.oldest_of(name, MAX_LOOKED_AT).await?;
         let ids: Vec<&str> = oldest.iter().map(|spec| spec.id.as_str()).collect();
         let mut records = self.records_of(&ids).await?;
@@ -116,7 +119,8 @@ impl Engine {
                 key_holders: &key_holders,
                 is_full: records_room.is_some_and(|room| room.is_full),
                 is_used_up: records_room.is_some_and(Room::is_used_up),
-                records: &self.names().run_stream(),
+                full_leases,
+                records: &runs,
                 now: now(),
             };
             if let Some(why) = why_stuck(&record, &spec, &around) {

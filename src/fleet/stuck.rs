@@ -20,6 +20,8 @@ pub(crate) struct Surroundings<'a> {
     pub is_full: bool,
     /// They have no room for anything.
     pub is_used_up: bool,
+    /// The stream of leases, when it has no room: then nobody can say that it is there, and no key has a place.
+    pub full_leases: Option<&'a str>,
     /// The stream of the records.
     pub records: &'a str,
     /// Epoch milliseconds.
@@ -37,6 +39,10 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
             ));
         }
         let worker = record.worker.as_deref().unwrap_or("its worker");
+        if around.full_leases.is_some() {
+            // Whether its worker is there nobody can say.
+            return None;
+        }
         return around
             .workers
             .iter()
@@ -48,6 +54,11 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
         let stream = around.records;
         return Some(format!(
             "the stream {stream} is full, so that no new job is begun: remove old jobs with `sheepdog fleet prune`"
+        ));
+    }
+    if let Some(stream) = around.full_leases {
+        return Some(format!(
+            "the stream {stream} is full, so that workers can't say that they are there and no place of a key is free: give it more room"
         ));
     }
     let serves = |worker: &&Value| has(&worker["queues"], &record.queue);
@@ -138,6 +149,7 @@ mod tests {
             key_holders: &holders,
             is_full: false,
             is_used_up: false,
+            full_leases: None,
             records: "KV_SD_RUN",
             now: NOW,
         };
@@ -211,6 +223,7 @@ mod tests {
                 key_holders: &[],
                 is_full,
                 is_used_up,
+                full_leases: None,
                 records: "KV_SD_RUN",
                 now: NOW,
             };

@@ -132,6 +132,11 @@ impl Names {
         format!("$O.{}.C.{number}", self.blob_bucket())
     }
 
+    /// Where an account without JetStream of its own finds that of the fleet.
+    pub fn api(&self) -> String {
+        format!("{}.api", self.prefix)
+    }
+
     pub fn all_jobs(&self) -> String {
         format!("{}.job.>", self.prefix)
     }

@@ -101,7 +101,11 @@ impl Engine {
             };
             let spec = if next.state.is_over() { self.find_job(id).await? } else { None };
             if let Some(spec) = &spec {
-                self.bury_job(spec, RetryFor::ASKED).await?;
+                // A spec that can't be kept makes a retry impossible, and a cancel all the same possible.
+                match self.bury_job(spec, RetryFor::ASKED).await {
+                    Err(error) if error.code() == ErrorCode::FleetUnauthorized => return Err(error),
+                    _ => {}
+                }
             }
             match self.write_record(&next, kept.revision, RetryFor::ASKED).await {
                 Ok(_) if next.state == JobState::Running => match self.until_over(id).await? {

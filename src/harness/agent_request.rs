@@ -3,13 +3,14 @@
 use super::allowance::Allowance;
 use super::budget::Budget;
 use super::clock::ClockLimits;
+use super::event::Usage;
 use super::launch::{Launch, path_text};
 use super::level::Level;
 use super::package::Program;
 use super::provider::Provider;
-use super::spending::{Accounting, Caps, Prices};
+use super::spending::{Accounting, Cap, Caps, Prices, Spent};
 use super::workspace::AgentSandbox;
-use crate::error::Error;
+use crate::error::{Error, ErrorCode};
 use crate::process::{Containment, Environment, EnvironmentBase, ProcessSpec, contained_folders, secrets_of};
 use crate::record::{Place, RecordSpec};
 use crate::redaction::Secret;
@@ -79,6 +80,35 @@ impl AgentRequest {
     /// What it may use; `INVALID_OPTION` when an agent that accounts for itself in this way can't be held to that.
     pub(crate) fn allowance(&self, accounting: Accounting) -> Result<Allowance, Error> {
         Allowance::new(self.provider, accounting, self.caps, self.prices, self.budget.as_ref())
+    }
+
+    /// Takes what was used before off its own budget. `AGENT_BUDGET` when that leaves nothing.
+    pub(crate) fn deduct(&mut self, before: &Usage) -> Result<(), Error> {
+        let accounting = self.provider.descriptor().accounting;
+        let spent = Spent::of(before, self.prices.as_ref(), accounting);
+        if let Some(cap) = self.caps.used_up(spent) {
+            let figures = match cap {
+                Cap::Tokens => {
+                    format!("{} of {} tokens", spent.tokens, self.caps.max_tokens.unwrap_or_default())
+                }
+                Cap::Cost => {
+                    format!("${} of ${}", spent.cost_usd(), self.caps.max_cost_usd.unwrap_or_default())
+                }
+            };
+            let message = format!(
+                "the attempts so far used {figures}: nothing is left of {} for another one",
+                cap.as_str()
+            );
+            let error = Error::new(ErrorCode::AgentBudget, message)
+                .with("cap", cap.as_str())
+                .with("shared", false)
+                .with("usedTokens", spent.tokens)
+                .with("usedCostUsd", spent.cost_usd());
+            return Err(error);
+        }
+        let (max_tokens, max_cost_usd) = self.caps.left(spent);
+        self.caps = Caps { max_tokens, max_cost_usd };
+        Ok(())
     }
 
     /// A variable of its environment, before the provider's own additions.

@@ -376,6 +376,9 @@ impl Watch<'_> {
         {
             transcript.digest_mut().warning(&message);
         }
+        if let Some(message) = changed_of(&outcome) {
+            transcript.digest_mut().warning(&message);
+        }
         for refusal in request.agent.provider.descriptor().words.refusals_in(&stderr) {
             transcript.digest_mut().warning(&refusal);
         }
@@ -448,6 +451,15 @@ impl Watch<'_> {
 /// The work behind its end of turn, or the first few of it.
 fn left_behind(digest: &Digest) -> Vec<String> {
     digest.background().take(10).map(str::to_owned).collect()
+}
+
+/// Files that run later, outside of the sandbox.
+fn changed_of(outcome: &Outcome) -> Option<String> {
+    let changed = &outcome.result.as_ref()?.sandbox.as_ref()?.changed;
+    (!changed.is_empty()).then(|| {
+        let list = changed.join(", ");
+        format!("the agent changed files that run later, outside of its sandbox; look at them first: {list}")
+    })
 }
 
 /// What a CLI that ended by itself left to run without telling: its shell's `&`, a server that it started.

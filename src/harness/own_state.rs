@@ -6,7 +6,7 @@
 //! it makes in the new folder, which goes with the run. This process reads nothing back from it.
 
 use super::provider::Provider;
-use super::workspace::{StatePath, resolve};
+use super::workspace::{StatePath, place_of};
 use crate::error::{Error, ErrorCode};
 use std::ffi::OsStr;
 use std::io;
@@ -37,18 +37,17 @@ pub(crate) struct OwnPlace {
 }
 
 impl OwnPlace {
-    /// `below`: where the folder is made, which no program can write yet. `None`: this CLI has no such state.
+    /// `below`: where the folder is made. `None`: this CLI has no such state.
     pub(crate) fn of(
         provider: Provider,
         variable: impl Fn(&str) -> Option<String>,
         below: &Path,
-    ) -> Option<OwnPlace> {
-        let state = provider.descriptor().own_state.as_ref()?;
-        let absolute = |name: &str| variable(name).filter(|value| value.starts_with('/'));
-        let root = resolve(state.root, &absolute)?;
+    ) -> Result<Option<OwnPlace>, Error> {
+        let Some(state) = provider.descriptor().own_state.as_ref() else { return Ok(None) };
+        let root = place_of(provider, state.root, &variable)?;
         let own = below.join(format!("state-{}", crate::random::name::<6>()));
         let folder = if state.below.is_empty() { own.clone() } else { own.join(state.below) };
-        Some(OwnPlace { own, folder, root, state })
+        Ok(Some(OwnPlace { own, folder, root, state }))
     }
 
     /// The variable that leads the CLI there.
@@ -123,7 +122,7 @@ mod tests {
             std::fs::write(real.join(name), name).unwrap();
         }
         let variable = |name: &str| (name == "HOME").then(|| home.to_string_lossy().into_owned());
-        let place = OwnPlace::of(Provider::Codex, variable, below.path()).unwrap();
+        let place = OwnPlace::of(Provider::Codex, variable, below.path()).unwrap().unwrap();
         let write = place.make().unwrap();
         let (name, own) = place.variable();
         assert_eq!(name, "CODEX_HOME");
@@ -139,7 +138,7 @@ mod tests {
             assert!(!write.iter().any(|path| kept.starts_with(path)), "{}", kept.display());
         }
         assert!(place.make().is_err(), "what is there already may be somebody else's");
-        let again = OwnPlace::of(Provider::Codex, variable, below.path()).unwrap();
+        let again = OwnPlace::of(Provider::Codex, variable, below.path()).unwrap().unwrap();
         assert_ne!(again.variable().1, place.variable().1, "an attempt finds nothing of the one before");
     }
 

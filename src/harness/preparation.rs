@@ -124,9 +124,10 @@ pub(super) async fn prepare(
     if request.agent.level != Level::Auto {
         launch.removed.extend(provider.switches);
     }
-    let own = request.agent.sandbox.as_ref().and_then(|_| {
-        OwnPlace::of(request.agent.provider, |name| request.agent.variable(name), folder.path())
-    });
+    let own = match &request.agent.sandbox {
+        Some(_) => OwnPlace::of(request.agent.provider, |name| request.agent.variable(name), folder.path())?,
+        None => None,
+    };
     if let Some((name, value)) = own.as_ref().map(OwnPlace::variable) {
         launch.hold(name, &value);
     }

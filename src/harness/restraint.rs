@@ -7,11 +7,8 @@ use crate::error::Error;
 /// How a session with this agent is held to a level.
 pub(crate) fn mode_of(provider: Provider, level: Level, is_sandboxed: bool) -> Option<&'static Mode> {
     let known = provider.descriptor();
-    match (&known.mode_in_sandbox, level) {
-        (Some(mode), Level::Plan | Level::Edit) if is_sandboxed => Some(mode),
-        (Some(_), Level::Ask) if is_sandboxed => None,
-        _ => known.modes[level as usize].as_ref(),
-    }
+    let inside = known.modes_in_sandbox.as_ref().filter(|_| is_sandboxed);
+    inside.unwrap_or(&known.modes)[level as usize].as_ref()
 }
 
 /// `INVALID_OPTION` for a variable, of the caller's own, that would let the agent do more than its level says.

@@ -49,8 +49,9 @@ impl AgentSandbox {
         for one in &state {
             one.make()?;
         }
-        let folders: Vec<&PathBuf> = state.iter().filter(|one| !one.is_file).map(|one| &one.path).collect();
-        for one in &state {
+        let is_folder = |one: &&StatePath| one.is_granted && !one.is_file;
+        let folders: Vec<&PathBuf> = state.iter().filter(is_folder).map(|one| &one.path).collect();
+        for one in state.iter().filter(|one| one.is_granted) {
             // What lies in another one is its already, and may be a link by now that an earlier run of the CLI made.
             if !folders.iter().any(|folder| one.path != **folder && one.path.starts_with(folder)) {
                 sandbox.write.push(one.path.canonicalize().unwrap_or_else(|_| one.path.clone()));
@@ -88,15 +89,17 @@ fn check_workspace(place: &SandboxPlace<'_>) -> Result<(), Error> {
 pub(crate) struct StatePath {
     path: PathBuf,
     is_file: bool,
+    /// Whether it may be written in the sandbox.
+    is_granted: bool,
 }
 
 impl StatePath {
     pub(crate) fn folder(path: PathBuf) -> StatePath {
-        StatePath { path, is_file: false }
+        StatePath { path, is_file: false, is_granted: true }
     }
 
     pub(crate) fn make(&self) -> Result<(), Error> {
-        let made = if self.is_file { make_file(&self.path) } else { make_folder(&self.path) };
+        let made = if self.is_file { Ok(()) } else { make_folder(&self.path) };
         made.map_err(|error| {
             let message = format!(
                 "{}, where this CLI keeps its state, can't be made, so it can't be part of its sandbox: {error}; point HOME, or the CLI's own variable, to a folder that can be written",
@@ -113,38 +116,39 @@ fn make_folder(path: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// An empty object, as the CLI itself would begin it.
-fn make_file(path: &Path) -> std::io::Result<()> {
-    use std::io::{ErrorKind, Write};
-    use std::os::unix::fs::OpenOptionsExt;
-    match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(mut file) => file.write_all(b"{}\n"),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
 /// Where this provider's CLI keeps its state. Its descriptor writes each place as a shell would, alternatives parted by `|`:
-/// the first whose variable is set counts, and `~` always does. A file ends with `.json`.
+/// the first whose variable is set counts, and `~` always does. A folder that is only made, and not granted, ends with `/`. A file
+/// ends with `.json`, and is left out where it is not there. Blocks.
 pub(crate) fn state_of(
     provider: Provider,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Vec<StatePath>, Error> {
+    let mut state = Vec::new();
+    for place in provider.descriptor().state {
+        let path = place_of(provider, place, &variable)?;
+        let is_file = path.extension().is_some_and(|end| end == "json");
+        if !is_file || path.is_file() {
+            state.push(StatePath { path, is_file, is_granted: !place.ends_with('/') });
+        }
+    }
+    Ok(state)
+}
+
+/// A place of the provider's CLI; `INVALID_OPTION` where the environment does not say where that is.
+pub(crate) fn place_of(
+    provider: Provider,
+    place: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<PathBuf, Error> {
     // A relative one would be another folder for the CLI than for us.
     let folder = |name: &str| variable(name).filter(|value| value.starts_with('/'));
-    let places = provider.descriptor().state.iter().map(|place| {
-        let path = resolve(place, &folder).ok_or_else(|| {
-            Error::invalid_option(
-                "sandbox",
-                format!(
-                    "where {} keeps its state is not known without HOME in its environment",
-                    provider.as_str()
-                ),
-            )
-        })?;
-        Ok(StatePath { is_file: path.extension().is_some_and(|end| end == "json"), path })
-    });
-    places.collect()
+    resolve(place, &folder).ok_or_else(|| {
+        let problem = format!(
+            "where {} keeps its state is not known without HOME in its environment",
+            provider.as_str()
+        );
+        Error::invalid_option("sandbox", problem)
+    })
 }
 
 /// A place as a descriptor writes it. `folder`: a variable that names one.
@@ -165,35 +169,38 @@ mod tests {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
         let state = state_of(provider, variable).unwrap();
-        state.iter().map(|place| place.path.to_string_lossy().into_owned()).collect()
+        let granted = state.iter().filter(|place| place.is_granted);
+        granted.map(|place| place.path.to_string_lossy().into_owned()).collect()
     }
 
     #[test]
     fn state_is_where_the_environment_says() {
         let home = ("HOME", "/home/me");
-        assert_eq!(state(Provider::Codex, &[home]), ["/home/me/.codex"]);
-        assert_eq!(state(Provider::Codex, &[home, ("CODEX_HOME", "/x")]), ["/x"]);
-        assert_eq!(state(Provider::Codex, &[home, ("CODEX_HOME", "")]), ["/home/me/.codex"]);
-        assert_eq!(state(Provider::Codex, &[home, ("CODEX_HOME", "here")]), ["/home/me/.codex"]);
-        assert!(state(Provider::ClaudeCode, &[home]).contains(&"/home/me/.claude.json".to_owned()));
-        let moved = state(Provider::ClaudeCode, &[home, ("CLAUDE_CONFIG_DIR", "/x")]);
-        assert!(
-            moved.contains(&"/x/.claude.json".to_owned())
-                && !moved.contains(&"/home/me/.claude.json".to_owned())
-        );
+        let has = |variables: &[(&str, &str)], path: &str| {
+            state(Provider::ClaudeCode, variables).contains(&path.to_owned())
+        };
+        assert!(has(&[home], "/home/me/.claude/projects"));
+        assert!(has(&[home, ("CLAUDE_CONFIG_DIR", "")], "/home/me/.claude/projects"));
+        assert!(has(&[home, ("CLAUDE_CONFIG_DIR", "here")], "/home/me/.claude/projects"));
+        let moved = [home, ("CLAUDE_CONFIG_DIR", "/x")];
+        assert!(has(&moved, "/x/projects") && !has(&moved, "/home/me/.claude/projects"));
         assert!(
             state(Provider::Opencode, &[home, ("XDG_DATA_HOME", "/d")]).contains(&"/d/opencode".to_owned())
         );
     }
 
     #[test]
-    fn every_cli_has_a_state_and_none_is_the_home_itself() {
+    fn no_cli_is_granted_its_home_or_a_folder_of_configuration() {
         for provider in Provider::ALL {
             let state = state(provider, &[("HOME", "/home/me")]);
-            assert!(!state.is_empty(), "{provider:?}");
-            assert!(state.iter().all(|path| path.starts_with("/home/me/.")), "{state:?}");
+            assert!(!state.is_empty() || provider.descriptor().own_state.is_some(), "{provider:?}");
+            for path in state {
+                let has_state_alone = path.starts_with("/home/me/.claude/")
+                    || [".cache/", ".local/share/", ".local/state/"].iter().any(|of| path.contains(of));
+                assert!(has_state_alone && !path.ends_with(".claude.json"), "{path}");
+            }
         }
-        assert!(state_of(Provider::Codex, |_| None).unwrap_err().message().starts_with("sandbox: "));
+        assert!(state_of(Provider::ClaudeCode, |_| None).unwrap_err().message().starts_with("sandbox: "));
     }
 
     #[test]
@@ -208,10 +215,13 @@ mod tests {
         };
         assert!(prepare(Level::Edit).write.contains(&".".into()));
         assert!(!prepare(Level::Plan).write.contains(&".".into()), "\"plan\" reads");
-        assert!(home.path().join(".claude").is_dir());
-        std::fs::write(home.path().join(".claude.json"), "mine").unwrap();
+        assert!(home.path().join(".claude/projects").is_dir());
+        let login = home.path().join(".claude/.credentials.json");
+        assert!(!login.exists() && !prepare(Level::Auto).write.contains(&login), "a file is not made");
+        std::fs::write(&login, "mine").unwrap();
+        assert!(prepare(Level::Auto).write.contains(&login));
+        assert_eq!(std::fs::read_to_string(login).unwrap(), "mine");
         assert!(prepare(Level::Auto).write.contains(&run.path().to_owned()));
-        assert_eq!(std::fs::read_to_string(home.path().join(".claude.json")).unwrap(), "mine");
     }
 
     #[test]
@@ -241,14 +251,12 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_where_its_link_leads_unless_the_cli_itself_could_have_made_that() {
+    fn a_state_is_where_its_link_leads() {
         let home = tempfile::tempdir().unwrap();
         let home = home.path().canonicalize().unwrap();
         let (real, state) = (home.join("dotfiles"), home.join(".claude"));
         std::fs::create_dir(&real).unwrap();
         std::os::unix::fs::symlink(&real, &state).unwrap();
-        std::os::unix::fs::symlink(home.join(".bashrc"), real.join(".claude.json")).unwrap();
-        std::fs::write(home.join(".bashrc"), "").unwrap();
         let variable = |name: &str| {
             let known = [("HOME", &home), ("CLAUDE_CONFIG_DIR", &state)];
             known
@@ -259,6 +267,6 @@ mod tests {
         let place = SandboxPlace { cwd: &real, home: None, scratch: &real };
         let paths = state_of(Provider::ClaudeCode, variable).unwrap();
         let write = AgentSandbox::Workspace.prepare(Level::Plan, paths, &place).unwrap().write;
-        assert!(write.contains(&real) && !write.contains(&home.join(".bashrc")), "{write:?}");
+        assert!(write.contains(&real.join("projects")) && !write.contains(&real), "{write:?}");
     }
 }

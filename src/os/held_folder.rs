@@ -13,10 +13,10 @@
 use super::regular_file::{no_regular_file, open_flags};
 use nix::dir::Dir;
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, openat, renameat};
+use nix::fcntl::{AtFlags, OFlag, openat, readlinkat, renameat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -46,7 +46,7 @@ impl FileIdentity {
         FileIdentity { device: facts.dev(), inode: facts.ino() }
     }
 
-    #[allow(clippy::unnecessary_cast, reason = "macOS has other types")]
+    #[cfg_attr(target_os = "linux", expect(clippy::unnecessary_cast, reason = "macOS has other types"))]
     fn by_stat(facts: &FileStat) -> FileIdentity {
         FileIdentity { device: facts.st_dev as u64, inode: facts.st_ino as u64 }
     }
@@ -298,6 +298,24 @@ impl HeldFolder {
         }
         names.sort();
         Ok(names)
+    }
+
+    /// What has this name; of a link, not what it leads to.
+    pub(crate) fn kind_of(&self, name: impl AsRef<OsStr>) -> Option<EntryKind> {
+        Some(EntryKind::of(&self.facts_of(name.as_ref())?))
+    }
+
+    pub(crate) fn is_executable(&self, name: &str) -> bool {
+        self.facts_of(OsStr::new(name)).is_some_and(|facts| facts.st_mode & 0o111 != 0)
+    }
+
+    /// Where a link leads.
+    pub(crate) fn link_of(&self, name: &str) -> Option<OsString> {
+        readlinkat(&self.directory, name).ok()
+    }
+
+    fn facts_of(&self, name: &OsStr) -> Option<FileStat> {
+        fstatat(self.directory.as_fd(), name, AtFlags::AT_SYMLINK_NOFOLLOW).ok()
     }
 
     fn said(&self, name: &OsStr, error: Errno) -> io::Error {

@@ -6,9 +6,11 @@ use super::publisher::Publisher;
 use super::replay::replay;
 use super::report::Report;
 use super::runner::Runner;
+use super::sandbox::report::SandboxReport;
 use super::spec::{Outcome, ProcessSpec};
 use super::start::{Admission, Begun, Opened, start};
 use super::stdin::Chunk;
+use crate::os::blocking;
 use crate::trace::{RUN, debug};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -48,6 +50,7 @@ pub(super) async fn run(
     publisher.set_started(Ok(launched.pid));
     let containment = launched.level;
     debug!(target: RUN, id = number, pid = launched.pid, ps = opened.short_mark(), ?containment, "runs");
+    let protected = opened.protected.take();
     let mut runner = Runner::new(number, spec, written, launched, opened);
     let watched = AssertUnwindSafe(async {
         for order in early {
@@ -63,8 +66,15 @@ pub(super) async fn run(
     let duration_ms = outcome.result.as_ref().map(|result| result.duration_ms);
     let error = outcome.error.as_ref().map_or("none", |error| error.code().as_str());
     debug!(target: RUN, id = number, error, duration_ms, "ended");
+    if let (Some(protected), Some(report)) = (protected, sandbox_of(&mut outcome)) {
+        report.changed = blocking(move || protected.changed()).await.unwrap_or_default();
+    }
     on_record::close(record, &mut outcome).await;
     finish(&publisher, orders, Vec::new(), outcome);
+}
+
+fn sandbox_of(outcome: &mut Outcome) -> Option<&mut SandboxReport> {
+    outcome.result.as_mut()?.sandbox.as_mut()
 }
 
 /// Publishes the outcome, then serves the reader that came too late for the live output.

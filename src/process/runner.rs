@@ -63,7 +63,7 @@ impl Runner {
         launched: Launched,
         opened: Opened,
     ) -> Self {
-        let Opened { mark, mut record } = opened;
+        let Opened { mark, mut record, .. } = opened;
         if let Some(record) = &mut record {
             record.begin(launched.spawned);
             record.push(Channel::Note, format!("pid {}", launched.pid).as_bytes());

@@ -13,6 +13,7 @@ use super::command::resolve;
 use super::launch::{Launched, NotLaunched, launch, no_thread, with_turn};
 use super::on_record;
 use super::order::{Order, WantedEnd};
+use super::protected::Protected;
 use super::spec::{ProcessSpec, StopReason};
 use super::stop::stopped_before_start;
 use crate::error::Error;
@@ -106,6 +107,7 @@ impl EarlyOrders<'_> {
 pub(super) struct Opened {
     pub mark: String,
     pub record: Option<Record>,
+    pub protected: Option<Protected>,
 }
 
 impl Opened {
@@ -144,7 +146,7 @@ async fn begin(spec: &ProcessSpec, mut early_orders: EarlyOrders<'_>, opened: &m
         let opening = blocking(move || {
             let command = resolve(&owned, mark)?;
             let record = on_record::open(&owned, &command)?;
-            Ok((command, record))
+            Ok((command, record, Protected::before(&owned)))
         });
         with_turn(opening, turn).await
     };
@@ -156,8 +158,8 @@ async fn begin(spec: &ProcessSpec, mut early_orders: EarlyOrders<'_>, opened: &m
         stop = early_orders.stop() => return not(stop.reason),
     };
     let command = match resolved.map_err(no_thread) {
-        Ok(Ok((command, record))) => {
-            *opened = Opened { mark: command.mark.clone(), record };
+        Ok(Ok((command, record, protected))) => {
+            *opened = Opened { mark: command.mark.clone(), record, protected };
             command
         }
         Ok(Err(error)) | Err(error) => return Begun::Not(error),

@@ -77,6 +77,10 @@ pub(super) fn schema_in(mut output_format: Value) -> Option<Value> {
 }
 
 impl AgentHandler for HarnessAgent {
+    fn is_sandboxed(&self) -> bool {
+        self.defaults.agent.sandbox.is_some()
+    }
+
     fn run(&self, mut invocation: AgentInvocation, sender: AgentSender) -> AgentFuture {
         let request = self.request(&invocation);
         let (limits, mut stopped) = (self.limits.clone(), self.stopped.subscribe());

@@ -97,6 +97,11 @@ pub type AgentFuture = Pin<Box<dyn Future<Output = Result<AgentAnswer, AgentFaul
 /// Answers invocations, many at a time.
 pub trait AgentHandler: Send + Sync + 'static {
     fn run(&self, invocation: AgentInvocation, sender: AgentSender) -> AgentFuture;
+
+    /// Whether its agents run in a sandbox. They must not get in as clients then, whose commands run outside.
+    fn is_sandboxed(&self) -> bool {
+        false
+    }
 }
 
 /// Where no agent is served: commands only.

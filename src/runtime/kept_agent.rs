@@ -122,6 +122,10 @@ fn prompt_of(invocation: &AgentInvocation) -> Result<PromptRequest, Error> {
 }
 
 impl AgentHandler for KeptAgent {
+    fn is_sandboxed(&self) -> bool {
+        self.defaults.agent.sandbox.is_some()
+    }
+
     fn run(&self, mut invocation: AgentInvocation, sender: AgentSender) -> AgentFuture {
         let (agent, mut stopped) = (self.clone(), self.stopped.subscribe());
         Box::pin(async move {

@@ -107,7 +107,7 @@ struct Inner {
 ///
 /// # Errors
 /// `RUNTIME_PORT_IN_USE`; `INVALID_OPTION` for an address that can't be listened on for another reason, and for one that others
-/// can reach when there is no token.
+/// can reach when there is no token; and for an agent in a sandbox when there is none.
 pub async fn serve(options: ServerOptions) -> Result<RuntimeServer> {
     if let Some(token) = &options.token
         && (token.is_empty() || token.trim() != token || token.contains(char::is_control))
@@ -121,6 +121,10 @@ pub async fn serve(options: ServerOptions) -> Result<RuntimeServer> {
             "host",
             format!("{} can be reached by others, so a token is needed", options.host),
         ));
+    }
+    if options.token.is_none() && options.handler.is_sandboxed() {
+        let problem = "is needed where the agent is in a sandbox: without one the agent itself could connect, and have commands run outside of its sandbox";
+        return Err(Error::invalid_option("token", problem));
     }
     let host = options.host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let cannot = |error: std::io::Error| {

@@ -1,7 +1,7 @@
 //! Many messages of a stream by one request: the server sends them one behind the other, and then says that it is the end.
 
 use super::connection::{Engine, answer_within};
-use super::store::{Asked, RetryFor};
+use super::store::{Asked, RetryFor, Silence, denied};
 use crate::error::Error;
 use async_nats::StatusCode;
 use async_nats::jetstream::message::StreamMessage;
@@ -82,21 +82,22 @@ impl Engine {
         let reconnected = self.reconnected();
         let inbox = self.0.client.new_inbox();
         let mut answers = self.0.client.subscribe(inbox.clone()).await.map_err(|error| away(&error))?;
-        let subject = format!("$JS.API.DIRECT.GET.{stream}");
-        let asked = self.0.client.publish_with_reply(subject, inbox, Bytes::from(asked.to_string())).await;
+        let subject = self.api(&format!("DIRECT.GET.{stream}"));
+        let asked =
+            self.0.client.publish_with_reply(subject.clone(), inbox, Bytes::from(asked.to_string())).await;
         asked.map_err(|error| away(&error))?;
         let mut batch = Batch::default();
         let mut reconnected = std::pin::pin!(reconnected);
         loop {
             // A message may be long and the link slow: the time is that of one message, not of all.
-            let answer = tokio::select! {
-                answer = tokio::time::timeout(answer_within(LONGEST), answers.next()) => answer,
-                () = &mut reconnected => return Err(away(&"the connection was lost")),
-            };
+            let answer =
+                self.heard(&subject, answer_within(LONGEST), reconnected.as_mut(), answers.next()).await;
             let answer = match answer {
                 Ok(Some(answer)) => answer,
                 Ok(None) => return Err(away(&"the connection was closed")),
-                Err(_) => return Err(away(&"it stopped in the middle of an answer")),
+                Err(Silence::Denied) => return Err(Asked::Final(denied(&subject))),
+                Err(Silence::Lost) => return Err(away(&"the connection was lost")),
+                Err(Silence::Late) => return Err(away(&"it stopped in the middle of an answer")),
             };
             match answer.status {
                 None => batch.messages.push(StreamMessage::try_from(answer).map_err(|error| away(&error))?),

@@ -7,9 +7,9 @@
 //! there of the first is taken away.
 
 use super::batch::{Batch, Most};
-use super::connection::{Engine, REQUEST_TIMEOUT};
+use super::connection::{Engine, REQUEST_TIMEOUT, STALLED_AFTER};
 use super::records::stored_at;
-use super::store::{Asked, RetryFor, away, headers, refused_by};
+use super::store::{Asked, RetryFor, Silence, away, denied, headers, refused_by};
 use crate::error::{Error, ErrorCode};
 use crate::fleet::subject::Names;
 use crate::os::{on_disk, read_piece};
@@ -28,6 +28,7 @@ use std::future::IntoFuture;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Of a server that takes so much in a message. Each is a wait for its disk, and holds up what else uses the link.
@@ -158,8 +159,18 @@ impl Engine {
 
     /// When it fails, they go with the age of the stream.
     async fn drop_chunks(&self, number: &str) {
-        let subject = self.names().chunks(number);
-        let _ = self.purge(&self.names().blob_stream(), &subject, None, RetryFor(LOOK_EVERY * LOOKS)).await;
+        let (stream, subject) = (self.names().blob_stream(), self.names().chunks(number));
+        let retry_for = RetryFor(LOOK_EVERY * LOOKS);
+        if !self.0.may_not_purge.load(Ordering::Relaxed) {
+            match self.purge(&stream, &subject, None, retry_for).await {
+                Err(error) if error.code() == ErrorCode::FleetUnauthorized => {
+                    self.0.may_not_purge.store(true, Ordering::Relaxed);
+                }
+                _ => return,
+            }
+        }
+        // A worker may not purge, because that is all or nothing. An empty message takes the place of the chunks.
+        let _ = self.store(&subject, headers(&[("Nats-Rollup", "sub")]), Bytes::new(), retry_for).await;
     }
 
     pub(crate) async fn object(&self, name: &str) -> Result<Bytes, Error> {
@@ -329,18 +340,13 @@ impl Sending<'_> {
     async fn answer(&mut self) -> Result<(), Asked> {
         let Some(Waiting { answer, bytes, since }) = self.waiting.pop_front() else { return Ok(()) };
         self.on_their_way -= bytes;
-        let mut answer = std::pin::pin!(answer.into_future());
-        let answer = loop {
-            tokio::select! {
-                answer = &mut answer => break answer,
-                () = tokio::time::sleep(REQUEST_TIMEOUT) => {
-                    if self.engine.is_denied(&self.subject) {
-                        let subject = &self.subject;
-                        let message = format!("who we are may not write to {subject}: check the rights of this user");
-                        return Err(Asked::Final(Error::new(ErrorCode::FleetUnauthorized, message)));
-                    }
-                }
-            }
+        // That the connection was lost is for who sends all of it.
+        let never = std::pin::pin!(std::future::pending());
+        let answer = match self.engine.heard(&self.subject, STALLED_AFTER, never, answer.into_future()).await
+        {
+            Ok(answer) => answer,
+            Err(Silence::Denied) => return Err(Asked::Final(denied(&self.subject))),
+            Err(Silence::Lost | Silence::Late) => return Err(Asked::Away("it has stalled".to_owned())),
         };
         self.window.on_answer(bytes, since.elapsed());
         match answer {

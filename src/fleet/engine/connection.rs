@@ -9,6 +9,7 @@ use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -56,11 +57,15 @@ pub(super) struct Parts {
     pub context: Context,
     /// The same, for messages of a transfer.
     pub transfers: Context,
+    /// What the subjects of JetStream's API begin with.
+    api: String,
     pub names: Names,
     pub lease: Duration,
     connections: watch::Receiver<u64>,
     is_connected: watch::Receiver<bool>,
     denied: Denied,
+    /// Who we are may not purge the stream of objects.
+    pub may_not_purge: AtomicBool,
     /// Whether the records' room is used up, and until when that is good.
     pub records_room: Mutex<Option<(std::time::Instant, bool)>>,
 }
@@ -123,6 +128,10 @@ impl Engine {
         // The client takes no notice of what stands in an address.
         if let Some(login) = access.servers.iter().find_map(|server| part(server).1) {
             let user = login.user.expose().to_owned();
+            if login.password.is_some() && is_plain(&user) {
+                // Rights may give each user its own answers, and nobody else's.
+                options = options.custom_inbox_prefix(format!("_INBOX.{user}"));
+            }
             options = match login.password {
                 Some(password) => options.user_and_password(user, password.expose().to_owned()),
                 None => options.token(user),
@@ -143,19 +152,32 @@ impl Engine {
         check_version(&client)?;
         let mut context = jetstream::new(client.clone());
         context.set_timeout(REQUEST_TIMEOUT);
+        let names = Names::new(&access.prefix);
+        let mut api = "$JS.API".to_owned();
+        let found = streams::ensure(&context, &names, access.lease, access.replicas).await;
+        let lease = match found {
+            // Who may only ask has an account of its own, which knows the fleet's JetStream by this name.
+            Err(_) if streams::is_without_jetstream(&context, &names).await => {
+                api = names.api();
+                context = jetstream::with_prefix(client.clone(), &api);
+                context.set_timeout(REQUEST_TIMEOUT);
+                streams::ensure(&context, &names, access.lease, access.replicas).await?
+            }
+            found => found?,
+        };
         let mut transfers = context.clone();
         transfers.set_timeout(STALLED_AFTER);
-        let names = Names::new(&access.prefix);
-        let lease = streams::ensure(&context, &names, access.lease, access.replicas).await?;
         Ok(Engine(Arc::new(Parts {
             client,
             context,
             transfers,
+            api,
             names,
             lease,
             connections,
             is_connected,
             denied,
+            may_not_purge: AtomicBool::new(false),
             records_room: Mutex::default(),
         })))
     }
@@ -167,6 +189,11 @@ impl Engine {
     /// A job whose holder is silent for so long is given to another worker.
     pub(crate) fn lease(&self) -> Duration {
         self.0.lease
+    }
+
+    /// A subject of JetStream's API.
+    pub(super) fn api(&self, call: &str) -> String {
+        format!("{}.{call}", self.0.api)
     }
 
     /// Counts connections: at each change something may have been missed.
@@ -204,6 +231,12 @@ impl Engine {
         let _ = tokio::time::timeout(Duration::from_secs(1), self.0.client.flush()).await;
         let _ = tokio::time::timeout(Duration::from_secs(1), self.0.client.drain()).await;
     }
+}
+
+/// Whether a name is one part of a subject.
+fn is_plain(name: &str) -> bool {
+    let is_plain = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'-' || letter == b'_';
+    !name.is_empty() && name.bytes().all(is_plain)
 }
 
 fn check_version(client: &Client) -> Result<(), Error> {

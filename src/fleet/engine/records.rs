@@ -78,6 +78,7 @@ impl Engine {
         subject: &str,
         retry_for: RetryFor,
     ) -> Result<Option<StreamMessage>, Error> {
+        let api = self.api(&format!("STREAM.MSG.GET.{stream}"));
         self.ask(retry_for, || async {
             let stream = match self.0.context.get_stream_no_info(stream).await {
                 Ok(stream) => stream,
@@ -91,7 +92,7 @@ impl Engine {
                         ErrorCode::FleetStorage,
                         format!("{subject} is no subject"),
                     ))),
-                    _ => Err(Asked::Away(error.to_string())),
+                    _ => Err(self.unanswered(&api, &error)),
                 },
             }
         })

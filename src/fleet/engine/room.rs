@@ -121,12 +121,7 @@ impl Engine {
                     let message = format!("{stream} can't be purged: {}", problem.description);
                     Err(Asked::Final(Error::new(ErrorCode::FleetStorage, message)))
                 }
-                Err(_) if self.is_denied(&format!("$JS.API.{api}")) => {
-                    let message =
-                        format!("who we are may not remove from {stream}: check the rights of this user");
-                    Err(Asked::Final(Error::new(ErrorCode::FleetUnauthorized, message)))
-                }
-                Err(error) => Err(Asked::Away(error.to_string())),
+                Err(error) => Err(self.unanswered(&self.api(&api), &error)),
             }
         })
         .await

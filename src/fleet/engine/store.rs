@@ -1,6 +1,6 @@
 //! One message into a stream: said again until the server has it, or says why not.
 
-use super::connection::{Engine, answer_within};
+use super::connection::{Engine, REQUEST_TIMEOUT, answer_within};
 use crate::error::{Error, ErrorCode};
 use async_nats::jetstream;
 use async_nats::jetstream::ErrorCode as ServerCode;
@@ -9,6 +9,8 @@ use async_nats::jetstream::stream::{ConsumerError, ConsumerErrorKind};
 use async_nats::{HeaderMap, Request, RequestErrorKind};
 use bytes::Bytes;
 use serde::Deserialize;
+use std::future::Future;
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 /// How long a server that is away is waited for.
@@ -88,18 +90,20 @@ impl Engine {
             let request = Request::new()
                 .payload(payload.clone())
                 .headers(headers.clone())
-                .timeout(Some(answer_within(payload.len())));
-            let reconnected = self.reconnected();
-            let answer = tokio::select! {
-                answer = self.0.client.send_request(subject.to_owned(), request) => Some(answer),
-                () = reconnected => None,
-            };
-            let Some(answer) = answer else {
+                .timeout(Some(answer_within(payload.len()) + REQUEST_TIMEOUT));
+            let reconnected = std::pin::pin!(self.reconnected());
+            let request = self.0.client.send_request(subject.to_owned(), request);
+            let answer = match self.heard(subject, answer_within(payload.len()), reconnected, request).await {
+                Ok(answer) => answer,
+                Err(Silence::Denied) => return Err(Refused::Fault(denied(subject))),
+                Err(Silence::Late) if begun.elapsed() > retry_for.0 => {
+                    return Err(Refused::Fault(away("it stopped in the middle of an answer")));
+                }
                 // Its answer is lost; that it has the message shows at the next try.
-                if begun.elapsed() > retry_for.0 {
+                Err(Silence::Lost) if begun.elapsed() > retry_for.0 => {
                     return Err(Refused::Fault(away("the connection was lost")));
                 }
-                continue;
+                Err(Silence::Late | Silence::Lost) => continue,
             };
             let why = match answer {
                 Ok(message) => match serde_json::from_slice::<PublishAnswer>(&message.payload) {
@@ -124,14 +128,47 @@ impl Engine {
                 Err(error) => error.to_string(),
             };
             if self.is_denied(subject) {
-                let message = format!("who we are may not write to {subject}: check the rights of this user");
-                return Err(Refused::Fault(Error::new(ErrorCode::FleetUnauthorized, message)));
+                return Err(Refused::Fault(denied(subject)));
             }
             if begun.elapsed() + pause > retry_for.0 {
                 return Err(Refused::Fault(away(&why)));
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(MAX_PAUSE);
+        }
+    }
+
+    /// Why a question to this subject has no answer.
+    pub(super) fn unanswered(&self, subject: &str, why: &dyn std::fmt::Display) -> Asked {
+        if self.is_denied(subject) { Asked::Final(denied(subject)) } else { Asked::Away(why.to_string()) }
+    }
+
+    /// Waits for the answer to what was sent to this subject. A refusal for want of rights, and a connection that is lost, end the
+    /// wait early: after them no answer comes.
+    pub(super) async fn heard<T>(
+        &self,
+        subject: &str,
+        within: Duration,
+        mut reconnected: Pin<&mut impl Future<Output = ()>>,
+        answer: impl Future<Output = T>,
+    ) -> Result<T, Silence> {
+        let mut answer = std::pin::pin!(answer);
+        let late = tokio::time::Instant::now() + within;
+        loop {
+            let look = late.min(tokio::time::Instant::now() + REQUEST_TIMEOUT);
+            tokio::select! {
+                biased;
+                answer = &mut answer => return Ok(answer),
+                () = &mut reconnected => return Err(Silence::Lost),
+                () = tokio::time::sleep_until(look) => {
+                    if self.is_denied(subject) {
+                        return Err(Silence::Denied);
+                    }
+                    if look >= late {
+                        return Err(Silence::Late);
+                    }
+                }
+            }
         }
     }
 
@@ -155,6 +192,20 @@ impl Engine {
             pause = (pause * 2).min(MAX_PAUSE);
         }
     }
+}
+
+/// Why nothing is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Silence {
+    Denied,
+    /// The connection was lost and made anew.
+    Lost,
+    Late,
+}
+
+pub(super) fn denied(subject: &str) -> Error {
+    let message = format!("this user may not publish to {subject}: check its rights on the server");
+    Error::new(ErrorCode::FleetUnauthorized, message)
 }
 
 /// Why a question has no answer.

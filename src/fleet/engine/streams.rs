@@ -82,6 +82,16 @@ async fn found_lease(context: &Context, names: &Names) -> Result<Option<Duration
     }
 }
 
+/// Whether the account of this user has no JetStream.
+pub(super) async fn is_without_jetstream(context: &Context, names: &Names) -> bool {
+    match context.get_stream(names.jobs_stream()).await.map_err(|error| error.kind()) {
+        Err(async_nats::jetstream::context::GetStreamErrorKind::JetStream(server)) => {
+            server.error_code() == ServerCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT
+        }
+        _ => false,
+    }
+}
+
 async fn make(
     context: &Context,
     names: &Names,

@@ -109,7 +109,7 @@ impl Attempt {
 
     async fn hold(&mut self, delivery: &Arc<Delivery>, spec: Arc<JobSpec>, slot: Option<LeaseSlot>) {
         let begun = Instant::now();
-        let Some((kept, _pass)) = self.claim(delivery, &spec).await else { return };
+        let Some((kept, last_worker, _pass)) = self.claim(delivery, &spec).await else { return };
         let token = kept.record.token.clone().unwrap_or_default();
         let (tell, mut heard) = watch::channel(Standing::Held);
         let keeper = Keeper {
@@ -127,6 +127,10 @@ impl Attempt {
             attempt: kept.record.attempt,
             resume: kept.record.session_to_resume().map(str::to_owned),
             session_object: kept.record.session_object.clone(),
+            usage: kept.record.usage.unwrap_or_default(),
+            budgeted: kept.record.used(),
+            last_worker,
+            worker: self.worker.clone(),
             stop: StopSignal(stopped),
             log: LogWriter::open(self.engine.clone(), &spec.id, kept.record.attempt),
             engine: self.engine.clone(),
@@ -170,7 +174,7 @@ impl Attempt {
     }
 
     /// Claims the job; `None` when there is nothing to run.
-    async fn claim(&mut self, delivery: &Delivery, spec: &JobSpec) -> Option<(Kept, Pass)> {
+    async fn claim(&mut self, delivery: &Delivery, spec: &JobSpec) -> Option<(Kept, Option<String>, Pass)> {
         let Some(token) = random::key::<12>() else {
             delivery.give_back(CONFLICT_DELAY).await;
             return None;
@@ -216,7 +220,7 @@ impl Attempt {
                 None
             }
             Claim::Run(next) => match self.engine.write_record(&next, revision, RetryFor::ASKED).await {
-                Ok(kept) => Some((kept, pass)),
+                Ok(kept) => Some((kept, record.worker, pass)),
                 Err(_) => {
                     delivery.give_back(CONFLICT_DELAY).await;
                     None

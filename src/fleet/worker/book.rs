@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::fleet::engine::{Engine, Kept, Refused, RetryFor};
 use crate::fleet::record::{JobEvent, JobRecord, Refusal};
+use crate::harness::Usage;
 
 /// The record as it was last seen, and the one hand that writes it.
 pub(super) struct Book {
@@ -42,8 +43,9 @@ impl Book {
         session_id: Option<String>,
         tools_ran: bool,
         session_object: Option<String>,
+        usage: Option<Usage>,
     ) {
-        let seen = JobEvent::Seen { token: self.token.clone(), session_id, tools_ran, session_object };
+        let seen = JobEvent::Seen { token: self.token.clone(), session_id, tools_ran, session_object, usage };
         // When it fails we are fenced, or the store is away: the commit will find out.
         let _ = self.write(&seen).await;
     }

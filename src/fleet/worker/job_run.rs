@@ -10,6 +10,7 @@ use crate::fleet::fault::JobFault;
 use crate::fleet::record::Artifact;
 use crate::fleet::spec::JobSpec;
 use crate::fleet::subject::Names;
+use crate::harness::Usage;
 use bytes::Bytes;
 use serde_json::Value;
 use std::future::Future;
@@ -65,6 +66,12 @@ pub struct JobRun {
     pub resume: Option<String>,
     /// Its files, as an object.
     pub(super) session_object: Option<String>,
+    /// What the attempts before this one used, and of it what counts for the job's budget.
+    pub(super) usage: Usage,
+    pub(super) budgeted: Usage,
+    /// The worker of the attempt before this one.
+    pub(super) last_worker: Option<String>,
+    pub(super) worker: Arc<str>,
     pub stop: StopSignal,
     pub(super) engine: Engine,
     pub(super) log: LogWriter,
@@ -94,6 +101,14 @@ impl JobRun {
         self.spec.cwd.as_ref().map_or_else(own, PathBuf::from)
     }
 
+    /// Whether what an attempt before this one left in its working directory may be missing here.
+    pub(super) fn lacks_files(&self) -> bool {
+        match self.checkout.get() {
+            Some(checkout) => !checkout.goes_on(),
+            None => self.last_worker.as_deref().is_some_and(|last| last != self.worker.as_ref()),
+        }
+    }
+
     /// Keeps a file as the attempt left it.
     pub async fn artifact(&self, path: &str) -> Result<(), Error> {
         let relative = artifacts::relative(&self.cwd(), Path::new(path))?;
@@ -113,14 +128,19 @@ impl JobRun {
 
     /// Writes into the record what the next attempt has to know. Done before anything else happens.
     pub(super) async fn note(&self, session_id: Option<String>, tools_ran: bool) {
-        self.book.note(session_id, tools_ran, None).await;
+        self.book.note(session_id, tools_ran, None, None).await;
+    }
+
+    /// Writes into the record what this attempt used so far.
+    pub(super) async fn note_usage(&self, used: Usage) {
+        self.book.note(None, false, None, Some(self.usage.plus(used))).await;
     }
 
     /// Stores what the agent wrote for its session, and has the record name it.
     pub(super) async fn keep_session(&self, packed: Bytes) -> Result<(), Error> {
         let name = Names::artifact(&self.id, self.attempt, "/session");
         self.engine.put_object(&name, packed).await?;
-        self.book.note(None, false, Some(name)).await;
+        self.book.note(None, false, Some(name), None).await;
         Ok(())
     }
 }

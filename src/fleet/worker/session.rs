@@ -204,6 +204,36 @@ mod tests {
         assert!(!unpack(&place(other_home, other_cwd), &whole).unwrap(), "there is more of it here");
     }
 
+    /// pi works where the first line of the session says, wherever it is started.
+    #[tokio::test]
+    async fn a_session_of_pi_works_in_its_new_folder() {
+        let folders: Vec<_> = (0..4).map(|_| tempfile::tempdir().unwrap()).collect();
+        let [home, cwd, other_home, other_cwd] = [0, 1, 2, 3].map(|n| folders[n].path());
+        let request = |home: &Path, cwd: &Path| {
+            let mut request = TurnRequest::new(Provider::Pi, "x");
+            request.agent.environment.changes =
+                vec![("PI_CODING_AGENT_DIR".to_owned(), Some(home.to_str().unwrap().to_owned()))];
+            request.agent.cwd = Some(cwd.to_owned());
+            request
+        };
+        let path = |home: &Path, cwd: &Path| {
+            let cwd = cwd.canonicalize().unwrap();
+            let project = cwd.to_str().unwrap().trim_start_matches('/').replace(['/', ':'], "-");
+            home.join(format!("sessions/--{project}--/2026_{ID}.jsonl"))
+        };
+        let line = |cwd: &Path| {
+            let cwd = cwd.canonicalize().unwrap();
+            format!("{}\n", serde_json::json!({ "type": "session", "id": ID, "cwd": cwd }))
+        };
+        let here = path(home, cwd);
+        fs::create_dir_all(here.parent().unwrap()).unwrap();
+        fs::write(&here, line(cwd)).unwrap();
+        let packed = pack(&request(home, cwd), ID, true).await.unwrap().unwrap();
+        let place = SessionPlace::of(&request(other_home, other_cwd), ID).unwrap();
+        assert!(unpack(&place, &packed).unwrap());
+        assert_eq!(fs::read_to_string(path(other_home, other_cwd)).unwrap(), line(other_cwd));
+    }
+
     #[tokio::test]
     async fn a_session_is_read_and_written_through_no_link_that_its_agent_made() {
         let (home, cwd) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -4,7 +4,7 @@
 use super::job_run::JobRun;
 use super::session;
 use crate::fleet::fault::JobFault;
-use crate::harness::{AgentEvent, ConcurrencyLimit, Mirror, TurnOutcome, TurnRequest, start};
+use crate::harness::{AgentEvent, ConcurrencyLimit, Mirror, TurnOutcome, TurnRequest, Usage, start};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -38,22 +38,20 @@ pub async fn run_turn(
     request.has_listener = true;
     request.retry_after_tools = run.spec.after_tools;
     if let Some(session) = &run.resume {
-        request.prompt = format!(
-            "This task was interrupted and goes on here. Look at what is done already, then finish it. The task was:\n\n{}",
-            request.prompt
-        );
+        request.prompt = resumed_prompt(&request.prompt, run.lacks_files(), run.spec.git.is_some());
         request.agent.resume = Some(session.clone());
     }
     if let Some(cwd) = &request.agent.cwd {
         // Artifacts are looked for where the agent works.
         let _ = run.folder.set(cwd.clone());
     }
+    request.agent.deduct(&run.budgeted).map_err(|error| JobFault::from(&error))?;
     bring_session(&run, &request).await?;
     let turn = start(request.clone(), limits);
     let mut events = turn.events();
     let progress = watch::Sender::new(Progress::default());
     let tell = async {
-        let mut tools_ran = false;
+        let (mut tools_ran, mut used) = (false, Usage::default());
         while let Some(some) = events.next().await {
             if let Some(mirror) = &mut mirror {
                 mirror.hear(&some).await;
@@ -70,6 +68,11 @@ pub async fn run_turn(
                             run.note(None, true).await;
                         }
                         progress.send_modify(|progress| progress.steps += 1);
+                    }
+                    AgentEvent::Usage(some) => {
+                        // Now, because a worker that is killed tells nothing more.
+                        used = used.plus(*some);
+                        run.note_usage(used).await;
                     }
                     AgentEvent::ToolEnd { .. } => progress.send_modify(|progress| progress.steps += 1),
                     _ => {}
@@ -101,6 +104,13 @@ pub async fn run_turn(
             warn(&run, error.message()).await;
         }
     }
+    let told = match &*outcome {
+        TurnOutcome::Succeeded(result) => result.usage,
+        TurnOutcome::Failed { partial, .. } => partial.as_ref().and_then(|result| result.usage),
+    };
+    if let Some(used) = told {
+        run.note_usage(used).await;
+    }
     match &*outcome {
         TurnOutcome::Succeeded(result) => Ok(plain(json!(result))),
         TurnOutcome::Failed { error, partial } => {
@@ -113,6 +123,22 @@ pub async fn run_turn(
             Err(fault)
         }
     }
+}
+
+/// What a turn is told that goes on in a session: the session may remember files that are not here.
+fn resumed_prompt(task: &str, lacks_files: bool, is_checkout: bool) -> String {
+    let files = match (lacks_files, is_checkout) {
+        (false, _) => "",
+        (true, true) => {
+            " It goes on in a fresh checkout on another machine: files that you wrote and commits that you made before are gone, unless you pushed them."
+        }
+        (true, false) => {
+            " It may go on on another machine: files that you wrote before may be gone, so check that they are there."
+        }
+    };
+    format!(
+        "This task was interrupted and goes on here.{files} Look at what is done already, then finish it. The task was:\n\n{task}"
+    )
 }
 
 /// The files of the session that the turn resumes, where they are not here already.
@@ -176,4 +202,19 @@ fn plain(mut result: Value) -> Value {
         fields.remove("process");
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_is_told_that_its_files_are_gone() {
+        assert!(!resumed_prompt("do it", false, true).contains("gone"));
+        assert!(resumed_prompt("do it", true, true).contains("commits that you made before are gone"));
+        assert!(resumed_prompt("do it", true, false).contains("may be gone"));
+        for prompt in [resumed_prompt("do it", true, true), resumed_prompt("do it", false, false)] {
+            assert!(prompt.ends_with("The task was:\n\ndo it"), "{prompt}");
+        }
+    }
 }

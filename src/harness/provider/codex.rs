@@ -32,7 +32,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         Mode::named("workspace-write"),
         Mode::named("agent-full-access"),
     ],
-    mode_in_sandbox: Mode::named("agent-full-access"),
+    // Its adapter knows none for our sandbox, where its own fails, that leaves its commands no network.
+    modes_in_sandbox: Some([None, None, None, Mode::named("agent-full-access")]),
     switches: &[],
     reads: &["RUST_LOG"],
     state: &[],

@@ -10,6 +10,7 @@ use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode, allowable_in_sandbox};
+use super::super::own_state::OwnState;
 use super::super::package::{Program, is_program, npm_platform, package, siblings};
 use super::super::session_files::{Project, SessionFiles};
 use super::super::spending::Accounting;
@@ -25,11 +26,17 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: MODES,
-    mode_in_sandbox: None,
+    modes_in_sandbox: None,
     switches: &["COPILOT_ALLOW_ALL"],
     reads: &[],
-    state: &["$COPILOT_HOME|~/.copilot", "$XDG_CACHE_HOME/copilot|~/.cache/copilot"],
-    own_state: None,
+    state: &["$XDG_CACHE_HOME/copilot|~/.cache/copilot"],
+    own_state: Some(OwnState {
+        variable: "COPILOT_HOME",
+        below: "",
+        root: "$COPILOT_HOME|~/.copilot",
+        written: &["session-state/", "logs/"],
+        anew: &["session-store.db*", "command-history-state.json", "restart"],
+    }),
     reader: |_| Box::new(Copilot::default()),
     behind_launcher: Some(behind_launcher),
     takes_schema: no_schema,

@@ -9,6 +9,7 @@ use super::super::failure::{Words, kind_of};
 use super::super::json::Line;
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode, allowable_in_sandbox};
+use super::super::own_state::OwnState;
 use super::super::package::{Program, package, whole_script};
 use super::super::session_files::{Project, SessionFiles};
 use super::super::spending::{Accounting, CachedInput};
@@ -24,11 +25,17 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: [Mode::named("plan"), Mode::named("autoEdit"), Mode::named("default"), Mode::named("yolo")],
-    mode_in_sandbox: None,
+    modes_in_sandbox: None,
     switches: &[],
     reads: &[],
-    state: &["$GEMINI_CLI_HOME/.gemini|~/.gemini"],
-    own_state: None,
+    state: &[],
+    own_state: Some(OwnState {
+        variable: "GEMINI_CLI_HOME",
+        below: ".gemini",
+        root: "$GEMINI_CLI_HOME/.gemini|~/.gemini",
+        written: &["tmp/", "history/", "oauth_creds.json", "google_accounts.json"],
+        anew: &["installation_id", "state.json"],
+    }),
     reader: |_| Box::new(Gemini),
     behind_launcher: Some(behind_launcher),
     takes_schema: no_schema,

@@ -9,6 +9,7 @@ use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{AUTO_ALONE, Level, unallowable, unholdable};
+use super::super::own_state::OwnState;
 use super::super::spending::Accounting;
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
@@ -21,11 +22,17 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: AUTO_ALONE,
-    mode_in_sandbox: None,
+    modes_in_sandbox: None,
     switches: &[],
     reads: &[],
-    state: &["$KIMI_CODE_HOME|~/.kimi-code"],
-    own_state: None,
+    state: &[],
+    own_state: Some(OwnState {
+        variable: "KIMI_CODE_HOME",
+        below: "",
+        root: "$KIMI_CODE_HOME|~/.kimi-code",
+        written: &["sessions/", "credentials/", "session_index.jsonl"],
+        anew: &["logs", "cache", "device_id"],
+    }),
     reader: |_| Box::new(Kimi),
     behind_launcher: None,
     takes_schema: no_schema,

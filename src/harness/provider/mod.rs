@@ -24,7 +24,7 @@ use super::event::Usage;
 use super::failure::Words;
 use super::json::Line;
 use super::launch::{Launch, Wanted};
-use super::level::{Mode, Modes};
+use super::level::Modes;
 use super::own_state::OwnState;
 use super::package::Program;
 use super::session_files::SessionFiles;
@@ -93,8 +93,8 @@ pub struct Descriptor {
     pub hold: fn(&Wanted, &mut Launch) -> Result<(), Error>,
     /// The same for a session over the Agent Client Protocol.
     pub modes: Modes,
-    /// The mode of "plan" and "edit" in our sandbox, where its own means fail in there and ours hold instead.
-    pub mode_in_sandbox: Option<Mode>,
+    /// The same in our sandbox, where its own means fail in there.
+    pub modes_in_sandbox: Option<Modes>,
     /// Variables that would let it do more than a level below "auto" says.
     pub switches: &'static [&'static str],
     /// Variables that the launch looks at.

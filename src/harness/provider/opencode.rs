@@ -24,14 +24,15 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: MODES,
-    mode_in_sandbox: None,
+    modes_in_sandbox: None,
     switches: &["OPENCODE_PERMISSION"],
     reads: &["OPENCODE_CONFIG_CONTENT"],
     state: &[
         "$XDG_DATA_HOME/opencode|~/.local/share/opencode",
         "$XDG_STATE_HOME/opencode|~/.local/state/opencode",
         "$XDG_CACHE_HOME/opencode|~/.cache/opencode",
-        "$XDG_CONFIG_HOME/opencode|~/.config/opencode",
+        // It fails where this is missing.
+        "$XDG_CONFIG_HOME/opencode/|~/.config/opencode/",
     ],
     own_state: None,
     reader: |_| Box::new(Opencode::default()),

@@ -10,6 +10,7 @@ use super::super::failure::{Failure, Words, no_exit_code};
 use super::super::json::{Json, Line};
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{AUTO_ALONE, Level, unallowable, unholdable};
+use super::super::own_state::OwnState;
 use super::super::session_files::{Project, SessionFiles};
 use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
@@ -23,11 +24,17 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     launch,
     hold,
     modes: AUTO_ALONE,
-    mode_in_sandbox: None,
+    modes_in_sandbox: None,
     switches: &[],
     reads: &[],
-    state: &["$PI_CODING_AGENT_DIR|~/.pi"],
-    own_state: None,
+    state: &[],
+    own_state: Some(OwnState {
+        variable: "PI_CODING_AGENT_DIR",
+        below: "",
+        root: "$PI_CODING_AGENT_DIR|~/.pi/agent",
+        written: &["sessions/", "auth.json"],
+        anew: &["bin"],
+    }),
     reader: |_| Box::new(Pi::default()),
     behind_launcher: None,
     takes_schema: no_schema,
@@ -44,7 +51,8 @@ const FILES: SessionFiles = SessionFiles {
     root: "$PI_CODING_AGENT_DIR|~/.pi/agent",
     patterns: &["sessions/{project}/*_{session}.jsonl"],
     project: Project::Named(project_of),
-    own: None,
+    // It works where the session says, not where it is started.
+    own: Some("cwd"),
 };
 
 /// `--work-repo--` for /work/repo.

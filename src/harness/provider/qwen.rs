@@ -7,6 +7,7 @@ use super::super::event::{AgentErrorKind, Usage};
 use super::super::failure::Words;
 use super::super::launch::{Launch, Wanted};
 use super::super::level::{Level, Mode, unallowable};
+use super::super::own_state::OwnState;
 use super::super::package::{Program, package, whole_script};
 use super::super::session_files::{Project, SessionFiles, plain};
 use super::super::session_log::SessionLog;
@@ -32,11 +33,17 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         Mode::named("default"),
         Mode::named("yolo"),
     ],
-    mode_in_sandbox: None,
+    modes_in_sandbox: None,
     switches: &[],
     reads: &[],
-    state: &["$QWEN_HOME|~/.qwen"],
-    own_state: None,
+    state: &[],
+    own_state: Some(OwnState {
+        variable: "QWEN_HOME",
+        below: "",
+        root: "$QWEN_HOME|~/.qwen",
+        written: &["projects/", "oauth_creds.json"],
+        anew: &["tmp", "debug", "installation_id", "todos", "file-history"],
+    }),
     reader: |before| Box::new(Messages::new(Style::Qwen, &WORDS, before)),
     behind_launcher: Some(behind_launcher),
     takes_schema,

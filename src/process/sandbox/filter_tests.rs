@@ -45,6 +45,9 @@ fn of(reach: Reach) -> impl Fn(u32, [u32; 4]) -> u32 {
     move |number, arguments| run(&program, native().architecture, number, arguments)
 }
 
+/// A column of the list.
+type Number = fn(&Call) -> u32;
+
 /// Another architecture's of the same kernel.
 const FOREIGN: u32 = 0x4000_0003;
 
@@ -54,8 +57,7 @@ fn nobody_acts_on_another_process_whatever_the_network_and_the_architecture() {
         let program = build(reach, false).expect("a filter");
         assert!(program.len() <= 4096, "the kernel takes no longer one: {}", program.len());
         let native = native();
-        let numbers: [(u32, fn(&Call) -> u32); 2] =
-            [(native.architecture, native.own), (FOREIGN, native.foreign)];
+        let numbers: [(u32, Number); 2] = [(native.architecture, native.own), (FOREIGN, native.foreign)];
         for (architecture, number) in numbers {
             for known in CALLS.iter().filter(|known| number(known) != 0) {
                 let name = known.name;
@@ -95,8 +97,7 @@ fn nobody_acts_on_another_process_whatever_the_network_and_the_architecture() {
 #[test]
 fn no_two_calls_have_one_number_and_the_kernels_own_are_these() {
     use nix::libc;
-    let columns: [fn(&Call) -> u32; 4] =
-        [|call| call.x86_64, |call| call.aarch64, |call| call.i386, |call| call.arm];
+    let columns: [Number; 4] = [|call| call.x86_64, |call| call.aarch64, |call| call.i386, |call| call.arm];
     for number in columns {
         let mut numbers: Vec<u32> = CALLS.iter().map(number).filter(|number| *number != 0).collect();
         let all = numbers.len();

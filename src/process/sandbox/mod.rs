@@ -36,6 +36,37 @@ pub struct Sandbox {
     pub network: Network,
     /// The oldest version of Landlock that is enough.
     pub require_landlock: Option<u32>,
+    pub protect: Protect,
+}
+
+/// What is done about files below `write` that run later, outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Protect {
+    /// Those of these names, at the top of each folder of `write`, that the run changed are told. `package.json scripts` is a part of a
+    /// file.
+    Report { names: Vec<String> },
+}
+
+impl Protect {
+    pub const NAMES: [&str; 11] = [
+        ".git/hooks",
+        ".git/config",
+        ".envrc",
+        ".mcp.json",
+        ".vscode",
+        ".claude",
+        ".codex",
+        ".gemini",
+        ".qwen",
+        "opencode.json",
+        "package.json scripts",
+    ];
+}
+
+impl Default for Protect {
+    fn default() -> Self {
+        Protect::Report { names: Protect::NAMES.map(str::to_owned).to_vec() }
+    }
 }
 
 impl Sandbox {
@@ -51,6 +82,7 @@ impl Sandbox {
             read: self.read.as_ref().map(|paths| paths.iter().map(within).collect()),
             network: self.network.clone(),
             require_landlock: self.require_landlock,
+            protect: self.protect.clone(),
         }
     }
 }

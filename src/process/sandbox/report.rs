@@ -10,6 +10,9 @@ pub struct SandboxReport {
     pub landlock: u32,
     /// What was held, of [`HOLDS`].
     pub holds: Vec<&'static str>,
+    /// Files that run later, outside, and that the run made, changed or removed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
 }
 
 /// What a sandbox could hold here.
@@ -60,7 +63,11 @@ impl SandboxReport {
             _ => true,
         };
         let (held, _) = split(landlock);
-        SandboxReport { landlock, holds: held.into_iter().filter(|word| is_asked_for(word)).collect() }
+        SandboxReport {
+            landlock,
+            holds: held.into_iter().filter(|word| is_asked_for(word)).collect(),
+            changed: Vec::new(),
+        }
     }
 }
 

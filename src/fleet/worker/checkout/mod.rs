@@ -73,6 +73,8 @@ pub(super) struct Checkout {
     path: PathBuf,
     lock_path: PathBuf,
     commit: String,
+    /// It has the files that the attempt before left.
+    goes_on: bool,
     /// Until it was left.
     lock: Mutex<Option<File>>,
 }
@@ -103,6 +105,7 @@ impl Checkout {
                 path: claim.path,
                 lock_path: claim.lock_path,
                 commit,
+                goes_on: true,
                 lock: Mutex::new(Some(claim.lock)),
             });
         }
@@ -117,6 +120,7 @@ impl Checkout {
             path: claim.path,
             lock_path: claim.lock_path,
             commit,
+            goes_on: false,
             lock: Mutex::new(Some(claim.lock)),
         };
         if let Err(error) = made {
@@ -130,6 +134,10 @@ impl Checkout {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(super) fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
     pub(super) fn commit(&self) -> &str {
