@@ -24,7 +24,7 @@ describe('sheepdog', () => {
     async (args) => {
       const { status, stdout, stderr } = await sheepdog(args)
       expect(stdout).toMatch(/^Usage: sheepdog COMMAND/)
-      expect(stdout).toMatch(/^ {2}run +watch any program/m)
+      expect(stdout).toMatch(/^ {2}run +run any program/m)
       expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     },
   )

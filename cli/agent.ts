@@ -21,14 +21,14 @@ import { resetOptions, toRetry } from './reset'
 import { json as toJson } from './screen'
 import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
-export const summary = 'one turn of a coding agent, with its events as they come'
+export const summary = 'run one turn of a coding agent and show its events'
 
 export const forms = ['PROVIDER "PROMPT" [options]']
 
 export const about = `
-Runs one turn of an agent: ${providerNames().join(', ')}. What it does is told on stderr as it comes; on a terminal a
-live line shows how long it has been running, how long it has been silent, the tool in progress, tokens and cost. The
-answer is printed on stdout at the end. A PROMPT of - is read from stdin.`
+Runs one turn of an agent: ${providerNames().join(', ')}. Events are shown on stderr as they happen. On a terminal a live
+line shows the elapsed time, the time since the last output, the tool that runs, tokens and cost. The answer is printed on
+stdout at the end. With - as PROMPT the prompt is read from stdin.`
 
 export const operands = [{ name: 'PROVIDER', fits: providerNames() }, { name: 'PROMPT' }] as const
 
@@ -37,47 +37,54 @@ export const options = {
     type: 'string',
     value: 'FILE',
     fits: 'file',
-    help: 'JSON Schema of the answer: the answer is printed as JSON that fits it',
+    help: 'JSON Schema that the answer must match; the answer is printed as JSON',
   },
   resume: {
     type: 'string',
     value: 'ID',
-    help: 'go on with the session of an earlier turn, in the same folder',
+    help: 'continue the session of an earlier turn in the same folder',
   },
-  model: { type: 'string', value: 'NAME', help: 'the model that the agent is to use' },
+  model: { type: 'string', value: 'NAME', help: 'model for the agent' },
   ...levelOptions,
-  plan: { type: 'boolean', help: 'the same as --permission plan' },
-  cwd: { type: 'string', value: 'FOLDER', fits: 'folder', help: 'where the agent works (default: here)' },
+  plan: { type: 'boolean', help: 'same as --permission plan' },
+  cwd: {
+    type: 'string',
+    value: 'FOLDER',
+    fits: 'folder',
+    help: 'working directory of the agent (default: the current one)',
+  },
   env: {
     type: 'string',
     multiple: true,
     value: 'NAME=VALUE',
-    help: 'a variable of its environment, besides those of here (may be given again)',
+    help: 'set an environment variable; the others are inherited (repeatable)',
   },
   idle: {
     type: 'string',
     value: 'DURATION',
-    help: 'end it after so long without output (default 300s, 900s while a tool runs)',
+    help: 'end the agent after this long without output (default 300s; 900s while a tool runs; 60s for its first output)',
   },
   timeout: {
     type: 'string',
     value: 'DURATION',
-    help: 'end an attempt after so long in any case (default 30m)',
+    help: 'end an attempt after this long in any case (default 30m)',
   },
   ...resetOptions,
   ...recordOptions,
-  quiet: { type: 'boolean', short: 'q', help: 'nothing but the answer, and what went wrong' },
-  json: { type: 'boolean', help: 'print JSON lines: each event, then one line with the result' },
+  quiet: { type: 'boolean', short: 'q', help: 'print only the answer and errors' },
+  json: { type: 'boolean', help: 'print one JSON line for each event, then one for the result' },
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0 if the turn succeeded, else 1. Ctrl-C aborts the turn, and sheepdog is ended by SIGINT when nothing of
-it is left.`
+Durations: 120s, 30m, 1.5h, 500ms, a plain number of seconds, or off.
+
+Exit status: 0 if the turn succeeded, otherwise 1. Ctrl-C aborts the turn; when no process of it is left, sheepdog ends
+itself by SIGINT.`
 
 export const examples = [
   'sheepdog agent codex "Which tests fail, and why?"',
   'sheepdog agent claude-code "Make the tests pass" --allow "npm test"',
-  'sheepdog agent claude-code "List the open questions" --schema questions.schema.json',
+  'sheepdog agent claude-code "List the questions" --schema questions.json',
   'git diff | sheepdog agent codex - --quiet > review.txt',
 ]
 

@@ -46,10 +46,10 @@ export function version(): string {
 export const variables: [name: string, help: string][] = [
   [
     'SHEEPDOG_IDLE_SECONDS',
-    'how long a program may be silent, where --idle does not say it; 0 or less: as long as it likes',
+    'seconds without output after which a program is ended, unless --idle is given; 0 or less: never',
   ],
-  ['SHEEPDOG_RUNTIME_TOKEN', 'the token of serve, query and exec, out of sight of `ps`'],
-  ['SHEEPDOG_NATS', 'the NATS server of work, submit, jobs and fleet'],
-  ['SHEEPDOG_LOG', 'debug: tells on stderr what was heard and decided; trace: every read too'],
-  ['NO_COLOR', 'when it is set, no colours'],
+  ['SHEEPDOG_RUNTIME_TOKEN', 'token for serve, query and exec; unlike --token it does not show in `ps`'],
+  ['SHEEPDOG_NATS', 'address of the NATS server for work, submit, jobs and fleet'],
+  ['SHEEPDOG_LOG', '"debug" logs events and decisions to stderr; "trace" logs each read too'],
+  ['NO_COLOR', 'switches colours off when it is set'],
 ]

@@ -23,17 +23,17 @@ import { resetOptions, toRetry } from './reset'
 import { json as toJson, put } from './screen'
 import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
-export const summary = 'a session with a coding agent: many prompts, live questions'
+export const summary = 'talk to a coding agent: many prompts, live permission requests'
 
 export const forms = ['PROVIDER [options]']
 
 export const about = `
-Opens a session with an agent (over the Agent Client Protocol) and sends it each line of stdin as a prompt. On a
-terminal what needs your leave is asked: y allows it, a allows it always, anything else refuses; Ctrl-C cancels the
-turn, and once more, or Ctrl-D, closes the session. In a pipe what is not allowed by --policy or by the level is
+Opens a session with an agent over the Agent Client Protocol and sends it each line of stdin as a prompt. On a terminal
+permission requests are shown: y allows once, a allows always, anything else refuses. Ctrl-C cancels the turn; a second
+Ctrl-C, or Ctrl-D, closes the session. In a pipe, requests that neither --policy nor the permission level allows are
 refused.
 
-Lines that begin with a slash are for the session: /mode [ID], /option ID VALUE, /resume ID, /help, /quit.`
+Lines that begin with a slash are commands: /mode [ID], /option ID VALUE, /resume ID, /help, /quit.`
 
 export const operands = [{ name: 'PROVIDER', fits: providerNames() }] as const
 
@@ -45,33 +45,38 @@ export const options = {
     type: 'string',
     value: 'LEVEL',
     fits: ['plan', 'edit', 'ask', 'auto'],
-    help: 'plan, edit, ask or auto (default: ask on a terminal, edit in a pipe)',
+    help: 'permission level: plan, edit, ask or auto (default: ask on a terminal, edit in a pipe)',
   },
   policy: {
     type: 'string',
     value: 'FILE',
     fits: 'file',
-    help: 'JSON: { "allow": [RULE], "deny": [RULE] }, a RULE being { "kind", "name", "command", "path" }',
+    help: 'JSON file with rules that decide without asking: { "allow": [RULE], "deny": [RULE] }; a RULE is { "kind", "name", "command", "path" }',
   },
-  resume: { type: 'string', value: 'ID', help: 'go on with an earlier session, in the same folder' },
-  model: { type: 'string', value: 'NAME', help: 'the model that the agent is to use' },
-  cwd: { type: 'string', value: 'FOLDER', fits: 'folder', help: 'where the agent works (default: here)' },
+  resume: { type: 'string', value: 'ID', help: 'continue an earlier session in the same folder' },
+  model: { type: 'string', value: 'NAME', help: 'model for the agent' },
+  cwd: {
+    type: 'string',
+    value: 'FOLDER',
+    fits: 'folder',
+    help: 'working directory of the agent (default: the current one)',
+  },
   binary: {
     type: 'string',
     multiple: true,
     value: 'PROGRAM',
     fits: 'program',
-    help: 'the program that speaks the protocol; given again: its leading arguments',
+    help: 'program that speaks the protocol; give the option again for each leading argument',
   },
-  json: { type: 'boolean', help: 'print JSON lines: each event, then one line with each result' },
+  json: { type: 'boolean', help: 'print one JSON line for each event and each result' },
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0 if every prompt succeeded, else 1. Nothing that it started is left.`
+Exit status: 0 if every prompt succeeded, otherwise 1. No process of the session is left.`
 
 export const examples = [
   'sheepdog chat claude-code',
-  "printf 'Run the tests.\\nMend what fails.\\n' | sheepdog chat codex --permission auto",
+  "echo 'Run the tests.' | sheepdog chat codex --permission auto",
 ]
 
 export async function run(args: string[]): Promise<Ending> {

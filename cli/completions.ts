@@ -7,7 +7,7 @@ import { fishCompletions } from './completions/fish'
 import { zshCompletions } from './completions/zsh'
 import { put } from './screen'
 
-export const summary = 'a script that lets a shell complete command lines'
+export const summary = 'print a script for command-line completion'
 
 const shells: Record<string, (commands: NamedCommand[]) => string> = {
   bash: bashCompletions,
@@ -18,16 +18,16 @@ const shells: Record<string, (commands: NamedCommand[]) => string> = {
 export const forms = ['bash | zsh | fish']
 
 export const about = `
-Prints a script for the shell that is named: commands, options, and what fits behind them. It is to be read when the
-shell starts.`
+Prints a completion script for the named shell: commands, options and their values. Let the shell read it when it
+starts.`
 
 export const operands = [{ name: 'SHELL', fits: Object.keys(shells) }] as const
 
 export const options = {} as const satisfies OptionTable
 
 export const examples = [
-  'sheepdog completions bash > ~/.local/share/bash-completion/completions/sheepdog',
-  'sheepdog completions zsh > ~/.zfunc/_sheepdog    # a folder of fpath, before compinit',
+  'source <(sheepdog completions bash)              # in ~/.bashrc',
+  'sheepdog completions zsh > ~/.zfunc/_sheepdog    # a folder of fpath',
   'sheepdog completions fish > ~/.config/fish/completions/sheepdog.fish',
 ]
 

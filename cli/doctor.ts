@@ -6,24 +6,26 @@ import type { Ending, OptionTable } from './command'
 import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
 import { json, print } from './screen'
 
-export const summary = 'which agents are installed, and whether they start'
+export const summary = 'check which agents are installed and start'
 
 export const forms = ['[options]']
 
 export const about = `
-Looks for the CLIs of these agents on PATH, starts each that is there to ask its version and which sessions it can hold,
-and says how to install the others: ${providerNames().join(', ')}.`
+Looks for the CLIs of these agents on PATH: ${providerNames().join(', ')}. Starts each of them to ask for its version and
+for the sessions that it supports, and shows how to install the others.`
 
 export const options = {
-  json: { type: 'boolean', help: 'print the findings as JSON' },
+  json: { type: 'boolean', help: 'print the result as JSON' },
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0 if at least one agent starts, else 1.`
+Exit status: 0 if at least one agent starts, otherwise 1.`
+
+export const examples = ['sheepdog doctor']
 
 function describeSession({ protocolVersion, path, problem, install, found }: SessionFinding): string {
   if (protocolVersion !== undefined) return `version ${protocolVersion} of the protocol, ${path}`
-  return `${problem}; ${found ? 'install it anew' : 'install it'}: ${install}`
+  return `${problem}; ${found ? 'install it again' : 'install it'}: ${install}`
 }
 
 export async function run(args: string[]): Promise<Ending> {
@@ -46,7 +48,7 @@ export async function run(args: string[]): Promise<Ending> {
     for (const { provider, version, path, problem, install, found, session } of findings) {
       const words = version
         ? `${version.padEnd(12)} ${path}`
-        : `${found ? problem : 'not installed'}; ${found ? 'install it anew' : 'install it'}: ${install}`
+        : `${found ? problem : 'not installed'}; ${found ? 'install it again' : 'install it'}: ${install}`
       print(`${version ? 'ok  ' : '-   '}${provider.padEnd(13)}${words}`)
       if (version !== undefined || session.found) {
         print(`${' '.repeat(17)}sessions: ${describeSession(session)}`)

@@ -11,28 +11,40 @@ export const summary = 'run a command in a runtime'
 export const forms = ['[options] URL -- COMMAND [ARGUMENT ...]']
 
 export const about = `
-Runs a command behind URL (ws://...) and passes its output through. One word is a line for the shell over there;
-several are a program and its arguments.`
+Runs a command in the runtime at URL (ws://...) and prints its output. A single word is a command line for the shell of
+the runtime; several words are a program and its arguments.`
 
 export const operands = [{ name: 'URL' }] as const
 
 export const options = {
-  cwd: { type: 'string', value: 'FOLDER', help: 'over there; made when missing' },
+  cwd: {
+    type: 'string',
+    value: 'FOLDER',
+    help: 'working directory in the runtime; it is created when it does not exist',
+  },
   env: {
     type: 'string',
     multiple: true,
     value: 'NAME=VALUE',
-    help: 'a variable of its environment over there (may be given again)',
+    help: 'set an environment variable of the command (repeatable)',
   },
-  idle: { type: 'string', value: 'DURATION', help: 'give up after so long without a word from there' },
-  timeout: { type: 'string', value: 'DURATION', help: 'give up after so long' },
-  token: { type: 'string', value: 'T', help: '(default: the variable SHEEPDOG_RUNTIME_TOKEN)' },
+  idle: {
+    type: 'string',
+    value: 'DURATION',
+    help: 'give up after this long without a message from the runtime (default: no limit)',
+  },
+  timeout: { type: 'string', value: 'DURATION', help: 'give up after this long (default: no limit)' },
+  token: {
+    type: 'string',
+    value: 'T',
+    help: 'token of the runtime (default: the variable SHEEPDOG_RUNTIME_TOKEN)',
+  },
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: the command's own, as the shell over there says it: 126 it can't be executed, 127 it was not found,
-128+N when signal N ended it; 124 it took too long; 125 it was silent for too long; 1 it could not be run. When
-nobody reads its output any more (| head), it is stopped: 141.`
+Exit status: the status of the command. 126: it cannot be executed. 127: it was not found. 128+N: signal N ended it.
+124: it took too long. 125: it was silent for too long. 1: it could not be run. 141: the reader of the output has gone
+away (such as head), and the command was stopped.`
 
 export const examples = [
   'sheepdog exec ws://127.0.0.1:8080 -- "npm test | tail"',

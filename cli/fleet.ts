@@ -8,22 +8,25 @@ import { fleetOptions, fleetTable, withFleet } from './fleet_way'
 import { onInterrupt } from './interrupt'
 import { json as toJson, print, tell } from './screen'
 
-export const summary = 'keep a fleet of this machine up, and look at it'
+export const summary = 'run the server of a fleet, and show its state'
 
 export const forms = ['up | status [--json] | down']
 
 export const about = `
-up        keeps the server of the fleet in --dir running until it is ended: workers and clients come
-          and go. Without it the server ends with the process that needed it first
-status    queues, workers, the age of the oldest job, and what does not go on and why
-down      ends \`sheepdog fleet up\` of the same --dir`
+up      runs the server of the fleet in --dir until it is ended; without it
+        the server ends with the process that started it
+status  shows queues, workers, the age of the oldest job, and jobs that make
+        no progress, with the reason
+down    ends \`sheepdog fleet up\` of the same --dir`
 
 export const operands = [{ name: 'VERB', fits: ['up', 'status', 'down'] }] as const
 
 export const options = {
-  json: { type: 'boolean', help: 'status: as JSON' },
+  json: { type: 'boolean', help: 'status: print JSON' },
   ...fleetTable,
 } as const satisfies OptionTable
+
+export const examples = ['sheepdog fleet up', 'sheepdog fleet status --json']
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)

@@ -8,18 +8,27 @@ export const fleetTable = {
     type: 'string',
     multiple: true,
     value: 'ADDRESS',
-    help: 'a NATS server; may be given more than once (default: the variable SHEEPDOG_NATS, else a server of its own, its store in --dir)',
+    help: 'address of a NATS server (repeatable; default: the variable SHEEPDOG_NATS, else a server that is started here, with its store in --dir)',
   },
-  dir: { type: 'string', value: 'FOLDER', fits: 'folder', help: 'default .sheepdog/fleet' },
-  token: { type: 'string', value: 'T', help: 'what the server asks for' },
-  credentials: { type: 'string', value: 'FILE', fits: 'file', help: 'the same, as a credentials file' },
+  dir: {
+    type: 'string',
+    value: 'FOLDER',
+    fits: 'folder',
+    help: 'store of a server that is started here (default .sheepdog/fleet)',
+  },
+  token: { type: 'string', value: 'T', help: 'token for the server' },
+  credentials: { type: 'string', value: 'FILE', fits: 'file', help: 'credentials file for the server' },
   ca: {
     type: 'string',
     value: 'FILE',
     fits: 'file',
-    help: "certificates of who signs the server's (default: whom the system trusts)",
+    help: 'certificates (PEM) that sign the certificate of the server (default: those that the system trusts)',
   },
-  prefix: { type: 'string', value: 'NAME', help: 'one of several fleets on a server' },
+  prefix: {
+    type: 'string',
+    value: 'NAME',
+    help: 'name of the fleet, where one server has several (default sd)',
+  },
 } as const satisfies OptionTable
 
 type Values = { [name in keyof typeof fleetTable]?: string | string[] }

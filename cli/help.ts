@@ -1,7 +1,7 @@
 // The help of a command, made of what it says of itself. PURE.
 import { allOptions, written, type Command, type NamedCommand } from './command'
 
-const columns = 100
+const columns = 80
 const gap = 2
 const mostOptionColumns = 24
 

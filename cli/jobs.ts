@@ -18,27 +18,29 @@ export const forms = [
 ]
 
 export const about = `
-ls        the jobs that the fleet knows, the oldest first
-show      the record of a job, its artifacts included, as JSON
-logs      its events so far; -f: and those to come, until the job is over
-cancel    ends it; --force: without waiting for its worker
-retry     gives a job that did not get done a new budget of attempts`
+ls      lists the jobs of the fleet, the oldest first
+show    prints the record of a job and its artifacts, as JSON
+logs    prints the events of a job; with -f also further events until its end
+cancel  cancels a job; with --force without waiting for its worker
+retry   gives a job that failed, died or was cancelled new attempts`
 
 export const operands = [{ name: 'VERB', fits: ['ls', 'show', 'logs', 'cancel', 'retry'] }] as const
 
 export const options = {
-  queue: { type: 'string', value: 'Q', help: 'ls: of this queue alone' },
+  queue: { type: 'string', value: 'Q', help: 'ls: only jobs of this queue' },
   state: {
     type: 'string',
     value: 'S',
     fits: ['queued', 'running', 'done', 'failed', 'cancelled', 'dead'],
-    help: 'ls: queued, running, done, failed, cancelled or dead',
+    help: 'ls: only jobs in this state: queued, running, done, failed, cancelled or dead',
   },
-  json: { type: 'boolean', help: 'ls: a record a line; logs: an event a line' },
-  follow: { type: 'boolean', short: 'f', help: 'logs: until the job is over' },
-  force: { type: 'boolean', help: 'cancel: at once' },
+  json: { type: 'boolean', help: 'ls: print one JSON record a line; logs: print one JSON event a line' },
+  follow: { type: 'boolean', short: 'f', help: 'logs: wait for further events until the job is over' },
+  force: { type: 'boolean', help: 'cancel: do not wait for the worker of the job' },
   ...fleetTable,
 } as const satisfies OptionTable
+
+export const examples = ['sheepdog jobs --state failed', 'sheepdog jobs logs ID -f']
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)

@@ -18,25 +18,30 @@ function usage(): string {
   })
   return `Usage: sheepdog COMMAND [options]
 
-Keeps coding agents, and any other program, in hand.
+Runs coding agents and other programs under supervision: a program that hangs
+is ended, and no process is left behind.
 
 Commands:
 ${list.join('\n')}
 
 Options:
-  -h, --help     show this, or with a command its own help
+  -h, --help     show this help; after a command, the help of the command
   -v, --version  show the version
 
 Variables:
 ${variables.map(describeVariable).join('\n')}
 
-\`sheepdog help COMMAND\` tells more of a command.
+\`sheepdog help COMMAND\` shows the help of a command.
+
+Examples:
+  sheepdog run -- npm test
+  sheepdog agent codex "Which tests fail, and why?"
 `
 }
 
 function describeVariable([name, help]: (typeof variables)[number]): string {
   const indent = ' '.repeat(26)
-  return `  ${name.padEnd(24)}${wrap(help, 74).join(`\n${indent}`)}`
+  return `  ${name.padEnd(24)}${wrap(help, 80 - indent.length).join(`\n${indent}`)}`
 }
 
 /** Whether help is asked for, before the words of another program begin. */

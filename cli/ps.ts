@@ -6,23 +6,27 @@ import { showBytes, showDuration } from './figure'
 import { json, put, tell } from './screen'
 import { fitWidth, plainText } from './width'
 
-export const summary = 'what runs, and what was left behind, of all hosts of this user'
+export const summary = 'list the running process trees of all hosts of this user'
 
 export const forms = ['[--json]']
 
 export const about = `
-Lists every tree of processes of this user that Sheepdog started, whichever program it is the host of: how long it has run
-and been silent, its processes and their memory, and its name or its prompt's head. Its state is:
+Lists every process tree of this user that Sheepdog started, from any host process: how long it has been running and
+silent, its processes and their memory, and its name or the head of its prompt. The states are:
 
-running: its host watches it; kept: its run is over, and it was left behind on purpose (strays: "keep"); left: its host is
-gone, and sheepdog reap ends it; elsewhere: its host is of another container or boot, and nothing is known of it.`
+running    its host supervises it
+kept       its run is over and left it running on purpose (strays: "keep")
+left       its host is gone; sheepdog reap ends it
+elsewhere  its host belongs to another container or boot; its state is unknown`
 
 export const options = {
-  json: { type: 'boolean', help: 'print JSON: one line for each tree' },
+  json: { type: 'boolean', help: 'print one JSON line for each tree' },
 } as const satisfies OptionTable
 
 export const notes = `
-A run that is younger than 20 ms has no name yet. Linux only.`
+A run has no name in the first 200 ms. Linux only.`
+
+export const examples = ['sheepdog ps', 'sheepdog ps --json | jq \'select(.state == "left") | .id\'']
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)

@@ -6,31 +6,37 @@ import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
 import { Output } from './output'
 import { json } from './screen'
 
-export const summary = 'ask the agent of a runtime'
+export const summary = 'send a prompt to the agent of a runtime'
 
 export const forms = ['[options] URL "PROMPT"']
 
 export const about = `
-Asks the agent behind URL (ws://...) and prints its answer to standard output; what it says meanwhile, and what
-commands print, goes to standard error.`
+Sends a prompt to the agent at URL (ws://...) and prints its answer on stdout. Messages of the agent and output of
+commands go to stderr.`
 
 export const operands = [{ name: 'URL' }, { name: 'PROMPT' }] as const
 
 export const options = {
-  model: { type: 'string', value: 'M', help: 'default ""' },
-  system: { type: 'string', value: 'TEXT', help: 'the system prompt' },
+  model: { type: 'string', value: 'M', help: "model for the agent (default: the runtime's choice)" },
+  system: { type: 'string', value: 'TEXT', help: 'instructions for the agent' },
   schema: {
     type: 'string',
     value: 'FILE',
     fits: 'file',
-    help: 'a JSON Schema that the answer fits; the answer is printed as JSON',
+    help: 'JSON Schema that the answer must match; the answer is printed as JSON',
   },
-  timeout: { type: 'string', value: 'DURATION', help: 'give up after so long' },
-  token: { type: 'string', value: 'T', help: '(default: the variable SHEEPDOG_RUNTIME_TOKEN)' },
+  timeout: { type: 'string', value: 'DURATION', help: 'give up after this long (default: no limit)' },
+  token: {
+    type: 'string',
+    value: 'T',
+    help: 'token of the runtime (default: the variable SHEEPDOG_RUNTIME_TOKEN)',
+  },
 } as const satisfies OptionTable
 
 export const notes = `
 Exit status: 0, or 1 when there is no answer.`
+
+export const examples = ['sheepdog query ws://127.0.0.1:8080 "Which tests fail?"']
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)

@@ -5,22 +5,24 @@ import type { Ending, OptionTable } from './command'
 import { showBytes, showCount, showDuration } from './figure'
 import { json, print, tell } from './screen'
 
-export const summary = 'end what hosts that are gone left behind'
+export const summary = 'end the processes that dead hosts left behind'
 
 export const forms = ['[ID ...] [--json]']
 
 export const about = `
-Ends the trees of this user whose host is gone ("left" in sheepdog ps), all of them or those with these ids, and says what
-it ended. What a host that is alive runs or keeps is not touched, and neither is what belongs to another container.`
+Ends the process trees of this user whose host is gone ("left" in sheepdog ps): all of them, or those with the given
+ids. It prints what it ended. Trees of a living host, and trees of another container, are not touched.`
 
 export const operands = [{ name: 'ID' }] as const
 
 export const options = {
-  json: { type: 'boolean', help: 'print JSON: one line for each tree' },
+  json: { type: 'boolean', help: 'print one JSON line for each tree' },
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0, or 1 if something could not be ended.`
+Exit status: 0, or 1 if a process could not be ended.`
+
+export const examples = ['sheepdog reap']
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)

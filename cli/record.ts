@@ -9,7 +9,7 @@ export const recordOptions = {
     type: 'string',
     value: 'FOLDER',
     fits: 'folder',
-    help: `keep it on record in a new folder there; sheepdog view looks in ${recordsFolder}`,
+    help: `keep a record in a new folder below FOLDER; sheepdog view shows those in ${recordsFolder}`,
   },
-  name: { type: 'string', value: 'NAME', help: 'what it is called in sheepdog ps and in its record' },
+  name: { type: 'string', value: 'NAME', help: 'name in sheepdog ps and in the record' },
 } as const satisfies OptionTable

@@ -20,17 +20,16 @@ import { describeEvent, describeResult } from './event'
 import { showDuration } from './figure'
 import { DataStream, json as toJson, passThrough, print, tell } from './screen'
 
-export const summary = 'events and verdict of a recorded run of an agent'
+export const summary = 'show events and verdict of a recorded run of an agent'
 
 export const forms = ['PROVIDER FILE [options]', 'FOLDER [--json]']
 
 export const about = `
-Reads what an agent's CLI printed on stdout (FILE, or - for stdin) and shows the events in it and whether the turn
-succeeded. Without --exit and --signal the end of the process counts as unknown, and the agent's own end of turn
-decides.
+Reads the recorded stdout of an agent CLI (FILE, or - for stdin) and shows its events and whether the turn succeeded.
+Without --exit and --signal the end of the process is unknown, and the end of turn that the agent reported decides.
 
-FOLDER is a run's own folder, as --record made it: what its agent printed is read again and judged by the same rules. A run
-that has no end, because its host was killed or is still at work, is said to be unfinished.`
+FOLDER is the folder of a run that --record made. The output of its agent is read again and judged by the same rules. A
+run without an end, because its host was killed or still works, is shown as unfinished.`
 
 export const operands = [
   { name: 'PROVIDER', fits: providerNames() },
@@ -38,14 +37,19 @@ export const operands = [
 ] as const
 
 export const options = {
-  stderr: { type: 'string', value: 'FILE', fits: 'file', help: 'what it printed on stderr' },
-  exit: { type: 'string', value: 'N', help: 'its exit code' },
-  signal: { type: 'string', value: 'S', help: 'the signal that ended it, for example SIGKILL' },
-  json: { type: 'boolean', help: 'print JSON lines: each event, then one line with the verdict' },
+  stderr: { type: 'string', value: 'FILE', fits: 'file', help: 'file with the recorded stderr' },
+  exit: { type: 'string', value: 'N', help: 'exit status of the CLI' },
+  signal: { type: 'string', value: 'S', help: 'signal that ended the CLI, for example SIGKILL' },
+  json: { type: 'boolean', help: 'print one JSON line for each event, then one for the verdict' },
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0 if the turn succeeded (of any other program: if it ended with 0), else 1.`
+Exit status: 0 if the turn succeeded (for another program: if its exit status was 0), otherwise 1.`
+
+export const examples = [
+  'sheepdog replay codex stdout.jsonl --exit 0',
+  'sheepdog replay .sheepdog/runs/2026-11-22T142558.123Z-4f2a9c',
+]
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals, command } = parseArguments(args, options)

@@ -6,7 +6,7 @@ export const resetOptions = {
   'wait-for-reset': {
     type: 'string',
     value: 'DURATION',
-    help: 'wait out a usage limit that ends no later than so long from now, then go on (default off)',
+    help: 'when a usage limit ends within this time, wait for its end and continue (default off)',
   },
 } as const satisfies OptionTable
 

@@ -5,53 +5,66 @@ import { recordOptions } from './record'
 import { sandboxOptions, toSandbox } from './sandbox'
 import { watch } from './watch'
 
-export const summary = 'watch any program: it never hangs, and leaves nothing behind'
+export const summary = 'run any program: it cannot hang and leaves no process behind'
 
 export const runsProgram = true
 
 export const forms = ['[options] -- COMMAND [ARGUMENT ...]']
 
 export const about = `
-Runs a program and passes its output through, line by line. On a terminal a live line shows how long it has been
-running and how long it has been silent. When it is silent for too long, takes too long, or you press Ctrl-C, the
-program and everything it started is ended.`
+Runs a program and prints its output line by line. On a terminal a live line shows how long the program has been running
+and how long it has been silent. The program and everything that it started is ended when it is silent for too long,
+takes too long, or you press Ctrl-C.`
 
 export const operands = [{ name: 'COMMAND', fits: 'program' }] as const
 
 export const options = {
-  idle: { type: 'string', value: 'DURATION', help: 'end it after so long without any output (default 120s)' },
-  timeout: { type: 'string', value: 'DURATION', help: 'end it after so long in any case (default 30m)' },
-  cwd: { type: 'string', value: 'FOLDER', fits: 'folder', help: 'where it works (default: here)' },
+  idle: {
+    type: 'string',
+    value: 'DURATION',
+    help: 'kill the program after this long without output (default 120s)',
+  },
+  timeout: {
+    type: 'string',
+    value: 'DURATION',
+    help: 'end the program after this long in any case (default 30m)',
+  },
+  cwd: {
+    type: 'string',
+    value: 'FOLDER',
+    fits: 'folder',
+    help: 'working directory (default: the current one)',
+  },
   env: {
     type: 'string',
     multiple: true,
     value: 'NAME=VALUE',
-    help: 'a variable of its environment, besides those of here (may be given again)',
+    help: 'set an environment variable; the others are inherited (repeatable)',
   },
   memory: {
     type: 'string',
     value: 'SIZE',
-    help: 'memory of it and all it starts: 512M, 4G; needs a cgroup, else nothing is started',
+    help: 'memory limit of the whole process tree, such as 512M or 4G; needs a writable cgroup, otherwise nothing is started',
   },
   pty: {
     type: 'boolean',
-    help: 'a terminal of its own, for programs that buffer, or refuse, without one; what is typed goes to it',
+    help: 'give the program a terminal, for programs that buffer their output or refuse to run without one; your input is typed into it',
   },
   ...sandboxOptions,
   ...recordOptions,
-  quiet: { type: 'boolean', short: 'q', help: "nothing but the program's own output" },
-  json: { type: 'boolean', help: 'print JSON: one line for each line of output, and one for the result' },
+  quiet: { type: 'boolean', short: 'q', help: 'print only the output of the program' },
+  json: { type: 'boolean', help: 'print one JSON line for each line of output, then one for the result' },
 } as const satisfies OptionTable
 
 export const notes = `
 Durations: 120s, 30m, 1.5h, 500ms, a plain number of seconds, or off.
 
-Exit status: the program's own; 124 it took too long; 125 it was silent for too long; 126 it can't be executed;
-127 it was not found; 128+N it was ended by signal N; 1 anything else. After Ctrl-C sheepdog is ended by SIGINT, as
-other programs are, so that a shell's loop stops.
+Exit status: the status of the program. 124: it took too long. 125: it was silent for too long. 126: it cannot be
+executed. 127: it was not found. 128+N: signal N ended it. 1: any other failure. After Ctrl-C sheepdog ends itself by
+SIGINT, so that a loop of the shell stops.
 
-Standard input is the program's where it is a pipe or a file, else it is empty; with --pty what is typed goes to it,
-Ctrl-C too. A second Ctrl-C kills at once.`
+Standard input: the program reads it when it is a pipe or a file; otherwise its input is empty. With --pty your input,
+also Ctrl-C, is typed into the program's terminal. A second Ctrl-C kills the program at once.`
 
 export const examples = [
   'sheepdog run -- npm test',

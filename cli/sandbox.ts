@@ -6,20 +6,20 @@ import type { OptionTable } from './command'
 export const sandboxOptions = {
   sandbox: {
     type: 'boolean',
-    help: 'it and all it starts write nowhere but to /dev/null; the kernel holds that',
+    help: 'let the program and everything it starts write nothing but /dev/null; the kernel enforces it',
   },
   write: {
     type: 'string',
     multiple: true,
     value: 'PATH',
     fits: 'file',
-    help: '... and below PATH (may be given again); implies --sandbox',
+    help: 'also allow writing to PATH and below; implies --sandbox (repeatable)',
   },
   network: {
     type: 'string',
     value: 'NAME',
     fits: ['all', 'none'],
-    help: '"none": ... and reach no network; or ports: 443,8080; implies --sandbox',
+    help: '"none": no network; 443,8080: only TCP connections to these ports; implies --sandbox (default: all)',
   },
 } as const satisfies OptionTable
 
@@ -49,18 +49,18 @@ export const levelOptions = {
     type: 'string',
     value: 'LEVEL',
     fits: ['plan', 'edit', 'auto'],
-    help: 'what it may do unasked: plan (read), edit (also write in its folder; the default), auto (everything)',
+    help: 'permission level: plan (read), edit (also write in its folder; the default) or auto (everything)',
   },
   allow: {
     type: 'string',
     multiple: true,
     value: 'GLOB',
-    help: 'a command that it may run at edit, such as "npm test" (may be given again)',
+    help: 'command that the agent may run at level edit, such as "npm test" (repeatable)',
   },
   ...sandboxOptions,
   sandbox: {
     type: 'boolean',
-    help: 'the kernel keeps its writes in its folder, and where its CLI keeps its state',
+    help: 'let the agent write only in its folder and where its CLI keeps its state; the kernel enforces it',
   },
 } as const satisfies OptionTable
 

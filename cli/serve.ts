@@ -13,55 +13,57 @@ import { recordOptions } from './record'
 import { print, tell } from './screen'
 import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
-export const summary = 'serve an agent, and commands, behind a WebSocket'
+export const summary = 'serve an agent and commands over a WebSocket'
 
 export const forms = ['[options]']
 
 export const about = `
-Serves a runtime: clients run commands and ask an agent here, and get the files it makes. Without --handler and
---agent only commands are run.`
+Serves a runtime: clients run commands and send prompts to an agent here, and get the files that result. Without --handler
+and --agent the runtime only runs commands.`
 
 export const options = {
   handler: {
     type: 'string',
     value: 'FILE',
     fits: 'file',
-    help: 'a module whose default export has a method run(invocation, sender), or with such an export named "handler"',
+    help: 'JavaScript module that answers prompts: its default export, or its export "handler", has a method run(invocation, sender)',
   },
   agent: {
     type: 'string',
     value: 'PROVIDER',
     fits: providerNames(),
-    help: 'a coding agent of this machine, as of sheepdog agent',
+    help: 'coding agent of this machine that answers prompts; see sheepdog agent',
   },
   'keep-session': {
     type: 'boolean',
-    help: 'one process of the agent for all the prompts of a client, which it remembers',
+    help: 'answer all prompts of a client with one agent process, which remembers the conversation',
   },
   ...levelOptions,
   ...recordOptions,
-  port: { type: 'string', value: 'N', help: 'default 8080; 0: any' },
+  port: { type: 'string', value: 'N', help: 'port to listen on (default 8080; 0: any free port)' },
   host: {
     type: 'string',
     value: 'H',
-    help: 'default 127.0.0.1; an address that others can reach needs --token',
+    help: 'address to listen on (default 127.0.0.1); an address that other machines can reach needs --token',
   },
   token: {
     type: 'string',
     value: 'T',
-    help: 'clients have to send it (default: the variable SHEEPDOG_RUNTIME_TOKEN)',
+    help: 'token that clients must send (default: the variable SHEEPDOG_RUNTIME_TOKEN)',
   },
   'allow-origin': {
     type: 'string',
     multiple: true,
     value: 'O',
-    help: 'lets browsers of this origin in; may be given more than once',
+    help: 'origin from which browsers may connect (repeatable)',
   },
 } as const satisfies OptionTable
 
 export const notes = `
-Prints "RuntimeUse server listening on port N" when clients can connect. Ctrl-C or SIGTERM ends it: at once when
-nothing runs, else when uploads are through, within 10 s.`
+Prints "RuntimeUse server listening on port N" when clients can connect. Ctrl-C or SIGTERM ends the server: at once when
+nothing runs, otherwise when uploads are complete, and within 10 s in any case.`
+
+export const examples = ['sheepdog serve --port 0 --agent codex', 'sheepdog serve --handler handler.mjs']
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(withoutWorkspace(args), options)

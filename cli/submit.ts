@@ -15,47 +15,60 @@ export const summary = 'submit a job to a fleet'
 export const forms = ['PROVIDER "PROMPT" [options]', '--handler NAME [--data JSON] [options]']
 
 export const about = `
-Submits a turn of an agent, or a job of the workers' own code, and prints its id. Once it is printed the job will be
-run. A PROMPT of - is read from stdin.`
+Submits a turn of an agent, or a job for a handler of the workers, and prints its id. Once the id is printed, the job will
+run. With - as PROMPT the prompt is read from stdin.`
 
 export const operands = [{ name: 'PROVIDER', fits: providerNames() }, { name: 'PROMPT' }] as const
 
 export const options = {
-  handler: { type: 'string', value: 'NAME', help: "a job of the workers' own code, by its name there" },
-  data: { type: 'string', value: 'JSON', help: 'what that code is given' },
-  queue: { type: 'string', value: 'Q', help: 'default "default"' },
-  priority: { type: 'string', value: 'N', help: '0 to 9, 9 goes first (default 4)' },
-  id: { type: 'string', value: 'ID', help: 'the same id again is the same job' },
-  key: { type: 'string', value: 'K', help: 'jobs of one key run one after another' },
-  'key-limit': { type: 'string', value: 'N', help: 'so many of a key at once (default 1)' },
+  handler: {
+    type: 'string',
+    value: 'NAME',
+    help: 'name of a handler of the workers, which runs the job instead of an agent',
+  },
+  data: { type: 'string', value: 'JSON', help: 'data for the handler' },
+  queue: { type: 'string', value: 'Q', help: 'queue of the job (default "default")' },
+  priority: { type: 'string', value: 'N', help: 'priority from 0 to 9; 9 goes first (default 4)' },
+  id: { type: 'string', value: 'ID', help: 'id of the job; submitting the same id again gives the same job' },
+  key: { type: 'string', value: 'K', help: 'jobs with the same key run one after another' },
+  'key-limit': {
+    type: 'string',
+    value: 'N',
+    help: 'how many jobs with the same key run at once (default 1)',
+  },
   at: {
     type: 'string',
     value: 'TIME',
-    help: 'not before: a date such as 2030-01-31T09:00, or +30m from now',
+    help: 'earliest start: a date such as 2030-01-31T09:00, or +30m for 30 minutes from now',
   },
-  attempts: { type: 'string', value: 'N', help: 'default 3' },
+  attempts: { type: 'string', value: 'N', help: 'number of attempts (default 3)' },
   artifact: {
     type: 'string',
     multiple: true,
     value: 'GLOB',
-    help: 'keep files that match; may be given more than once',
+    help: 'keep the files that match (repeatable)',
   },
-  cwd: { type: 'string', value: 'FOLDER', help: "where it works, on the worker's machine" },
-  git: { type: 'string', value: 'URL', help: 'it works in a checkout of this repository instead' },
+  cwd: { type: 'string', value: 'FOLDER', help: 'working directory on the machine of the worker' },
+  git: { type: 'string', value: 'URL', help: 'work in a checkout of this repository instead' },
   ref: {
     type: 'string',
     value: 'REF',
-    help: 'a branch, a tag or a whole commit id (default: HEAD of the repository)',
+    help: 'branch, tag or full commit id (default: HEAD of the repository)',
   },
-  'keep-checkout': { type: 'boolean', help: 'if the job fails, its files stay on the disk of its worker' },
-  model: { type: 'string', value: 'NAME', help: 'the model that the agent is to use' },
+  'keep-checkout': { type: 'boolean', help: 'keep the checkout of a failed job on the disk of its worker' },
+  model: { type: 'string', value: 'NAME', help: 'model for the agent' },
   ...levelOptions,
   wait: {
     type: 'boolean',
-    help: 'follow it: events on stderr, the result on stdout; exit status 0 if it got done',
+    help: 'wait for the end: events on stderr, the result on stdout; exit status 0 if the job succeeded',
   },
   ...fleetTable,
 } as const satisfies OptionTable
+
+export const examples = [
+  'sheepdog submit codex "Fix the failing test" --wait',
+  'sheepdog submit --handler report --data \'{"month":"2030-01"}\'',
+]
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals, command } = parseArguments(withoutWorkspace(args), options)

@@ -12,24 +12,28 @@ import { RecordSource } from './view/record_source'
 import type { RunSource } from './view/source'
 import { serveView } from './view/server'
 
-export const summary = 'runs, live and on record, on a local web page'
+export const summary = 'show live and recorded runs on a local web page'
 
 export const forms = ['[FOLDER] [options]', '--fleet [options]']
 
 export const about = `
-Shows the runs that --record FOLDER keeps (default: ${recordsFolder}), or one of them when its own folder is named: a time
-line, events as they come, tokens and cost, processes. The page is served to this machine alone, under an address that
-nobody can guess and that is printed; Ctrl-C ends it. With --fleet it shows the jobs of a fleet instead, the newest 500,
-with their live logs; a job's time line begins when it was submitted.`
+Shows the runs that --record FOLDER has kept (default: ${recordsFolder}), or a single run when FOLDER is its own folder:
+a time line, events as they happen, tokens and cost, processes. Only this machine can open the page. Its address is
+printed and cannot be guessed. Ctrl-C ends the server.
+
+With --fleet the page shows the newest 500 jobs of a fleet with their live logs. The time line of a job begins with its
+submission.`
 
 export const operands = [{ name: 'FOLDER', fits: 'folder' }] as const
 
 export const options = {
-  'allow-stop': { type: 'boolean', help: 'the page has a button that ends a run' },
-  port: { type: 'string', value: 'N', help: 'default: any' },
-  fleet: { type: 'boolean', help: 'the jobs of a fleet; the options below say which' },
+  'allow-stop': { type: 'boolean', help: 'show a button that ends a run' },
+  port: { type: 'string', value: 'N', help: 'port of the page (default: any free port)' },
+  fleet: { type: 'boolean', help: 'show the jobs of a fleet; the options below select the fleet' },
   ...fleetTable,
 } as const satisfies OptionTable
+
+export const examples = ['sheepdog view', 'sheepdog view --fleet --allow-stop']
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)

@@ -8,42 +8,45 @@ import { fleetOptions, fleetTable } from './fleet_way'
 import { onInterrupt } from './interrupt'
 import { tell } from './screen'
 
-export const summary = 'work on the jobs of a fleet'
+export const summary = 'run jobs of a fleet on this machine'
 
 export const forms = ['[options]']
 
 export const about = `
-Pulls jobs and runs them here, with the agents of this machine, until it is ended. Ctrl-C or SIGTERM drains: nothing
-new is begun, what runs may end, then others get it. A second one does not wait.`
+Takes jobs and runs them with the agents of this machine until it is ended. Ctrl-C or SIGTERM drains the worker: it
+starts no more jobs and waits for those that run; after --drain they are given to other workers. A second signal does not
+wait.`
 
 export const options = {
   queue: {
     type: 'string',
     multiple: true,
     value: 'Q',
-    help: 'pull from this queue; may be given more than once (default: "default")',
+    help: 'queue to take jobs from (repeatable; default: "default")',
   },
-  concurrency: { type: 'string', value: 'N', help: 'jobs at once (default 4)' },
-  name: { type: 'string', value: 'NAME', help: 'how records name this worker' },
+  concurrency: { type: 'string', value: 'N', help: 'number of jobs at once (default 4)' },
+  name: { type: 'string', value: 'NAME', help: 'name of this worker in records' },
   handlers: {
     type: 'string',
     value: 'FILE',
     fits: 'file',
-    help: "an ES module whose default export is a table of handlers: jobs of one's own code",
+    help: 'ES module whose default export is a table of handlers: your own code that runs jobs',
   },
   drain: {
     type: 'string',
     value: 'DURATION',
-    help: 'how long jobs may go on when it is ended (default 60s)',
+    help: 'how long running jobs may go on when the worker is ended (default 60s)',
   },
   'git-dir': {
     type: 'string',
     value: 'FOLDER',
     fits: 'folder',
-    help: 'mirrors and checkouts of jobs with --git (default ~/.cache/sheepdog/git)',
+    help: 'folder for mirrors and checkouts of repositories (default ~/.cache/sheepdog/git)',
   },
   ...fleetTable,
 } as const satisfies OptionTable
+
+export const examples = ['sheepdog work --concurrency 2', 'sheepdog work --handlers handlers.mjs --drain 5m']
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)
