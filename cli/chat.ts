@@ -33,7 +33,7 @@ terminal you are asked for permission: y allows once, a allows always, anything 
 a second Ctrl-C, or Ctrl-D, closes the session. In a pipe, what neither --policy nor the level allows is
 refused.
 
-Lines that begin with a slash are for the session: /mode [ID], /option ID VALUE, /resume ID, /help, /quit.`
+Lines that begin with a slash are commands: /mode [ID], /option ID VALUE, /resume ID, /help, /quit.`
 
 export const operands = [{ name: 'PROVIDER', fits: providerNames() }] as const
 
@@ -45,7 +45,7 @@ export const options = {
     type: 'string',
     value: 'LEVEL',
     fits: ['plan', 'edit', 'ask', 'auto'],
-    help: 'plan, edit, ask or auto (default: ask on a terminal, edit in a pipe)',
+    help: 'permission level: plan, edit, ask or auto (default: ask on a terminal, edit in a pipe)',
   },
   policy: {
     type: 'string',
@@ -68,7 +68,7 @@ export const options = {
     fits: 'program',
     help: 'program that speaks the protocol; repeat it for leading arguments',
   },
-  json: { type: 'boolean', help: 'print JSON lines: each event, then one line with each result' },
+  json: { type: 'boolean', help: 'print one JSON line for each event and each result' },
 } as const satisfies OptionTable
 
 export const notes = `

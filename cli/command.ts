@@ -59,7 +59,7 @@ export interface Command {
 /** A command and its name. */
 export type NamedCommand = Command & { name: string }
 
-export const helpOption = { type: 'boolean', short: 'h', help: 'show this' } as const satisfies Option
+export const helpOption = { type: 'boolean', short: 'h', help: 'show this help' } as const satisfies Option
 
 /** The options with --help, as help, completions and the manual list them. */
 export function allOptions({ options }: Command): [name: string, option: Option][] {

@@ -15,7 +15,7 @@ Looks for the CLIs of these agents on PATH: ${providerNames().join(', ')}. Start
 version and which sessions it can hold, and says how to install the others.`
 
 export const options = {
-  json: { type: 'boolean', help: 'print the findings as JSON' },
+  json: { type: 'boolean', help: 'print the result as JSON' },
 } as const satisfies OptionTable
 
 export const notes = `
@@ -25,7 +25,7 @@ export const examples = ['sheepdog doctor']
 
 function describeSession({ protocolVersion, path, problem, install, found }: SessionFinding): string {
   if (protocolVersion !== undefined) return `version ${protocolVersion} of the protocol, ${path}`
-  return `${problem}; ${found ? 'install it anew' : 'install it'}: ${install}`
+  return `${problem}; ${found ? 'install it again' : 'install it'}: ${install}`
 }
 
 export async function run(args: string[]): Promise<Ending> {
@@ -48,7 +48,7 @@ export async function run(args: string[]): Promise<Ending> {
     for (const { provider, version, path, problem, install, found, session } of findings) {
       const words = version
         ? `${version.padEnd(12)} ${path}`
-        : `${found ? problem : 'not installed'}; ${found ? 'install it anew' : 'install it'}: ${install}`
+        : `${found ? problem : 'not installed'}; ${found ? 'install it again' : 'install it'}: ${install}`
       print(`${version ? 'ok  ' : '-   '}${provider.padEnd(13)}${words}`)
       if (version !== undefined || session.found) {
         print(`${' '.repeat(17)}sessions: ${describeSession(session)}`)

@@ -45,6 +45,8 @@ export const options = {
   ...fleetTable,
 } as const satisfies OptionTable
 
+export const examples = ['sheepdog fleet up', 'sheepdog fleet status --json']
+
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)
   const [verb, ...rest] = positionals

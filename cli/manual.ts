@@ -15,14 +15,14 @@ export function renderManual(
     `.\\" Made by \`npm run manual\` of what the commands say of themselves. Do not edit.`,
     `.TH SHEEPDOG 1 "" "sheepdog ${version}"`,
     '.SH NAME',
-    'sheepdog \\- keeps coding agents, and any other program, in hand',
+    'sheepdog \\- runs coding agents and other programs under supervision',
     '.SH SYNOPSIS',
     ...commands
       .flatMap(({ name, forms }) => forms.flatMap((form) => ['.br', `.B sheepdog ${name}`, escape(form)]))
       .slice(1),
     '.SH DESCRIPTION',
     ...prose(
-      'Starts programs and coding agents, watches them, never lets one hang or stray, and brings every result home. Results go to standard output, messages to standard error.',
+      'Starts programs and coding agents and supervises them. A program that hangs is ended, and no process is left behind. Results go to standard output, messages to standard error.',
     ),
     '.SH COMMANDS',
     ...commands.flatMap(section),

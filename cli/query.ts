@@ -6,7 +6,7 @@ import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
 import { Output } from './output'
 import { json } from './screen'
 
-export const summary = 'ask the agent of a runtime'
+export const summary = 'send a prompt to the agent of a runtime'
 
 export const forms = ['[options] URL "PROMPT"']
 
@@ -37,6 +37,8 @@ export const notes = `
 Exit status: 0, or 1 if there is no answer.`
 
 export const examples = ['sheepdog query ws://127.0.0.1:8080 "What is here?"']
+
+export const examples = ['sheepdog query ws://127.0.0.1:8080 "Which tests fail?"']
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)

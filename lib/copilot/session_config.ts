@@ -434,7 +434,7 @@ export interface SessionConfigBase {
   /** Limits on what the session may use. */
   sessionLimits?: SessionLimitsConfig
   /**
-   * Do not read instruction files such as `AGENTS.md` and `CLAUDE.md`.
+   * Do not read the repository's instruction files for agents.
    *
    * @default false; true in mode "empty"
    */
