@@ -1137,7 +1137,7 @@ interface RunResult<Output = string> {
   }
   /** The record of this run. Only with the option `record`. */
   record?: RecordFacts
-  /** What held its sandbox, when that was asked for. */
+  /** Limits that the kernel enforced, when `sandbox` was given. */
   sandbox?: SandboxReport
 }
 /** A record that was written. */

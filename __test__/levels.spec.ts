@@ -130,8 +130,10 @@ describe('permission', () => {
   it('a glob with spaces is one argument', async () => {
     const file = join(folder, 'arguments')
     const script = `printf '%s\\n' "$@" > ${file}`
-    const harness = new Harness({ provider: 'claude-code', binary: ['sh', '-c', script, 'sh'], cwd: folder })
-    const options = { sandbox: 'workspace', env: { HOME: folder }, retry: { attempts: 1 } } as const
+    const cwd = mkdtempSync(join(folder, 'work-'))
+    const harness = new Harness({ provider: 'claude-code', binary: ['sh', '-c', script, 'sh'], cwd })
+    const sandbox = { write: [cwd, folder] }
+    const options = { sandbox, env: { HOME: folder }, retry: { attempts: 1 } } as const
     await failure(harness.run('hi', { allow: ['npm run build --flag *'], ...options }))
     expect(readFileSync(file, 'utf8').split('\n')).toContain('--allowedTools=Bash(npm run build --flag *)')
   })

@@ -11,18 +11,17 @@ import { json as toJson, print, tell } from './screen'
 
 export const summary = 'keep a fleet of this machine up, look at it, remove old jobs'
 
-export const forms = [
-  'up | status [--json] | down',
-  'prune --older-than DURATION [--state S]... [--queue Q] [--dry-run] [--json]',
-]
+export const forms = ['up | status [--json] | down', 'prune --older-than DURATION [options]']
 
 export const about = `
-up        keeps the server of the fleet in --dir running until it is ended: workers and clients come
-          and go. Without it the server ends with the process that needed it first
-status    queues, workers, the age of the oldest job, and what does not go on and why
+up        keeps the server of the fleet in --dir running until it is ended;
+          workers and clients come and go. Without it the server ends with the
+          process that started it
+status    queues, workers, the age of the oldest job, and jobs that make no
+          progress, with the reason
 down      ends \`sheepdog fleet up\` of the same --dir
-prune     removes jobs that ended at least --older-than ago, with their records, events, results,
-          artifacts and sessions`
+prune     removes jobs that ended at least --older-than ago, with their records,
+          events, results, artifacts and sessions`
 
 export const operands = [{ name: 'VERB', fits: ['up', 'status', 'down', 'prune'] }] as const
 
@@ -83,7 +82,7 @@ async function prune(fleet: Fleet, options: PruneOptions, json: boolean): Promis
   const { jobs, objects, bytes } = pruned
   const what = `${showCount(jobs, 'job', 'jobs')} and ${showCount(objects, 'object', 'objects')} (${showBytes(bytes)})`
   const line = options.dryRun ? `would remove ${what}` : `removed ${what}`
-  process.stdout.write(`${json ? JSON.stringify(pruned) : line}\n`)
+  print(json ? toJson(pruned) : line)
   return 0
 }
 

@@ -31,6 +31,10 @@ Options:
 Variables:
 ${variables.map(describeVariable).join('\n')}
 
+Examples:
+  sheepdog run --idle 5m -- npm test
+  sheepdog agent codex "Which tests fail, and why?"
+
 \`sheepdog help COMMAND\` shows the help of a command.
 `
 }

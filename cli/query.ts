@@ -36,8 +36,6 @@ export const options = {
 export const notes = `
 Exit status: 0, or 1 if there is no answer.`
 
-export const examples = ['sheepdog query ws://127.0.0.1:8080 "What is here?"']
-
 export const examples = ['sheepdog query ws://127.0.0.1:8080 "Which tests fail?"']
 
 export async function run(args: string[]): Promise<Ending> {

@@ -49,7 +49,7 @@ export const levelOptions = {
     type: 'string',
     value: 'LEVEL',
     fits: ['plan', 'edit', 'auto'],
-    help: 'what it may do: plan (read), edit (also write in its folder; the default), auto (everything)',
+    help: 'permission level: plan (read), edit (also write in its folder; the default) or auto (everything)',
   },
   allow: {
     type: 'string',
