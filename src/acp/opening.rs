@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorCode};
 use crate::harness::AgentEvent;
 use crate::harness::folder::RunFolder;
 use crate::harness::level::Mode;
-use crate::harness::own_state::OwnPlace;
+use crate::harness::own_place::OwnPlace;
 use crate::harness::restraint::check_switches;
 use crate::harness::turn_record::TurnRecord;
 use crate::harness::workspace::{AgentSandbox, state_of};

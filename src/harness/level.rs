@@ -3,7 +3,6 @@
 //! A level is held by the CLI's own means, which each provider's file writes down: for a turn in `hold`, for a session over
 //! the Agent Client Protocol in `modes`. What a CLI can't be held to is refused; it is never more than was asked for.
 
-use super::launch::Wanted;
 use crate::error::Error;
 
 /// How much the agent may do.
@@ -69,8 +68,8 @@ pub(crate) fn unholdable(level: Level, why: &str) -> Error {
 
 /// The CLI's own rules decide which commands match a glob of `allow`, and each of them was seen to let others through: a
 /// redirection, an option that writes a file, a substitution. So the kernel has to hold what they let through.
-pub(crate) fn allowable_in_sandbox(wanted: &Wanted) -> Result<(), Error> {
-    if wanted.allow.is_empty() || wanted.is_sandboxed {
+pub(crate) fn allowable_in_sandbox(allow: &[String], is_sandboxed: bool) -> Result<(), Error> {
+    if allow.is_empty() || is_sandboxed {
         return Ok(());
     }
     let why = "in a turn the CLI's own rules decide which commands match, and they let others through. Add `sandbox: \"workspace\"`, or use a session (`harness.open`), where Sheepdog decides";

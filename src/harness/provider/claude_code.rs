@@ -104,7 +104,7 @@ const NO_CLASSIFIER: &str = r#"--settings={"useAutoModeDuringPlan":false}"#;
 /// At "plan" all tools that write or run something are taken away. At "edit" without commands those that run something are: as it accepts edits it would also run what writes in the folder. With
 /// some, all that is not allowed is refused, reading aside; a rule holds for each part of a command.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
-    allowable_in_sandbox(wanted)?;
+    allowable_in_sandbox(&wanted.allow, wanted.is_sandboxed)?;
     match wanted.permission {
         Level::Plan => launch.args(["--permission-mode", "plan", NO_WRITING, NO_CLASSIFIER]),
         Level::Edit | Level::Ask if wanted.allow.is_empty() => {

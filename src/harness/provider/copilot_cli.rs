@@ -253,7 +253,7 @@ const MODES: [Option<Mode>; 4] = {
 /// What is not allowed is refused in a run without a terminal; a denial weighs more than any allowance. Files it keeps to its
 /// folder and the temporary one by itself.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
-    allowable_in_sandbox(wanted)?;
+    allowable_in_sandbox(&wanted.allow, wanted.is_sandboxed)?;
     match wanted.permission {
         Level::Plan => launch.args(["--deny-tool=write", "--deny-tool=shell"]),
         Level::Edit | Level::Ask if wanted.allow.is_empty() => {

@@ -194,7 +194,7 @@ fn result(line: Line, digest: &mut Digest) {
 /// By its modes, and by a policy over all others: without it the model leaves "plan" by a tool that nobody has to approve, and
 /// its user's own policies count.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
-    allowable_in_sandbox(wanted)?;
+    allowable_in_sandbox(&wanted.allow, wanted.is_sandboxed)?;
     let (mode, policy) = match wanted.permission {
         Level::Auto => {
             launch.args(["--approval-mode", "yolo"]);

@@ -262,7 +262,7 @@ const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
 /// By an agent of our own, in the configuration that the CLI reads last; what its user has there is kept. Its rules come after all
 /// others, and the last rule counts. Its name is the run's: rules for it can't stand in a configuration before.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
-    allowable_in_sandbox(wanted)?;
+    allowable_in_sandbox(&wanted.allow, wanted.is_sandboxed)?;
     if wanted.permission == Level::Auto {
         // What would ask is refused in a run without a terminal.
         launch.set("OPENCODE_PERMISSION", r#"{"*":"allow"}"#);
