@@ -1112,7 +1112,7 @@ interface TurnOptions extends Pick<
    * "auto": everything. Held by the CLI's own means (docs/agents.md); a level that it can't hold is INVALID_OPTION.
    */
   permission?: 'plan' | 'edit' | 'auto'
-  /** Commands that "edit" may run, as globs: "npm test", "git *". A CLI that can't be told so: INVALID_OPTION. */
+  /** Commands that "edit" may run, as globs: "npm test", "git *". In a turn it needs `sandbox`. A CLI that can't be told so: INVALID_OPTION. */
   allow?: string[]
   /**
    * Held by the kernel for the CLI and all that it starts, or SANDBOX_UNAVAILABLE. "workspace": it writes in its working directory
@@ -1334,7 +1334,10 @@ interface Rule {
   kind?: ToolKind
   /** Of the tool; a glob. */
   name?: string
-  /** A glob. A star never reaches across `;`, `&&`, `|`, backquotes or `$(`; a denied one is looked for in every part. */
+  /**
+   * A glob. A star never takes a separator, a redirection, a substitution, a variable before the program, or an option by which git
+   * writes a file or runs a program. A denied command is looked for in every part.
+   */
   command?: string
   /** A glob below the session's folder: `*` stays in a folder, `**` does not. */
   path?: string

@@ -32,7 +32,7 @@ export interface TurnOptions extends Pick<
    * "auto": everything. Held by the CLI's own means (docs/agents.md); a level that it can't hold is INVALID_OPTION.
    */
   permission?: 'plan' | 'edit' | 'auto'
-  /** Commands that "edit" may run, as globs: "npm test", "git *". A CLI that can't be told so: INVALID_OPTION. */
+  /** Commands that "edit" may run, as globs: "npm test", "git *". In a turn it needs `sandbox`. A CLI that can't be told so: INVALID_OPTION. */
   allow?: string[]
   /**
    * Held by the kernel for the CLI and all that it starts, or SANDBOX_UNAVAILABLE. "workspace": it writes in its working directory

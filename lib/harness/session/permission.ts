@@ -28,7 +28,10 @@ export interface Rule {
   kind?: ToolKind
   /** Of the tool; a glob. */
   name?: string
-  /** A glob. A star never reaches across `;`, `&&`, `|`, backquotes or `$(`; a denied one is looked for in every part. */
+  /**
+   * A glob. A star never takes a separator, a redirection, a substitution, a variable before the program, or an option by which git
+   * writes a file or runs a program. A denied command is looked for in every part.
+   */
   command?: string
   /** A glob below the session's folder: `*` stays in a folder, `**` does not. */
   path?: string
