@@ -81,7 +81,8 @@ export interface TurnOptions extends Pick<
    */
   permission?: 'plan' | 'edit' | 'auto'
   /**
-   * Commands that the agent may run at level `"edit"`, as globs: `"npm test"`, `"git *"`.
+   * Commands that the agent may run at level `"edit"`, as globs: `"npm test"`, `"git *"`. In a turn it needs
+   * `sandbox`; a session needs none, because Sheepdog itself decides there.
    *
    * @default []
    * @throws INVALID_OPTION when the CLI cannot be limited to these commands.

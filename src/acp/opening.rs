@@ -18,7 +18,7 @@ use crate::harness::AgentEvent;
 use crate::harness::folder::RunFolder;
 use crate::harness::json_object::put;
 use crate::harness::level::Mode;
-use crate::harness::own_state::OwnPlace;
+use crate::harness::own_place::OwnPlace;
 use crate::harness::restraint::check_switches;
 use crate::harness::turn_record::TurnRecord;
 use crate::harness::workspace::{AgentSandbox, SandboxPlace, state_of};

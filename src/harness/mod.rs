@@ -42,6 +42,7 @@ mod ledger;
 pub mod level;
 mod mirror;
 mod next;
+pub(crate) mod own_place;
 pub(crate) mod own_state;
 pub mod package;
 pub(crate) mod patience;

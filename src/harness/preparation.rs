@@ -5,7 +5,7 @@ use super::folder::RunFolder;
 use super::install::locate;
 use super::launch::{Launch, Wanted, path_text};
 use super::level::Level;
-use super::own_state::OwnPlace;
+use super::own_place::OwnPlace;
 use super::package::Program;
 use super::provider::SessionPolicy;
 use super::request::TurnRequest;

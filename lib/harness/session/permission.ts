@@ -57,8 +57,9 @@ export interface Rule {
   /** Name of the tool, as a glob. */
   name?: string
   /**
-   * Command, as a glob. A star never matches `;`, `&&`, `|`, backquotes or `$(`. A rule in `deny` is
-   * compared with each part of the command.
+   * Command, as a glob. A star never matches a separator, a redirection, a substitution, a variable before the
+   * program, or an option by which git writes a file or runs a program. A rule in `deny` is compared with each
+   * part of the command.
    */
   command?: string
   /** Path below the session's folder, as a glob: `*` matches within a folder, `**` across folders. */

@@ -101,7 +101,7 @@ pub struct Descriptor {
     pub reads: &'static [&'static str],
     /// What it must write wherever it works: see `workspace`.
     pub state: &'static [&'static str],
-    /// In a sandbox, a state folder of the run's own in place of one that holds configuration too: see `own_state`.
+    /// In a sandbox, a state folder of the run's own in place of one that holds configuration too: see `own_place`.
     pub own_state: Option<OwnState>,
     /// A reader for one run. `before`: what the session had used when the turn began, for CLIs that count on.
     pub reader: fn(before: Option<Usage>) -> Box<dyn Reader>,
