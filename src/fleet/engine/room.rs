@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 /// A look at the records' room is good for so long.
 const GOOD_FOR: Duration = Duration::from_secs(1);
-/// The same when there is little left.
-const GOOD_FOR_LITTLE: Duration = Duration::from_millis(50);
-const LITTLE_FROM: u64 = 75;
+const GOOD_FOR_LITTLE: Duration = Duration::from_millis(20);
+/// Nobody fills a stream faster, in bytes a second: a look is good as long as what it found can't have been used up since.
+const FASTEST: u64 = 10 << 20;
 /// The rest of the records' room, in percent, is kept for jobs that are on their way: what comes of them, and their cancels.
 const NEW_WORK_UP_TO: u64 = 90;
 const FULL_AT: u64 = 98;
@@ -84,9 +84,12 @@ impl Engine {
         // When nobody answers, the write will say so.
         let room = self.room(&self.names().run_stream(), RetryFor(Duration::ZERO)).await;
         let is_full = room.as_ref().is_ok_and(|room| room.is_full);
-        let has_little = room
-            .is_ok_and(|room| room.bytes.saturating_mul(100) >= room.max_bytes.saturating_mul(LITTLE_FROM));
-        let until = Instant::now() + if has_little { GOOD_FOR_LITTLE } else { GOOD_FOR };
+        let left = room.map_or(0, |room| {
+            let up_to = room.max_bytes.saturating_mul(NEW_WORK_UP_TO) / 100;
+            if room.max_bytes == 0 { u64::MAX } else { up_to.saturating_sub(room.bytes) }
+        });
+        let good_for = Duration::from_millis((left / (FASTEST / 1000)).min(1000));
+        let until = Instant::now() + good_for.clamp(GOOD_FOR_LITTLE, GOOD_FOR);
         *self.0.records_room.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
             Some((until, is_full));
         is_full
