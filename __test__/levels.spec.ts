@@ -197,7 +197,7 @@ describe('the sandbox of an agent', () => {
 
 describe('on the command line', () => {
   it.each([
-    [['agent', 'pi', 'hi'], /INVALID_OPTION: permission: "edit" can't be held/],
+    [['agent', 'pi', 'hi'], /INVALID_OPTION: permission: "edit" cannot be enforced/],
     [['agent', 'codex', 'hi', '--allow', 'npm test'], /INVALID_OPTION: allow: codex/],
     [['agent', 'codex', 'hi', '--permission', 'yolo'], /permission: expected "plan" or "edit" or "auto"/],
     [['agent', 'codex', 'hi', '--plan', '--permission', 'auto'], /contradict each other/],
@@ -205,7 +205,7 @@ describe('on the command line', () => {
       ['agent', 'codex', 'hi', '--sandbox', 'workspace', '--write', '/no/such'],
       /sandbox.write\[1\]: \/no\/such/,
     ],
-    [['chat', 'pi', '--sandbox'], /permission: pi can't be held to "edit"/],
+    [['chat', 'pi', '--sandbox'], /permission: pi cannot enforce "edit"/],
     [['serve', '--agent', 'codex', '--permission', 'yolo'], /harness.permission: expected "plan"/],
   ])('%j', async (words, message) => {
     const bin = join(folder, 'bin')

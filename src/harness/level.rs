@@ -61,7 +61,7 @@ pub(crate) const AUTO_ALONE: Modes = [None, None, None, Mode::named("")];
 
 /// The level can't be held by this CLI.
 pub(crate) fn unholdable(level: Level, why: &str) -> Error {
-    Error::invalid_option("permission", format!("{:?} can't be held: {why}", level.as_str()))
+    Error::invalid_option("permission", format!("{:?} cannot be enforced: {why}", level.as_str()))
 }
 
 /// The CLI can't be told which commands may run.

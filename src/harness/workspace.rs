@@ -52,7 +52,7 @@ impl StatePath {
         let made = if self.is_file { make_file(&self.path) } else { make_folder(&self.path) };
         made.map_err(|error| {
             let message = format!(
-                "{}, where this CLI keeps its state, can't be made, so it can't be part of its sandbox: {error}; point HOME, or the CLI's own variable, to a folder that can be written",
+                "cannot create {}, the state folder of this CLI, for its sandbox: {error}; point HOME, or the variable of the CLI, to a writable folder",
                 self.path.display()
             );
             Error::new(ErrorCode::ProcessSpawnFailed, message)
@@ -90,7 +90,7 @@ pub(crate) fn state_of(
             Error::invalid_option(
                 "sandbox",
                 format!(
-                    "where {} keeps its state is not known without HOME in its environment",
+                    "the state folder of {} is unknown without HOME in its environment: set HOME",
                     provider.as_str()
                 ),
             )

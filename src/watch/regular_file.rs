@@ -14,12 +14,12 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     let file = opened.map_err(|error| match error.raw_os_error() {
         Some(libc::ELOOP) => io::Error::new(io::ErrorKind::InvalidInput, "a symlink has taken its place"),
         // A socket, or a FIFO's like: there is nothing to read.
-        Some(libc::ENXIO) => io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"),
+        Some(libc::ENXIO) => io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"),
         _ => error,
     })?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
     Ok((file, metadata))
 }
