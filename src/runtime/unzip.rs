@@ -386,7 +386,7 @@ mod tests {
         let directory = pack(&[("a", b""), ("b", b""), ("c", b"")]);
         let limits = UnzipLimits { entries: 2, ..UnzipLimits::default() };
         assert!(open(&directory, limits).unwrap_err().contains("3 entries"));
-        fs::write(directory.path().join("a.zip"), "no zip").unwrap();
+        fs::write(directory.path().join("a.zip"), "not a zip").unwrap();
         assert!(open(&directory, UnzipLimits::default()).unwrap_err().contains("not a zip archive"));
     }
 }
