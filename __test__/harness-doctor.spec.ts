@@ -69,7 +69,7 @@ describe('doctor', () => {
     })
     expect(session(good, 'pi')).toMatchObject({
       found: false,
-      problem: 'pi-acp is no program on PATH',
+      problem: 'pi-acp was not found on PATH',
       install: expect.stringContaining('npm install -g pi-acp@'),
     })
   })

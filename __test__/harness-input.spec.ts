@@ -35,7 +35,7 @@ describe('bad input', () => {
     [{ provider: 'codex', schema: { $ref: '#/$defs/none' } }, 'schema: '],
     [
       { provider: 'codex', schema: { properties: { a: { pattern: '(' } } } },
-      'schema: no valid JSON Schema at /properties/a/pattern',
+      'schema: invalid JSON Schema at /properties/a/pattern',
     ],
   ])('%j is refused by its path', (options, message) => {
     expect(() => new Harness(options as HarnessOptions)).toThrow(
@@ -102,7 +102,7 @@ describe('bad input', () => {
       })
       expect(host.stderr).toBe('')
       const [auto, plan, again, here] = JSON.parse(host.stdout)
-      expect(auto).toMatch(/^INVALID_OPTION cwd: the agent can't write to .*locked/)
+      expect(auto).toMatch(/^INVALID_OPTION cwd: the agent cannot write to .*locked/)
       expect(plan).toBe('Hello.')
       expect(again).toBe(auto)
       expect(here).toBe('INVALID_OPTION')

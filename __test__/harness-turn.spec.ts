@@ -43,7 +43,7 @@ describe('a turn', () => {
     const events: AgentEvent[] = []
     for await (const event of turn) events.push(event)
     expect(events.map((event) => event.type)).toEqual(['session', 'text', 'usage', 'end'])
-    expect(() => turn[Symbol.asyncIterator]()).toThrow('being iterated already')
+    expect(() => turn[Symbol.asyncIterator]()).toThrow('already being read')
     expect((await turn.result).text).toBe('Hello.')
   })
 

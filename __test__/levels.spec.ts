@@ -270,7 +270,7 @@ describe('an agent in a sandbox behind a server', () => {
 
 describe('on the command line', () => {
   it.each([
-    [['agent', 'pi', 'hi'], /INVALID_OPTION: permission: "edit" can't be held/],
+    [['agent', 'pi', 'hi'], /INVALID_OPTION: permission: "edit" cannot be enforced/],
     [['agent', 'codex', 'hi', '--allow', 'npm test'], /INVALID_OPTION: allow: codex/],
     [['agent', 'codex', 'hi', '--permission', 'yolo'], /permission: expected "plan" or "edit" or "auto"/],
     [['agent', 'codex', 'hi', '--plan', '--permission', 'auto'], /contradict each other/],

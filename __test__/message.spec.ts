@@ -48,8 +48,6 @@ describe('a message', () => {
       env: { ...process.env, SHEEPDOG_IDLE_SECONDS: 'abc' },
       encoding: 'utf8',
     })
-    expect(told).toBe(
-      'SheepdogWarning SHEEPDOG_IDLE_SECONDS=abc is no number of seconds: it counts as absent\n',
-    )
+    expect(told).toBe('SheepdogWarning SHEEPDOG_IDLE_SECONDS=abc is not a number of seconds and is ignored\n')
   })
 })

@@ -122,7 +122,7 @@ describe('the channels sheepdog:turn and sheepdog:tool', () => {
     const left = played(withTool).start('hi')
     for await (const event of left) if (event.type === 'session') break
     await left.result
-    expect(() => left[Symbol.asyncIterator]()).toThrow(/being iterated already/)
+    expect(() => left[Symbol.asyncIterator]()).toThrow(/already being read/)
     await vi.waitFor(() =>
       expect(tools.map(({ phase }) => phase)).toEqual(Array(3).fill(['start', 'end']).flat()),
     )

@@ -329,7 +329,7 @@ describe('saveOutput', () => {
       file: tmpdir(),
       errno: 21,
     })
-    expect(() => running.lines()).toThrow('iterated')
+    expect(() => running.lines()).toThrow('already being read')
     expect((await running.result).stdout).toBe('words\n')
     const missing = spawn('no-such-program')
     await expect(

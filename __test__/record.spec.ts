@@ -274,6 +274,6 @@ describe('a host that is killed in mid-turn', () => {
   it('is no record without a run.json', async () => {
     const error = await failure(replayRecord(records))
     expect(error.code).toBe('INVALID_OPTION')
-    expect(error.message).toMatch(/is no record: it has no run.json: name one of the folders in it/)
+    expect(error.message).toMatch(/is not a record: it has no run.json: name one of the folders in it/)
   })
 })

@@ -148,7 +148,7 @@ describe('sheepdog serve, query and exec', () => {
       [['serve', '--host', '0.0.0.0'], /host: .*--token/],
       [['serve', '--handler', '/nowhere.mjs'], /nowhere/],
       [['query', 'ws://127.0.0.1:1', 'x'], /no connection/],
-      [['exec', url], /expected an URL and a command/],
+      [['exec', url], /expected a URL and a command/],
     ] as [string[], RegExp][]) {
       const { status, stderr } = await sheepdog(...args)
       expect(status).toBe(1)

@@ -69,7 +69,7 @@ describe('a handler that throws', () => {
       const error = await client.query(`${index}`, query).catch((error) => error)
       told.push([error.message, error.metadata.error_type ?? error.metadata.error_name])
     }
-    const unnamed = 'the handler threw something that is no error'
+    const unnamed = 'the handler threw a value that is not an error'
     expect(told).toEqual([
       ['words', 'string'],
       [unnamed, 'undefined'],

@@ -134,7 +134,7 @@ function readSchema(file: string): object {
   try {
     return JSON.parse(text) as object
   } catch (error) {
-    throw new UsageError(`--schema: ${file} is no JSON: ${(error as Error).message}`)
+    throw new UsageError(`--schema: ${file} is not valid JSON: ${(error as Error).message}`)
   }
 }
 

@@ -51,7 +51,7 @@ export async function run(args: string[]): Promise<Ending> {
   const { values, positionals, command: words } = parseArguments(args, options)
   const [url, ...extra] = positionals
   if (!url || extra.length > 0 || !words?.length) {
-    throw new UsageError('expected an URL and a command: sheepdog exec ws://127.0.0.1:8080 -- npm test')
+    throw new UsageError('expected a URL and a command: sheepdog exec ws://127.0.0.1:8080 -- npm test')
   }
   const command = words.length === 1 ? words[0]! : words.map(quote).join(' ')
   const env = values.env && parseVariables('--env', values.env)

@@ -97,7 +97,7 @@ export class Output {
   close(): void {
     this.#live?.close()
     if (this.#leftOutBytes > 0)
-      this.say(`sheepdog: ${showBytes(this.#leftOutBytes)} of output were left out: nobody read them`)
+      this.say(`sheepdog: ${showBytes(this.#leftOutBytes)} of output are missing, because they were not read`)
     this.#leftOutBytes = 0
     for (const [name, listener] of this.#errorListeners) {
       process[name].on('error', () => {})

@@ -42,7 +42,7 @@ export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)
   const [url, prompt, ...rest] = positionals
   if (!url || prompt === undefined || rest.length > 0) {
-    throw new UsageError('expected an URL and a prompt: sheepdog query ws://127.0.0.1:8080 "What is here?"')
+    throw new UsageError('expected a URL and a prompt: sheepdog query ws://127.0.0.1:8080 "What is here?"')
   }
   const outputSchema = values.schema === undefined ? undefined : await readSchema(values.schema)
   const controller = new AbortController()

@@ -136,6 +136,6 @@ async function loadHandler(path: string): Promise<AgentHandler> {
   // A CommonJS module's exports are its default export.
   const candidates = [module.default, module.handler, module.default?.default, module.default?.handler]
   const handler = candidates.find((candidate) => typeof candidate?.run === 'function')
-  if (!handler) throw new UsageError(`--handler: ${path} exports no handler: an object with a method run`)
+  if (!handler) throw new UsageError(`--handler: ${path} has no handler: export an object with a method run`)
   return handler
 }

@@ -130,7 +130,7 @@ function parseData(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new UsageError(`--data: no JSON: ${(error as Error).message}`)
+    throw new UsageError(`--data: invalid JSON: ${(error as Error).message}`)
   }
 }
 

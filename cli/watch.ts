@@ -49,7 +49,7 @@ export async function watch(command: string, args: string[], options: WatchOptio
     (signal) => {
       ended.interrupt = signal
       if (live) {
-        live.state.note = 'stopping (once more: kill at once)'
+        live.state.note = 'stopping (again: kill at once)'
         live.draw()
       }
       output.hurry()

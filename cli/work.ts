@@ -90,6 +90,9 @@ async function loadHandlers(path: string): Promise<Record<string, JobHandler>> {
       candidate !== null &&
       Object.values(candidate).some((one) => typeof one === 'function'),
   )
-  if (!table) throw new UsageError(`--handlers: the default export of ${path} is no table of functions`)
+  if (!table)
+    throw new UsageError(
+      `--handlers: the default export of ${path} must be an object whose values are functions`,
+    )
   return table
 }

@@ -406,9 +406,9 @@ function toJson(path: string, value: unknown): string {
     )
     if (text !== undefined) return text
   } catch (error) {
-    throw invalidOption(path, `can't be sent as JSON: ${(error as Error)?.message}`)
+    throw invalidOption(path, `cannot be written as JSON: ${(error as Error)?.message}`)
   }
-  throw invalidOption(path, "can't be sent as JSON")
+  throw invalidOption(path, 'cannot be written as JSON')
 }
 
 function objects(what: string) {

@@ -57,7 +57,7 @@ export const check = {
   string: ((path, value) => {
     if (typeof value !== 'string') throw invalidOption(path, `expected a string, got ${show(value)}`)
     if (value.includes('\0'))
-      throw invalidOption(path, 'contains a NUL character, which no program can be given')
+      throw invalidOption(path, 'contains a NUL character, which cannot be passed to a program')
   }) as Check,
   /** A string with at least one character. */
   name: ((path, value) => {

@@ -177,7 +177,7 @@ function origin(schema: object, standard: Standard | undefined): string {
     return 'a schema of valibot: give toStandardJsonSchema(schema) of the package @valibot/to-json-schema'
   }
   if (typeof standard?.vendor === 'string') {
-    return `a schema of ${standard.vendor} that can't say its JSON Schema: give what its library converts it to`
+    return `a schema of ${standard.vendor} that cannot give its JSON Schema: convert it with its library first`
   }
   return 'an object with methods: convert it first, for example by z.toJSONSchema()'
 }

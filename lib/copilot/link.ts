@@ -224,6 +224,6 @@ function stringify(value: unknown): string {
   try {
     return JSON.stringify(value) ?? 'null'
   } catch (error) {
-    throw new SheepdogError('INVALID_OPTION', `JSON can't say this: ${textOf(error)}`, {}, error)
+    throw new SheepdogError('INVALID_OPTION', `cannot be written as JSON: ${textOf(error)}`, {}, error)
   }
 }

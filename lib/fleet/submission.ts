@@ -169,7 +169,8 @@ export function jobSpec(job: JobOptions): Record<string, unknown> {
 /** A turn's options as they travel. */
 function turnOptions({ env, schema, ...rest }: TurnOptions): Record<string, unknown> {
   const live = Object.entries(rest).find(([, value]) => typeof value === 'object' && isLive(value as object))
-  if (live) throw invalidOption(live[0], "can't travel to another process: give it to the worker's harness")
+  if (live)
+    throw invalidOption(live[0], "cannot be sent to another process: set it in the worker's `harness`")
   return {
     ...rest,
     env: env && Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value ?? null])),
@@ -189,7 +190,7 @@ function plain(data: unknown): unknown {
     const text = JSON.stringify(data)
     if (text !== undefined) return JSON.parse(text)
   } catch (error) {
-    throw invalidOption('data', `can't be written as JSON: ${(error as Error).message}`)
+    throw invalidOption('data', `cannot be written as JSON: ${(error as Error).message}`)
   }
-  throw invalidOption('data', `can't be written as JSON, got ${show(data)}`)
+  throw invalidOption('data', `cannot be written as JSON, got ${show(data)}`)
 }

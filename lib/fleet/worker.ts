@@ -208,12 +208,15 @@ function fromJson(env: Record<string, string | null>): Record<string, string | u
 }
 
 async function call(job: NativeJob, spec: SubmittedSpec, handler: JobHandler | undefined): Promise<unknown> {
-  if (!handler) throw invalidOption('handler', `this worker has none named ${show(spec.handler)}`)
+  if (!handler) throw invalidOption('handler', `this worker has no handler named ${show(spec.handler)}`)
   const abort = new AbortController()
   void settle<boolean>(job.stopped()).then((isStopped) => {
     if (isStopped)
       abort.abort(
-        new SheepdogError('JOB_CANCELLED', `job ${job.id} has to stop: it was cancelled, or others get it`),
+        new SheepdogError(
+          'JOB_CANCELLED',
+          `job ${job.id} must stop: it was cancelled, or another worker gets it`,
+        ),
       )
   })
   return handler({

@@ -333,7 +333,8 @@ const harnessChecks = {
     if (!Array.isArray(value))
       throw invalidOption(path, `expected a string or an array of strings, got ${show(value)}`)
     check.strings(path, value)
-    if (!value[0]) throw invalidOption(path, 'expected a program and its leading arguments, got none')
+    if (!value[0])
+      throw invalidOption(path, 'expected a program and its leading arguments, got an empty array')
   },
   maxConcurrent: check.count,
   limit: check.object,
@@ -371,10 +372,10 @@ export function schemaText(schema: object): string {
     if ((error as { code?: unknown }).code === 'INVALID_OPTION') throw error
     throw invalidOption(
       'schema',
-      `can't be written as JSON: ${error instanceof Error ? error.message : String(error)}`,
+      `cannot be written as JSON: ${error instanceof Error ? error.message : String(error)}`,
     )
   }
-  if (text === undefined) throw invalidOption('schema', "can't be written as JSON")
+  if (text === undefined) throw invalidOption('schema', 'cannot be written as JSON')
   const problem = native.schemaProblem(text)
   if (problem) throw invalidOption('schema', problem.replace(/^schema: /, ''))
   return text
@@ -386,7 +387,10 @@ export function environmentChanges(
   return Object.entries(env).map(([name, value]) => {
     const path = `env[${JSON.stringify(name)}]`
     if (name === '' || /[=\0]/.test(name)) {
-      throw invalidOption(path, 'a variable\'s name is not empty and has neither "=" nor NUL')
+      throw invalidOption(
+        path,
+        `invalid variable name ${show(name)}: it must not be empty or contain "=" or NUL`,
+      )
     }
     if (value !== undefined) check.string(path, value)
     return { name, value }

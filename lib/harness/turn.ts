@@ -61,7 +61,10 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
    */
   [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent> {
     if (this.#iterated) {
-      throw new SheepdogError('TURN_ITERATED', 'this turn is being iterated already: one iterator a turn')
+      throw new SheepdogError(
+        'TURN_ITERATED',
+        'the events of this turn are already being read: they can be read once',
+      )
     }
     this.#iterated = true
     return this.#watched?.[Symbol.asyncIterator]() ?? this.#events()

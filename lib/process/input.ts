@@ -23,7 +23,7 @@ export function sourceOf(path: string, from: unknown): Source | undefined {
   if (typeof from !== 'object' || from === null) return undefined
   if ('getReader' in from && typeof from.getReader === 'function') {
     if ('locked' in from && from.locked)
-      throw invalidOption(path, 'is a stream that is being read by somebody else')
+      throw invalidOption(path, 'the stream is already being read elsewhere')
     return ofWebStream(() => (from as { getReader(): WebReader }).getReader())
   }
   // What counts its numbers is no source of text.
@@ -121,7 +121,7 @@ export async function pump(source: Source, stdin: StdinQueue, over: Promise<unkn
       close()
       throw new SheepdogError(
         'INVALID_OPTION',
-        `input: its chunks are to be strings or Uint8Arrays, got ${show(value)}`,
+        `input: expected chunks that are strings or Uint8Arrays, got ${show(value)}`,
       )
     }
     const taken = stdin.write(value)

@@ -317,14 +317,14 @@ export function callOf(command: unknown, args: unknown, options: unknown): Call 
 
 /** What can't be had together. */
 function checkTogether({ input, stdin, stdio, pty }: RunOptions, canBeWritten: boolean): void {
-  const instead = 'its stdin is the host\'s own with `stdio: "inherit"`'
-  if (stdio && input !== undefined) throw invalidOption('input', `can't be had: ${instead}`)
-  if (stdio && stdin && stdin !== 'inherit') throw invalidOption('stdin', `can't be "${stdin}": ${instead}`)
-  if (stdio && pty) throw invalidOption('pty', 'can\'t be had together with `stdio: "inherit"`')
+  const instead = 'with `stdio: "inherit"` the program reads the stdin of this process'
+  if (stdio && input !== undefined) throw invalidOption('input', `cannot be used: ${instead}`)
+  if (stdio && stdin && stdin !== 'inherit') throw invalidOption('stdin', `cannot be "${stdin}": ${instead}`)
+  if (stdio && pty) throw invalidOption('pty', 'cannot be combined with `stdio: "inherit"`')
   if (stdin && input !== undefined)
-    throw invalidOption('stdin', `can't be "${stdin}": it is what \`input\` says`)
+    throw invalidOption('stdin', `cannot be combined with \`input\`, which is the stdin of the program`)
   if (pty && stdin === 'inherit')
-    throw invalidOption('stdin', 'can\'t be "inherit": with `pty` it is the terminal; "pipe" types into it')
+    throw invalidOption('stdin', 'cannot be "inherit" with `pty`: use "pipe" to type into the terminal')
   if (stdin === 'pipe' && !canBeWritten)
     throw invalidOption('stdin', '"pipe" is for spawn(), whose process has a `stdin`; run() takes `input`')
 }
@@ -351,7 +351,10 @@ export function toSpec(
   const changes = Object.entries(env).map(([name, value]) => {
     const path = `env[${JSON.stringify(name)}]`
     if (name === '' || /[=\0]/.test(name)) {
-      throw invalidOption(path, 'a variable\'s name is not empty and has neither "=" nor NUL')
+      throw invalidOption(
+        path,
+        `invalid variable name ${show(name)}: it must not be empty or contain "=" or NUL`,
+      )
     }
     if (value !== undefined) check.string(path, value)
     return { name, value }
@@ -442,7 +445,7 @@ function idleTimeoutFromEnvironment(): number | undefined {
     // Number('') is 0, which would mean off: an empty value counts as absent.
     // In the environment, where nobody subtracts, less than 0 is off as 0 is.
     if (text && !Number.isNaN(Number(text))) return Math.max(Number(text), 0) * 1000
-    if (text) warnOnce(`${name}=${text} is no number of seconds: it counts as absent`)
+    if (text) warnOnce(`${name}=${text} is not a number of seconds and is ignored`)
   }
   return undefined
 }

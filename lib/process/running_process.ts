@@ -190,7 +190,8 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
    * @throws INVALID_OPTION without the option `pty`.
    */
   resize(columns: number, rows: number): void {
-    if (!this.#hasTerminal) throw invalidOption('pty', 'this process has no terminal that could be resized')
+    if (!this.#hasTerminal)
+      throw invalidOption('pty', 'this process has no terminal to resize: spawn it with `pty: true`')
     sizeChecks.columns('columns', columns)
     sizeChecks.rows('rows', rows)
     this.#process?.resize({ columns, rows })
@@ -265,6 +266,6 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
 function iterated(): SheepdogError {
   return new SheepdogError(
     'PROCESS_ITERATED',
-    'the output of this process is being iterated already: one iterator a process',
+    'the output of this process is already being read: it can be read once',
   )
 }

@@ -75,7 +75,7 @@ export class ProcessStdin {
       throw invalidOption('chunk', `expected a string or a Uint8Array, got ${show(chunk)}`)
     }
     if (this.#ended) {
-      throw new SheepdogError('PROCESS_STDIN_CLOSED', 'stdin was ended: nothing can be written after end()')
+      throw new SheepdogError('PROCESS_STDIN_CLOSED', 'stdin is closed: nothing can be written after end()')
     }
     return this.#queue.write(chunk)
   }
@@ -104,5 +104,5 @@ export class ProcessStdin {
 }
 
 function takesNoMore(): SheepdogError {
-  return new SheepdogError('PROCESS_STDIN_CLOSED', 'the program takes no more from its stdin')
+  return new SheepdogError('PROCESS_STDIN_CLOSED', 'the program no longer reads its stdin')
 }

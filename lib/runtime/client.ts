@@ -221,7 +221,10 @@ const variables = (path: string, value: unknown): void => {
   check.record(path, value)
   for (const [name, text] of Object.entries(value as object)) {
     if (name === '' || /[=\0]/.test(name))
-      throw invalidOption(path, `no variable can have the name ${show(name)}`)
+      throw invalidOption(
+        path,
+        `invalid variable name ${show(name)}: it must not be empty or contain "=" or NUL`,
+      )
     check.string(`${path}.${name}`, text)
   }
 }

@@ -124,7 +124,7 @@ function fail(invocation: NativeInvocation, error: unknown): void {
   try {
     invocation.fail(errorText(error), errorMetadata(error))
   } catch {
-    invocation.fail('the handler threw something that can not be read', {})
+    invocation.fail('the handler threw a value that cannot be read', {})
   }
 }
 
@@ -198,7 +198,7 @@ function toJson(value: unknown): Record<string, unknown> {
 
 function errorText(error: unknown): string {
   if (error instanceof Error) return withoutPaths(error.message)
-  return withoutPaths(typeof error === 'string' ? error : 'the handler threw something that is no error')
+  return withoutPaths(typeof error === 'string' ? error : 'the handler threw a value that is not an error')
 }
 
 /** Where this server's own files are is nobody's business. */

@@ -116,11 +116,12 @@ const checks = {
 export async function serveRuntime(options: ServeRuntimeOptions): Promise<RuntimeServer> {
   checkOptions(options, checks)
   const { handler: given, provider, harness, keepSession, signal, ...spec } = options ?? {}
-  if (given && provider) throw invalidOption('provider', 'can not be given beside a handler')
+  if (given && provider)
+    throw invalidOption('provider', 'cannot be combined with `handler`: give one of them')
   if (given && typeof given.run !== 'function')
     throw invalidOption('handler', 'expected an object with a method run')
-  if (harness && !provider) throw invalidOption('harness', 'is of no use without provider')
-  if (keepSession && !provider) throw invalidOption('keepSession', 'is of no use without provider')
+  if (harness && !provider) throw invalidOption('harness', 'has no effect without `provider`')
+  if (keepSession && !provider) throw invalidOption('keepSession', 'has no effect without `provider`')
   const agent = provider && toAgent({ ...harness, provider }, keepSession ?? false)
   throwIfAborted(signal, 'RUNTIME_ABORTED', abortedText)
   const onInvocation = given && ((invocation: NativeInvocation) => void invoke(given, invocation))

@@ -127,7 +127,7 @@ impl Connection {
         let complete = Completion::new(move |answer: Result<&str, Error>| {
             let answer = answer.and_then(|text| {
                 serde_json::from_str(text).map_err(|error| {
-                    Error::new(ErrorCode::RpcError, format!("the agent's answer can't be read: {error}"))
+                    Error::new(ErrorCode::RpcError, format!("cannot parse the agent's answer: {error}"))
                 })
             });
             let _ = letters.send(Letter { said: Said::Answered { tag, answer }, weight: 0, _place: None });

@@ -50,7 +50,7 @@ pub async fn examine(environment: &Environment, switch: &AbortSwitch) -> Result<
             speakers.extend(speaker.await.ok());
         }
         if switch.is_aborted() {
-            return Err(Error::new(ErrorCode::AgentAborted, "the examination was aborted"));
+            return Err(Error::new(ErrorCode::AgentAborted, "the check of the agents was aborted"));
         }
     }
     Ok(speakers)
@@ -88,7 +88,7 @@ async fn examine_one(
             speaker.found = error.code() != ErrorCode::AgentNotFound;
             speaker.problem = Some(match speaker.found {
                 true => error.message().to_owned(),
-                false => format!("{} is no program on PATH", Agent::of(provider).program()),
+                false => format!("{} was not found on PATH", Agent::of(provider).program()),
             });
         }
     }

@@ -67,19 +67,22 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
     if request.agent.limits.start == Some(Duration::ZERO) {
         return Err(Error::new(
             ErrorCode::AgentIdle,
-            format!("{} was not started: startTimeoutMs is a deadline that has passed", agent.name()),
+            format!("{} was not started: the deadline of `startTimeoutMs` has already passed", agent.name()),
         ));
     }
     if agent.lacks_tools && !request.servers.is_empty() {
         return Err(Error::invalid_option(
             "tools",
-            format!("{} takes no tools over this protocol", agent.name()),
+            format!("{} does not support tools over this protocol", agent.name()),
         ));
     }
     let cwd = match &request.agent.cwd {
         Some(cwd) => cwd.clone(),
         None => std::env::current_dir().map_err(|error| {
-            Error::new(ErrorCode::ProcessCwdMissing, format!("the working directory can't be found: {error}"))
+            Error::new(
+                ErrorCode::ProcessCwdMissing,
+                format!("the working directory of this process cannot be found: {error}"),
+            )
         })?,
     };
     let program = program_of(agent, request, &cwd)?;
@@ -399,7 +402,7 @@ impl Hall<'_> {
             Fault::Other(Error::invalid_option(
                 "permission",
                 format!(
-                    "{} can't be held to {:?}: {found}. Install {}",
+                    "{} cannot enforce {:?}: {found}. Install {}",
                     self.agent.name(),
                     self.request.agent.level.as_str(),
                     self.agent.package

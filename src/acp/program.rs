@@ -29,7 +29,7 @@ pub(super) fn program_of(agent: &Agent, request: &OpenRequest, cwd: &Path) -> Re
 fn not_found(agent: &Agent, command: &str) -> Error {
     let install = agent.install();
     let message = format!(
-        "{} can't be opened: {command}, which speaks the Agent Client Protocol for it, is no program on PATH. Install it with: {install}",
+        "no session with {}: its program for the Agent Client Protocol, {command}, was not found on PATH. Install it with: {install}",
         agent.name()
     );
     Error::new(ErrorCode::AgentNotFound, message).with("install", install).with("command", command)

@@ -108,7 +108,7 @@ impl Owner {
         let Some(active) = &mut self.active else { return };
         match active.next(self.agent, ending, open_tool.as_deref()) {
             Next::Reask => {
-                let message = "the answer does not fit the schema: it is asked for once more".to_owned();
+                let message = "the answer does not match the schema: asking the agent once more".to_owned();
                 self.tell(AgentEvent::Retry { message, until: None });
                 self.ask_again(now);
             }
@@ -180,7 +180,10 @@ impl Owner {
 fn not_too_late(name: &str, limits: &ClockLimits) -> Result<(), Error> {
     let has_passed = |limit: Option<Duration>| limit == Some(Duration::ZERO);
     let late = |code, option: &str| {
-        Err(Error::new(code, format!("{name} was not prompted: {option} is a deadline that has passed")))
+        Err(Error::new(
+            code,
+            format!("{name} was not prompted: the deadline of `{option}` has already passed"),
+        ))
     };
     match limits {
         _ if has_passed(limits.total) => late(ErrorCode::AgentTimedOut, "timeoutMs"),

@@ -204,7 +204,7 @@ fn stopped(name: &str, stop: Stop, open_tool: Option<&str>) -> Error {
     match stop {
         Stop::Aborted => Error::new(ErrorCode::AgentAborted, format!("the {name} turn was aborted")),
         Stop::Closed => Error::new(ErrorCode::AgentAborted, format!("the {name} session was closed in its turn")),
-        Stop::OverBudget => Error::new(ErrorCode::AgentBudget, format!("the {name} turn used more than it may")),
+        Stop::OverBudget => Error::new(ErrorCode::AgentBudget, format!("the {name} turn used more than its limit")),
         Stop::Idle { limit, in_tool: true } => Error::new(
             ErrorCode::AgentIdle,
             format!(
@@ -221,7 +221,7 @@ fn stopped(name: &str, stop: Stop, open_tool: Option<&str>) -> Error {
         .with("idleTimeoutMs", millis(limit)),
         Stop::TimedOut { limit } => Error::new(
             ErrorCode::AgentTimedOut,
-            format!("{name} was not done after {} s: raise `timeoutMs` if it needs longer", seconds(limit)),
+            format!("{name} had not finished after {} s: raise `timeoutMs` if it needs longer", seconds(limit)),
         )
         .with("timeoutMs", millis(limit)),
     }

@@ -65,8 +65,10 @@ impl Owner {
 
     pub(super) fn on_steer(&mut self, text: &str, reply: Reply<()>) {
         if !self.can_steer {
-            let message =
-                format!("{} can't be steered over this protocol: cancel and prompt anew", self.agent.name());
+            let message = format!(
+                "{} cannot receive messages during a turn over this protocol: cancel the turn and send a new prompt",
+                self.agent.name()
+            );
             let _ = reply.send(Err(Error::invalid_option("steer", message)));
             return;
         }

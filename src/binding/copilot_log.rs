@@ -122,5 +122,5 @@ pub fn salvage_copilot_session<'env>(
 }
 
 fn not_finished(error: impl std::fmt::Display) -> Error {
-    Error::new(ErrorCode::ResumeFailed, format!("the look at the log was not finished: {error}"))
+    Error::new(ErrorCode::ResumeFailed, format!("the log could not be inspected: {error}"))
 }

@@ -218,7 +218,7 @@ impl NativeFleet {
             object
                 .and_then(|bytes| {
                     String::from_utf8(bytes.into()).map_err(|_| {
-                        Error::new(ErrorCode::FleetStorage, format!("{name} is no text: it is damaged"))
+                        Error::new(ErrorCode::FleetStorage, format!("{name} is damaged: it is not text"))
                     })
                 })
                 .into()

@@ -263,5 +263,5 @@ fn to_json(completion: Completion) -> Value {
 
 fn parse(path: &str, text: &str) -> Result<Value, Error> {
     serde_json::from_str(text)
-        .map_err(|error| Error::invalid_option(path, format!("can't be sent as JSON: {error}")))
+        .map_err(|error| Error::invalid_option(path, format!("cannot be written as JSON: {error}")))
 }

@@ -93,7 +93,7 @@ pub fn log_size(home: &Path, session_id: &str) -> u64 {
 pub fn salvage(home: &Path, session_id: &str, new_id: &str) -> Result<Salvage, Error> {
     let path = log_path(home, session_id);
     if !is_plain_id(session_id) {
-        return Err(Error::new(ErrorCode::ResumeNotFound, format!("{session_id:?} names no session")));
+        return Err(Error::new(ErrorCode::ResumeNotFound, format!("invalid session id {session_id:?}")));
     }
     let (file, _) = open_regular(&path).map_err(|error| {
         Error::new(ErrorCode::ResumeNotFound, format!("the log {} can't be read: {error}", path.display()))

@@ -58,7 +58,7 @@ impl Drop for Receiver {
             Some(exit) => exit.to_error(),
             None => Error::new(
                 ErrorCode::ConnectionLost,
-                "Connection is closed: its reader is gone. Start the client anew",
+                "Connection is closed: its reader is gone. Start the client again",
             ),
         };
         self.tell_end(&error, &exit.unwrap_or_default());

@@ -33,7 +33,8 @@ impl TurnOptions {
     pub fn passed(&self) -> Option<Error> {
         let zero = Some(Duration::ZERO);
         let error = |code, path: &str| {
-            Error::new(code, format!("the message was not sent: `{path}` had passed already")).with(path, 0)
+            Error::new(code, format!("the message was not sent: the deadline of `{path}` has already passed"))
+                .with(path, 0)
         };
         if self.timeout == zero {
             return Some(error(ErrorCode::SessionTimedOut, "timeoutMs"));

@@ -61,7 +61,7 @@ impl Allowance {
         let found = found.or_else(|| self.budgets().next().map(|budget| (budget, Cap::Tokens)));
         match found {
             Some((budget, cap)) => self.error(budget, cap, "used more than"),
-            None => Error::new(ErrorCode::AgentBudget, "the turn used more than it may"),
+            None => Error::new(ErrorCode::AgentBudget, "the turn used more than its limit"),
         }
     }
 

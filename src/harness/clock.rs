@@ -42,14 +42,17 @@ impl ClockLimits {
         if self.total == zero {
             return Some(Error::new(
                 ErrorCode::AgentTimedOut,
-                format!("{started}: `timeoutMs` had passed already"),
+                format!("{started}: the deadline of `timeoutMs` has already passed"),
             ));
         }
         [("startTimeoutMs", self.start), ("idleTimeoutMs", self.idle), ("toolIdleTimeoutMs", self.tool_idle)]
             .into_iter()
             .find(|(_, limit)| *limit == zero)
             .map(|(path, _)| {
-                Error::new(ErrorCode::AgentIdle, format!("{started}: `{path}` had passed already"))
+                Error::new(
+                    ErrorCode::AgentIdle,
+                    format!("{started}: the deadline of `{path}` has already passed"),
+                )
             })
     }
 }

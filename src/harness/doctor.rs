@@ -50,7 +50,7 @@ pub async fn examine(base: &AgentRequest, switch: &AbortSwitch) -> Result<Vec<Fi
             findings.extend(finding.await.ok());
         }
         if switch.is_aborted() {
-            return Err(Error::new(ErrorCode::AgentAborted, "the examination was aborted"));
+            return Err(Error::new(ErrorCode::AgentAborted, "the check of the agents was aborted"));
         }
     }
     Ok(findings)
@@ -70,7 +70,7 @@ async fn examine_one(agent: AgentRequest, aborted: impl Future<Output = ()>) -> 
     let (Some(file), Some(program)) =
         (find(provider.descriptor().program, &path), locate(provider, None, &path))
     else {
-        finding.problem = Some(format!("{} is no program on PATH", provider.descriptor().program));
+        finding.problem = Some(format!("{} was not found on PATH", provider.descriptor().program));
         return finding;
     };
     finding.found = true;

@@ -172,7 +172,7 @@ impl Launch {
     /// Warns of an option that was given though this CLI has nothing for it.
     pub fn cannot(&mut self, option: &str, is_given: bool) {
         if is_given {
-            self.warnings.push(format!("{option}: this CLI has no such setting, so it was left out"));
+            self.warnings.push(format!("{option}: this CLI does not support this option; it was ignored"));
         }
     }
 }

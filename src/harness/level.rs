@@ -63,7 +63,7 @@ pub(crate) const AUTO_ALONE: Modes = [None, None, None, Mode::named("")];
 
 /// The level can't be held by this CLI.
 pub(crate) fn unholdable(level: Level, why: &str) -> Error {
-    Error::invalid_option("permission", format!("{:?} can't be held: {why}", level.as_str()))
+    Error::invalid_option("permission", format!("{:?} cannot be enforced: {why}", level.as_str()))
 }
 
 /// The CLI's own rules decide which commands match a glob of `allow`, and each of them was seen to let others through: a

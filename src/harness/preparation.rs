@@ -68,7 +68,9 @@ pub(super) fn not_found(agent: &AgentRequest, command: &str) -> Error {
     let message = match &agent.binary {
         Some(_) => format!("{provider} was not found: there is no program at `binary`, {command}"),
         None => {
-            format!("{provider} was not found: {command} is no program on PATH. Install it with: {install}")
+            format!(
+                "{provider} was not found: there is no program {command} on PATH. Install it with: {install}"
+            )
         }
     };
     Error::new(ErrorCode::AgentNotFound, message).with("install", install).with("command", command)

@@ -74,7 +74,7 @@ fn no_record(folder: &Path) -> Error {
     let is_above = std::fs::read_dir(folder)
         .is_ok_and(|entries| entries.flatten().any(|entry| entry.path().join("run.json").is_file()));
     let hint = if is_above { ": name one of the folders in it" } else { "" };
-    Error::invalid_option("folder", format!("{} is no record: it has no run.json{hint}", folder.display()))
+    Error::invalid_option("folder", format!("{} is not a record: it has no run.json{hint}", folder.display()))
 }
 
 fn provider_of(start: &Value) -> Result<Provider, Error> {

@@ -88,7 +88,7 @@ impl TurnRequest {
             if text.is_some_and(|text| text.contains('\0')) {
                 return Err(Error::invalid_option(
                     path,
-                    "contains a NUL character, which no program can be given",
+                    "contains a NUL character, which cannot be passed to a program",
                 ));
             }
         }
@@ -108,7 +108,7 @@ impl TurnRequest {
         {
             return Err(Error::invalid_option(
                 "systemPrompt",
-                "is longer than 100000 bytes, which no program can be given",
+                "is longer than 100000 bytes, the most that can be passed to the CLI",
             ));
         }
         self.check_level()?;
@@ -118,7 +118,8 @@ impl TurnRequest {
     /// Nothing raises the level behind its user's back.
     fn check_level(&self) -> Result<(), Error> {
         if self.agent.level == Level::Ask {
-            let problem = "\"ask\" is for sessions, where somebody can be asked: expected \"plan\", \"edit\" or \"auto\"";
+            let problem =
+                "\"ask\" is for sessions only, which can ask you: expected \"plan\", \"edit\" or \"auto\"";
             return Err(Error::invalid_option("permission", problem));
         }
         super::allow::check(&self.allow, self.agent.level)?;
@@ -135,7 +136,7 @@ impl TurnRequest {
             return Ok(());
         }
         let problem = format!(
-            "the agent can't write to {}: give it another folder, or permission: \"plan\" if it is only to read",
+            "the agent cannot write to {}: choose another folder, or use permission: \"plan\" for reading only",
             cwd.display()
         );
         Err(Error::invalid_option("cwd", problem))

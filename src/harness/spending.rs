@@ -160,13 +160,13 @@ impl Caps {
                 let path = format!("{place}{}", cap.as_str());
                 Err(Error::invalid_option(
                     &path,
-                    format!("{name} does not tell what it uses, so it can't be held to a budget"),
+                    format!("{name} does not report its usage, so a budget cannot limit it"),
                 ))
             }
             Accounting::Tokens(_) if self.max_cost_usd.is_some() && prices.is_none() => {
                 let path = format!("{place}{}", Cap::Cost.as_str());
                 let problem = format!(
-                    "{name} tells its tokens but not what they cost: give `prices` ({{ inputPerMillion, outputPerMillion }}), or cap the tokens"
+                    "{name} reports its tokens but not their cost: give `prices` ({{ inputPerMillion, outputPerMillion }}), or limit the tokens"
                 );
                 Err(Error::invalid_option(&path, problem))
             }

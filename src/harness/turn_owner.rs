@@ -239,7 +239,7 @@ impl Owner {
                     return Err(allowance.exceeded());
                 }
                 Next::Anew => {
-                    self.tell_retry("its session was not kept: the turn is begun anew".to_owned());
+                    self.tell_retry("the CLI did not keep its session: the turn starts again".to_owned());
                     again = Again::Prompt;
                 }
                 Next::Failed(fault) => return Err(self.error_of(&fault, reset)),
@@ -265,7 +265,8 @@ impl Owner {
                     slot = self.slot(None).await?;
                 }
                 Next::Reask { session, problems } => {
-                    let message = "the answer does not fit the schema: it is asked for once more".to_owned();
+                    let message =
+                        "the answer does not match the schema: asking the agent once more".to_owned();
                     self.tell_retry(message);
                     again = Again::Answer { session, problems };
                 }

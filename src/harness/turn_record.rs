@@ -64,9 +64,9 @@ impl TurnRecord {
     /// What begins with this; its secrets and its bound are those of its attempts as well.
     pub(crate) async fn create(spec: RecordSpec, start: Map<String, Value>) -> Result<TurnRecord, Error> {
         let wanted = spec.clone();
-        let made = blocking(move || Record::create(&wanted, start))
-            .await
-            .map_err(|error| Error::invalid_option("record", format!("no record can be kept: {error}")))?;
+        let made = blocking(move || Record::create(&wanted, start)).await.map_err(|error| {
+            Error::invalid_option("record", format!("the record cannot be written: {error}"))
+        })?;
         let mut record = made?;
         record.begin(Instant::now());
         Ok(TurnRecord { record, attempt: 0, attempts: spec })

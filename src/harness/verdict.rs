@@ -139,7 +139,7 @@ fn weigh(evidence: &Evidence) -> Verdict {
     }
     if stop == Some(Stop::OverBudget) {
         // Whatever its end was, and whether it came before it was stopped: that is a matter of moments.
-        let message = format!("the {name} turn used more than it may");
+        let message = format!("the {name} turn used more than its limit");
         return Verdict::fault(ErrorCode::AgentBudget, None, message);
     }
     match digest.terminal() {
@@ -210,7 +210,7 @@ fn no_end(evidence: &Evidence) -> Verdict {
             return Verdict::fault(ErrorCode::AgentIdle, kind, what + &last_words);
         }
         Some(Stop::TimedOut { ms }) => {
-            let message = format!("{name} was not done after {} s (timeoutMs){last_words}", ms / 1000.0);
+            let message = format!("{name} had not finished after {} s (timeoutMs){last_words}", ms / 1000.0);
             return Verdict::fault(ErrorCode::AgentTimedOut, kind, message);
         }
         Some(Stop::NoProgress) => {

@@ -102,7 +102,7 @@ impl StatePath {
         let made = if self.is_file { Ok(()) } else { make_folder(&self.path) };
         made.map_err(|error| {
             let message = format!(
-                "{}, where this CLI keeps its state, can't be made, so it can't be part of its sandbox: {error}; point HOME, or the CLI's own variable, to a folder that can be written",
+                "cannot create {}, the state folder of this CLI, for its sandbox: {error}; point HOME, or the variable of the CLI, to a writable folder",
                 self.path.display()
             );
             Error::new(ErrorCode::ProcessSpawnFailed, message)
@@ -144,7 +144,7 @@ pub(crate) fn place_of(
     let folder = |name: &str| variable(name).filter(|value| value.starts_with('/'));
     resolve(place, &folder).ok_or_else(|| {
         let problem = format!(
-            "where {} keeps its state is not known without HOME in its environment",
+            "the state folder of {} is unknown without HOME in its environment: set HOME",
             provider.as_str()
         );
         Error::invalid_option("sandbox", problem)

@@ -223,8 +223,9 @@ fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, HttpError> {
         // The value may be a key: only the name is told.
         let wrong = |what: &str| HttpError::InvalidRequest { problem: format!("header {name:?}: {what}") };
         let header =
-            HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("no such header can be sent"))?;
-        let value = HeaderValue::from_str(value).map_err(|_| wrong("its value can't be sent in a header"))?;
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("invalid HTTP header name"))?;
+        let value = HeaderValue::from_str(value)
+            .map_err(|_| wrong("its value contains a character that an HTTP header cannot hold"))?;
         map.append(header, value);
     }
     Ok(map)

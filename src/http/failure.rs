@@ -39,7 +39,7 @@ impl fmt::Display for HttpError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             HttpError::InvalidRequest { problem } => {
-                write!(formatter, "the request can't be made: {problem}")
+                write!(formatter, "the request cannot be sent: {problem}")
             }
             HttpError::Connect { problem } => write!(formatter, "no connection: {problem}"),
             HttpError::Tls { problem } => write!(formatter, "no secure connection: {problem}"),
@@ -53,7 +53,7 @@ impl fmt::Display for HttpError {
             }
             HttpError::Reset { problem } => write!(formatter, "the connection was lost: {problem}"),
             HttpError::Redirect { problem } => write!(formatter, "not redirected: {problem}"),
-            HttpError::File { problem } => write!(formatter, "the file can't be read: {problem}"),
+            HttpError::File { problem } => write!(formatter, "the file cannot be read: {problem}"),
             HttpError::Status { status, body, .. } if body.trim().is_empty() => {
                 write!(formatter, "status {status}")
             }

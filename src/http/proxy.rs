@@ -21,7 +21,7 @@ pub(super) fn from_environment() -> Result<Vec<Proxy>, HttpError> {
         };
         // The value may hold a password: only the name is told.
         let proxy = proxy.map_err(|_| HttpError::InvalidRequest {
-            problem: format!("the environment variable {name} is no URL of a proxy"),
+            problem: format!("the environment variable {name} is not the URL of a proxy"),
         })?;
         proxies.push(proxy.no_proxy(NoProxy::from_string(&exceptions)));
     }

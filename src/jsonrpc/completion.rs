@@ -26,7 +26,7 @@ impl Drop for Completion {
         let Some(call) = self.0.take() else { return };
         let error = Error::new(
             ErrorCode::ConnectionLost,
-            "The request was dropped: the task that worked on it is gone. Start the client anew",
+            "The request was dropped: the task that worked on it is gone. Start the client again",
         );
         // A second panic while one is under way would end the host.
         let _ = catch_unwind(AssertUnwindSafe(|| call(Err(error))));

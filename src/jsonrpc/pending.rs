@@ -199,7 +199,7 @@ impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         let Some(connected) = self.connected.upgrade() else { return };
         let message =
-            format!("Connection is closed: its {} ended before it. Start the client anew", self.task);
+            format!("Connection is closed: its {} ended before it. Start the client again", self.task);
         connected.close(&Error::new(ErrorCode::ConnectionLost, message));
     }
 }

@@ -81,7 +81,7 @@ impl BodyReader {
             Form::Unknown => return Err(Malformed::Wrong("the body is empty".to_owned())),
             Form::Json(bytes) => {
                 let value = parse_json(&String::from_utf8_lossy(&bytes))
-                    .map_err(|error| Malformed::Wrong(format!("the body is no JSON: {error}")))?;
+                    .map_err(|error| Malformed::Wrong(format!("the body is not valid JSON: {error}")))?;
                 self.assembly.on_whole(&value)?;
             }
             Form::Events(mut parser) => {
@@ -113,7 +113,7 @@ impl BodyReader {
             // The answer is whole: what follows it can't spoil it.
             Err(_) if self.assembly.has_ended() => return Ok(()),
             Err(error) => {
-                return Err(Malformed::Wrong(format!("an event of the stream is no JSON: {error}")));
+                return Err(Malformed::Wrong(format!("an event of the stream is not valid JSON: {error}")));
             }
         };
         if event.name.as_deref() == Some("error") {

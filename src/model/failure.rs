@@ -155,9 +155,12 @@ fn advice(kind: ErrorKind) -> &'static str {
 
 /// The deadline of the call had passed before it was begun.
 pub(crate) fn passed(path: &str) -> Error {
-    Error::new(ErrorCode::ModelTimedOut, format!("the model was not asked: `{path}` had passed already"))
-        .with("attempts", 0)
-        .with("kind", ErrorKind::Timeout.as_str())
+    Error::new(
+        ErrorCode::ModelTimedOut,
+        format!("no request was sent: the deadline of `{path}` has already passed"),
+    )
+    .with("attempts", 0)
+    .with("kind", ErrorKind::Timeout.as_str())
 }
 
 /// The caller wanted no more.

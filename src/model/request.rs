@@ -184,7 +184,7 @@ impl CompletionRequest {
             let path = format!("headers.{name}");
             let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
             if name.is_empty() || !name.bytes().all(is_token) {
-                return Err(Error::invalid_option(&path, "no header can have this name"));
+                return Err(Error::invalid_option(&path, "invalid HTTP header name"));
             }
             check_value(&path, value)?;
             all.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
@@ -220,7 +220,7 @@ impl CompletionRequest {
 
 fn check_value(path: &str, value: &str) -> Result<(), Error> {
     if value.bytes().any(|byte| byte < b' ' && byte != b'\t' || byte == 0x7f) {
-        return Err(Error::invalid_option(path, "contains a character that can't stand in a header"));
+        return Err(Error::invalid_option(path, "contains a character that an HTTP header cannot hold"));
     }
     Ok(())
 }

@@ -77,7 +77,7 @@ impl Schema {
                 let place = if at.is_empty() { String::new() } else { format!(" at {at}") };
                 Err(Error::invalid_option(
                     option_path,
-                    format!("no valid JSON Schema{place}: {}", shorten(&error)),
+                    format!("invalid JSON Schema{place}: {}", shorten(&error)),
                 ))
             }
         }

@@ -93,7 +93,7 @@ impl Pool {
             Ok(done) => done.map_err(panicked),
             Err(_) if job.0.take().is_some() => Err(io::Error::new(
                 io::ErrorKind::TimedOut,
-                "all threads for work that blocks hang (on a dead network folder?) and the system gives no more",
+                "all threads for blocking work are stuck (on a dead network folder?) and the system refuses new ones",
             )),
             Err(_) => done.await.map_err(panicked),
         }

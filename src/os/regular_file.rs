@@ -14,7 +14,7 @@ pub(super) fn open_flags() -> OFlag {
 }
 
 pub(super) fn no_regular_file() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
 }
 
 /// Opens a regular file for reading. A FIFO, a device, a directory or a symlink in its place is an error, and at once.

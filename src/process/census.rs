@@ -124,7 +124,7 @@ pub async fn stop_tree(id: &str) -> Result<Reaped> {
     let Some(found) = find_one(id).await? else {
         return Err(Error::invalid_option(
             "id",
-            format!("there is no tree {id:?}: it may have ended by now"),
+            format!("there is no process tree {id:?}: it may have ended already"),
         ));
     };
     for member in &found.members {

@@ -50,7 +50,7 @@ pub(crate) fn resolve(spec: &ProcessSpec, mark: String) -> Result<ResolvedComman
     if spec.containment == Containment::Strict && spec.strays == Strays::Keep {
         return Err(Error::invalid_option(
             "strays",
-            "\"keep\" can't be had with `containment: \"strict\"`: the namespace ends with the command",
+            "\"keep\" cannot be combined with `containment: \"strict\"`: the namespace ends with the command",
         ));
     }
     check_stdio(spec)?;
@@ -80,12 +80,12 @@ fn check_stdio(spec: &ProcessSpec) -> Result<()> {
         (Stdio::Piped, _) | (Stdio::Inherit, Input::Null | Input::Inherit) => Ok(()),
         (Stdio::Inherit, _) => Err(Error::invalid_option(
             "input",
-            "can't be had with `stdio: \"inherit\"`: stdin is the host's own",
+            "cannot be combined with `stdio: \"inherit\"`: the program reads the stdin of this process",
         )),
         (Stdio::Terminal(_), Input::Null | Input::Bytes(_) | Input::Pipe) => Ok(()),
         (Stdio::Terminal(_), Input::File(_) | Input::Inherit) => Err(Error::invalid_option(
             "input",
-            "a terminal is typed into: pass what the file holds, or a pipe",
+            "a file cannot be the input of a terminal: pass its content, or a stream",
         )),
     }
 }
@@ -147,7 +147,7 @@ pub(crate) fn spawn_error(command: &ResolvedCommand, errno: i32, syscall: &str) 
                 + command.environment.iter().map(|(name, value)| name.len() + value.len() + 2).sum::<usize>();
             Error::new(
                 ErrorCode::ProcessArgumentTooLong,
-                format!("arguments and environment together are {bytes} bytes, more than the system takes: pass long texts by `input`"),
+                format!("arguments and environment together are {bytes} bytes, more than the system allows: pass long texts by `input`"),
             )
             .with("bytes", bytes)
         }
@@ -177,7 +177,10 @@ fn remedy(errno: i32) -> &'static str {
 
 fn check_text(path: &str, text: &str) -> Result<()> {
     if text.contains('\0') {
-        return Err(Error::invalid_option(path, "contains a NUL character, which no program can be given"));
+        return Err(Error::invalid_option(
+            path,
+            "contains a NUL character, which cannot be passed to a program",
+        ));
     }
     Ok(())
 }
@@ -205,7 +208,7 @@ fn build_environment(environment: &Environment) -> Result<Vec<(OsString, OsStrin
         if name.is_empty() || name.contains('=') || name.contains('\0') {
             return Err(Error::invalid_option(
                 &path,
-                "a variable's name is not empty and has neither \"=\" nor NUL",
+                "invalid variable name: it must not be empty or contain \"=\" or NUL",
             ));
         }
         if let Some(value) = value {
@@ -231,7 +234,7 @@ fn check_cwd(cwd: &Path) -> Result<()> {
     if access(cwd, AccessFlags::X_OK).is_err() {
         return Err(Error::new(
             ErrorCode::ProcessSpawnFailed,
-            format!("the working directory {} may not be entered by this user", cwd.display()),
+            format!("this user may not enter the working directory {}", cwd.display()),
         )
         .with("errno", nix::libc::EACCES)
         .with("syscall", "chdir")
@@ -241,7 +244,7 @@ fn check_cwd(cwd: &Path) -> Result<()> {
 }
 
 fn cwd_missing(cwd: &Path) -> Error {
-    let problem = if cwd.exists() { "is no directory" } else { "does not exist" };
+    let problem = if cwd.exists() { "is not a directory" } else { "does not exist" };
     Error::new(
         ErrorCode::ProcessCwdMissing,
         format!("the working directory {} {problem}: create it, or pass another `cwd`", cwd.display()),
@@ -261,7 +264,7 @@ fn not_found(command: &str) -> Error {
     };
     Error::new(
         ErrorCode::ProcessNotFound,
-        format!("{command}: no such program, neither as a path nor on the PATH that it would be given{hint}"),
+        format!("{command}: program not found, neither as a path nor on the PATH of its environment{hint}"),
     )
     .with("command", command)
 }
@@ -380,7 +383,7 @@ mod tests {
         spec.cwd = Some("/etc/passwd".into());
         let error = resolve(&spec, String::new()).expect_err("no folder");
         assert_eq!(error.code().as_str(), "PROCESS_CWD_MISSING");
-        assert!(error.message().contains("is no directory"));
+        assert!(error.message().contains("is not a directory"));
     }
 
     #[cfg(target_os = "linux")]

@@ -117,7 +117,7 @@ pub(crate) async fn launch(
     if spec.containment == Containment::Strict {
         return Err(Error::new(
             ErrorCode::ContainmentUnavailable,
-            "PID namespaces are Linux's: leave out `containment: \"strict\"`",
+            "PID namespaces exist on Linux only: leave out `containment: \"strict\"`",
         )
         .with("containment", "strict")
         .into());

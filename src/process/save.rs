@@ -148,7 +148,7 @@ fn blocked<T>(done: io::Result<Result<T>>) -> Result<T> {
 
 fn failed(what: &str, path: &Path, error: &io::Error) -> Error {
     let message =
-        format!("{} {what}: {error}: the run goes on, its output is kept as without it", path.display());
+        format!("{} {what}: {error}: the run goes on, and `result` keeps its output", path.display());
     Error::new(ErrorCode::ProcessOutputFailed, message)
         .with("file", path.to_string_lossy().into_owned())
         .with("errno", error.raw_os_error().unwrap_or(0))

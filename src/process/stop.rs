@@ -46,7 +46,7 @@ pub(super) fn stop_error(reason: StopReason, spec: &ProcessSpec, result: &RunRes
         StopReason::InputFailed => Error::new(
             ErrorCode::ProcessInputFailed,
             format!(
-                "what the `input` of {name} comes from failed, and {name} was killed before it could take a part for the whole"
+                "the source of the `input` of {name} failed, so {name} was killed before it could take a part of its input for the whole"
             ),
         ),
         StopReason::Lost => Error::new(
@@ -63,9 +63,8 @@ pub(super) fn stop_error(reason: StopReason, spec: &ProcessSpec, result: &RunRes
 /// The error of a run that was stopped before anything was started.
 pub(super) fn stopped_before_start(reason: StopReason, spec: &ProcessSpec) -> Error {
     let millis = |limit: Option<std::time::Duration>| limit.unwrap_or_default().as_secs_f64() * 1e3;
-    let error = |code| {
-        Error::new(code, format!("{} was stopped before it was started: nothing of it ran", spec.command))
-    };
+    let error =
+        |code| Error::new(code, format!("{} was stopped before it started: nothing ran", spec.command));
     match reason {
         StopReason::Aborted => error(ErrorCode::ProcessAborted),
         StopReason::TimedOut => error(ErrorCode::ProcessTimedOut).with("timeoutMs", millis(spec.timeout)),

@@ -136,7 +136,7 @@ impl RequestContext {
             None => None,
             Some(text) => Some(
                 json::read::<Value>(text)
-                    .map_err(|error| format!("output_format_json_schema_str is no JSON: {error}"))?,
+                    .map_err(|error| format!("output_format_json_schema_str is not valid JSON: {error}"))?,
             ),
         };
         let post_commands = invocation.post_commands.clone();

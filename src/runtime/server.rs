@@ -119,7 +119,7 @@ pub async fn serve(options: ServerOptions) -> Result<RuntimeServer> {
     if options.token.is_none() && !is_loopback(&options.host) {
         return Err(Error::invalid_option(
             "host",
-            format!("{} can be reached by others, so a token is needed", options.host),
+            format!("other machines can reach {}, so a token is required", options.host),
         ));
     }
     if options.token.is_none() && options.handler.is_sandboxed() {
@@ -135,7 +135,7 @@ pub async fn serve(options: ServerOptions) -> Result<RuntimeServer> {
             );
             return Error::new(ErrorCode::RuntimePortInUse, problem).with("port", options.port);
         }
-        Error::invalid_option("port", format!("can't listen on {}:{}: {error}", options.host, options.port))
+        Error::invalid_option("port", format!("cannot listen on {}:{}: {error}", options.host, options.port))
             .with("errno", error.raw_os_error().unwrap_or_default())
     };
     let listener = TcpListener::bind((host.as_str(), options.port)).await.map_err(cannot)?;

@@ -41,7 +41,7 @@ pub fn unzip(
     limits: UnzipLimits,
     stop: &AtomicBool,
 ) -> Result<(), String> {
-    let unreadable = |error: io::Error| format!("the archive can't be read: {error}");
+    let unreadable = |error: io::Error| format!("the archive cannot be read: {error}");
     let mut file = File::open(archive).map_err(unreadable)?;
     let packed = file.metadata().map_err(unreadable)?.len();
     let too_many = |entries: u64| format!("the archive has {entries} entries, more than {}", limits.entries);
@@ -50,8 +50,8 @@ pub fn unzip(
     if announced > limits.entries as u64 {
         return Err(too_many(announced));
     }
-    let mut zip =
-        ZipArchive::new(BufReader::new(file)).map_err(|error| format!("this is no zip archive: {error}"))?;
+    let mut zip = ZipArchive::new(BufReader::new(file))
+        .map_err(|error| format!("the file is not a zip archive: {error}"))?;
     if zip.len() > limits.entries {
         return Err(too_many(zip.len() as u64));
     }
@@ -386,7 +386,7 @@ mod tests {
         let directory = pack(&[("a", b""), ("b", b""), ("c", b"")]);
         let limits = UnzipLimits { entries: 2, ..UnzipLimits::default() };
         assert!(open(&directory, limits).unwrap_err().contains("3 entries"));
-        fs::write(directory.path().join("a.zip"), "no zip").unwrap();
-        assert!(open(&directory, UnzipLimits::default()).unwrap_err().contains("no zip archive"));
+        fs::write(directory.path().join("a.zip"), "not a zip").unwrap();
+        assert!(open(&directory, UnzipLimits::default()).unwrap_err().contains("not a zip archive"));
     }
 }

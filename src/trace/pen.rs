@@ -76,7 +76,7 @@ fn run(mut out: impl Write, lines: &Receiver<String>, desk: &Desk) {
         let mut written = write_whole(&mut out, line.as_bytes());
         let left_out = desk.left_out.swap(0, Ordering::AcqRel);
         if left_out > 0 && written.is_ok() {
-            let note = format!("sheepdog: {left_out} lines were left out here: nobody read them\n");
+            let note = format!("sheepdog: {left_out} lines are missing here, because stderr was not read\n");
             written = write_whole(&mut out, note.as_bytes());
         }
         desk.waiting.fetch_sub(1, Ordering::AcqRel);

@@ -376,7 +376,7 @@ async fn rule_13_downloads_land_under_their_own_name_or_fail() {
     for (url, problem) in [
         (sink.url("deny/x"), "Download failed: 403 Forbidden"),
         (sink.url("a/%2e%2e%2fevil"), "leaves its directory"),
-        (sink.url("a.zip"), "no zip archive"),
+        (sink.url("a.zip"), "not a zip archive"),
         ("file:///etc/passwd".to_owned(), "Download failed"),
         ("http://127.0.0.1:1/x".to_owned(), "Download failed"),
     ] {

@@ -152,7 +152,7 @@ function rules(path: string, value: unknown): void {
     check.object(at, rule)
     checkOptions(rule, ruleChecks, at)
     if (Object.values(rule as object).every((field) => field === undefined)) {
-      throw invalidOption(at, 'names nothing: a rule says kind, name, command or path')
+      throw invalidOption(at, 'is empty: a rule needs kind, name, command or path')
     }
   })
 }
@@ -190,7 +190,7 @@ const openChecks = {
       const { name, handler } = (tool ?? {}) as Partial<Tool>
       check.name(`${path}[${index}].name`, name)
       check.function(`${path}[${index}].handler`, handler)
-      if (names.has(name!)) throw invalidOption(`${path}[${index}].name`, `${show(name)} is there twice`)
+      if (names.has(name!)) throw invalidOption(`${path}[${index}].name`, `${show(name)} is given twice`)
       names.add(name!)
     })
   },
@@ -213,7 +213,7 @@ const openChecks = {
     if (typeof value === 'string') return check.name(path, value)
     check.strings(path, value)
     if (!(value as string[])[0])
-      throw invalidOption(path, 'expected a program and its leading arguments, got none')
+      throw invalidOption(path, 'expected a program and its leading arguments, got an empty array')
   },
 }
 

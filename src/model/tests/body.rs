@@ -36,7 +36,7 @@ fn tells_events_from_json_by_the_first_byte() {
 #[test]
 fn an_answer_without_an_end_is_none() {
     assert!(problem("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n").contains("ended before"));
-    assert!(problem(&WHOLE[..30]).contains("no JSON"));
+    assert!(problem(&WHOLE[..30]).contains("not valid JSON"));
     assert!(problem("").contains("empty"));
     assert!(problem(": ping\n\n").contains("ended before"));
 }
@@ -44,7 +44,7 @@ fn an_answer_without_an_end_is_none() {
 #[test]
 fn what_is_no_completion_is_told_apart() {
     assert!(problem("<!doctype html><html>").contains("web page"));
-    assert!(problem("data: {not json\n\n").contains("no JSON"));
+    assert!(problem("data: {not json\n\n").contains("not valid JSON"));
     assert!(problem("data: [1]\n\ndata: [DONE]\n\n").contains("object"));
     assert!(problem("{\"object\":\"list\"}").contains("choices"));
     assert!(problem("Service is starting").contains("ended before"));

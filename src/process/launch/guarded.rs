@@ -162,7 +162,10 @@ fn failure_error(command: &ResolvedCommand, containment: Containment, failure: G
         GuardStage::Terminal => "ioctl",
         GuardStage::Spawn | GuardStage::Request | GuardStage::Supervise => "posix_spawn",
         GuardStage::Nul => {
-            return Error::invalid_option("args", "contains a NUL character, which no program can be given");
+            return Error::invalid_option(
+                "args",
+                "contains a NUL character, which cannot be passed to a program",
+            );
         }
         GuardStage::Lost => {
             return Error::new(
@@ -178,7 +181,7 @@ fn failure_error(command: &ResolvedCommand, containment: Containment, failure: G
             let wanted = if containment == Containment::Strict { "strict" } else { "auto" };
             let message = match failure.stage {
                 GuardStage::Namespace => format!(
-                    "a PID namespace can't be had on this machine ({reason}): leave out `containment: \"strict\"`, or allow user namespaces"
+                    "this machine provides no PID namespace ({reason}): leave out `containment: \"strict\"`, or allow user namespaces"
                 ),
                 GuardStage::Cgroup => format!("the run's cgroup could not be joined: {reason}"),
                 _ => format!("no guard can be executed on this machine: {reason}"),

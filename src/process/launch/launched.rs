@@ -61,7 +61,7 @@ pub(super) fn watch_pipes(ends: Ends) -> Result<Pipes> {
         })
     };
     watch().map_err(|error| {
-        Error::new(ErrorCode::ProcessSpawnFailed, format!("the program's pipes can't be watched: {error}"))
+        Error::new(ErrorCode::ProcessSpawnFailed, format!("cannot watch the pipes of the program: {error}"))
             .with("errno", error.raw_os_error().unwrap_or(0))
             .with("syscall", "epoll_ctl")
     })

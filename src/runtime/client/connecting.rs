@@ -86,7 +86,7 @@ impl Connecting {
     async fn connect(&self) -> Result<RuntimeClient> {
         let address = Address { url: self.url.clone(), token: self.options.token.clone() };
         let session_id = crate::random::key::<16>()
-            .ok_or_else(|| Error::new(ErrorCode::RuntimeClosed, "the system gives no random bytes"))?;
+            .ok_or_else(|| Error::new(ErrorCode::RuntimeClosed, "the system provides no random bytes"))?;
         if self.options.connect_timeout == Some(Duration::ZERO) {
             return Err(not_answered(Duration::ZERO));
         }

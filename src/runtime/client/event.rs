@@ -75,7 +75,8 @@ impl ClientRequest {
     pub(super) fn passed(&self) -> Option<Error> {
         let zero = Some(Duration::ZERO);
         let error = |code, path: &str| {
-            Error::new(code, format!("nothing was sent: `{path}` had passed already")).with(path, 0)
+            Error::new(code, format!("no request was sent: the deadline of `{path}` has already passed"))
+                .with(path, 0)
         };
         if self.timeout == zero {
             return Some(error(ErrorCode::RuntimeTimedOut, "timeoutMs"));

@@ -119,5 +119,5 @@ impl RuntimeClient {
 }
 
 pub(super) fn closed_error() -> Error {
-    Error::new(ErrorCode::RuntimeClosed, "the session with the runtime is over: connect anew")
+    Error::new(ErrorCode::RuntimeClosed, "the session with the runtime is over: connect again")
 }

@@ -194,7 +194,11 @@ impl ClientSession {
 
     fn on_upload_request(&mut self, request: UploadRequest) {
         if !request.names_a_file() {
-            return self.decline(request, "the name is none that a file can have".to_owned());
+            let problem = format!(
+                "Invalid file name {:?}: artifact names may not be empty, \".\" or \"..\", nor contain \"/\" or \"\\\".",
+                request.filename
+            );
+            return self.decline(request, problem);
         }
         if !self.uploads.push(request) {
             self.lose(Error::new(
@@ -210,9 +214,9 @@ impl ClientSession {
         }
         if let Some(current) = &self.current {
             let problem = if current.is_told() {
-                "the runtime has not ended the stopped request yet: wait, or connect anew"
+                "the runtime has not ended the stopped request yet: wait, or open another connection"
             } else {
-                "a request is in flight: one at a time, or connect once more"
+                "a request is running: send one at a time, or open another connection"
             };
             return Err(Error::new(ErrorCode::RuntimeBusy, problem));
         }
@@ -427,7 +431,7 @@ fn lost_frames() -> SocketEnd {
 }
 
 fn protocol_error(problem: &str) -> Error {
-    Error::new(ErrorCode::RuntimeProtocol, format!("the runtime's answer can't be read: {problem}"))
+    Error::new(ErrorCode::RuntimeProtocol, format!("cannot parse the runtime's answer: {problem}"))
 }
 
 /// What the caller gets for an error of the runtime.

@@ -115,8 +115,9 @@ pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
         return Err(Error::invalid_option("url", "expected a port between 1 and 65535"));
     }
     if let Some(token) = &address.token {
-        let value = HeaderValue::from_str(&format!("Bearer {token}"))
-            .map_err(|_| Error::invalid_option("token", "has characters that no header can carry"))?;
+        let value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
+            Error::invalid_option("token", "contains a character that an HTTP header cannot hold")
+        })?;
         request.headers_mut().insert("authorization", value);
     }
     let connector = if address.url.starts_with("wss:") {
@@ -160,7 +161,7 @@ pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
                 WsError::Io(fault)
                     if address.url.starts_with("wss:") && fault.kind() == ErrorKind::InvalidData =>
                 {
-                    " (is it wss:// over there, with a certificate that this machine trusts?)"
+                    " (does the server use wss://, with a certificate that this machine trusts?)"
                 }
                 _ => "",
             };
