@@ -733,20 +733,31 @@ export type {
 } from './copilot-protocol.js'
 
 /**
- * So many turns, runs and pieces of your own work at once, over all that are given it. First come, first served. A slot is free
- * when what had it is over: the tree of a run is gone, the promise of a work has settled.
+ * A limit on how many turns, runs and pieces of your own work happen at once, shared by everything that
+ * is given it. Waiting work starts in the order in which it asked. A slot is free again when the
+ * process tree of a run is gone, or when the promise of a piece of work has settled.
  *
  * @example
  * const limit = new ConcurrencyLimit(4)
  * await Promise.all(folders.map((cwd) => run('npm', ['test'], { cwd, limit })))
  */
 declare class ConcurrencyLimit {
+  /**
+   * @param max How many may run at once; a whole number of at least 1.
+   * @throws INVALID_OPTION for any other value.
+   */
   constructor(max: number)
   /**
-   * Does the work when there is room, and gives its slot back however it ends.
-   * @param options.signal ends the waiting: rejects with PROCESS_ABORTED, and the work is not begun. Work that runs is not ended.
-   * @param options.timeoutMs how long to wait for the slot at most, default for ever; then PROCESS_TIMED_OUT. 0 and Infinity are off,
-   *   less than 0 has passed.
+   * Waits for a free slot, calls `work`, and frees the slot when `work` settles, whether it succeeds or
+   * fails.
+   *
+   * @param work Your function. Its result, or its error, is the result of `use`.
+   * @param options.signal Ends the wait for a slot: `use` rejects with PROCESS_ABORTED and `work` is
+   *   not called. A function that already runs is not interrupted.
+   * @param options.timeoutMs Longest wait for a slot, in milliseconds. Default: no limit; 0 and
+   *   Infinity mean no limit too. After that, and for a negative value at once, `use` rejects with
+   *   PROCESS_TIMED_OUT and `work` is not called.
+   * @throws PROCESS_ABORTED, PROCESS_TIMED_OUT, INVALID_OPTION
    */
   use<T>(
     work: () => T | PromiseLike<T>,
@@ -758,26 +769,108 @@ declare class ConcurrencyLimit {
 }
 
 /**
- * What a program and everything it starts may do, held by the kernel (Landlock, and a filter of system calls) until the last
- * of them has ended. Paths are relative to `cwd`, must exist, and stand for a folder with all below it. Inherited descriptors
- * are closed, `/dev/null` is writable, no program inside gains rights by being setuid; processes outside the tree can't be
- * signalled nor reached by abstract sockets (Linux 6.12). docs/sandbox.md says what is not held.
+ * Limits on files and network for a program and everything that it starts. The kernel enforces them
+ * (Landlock and a seccomp filter) until the last process of the tree has ended. If the kernel cannot
+ * enforce them, nothing is started and the promise rejects with SANDBOX_UNAVAILABLE.
+ *
+ * Paths are relative to `cwd` and must exist. A folder stands for everything below it. Inside the
+ * sandbox inherited file descriptors are closed, `/dev/null` is writable, and setuid programs gain no
+ * rights. Processes outside the tree cannot be signalled or reached through abstract sockets (Linux
+ * 6.12 or newer). The limits of the sandbox are listed in docs/sandbox.md.
+ *
+ * @example
+ * await run('npm', ['test'], { sandbox: { write: ['.', '/tmp'], network: 'none' } })
  */
 interface SandboxOptions {
-  /** What may be written, made, renamed and removed; default nothing. */
+  /**
+   * Files and folders in which the program may write, create, rename and remove.
+   *
+   * @default [] (nothing, except `/dev/null`)
+   */
   write?: string[]
-  /** What may be read and executed; default everything. What may be written may be read. */
+  /**
+   * Files and folders that the program may read and execute. Everything in `write` may be read too.
+   *
+   * @default everything
+   */
   read?: string[]
-  /** Default "all". "none": no sockets but Unix ones. `ports`: TCP connections go to these ports alone (Linux 6.7); UDP is free. */
+  /**
+   * `"all"`: no limit. `"none"`: no sockets except Unix sockets. `{ ports }`: TCP connections to these
+   * ports only (Linux 6.7 or newer); UDP is not limited.
+   *
+   * @default "all"
+   */
   network?:
     | 'all'
     | 'none'
     | {
+        /** TCP ports that the program may connect to, from 0 to 65535. */
         ports: number[]
       }
+  /** Least versions that the kernel must have. */
+  require?: {
+    /**
+     * Least version of Landlock. With an older one the promise rejects with SANDBOX_UNAVAILABLE and nothing is
+     * started. Version 6 (Linux 6.12) limits signals and abstract sockets. `sandboxSupport()` returns the
+     * version of this machine.
+     */
+    landlock?: number
+  }
+  /**
+   * Files at the top of each folder of `write` that your own tools execute later, outside of the sandbox. They
+   * are compared before and after the run. `result.sandbox.changed` lists those that were made, changed or
+   * removed; agents list them in `warnings` too.
+   *
+   * @default "report", with the names .git/hooks, .git/config, .envrc, .mcp.json, .vscode, .claude, .codex,
+   * .gemini, .qwen, opencode.json and "package.json scripts" (only that member of the file)
+   */
+  protect?:
+    | 'report'
+    | {
+        /** Names to compare, instead of the default ones. */
+        names: string[]
+        /** `"report"`: list the changes, restore nothing. */
+        how: 'report'
+      }
 }
+/** Limits that the kernel enforced during a run. */
+interface SandboxReport {
+  /** Version of Landlock that the kernel speaks. */
+  landlock: number
+  /**
+   * Names of the limits: "writes", "reads" (with `read`), "network" (with "none"), "ports" (with `ports`), "processes", "privileges", "devices"
+   * (Linux 6.10), "signals" and "abstract-sockets" (Linux 6.12).
+   */
+  holds: string[]
+  /** Paths of files that run later, outside, and that the run made, changed or removed (`protect`); at most 100. */
+  changed?: string[]
+}
+/** Limits that the kernel of this machine can enforce. */
+interface SandboxSupport {
+  /** Version of Landlock that the kernel speaks. 0: a run with `sandbox` rejects with SANDBOX_UNAVAILABLE. */
+  landlock: number
+  /** Whether the kernel lets another process decide about system calls. */
+  seccompNotify: boolean
+  /** Whether `network: { ports }` can be enforced. */
+  network: boolean
+  /** Limits that can be enforced, by the names of `SandboxReport.holds`. */
+  holds: string[]
+  /** Limits that need a newer kernel. */
+  missing: string[]
+}
+/**
+ * Returns what a sandbox can enforce on this machine. Starts nothing.
+ *
+ * @example
+ * const { missing } = sandboxSupport()
+ * if (missing.includes('signals')) console.warn('programs in a sandbox can signal others: Linux 6.12 holds that')
+ */
+declare function sandboxSupport(): SandboxSupport
 
-/** What is written to stdin: text and bytes, now or as they come, or a file that the program is given as its stdin. */
+/**
+ * Input for a program: a text or bytes, a stream or an iterable of texts and bytes, or a file that
+ * becomes the program's stdin.
+ */
 type RunInput =
   | string
   | Uint8Array
@@ -786,231 +879,441 @@ type RunInput =
   | AsyncIterable<string | Uint8Array>
   | Iterable<string | Uint8Array>
   | {
+      /**
+       * Path or `file:` URL of the file, relative to `cwd`. The program reads it directly; the data does not
+       * pass through this process.
+       */
       file: string | URL
     }
-/** How a program is run and watched. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
+/**
+ * Options of `run` and `spawn`.
+ *
+ * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. A negative value is a
+ * deadline that has passed: nothing is started, and the promise rejects with the clock's error.
+ */
 interface RunOptions {
-  /** Working directory, a path or a file: URL; default the host's own. */
+  /**
+   * Working directory of the program: a path or a `file:` URL.
+   *
+   * @default the working directory of this process
+   * @throws PROCESS_CWD_MISSING when it does not exist or is no folder.
+   */
   cwd?: string | URL
-  /** Merged over the inherited environment; `undefined` removes a name. */
+  /**
+   * Environment variables that are set on top of the inherited ones. `undefined` removes a variable.
+   */
   env?: Record<string, string | undefined>
-  /** Default true; a list inherits only these names. */
+  /**
+   * Whether the program inherits the environment of this process. An array inherits only the variables
+   * with these names.
+   *
+   * @default true
+   */
   inheritEnv?: boolean | string[]
   /**
-   * Written to stdin, then closed; a program that does not read it all is no error. Default: stdin is null. A stream or an
-   * iterable is read when the program runs, no faster than the program reads, and closed (`return()`, cancelled) when the program
-   * ends first; one that fails ends the run: PROCESS_INPUT_FAILED, with its error as `cause`. A file is relative to `cwd`.
+   * Data for the program's stdin, which is closed after it. It is no error when the program does not
+   * read all of it.
+   *
+   * A stream or an iterable is read only once the program runs, and no faster than the program reads.
+   * It is closed (`return()`, `cancel()`, `destroy()`) when the program ends first. If it fails, the
+   * whole process tree is killed. A file is relative to `cwd`.
+   *
+   * @default nothing: the program reads end of file at once
+   * @throws PROCESS_INPUT_FAILED when the source fails; its error is the `cause`.
    */
   input?: RunInput
   /**
-   * No byte read from stdout or stderr, nor accepted by stdin, for so long: the tree is killed at once. Rests while a slow
-   * reader holds the pipe. Default: env SHEEPDOG_IDLE_SECONDS, else AGENTFIELD_HARNESS_IDLE_SECONDS, else 120 s.
+   * Kill the whole process tree immediately when no output has been read and no input accepted for this
+   * long, in milliseconds. The clock rests while your code reads more slowly than the program writes.
+   *
+   * @default the variable SHEEPDOG_IDLE_SECONDS, else AGENTFIELD_HARNESS_IDLE_SECONDS, else 120_000
+   * @throws PROCESS_IDLE, with what was read so far in `result`.
    */
   idleTimeoutMs?: number
-  /** Wall clock; default 1_800_000. */
+  /**
+   * Longest time from the start of the program, in milliseconds. After that the process group gets
+   * SIGTERM, and the tree gets SIGKILL after `killGraceMs`.
+   *
+   * @default 1_800_000 (30 minutes)
+   * @throws PROCESS_TIMED_OUT, with what was read so far in `result`.
+   */
   timeoutMs?: number
-  /** SIGTERM to the group on timeout, abort and kill(), SIGKILL to the tree after so long; default 2000. */
+  /**
+   * Time between SIGTERM and SIGKILL on a timeout, an abort and `kill()`, in milliseconds. SIGTERM goes
+   * to the process group, SIGKILL to the whole tree.
+   *
+   * @default 2000
+   */
   killGraceMs?: number
-  /** After the exit, how long pipes held open by others are still read; default 250. */
+  /**
+   * After the program has exited, how long its stdout and stderr are still read when other processes
+   * hold them open, in milliseconds. Output of the program itself is always read completely.
+   *
+   * @default 250
+   */
   drainMs?: number
-  /** Kept of each stream: head and tail on line borders, one line between that says how much is missing. Default 16 MiB, at most 511. */
+  /**
+   * How many bytes of each stream `result` keeps. Of a longer output it keeps the beginning and the
+   * end, cut at line breaks, with one line between that says how many bytes are missing; `truncated` is
+   * then true. At most 511 MiB.
+   *
+   * @default 16_777_216 (16 MiB)
+   */
   maxOutputBytes?: number
-  /** Longest line given to an iterator; a longer one is PROCESS_LINE_TOO_LONG and the tree is killed. Default 64 MiB, at most 511. */
+  /**
+   * Longest line that an iterator yields, in bytes. On a longer line the process tree is killed. At
+   * most 511 MiB.
+   *
+   * @default 67_108_864 (64 MiB)
+   * @throws PROCESS_LINE_TOO_LONG
+   */
   maxLineBytes?: number
   /**
-   * "pipe", for `spawn` alone: the process has a `stdin` to write to. "inherit": the host's own. Default "null": immediate end of
-   * file; or what `input` says.
+   * `"null"`: the program reads end of file at once. `"pipe"` (only for `spawn`): the process has a
+   * `stdin` to write to. `"inherit"`: the program reads the stdin of this process.
+   *
+   * @default "null", or `input` where it is given
    */
   stdin?: 'null' | 'pipe' | 'inherit'
-  /** The host's own stdin, stdout and stderr: nothing is read or kept, and the idle clock is off. */
+  /**
+   * `"inherit"`: the program uses the stdin, stdout and stderr of this process. Nothing is read or
+   * kept, and the idle clock is off.
+   */
   stdio?: 'inherit'
-  /** Of the result's stdout and stderr; default "utf8", in which invalid UTF-8 is replaced. "buffer": bytes, as they came. */
+  /**
+   * Type of `stdout` and `stderr` in the result. `"utf8"`: strings, in which invalid UTF-8 is replaced
+   * by U+FFFD. `"buffer"`: bytes as they were printed.
+   *
+   * @default "utf8"
+   */
   encoding?: 'utf8' | 'buffer'
   /**
-   * A terminal of the program's own, for programs that hold their output back or refuse to work without one. stdout is what it
-   * shows, stderr is empty. Default size 80 x 24; `resize()` changes it. The input is typed, and shown as typed text is; without
-   * input, and after its end, the program reads end of file.
+   * Gives the program a terminal of its own, for programs that buffer their output or refuse to work
+   * without one. `stdout` is what the terminal shows, `stderr` is empty. The input is typed into the
+   * terminal, which echoes it. Without input, and after its end, the program reads end of file.
+   *
+   * @default false
    */
   pty?:
     | boolean
     | {
+        /**
+         * Width of the terminal in characters. `resize()` changes it.
+         *
+         * @default 80
+         */
         columns?: number
+        /**
+         * Height of the terminal in characters. `resize()` changes it.
+         *
+         * @default 24
+         */
         rows?: number
       }
-  /** Descendants that outlive the command; default "kill". */
+  /**
+   * `"kill"`: kill descendants that are still alive after the program has exited. `"keep"`: leave them
+   * running.
+   *
+   * @default "kill"
+   */
   strays?: 'kill' | 'keep'
-  /** Default "auto": the strongest that needs no privilege. "strict": a PID namespace, or CONTAINMENT_UNAVAILABLE. */
+  /**
+   * How the process tree is held together. `"auto"`: the strongest way that needs no privilege.
+   * `"group"`: a process group and marks in the environment only. `"strict"`: a PID namespace.
+   *
+   * @default "auto"
+   * @throws CONTAINMENT_UNAVAILABLE when `"strict"` is not possible on this machine.
+   */
   containment?: 'auto' | 'group' | 'strict'
-  /** Memory of the whole tree; needs a writable cgroup, else CONTAINMENT_UNAVAILABLE. */
+  /**
+   * Memory limit of the whole process tree, in bytes. Needs a writable cgroup.
+   *
+   * @default no limit
+   * @throws CONTAINMENT_UNAVAILABLE without a writable cgroup.
+   */
   memoryMaxBytes?: number
-  /** Processes of the whole tree; needs a writable cgroup, else CONTAINMENT_UNAVAILABLE. */
+  /**
+   * Limit on the number of processes in the tree. Needs a writable cgroup.
+   *
+   * @default no limit
+   * @throws CONTAINMENT_UNAVAILABLE without a writable cgroup.
+   */
   maxProcesses?: number
-  /** What the program and all it starts may do, held by the kernel; or SANDBOX_UNAVAILABLE, and nothing is started. */
+  /**
+   * Files and network that the program and everything it starts may use. The kernel enforces it.
+   *
+   * @default no sandbox
+   * @throws SANDBOX_UNAVAILABLE when the kernel cannot enforce it; nothing is started.
+   */
   sandbox?: SandboxOptions
   /**
-   * A folder: a new one in it keeps what ran, all it printed with times, and how it ended (docs/record.md). Written off the JavaScript
-   * thread, whole to a quarter of a second before a kill of this process. INVALID_OPTION when it can't be written.
+   * Keep a record of the run in a new folder below this one: the command, everything it printed with
+   * times, and how it ended. Native code writes it, off the JavaScript thread. When this process is
+   * killed, at most the last quarter of a second is missing. See docs/record.md.
+   *
+   * @default no record
+   * @throws INVALID_OPTION when the folder cannot be written.
    */
   record?: string
-  /** The most that a record keeps of each stream; past it the end alone. Default 256 MiB. */
+  /**
+   * How many bytes of each stream a record keeps. Past that it keeps the last MiB too, with a line
+   * between that says how many bytes are missing.
+   *
+   * @default 268_435_456 (256 MiB)
+   */
   maxRecordBytes?: number
-  /** What people call it, in `sheepdog ps` and in its record. */
+  /**
+   * Name of the run in `sheepdog ps` and in its record.
+   *
+   * @default none
+   */
   name?: string
-  /** Shared with others: the program is started when there is room, and the slot is free when its tree is gone. The clocks start with the program. */
+  /**
+   * A limit that this run shares with others. The program starts when a slot is free, and frees it when
+   * its process tree is gone. The clocks start with the program, not with the wait.
+   *
+   * @default no limit
+   */
   limit?: ConcurrencyLimit
-  /** Stops the run when aborted; one that is already aborted starts nothing. */
+  /**
+   * Ends the run when aborted: SIGTERM to the process group, SIGKILL to the tree after `killGraceMs`.
+   * If it is already aborted, nothing is started.
+   *
+   * @throws PROCESS_ABORTED, with the signal's reason as `cause`.
+   */
   signal?: AbortSignal
 }
 
 /**
- * How a program ended. Durations are milliseconds by a monotonic clock, from the spawn. With `encoding: "buffer"` stdout and
- * stderr are bytes.
+ * How a program ended. Durations are milliseconds since the start, measured by a monotonic clock. With
+ * `encoding: "buffer"`, `stdout` and `stderr` are bytes.
  */
 interface RunResult<Output = string> {
+  /** The program as it was given. */
   command: string
+  /** The arguments as they were given. */
   args: string[]
+  /** Process id of the program. */
   pid: number
-  /** null when a signal ended it. */
+  /** Exit status of the program; null when a signal ended it. */
   exitCode: number | null
-  /** For example "SIGTERM"; null when it exited. */
+  /** Name of the signal that ended the program, for example `"SIGTERM"`; null when it exited. */
   signal: string | null
+  /** Standard output, up to `maxOutputBytes`. */
   stdout: Output
+  /** Standard error output, up to `maxOutputBytes`. */
   stderr: Output
-  /** Bytes printed in all. */
+  /** Bytes that were printed to stdout in all, kept or not. */
   stdoutBytes: number
+  /** Bytes that were printed to stderr in all, kept or not. */
   stderrBytes: number
-  /** Whether bytes were left out of `stdout` or `stderr`. */
+  /** True when `stdout` or `stderr` is not complete because of `maxOutputBytes`. */
   truncated: boolean
-  /** Until the exit. */
+  /** Milliseconds from the start to the exit of the program. */
   durationMs: number
+  /** Milliseconds from the start to the first output; null when nothing was printed. */
   firstOutputMs: number | null
+  /** Milliseconds from the start to the last output; null when nothing was printed. */
   lastOutputMs: number | null
-  /** Others held stdout or stderr open past the drain. */
+  /** True when other processes held stdout or stderr open for longer than `drainMs`. */
   pipesHeldOpen: boolean
-  /** Descendants that had to be killed. */
+  /** Number of descendants that outlived the program and were killed. */
   straysKilled: number
-  /** Descendants that could not be killed: they run as another user (setuid). */
+  /** Number of descendants that could not be killed because they run as another user (setuid). */
   straysLeft: number
-  /** What held the tree together. */
+  /**
+   * How the process tree was held together. `"guard"`: by the guard process. `"guard+cgroup"`: by the
+   * guard and a cgroup. `"pidns"`: by a PID namespace. `"group"`: by a process group only.
+   */
   containment: 'guard' | 'guard+cgroup' | 'pidns' | 'group'
-  /** Of the command and the descendants that it waited for. */
+  /** Resources that the program used, together with the descendants that it waited for. */
   usage: {
+    /** Processor time in user mode, in milliseconds. */
     userMs: number
+    /** Processor time in the kernel, in milliseconds. */
     systemMs: number
+    /** Largest resident memory of a single process, in bytes. */
     maxRssBytes: number
   }
-  /** Where it is on record, when that was asked for. */
+  /** The record of this run. Only with the option `record`. */
   record?: RecordFacts
+  /** Limits that the kernel enforced, when `sandbox` was given. */
+  sandbox?: SandboxReport
 }
-/** What became of a record. */
+/** A record that was written. */
 interface RecordFacts {
-  /** The run's own folder. */
+  /** Folder of this run. */
   folder: string
-  /** Printed and not in the files: past `maxRecordBytes`, or the disk could not follow. */
+  /**
+   * Bytes that were printed but are not in the record: past `maxRecordBytes`, or because the disk was
+   * too slow.
+   */
   leftOutBytes: number
-  /** Why the record is not whole. */
+  /** Reason why the record is not complete; absent when it is. */
   problem?: string
 }
-/** A line, without its end. */
+/** A line of output, without its line break. */
 interface OutputLine {
+  /** The stream that the line was printed to. */
   stream: 'stdout' | 'stderr'
+  /** Text of the line. */
   text: string
 }
-/** Lines that came together; they may share memory with each other. */
+/** Lines that arrived together. Their strings may share memory. */
 interface LineBatch {
+  /** The stream that the lines were printed to. */
   stream: 'stdout' | 'stderr'
+  /** The lines, without their line breaks. */
   lines: string[]
 }
 
-/** Files of a program's output, relative to the host's working directory; at least one. */
+/**
+ * Files for `saveOutput()`; at least one. Paths are relative to the working directory of this process.
+ */
 interface OutputFiles {
+  /** File for stdout. */
   stdout?: string | URL
-  /** May be the same file as that of stdout: both are in it as they were read. */
+  /**
+   * File for stderr. It may be the file of `stdout`: then both are in it in the order in which they
+   * were read.
+   */
   stderr?: string | URL
-  /** After what the files hold; default false: they are emptied. */
+  /**
+   * Write after the present content of the files instead of emptying them first.
+   *
+   * @default false
+   */
   append?: boolean
 }
-/** Bytes that were written of each. */
+/** Result of `saveOutput()`. */
 interface SavedOutput {
+  /** Bytes of stdout that were written. */
   stdoutBytes: number
+  /** Bytes of stderr that were written. */
   stderrBytes: number
 }
 
 /**
- * The stdin of a process that was spawned with `stdin: "pipe"`. A program that reads slowly slows its writer; one that takes no more is
- * no error: what is written then is let go.
+ * The stdin of a process that was spawned with `stdin: "pipe"`. When the program reads slowly, writes
+ * wait. When it stops reading, further writes are discarded without an error.
+ *
+ * @example
+ * const child = spawn('psql', { stdin: 'pipe' })
+ * await child.stdin.write('select 1;\n')
+ * await child.stdin.end()
  */
 declare class ProcessStdin {
   private constructor()
   #private
-  /** False after `end()`, and once the program is known to take no more. */
+  /** False after `end()`, and once the program is known to read no more. */
   get isOpen(): boolean
-  /** Resolves when the pipe has taken the chunk. Rejects after `end()`: PROCESS_STDIN_CLOSED. */
+  /**
+   * Writes a chunk. Resolves when the pipe has accepted it, or when the program has stopped reading.
+   *
+   * @throws PROCESS_STDIN_CLOSED after `end()`.
+   */
   write(chunk: string | Uint8Array): Promise<void>
-  /** The program reads end of file when it has read everything; resolves when everything is written. */
+  /** Closes stdin after everything that was written. Resolves when all of it is written. */
   end(): Promise<void>
   /**
-   * The same as a web stream. Closing it is `end()`. To abort it is to say that what is written is torn: the tree is killed,
-   * PROCESS_INPUT_FAILED. It fails with PROCESS_STDIN_CLOSED when something is written that the program takes no more.
+   * This stdin as a web stream. Closing the stream is `end()`. Aborting it says that the input is
+   * incomplete: the process tree is killed and the run rejects with PROCESS_INPUT_FAILED. The stream
+   * fails with PROCESS_STDIN_CLOSED when you write and the program reads no more.
    */
   get writable(): WritableStream<string | Uint8Array>
   /**
-   * The same as a Node stream. To destroy it with an error is to say that what is written is torn: the tree is killed,
-   * PROCESS_INPUT_FAILED; without one it is `end()`. It is closed early, without an error, when the program takes no more.
+   * This stdin as a Node stream. Destroying it without an error is `end()`. Destroying it with an error
+   * says that the input is incomplete: the process tree is killed and the run rejects with
+   * PROCESS_INPUT_FAILED. The stream closes early, without an error, when the program reads no more.
    */
   get writableNode(): Writable
 }
 
-/** A program under watch. Async iterable: the same as `lines()`. */
+/** A program that runs under supervision. Iterating over it is the same as `lines()`. */
 declare class RunningProcess<Output = string> implements AsyncIterable<OutputLine>, AsyncDisposable {
   private constructor()
   #private
-  /** Resolves once the program runs; rejects when it could not be started. */
+  /** Resolves when the program runs. Rejects, as `result` does, when it could not be started. */
   get started(): Promise<{
     pid: number
   }>
-  /** How it ended; rejects as `run` does. Need not be awaited. */
+  /** How the program ended. Resolves and rejects as `run` does. You need not await it. */
   get result(): Promise<RunResult<Output>>
-  /** With `stdin: "pipe"`. */
+  /** Stdin of the program. Only with `stdin: "pipe"`. */
   get stdin(): ProcessStdin | undefined
-  /** Known once `started` has settled. */
+  /** Process id of the program; undefined until `started` has settled. */
   get pid(): number | undefined
-  /** Line by line, both streams. A slow reader slows the program; leaving the loop early is `detachOutput()`. */
+  /**
+   * Yields the output line by line, from both streams. A slow reader slows the program down. Leaving
+   * the loop early has the effect of `detachOutput()`. The loop throws what `result` rejects with.
+   *
+   * @throws PROCESS_ITERATED when the output is already being read.
+   *
+   * @example
+   * for await (const { stream, text } of spawn('npm', ['test']).lines()) console.log(stream, text)
+   */
   lines(): AsyncIterableIterator<OutputLine>
-  /** Many lines a step: several times faster than `lines()`. */
+  /**
+   * Yields many lines at each step. Several times faster than `lines()`.
+   *
+   * @throws PROCESS_ITERATED when the output is already being read.
+   */
   lineBatches(): AsyncIterableIterator<LineBatch>
   /**
-   * The JSON objects of stdout, one a line; all else is skipped.
-   * @param options.types only objects whose top-level `type` is listed; the others never reach JavaScript
+   * Yields the JSON objects of stdout, one for each line. All other lines are skipped.
+   *
+   * @param options.types Yield only objects whose top-level `type` is in this list. The others never
+   *   reach JavaScript.
+   * @throws PROCESS_ITERATED when the output is already being read.
    */
   json<T = unknown>(options?: { types?: string[] }): AsyncIterableIterator<T>
-  /** stdout as it comes. */
+  /**
+   * Yields stdout in chunks, as it arrives.
+   *
+   * @throws PROCESS_ITERATED when the output is already being read.
+   */
   bytes(): AsyncIterableIterator<Uint8Array>
-  /** stdout as a web stream; its first read is what `bytes()` is. Cancelling it is `detachOutput()`. */
+  /**
+   * Stdout as a web stream. Reading starts with the first read, as with `bytes()`. Cancelling the
+   * stream has the effect of `detachOutput()`.
+   */
   get stdout(): ReadableStream<Uint8Array>
-  /** stdout as a Node stream; its first read is what `bytes()` is. Destroying it is `detachOutput()`. */
+  /**
+   * Stdout as a Node stream. Reading starts with the first read, as with `bytes()`. Destroying the
+   * stream has the effect of `detachOutput()`.
+   */
   get stdoutNode(): Readable
   /**
-   * Writes the output to files as it comes, in native code: it never passes through JavaScript. Takes the place of an iterator; what
-   * `result` keeps stays as it is. The files are opened at once, and emptied unless `append` is set; both may be the same. A disk
-   * that is slower than the program slows the program.
+   * Writes the output to files as it arrives. Native code writes it; the output never passes through
+   * JavaScript. Use it instead of an iterator. `result` keeps its part of the output as usual.
    *
-   * Resolves when all is written and the program has ended; rejects as `result` does (what came is in the files then), or
-   * with PROCESS_OUTPUT_FAILED: the program goes on.
+   * The files are opened at once, and emptied unless `append` is set. A disk that is slower than the
+   * program slows the program down. Resolves when the program has ended and everything is written.
+   *
+   * @throws PROCESS_OUTPUT_FAILED when a file cannot be opened or written; the program goes on.
+   *   Otherwise the error of `result`; the files then hold what was read.
    */
   saveOutput(files: OutputFiles): Promise<SavedOutput>
+  /** Same as `lines()`. */
   [Symbol.asyncIterator](): AsyncIterableIterator<OutputLine>
-  /** Stops delivering; output is drained and kept as in `run`. */
+  /** Stops the delivery to the iterator or stream. The output is still read and kept for `result`. */
   detachOutput(): void
-  /** Another size for the program's terminal, in characters; it is told by SIGWINCH. Throws without `pty`. */
+  /**
+   * Changes the size of the program's terminal, in characters. The program receives SIGWINCH.
+   *
+   * @throws INVALID_OPTION without the option `pty`.
+   */
   resize(columns: number, rows: number): void
   /**
-   * SIGTERM, or the signal that is given, to the group at once; after `killGraceMs` SIGKILL to the tree. SIGKILL is to the tree at
-   * once. Resolves when the tree is gone, with the result as far as there is one; `result` rejects with PROCESS_KILLED. Called
-   * again, it sends the signal that is given too. After the end: the result as it was.
+   * Ends the program. The process group gets SIGTERM, or the given signal, at once; the tree gets
+   * SIGKILL after `killGraceMs`. `kill("SIGKILL")` kills the whole tree at once. Each further call
+   * sends its signal too.
+   *
+   * Resolves when the tree is gone, with the result so far; `result` rejects with PROCESS_KILLED. After
+   * the end of the program it resolves with the result and changes nothing.
    */
   kill(signal?: NodeJS.Signals): Promise<RunResult<Output>>
-  /** Kills the program if it still runs, and waits until its tree is gone. */
+  /** Kills the program if it still runs, and waits until its process tree is gone. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -1022,154 +1325,372 @@ type Piped = RunOptions & {
 type InBytes = RunOptions & {
   encoding: 'buffer'
 }
-/**
- * Runs a program to its end. Resolves for any exit status; rejects when it could not run or was stopped, with `code` and,
- * where it ran, `result`.
- */
+/** As below; `stdout` and `stderr` of the result are bytes. */
 declare function run(command: string, ...rest: With<InBytes>): Promise<RunResult<Uint8Array>>
+/**
+ * Runs a program to its end. Resolves for any exit status, when the program and its whole process tree
+ * are gone.
+ *
+ * @param command Name of a program on PATH, or a path. There is no shell: use `run('sh', ['-c',
+ *   script])` for one.
+ * @throws PROCESS_NOT_FOUND, PROCESS_IDLE, PROCESS_TIMED_OUT, PROCESS_ABORTED and others
+ *   (docs/errors.md) when the program could not run or was stopped. The error has a `code` and, if the
+ *   program ran, `result` with everything that was read.
+ *
+ * @example
+ * const { exitCode, stdout } = await run('npm', ['test'], { idleTimeoutMs: 60_000 })
+ */
 declare function run(command: string, args?: string[], options?: RunOptions): Promise<RunResult>
+/** Runs a program without arguments to its end. */
 declare function run(command: string, options?: RunOptions): Promise<RunResult>
-/** Starts a program. Never throws: errors reject `started` and `result`. */
+/** As below; stdin can be written to, and the output is bytes. */
 declare function spawn(
   command: string,
   ...rest: With<Piped & InBytes>
 ): RunningProcess<Uint8Array> & {
   readonly stdin: ProcessStdin
 }
+/** As below; `stdin` can be written to. */
 declare function spawn(
   command: string,
   ...rest: With<Piped>
 ): RunningProcess & {
   readonly stdin: ProcessStdin
 }
+/** As below; `stdout` and `stderr` of the result are bytes. */
 declare function spawn(command: string, ...rest: With<InBytes>): RunningProcess<Uint8Array>
+/**
+ * Starts a program and returns at once. Never throws: errors reject `started` and `result`.
+ *
+ * @example
+ * const child = spawn('npm', ['run', 'build'])
+ * for await (const { text } of child) console.log(text)
+ * const { exitCode } = await child.result
+ */
 declare function spawn(command: string, args?: string[], options?: RunOptions): RunningProcess
+/** Starts a program without arguments. */
 declare function spawn(command: string, options?: RunOptions): RunningProcess
 
-/** Tokens that a model was given and gave. */
+/** Tokens that a model read and wrote. */
 interface TokenUsage {
+  /** Tokens of the input. */
   inputTokens: number
+  /** Tokens of the output. */
   outputTokens: number
-  /** Of a cache; whether they are part of `inputTokens` is the service's way of counting. */
+  /**
+   * Input tokens that came from a cache. Some services include them in `inputTokens`, others do not.
+   */
   cachedInputTokens: number
 }
 
-/** What a million tokens cost, in US dollars. */
+/** Price of a model's tokens, in US dollars for a million tokens. */
 interface Prices {
+  /** Price of a million input tokens. */
   inputPerMillion: number
+  /** Price of a million output tokens. */
   outputPerMillion: number
-  /** Of tokens that were read from a cache; default: as other input. */
+  /**
+   * Price of a million tokens that were read from a cache.
+   *
+   * @default the price of other input tokens
+   */
   cachedPerMillion?: number
 }
-/** How much may be used. */
+/** Limits of a `Budget`. */
 interface BudgetOptions {
-  /** `inputTokens` plus `outputTokens`, as `usage` tells them. */
+  /**
+   * Largest number of tokens: `inputTokens` plus `outputTokens`, as `usage` reports them.
+   *
+   * @default no limit
+   */
   maxTokens?: number
-  /** By the prices where there are any, else by what the CLI says that it cost. */
+  /**
+   * Largest cost, in US dollars. It is computed from `prices`, or, without prices, reported by the
+   * agent CLI.
+   *
+   * @default no limit
+   */
   maxCostUsd?: number
-  /** For turns that have no prices of their own. */
+  /** Prices for turns that have no `prices` of their own. */
   prices?: Prices
 }
 /**
- * So much for all turns and sessions that share it, at once or one after another. What crosses it is ended: AGENT_BUDGET. One
- * that is used up lets nothing begin.
+ * A limit on tokens or money that several turns and sessions share. A turn that crosses it is ended and
+ * rejects with AGENT_BUDGET. When nothing is left, no turn starts.
  *
  * @example
  * const budget = new Budget({ maxTokens: 2_000_000 })
  * const codex = new Harness({ provider: 'codex', budget })
  */
 declare class Budget {
+  /** @throws INVALID_OPTION for a wrong limit or price. */
   constructor(options: BudgetOptions)
-  /** Input and output tokens of all turns so far, those that still run among them. */
+  /** Input and output tokens of all turns so far, including turns that still run. */
   get usedTokens(): number
-  /** US dollars so far, by the prices or as the CLIs say; 0 for those that tell neither. */
+  /**
+   * US dollars so far, from the prices or as the CLIs report them. A CLI that reports neither cost nor
+   * has prices counts 0.
+   */
   get usedCostUsd(): number
-  /** What may still be used, never less than 0; Infinity where there is no cap. */
+  /** The rest of the budget. Each value is at least 0, and Infinity where there is no limit. */
   get remaining(): {
+    /** Tokens that may still be used. */
     tokens: number
+    /** US dollars that may still be used. */
     costUsd: number
   }
 }
 
-/** How a turn is run. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is started. */
+/**
+ * Options of a turn: one prompt to an agent CLI.
+ *
+ * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. A negative value is a
+ * deadline that has passed: nothing is started, and the promise rejects with the clock's error.
+ */
 interface TurnOptions extends Pick<
   RunOptions,
   'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'maxRecordBytes' | 'signal'
 > {
-  /** A folder: a new one in it keeps the turn: prompt, events, what every attempt printed, and the verdict (docs/record.md). */
+  /**
+   * Keep a record of the turn in a new folder below this one: prompt, events, the output of each
+   * attempt, and the verdict. See docs/record.md.
+   *
+   * @default no record
+   * @throws INVALID_OPTION when the folder cannot be written.
+   */
   record?: string
-  /** What people call it, in `sheepdog ps` and in its record; default: the head of the prompt. */
+  /**
+   * Name of the turn in `sheepdog ps` and in its record.
+   *
+   * @default the head of the prompt
+   */
   name?: string
+  /**
+   * Model to use, by the name that the CLI has for it.
+   *
+   * @default the CLI's own choice
+   */
   model?: string
-  /** Added to the CLI's own instructions (gemini: in place of them). */
+  /**
+   * Instructions that are added to the CLI's own. gemini uses them instead of its own; opencode,
+   * copilot and kimi cannot take them and add a warning.
+   *
+   * @default none
+   */
   systemPrompt?: string
-  /** Only these tools, by the names that the CLI gives them. */
+  /**
+   * The only tools that the agent may use, by the names that the CLI has for them. A CLI that cannot be
+   * limited (codex, gemini, opencode, kimi) adds a warning.
+   *
+   * @default all tools of the CLI
+   */
   tools?: string[]
+  /**
+   * Largest number of model answers in the turn. Only claude-code and qwen have such a limit; the
+   * others add a warning.
+   *
+   * @default no limit
+   * @throws AGENT_FAILED with `kind: "max_turns"` when the agent stops there.
+   */
   maxTurns?: number
+  /**
+   * Cost limit in US dollars that the CLI itself enforces. Only claude-code has one; the others add a
+   * warning. Use `maxCostUsd` for a limit that this package enforces.
+   *
+   * @default no limit
+   * @throws AGENT_FAILED with `kind: "quota"` when the agent stops there.
+   */
   maxBudgetUsd?: number
   /**
-   * What it may do unasked. "plan": read. "edit" (default): also write in its working directory, and run the commands of `allow`.
-   * "auto": everything. Held by the CLI's own means (docs/agents.md); a level that it can't hold is INVALID_OPTION.
+   * Level of what the agent may do without asking. `"plan"`: read. `"edit"`: also write in its working
+   * directory and run the commands in `allow`. `"auto"`: everything. The CLI enforces the level by its
+   * own means (docs/agents.md).
+   *
+   * @default "edit"
+   * @throws INVALID_OPTION when the CLI cannot enforce the level.
    */
   permission?: 'plan' | 'edit' | 'auto'
-  /** Commands that "edit" may run, as globs: "npm test", "git *". In a turn it needs `sandbox`. A CLI that can't be told so: INVALID_OPTION. */
+  /**
+   * Commands that the agent may run at level `"edit"`, as globs: `"npm test"`, `"git *"`. In a turn it needs
+   * `sandbox`; a session needs none, because Sheepdog itself decides there.
+   *
+   * @default []
+   * @throws INVALID_OPTION when the CLI cannot be limited to these commands.
+   */
   allow?: string[]
   /**
-   * Held by the kernel for the CLI and all that it starts, or SANDBOX_UNAVAILABLE. "workspace": it writes in its working directory
-   * alone (at "plan" not even there); or what is listed instead. A temporary folder of the run's own, and where the CLI keeps its
-   * state, may always be written.
+   * Limits on files and network for the CLI and everything that it starts, enforced by the kernel.
+   * `"workspace"`: it may write only in its working directory, and at level `"plan"` not even there. An
+   * object lists other folders instead. A temporary folder of the turn, and the folders where the CLI
+   * keeps its state, are always writable.
+   *
+   * @default no sandbox
+   * @throws SANDBOX_UNAVAILABLE when the kernel cannot enforce it; nothing is started.
    */
   sandbox?: 'workspace' | SandboxOptions
-  /** Input and output tokens, over all attempts. More: AGENT_BUDGET, with what there is of the result. */
+  /**
+   * Largest number of input and output tokens over all attempts. The agent is ended when it uses more.
+   *
+   * @default no limit
+   * @throws AGENT_BUDGET with the result so far; INVALID_OPTION for a CLI that reports no tokens.
+   */
   maxTokens?: number
-  /** US dollars, over all attempts, by `prices`, else as the CLI says; INVALID_OPTION where there are neither. AGENT_BUDGET. */
+  /**
+   * Largest cost over all attempts, in US dollars: computed from `prices`, or else as the CLI reports
+   * it. The agent is ended when it costs more.
+   *
+   * @default no limit
+   * @throws AGENT_BUDGET with the result so far; INVALID_OPTION without `prices` for a CLI that reports
+   *   no cost.
+   */
   maxCostUsd?: number
-  /** What the tokens of this model cost; for `maxCostUsd` and `budget`. */
+  /** Prices of the model's tokens, for `maxCostUsd` and `budget`. */
   prices?: Prices
-  /** Shared with other turns. */
+  /**
+   * A budget that this turn shares with others.
+   *
+   * @throws AGENT_BUDGET when it is used up.
+   */
   budget?: Budget
-  /** What the agent left running behind its end of turn: "wait" (default) for it, within the clocks; "leave": `warnings` name it. */
+  /**
+   * Behaviour when the agent has ended its turn while work of it still runs in the background.
+   * `"wait"`: wait for that work, within the clocks. `"leave"`: end the turn and the work; `warnings`
+   * name the work.
+   *
+   * @default "wait"
+   */
   background?: 'wait' | 'leave'
-  /** JSON Schema of the answer, an object with `toJSONSchema()`, or a library's schema that can say its JSON Schema. */
+  /**
+   * Schema that the answer must match: a JSON Schema, an object with `toJSONSchema()`, or a schema of a
+   * library that can give its JSON Schema (zod, arktype, valibot). The answer is then in `structured`.
+   * An answer that does not match is asked for once more.
+   *
+   * @throws AGENT_SCHEMA_MISMATCH with the `problems`.
+   */
   schema?: object
-  /** Session id of an earlier turn, in the same cwd. */
+  /**
+   * Session id of an earlier turn, to continue its conversation. Use the same `cwd` as that turn.
+   *
+   * @default a new session
+   * @throws AGENT_RESUME_FAILED when the CLI does not know the session.
+   */
   resume?: string
-  /** To the first byte; default 60 s. AGENT_IDLE. */
+  /**
+   * Longest time until the first output of the CLI, in milliseconds.
+   *
+   * @default 60_000
+   * @throws AGENT_IDLE
+   */
   startTimeoutMs?: number
-  /** Silence while no tool is open; default 300 s. AGENT_IDLE. */
+  /**
+   * Longest silence while no tool runs, in milliseconds. If its processes are busy, the agent gets the
+   * same time once more, with a warning.
+   *
+   * @default 300_000 (5 minutes)
+   * @throws AGENT_IDLE
+   */
   idleTimeoutMs?: number
-  /** Silence while a tool is open; default 900 s. AGENT_IDLE. */
+  /**
+   * Longest silence while a tool runs, in milliseconds.
+   *
+   * @default 900_000 (15 minutes)
+   * @throws AGENT_IDLE
+   */
   toolIdleTimeoutMs?: number
-  /** A whole attempt; default 1800 s. AGENT_TIMED_OUT. */
+  /**
+   * Longest time of one attempt, in milliseconds.
+   *
+   * @default 1_800_000 (30 minutes)
+   * @throws AGENT_TIMED_OUT
+   */
   timeoutMs?: number
   /**
-   * Default 3 attempts, 1 s, 30 s, false: a turn in which a tool ran is not repeated. `waitForResetMs` (default 0): a usage limit
-   * that ends (`error.resetAt`) no later than so long from now is waited out, and the same session goes on; it counts as no attempt.
+   * Repetition of an attempt that failed for a passing reason: `rate_limit`, `overloaded`, `network` or
+   * `server`.
    */
   retry?: {
+    /**
+     * Largest number of attempts, the first one included.
+     *
+     * @default 3
+     */
     attempts?: number
+    /**
+     * Pause after the first failure, in milliseconds. It doubles with each failure, and half of it is
+     * random. A longer pause that the service asks for is respected.
+     *
+     * @default 1000
+     */
     baseDelayMs?: number
+    /**
+     * Longest pause between two attempts, in milliseconds.
+     *
+     * @default 30_000
+     */
     maxDelayMs?: number
+    /**
+     * Whether to repeat a turn in which a tool has run. Such a turn may repeat what the tool did.
+     *
+     * @default false
+     */
     afterTools?: boolean
+    /**
+     * Longest wait for the end of a usage limit, in milliseconds. A limit that ends within this time
+     * (`error.resetAt`) is waited out, and the same session continues. The wait uses up no attempt.
+     * Infinity waits for any limit.
+     *
+     * @default 0 (no wait)
+     */
     waitForResetMs?: number
   }
-  /** Behind the harness's own arguments, before the prompt. */
+  /**
+   * Arguments that are passed to the CLI after those of this package and before the prompt. They may
+   * raise the permission level.
+   *
+   * @default []
+   */
   extraArgs?: string[]
-  /** Secrets that appear nowhere: not in events, results or errors. */
+  /**
+   * Secrets that are removed from events, results, errors and records.
+   *
+   * @default []
+   */
   redact?: string[]
 }
-/** A harness; what is a turn's option here is the turns' default. */
+/**
+ * Options of a harness. The options of a turn are defaults here: `run` and `start` can override each of
+ * them.
+ */
 interface HarnessOptions extends TurnOptions {
+  /** The agent CLI to run. */
   provider: ProviderName
-  /** Program, or program and leading arguments. Default: the provider's program on PATH. */
+  /**
+   * Program to run instead of the provider's program on PATH; an array adds leading arguments.
+   *
+   * @default the provider's program on PATH
+   * @throws AGENT_NOT_FOUND when it is not installed.
+   */
   binary?: string | string[]
-  /** Turns at once; default 4. A slot is free when the tree is gone. */
+  /**
+   * Number of turns that this harness runs at once. Others wait, in the order of the calls. A slot is
+   * free when the process tree of its turn is gone.
+   *
+   * @default 4
+   */
   maxConcurrent?: number
-  /** A limit that is shared between harnesses. */
+  /**
+   * A limit that this harness shares with others, in addition to `maxConcurrent`.
+   *
+   * @default no limit
+   */
   limit?: ConcurrencyLimit
 }
 
-/** Why an agent says that it failed. */
+/**
+ * Reason of an agent's failure. `"auth"`: sign in. `"rate_limit"`, `"quota"` and `"overloaded"`: wait.
+ * `"context_length"`: shorten the conversation. `"permission"`: allow the action. `"max_turns"`: the
+ * limit `maxTurns` was reached.
+ */
 type AgentErrorKind =
   | 'auth'
   | 'rate_limit'
@@ -1182,41 +1703,50 @@ type AgentErrorKind =
   | 'permission'
   | 'max_turns'
   | 'unknown'
-/** Tokens as the CLI counts them. */
+/** Tokens as the CLI counts them, and cost. */
 interface AgentUsage extends TokenUsage {
-  /** US dollars, where the CLI tells. */
+  /** Cost in US dollars; absent when the CLI does not report it. */
   costUsd?: number
 }
-/** What a turn came to; as `result` of an error it is partial. */
+/** Result of a turn. As `result` of an error it holds what was there before the failure. */
 interface TurnResult<Structured = unknown> {
-  /** The agent's final answer, whole. */
+  /**
+   * The agent's final answer. Of an answer longer than 16 MiB it holds a part, and `warnings` say so.
+   */
   text: string
-  /** The answer as a value that is valid against `schema`; a library's schema has made it what it makes of it. */
+  /** The answer as a value that matches `schema`. A library's schema has parsed it. */
   structured?: Structured
-  /** For `resume`. */
+  /** Id of the session, for the option `resume`. */
   sessionId?: string
-  /** Of this turn alone, all attempts summed. */
+  /** Tokens and cost of this turn, summed over all attempts. */
   usage?: AgentUsage
-  /** Answers of the model. */
+  /** Number of model answers. */
   turns: number
-  /** Tools that were called. */
+  /** Number of tool calls. */
   toolCalls: number
-  /** Processes that were started for it: retries, and the one re-ask for an answer that did not fit the schema. */
+  /**
+   * Number of processes that were started for the turn: the first, the retries, and a second request
+   * for an answer that did not match the schema.
+   */
   attempts: number
-  /** Milliseconds in the queue, before the first start. */
+  /** Milliseconds that the turn waited for a slot before its first start. */
   queuedMs: number
-  /** Milliseconds from the first start to the end of the last tree. */
+  /** Milliseconds from the first start until the last process tree was gone. */
   durationMs: number
+  /** The agent CLI that ran. */
   provider: ProviderName
-  /** As the CLI reports it. */
+  /** Model that the CLI reports. */
   model?: string
-  /** The agent had to be killed after its good end of turn. */
+  /** True when the agent reported a good end of turn, but its process did not exit and was killed. */
   recovered: boolean
-  /** What was left out, refused or extended; each once. */
+  /**
+   * Notes about options that the CLI could not take, refused tools, extended clocks and ended
+   * processes. Each text appears once.
+   */
   warnings: string[]
-  /** The last process. */
+  /** The process of the last attempt. */
   process?: RunResult
-  /** Where it is on record, when that was asked for. */
+  /** The record of this turn. Only with the option `record`. */
   record?: RecordFacts
 }
 
@@ -1298,79 +1828,113 @@ type ErrorCode$1 =
 /** An agent that the harness can run. */
 type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' | 'qwen' | 'pi' | 'kimi'
 
-/** What a tool does, as the agent classifies it. */
+/** Category of a tool, as the agent reports it. */
 type ToolKind =
   'read' | 'edit' | 'delete' | 'move' | 'search' | 'execute' | 'think' | 'fetch' | 'switch_mode' | 'other'
-/** What the agent wants to do. */
+/** A tool call for which the agent asks permission. */
 interface AgentPermissionRequest {
+  /** Id of the question. */
   id: string
+  /** The tool call. */
   tool: {
+    /** Id of the tool call, as in the events `tool_start` and `tool_end`. */
     id: string
+    /** Name of the tool, where the agent reports one. */
     name?: string
+    /** Category of the tool. */
     kind: ToolKind
+    /** Description for people, for example the command. */
     title: string
+    /** Arguments of the call, as the agent reports them. */
     input?: unknown
+    /** Files that the call concerns. */
     locations?: {
+      /** Path of the file. */
       path: string
+      /** Line in the file. */
       line?: number
     }[]
   }
+  /** Answers that the agent offers. */
   options: {
+    /** Id of the answer, for `{ optionId }`. */
     id: string
+    /** Effect of the answer. */
     kind: 'allow_once' | 'allow_always' | 'reject_once' | 'reject_always'
+    /** Label of the answer, for people. */
     name: string
   }[]
 }
-/** What is answered; an option's id where the agent offers more than these. */
+/**
+ * Answer to a permission request: `"allow"` once, `"allow-always"`, `"reject"`, or the id of one of the
+ * offered options.
+ */
 type Answer =
   | 'allow'
   | 'allow-always'
   | 'reject'
   | {
+      /** Id of one of the options that the agent offers. */
       optionId: string
     }
-/** What is meant by a rule: all that it names has to hold. */
+/** A rule matches a tool call when all fields that it has match. */
 interface Rule {
+  /** Category of the tool. */
   kind?: ToolKind
-  /** Of the tool; a glob. */
+  /** Name of the tool, as a glob. */
   name?: string
   /**
-   * A glob. A star never takes a separator, a redirection, a substitution, a variable before the program, or an option by which git
-   * writes a file or runs a program. A denied command is looked for in every part.
+   * Command, as a glob. A star never matches a separator, a redirection, a substitution, a variable before the
+   * program, or an option by which git writes a file or runs a program. A rule in `deny` is compared with each
+   * part of the command.
    */
   command?: string
-  /** A glob below the session's folder: `*` stays in a folder, `**` does not. */
+  /** Path below the session's folder, as a glob: `*` matches within a folder, `**` across folders. */
   path?: string
 }
-/** What is decided without asking: deny first. */
+/** Rules that decide on tool calls without asking. `deny` is checked first. */
 interface Policy {
+  /**
+   * Tool calls that are allowed.
+   *
+   * @default []
+   */
   allow?: Rule[]
+  /**
+   * Tool calls that are refused.
+   *
+   * @default []
+   */
   deny?: Rule[]
 }
 
-/** What an agent did or said, in one language for all of them. */
+/** Something that an agent did or said, in the same shape for all agents. */
 type AgentEvent =
+  /** The session that the turn belongs to. */
   | {
       type: 'session'
       sessionId: string
     }
-  /** A piece of a message (`delta`), or a whole one; a message comes in pieces or whole, never both. */
+  /** Text of the answer: a piece of a message (`delta: true`) or a whole one. A message never arrives as both. */
   | {
       type: 'text'
       text: string
       delta: boolean
     }
+  /** The model's reasoning, in pieces or whole. */
   | {
       type: 'reasoning'
       text: string
       delta: boolean
     }
+  /** A tool call begins. */
   | {
       type: 'tool_start'
       id: string
       name: string
       input: unknown
     }
+  /** A tool call has ended; `isError` is true for a refused call too. */
   | {
       type: 'tool_end'
       id: string
@@ -1379,77 +1943,86 @@ type AgentEvent =
       exitCode?: number
       isError: boolean
     }
-  /** Tokens since the last event of this type: their sum is the turn's. */
+  /** Tokens since the last event of this type. The sum of these events is the usage of the turn. */
   | ({
       type: 'usage'
     } & AgentUsage)
-  /** The agent, or the harness, tries again; at `until`, where a usage limit is waited out. */
+  /** The agent or the harness tries again; `until` is set while it waits for the end of a usage limit. */
   | {
       type: 'retry'
       message: string
       until?: Date
     }
+  /** A note about something that was left out, refused or extended. */
   | {
       type: 'warning'
       message: string
     }
+  /** An error that the agent reports. The turn may go on. */
   | {
       type: 'error'
       kind: AgentErrorKind
       message: string
     }
-  /** The agent's own end of turn; at most once, the last event. */
+  /** The agent reports the end of its turn. At most one, and the last event. */
   | {
       type: 'end'
       ok: boolean
     }
-  /** Anything that is not an event of this provider. */
+  /** A line of output that is no event of this provider. */
   | {
       type: 'noise'
       line: string
     }
-  /** A question of the agent's, what it was answered and by whom. */
+  /** A permission request, its answer, and what decided: the policy, your handler or the timeout. */
   | {
       type: 'permission'
       request: AgentPermissionRequest
       answer: Answer
       by: 'policy' | 'handler' | 'timeout'
     }
-  /** The agent's mode, as it is now. */
+  /** The new mode of the agent. */
   | {
       type: 'mode'
       mode: string
     }
-  /** What the agent means to do: all of it, as it is now. */
+  /** The agent's whole plan, as it is now. */
   | {
       type: 'plan'
       entries: unknown
     }
-  /** What goes on behind the turns: all of it, as it is now. */
+  /** All work that runs in the background, as it is now. */
   | {
       type: 'background'
       items: unknown[]
     }
-  /** Words of the user, as a resumed agent repeats them. */
+  /** A prompt of the past conversation that a resumed agent repeats. */
   | {
       type: 'prompt'
       text: string
     }
-  /** What follows belongs to this turn; `agent` began it by itself. */
+  /** A turn begins. `by: "agent"`: the agent began it by itself. */
   | {
       type: 'turn_start'
       turn: number
       by: 'prompt' | 'agent'
     }
+  /** The turn has ended. */
   | {
       type: 'turn_end'
       turn: number
     }
 
-/** A library's schema (zod, arktype, valibot by `toStandardJsonSchema`): https://standardschema.dev. */
+/**
+ * A schema of a validation library (zod, arktype, or valibot by `toStandardJsonSchema`). See
+ * https://standardschema.dev.
+ */
 interface StandardSchema<Output = unknown> {
+  /** Marker by which libraries agree on the shape of a schema. */
   readonly '~standard': {
+    /** Name of the library. */
     readonly vendor: string
+    /** Types of the schema; there is no value at run time. */
     readonly types?:
       | {
           readonly output: Output
@@ -1457,7 +2030,10 @@ interface StandardSchema<Output = unknown> {
       | undefined
   }
 }
-/** What an answer that fits this schema is: known of a library's schema, `unknown` of a plain JSON Schema. */
+/**
+ * Type of an answer that matches this schema. It is known for a library's schema and `unknown` for a
+ * plain JSON Schema.
+ */
 type StructuredOf<Schema> = Schema extends {
   readonly '~standard': {
     readonly types?: infer Types
@@ -1470,18 +2046,25 @@ type StructuredOf<Schema> = Schema extends {
     : unknown
   : unknown
 
-/** A message in the shape of OpenAI's chat completions. */
+/** A message in the format of OpenAI's chat completions. */
 interface ChatMessage {
+  /** Author of the message. */
   role: 'system' | 'developer' | 'user' | 'assistant' | 'tool' | (string & {})
+  /** Text of the message, or its parts. */
   content?: string | null | readonly Record<string, unknown>[]
+  /** Name of the author. */
   name?: string
+  /** Tool calls of an assistant message. */
   tool_calls?: readonly Record<string, unknown>[]
+  /** Id of the tool call that a message with role `"tool"` answers. */
   tool_call_id?: string
   [field: string]: unknown
 }
-/** A tool in the shape of OpenAI's chat completions. */
+/** A tool in the format of OpenAI's chat completions. */
 interface ChatTool {
+  /** Type of the tool. */
   type: 'function' | (string & {})
+  /** The function that the model may call. */
   function?: {
     name: string
     description?: string
@@ -1490,111 +2073,216 @@ interface ChatTool {
   }
   [field: string]: unknown
 }
-/** How often, and how long between. */
+/** How often a request is tried, and the pauses between the attempts. */
 interface RetryOptions {
   /**
-   * Tries in all. Default: 1 + env SHEEPDOG_AI_TIMEOUT_RETRIES, else 1 + AGENTFIELD_AI_TIMEOUT_RETRIES, else 3; read at each
-   * call, and a value that is no whole number >= 0 counts as absent.
+   * Largest number of attempts, the first one included. The variables are read at each call; a value
+   * that is not a whole number of at least 0 is ignored.
+   *
+   * @default 1 + the variable SHEEPDOG_AI_TIMEOUT_RETRIES, else 1 + AGENTFIELD_AI_TIMEOUT_RETRIES, else
+   *   3
    */
   attempts?: number
-  /** The wait after the first failure, doubled with each; half of it is left to chance. Default 200. */
+  /**
+   * Pause after the first failure, in milliseconds. It doubles with each failure, and half of it is
+   * random.
+   *
+   * @default 200
+   */
   baseDelayMs?: number
-  /** The longest wait, also when a server asks for more by Retry-After. Default 30_000. */
+  /**
+   * Longest pause between two attempts, in milliseconds, also when the server asks for a longer one by
+   * `Retry-After`.
+   *
+   * @default 30_000
+   */
   maxDelayMs?: number
 }
-/** A model call. Every `*TimeoutMs` takes any number: 0 and Infinity mean off, less than 0 has passed: nothing is asked. */
+/**
+ * Options of a model call.
+ *
+ * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. A negative value is a
+ * deadline that has passed: no request is sent, and the promise rejects with MODEL_TIMED_OUT.
+ */
 interface CompleteOptions {
-  /** Where `/chat/completions` is, for example `https://api.openai.com/v1`. */
+  /** Address of the server without `/chat/completions`, for example `https://api.openai.com/v1`. */
   baseUrl: string
-  /** Sent as a bearer token; never shown in an error. */
+  /**
+   * Key that is sent as a bearer token. It never appears in an error.
+   *
+   * @default no key
+   */
   apiKey?: string
+  /** Name of the model, as the server knows it. */
   model: string
+  /** The conversation so far. */
   messages: readonly ChatMessage[]
+  /**
+   * Tools that the model may call. Calls are in `toolCalls`; this package does not run them.
+   *
+   * @default no tools
+   */
   tools?: readonly ChatTool[]
-  /** "auto", "none", "required", or a tool by name in that API's shape. */
+  /**
+   * Whether the model may (`"auto"`), must (`"required"`) or must not (`"none"`) call a tool, or a tool
+   * by name in the format of the API.
+   *
+   * @default the server's choice
+   */
   toolChoice?: 'auto' | 'none' | 'required' | object
+  /**
+   * Randomness of the answer.
+   *
+   * @default the server's choice
+   */
   temperature?: number
-  /** Of the answer, sent as `max_tokens`; a server that wants another name gets it by `extraBody`. */
+  /**
+   * Largest length of the answer in tokens, sent as `max_tokens`. For a server that expects another
+   * name, use `extraBody`.
+   *
+   * @default the server's choice
+   */
   maxTokens?: number
+  /**
+   * Seed for repeatable answers, for servers that support it.
+   *
+   * @default none
+   */
   seed?: number
-  /** Further fields of the request's body; they win over the call's own, save `messages` and `stream`. */
+  /**
+   * Further fields of the request body. They override the fields of this call, except `messages` and
+   * `stream`.
+   */
   extraBody?: object
   /**
-   * Is given the answer's text as it comes. An attempt that fails in the middle is made again, and its text begins anew:
-   * `attempt` tells which one it is, from 1. What it throws ends the call and is the call's error.
+   * Receives the text of the answer as it arrives. A failed attempt is repeated, and its text begins
+   * again: `attempt` counts the attempts from 1. An error in this function ends the call and rejects
+   * it.
    */
   onText?(delta: string, attempt: number): void
   /**
-   * The answer must be JSON that fits this JSON Schema, or that of an object with `toJSONSchema()` or of a library's schema
-   * that can say it: it comes as `structured`.
+   * Schema that the answer must match: a JSON Schema, an object with `toJSONSchema()`, or a schema of a
+   * library that can give its JSON Schema. The answer is then in `structured`. An answer that does not
+   * match is asked for again.
+   *
+   * @throws MODEL_BAD_RESPONSE with `problems` and `text`.
    */
   schema?: object
-  /** One attempt, from the connection to the end of the answer; default 120_000. */
+  /**
+   * Longest time of one attempt, from the connection to the end of the answer, in milliseconds.
+   *
+   * @default 120_000
+   * @throws MODEL_TIMED_OUT
+   */
   timeoutMs?: number
-  /** Silence between two pieces of the answer, the response's head being the first; default 60_000. */
+  /**
+   * Longest silence between two pieces of the answer, in milliseconds. The head of the response is the
+   * first piece.
+   *
+   * @default 60_000
+   * @throws MODEL_TIMED_OUT
+   */
   idleTimeoutMs?: number
+  /** How often a failed request is repeated. */
   retry?: RetryOptions
-  /** Further headers; they win over the call's own. */
+  /** Further HTTP headers. They override those of this call. */
   headers?: Record<string, string | undefined>
-  /** Ends the call and closes its connection; one that is already aborted asks nothing. */
+  /**
+   * Ends the call and closes its connection when aborted. If it is already aborted, no request is sent.
+   *
+   * @throws MODEL_ABORTED, with the signal's reason as `cause`.
+   */
   signal?: AbortSignal
 }
-/** What the model answered. */
+/** Answer of a model. */
 interface Completion<Structured = unknown> {
+  /** Text of the answer. */
   text: string
-  /** What `schema` asked for, checked; absent when the model called tools instead. */
+  /** The answer as a value that matches `schema`; absent when the model called tools instead. */
   structured?: Structured
-  /** Arguments are parsed; those that are no JSON stay the text that they are. */
+  /** Tool calls of the model. Arguments are parsed; arguments that are not JSON stay text. */
   toolCalls: {
+    /** Id of the call, for `tool_call_id`. */
     id: string
+    /** Name of the tool. */
     name: string
+    /** Arguments of the call. */
     arguments: unknown
   }[]
-  /** Absent when the server does not tell. `cachedInputTokens` are part of `inputTokens`. */
+  /**
+   * Tokens of all attempts; absent when the server does not report them. `cachedInputTokens` are part
+   * of `inputTokens`.
+   */
   usage?: TokenUsage
-  /** The server's word: "stop", "length", "tool_calls", ... */
+  /** Reason of the end, in the server's words: `"stop"`, `"length"`, `"tool_calls"` and others. */
   finishReason: string
-  /** Requests made. */
+  /** Number of requests that were sent. */
   attempts: number
 }
-/** What a failure is about. */
+/** Reason of a failed model call. */
 type ModelErrorKind = AgentErrorKind | 'timeout' | 'aborted'
-/** What to think of an error. */
+/** Classification of an error. */
 interface ErrorClassification {
+  /** Reason of the failure. */
   kind: ModelErrorKind
-  /** Whether another try may help. */
+  /** True when another attempt may succeed. */
   retryable: boolean
-  /** The HTTP status, from 400 to 599. */
+  /** HTTP status, from 400 to 599. */
   status?: number
-  /** What the server asked for. */
+  /** Pause that the server asked for, in milliseconds. */
   retryAfterMs?: number
 }
-/** How `withRetry` repeats an operation. */
+/** Options of `withRetry`. */
 interface RetryPolicy extends RetryOptions {
-  /** Ends the waiting, and the promise at once with MODEL_ABORTED. */
+  /** Ends the wait when aborted; the promise rejects at once with MODEL_ABORTED. */
   signal?: AbortSignal
-  /** Whether to try again after this error; default `classify(error).retryable`. */
+  /**
+   * Decides whether to try again after this error.
+   *
+   * @default classify(error).retryable
+   */
   retryable?(error: unknown): boolean
 }
-/**
- * One chat completion over HTTP (an OpenAI-compatible server), streamed inside. A timeout, a lost connection, a malformed
- * answer and the statuses 408, 409, 425, 429 and 5xx are asked again on a fresh connection; nothing else is.
- *
- * Rejects with MODEL_TIMED_OUT, MODEL_ABORTED, MODEL_FAILED (+ `kind`, `status`), MODEL_BAD_RESPONSE (+ `problems` when the
- * answer does not fit the schema) or MODEL_UNREACHABLE, all with `attempts`, or with INVALID_OPTION before any request.
- */
+/** Sends a chat completion whose answer matches a schema; see below. The answer is in `structured`. */
 declare function complete<Schema extends object>(
   options: CompleteOptions & {
     schema: Schema
   },
 ): Promise<Completion<StructuredOf<Schema>>>
+/**
+ * Sends one chat completion to an OpenAI-compatible server over HTTP. The answer is streamed
+ * internally.
+ *
+ * A timeout, a lost connection, a malformed answer and the statuses 408, 409, 425, 429 and 5xx are
+ * tried again on a fresh connection. Other failures are not.
+ *
+ * @throws MODEL_TIMED_OUT, MODEL_ABORTED, MODEL_FAILED (with `kind` and `status`), MODEL_BAD_RESPONSE
+ *   or MODEL_UNREACHABLE, all with `attempts`; INVALID_OPTION before any request.
+ *
+ * @example
+ * const { text } = await complete({
+ *   baseUrl: 'https://api.openai.com/v1',
+ *   apiKey: process.env.OPENAI_API_KEY,
+ *   model: 'gpt-5-mini',
+ *   messages: [{ role: 'user', content: 'Name three sheepdogs.' }],
+ * })
+ */
 declare function complete(options: CompleteOptions): Promise<Completion>
 /**
- * Runs an operation until it succeeds, fails for good, or has failed `attempts` times; then rejects with its last error, as
- * it was. `operation` is given the number of the attempt, from 1. A Retry-After in the error is honoured up to `maxDelayMs`.
+ * Calls a function until it succeeds, fails with an error that is not retryable, or has failed
+ * `attempts` times. Then it rejects with the last error, unchanged.
+ *
+ * @param operation Your function. It receives the number of the attempt, from 1. A `Retry-After` in its
+ *   error is respected up to `maxDelayMs`.
+ * @throws MODEL_ABORTED when `policy.signal` is aborted.
+ *
+ * @example
+ * const body = await withRetry(async () => (await fetch(url)).json(), { attempts: 5 })
  */
 declare function withRetry<T>(operation: (attempt: number) => Promise<T>, policy?: RetryPolicy): Promise<T>
-/** Tells what an error of any origin is about, and whether another try may help. Never throws. */
+/**
+ * Classifies an error of any origin: its reason, and whether another attempt may succeed. Never throws.
+ */
 declare function classify(error: unknown): ErrorClassification
 
 /** No field beside the code and the message. */
@@ -1607,108 +2295,148 @@ interface SystemFault {
   errno?: number
   syscall?: string
 }
-/** The turn as far as it came, its last events (at most 200, of 256 KiB together) and the end of its stderr. */
+/** Facts about a failed turn. */
 interface FailedTurn {
+  /** The result so far. */
   result: TurnResult
+  /** The last events: at most 200, 256 KiB in all. */
   events?: AgentEvent[]
+  /** End of the CLI's stderr. */
   stderr?: string
-  /** When the usage limit ends that the agent ran into, where it says so; how long that was away when the turn failed. */
+  /** When the usage limit ends that the agent met; absent when the agent does not say it. */
   resetAt?: Date
+  /** Milliseconds from the failure until the usage limit ends. */
   retryAfterMs?: number
 }
 /** The last event of the session that was waited for. */
 interface FailedWait {
+  /** The last event of the session. */
   lastEvent?: unknown
 }
 interface FailedResume {
   sessionId?: string
+  /** State of the session's log. */
   log?: 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
-  /** The log's first bad line, from 1. */
+  /** First damaged line of the log, counted from 1. */
   line?: number
   rpcCode?: number
 }
 interface FailedRequest {
   timeoutMs?: number
 }
-/** Requests made; what the last one failed of. */
+/** Facts about a failed model call: the number of requests, and the reason of the last failure. */
 interface FailedCall {
   attempts: number
   kind: ModelErrorKind
   status?: number
   retryAfterMs?: number
 }
-/** The fields of an error, by its code. */
+/** Fields of each error, by its code. */
 interface ErrorFacts {
+  /** An option has a wrong type or value. The message begins with its path. */
   INVALID_OPTION: None
-  /** `fault`: what the library said that gave up. */
+  /** Something in the addon failed. `fault`: message of the library that failed. */
   ADDON_FAULT: {
     fault: string
   }
+  /**
+   * There is no such program, or no interpreter for its first line. `install`: command that installs
+   * it, where one is known.
+   */
   PROCESS_NOT_FOUND: {
     command: string
     install?: string
   }
+  /** The working directory does not exist or is no folder. */
   PROCESS_CWD_MISSING: {
     cwd: string
   }
+  /** The program is a folder or may not be executed. */
   PROCESS_NOT_EXECUTABLE: {
     command: string
   }
+  /** The arguments are larger than the system allows. Pass long texts by `input`. */
   PROCESS_ARGUMENT_TOO_LONG: {
     bytes: number
     maxBytes?: number
   }
-  /** Without a result only when the limit was negative, so that nothing was started. */
+  /**
+   * No output was read and no input accepted for `idleTimeoutMs`. `result` is absent when the limit was
+   * negative: then nothing was started.
+   */
   PROCESS_IDLE: {
     idleTimeoutMs: number
     result: RunResult
   }
+  /** The program ran longer than `timeoutMs`. */
   PROCESS_TIMED_OUT: {
     timeoutMs: number
   } & Stopped
+  /** The signal was aborted. `cause` is its reason. */
   PROCESS_ABORTED: Stopped
+  /** `kill()` was called, or the JavaScript thread ended. */
   PROCESS_KILLED: Stopped
+  /** An iterator met a line longer than `maxLineBytes`. */
   PROCESS_LINE_TOO_LONG: {
     maxLineBytes?: number
     stream: 'stdout' | 'stderr'
   } & Stopped
+  /** The guard process was killed. The tree is gone, and its exit status is unknown. */
   PROCESS_LOST: Stopped
-  /** The cause is what the source failed with. */
+  /** The source of the input failed; its error is the `cause`. */
   PROCESS_INPUT_FAILED: {
     file?: string
     errno?: number
   } & Stopped
+  /** `saveOutput()` could not open or write its file. The program goes on. */
   PROCESS_OUTPUT_FAILED: {
     file?: string
     errno?: number
   }
+  /** Something was written to stdin after its end. */
   PROCESS_STDIN_CLOSED: None
+  /** The system could not start the program for another reason. */
   PROCESS_SPAWN_FAILED: {
     command?: string
     cwd?: string
   } & SystemFault
+  /** The output of the program is already being read. */
   PROCESS_ITERATED: None
+  /** This machine cannot enforce `containment`, `memoryMaxBytes` or `maxProcesses`. */
   CONTAINMENT_UNAVAILABLE: {
     containment?: string
   } & SystemFault
+  /** The kernel cannot enforce the sandbox. Nothing was started. */
   SANDBOX_UNAVAILABLE: SystemFault
+  /** The agent reported that the turn failed. `kind` is the reason. */
   AGENT_FAILED: FailedTurn & {
     kind: AgentErrorKind
   }
+  /** The agent exited with 0 and never reported the end of its turn. */
   AGENT_TRUNCATED: FailedTurn
+  /** A signal ended the agent, or an exit status that nothing explains. */
   AGENT_CRASHED: FailedTurn
+  /** The answer does not match the schema. `problems` say why. */
   AGENT_SCHEMA_MISMATCH: FailedTurn & {
     problems: string[]
   }
+  /** The agent was silent for too long. The message names the clock. */
   AGENT_IDLE: FailedTurn
+  /** An attempt took longer than `timeoutMs`. */
   AGENT_TIMED_OUT: FailedTurn
+  /** The signal was aborted, or `abort()` or `cancel()` was called. `cause` is the signal's reason. */
   AGENT_ABORTED: Partial<FailedTurn>
+  /** The agent's program is not installed. `install` is the command for that. */
   AGENT_NOT_FOUND: Partial<FailedTurn> & {
     command: string
     install: string
   }
+  /** The agent printed output without end and made no progress. */
   AGENT_NO_PROGRESS: FailedTurn
-  /** `cap`: the option that was crossed or used up; `shared`: that of a `Budget`. */
+  /**
+   * A limit on tokens or money was crossed, or nothing was left of it. `cap`: the option with the
+   * limit. `shared`: true when it belongs to a `Budget`.
+   */
   AGENT_BUDGET: Partial<FailedTurn> & {
     cap: 'maxTokens' | 'maxCostUsd'
     shared: boolean
@@ -1717,36 +2445,54 @@ interface ErrorFacts {
     maxTokens?: number
     maxCostUsd?: number
   }
+  /** The session to resume is unknown, or the agent began another one. */
   AGENT_RESUME_FAILED: Partial<FailedTurn>
+  /** The events of the turn are already being read. */
   TURN_ITERATED: None
+  /** The turn took longer than `timeoutMs`. The work goes on. */
   SESSION_TIMED_OUT: FailedWait & {
     timeoutMs: number
     tasks?: unknown
   }
+  /** The session had no event for `idleTimeoutMs`. The work goes on. */
   SESSION_IDLE: FailedWait & {
     idleTimeoutMs: number
     tasks?: unknown
   }
+  /** The session reported an error. */
   SESSION_ERROR: FailedWait & {
     errorType: string
     statusCode?: number
   }
+  /** The session or its client was closed. */
   SESSION_CLOSED: None
+  /** The session with this id has a history. Resume it, or use another id. */
   SESSION_EXISTS: {
     sessionId: string
   }
+  /** The turn or the wait was aborted. */
   SESSION_ABORTED: FailedWait
+  /** The session to resume is unknown. */
   RESUME_NOT_FOUND: FailedResume
+  /** The log of the session is damaged. `salvageSession` keeps the valid part. */
   RESUME_CORRUPT: FailedResume
+  /** Another process has the session open. */
   RESUME_IN_USE: FailedResume & {
-    /** The process that has the session open, where its lock can be read. */
+    /** Process that has the session open, where its lock can be read. */
     pid?: number
-    /** That process is gone: `resumeSession(id, config, { takeOver: 'stale' })` takes the session over. */
+    /**
+     * True when that process is gone: `resumeSession(id, config, { takeOver: 'stale' })` takes the
+     * session over.
+     */
     stale?: boolean
   }
+  /** The custom agent of the session does not exist. */
   RESUME_AGENT_MISSING: FailedResume
+  /** The network, the sign-in or the time was the reason. Try again. */
   RESUME_TRANSIENT: FailedResume
+  /** The session could not be resumed for another reason. */
   RESUME_FAILED: FailedResume
+  /** The runtime is gone. */
   CONNECTION_LOST: {
     exitCode?: number | null
     signal?: string | null
@@ -1754,54 +2500,75 @@ interface ErrorFacts {
     host?: string
     port?: number
   }
+  /** The runtime did not answer in time. */
   CONNECTION_TIMED_OUT: FailedRequest & {
     method?: string
     host?: string
     port?: number
   }
+  /** The runtime speaks another version of the protocol. */
   PROTOCOL_MISMATCH: {
     protocolVersion: unknown
   }
+  /** The runtime answered a request with an error. */
   RPC_ERROR: {
     rpcCode?: number
     method?: string
     data?: unknown
   }
+  /** The runtime reported a failure. */
   RUNTIME_FAILED: {
     metadata: Record<string, unknown>
   }
+  /** The request or the connection took longer than its limit. */
   RUNTIME_TIMED_OUT: FailedRequest
+  /** The runtime sent nothing for `idleTimeoutMs`. */
   RUNTIME_IDLE: {
     idleTimeoutMs?: number
   }
+  /** The signal was aborted. `cause` is its reason. */
   RUNTIME_ABORTED: None
+  /** The connection to the runtime is closed. */
   RUNTIME_CLOSED: {
     status?: number
     closeCode?: number
     closeReason?: string
   }
+  /** A token is missing or wrong. */
   RUNTIME_UNAUTHORIZED: {
     status?: number
   }
+  /** A request is running already. A client sends one at a time. */
   RUNTIME_BUSY: None
+  /** Another program listens on this port. */
   RUNTIME_PORT_IN_USE: {
     port: number
   }
+  /** The other side sent something that the protocol does not allow. */
   RUNTIME_PROTOCOL: None
+  /** An attempt took longer than `timeoutMs`, or was silent for `idleTimeoutMs`. */
   MODEL_TIMED_OUT: FailedCall
+  /** The signal was aborted. `cause` is its reason. */
   MODEL_ABORTED: FailedCall
+  /** The model server refused the request. `kind` is the reason. */
   MODEL_FAILED: FailedCall
-  /** `problems` and the answer's `text` when it does not fit the schema. */
+  /**
+   * The answer does not have the shape of the API, or does not match the schema. `problems` and `text`
+   * are set in the second case.
+   */
   MODEL_BAD_RESPONSE: FailedCall & {
     problems?: string[]
     text?: string
   }
+  /** No connection to the model server. */
   MODEL_UNREACHABLE: FailedCall
+  /** There is no job with this id. */
   JOB_NOT_FOUND: None
+  /** The job was cancelled. */
   JOB_CANCELLED: {
     jobId?: string
   }
-  /** The last error also is the `cause`. */
+  /** The workers of the job were lost as often as it has attempts. `lastError` is the `cause` too. */
   JOB_DEAD: {
     jobId?: string
     lastError?: {
@@ -1809,34 +2576,42 @@ interface ErrorFacts {
       message: string
     }
   }
+  /** Another worker has the job now. */
   JOB_LEASE_LOST: {
     jobId?: string
   }
-  /** `url` without its login. */
+  /** The repository of the job could not be checked out. `url` is without its login. */
   JOB_CHECKOUT_FAILED: {
     jobId?: string
     kind?: 'missing_ref' | 'unauthorized' | 'unreachable' | 'timeout' | 'failed'
     url?: string
   }
+  /** The limit of the fleet's store is reached. */
   FLEET_FULL: None
+  /** The fleet's store failed. */
   FLEET_STORAGE: None
+  /** No server of the fleet answers. */
   FLEET_UNREACHABLE: {
     servers?: string[]
   }
+  /** The server refuses this client. */
   FLEET_UNAUTHORIZED: None
+  /** The server is older than 2.12. */
   FLEET_SERVER_TOO_OLD: {
     version?: string
   }
+  /** There is no nats-server on this machine. The message says how to get one. */
   FLEET_SERVER_MISSING: None
+  /** The connection to the fleet was closed. */
   FLEET_CLOSED: None
 }
 /** Both lists have the same names, or this does not compile. */
 type Same<A extends B, B extends C, C = A> = A
 type Code = Same<keyof ErrorFacts, ErrorCode$1, keyof ErrorFacts>
 
-/** The stable name of a fault, for programs. */
+/** Stable name of an error, for programs. docs/errors.md lists all of them. */
 type ErrorCode = Code
-/** An error of this package with this code: what was found out is in its fields. */
+/** An error with this code. Its fields hold the facts of the failure. */
 type SheepdogErrorOf<C extends ErrorCode> = {
   [Each in C]: ErrorBody & {
     readonly code: Each
@@ -1849,7 +2624,7 @@ type SheepdogErrorOf<C extends ErrorCode> = {
 interface ErrorBody extends Error {
   readonly name: 'SheepdogError'
   readonly cause?: unknown
-  /** `code`, `message` and the facts: an error that is logged as JSON is not empty. */
+  /** The error as an object for JSON: `code`, `message` and all facts. */
   toJSON(): Record<string, unknown>
 }
 interface SheepdogErrorConstructor {
@@ -1862,9 +2637,9 @@ interface SheepdogErrorConstructor {
   ): SheepdogErrorOf<C>
 }
 /**
- * Every error of this package: `code` is a stable name in capitals (`PROCESS_IDLE`), the facts are fields (`exitCode`,
- * `idleTimeoutMs`, ...), typed once the code is known, and `result` holds what was read before the failure, where something
- * ran.
+ * Every error of this package. `code` is a stable name (`PROCESS_IDLE`). Facts such as `exitCode` and
+ * `idleTimeoutMs` are fields, which are typed once the code is known. If something ran, `result` holds
+ * what was read before the failure. The message says what to do next.
  *
  * @example
  * try {
@@ -1877,77 +2652,161 @@ type SheepdogError = SheepdogErrorOf<ErrorCode>
 declare const SheepdogError: SheepdogErrorConstructor
 
 /**
- * A turn under way. Iterating it gives its events; a slow reader slows the agent. Events that nobody iterates are dropped. The
- * iteration just ends with the turn: how the turn went is what `result` says.
+ * A turn that is under way. Iterating over it yields its events. A slow reader slows the agent down;
+ * events that nobody reads are dropped. The loop ends with the turn and does not throw: `result` says
+ * how the turn went.
+ *
+ * @example
+ * const turn = codex.start('Fix the build.')
+ * for await (const event of turn) if (event.type === 'text') process.stdout.write(event.text)
+ * const result = await turn.result
  */
 declare class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, AsyncDisposable {
   private constructor()
   #private
-  /** As of `Harness.run`. Need not be awaited. */
+  /** Resolves and rejects as `Harness.run` does. You need not await it. */
   readonly result: Promise<TurnResult<Structured>>
-  /** Ends the turn; resolves when its tree is gone. After the end nothing happens. */
+  /**
+   * Ends the turn; `result` rejects with AGENT_ABORTED. Resolves when the process tree is gone. Does
+   * nothing after the end of the turn.
+   */
   abort(): Promise<void>
+  /**
+   * Yields the events of the turn.
+   *
+   * @throws TURN_ITERATED for a second iterator.
+   */
   [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent>
-  /** Aborts the turn if it still runs, and waits until its tree is gone. */
+  /** Aborts the turn if it still runs, and waits until its process tree is gone. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/** Outcome of a tool call. */
 type ToolResultType = 'success' | 'failure' | 'rejected' | 'denied' | 'timeout'
+/** Binary data in the result of a tool. */
 interface ToolBinaryResult {
-  /** Base64. */
+  /** The data in base64. */
   data: string
+  /** MIME type of the data. */
   mimeType: string
+  /** Whether the data is an image or a resource. */
   type: 'image' | 'resource'
+  /** Description of the data, for the model. */
   description?: string
 }
+/** Telemetry that a tool adds to its result. */
 type ToolTelemetry = Record<string, Record<string, JsonValue> | undefined>
-/** A tool's result in full; anything else that a handler returns is turned into text. */
+/** Complete result of a tool. Any other value that a handler returns is turned into text. */
 interface ToolResultObject {
+  /** Text for the model. */
   textResultForLlm: string
+  /** Binary data for the model. */
   binaryResultsForLlm?: ToolBinaryResult[]
+  /** Outcome of the call. */
   resultType: ToolResultType
+  /** Error message of a failed call. */
   error?: string
+  /** Text for the session's log. */
   sessionLog?: string
+  /** Telemetry of the call. */
   toolTelemetry?: ToolTelemetry
+  /** Names of tools that a tool-search tool has found. */
   toolReferences?: string[]
 }
+/** Result of a tool: a text, or the complete result. */
 type ToolResult = string | ToolResultObject
-/** What a handler is told beside its arguments. */
+/** A tool call, for the tool's handler. */
 interface ToolInvocation {
+  /** Id of the session. */
   sessionId: string
+  /** Id of the call. */
   toolCallId: string
+  /** Name of the tool. */
   toolName: string
+  /** Arguments of the call. */
   arguments: unknown
-  /** For the tool-search tool: what there is to find. */
+  /** Tools that can be found. Only for the tool-search tool. */
   availableTools?: CurrentToolMetadata[]
+  /** W3C `traceparent` of the call's span. */
   traceparent?: string
+  /** W3C `tracestate` of the call's span. */
   tracestate?: string
-  /** Aborted when the call is over elsewhere, or the session is. */
+  /** Aborted when the call or the session is over and the result is no longer needed. */
   signal?: AbortSignal
 }
+/** Runs a tool. It may return any value that can be written as JSON. */
 type ToolHandler<TArgs = unknown> = (args: TArgs, invocation: ToolInvocation) => Promise<unknown> | unknown
-/** A schema library's object that knows its JSON Schema (zod 4). */
+/** A schema of a library that can give its JSON Schema (zod 4). */
 interface ZodSchema<T = unknown> {
+  /** Type of the schema's output; there is no value at run time. */
   _output: T
+  /** Gives the JSON Schema. */
   toJSONSchema(): Record<string, unknown>
 }
+/** A tool that runs in this process. */
 interface Tool<TArgs = unknown> {
+  /** Name of the tool. */
   name: string
+  /** Description of the tool, for the model. */
   description?: string
+  /**
+   * Schema of the arguments: a zod schema or a JSON Schema. Without one the tool takes no arguments.
+   */
   parameters?: ZodSchema<TArgs> | Record<string, unknown>
-  /** Without one, the calls are only announced as events, for the program to answer by RPC. */
+  /**
+   * Runs the tool. Without one, calls are only announced as events, and your program answers them by
+   * RPC.
+   */
   handler?: ToolHandler<TArgs>
+  /**
+   * Replace the built-in tool with the same name. Without it the runtime refuses such a name.
+   *
+   * @default false
+   */
   overridesBuiltInTool?: boolean
+  /**
+   * Run the tool without a permission request.
+   *
+   * @default false
+   */
   skipPermission?: boolean
+  /**
+   * `"auto"`: the tool may be left out of the prompt until the model finds it by tool search.
+   * `"never"`: the tool is always in the prompt.
+   *
+   * @default "auto"
+   */
   defer?: 'auto' | 'never'
+  /** Data of your own that is kept with the definition. */
   metadata?: Record<string, unknown>
+  /**
+   * A successful call of this tool ends the turn.
+   *
+   * @default false
+   */
   isTerminal?: boolean
 }
+/** Settings of the runtime's tool search. */
 interface ToolSearchConfig {
+  /** Whether tool search is used. Without it all tools are always in the prompt. */
   enabled?: boolean
+  /**
+   * Number of tools above which MCP tools and your own tools are left to tool search.
+   *
+   * @default 30
+   */
   deferThreshold?: number
 }
-/** A tool, its arguments typed by its schema. */
+/**
+ * Defines a tool whose arguments have the types of its schema.
+ *
+ * @example
+ * const ticket = defineTool('ticket', {
+ *   description: 'Reads a ticket.',
+ *   parameters: { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] },
+ *   handler: ({ id }: { id: string }) => readTicket(id),
+ * })
+ */
 declare function defineTool<T = unknown>(name: string, config: Omit<Tool<T>, 'name'>): Tool<T>
 type McpContent =
   | {
@@ -1968,22 +2827,26 @@ type McpContent =
         blob?: string
       }
     }
-/** An MCP server's tool result as one of the agent's. */
+/** Converts the result of an MCP tool into a tool result. */
 declare function convertMcpCallToolResult(callResult: {
   content: McpContent[]
   isError?: boolean
 }): ToolResultObject
-/** A choice of tools by their source; every method returns the set itself. */
+/** A selection of tools by their source. Every method returns the set itself. */
 declare class ToolSet {
   #private
+  /** Adds built-in tools by name. */
   addBuiltIn(names: string | readonly string[]): this
+  /** Adds a tool of `tools` or of a custom agent by name. */
   addCustom(name: string): this
+  /** Adds a tool of an MCP server by name. */
   addMcp(toolName: string): this
+  /** Gives the selection as a list of patterns. */
   toArray(): string[]
 }
-/** Sets of the runtime's own tools. */
+/** Groups of the runtime's built-in tools. */
 declare const BuiltInTools: {
-  /** Those that stay within their session: no host files, no network, no other session. */
+  /** Tools that stay within their session: no files of the host, no network, no other session. */
   Isolated: readonly [
     'ask_user',
     'task_complete',
@@ -1998,20 +2861,30 @@ declare const BuiltInTools: {
   ]
 }
 
-/** A server of tools that the agent is given. */
+/**
+ * An MCP server whose tools the agent may use: one with an HTTP address, or a program that the agent
+ * starts.
+ */
 type McpServer =
   | {
+      /** Name of the server, as the agent shows it. */
       name: string
+      /** HTTP address of the server. */
       url: string
+      /** HTTP headers of each request, for example a token. */
       headers?: Record<string, string>
     }
   | {
+      /** Name of the server, as the agent shows it. */
       name: string
+      /** Program that the agent starts; it speaks MCP on stdin and stdout. */
       command: string
+      /** Arguments of the program. */
       args?: string[]
+      /** Environment variables of the program. */
       env?: Record<string, string>
     }
-/** How a session is opened; what a harness has is the default. */
+/** Options of a session. The options of the harness are the defaults. */
 interface OpenOptions extends Pick<
   TurnOptions,
   | 'cwd'
@@ -2038,73 +2911,133 @@ interface OpenOptions extends Pick<
   | 'budget'
 > {
   /**
-   * "plan": read; "edit": also write below `cwd`, and run the commands of `allow`; "auto": everything. "ask": what the policy
-   * leaves open goes to `onPermission`; the default where one of the two is given, else "edit". The level is the agent's own
-   * mode; one that it can't hold is INVALID_OPTION.
+   * Level of what the agent may do without asking. `"plan"`: read. `"edit"`: also write below `cwd` and
+   * run the commands in `allow`. `"ask"`: everything that `policy` does not decide goes to
+   * `onPermission`. `"auto"`: everything. The level is a mode of the agent itself.
+   *
+   * @default "ask" where `policy` or `onPermission` is given, else "edit"
+   * @throws INVALID_OPTION when the agent cannot enforce the level.
    */
   permission?: 'plan' | 'edit' | 'auto' | 'ask'
-  /** Commands that may run unasked, as globs. */
+  /**
+   * Commands that the agent may run without asking, as globs.
+   *
+   * @default []
+   */
   allow?: string[]
+  /**
+   * Rules that decide on tool calls before `onPermission` is asked.
+   *
+   * @default no rules
+   */
   policy?: Policy
-  /** Answers what the policy leaves open; one that throws refuses the tool. The signal is aborted when no answer is needed any more. */
+  /**
+   * Decides on the tool calls that `policy` leaves open. An error in this function refuses the call.
+   * `context.signal` is aborted when no answer is needed any more.
+   *
+   * @default every such call is refused
+   */
   onPermission?(
     request: AgentPermissionRequest,
     context: {
       signal: AbortSignal
     },
   ): Answer | Promise<Answer>
-  /** For an answer; then the tool is refused. Default 300 s. */
+  /**
+   * How long `onPermission` may take, in milliseconds. After that the tool call is refused.
+   *
+   * @default 300_000 (5 minutes)
+   */
   permissionTimeoutMs?: number
-  /** Run in this process, by `defineTool`. */
+  /**
+   * Tools that run in this process, made by `defineTool`. An error in a tool is reported to the agent.
+   *
+   * @default []
+   */
   tools?: Tool<any>[]
+  /**
+   * MCP servers whose tools the agent may use.
+   *
+   * @default []
+   */
   mcpServers?: McpServer[]
-  /** For how long nothing may go on behind a turn before it is over; default 500. */
+  /**
+   * A turn with background work is over when nothing has run in the background for this long, in
+   * milliseconds.
+   *
+   * @default 500
+   */
   settleMs?: number
   /**
-   * `waitForResetMs` (default 0): a prompt that meets a usage limit which ends (`error.resetAt`) no later than so long from now
-   * waits for it and goes on. What else may pass by itself is not tried again: prompt anew.
+   * Behaviour when a usage limit stops a prompt. Other failures are not repeated in a session: send the
+   * prompt again.
    */
   retry?: Pick<NonNullable<TurnOptions['retry']>, 'waitForResetMs'>
-  /** The program that speaks the protocol, with leading arguments. */
+  /**
+   * Program that speaks the Agent Client Protocol; an array adds leading arguments.
+   *
+   * @default the agent's program on PATH, or in `node_modules/.bin` of `cwd` and the folders above it
+   */
   binary?: HarnessOptions['binary']
 }
-/** How a prompt is run; the clocks' defaults are the session's. */
+/** Options of a prompt. The clocks of the session are the defaults. */
 interface PromptOptions extends Pick<
   TurnOptions,
   'schema' | 'timeoutMs' | 'idleTimeoutMs' | 'toolIdleTimeoutMs' | 'signal'
 > {
-  /** "wait" (default): until what the agent left behind its end of turn is done; "leave": it is named in `warnings`. */
+  /**
+   * Behaviour when the agent has ended its turn while work of it still runs in the background.
+   * `"wait"`: wait for that work. `"leave"`: resolve at once; `warnings` name the work, which goes on.
+   *
+   * @default "wait"
+   */
   background?: 'wait' | 'leave'
 }
 
-/** A way to work that the agent offers. */
+/** A mode of work that the agent offers. */
 interface SessionMode {
+  /** Id of the mode, for `setMode`. */
   id: string
+  /** Name of the mode, for people. */
   name: string
+  /** Description of the mode, for people. */
   description?: string
+  /** True for the mode that is active now. */
   isCurrent: boolean
 }
-/** A setting of the session. */
+/** A setting of the session that the agent offers. */
 interface SessionOption {
+  /** Id of the setting, for `setOption`. */
   id: string
+  /** Name of the setting, for people. */
   name: string
+  /** Description of the setting, for people. */
   description?: string
-  /** `mode`, `model`, `thought_level`, ... as the agent says. */
+  /** Category that the agent gives: `"mode"`, `"model"`, `"thought_level"` and others. */
   category?: string
+  /** Present value. */
   value: string | boolean
-  /** Empty for a boolean. */
+  /** Possible values; empty for a boolean. */
   choices: {
+    /** The value, for `setOption`. */
     value: string
+    /** Name of the value, for people. */
     name: string
+    /** Description of the value, for people. */
     description?: string
   }[]
 }
-/** What a session tells: an agent's event, and which turn it belongs to. Between turns there is none. */
+/**
+ * An event of a session: the agent's event and the number of its turn. Events between turns have no
+ * number.
+ */
 type AgentSessionEvent = AgentEvent & {
+  /** Number of the turn that the event belongs to. */
   turn?: number
 }
 /**
- * Many prompts to one process of an agent, with live questions and a true idle. Made by `Harness.open`.
+ * A conversation with one agent process: many prompts, live permission requests, and background work.
+ * `Harness.open` makes it.
  *
  * @example
  * await using session = await new Harness({ provider: 'claude-code' }).open({
@@ -2115,139 +3048,213 @@ type AgentSessionEvent = AgentEvent & {
 declare class AgentSession implements AsyncDisposable {
   private constructor()
   #private
+  /** Id of the session, for the option `resume`. */
   readonly sessionId: string
+  /** The agent CLI of the session. */
   readonly provider: ProviderName
-  /** Of the protocol. */
+  /** Version of the Agent Client Protocol that the agent speaks. */
   readonly protocolVersion: 1 | 2
-  /** What a resumed agent repeated. */
+  /** Events of the past conversation that a resumed agent has repeated. */
   readonly history: AgentEvent[]
-  /** The folder of its record, when that was asked for. */
+  /** Folder of the session's record; undefined without the option `record`. */
   readonly record: string | undefined
-  /** One prompt, after those that were sent before. Resolves and rejects as `Harness.run` does. */
+  /**
+   * Sends a prompt and waits for the end of its turn. Prompts run one at a time, in the order of the
+   * calls. Resolves and rejects as `Harness.run` does.
+   *
+   * @throws SESSION_CLOSED after the end of the session.
+   */
   prompt(text: string, options?: PromptOptions): Promise<TurnResult>
-  /** As `prompt`, with the events of the turn. Never throws: errors reject `result`. */
+  /**
+   * Sends a prompt and returns its turn, whose events you can iterate over. Never throws: errors reject
+   * `result`.
+   */
   start(text: string, options?: PromptOptions): Turn
   /**
-   * Everything from here on, between prompts too; `turn` says which turn an event belongs to, those that the agent begins by
-   * itself included. A slow reader slows the agent. It ends with the session.
+   * Yields all events from now on, also those between prompts and those of turns that the agent starts
+   * by itself. A slow reader slows the agent down. The loop ends with the session.
    */
   events(): AsyncIterableIterator<AgentSessionEvent>
   /**
-   * Resolves when nothing runs, in front or behind, for `settleMs` where something was seen behind.
+   * Waits until neither a turn nor background work runs. Where background work was seen, nothing may
+   * run for `settleMs`.
    *
-   * @throws AGENT_IDLE when the work behind the turns is silent for `toolIdleTimeoutMs`; AGENT_ABORTED when `signal` is aborted,
-   * which ends the wait alone.
+   * @param options.signal Ends the wait when aborted. The work goes on.
+   * @throws AGENT_IDLE when the background work is silent for `toolIdleTimeoutMs`; AGENT_ABORTED when
+   *   `signal` is aborted.
    */
   idle(options?: { signal?: AbortSignal }): Promise<void>
-  /** Says something to the agent while it works; INVALID_OPTION where the agent has no way to hear it. */
+  /**
+   * Sends a message to the agent while it works on a turn (claude-code and codex).
+   *
+   * @throws INVALID_OPTION when the agent cannot receive messages during a turn.
+   */
   steer(text: string): Promise<void>
+  /** Modes that the agent offers. */
   get modes(): SessionMode[]
-  /** INVALID_OPTION for a mode that the agent does not offer. */
+  /**
+   * Changes the mode of the agent.
+   *
+   * @throws INVALID_OPTION for a mode that the agent does not offer.
+   */
   setMode(id: string): Promise<void>
+  /** Settings that the agent offers. */
   get options(): SessionOption[]
-  /** INVALID_OPTION for an option or a choice that the agent does not offer. */
+  /**
+   * Changes a setting of the session.
+   *
+   * @throws INVALID_OPTION for a setting or a value that the agent does not offer.
+   */
   setOption(id: string, value: string | boolean): Promise<void>
   /**
-   * Ends the turn under way: its prompt rejects with AGENT_ABORTED. The session lives on when the agent obeyed within
-   * `killGraceMs`; else its tree is killed, and `open` with `resume` goes on. Processes that the turn has started and that still
-   * run after it are told by an event, `background`; with `strays: "kill"` they are ended, those of the turn that was cancelled
-   * before too.
+   * Cancels the turn that runs; its prompt rejects with AGENT_ABORTED. The session continues when the
+   * agent stops within `killGraceMs`. Otherwise its process tree is killed and the session is closed;
+   * `open` with `resume` continues it.
+   *
+   * Processes that the turn started and that still run are reported by an event of type `background`.
+   *
+   * @param options.strays `"kill"` also ends these processes, including those of the turn that was
+   *   cancelled before. Default: `"leave"`.
    */
   cancel(options?: { strays?: 'kill' | 'leave' }): Promise<void>
-  /** Ends the session; resolves when nothing of its tree is left. Once or more often. */
+  /** Ends the session. Resolves when its process tree is gone. You can call it more than once. */
   close(): Promise<void>
+  /** Same as `close()`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/** Options of `doctor`. */
 type DoctorOptions = Pick<RunOptions, 'env' | 'inheritEnv' | 'signal'>
-/** What was found of one agent. */
+/** State of an agent CLI on this machine. */
 interface Finding {
+  /** The agent CLI. */
   provider: ProviderName
+  /** True when its program is on PATH. */
   found: boolean
-  /** The program on PATH. */
+  /** Path of the program. */
   path?: string
+  /** Version that the program reports. */
   version?: string
-  /** Why it can't be used, if so. */
+  /** Reason why the CLI cannot be used; absent when it can. */
   problem?: string
-  /** The command that installs it. */
+  /** Command that installs the CLI. */
   install: string
-  /** The program that speaks the Agent Client Protocol for it, which `Harness.open` starts. */
+  /**
+   * State of the program that `Harness.open` starts for this agent, which speaks the Agent Client
+   * Protocol.
+   */
   session: SessionFinding
 }
-/** What was found of the program that sessions with an agent need. */
+/** State of the program that is needed for sessions with an agent. */
 interface SessionFinding {
+  /** True when the program was found. */
   found: boolean
+  /** Path of the program. */
   path?: string
-  /** Which version of the protocol it answered with. */
+  /** Version of the protocol that the program answered with. */
   protocolVersion?: 1 | 2
-  /** Why no session can be opened, if so. */
+  /** Reason why no session can be opened; absent when one can. */
   problem?: string
-  /** The command that installs it. */
+  /** Command that installs the program. */
   install: string
 }
 /**
- * Which agents are installed, and whether they start: each that is found is asked for its version, and for the version of the
- * protocol of sessions that it speaks. An abort ends what was started, then rejects with AGENT_ABORTED.
+ * Checks which agent CLIs are installed and start. Asks each for its version, and for the version of
+ * the session protocol that it speaks. Waits at most 20 seconds for each CLI, all at the same time.
+ *
+ * @throws AGENT_ABORTED when the signal is aborted; everything that was started is ended.
+ *
+ * @example
+ * for (const { provider, found, problem, install } of await doctor()) console.log(provider, found, problem ?? '', install)
  */
 declare function doctor(options?: DoctorOptions): Promise<Finding[]>
 
-/** A recorded run. */
+/** Output of an agent CLI that was recorded. */
 interface Recorded {
+  /** Recorded stdout. */
   stdout: string | Uint8Array
+  /** Recorded stderr. */
   stderr?: string
-  /** With `signal` left out too, the end is unknown and the agent's own end of turn alone decides. */
+  /**
+   * Exit status of the CLI; null when a signal ended it. When `signal` is absent too, the end is
+   * unknown, and the verdict follows from the agent's own end of turn.
+   */
   exitCode?: number | null
+  /** Name of the signal that ended the CLI; null when it exited. */
   signal?: string | null
 }
-/** What a recording says. */
+/** Events and verdict of a recorded run. */
 interface Replay {
+  /** True when the turn succeeded. */
   ok: boolean
-  /** Of more than 64 MiB the first and the last 32, and a warning between that says what is missing. */
+  /**
+   * Events of the run. When there are more than 64 MiB, the first and the last 32 MiB with a warning
+   * between them that says how much is missing.
+   */
   events: AgentEvent[]
-  /** Partial when not ok. */
+  /** Result of the turn; partial when `ok` is false. */
   result: TurnResult
+  /** Error of the turn; absent when `ok` is true. */
   error?: {
+    /** Error code, as `Harness.run` would reject with. */
     code: string
+    /** Reason of the failure, where the code is AGENT_FAILED. */
     kind?: AgentErrorKind
+    /** Message of the error. */
     message: string
   }
 }
-/** How a run that was recorded into files ended. */
+/** How a run ended whose output was recorded into files. */
 interface RecordedEnd extends Omit<Recorded, 'stdout' | 'stderr'> {
-  /** What it printed on stderr; the end of it is looked at. */
+  /** File with the recorded stderr. Its end is read. */
   stderrFile?: string
 }
 /**
- * Events and verdict of a run whose stdout stands in a file, however long that is: it is read piece by piece, off the JavaScript
- * thread. `/dev/stdin` is this process's own input. INVALID_OPTION for a file that can't be read.
+ * Gives events and verdict of a run whose stdout is in a file of any length. The file is read piece by
+ * piece, off the JavaScript thread. `/dev/stdin` is the stdin of this process.
+ *
+ * @throws INVALID_OPTION for a file that cannot be read.
  *
  * @example
  * const { ok, events } = await replayFile('codex', 'stdout.jsonl', { exitCode: 0 })
  */
 declare function replayFile(provider: ProviderName, file: string, end?: RecordedEnd): Promise<Replay>
-/** Events and verdict of a recorded run. Never throws for what is recorded; INVALID_OPTION for what is no recording. */
+/**
+ * Gives events and verdict of a recorded run. Recorded text of any kind is accepted.
+ *
+ * @throws INVALID_OPTION when `recorded` is not a recording.
+ */
 declare function replay(provider: ProviderName, recorded: Recorded): Replay
 
-/** A record, read again. */
+/** A record that was read from its folder. */
 interface RecordReplay {
-  /** `run.json` as it is. */
+  /** Content of `run.json`. */
   start: Record<string, unknown> & {
+    /** What was recorded: a program, a turn, one attempt of a turn, or a session. */
     kind: 'run' | 'turn' | 'attempt' | 'session'
   }
-  /** `end.json` as it is; null when there is none. */
+  /** Content of `end.json`; null when there is none. */
   end: Record<string, unknown> | null
   /**
-   * Why there is no end: "running"; "host-gone": its host was killed; "elsewhere": its host was of another machine, boot or container.
+   * Reason why there is no `end.json`. `"running"`: the run goes on. `"host-gone"`: its host process
+   * was killed. `"elsewhere"`: its host belongs to another machine, boot or container.
    */
   unfinished: 'running' | 'host-gone' | 'elsewhere' | null
-  /** Events and verdict of a turn, read again from what the agent printed; null for a session and for a run of another program. */
+  /**
+   * Events and verdict of a turn, computed again from the agent's output; null for a session and for a
+   * run of another program.
+   */
   turn: Replay | null
 }
-/** Reads the folder of a run that was kept on record. INVALID_OPTION for what is no record. */
+/**
+ * Reads the folder of a record.
+ *
+ * @throws INVALID_OPTION when the folder holds no record.
+ */
 declare function replayRecord(folder: string): Promise<RecordReplay>
 
 /**
- * A coding-agent CLI as a function.
+ * Runs a coding-agent CLI as a function.
  *
  * @example
  * const codex = new Harness({ provider: 'codex', cwd: '/work' })
@@ -2255,83 +3262,129 @@ declare function replayRecord(folder: string): Promise<RecordReplay>
  */
 declare class Harness {
   #private
-  /** Throws INVALID_OPTION for a wrong option, an unknown provider included. */
+  /** @throws INVALID_OPTION for a wrong option or an unknown provider. */
   constructor(options: HarnessOptions)
+  /** The agent CLI of this harness. */
   get provider(): ProviderName
-  /**
-   * One turn. Resolves only when the turn succeeded; otherwise rejects with `code` (AGENT_FAILED with `kind`, AGENT_IDLE, ...)
-   * with what there is of the `result`, and with the last `events` (at most 200, of 256 KiB together) and the end of `stderr`.
-   */
+  /** Runs a turn whose answer matches a schema; see below. The answer is in `structured`. */
   run<Schema extends object>(
     prompt: string,
     options: TurnOptions & {
       schema: Schema
     },
   ): Promise<TurnResult<StructuredOf<Schema>>>
+  /**
+   * Runs one turn. Resolves only when the turn succeeded: the agent reported a good end of turn, and
+   * its process did not fail. No process of the agent is left then.
+   *
+   * @throws AGENT_FAILED (with `kind`), AGENT_IDLE, AGENT_TIMED_OUT, AGENT_NOT_FOUND and others
+   *   (docs/errors.md). The error has the `result` so far, the last `events` (at most 200, 256 KiB in
+   *   all) and the end of `stderr`.
+   *
+   * @example
+   * const { text, usage, sessionId } = await codex.run('Fix the failing test.', { allow: ['npm test'] })
+   */
   run(prompt: string, options?: TurnOptions): Promise<TurnResult>
-  /** Starts a turn. Never throws: errors reject `result`. */
+  /** Starts a turn whose answer matches a schema; see below. */
   start<Schema extends object>(
     prompt: string,
     options: TurnOptions & {
       schema: Schema
     },
   ): Turn<StructuredOf<Schema>>
+  /**
+   * Starts a turn and returns at once, so that you can iterate over its events. Never throws: errors
+   * reject `result`.
+   */
   start(prompt: string, options?: TurnOptions): Turn
   /**
-   * Opens a session: many prompts to one process, with live questions. Rejects with AGENT_NOT_FOUND (with what to install),
-   * AGENT_IDLE (no handshake within `startTimeoutMs`), AGENT_RESUME_FAILED, ... It holds a slot until it is closed.
+   * Opens a session: many prompts to one agent process, with live permission requests. The session uses
+   * one slot of `maxConcurrent` until it is closed.
+   *
+   * @throws AGENT_NOT_FOUND (with `install`), AGENT_IDLE (no handshake within `startTimeoutMs`),
+   *   AGENT_RESUME_FAILED and others.
+   *
+   * @example
+   * await using session = await codex.open({ permission: 'edit' })
+   * const { text } = await session.prompt('Which tests fail?')
    */
   open(options?: OpenOptions): Promise<AgentSession>
 }
 
-/** The processes of a run, seen from outside: of any host of this user. */
+/** Process tree of a run, seen from outside. It may belong to any host process of this user. */
 interface RunTree {
+  /** Id of the tree, for `stopTree` and `reapTrees`. */
   id: string
-  /** As it was named, or the head of its prompt. */
+  /** Name of the run, or the head of its prompt; null when it has none. */
   name: string | null
   /**
-   * "running": its host watches it; "kept": its run is over and left it behind on purpose (`strays: "keep"`); "left": its host is gone;
-   * "elsewhere": its host is of another container or boot, and nothing is known of it.
+   * `"running"`: its host process supervises it. `"kept"`: its run is over and left it running on
+   * purpose (`strays: "keep"`). `"left"`: its host process is gone. `"elsewhere"`: its host belongs to
+   * another container or boot, so its state is unknown.
    */
   state: 'running' | 'kept' | 'left' | 'elsewhere'
+  /** Process id of the host process that started it. */
   hostPid: number
-  /** The host's command line, while it is alive. */
+  /** Command line of the host process; null when that process is gone. */
   hostCommand: string | null
+  /** Command line of the program. */
   command: string
-  /** The command's own, while it is alive. */
+  /** Process id of the program; null when it has exited. */
   pid: number | null
-  /** Milliseconds since 1970; null when nobody wrote it down. */
+  /** Start time, in milliseconds since 1970; null when it is unknown. */
   startedAtMs: number | null
+  /** Milliseconds since the start. */
   durationMs: number
-  /** Since the last output, to a second; null when nobody wrote it down. */
+  /** Milliseconds since the last output, exact to a second; null when it is unknown. */
   silentMs: number | null
-  /** Memory of all its processes. */
+  /** Resident memory of all processes of the tree, in bytes. */
   rssBytes: number
+  /** The processes of the tree. */
   processes: {
+    /** Process id. */
     pid: number
+    /** Process id of the parent. */
     parent: number
+    /** Command line. */
     command: string
+    /** Resident memory, in bytes. */
     rssBytes: number
+    /** Processor time, in milliseconds. */
     cpuMs: number
   }[]
-  /** The folder of its record. */
+  /** Folder of its record; null without one. */
   record: string | null
 }
 /** A tree that was ended. */
 interface ReapedTree {
+  /** The tree as it was before. */
   tree: RunTree
+  /** Number of processes that were killed. */
   killed: number
-  /** Alive in spite of it: they run as another user. */
+  /** Number of processes that are still alive because they run as another user. */
   left: number
 }
-/** Every tree of this user that was started by this package, the oldest first: `sheepdog ps`. Linux only; elsewhere none is found. */
+/**
+ * Lists every process tree of this user that this package started, the oldest first. The command
+ * `sheepdog ps` prints it. Linux only: elsewhere the list is empty.
+ */
 declare function listTrees(): Promise<RunTree[]>
-/** Ends the trees whose host is gone, all or those with these ids; says what it ended: `sheepdog reap`. */
+/**
+ * Ends the trees whose host process is gone: all of them, or those with these ids. The command
+ * `sheepdog reap` does the same.
+ *
+ * @returns The trees that were ended.
+ */
 declare function reapTrees(ids?: string[]): Promise<ReapedTree[]>
-/** Ends one tree whatever its host: SIGTERM, and SIGKILL after two seconds. Its host tells that the program was ended by a signal. */
+/**
+ * Ends one tree, whether or not its host process is alive: SIGTERM, and SIGKILL after 2 seconds. The
+ * host process then reports that the program was ended by a signal.
+ *
+ * @throws INVALID_OPTION when there is no tree with this id.
+ */
 declare function stopTree(id: string): Promise<ReapedTree>
 
-/** Of the channel `sheepdog:run`: a program of `run` or `spawn`. */
+/** Message of the diagnostics channel `sheepdog:run`: a program of `run` or `spawn`. */
 type RunMessage =
   | {
       phase: 'start'
@@ -2348,7 +3401,9 @@ type RunMessage =
       result?: RunResult
       error?: Error
     }
-/** Of the channel `sheepdog:turn`: a turn of a harness, or a prompt of a session. */
+/**
+ * Message of the diagnostics channel `sheepdog:turn`: a turn of a harness, or a prompt of a session.
+ */
 type TurnMessage =
   | {
       phase: 'start'
@@ -2358,7 +3413,7 @@ type TurnMessage =
       model?: string
       cwd?: string | URL
       resume?: string
-      /** The `id` of the session that it belongs to. */
+      /** `id` of the session that the prompt belongs to. */
       session?: number
     }
   | {
@@ -2367,10 +3422,10 @@ type TurnMessage =
       provider: ProviderName
       durationMs: number
       result?: TurnResult
-      /** Why it failed; what there is of the result then is in `error.result`. */
+      /** Error of a failed turn; `error.result` holds the partial result. */
       error?: Error
     }
-/** Of the channel `sheepdog:tool`: a tool that an agent called. */
+/** Message of the diagnostics channel `sheepdog:tool`: a tool that an agent called. */
 type ToolMessage =
   | {
       phase: 'start'
@@ -2390,10 +3445,10 @@ type ToolMessage =
       output?: string
       exitCode?: number
       isError: boolean
-      /** The turn ended before the tool did. */
+      /** True when the turn ended before the tool did. */
       isCut: boolean
     }
-/** Of the channel `sheepdog:session`: a session of `Harness.open`. */
+/** Message of the diagnostics channel `sheepdog:session`: a session of `Harness.open`. */
 type SessionMessage =
   | {
       phase: 'start'
@@ -2418,16 +3473,20 @@ type SessionMessage =
       error?: Error
     }
 
-/** Who a message is from. */
+/** Sender of a message. */
 type MessageSource = 'user' | 'system' | `agent-${string}`
 interface Position {
   line: number
   character: number
 }
+/** An attachment of a message. */
 type MessageAttachment =
   | {
+      /** A file or a folder. */
       type: 'file' | 'directory'
+      /** Path of the file or folder. */
       path: string
+      /** Name to show instead of the path. */
       displayName?: string
     }
   | {
@@ -2447,49 +3506,105 @@ type MessageAttachment =
       displayName?: string
     }
   | ExtensionContextAttachment
-/** What an extension's canvas shows; runtimes since 1.0.89. */
+/** Content of an extension's canvas. Needs runtime 1.0.89 or newer. */
 type ExtensionContextAttachment = AttachmentExtensionContext
+/** A message to a session. */
 interface MessageOptions {
+  /** Text of the message. */
   prompt: string
+  /**
+   * Sender of the message.
+   *
+   * @default the user
+   */
   source?: MessageSource
+  /**
+   * Files, folders, selections and data that belong to the message.
+   *
+   * @default []
+   */
   attachments?: MessageAttachment[]
-  /** "enqueue" (default): after the turns before it. "immediate": into the turn that runs. */
+  /**
+   * `"enqueue"`: after the turns before it. `"immediate"`: into the turn that runs.
+   *
+   * @default "enqueue"
+   */
   mode?: 'enqueue' | 'immediate'
+  /**
+   * Mode in which the agent works on the message.
+   *
+   * @default the session's present mode
+   */
   agentMode?: 'interactive' | 'plan' | 'autopilot' | 'shell'
+  /** HTTP headers for the model requests of this turn. */
   requestHeaders?: Record<string, string>
-  /** Shown in the history instead of the prompt. */
+  /** Text that the history shows instead of the prompt. */
   displayPrompt?: string
-  /** The shape of the answer: a JSON Schema, or a schema that can say itself as one; runtimes since 1.0.89. */
+  /**
+   * JSON Schema of the answer, or a schema that can give its JSON Schema. Needs runtime 1.0.89 or
+   * newer.
+   */
   responseSchema?:
     | {
+        /** Gives the JSON Schema. */
         toJSONSchema(): object
       }
     | Record<string, unknown>
 }
-/** How long, and for what, `sendAndWait` waits. */
+/** Options of `sendAndWait`. */
 interface SendAndWaitOptions {
-  /** The whole wait, the reply to the message included; default 60_000. 0 and Infinity: off. SESSION_TIMED_OUT. */
+  /**
+   * Longest wait, in milliseconds, from the call to the end of the turn. 0 and Infinity mean no limit.
+   * The work goes on after it.
+   *
+   * @default 60_000
+   * @throws SESSION_TIMED_OUT
+   */
   timeoutMs?: number
-  /** No event of the session for so long; default off. SESSION_IDLE. */
+  /**
+   * Longest time without an event of the session, in milliseconds.
+   *
+   * @default no limit
+   * @throws SESSION_IDLE
+   */
   idleTimeoutMs?: number
-  /** Wait for detached tasks too (`session.rpc.tasks.list`); default false. */
+  /**
+   * Wait for detached tasks too (`session.rpc.tasks.list`).
+   *
+   * @default false
+   */
   waitForTasks?: boolean
-  /** Ends the wait with SESSION_ABORTED and stops the work. */
+  /**
+   * Ends the wait and stops the work when aborted.
+   *
+   * @throws SESSION_ABORTED
+   */
   signal?: AbortSignal
 }
+/** W3C trace context. */
 interface TraceContext {
+  /** Value of the header `traceparent`. */
   traceparent?: string
+  /** Value of the header `tracestate`. */
   tracestate?: string
 }
+/** Gives the present trace context. */
 type TraceContextProvider = () => TraceContext | Promise<TraceContext>
 
+/** How much a model thinks before it answers. */
 type ReasoningEffort = 'low' | 'medium' | 'high' | 'xhigh' | 'max'
+/** Size of the model's context. */
 type ContextTier = 'default' | 'long_context'
+/** Abilities and limits of a model. */
 interface ModelCapabilities {
+  /** Abilities of the model. */
   supports: {
+    /** Whether the model reads images. */
     vision: boolean
+    /** Whether `reasoningEffort` has an effect. */
     reasoningEffort: boolean
   }
+  /** Limits of the model. */
   limits: {
     max_prompt_tokens?: number
     max_output_tokens?: number
@@ -2508,158 +3623,312 @@ type DeepPartial<T> = T extends readonly (infer Item)[]
         [Key in keyof T]?: DeepPartial<T[Key]>
       }
     : T
+/** Changes to the abilities and limits of a model; every field is optional. */
 type ModelCapabilitiesOverride = DeepPartial<ModelCapabilities>
+/** Policy of the account for a model. */
 interface ModelPolicy {
+  /** Whether the model may be used. */
   state: 'enabled' | 'disabled' | 'unconfigured'
+  /** Terms of use. */
   terms: string
 }
+/** Price of a model. */
 interface ModelBilling {
+  /** Factor on the base price. */
   multiplier?: number
+  /** Prices of tokens. */
   tokenPrices?: ModelBillingTokenPrices
 }
+/** A model that the account can use. */
 interface ModelInfo {
+  /** Id of the model. */
   id: string
+  /** Name of the model, for people. */
   name: string
+  /** Abilities and limits. */
   capabilities: ModelCapabilities
+  /** Policy of the account for this model. */
   policy?: ModelPolicy
+  /** Price of the model. */
   billing?: ModelBilling
+  /** Reasoning efforts that the model supports. */
   supportedReasoningEfforts?: ReasoningEffort[]
+  /** Reasoning effort that the model uses by default. */
   defaultReasoningEffort?: ReasoningEffort
 }
+/** The request of a token. */
 interface ProviderTokenArgs {
+  /** Name of the provider; `"default"` for the `provider` of a session. */
   readonly providerName: string
+  /** Id of the session. */
   readonly sessionId: string
 }
-/** Asked for a fresh token whenever the runtime needs one. */
+/** Gives a fresh token whenever the runtime needs one. */
 type BearerTokenProvider = (args: ProviderTokenArgs) => Promise<string>
 interface ProviderBase {
+  /** API that the provider speaks. */
   type?: 'openai' | 'azure' | 'anthropic'
+  /** Variant of the OpenAI API. */
   wireApi?: 'completions' | 'responses'
+  /** Address of the API. */
   baseUrl: string
+  /** API key. */
   apiKey?: string
+  /** Bearer token, instead of an API key. */
   bearerToken?: string
+  /** Gives a bearer token whenever the runtime needs one. */
   bearerTokenProvider?: BearerTokenProvider
+  /** Settings for Azure. */
   azure?: {
+    /** Version of the Azure API. */
     apiVersion?: string
   }
+  /** HTTP headers of each request. */
   headers?: Record<string, string>
 }
-/** The one provider of a session. */
+/** A model provider of your own for a whole session, instead of the Copilot API. */
 interface ProviderConfig extends ProviderBase {
+  /**
+   * Transport of the OpenAI Responses API.
+   *
+   * @default "http"
+   */
   transport?: 'http' | 'websockets'
+  /**
+   * Well-known model by which the runtime chooses prompts, tools and limits.
+   *
+   * @default the session's `model`
+   */
   modelId?: string
+  /**
+   * Name of the model that is sent to the provider.
+   *
+   * @default `modelId`, else the session's `model`
+   */
   wireModel?: string
+  /**
+   * Largest prompt in tokens. The runtime compacts the conversation before a request would exceed it.
+   *
+   * @default the limit of the model
+   */
   maxPromptTokens?: number
+  /**
+   * Largest answer in tokens. A longer answer is cut.
+   *
+   * @default the limit of the model
+   */
   maxOutputTokens?: number
 }
+/**
+ * A model provider that `models` refer to by name. Models of the Copilot API stay available beside it.
+ */
 interface NamedProviderConfig extends ProviderBase {
+  /** Name of the provider, without `/`. */
   name: string
 }
+/** A model of a named provider. In a session its id is `provider/id`. */
 interface ProviderModelConfig {
+  /** Id of the model, unique within its provider. */
   id: string
-  /** Name of its provider. */
+  /** Name of the provider. */
   provider: string
+  /**
+   * Name of the model that is sent to the provider.
+   *
+   * @default `id`
+   */
   wireModel?: string
+  /**
+   * Well-known model by which the runtime chooses prompts, tools and limits.
+   *
+   * @default `id`
+   */
   modelId?: string
+  /**
+   * Name of the model, for people.
+   *
+   * @default `provider/id`
+   */
   name?: string
+  /** Largest prompt in tokens. */
   maxPromptTokens?: number
+  /** Size of the context in tokens. */
   maxContextWindowTokens?: number
+  /** Largest answer in tokens. */
   maxOutputTokens?: number
+  /** Changes to the abilities and limits of the model. */
   capabilities?: ModelCapabilitiesOverride
 }
+/** Settings of the Copilot API. */
 interface CapiSessionOptions {
+  /** Preference when the model is `"auto"`. */
   autoTier?: AutoTier
+  /**
+   * Whether the Responses API may use a WebSocket. Set it to false behind a proxy that breaks
+   * WebSockets.
+   *
+   * @default true where the model supports it
+   */
   enableWebSocketResponses?: boolean
 }
 
+/** Decides how extensions are launched. */
 interface ExtensionLaunchProvider {
-  /** The runtime waits 15 seconds. Without `launch` it is not one that this program launches. */
+  /**
+   * Gives the launch profile of an extension. The runtime waits 15 seconds. Without `launch` in the
+   * answer your program does not launch this extension.
+   */
   resolve(params: ExtensionLaunchProviderResolveRequest): Promise<ExtensionLaunchProviderResolveResult>
 }
-/** Tells when the question is void: taken back, or the runtime is gone. */
+/** Tells when a question is no longer open: it was withdrawn, or the runtime is gone. */
 interface InstallationCancellation {
+  /** True when the question is no longer open. */
   readonly isCancellationRequested: boolean
+  /** Subscribes to the withdrawal of the question. */
   onCancellationRequested(listener: (event: unknown) => unknown): {
     dispose(): void
   }
 }
+/** Asks a person whether something may be installed. */
 type InstallationConfirmationHandler = (
   request: InstallationConfirmationRequest,
   cancellation: InstallationCancellation,
 ) => InstallationDecision | Promise<InstallationDecision>
 
-/** What a request is about. */
+/** A model request of the runtime. */
 interface CopilotRequestContext {
+  /** Id of the request. */
   readonly requestId: string
+  /** Id of the session that the request belongs to. */
   readonly sessionId?: string
+  /** Id of the agent that the request belongs to. */
   readonly agentId?: string
+  /** Id of that agent's parent. */
   readonly parentAgentId?: string
+  /** Purpose of the request, in the runtime's words. */
   readonly interactionType?: string
+  /** Transport of the request. */
   readonly transport: 'http' | 'websocket'
+  /** Address of the request. You may change it. */
   url: string
+  /** HTTP headers of the request. You may change them. */
   headers: LlmInferenceHeaders
   /** Aborted when the runtime gives the request up. */
   readonly signal: AbortSignal
 }
-/** How a WebSocket was closed. */
+/** Reason for the end of a WebSocket. */
 declare class CopilotWebSocketCloseStatus {
+  /** Text for people. */
   readonly description?: string | undefined
+  /** Code of an error. */
   readonly errorCode?: string | undefined
+  /** The error itself. */
   readonly error?: Error | undefined
+  /** The status of a normal end. */
   static readonly normalClosure: CopilotWebSocketCloseStatus
-  constructor(description?: string | undefined, errorCode?: string | undefined, error?: Error | undefined)
+  constructor(
+    /** Text for people. */
+    description?: string | undefined,
+    /** Code of an error. */
+    errorCode?: string | undefined,
+    /** The error itself. */
+    error?: Error | undefined,
+  )
 }
-/** One WebSocket of the runtime's, as the program serves it. */
+/** A WebSocket of the runtime that your program serves. */
 declare abstract class CopilotWebSocketHandler implements AsyncDisposable {
   #private
+  /** The request that opened the WebSocket. */
   protected readonly context: CopilotRequestContext
   protected constructor(context: CopilotRequestContext)
-  /** A message of the runtime. */
+  /** Receives a message from the runtime. */
   abstract sendRequestMessage(data: string | Uint8Array): Promise<void> | void
-  /** A message for the runtime. */
+  /**
+   * Sends a message to the runtime. Resolves when the runtime has taken it.
+   *
+   * @throws CONNECTION_LOST
+   */
   sendResponseMessage(data: string | Uint8Array): Promise<void>
+  /** Closes the WebSocket. */
   close(status?: CopilotWebSocketCloseStatus): Promise<void>
+  /** Same as `close()`. */
   [Symbol.asyncDispose](): Promise<void>
 }
-/** Passes the messages on to the request's own address. Needs the global WebSocket (Node 22). */
+/**
+ * Forwards the messages of a WebSocket to the address of its request. Needs the global `WebSocket`
+ * (Node 22).
+ */
 declare class CopilotWebSocketForwarder extends CopilotWebSocketHandler {
   #private
   constructor(context: CopilotRequestContext)
+  /** Forwards a message. */
   sendRequestMessage(data: string | Uint8Array): void
+  /** Closes both WebSockets. */
   close(status?: CopilotWebSocketCloseStatus): Promise<void>
 }
-/** Override what should be done otherwise than the runtime would do it. */
+/** Sends the runtime's model requests. Override the methods whose behaviour you want to change. */
 declare class CopilotRequestHandler {
+  /** Sends an HTTP request. By default it is sent as it is. */
   protected sendRequest(request: Request, context: CopilotRequestContext): Promise<Response>
+  /** Opens a WebSocket. By default messages are forwarded to its address. */
   protected openWebSocket(context: CopilotRequestContext): Promise<CopilotWebSocketHandler>
 }
 
 /** A process of its own for the runtime. */
 interface ChildProcessRuntimeConnection {
-  /** The runtime's program; a `.js`, `.mjs` or `.cjs` file runs with this Node. Default: COPILOT_CLI_PATH, else the platform package. */
+  /**
+   * Program of the runtime; a `.js`, `.mjs` or `.cjs` file runs with this Node.
+   *
+   * @default the variable COPILOT_CLI_PATH, else the installed platform package
+   */
   readonly path?: string
-  /** Arguments before the ones of the client. */
+  /**
+   * Arguments before those of the client.
+   *
+   * @default []
+   */
   readonly args?: readonly string[]
-  /** The whole environment, instead of the client's `env`. */
+  /**
+   * The whole environment of the process.
+   *
+   * @default the client's `env`
+   */
   readonly env?: Record<string, string>
 }
+/** A runtime process that is reached through its stdin and stdout. */
 interface StdioRuntimeConnection extends ChildProcessRuntimeConnection {
+  /** Kind of the connection. */
   readonly kind: 'stdio'
 }
+/** A runtime process that listens on a TCP port. */
 interface TcpRuntimeConnection extends ChildProcessRuntimeConnection {
+  /** Kind of the connection. */
   readonly kind: 'tcp'
-  /** Default: a free one. */
+  /**
+   * Port to listen on.
+   *
+   * @default a free port
+   */
   readonly port?: number
-  /** Default: a random one. */
+  /**
+   * Secret that protects the port.
+   *
+   * @default a random one
+   */
   readonly connectionToken?: string
 }
+/** A runtime that is running already. */
 interface UriRuntimeConnection {
+  /** Kind of the connection. */
   readonly kind: 'uri'
+  /** Address of the runtime. */
   readonly url: string
+  /** Secret of the runtime. */
   readonly connectionToken?: string
 }
-/** Not offered by this package: see docs/copilot.md. */
+/** Not supported by this package; see docs/copilot.md. */
 interface InProcessRuntimeConnection {
+  /** Kind of the connection. */
   readonly kind: 'inprocess'
 }
 type RuntimeConnection =
@@ -2690,59 +3959,96 @@ declare const RuntimeConnection: {
   /** Only there so that programs load: a client of this kind can't be made. */
   readonly forInProcess: () => InProcessRuntimeConnection
 }
-/** OpenTelemetry settings for the runtime's process. */
+/** OpenTelemetry settings of the runtime's process. */
 interface TelemetryConfig {
+  /** Address of the OTLP collector (OTEL_EXPORTER_OTLP_ENDPOINT). */
   otlpEndpoint?: string
+  /** Protocol of the collector (OTEL_EXPORTER_OTLP_PROTOCOL). */
   otlpProtocol?: 'http/json' | 'http/protobuf'
+  /** File for traces, one JSON object a line (COPILOT_OTEL_FILE_EXPORTER_PATH). */
   filePath?: string
+  /** `"otlp-http"` or `"file"` (COPILOT_OTEL_EXPORTER_TYPE). */
   exporterType?: string
+  /** Name of the instrumentation scope (COPILOT_OTEL_SOURCE_NAME). */
   sourceName?: string
+  /** Whether traces hold prompts and answers (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT). */
   captureContent?: boolean
 }
 
-/** Client option: where the sessions' paths begin. */
+/** Settings for sessions whose files your program stores. */
 interface SessionFsConfig {
+  /** Working directory of a new session. */
   initialCwd: string
+  /** Folder for the runtime's own files of a session. */
   sessionStatePath: string
+  /** Form of paths. */
   conventions: 'windows' | 'posix'
+  /** Abilities of the provider. */
   capabilities?: {
+    /** Whether the provider implements `sqlite`. */
     sqlite?: boolean
   }
 }
+/** Facts about a file. */
 type SessionFsFileInfo = Omit<SessionFsStatResult, 'error'>
+/** Result of an SQL query. */
 type SessionFsSqliteQueryResult = Omit<SessionFsSqliteQueryResult$1, 'error'>
 type SqliteParams = Record<string, string | number | null>
+/** A statement of a transaction. */
 interface SessionFsSqliteStatement {
+  /**
+   * Kind of the statement: `"exec"` for several statements, `"query"` for SELECT, `"run"` for changes.
+   */
   queryType: SessionFsSqliteQueryType
+  /** The statement. */
   query: string
+  /** Named parameters. */
   params?: SqliteParams
 }
+/** SQLite database of a session. */
 interface SessionFsSqliteProvider {
+  /** Runs a statement. */
   query(
     queryType: SessionFsSqliteQueryType,
     query: string,
     params?: SqliteParams,
   ): Promise<SessionFsSqliteQueryResult | undefined>
-  /** All or nothing; a fault that is worth a retry is a `SessionFsSqliteTransactionFailure`. */
+  /**
+   * Runs all statements or none. An error that is worth a retry is a
+   * `SessionFsSqliteTransactionFailure`.
+   */
   transaction?(statements: SessionFsSqliteStatement[]): Promise<SessionFsSqliteQueryResult[]>
+  /** Tells whether the database exists, without creating it. */
   exists(): Promise<boolean>
 }
-/** File operations; an error whose `code` is "ENOENT" says that there is no such file. */
+/** File operations of a session. An error with `code` `"ENOENT"` means that there is no such file. */
 interface SessionFsProvider {
+  /** Reads a file. */
   readFile(path: string): Promise<string>
+  /** Writes a file and creates its folders. */
   writeFile(path: string, content: string, mode?: number): Promise<void>
+  /** Appends to a file and creates its folders. */
   appendFile(path: string, content: string, mode?: number): Promise<void>
+  /** Tells whether a path exists. */
   exists(path: string): Promise<boolean>
+  /** Gives facts about a file or folder. */
   stat(path: string): Promise<SessionFsFileInfo>
+  /** Creates a folder, with `recursive` its parents too. */
   mkdir(path: string, recursive: boolean, mode?: number): Promise<void>
+  /** Lists the names in a folder. */
   readdir(path: string): Promise<string[]>
+  /** Lists the entries of a folder with their types. */
   readdirWithTypes(path: string): Promise<SessionFsReaddirWithTypesEntry[]>
+  /** Removes a file or folder. With `force` a missing path is no error. */
   rm(path: string, recursive: boolean, force: boolean): Promise<void>
+  /** Renames or moves a file or folder. */
   rename(src: string, dest: string): Promise<void>
+  /** SQLite database of the session, where the provider supports one. */
   sqlite?: SessionFsSqliteProvider
 }
-/** Why a transaction failed, for the runtime to know whether to try again. */
+/** A failed transaction. `errorClass` tells the runtime whether to try again. */
 declare class SessionFsSqliteTransactionFailure extends Error {
+  /** Class of the failure. */
   readonly errorClass: SessionFsSqliteTransactionErrorClass
   constructor(message: string, errorClass?: SessionFsSqliteTransactionErrorClass)
 }
@@ -2751,102 +4057,202 @@ type Params<T> = T & {
 }
 /** Answers to the runtime's `sessionFs.*` requests. */
 interface SessionFsHandler {
+  /** Reads a file. */
   readFile(params: Params<SessionFsReadFileRequest>): Promise<SessionFsReadFileResult>
+  /** Writes a file. */
   writeFile(params: Params<SessionFsWriteFileRequest>): Promise<SessionFsError | undefined>
+  /** Appends to a file. */
   appendFile(params: Params<SessionFsAppendFileRequest>): Promise<SessionFsError | undefined>
+  /** Tells whether a path exists. */
   exists(params: Params<SessionFsExistsRequest>): Promise<SessionFsExistsResult>
+  /** Gives facts about a file or folder. */
   stat(params: Params<SessionFsStatRequest>): Promise<SessionFsStatResult>
+  /** Creates a folder. */
   mkdir(params: Params<SessionFsMkdirRequest>): Promise<SessionFsError | undefined>
+  /** Lists the names in a folder. */
   readdir(params: Params<SessionFsReaddirRequest>): Promise<SessionFsReaddirResult>
+  /** Lists the entries of a folder with their types. */
   readdirWithTypes(params: Params<SessionFsReaddirWithTypesRequest>): Promise<SessionFsReaddirWithTypesResult>
+  /** Removes a file or folder. */
   rm(params: Params<SessionFsRmRequest>): Promise<SessionFsError | undefined>
+  /** Renames or moves a file or folder. */
   rename(params: Params<SessionFsRenameRequest>): Promise<SessionFsError | undefined>
+  /** Runs an SQL statement. */
   sqliteQuery(params: Params<SessionFsSqliteQueryRequest>): Promise<SessionFsSqliteQueryResult$1>
+  /** Runs a transaction. */
   sqliteTransaction(
     params: Params<SessionFsSqliteTransactionRequest>,
   ): Promise<SessionFsSqliteTransactionResult>
+  /** Tells whether the database exists. */
   sqliteExists(params?: Params<object>): Promise<SessionFsSqliteExistsResult>
 }
-/** Turns a provider into handlers: its errors become values, those of SQL queries the request's errors. */
+/** Makes handlers of a provider. Errors become values, and errors of SQL queries reject the request. */
 declare function createSessionFsAdapter(provider: SessionFsProvider): SessionFsHandler
 
+/**
+ * Defaults of sessions. `"copilot-cli"`: as in the Copilot CLI. `"empty"`: a session has only what it
+ * is given; for servers with many users.
+ */
 type CopilotClientMode = 'empty' | 'copilot-cli'
+/** Names of the application, for the telemetry that the runtime sends to GitHub. */
 interface CopilotClientInfo {
+  /** Name of the application. */
   applicationName?: string
+  /** Version of the application. */
   applicationVersion?: string
+  /** Name of an extension or plugin in the application. */
   integrationName?: string
+  /** Version of that integration. */
   integrationVersion?: string
 }
+/** Options of a client of the Copilot CLI's runtime. */
 interface CopilotClientOptions {
-  /** Default `RuntimeConnection.forStdio()`. */
+  /**
+   * How to reach the runtime.
+   *
+   * @default RuntimeConnection.forStdio()
+   */
   connection?: RuntimeConnection
-  /** "empty": sessions have nothing that they were not given. Default "copilot-cli". */
+  /**
+   * Defaults of sessions. In mode `"empty"` every session needs `availableTools`.
+   *
+   * @default "copilot-cli"
+   */
   mode?: CopilotClientMode
-  /** Default `process.cwd()`. */
+  /**
+   * Working directory of the runtime.
+   *
+   * @default process.cwd()
+   */
   workingDirectory?: string
-  /** The runtime's home (COPILOT_HOME): its settings, and all session histories. */
+  /**
+   * Home folder of the runtime (COPILOT_HOME), with its settings and all session histories.
+   *
+   * @default the runtime's own choice
+   */
   baseDirectory?: string
+  /**
+   * Absolute paths of trusted plugin folders. They are registered before any session is opened.
+   *
+   * @default []
+   */
   builtinPluginDirectories?: readonly string[]
+  /**
+   * Log level of the runtime.
+   *
+   * @default the runtime's own choice
+   */
   logLevel?: 'none' | 'error' | 'warning' | 'info' | 'debug' | 'all'
-  /** The runtime's whole environment; default `process.env`. */
+  /**
+   * The whole environment of the runtime.
+   *
+   * @default process.env
+   */
   env?: Record<string, string | undefined>
+  /**
+   * GitHub token to sign in with.
+   *
+   * @default none
+   */
   gitHubToken?: string
-  /** Default true, or false with a `gitHubToken`. */
+  /**
+   * Whether to use the account that is signed in on this machine.
+   *
+   * @default true, or false with a `gitHubToken`
+   */
   useLoggedInUser?: boolean
-  /** Instead of asking the runtime. */
+  /** Gives the list of models instead of the runtime. */
   onListModels?: () => Promise<ModelInfo[]> | ModelInfo[]
+  /** OpenTelemetry settings of the runtime's process. */
   telemetry?: TelemetryConfig
+  /** Gives the W3C trace context of your own spans, so that the runtime's spans belong to them. */
   onGetTraceContext?: TraceContextProvider
-  /** The program keeps the sessions' files: every session needs a `createSessionFsProvider`. */
+  /**
+   * Your program stores the sessions' files instead of the runtime. Every session then needs a
+   * `createSessionFsProvider`.
+   */
   sessionFs?: SessionFsConfig
-  /** The program makes the runtime's model requests. */
+  /** Sends the runtime's model requests instead of the runtime. */
   requestHandler?: CopilotRequestHandler
+  /** Receives the telemetry events that the runtime forwards. */
   onGitHubTelemetry?: (notification: GitHubTelemetryNotification) => void | Promise<void>
-  /** 0 (default): sessions are never ended for idleness. */
+  /**
+   * The runtime ends a session that has been idle for this long, in seconds. 0 means never.
+   *
+   * @default 0
+   */
   sessionIdleTimeoutSeconds?: number
+  /**
+   * Make sessions in a GitHub repository available on GitHub's web and mobile pages. No effect with
+   * `RuntimeConnection.forUri`.
+   *
+   * @default false
+   */
   enableRemoteSessions?: boolean
+  /** Names of the application, for telemetry. */
   clientInfo?: CopilotClientInfo
-  /** Says how extensions that the runtime found are launched; runtimes since 1.0.89. */
+  /** Decides how extensions that the runtime has found are launched. Needs runtime 1.0.89 or newer. */
   extensionLaunchProvider?: ExtensionLaunchProvider
-  /** Asks a person whether something is to be installed; runtimes since 1.0.89. */
+  /** Asks a person whether something may be installed. Needs runtime 1.0.89 or newer. */
   installationConfirmationHandler?: InstallationConfirmationHandler
-  /** From the start of the process to the end of the handshake; default 30_000. CONNECTION_TIMED_OUT. */
+  /**
+   * Longest time from the start of the process to the end of the handshake, in milliseconds.
+   *
+   * @default 30_000
+   * @throws CONNECTION_TIMED_OUT
+   */
   startTimeoutMs?: number
-  /** Lines that the runtime writes to stderr; nothing is printed unasked. */
+  /**
+   * Called for each line that the runtime writes to stderr.
+   *
+   * @default the lines are not printed; their end is in errors
+   */
   onStderr?: (line: string) => void
   /**
-   * After a crash: "never" (default) until `start()` is called; "on-demand": the next call starts the runtime again, and
-   * sessions that had no turn running are resumed. No message is ever sent twice.
+   * Behaviour after a crash of the runtime. `"never"`: calls reject until `start()` is called.
+   * `"on-demand"`: the next call starts the runtime again, and sessions that had no turn running are
+   * resumed. No message is ever sent twice.
+   *
+   * @default "never"
    */
   restart?: 'never' | 'on-demand'
 }
 
-/** How the runtime's process ended. */
+/** End of the runtime's process. */
 interface RuntimeExit {
+  /** Exit status; null when a signal ended it. */
   exitCode: number | null
+  /** Name of that signal; null when the process exited. */
   signal: string | null
-  /** The last of its stderr. */
+  /** End of its stderr. */
   stderr: string
 }
 
+/** State of the connection to the runtime. */
 type ConnectionState = 'disconnected' | 'connecting' | 'connected' | 'error'
 
+/** A tool call for which the agent asks permission. */
 type PermissionRequest = PermissionRequest$2 & {
   readonly managedApprovalRequired?: boolean
 }
-/** "no-result": the question stays open, for another client to answer. */
+/** Decision on a permission request. `"no-result"` leaves the question open for another client. */
 type PermissionRequestResult =
   | PermissionDecisionRequest['result']
   | {
       kind: 'no-result'
     }
-/** A decision with the word on who made it. */
+/** A decision with information about what made it. */
 interface AttributedPermissionResult {
+  /** Kind of the result. */
   kind: 'attributed'
+  /** The decision. */
   result: PermissionRequestResult
+  /** How and where the decision was made. */
   decisionContext: PermissionDecisionContext
 }
-/** A handler that throws counts as a user who is not there. */
+/**
+ * Decides on permission requests. When it throws, the runtime is told that the user is not available.
+ */
 type PermissionHandler = (
   request: PermissionRequest,
   invocation: {
@@ -2857,27 +4263,36 @@ type PermissionHandler = (
   | Promise<PermissionRequestResult | AttributedPermissionResult>
   | PermissionRequestResult
   | AttributedPermissionResult
+/** Adds to a decision how and where it was made. */
 declare function createAttributedPermissionResult(
   result: PermissionRequestResult | AttributedPermissionResult,
   decisionContext: PermissionDecisionContext,
 ): AttributedPermissionResult
-/** Allows everything, once each; what managed settings reserve for people stays open. */
+/**
+ * A permission handler that allows everything, each call once. Requests that managed settings reserve
+ * for people stay open.
+ */
 declare const approveAll: PermissionHandler
 /** Values of `ManagedSettingsPermissions.disableBypassPermissionsMode`. */
 declare const DisableBypassPermissionsModes: {
   /** No bypass at all. */
   readonly Disable: 'disable'
-  /** The automatic bypass alone. */
+  /** Only the automatic bypass. */
   readonly AllowAutoOnly: 'allow-auto-only'
 }
 
+/** Data of the event `permission.requested`. */
 type PermissionRequestedData = Omit<PermissionRequestedData$1, 'permissionRequest'> & {
   permissionRequest: PermissionRequest
 }
+/** The event `permission.requested`. */
 type PermissionRequestedEvent = Omit<PermissionRequestedEvent$1, 'data'> & {
   data: PermissionRequestedData
 }
-/** Any event of a session. Types that the schemas do not know arrive too: see `CopilotSession.on`. */
+/**
+ * An event of a session. Events of types that are unknown to this version arrive too: see
+ * `CopilotSession.on`.
+ */
 type SessionEvent =
   | Exclude<
       SessionEvent$2,
@@ -2886,21 +4301,31 @@ type SessionEvent =
       }
     >
   | PermissionRequestedEvent
+/** Type of an event. */
 type SessionEventType = SessionEvent['type']
+/** The event of a type. */
 type SessionEventPayload<T extends SessionEventType> = Extract<
   SessionEvent,
   {
     type: T
   }
 >
+/** Receives the events of one type. */
 type TypedSessionEventHandler<T extends SessionEventType> = (event: SessionEventPayload<T>) => void
+/** Receives all events of a session. */
 type SessionEventHandler = (event: SessionEvent) => void
+/** The event `assistant.message`: an answer of the agent. */
 type AssistantMessageEvent = SessionEventPayload<'assistant.message'>
+/** Type of a lifecycle event. */
 type SessionLifecycleEventType =
   'session.created' | 'session.deleted' | 'session.updated' | 'session.foreground' | 'session.background'
+/** Facts about the session of a lifecycle event. */
 interface SessionLifecycleEventMetadata {
+  /** Time at which the session was created. */
   startTime: Date
+  /** Time of its last change. */
   modifiedTime: Date
+  /** Summary of the session. */
   summary?: string
 }
 interface LifecycleEvent<T extends SessionLifecycleEventType, M = SessionLifecycleEventMetadata> {
@@ -2908,22 +4333,33 @@ interface LifecycleEvent<T extends SessionLifecycleEventType, M = SessionLifecyc
   sessionId: string
   metadata: M
 }
+/** A session was created. */
 type SessionCreatedEvent = LifecycleEvent<'session.created'>
+/** A session was deleted. */
 interface SessionDeletedEvent {
+  /** Type of the event. */
   type: 'session.deleted'
+  /** Id of the session. */
   sessionId: string
+  /** Always absent. */
   metadata?: undefined
 }
+/** The facts about a session have changed. */
 type SessionUpdatedEvent = LifecycleEvent<'session.updated'>
+/** A session was moved to the foreground of a terminal interface. */
 type SessionForegroundEvent = LifecycleEvent<'session.foreground'>
+/** A session was moved to the background of a terminal interface. */
 type SessionBackgroundEvent = LifecycleEvent<'session.background'>
+/** An event in the life of a session. */
 type SessionLifecycleEvent =
   | SessionCreatedEvent
   | SessionDeletedEvent
   | SessionUpdatedEvent
   | SessionForegroundEvent
   | SessionBackgroundEvent
+/** Receives all lifecycle events. */
 type SessionLifecycleHandler = (event: SessionLifecycleEvent) => void
+/** Receives the lifecycle events of one type. */
 type TypedSessionLifecycleHandler<K extends SessionLifecycleEventType> = (
   event: Extract<
     SessionLifecycleEvent,
@@ -2934,125 +4370,202 @@ type TypedSessionLifecycleHandler<K extends SessionLifecycleEventType> = (
 ) => void
 
 declare const fallbacks: readonly ['evidence', 'unless-corrupt', 'never']
-/** When a session that can't be resumed may be opened afresh. */
+/**
+ * When `resumeSession` may open an empty session under the same id instead. `"evidence"`: when the
+ * evidence shows that it is empty. `"unless-corrupt"`: by the text of the error alone. `"never"`: not
+ * at all.
+ */
 type ResumeFallback = (typeof fallbacks)[number]
-/** State of a session's log: see `ResumeEvidence`. */
+/** State of a session's log. */
 type SessionLogState = 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
+/** Options of `resumeSession`. */
 interface ResumeOptions {
-  /** Turns that the caller knows the session has: with any, nothing is ever opened afresh. */
+  /**
+   * Number of turns that you know the session to have. With any, no empty session is opened in its
+   * place.
+   *
+   * @default 0
+   */
   knownTurns?: number
-  /** Default "evidence". */
+  /**
+   * Condition for opening an empty session under the same id instead.
+   *
+   * @default "evidence"
+   */
   fallback?: ResumeFallback
   /**
-   * "stale": where the runtime says that the session is in use, remove the locks of processes that are gone and resume again.
-   * A lock of a living process is never removed: RESUME_IN_USE, with its `pid`.
+   * `"stale"`: when the runtime says that the session is in use, remove the locks of processes that are
+   * gone and resume again. The lock of a living process is never removed: RESUME_IN_USE with its `pid`.
    *
    * @default nothing is taken over
    */
   takeOver?: 'stale'
-  /** Ends the wait with SESSION_ABORTED; a session that comes all the same is let go. */
+  /**
+   * Ends the wait when aborted. A session that opens after that is closed again.
+   *
+   * @throws SESSION_ABORTED
+   */
   signal?: AbortSignal
 }
-/** What is known about a session beside the error. */
+/** Facts about a session that could not be resumed, beside its error. */
 interface ResumeEvidence {
-  /** "unknown" when there is no log to look at, as with a runtime on another machine. */
+  /**
+   * State of its log. `"unknown"` when the log cannot be read from here, as with a runtime on another
+   * machine.
+   */
   log: SessionLogState
+  /** Number of turns that you know the session to have. */
   knownTurns?: number
+  /** Condition for opening an empty session instead. */
   fallback?: ResumeFallback
-  /** Whether the request named an agent that could be left out. */
+  /** True when the request named a custom agent. */
   agent?: boolean
 }
+/** Meaning of a failed resume. */
 interface ResumeJudgement {
+  /** The conclusion from the error and the evidence. */
   verdict: 'recreate' | 'without-agent' | 'corrupt' | 'not-found' | 'in-use' | 'transient' | 'failed'
+  /** Reason of the verdict. */
   reason: string
-  /** The damaged line of the log, where it is known. */
+  /** Damaged line of the log, where it is known. */
   line?: number
 }
+/** Facts about a session's log. */
 interface SessionInspection {
+  /** State of the log. */
   log: SessionLogState
-  /** User messages left in it. */
+  /** Number of user messages in it. */
   turns: number
+  /** Id of the last event. */
   lastEventId?: string
-  /** The first line that is no event, from 1. */
+  /** The first line that is not an event, counted from 1. */
   badLine?: number
+  /** Path of the log. */
   path: string
 }
+/** Result of `salvageSession`. */
 interface SessionSalvage {
-  /** The new session. */
+  /** Id of the new session. */
   sessionId: string
-  /** Lines copied. */
+  /** Number of lines that were copied. */
   kept: number
+  /** Lines that were not copied. */
   leftOut: {
+    /** Number of the line. */
     line: number
+    /** Reason. */
     reason: string
   }[]
 }
-/** What a failed resume means: the rule by which `resumeSession` decides. docs/copilot.md has its table. */
+/**
+ * Says what a failed resume means. `resumeSession` uses the same rule; docs/copilot.md has its table.
+ */
 declare function classifyResumeError(error: unknown, evidence?: ResumeEvidence): ResumeJudgement
 
+/** Options of `listRuns`. */
 type FactoryListRunsOptions = FactoryListRunsRequest
+/** A page of runs. */
 type FactoryRunsPage = FactoryListRunsResult
+/** A JSON Schema. */
 type FactoryJsonSchema = {
   [key: string]: JsonValue
 }
+/** Limits of a run. */
 interface FactoryLimits {
+  /** Largest number of sub-agents at once. */
   maxConcurrentSubagents?: number
+  /** Largest number of sub-agents in all. */
   maxTotalSubagents?: number
+  /** Largest number of AI credits. */
   maxAiCredits?: number
+  /** Longest time of the run, in seconds. */
   timeoutSeconds?: number
 }
+/** Limits of one run instead of those of its factory. `null` means no limit. */
 type FactoryLimitOverrides = {
   [K in keyof FactoryLimits]?: number | null
 }
+/** Description of a factory. */
 interface FactoryMeta {
+  /** Name of the factory. */
   name: string
+  /** Description for people and models. */
   description: string
+  /** Phases of a run. */
   phases: {
     title: string
     detail?: string
   }[]
+  /** JSON Schema of the arguments. */
   argsSchema?: FactoryJsonSchema
+  /** Limits of a run. */
   limits?: FactoryLimits
 }
+/** Options of a sub-agent. */
 interface FactoryAgentOptions {
+  /** Name of the sub-agent in reports. */
   label?: string
+  /** JSON Schema of its answer. */
   schema?: FactoryJsonSchema
+  /** Model of the sub-agent. */
   model?: string
+  /** Reasoning effort of the model. */
   reasoningEffort?: string
+  /** Size of the context. */
   contextTier?: ContextTier$1
+  /** Name of a custom agent. */
   agent?: string
 }
+/** Options of a step. */
 interface FactoryStepOptions {
+  /** Run the step again when the run is resumed, instead of using its stored result. */
   volatile?: boolean
 }
+/** A stage of a pipeline: receives the result of the stage before, the item and its number. */
 type FactoryPipelineStage<TInput = unknown, TResult = unknown> = (
   previous: TInput,
   item: unknown,
   index: number,
 ) => Promise<TResult> | TResult
+/** Functions and facts for the body of a factory. */
 interface FactoryContext<TArgs extends JsonValue = JsonValue> {
+  /** Id of the run. */
   readonly runId: string
+  /** Runs a sub-agent. */
   agent(prompt: string, options?: FactoryAgentOptions): Promise<unknown>
+  /** Runs a step whose result is stored under this key. */
   step(
     key: string,
     producer: () => Promise<JsonValue> | JsonValue,
     options?: FactoryStepOptions,
   ): Promise<JsonValue>
+  /** Pauses the run. */
   pause(key: string): Promise<void>
+  /** Runs functions in parallel. */
   parallel<TResult>(thunks: (() => Promise<TResult> | TResult)[]): Promise<(TResult | null)[]>
+  /** Sends each item through all stages. */
   pipeline(items: unknown[], ...stages: FactoryPipelineStage[]): Promise<unknown[]>
+  /** Begins a phase. */
   phase(title: string): void
+  /** Writes a line of progress. */
   log(message: string): void
+  /** Runs another factory. */
   factory(name: string, args?: JsonValue): Promise<JsonValue | void>
+  /** Arguments of the run. */
   args: TArgs
+  /** The session of the run. */
   session: CopilotSession
+  /** Aborted when the run is cancelled. */
   signal: AbortSignal
 }
+/** Definition of a factory. */
 interface FactoryDefinition<
   TArgs extends JsonValue = JsonValue,
   TResult extends JsonValue | void = JsonValue | void,
 > {
+  /** Description of the factory. */
   meta: FactoryMeta
+  /** Body of the factory. It runs in extensions only. */
   run(context: FactoryContext<TArgs>): Promise<TResult>
 }
 type DeepReadonly<T> = T extends (infer U)[]
@@ -3063,29 +4576,45 @@ type DeepReadonly<T> = T extends (infer U)[]
       }
     : T
 declare const brand$1: unique symbol
+/** A reference to a factory. */
 interface FactoryHandle<
   TArgs extends JsonValue = JsonValue,
   TResult extends JsonValue | void = JsonValue | void,
 > {
+  /** Description of the factory. */
   readonly meta: DeepReadonly<FactoryMeta>
+  /** Marker for the types of arguments and result; there is no value at run time. */
   readonly [brand$1]: {
     readonly args: TArgs
     readonly result: TResult
   }
 }
-/** Options of `session.factory.run`; the SDK calls them RunOptions, a name that `run` has here. */
+/**
+ * Options of `session.factory.run`. The Copilot SDK calls them RunOptions, which is the name of the
+ * options of `run` here.
+ */
 interface FactoryRunOptions<TArgs extends JsonValue = JsonValue> {
+  /** Arguments of the run. */
   args?: TArgs
+  /** Limits of this run. */
   limits?: FactoryLimitOverrides
+  /** Whether the agent is told when the run is complete. */
   notifyOnComplete?: boolean
+  /** Whether the names of phases are written to the session's log. */
   logPhaseNames?: boolean
+  /** Id of an earlier run to continue from. */
   resumeFromRunId?: string
 }
+/** Options of `session.factory.resume`. */
 interface FactoryResumeOptions {
+  /** Limits of this run. */
   limits?: FactoryLimitOverrides
+  /** Whether the agent is told when the run is complete. */
   notifyOnComplete?: boolean
+  /** Whether the names of phases are written to the session's log. */
   logPhaseNames?: boolean
 }
+/** Reason why a run cannot be resumed. */
 type FactoryResumeErrorCode =
   | 'not_found'
   | 'non_resumable'
@@ -3095,50 +4624,77 @@ type FactoryResumeErrorCode =
   | 'factory_session_disposed'
   | 'factory_storage_unavailable'
   | 'factory_storage_corrupt'
+/** A run cannot be resumed. */
 declare class FactoryResumeError extends Error {
+  /** Reason. */
   readonly code: FactoryResumeErrorCode
   constructor(code: FactoryResumeErrorCode, message: string)
 }
+/** Runs of registered factories. */
 interface SessionFactoryApi {
+  /** Runs a factory by its name. */
   run(name: string, options?: FactoryRunOptions): Promise<FactoryRunResult>
+  /** Runs a factory. */
   run<TArgs extends JsonValue>(
     factory: FactoryHandle<TArgs, JsonValue | void>,
     options?: FactoryRunOptions<TArgs>,
   ): Promise<FactoryRunResult>
+  /** Resumes a run. */
   resume(runId: string, options?: FactoryResumeOptions): Promise<FactoryRunResult>
+  /** Reads the state of a run. */
   getRun(runId: string): Promise<FactoryRunResult>
+  /** Waits until the present attempt of a run has ended. */
   waitForRun(
     runId: string,
     options?: {
       signal?: AbortSignal
     },
   ): Promise<FactoryRunResult>
+  /** Lists the newest runs. */
   listRuns(): Promise<FactoryRunSummary[]>
+  /** Reads a page of runs. */
   listRuns(options: FactoryListRunsOptions): Promise<FactoryRunsPage>
+  /** Reads the phases, the agents and the latest progress of a run. */
   getRunDetail(runId: string): Promise<FactoryRunDetail>
+  /** Reads a page of a run's progress. */
   getRunProgress(
     runId: string,
     options?: Omit<FactoryGetRunProgressRequest, 'runId'>,
   ): Promise<FactoryProgressPage>
+  /** Pauses a run. */
   pause(runId: string): Promise<FactoryRunResult>
+  /** Cancels a run. */
   cancel(runId: string): Promise<FactoryRunResult>
 }
+/** Tells whether a run with this status is over. */
 declare function isFactoryRunTerminal(status: FactoryRunStatus): boolean
-/** Checks a definition and gives the handle that `session.factory.run` takes. */
+/** Checks a definition and gives the handle for `session.factory.run`. */
 declare function defineFactory<
   TArgs extends JsonValue = JsonValue,
   TResult extends JsonValue | void = JsonValue | void,
 >(definition: FactoryDefinition<TArgs, TResult>): FactoryHandle<TArgs, TResult>
 
+/** A question of the agent. */
 interface UserInputRequest {
+  /** The question. */
   question: string
+  /** Answers to choose from. */
   choices?: string[]
+  /**
+   * Whether any other answer is allowed.
+   *
+   * @default true
+   */
   allowFreeform?: boolean
 }
+/** Answer to a question of the agent. */
 interface UserInputResponse {
+  /** The answer. */
   answer: string
+  /** Whether the answer is not one of the choices. */
   wasFreeform: boolean
 }
+/** Answers questions of the agent. */
 type UserInputHandler = (
   request: UserInputRequest,
   invocation: {
@@ -3155,6 +4711,7 @@ interface Several extends Field {
   maxItems?: number
   default?: string[]
 }
+/** A field of a form. */
 type ElicitationSchemaField =
   | (Field & {
       type: 'string'
@@ -3201,100 +4758,162 @@ type ElicitationSchemaField =
       maximum?: number
       default?: number
     })
+/** A form. */
 interface ElicitationSchema {
+  /** Always `"object"`. */
   type: 'object'
+  /** Fields of the form. */
   properties: Record<string, ElicitationSchemaField>
+  /** Names of the fields that must be filled in. */
   required?: string[]
 }
+/** Value of a field. */
 type ElicitationFieldValue = string | number | boolean | string[]
+/** Answer to a form. */
 interface ElicitationResult {
+  /** Whether the user accepted, declined or closed the form. */
   action: 'accept' | 'decline' | 'cancel'
+  /** Values of the fields. Only with `"accept"`. */
   content?: Record<string, ElicitationFieldValue>
 }
+/** A form to show. */
 interface ElicitationParams {
+  /** Text above the form. */
   message: string
+  /** Fields of the form. */
   requestedSchema: ElicitationSchema
 }
+/** A form that the agent or an MCP server wants to be filled in. */
 interface ElicitationContext {
+  /** Id of the session. */
   sessionId: string
+  /** Text above the form. */
   message: string
+  /** Fields of the form. */
   requestedSchema?: ElicitationSchema
+  /** `"form"`: a form. `"url"`: a page to open in a browser. */
   mode?: 'form' | 'url'
+  /** Source of the request, for example the name of an MCP server. */
   elicitationSource?: string
+  /** Address to open. Only with mode `"url"`. */
   url?: string
 }
-/** A handler that throws counts as "cancel". */
+/** Fills in forms. When it throws, the answer is `"cancel"`. */
 type ElicitationHandler = (context: ElicitationContext) => Promise<ElicitationResult> | ElicitationResult
+/** Options of `ui.input`. */
 interface UiInputOptions {
+  /** Label of the field. */
   title?: string
+  /** Text below the field. */
   description?: string
+  /** Smallest number of characters. */
   minLength?: number
+  /** Largest number of characters. */
   maxLength?: number
+  /** Format of the input. */
   format?: 'email' | 'uri' | 'date' | 'date-time'
+  /** Value that is filled in at first. */
   default?: string
 }
-/** Dialogs of the host; every one throws unless `session.capabilities.ui?.elicitation`. */
+/**
+ * Dialogs of the program behind the runtime. Every method throws unless
+ * `session.capabilities.ui?.elicitation` is true.
+ */
 interface SessionUiApi {
+  /** Shows a form. */
   elicitation(params: ElicitationParams): Promise<ElicitationResult>
+  /** Asks for a confirmation. False when the user declines or closes the dialog. */
   confirm(message: string): Promise<boolean>
+  /** Asks for one of several options; null when the user declines or closes the dialog. */
   select(message: string, options: string[]): Promise<string | null>
+  /** Asks for a text; null when the user declines or closes the dialog. */
   input(message: string, options?: UiInputOptions): Promise<string | null>
 }
+/** A plan that the agent wants to carry out. */
 interface ExitPlanModeRequest {
+  /** Summary of the plan. */
   summary: string
+  /** The whole plan. */
   planContent?: string
+  /** Actions to choose from. */
   actions: string[]
+  /** Action that the runtime recommends. */
   recommendedAction: string
 }
+/** Decision on a plan. */
 interface ExitPlanModeResult {
+  /** Whether the plan is approved. */
   approved: boolean
+  /** The action that was chosen. */
   selectedAction?: string
+  /** Feedback for the agent. */
   feedback?: string
 }
-/** Without one, plans are approved. */
+/** Decides on plans. Without a handler they are approved. */
 type ExitPlanModeHandler = (
   request: ExitPlanModeRequest,
   invocation: {
     sessionId: string
   },
 ) => Promise<ExitPlanModeResult> | ExitPlanModeResult
+/** The runtime asks whether to switch to the model "auto" after a rate limit. */
 interface AutoModeSwitchRequest {
+  /** Code of the rate limit. */
   errorCode?: string
+  /** Seconds until the limit ends. */
   retryAfterSeconds?: number
 }
+/** Answer to the request to switch the model. */
 type AutoModeSwitchResponse = 'yes' | 'yes_always' | 'no'
-/** Without one, the answer is "no". */
+/** Decides whether to switch to the model "auto". Without a handler the answer is `"no"`. */
 type AutoModeSwitchHandler = (
   request: AutoModeSwitchRequest,
   invocation: {
     sessionId: string
   },
 ) => Promise<AutoModeSwitchResponse> | AutoModeSwitchResponse
+/** An MCP server needs a token. */
 interface McpAuthRequest {
+  /** Id of the request. */
   requestId: string
+  /** Name of the MCP server. */
   serverName: string
+  /** Address of the MCP server. */
   serverUrl: string
+  /** Reason of the request. */
   reason: 'initial' | 'refresh' | 'reauth' | 'upscope'
+  /** Parameters of the server's `WWW-Authenticate` header. */
   wwwAuthenticateParams?: {
     resourceMetadataUrl?: string
     scope?: string
     error?: string
   }
+  /** Protected-resource metadata of the server (RFC 9728), as JSON. */
   resourceMetadata?: string
+  /** OAuth client that the server names. */
   staticClientConfig?: {
     clientId: string
     clientSecret?: string
     grantType?: 'client_credentials'
     publicClient?: boolean
-    /** Asked for when the server's challenge names none; runtimes since 1.0.89. */
+    /** Scope to ask for when the server's challenge names none. Needs runtime 1.0.89 or newer. */
     scope?: string
   }
 }
+/** A token for an MCP server. */
 interface McpAuthToken {
+  /** The token. */
   accessToken: string
+  /**
+   * Type of the token.
+   *
+   * @default "Bearer"
+   */
   tokenType?: string
+  /** Seconds until the token expires. */
   expiresIn?: number
 }
+/** A token, or the refusal to give one. */
 type McpAuthResult =
   | ({
       kind: 'token'
@@ -3302,7 +4921,7 @@ type McpAuthResult =
   | {
       kind: 'cancelled'
     }
-/** A handler that throws or returns nothing counts as cancelled. */
+/** Gives tokens for MCP servers. When it throws or returns nothing, the request is cancelled. */
 type McpAuthHandler = (
   request: McpAuthRequest,
   context: {
@@ -3311,50 +4930,72 @@ type McpAuthHandler = (
 ) =>
   McpAuthResult | McpAuthToken | null | undefined | Promise<McpAuthResult | McpAuthToken | null | undefined>
 
-/** A schema of a validating library that can say itself as JSON Schema, as zod's since 4. */
+/** A schema of a validation library that can give its JSON Schema, as zod since version 4. */
 interface ResponseSchema<TResult> {
+  /** Gives the JSON Schema. */
   toJSONSchema(): object
+  /** Checks and converts an answer. */
   parse(value: unknown): TResult
 }
 
+/** Options of `listRuns`. */
 type WorkflowListRunsOptions = WorkflowListRunsRequest
+/** A page of runs. */
 type WorkflowRunsPage = WorkflowListRunsResult
+/** A JSON Schema. */
 type WorkflowJsonSchema = FactoryJsonSchema
+/** Limits of a run. */
 type WorkflowLimits = FactoryLimits
+/** Limits of one run instead of those of its workflow. `null` means no limit. */
 type WorkflowLimitOverrides = FactoryLimitOverrides
+/** Description of a workflow. */
 type WorkflowMeta = FactoryMeta
+/** Options of a sub-agent. */
 type WorkflowAgentOptions = FactoryAgentOptions
+/** Options of a step. */
 type WorkflowStepOptions = FactoryStepOptions
+/** A stage of a pipeline. */
 type WorkflowPipelineStage<TInput = unknown, TResult = unknown> = FactoryPipelineStage<TInput, TResult>
+/** Functions and facts for the body of a workflow. */
 interface WorkflowContext<TArgs extends JsonValue = JsonValue> extends Omit<
   FactoryContext<TArgs>,
   'factory'
 > {
+  /** Always rejects: nested workflows are not supported. */
   workflow(name: string, args?: JsonValue): Promise<JsonValue | void>
 }
+/** Definition of a workflow. */
 interface WorkflowDefinition<
   TArgs extends JsonValue = JsonValue,
   TResult extends JsonValue | void = JsonValue | void,
 > {
+  /** Description of the workflow. */
   meta: WorkflowMeta
+  /** Body of the workflow. It runs in extensions only. */
   run(context: WorkflowContext<TArgs>): Promise<TResult>
 }
 declare const brand: unique symbol
+/** A reference to a workflow. */
 interface WorkflowHandle<
   TArgs extends JsonValue = JsonValue,
   TResult extends JsonValue | void = JsonValue | void,
 > {
+  /** Description of the workflow. */
   readonly meta: DeepReadonly<WorkflowMeta>
+  /** Marker for the types of arguments and result; there is no value at run time. */
   readonly [brand]: {
     readonly args: TArgs
     readonly result: TResult
   }
 }
+/** Options of `session.workflow.run`. */
 type WorkflowRunOptions<TArgs extends JsonValue = JsonValue> = Omit<
   FactoryRunOptions<TArgs>,
   'resumeFromRunId'
 >
+/** Options of `session.workflow.resume`. */
 type WorkflowResumeOptions = FactoryResumeOptions
+/** Reason why a run cannot be resumed. */
 type WorkflowResumeErrorCode =
   | Extract<FactoryResumeErrorCode, 'not_found' | 'non_resumable' | 'already_active'>
   | 'workflow_run_not_resumable'
@@ -3363,91 +5004,138 @@ type WorkflowResumeErrorCode =
   | 'workflow_session_disposed'
   | 'workflow_storage_unavailable'
   | 'workflow_storage_corrupt'
+/** A run cannot be resumed. */
 declare class WorkflowResumeError extends Error {
+  /** Reason. */
   readonly code: WorkflowResumeErrorCode
   constructor(code: WorkflowResumeErrorCode, message: string)
 }
+/** Runs of registered workflows. */
 interface SessionWorkflowApi {
+  /** Runs a workflow by its name. */
   run(name: string, options?: WorkflowRunOptions): Promise<WorkflowRunResult>
+  /** Runs a workflow. */
   run<TArgs extends JsonValue>(
     workflow: WorkflowHandle<TArgs, JsonValue | void>,
     options?: WorkflowRunOptions<TArgs>,
   ): Promise<WorkflowRunResult>
+  /** Resumes a run. */
   resume(runId: string, options?: WorkflowResumeOptions): Promise<WorkflowRunResult>
+  /** Reads the state of a run. */
   getRun(runId: string): Promise<WorkflowRunResult>
+  /** Waits until the present attempt of a run has ended. */
   waitForRun(
     runId: string,
     options?: {
       signal?: AbortSignal
     },
   ): Promise<WorkflowRunResult>
+  /** Lists the newest runs. */
   listRuns(): Promise<WorkflowRunSummary[]>
+  /** Reads a page of runs. */
   listRuns(options: WorkflowListRunsOptions): Promise<WorkflowRunsPage>
+  /** Reads the phases, the agents and the latest progress of a run. */
   getRunDetail(runId: string): Promise<WorkflowRunDetail>
+  /** Reads a page of a run's progress. */
   getRunProgress(
     runId: string,
     options?: Omit<WorkflowGetRunProgressRequest, 'runId'>,
   ): Promise<WorkflowProgressPage>
+  /** Pauses a run. */
   pause(runId: string): Promise<WorkflowRunResult>
+  /** Cancels a run. */
   cancel(runId: string): Promise<WorkflowRunResult>
 }
+/** Tells whether a run with this status is over. */
 declare function isWorkflowRunTerminal(status: WorkflowRunStatus): boolean
-/** Checks a definition and gives the handle that `session.workflow.run` takes. */
+/** Checks a definition and gives the handle for `session.workflow.run`. */
 declare function defineWorkflow<
   TArgs extends JsonValue = JsonValue,
   TResult extends JsonValue | void = JsonValue | void,
 >(definition: WorkflowDefinition<TArgs, TResult>): WorkflowHandle<TArgs, TResult>
 
-/** What the host behind the runtime can do. */
+/** Abilities of the program behind the runtime. */
 interface SessionCapabilities {
+  /** Dialogs and canvases that it can show. */
   ui?: {
     elicitation?: boolean
     mcpApps?: boolean
     canvases?: boolean
   }
 }
-/** How a resumed session came to be open. */
+/**
+ * How a resumed session was opened: with its history, empty under the same id, or without its custom
+ * agent.
+ */
 type ResumeOutcome = 'resumed' | 'recreated' | 'without-agent'
 /** The last answer of the main agent to a message. */
 type TurnAnswer = AssistantMessageEvent & {
-  /** Id of the event that ended the turn, where the runtime names it (1.0.104 and newer). Its listeners were called before. */
+  /**
+   * Id of the event that ended the turn, where the runtime names it (1.0.104 or newer). Handlers of
+   * that event were called before.
+   */
   readonly completionEventId?: string
 }
+/**
+ * A session with the Copilot CLI. `CopilotClient.createSession` and `resumeSession` make it.
+ *
+ * @example
+ * const session = await client.createSession({ onPermissionRequest: approveAll })
+ * const answer = await session.sendAndWait('What does this repository do?')
+ * console.log(answer?.data.content)
+ */
 declare class CopilotSession {
   private constructor()
   #private
+  /** Id of the session. */
   readonly sessionId: string
-  /** For a session of `resumeSession`: whether its history was opened, it was empty and opened afresh, or its agent was gone. */
+  /** How `resumeSession` opened this session; undefined for a new session. */
   readonly resumed: ResumeOutcome | undefined
-  /** What that was decided from. */
+  /** Reason for `resumed`. */
   readonly resumeReason: string | undefined
   /** Runs of registered factories. Experimental, as in the runtime. */
   readonly factory: SessionFactoryApi
-  /** The same under the name that runtimes since 1.0.89 have for it; works with either. */
+  /**
+   * Same as `factory`, under the name that runtimes since 1.0.89 use. Both names work with every
+   * runtime.
+   */
   readonly workflow: SessionWorkflowApi
-  /** Methods of the session by path: `session.rpc.model.getCurrent()` is the request "session.model.getCurrent". */
+  /**
+   * Methods of the session by path: `session.rpc.model.getCurrent()` sends the request
+   * "session.model.getCurrent".
+   */
   get rpc(): SessionRpc
-  /** Where the session keeps its plan, checkpoints and files; undefined when infinite sessions are off. */
+  /** Folder of the session's plan, checkpoints and files; undefined when infinite sessions are off. */
   get workspacePath(): string | undefined
+  /** Abilities of the program behind the runtime. */
   get capabilities(): SessionCapabilities
+  /** Canvases that are open now. */
   get openCanvases(): OpenCanvasInstance[]
-  /** Dialogs of the host. */
+  /** Dialogs of the program behind the runtime. */
   get ui(): SessionUiApi
-  /** Sends a message; resolves with its id when it is queued. Messages of a session go out in the order of the calls. */
+  /**
+   * Sends a message. Resolves with its id when the runtime has queued it. Messages of a session are
+   * sent in the order of the calls.
+   *
+   * @throws CONNECTION_TIMED_OUT, CONNECTION_LOST, SESSION_CLOSED
+   */
   send(message: string | MessageOptions): Promise<string>
   send(message: MessageOptions): Promise<string>
   /**
-   * Sends a message and waits for the end of its turn, background work included; resolves with the last answer of the main
-   * agent to this message, or undefined when there was none. The work goes on after a timeout; the signal stops it.
+   * Sends a message and waits for the end of its turn, including background work. Resolves with the
+   * last answer of the main agent to this message, or with undefined when there was none.
    *
-   * Rejects with SESSION_TIMED_OUT, SESSION_IDLE, SESSION_ERROR (what the session reported), SESSION_ABORTED, SESSION_CLOSED
-   * (shutdown, disconnect(), stop()), or CONNECTION_LOST.
+   * @throws SESSION_TIMED_OUT and SESSION_IDLE (the work goes on), SESSION_ERROR (reported by the
+   *   session), SESSION_ABORTED, SESSION_CLOSED (shutdown, `disconnect()`, `stop()`), CONNECTION_LOST
    */
   sendAndWait(
     message: string | MessageOptions,
     timeout?: number | SendAndWaitOptions,
   ): Promise<TurnAnswer | undefined>
-  /** Asks for an answer of this shape, and resolves with what the schema makes of it. */
+  /**
+   * Sends a message and asks for an answer that matches a schema. Resolves with the value that the
+   * schema makes of it.
+   */
   sendAndWait<TResult>(
     message: string | MessageOptions,
     responseSchema: ResponseSchema<TResult>,
@@ -3455,26 +5143,31 @@ declare class CopilotSession {
   ): Promise<TResult>
   sendAndWait(message: MessageOptions, timeout?: number | SendAndWaitOptions): Promise<TurnAnswer | undefined>
   /**
-   * Runs the last turn again without a second user message: the model goes on with the history as it is, and results of tools
-   * that finished are kept. Resolves as `sendAndWait` does. Use it after a turn that failed, while no other turn runs.
+   * Runs the last turn again without a second user message. The model continues with the history as it
+   * is, and results of tools that have finished are kept. Use it after a failed turn, while no other
+   * turn runs. Resolves as `sendAndWait` does.
    *
-   * @throws INVALID_OPTION where the runtime can't do so (it has no `session.sendMessages`; 1.0.102 has), or while a turn runs.
+   * @throws INVALID_OPTION when a turn runs, or the runtime has no `session.sendMessages` (1.0.102 has
+   *   it).
    */
   retry(options?: SendAndWaitOptions): Promise<TurnAnswer | undefined>
   /**
-   * Subscribes to events of a type, or to all; returns what ends the subscription. Types that this version does not know come
-   * as they are. Events that nobody subscribed to never reach JavaScript.
+   * Subscribes to events of one type. Returns a function that ends the subscription. Events without a
+   * subscriber never reach JavaScript.
    */
   on<K extends SessionEventType>(eventType: K, handler: TypedSessionEventHandler<K>): () => void
+  /** Subscribes to events of a type that this version does not know. */
   on(
     eventType: string,
     handler: (event: { type: string; data: unknown; [field: string]: unknown }) => void,
   ): () => void
+  /** Subscribes to all events. */
   on(handler: SessionEventHandler): () => void
-  /** The session's history. */
+  /** Reads the history of the session. */
   getEvents(): Promise<SessionEvent[]>
-  /** Stops the turn that runs; a `sendAndWait` that waits for it ends with SESSION_ABORTED. */
+  /** Stops the turn that runs. A `sendAndWait` that waits for it rejects with SESSION_ABORTED. */
   abort(): Promise<void>
+  /** Changes the model, from the next message on. The history is kept. */
   setModel(
     model: string,
     options?: {
@@ -3485,7 +5178,7 @@ declare class CopilotSession {
       autoTier?: AutoTier | null
     },
   ): Promise<void>
-  /** Asks for another tier of the "auto" model; it takes effect with a later turn. */
+  /** Asks for another tier of the model "auto". It takes effect in a later turn. */
   setAutoTier(autoTier: AutoTier | null): Promise<ModelSwitchAutoTierResult>
   /** Writes a line into the session's timeline. */
   log(
@@ -3495,11 +5188,18 @@ declare class CopilotSession {
       ephemeral?: boolean
     },
   ): Promise<void>
-  /** Lets the session go; its history stays and can be resumed. Turns that wait end with SESSION_CLOSED. */
+  /**
+   * Closes the session. Its history stays and can be resumed. Turns that are waited for reject with
+   * SESSION_CLOSED.
+   */
   disconnect(): Promise<void>
-  /** @deprecated The name that `disconnect()` had in older versions of the SDK. */
+  /**
+   * Same as `disconnect()`.
+   *
+   * @deprecated Older versions of the Copilot SDK have this name.
+   */
   destroy(): Promise<void>
-  /** As `disconnect()`; with the runtime gone there is nothing to let go of, and the error that told so is not masked. */
+  /** Same as `disconnect()`, but without an error when the runtime is gone. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -3507,50 +5207,82 @@ declare class CopilotSession {
 type OfSession<T> = T & {
   sessionId: string
 }
+/** An action of a canvas that the agent can call. */
 interface CanvasAction {
+  /** Name of the action, unique within the canvas. */
   name: string
+  /** Description for the model. */
   description?: string
+  /** JSON Schema of the input. */
   inputSchema?: CanvasJsonSchema
+  /** Runs the action. */
   handler: (context: OfSession<CanvasProviderInvokeActionRequest>) => Promise<unknown> | unknown
 }
+/** Description of a canvas, as the runtime gets it. */
 interface CanvasDeclaration {
+  /** Id of the canvas. */
   id: string
+  /** Name of the canvas, for people. */
   displayName: string
+  /** Description for the agent, in one sentence. */
   description: string
+  /** JSON Schema of the input. */
   inputSchema?: CanvasJsonSchema
+  /** Actions that the agent can call. */
   actions?: Omit<CanvasAction, 'handler'>[]
 }
+/** Definition of a canvas. */
 interface CanvasOptions {
+  /** Id of the canvas. */
   id: string
+  /** Name of the canvas, for people. */
   displayName: string
+  /** Description for the agent, in one sentence. */
   description: string
+  /** JSON Schema of the input. */
   inputSchema?: CanvasJsonSchema
+  /**
+   * Actions that the agent can call.
+   *
+   * @default []
+   */
   actions?: CanvasAction[]
+  /** Opens an instance of the canvas. */
   open: (
     context: OfSession<CanvasProviderOpenRequest>,
   ) => Promise<CanvasProviderOpenResult> | CanvasProviderOpenResult
+  /** Called when an instance is closed. Errors are not reported to the runtime. */
   onClose?: (context: OfSession<CanvasProviderCloseRequest>) => Promise<void> | void
 }
-/** A fault with a code that the agent is told. */
+/** An error with a code that the agent is told. */
 declare class CanvasError extends Error {
+  /** Code of the error. */
   readonly code: string
   constructor(code: string, message: string)
-  /** The fault of an action that nobody handles. */
+  /** The error of an action without a handler. */
   static noHandler(): CanvasError
 }
+/** A canvas of a session. */
 declare class Canvas {
   #private
-  /** What the runtime is told. */
+  /** Description that the runtime gets. */
   readonly declaration: CanvasDeclaration
+  /** Opens an instance of the canvas. */
   readonly open: CanvasOptions['open']
+  /** Called when an instance is closed. */
   readonly onClose?: CanvasOptions['onClose']
   constructor(options: CanvasOptions)
 }
+/** Makes a canvas. */
 declare function createCanvas(options: CanvasOptions): Canvas
 
+/** Input of every hook. */
 interface BaseHookInput {
+  /** Id of the session. */
   sessionId: string
+  /** Time of the event. */
   timestamp: Date
+  /** Working directory of the session. */
   workingDirectory: string
 }
 type Hook<Input, Output> = (
@@ -3559,121 +5291,217 @@ type Hook<Input, Output> = (
     sessionId: string
   },
 ) => Promise<Output | void> | Output | void
+/** A tool is about to run. */
 interface PreToolUseHookInput extends BaseHookInput {
+  /** Name of the tool. */
   toolName: string
+  /** Arguments of the call. */
   toolArgs: unknown
 }
+/** Decision on a tool call. */
 interface PreToolUseHookOutput {
+  /** Whether the call is allowed, denied or asked about. */
   permissionDecision?: 'allow' | 'deny' | 'ask'
+  /** Reason of the decision. */
   permissionDecisionReason?: string
+  /** Arguments to use instead. */
   modifiedArgs?: unknown
+  /** Text that is added for the model. */
   additionalContext?: string
+  /** Whether the output of the hook is hidden. */
   suppressOutput?: boolean
 }
+/** Called before a tool runs. */
 type PreToolUseHandler = Hook<PreToolUseHookInput, PreToolUseHookOutput>
+/** A tool of an MCP server is about to run. */
 interface PreMcpToolCallHookInput extends BaseHookInput {
+  /** Id of the call. */
   toolCallId?: string
+  /** Name of the MCP server. */
   serverName: string
+  /** Name of the tool. */
   toolName: string
+  /** Arguments of the call. */
   arguments: unknown
+  /** Metadata of the call. */
   _meta?: Record<string, unknown>
 }
+/** Changes to a call of an MCP tool. */
 interface PreMcpToolCallHookOutput {
+  /** Metadata to send instead; null sends none. */
   metaToUse?: Record<string, unknown> | null
 }
+/** Called before a tool of an MCP server runs. */
 type PreMcpToolCallHandler = Hook<PreMcpToolCallHookInput, PreMcpToolCallHookOutput>
+/** A tool has succeeded. */
 interface PostToolUseHookInput extends BaseHookInput {
+  /** Name of the tool. */
   toolName: string
+  /** Arguments of the call. */
   toolArgs: unknown
+  /** Result of the call. */
   toolResult: ToolResultObject
 }
+/** Changes to a tool's result. */
 interface PostToolUseHookOutput {
+  /** Result to use instead. */
   modifiedResult?: ToolResultObject
+  /** Text that is added for the model. */
   additionalContext?: string
+  /** Whether the output of the hook is hidden. */
   suppressOutput?: boolean
 }
+/** Called after a tool has succeeded. */
 type PostToolUseHandler = Hook<PostToolUseHookInput, PostToolUseHookOutput>
+/** A tool has failed. */
 interface PostToolUseFailureHookInput extends BaseHookInput {
+  /** Name of the tool. */
   toolName: string
+  /** Arguments of the call. */
   toolArgs: unknown
+  /** Error of the call. */
   error: string
 }
+/** Text for the model after a failed call. */
 interface PostToolUseFailureHookOutput {
+  /** Text that is added for the model. */
   additionalContext?: string
 }
+/** Called after a tool has failed. */
 type PostToolUseFailureHandler = Hook<PostToolUseFailureHookInput, PostToolUseFailureHookOutput>
+/** A prompt was submitted. */
 interface UserPromptSubmittedHookInput extends BaseHookInput {
+  /** The prompt. */
   prompt: string
 }
+/** Changes to a prompt. */
 interface UserPromptSubmittedHookOutput {
+  /** Prompt to use instead. */
   modifiedPrompt?: string
+  /** Text that is added for the model. */
   additionalContext?: string
+  /** Whether the output of the hook is hidden. */
   suppressOutput?: boolean
 }
+/** Called when a prompt is submitted. */
 type UserPromptSubmittedHandler = Hook<UserPromptSubmittedHookInput, UserPromptSubmittedHookOutput>
+/** The runtime has added its own text to a prompt, and has not stored it yet. */
 interface UserPromptTransformedHookInput extends BaseHookInput {
+  /** The prompt as it was submitted. */
   prompt: string
+  /** The prompt with the runtime's text. */
   transformedPrompt: string
 }
+/** Changes to the prompt. */
 interface UserPromptTransformedHookOutput {
+  /** Prompt to use instead. */
   modifiedTransformedPrompt?: string
 }
+/** Called after the runtime has added its text to a prompt, and before it is stored. */
 type UserPromptTransformedHandler = Hook<UserPromptTransformedHookInput, UserPromptTransformedHookOutput>
+/** A session has started. */
 interface SessionStartHookInput extends BaseHookInput {
+  /** How it was started. */
   source: 'startup' | 'resume' | 'new'
+  /** Its first prompt. */
   initialPrompt?: string
 }
+/** Changes to a session at its start. */
 interface SessionStartHookOutput {
+  /** Text that is added for the model. */
   additionalContext?: string
+  /** Settings to use instead. */
   modifiedConfig?: Record<string, unknown>
 }
+/** Called when a session starts. */
 type SessionStartHandler = Hook<SessionStartHookInput, SessionStartHookOutput>
+/** A session has ended. */
 interface SessionEndHookInput extends BaseHookInput {
+  /** Reason of the end. */
   reason: 'complete' | 'error' | 'abort' | 'timeout' | 'user_exit'
+  /** Last message of the session. */
   finalMessage?: string
+  /** Error that ended the session. */
   error?: string
 }
+/** Steps after the end of a session. */
 interface SessionEndHookOutput {
+  /** Whether the output of the hook is hidden. */
   suppressOutput?: boolean
+  /** Actions for cleaning up. */
   cleanupActions?: string[]
+  /** Summary of the session. */
   sessionSummary?: string
 }
+/** Called when a session ends. */
 type SessionEndHandler = Hook<SessionEndHookInput, SessionEndHookOutput>
+/** An error has occurred. */
 interface ErrorOccurredHookInput extends BaseHookInput {
+  /** Message of the error. */
   error: string
+  /** Part of the work in which it occurred. */
   errorContext: 'model_call' | 'tool_execution' | 'system' | 'user_input'
+  /** Whether the work can go on. */
   recoverable: boolean
 }
+/** Decision after an error. */
 interface ErrorOccurredHookOutput {
+  /** Whether the output of the hook is hidden. */
   suppressOutput?: boolean
+  /** Try again, skip the step or abort. */
   errorHandling?: 'retry' | 'skip' | 'abort'
+  /** How often to try again. */
   retryCount?: number
+  /** Text for the user. */
   userNotification?: string
 }
+/** Called when an error occurs. */
 type ErrorOccurredHandler = Hook<ErrorOccurredHookInput, ErrorOccurredHookOutput>
+/** The main agent has stopped: nothing is pending, and it was not aborted. */
 interface AgentStopHookInput extends BaseHookInput {
+  /** Reason of the stop, for example `"end_turn"`. */
   stopReason?: string
+  /** Path of the session's transcript. */
   transcriptPath?: string
+  /**
+   * True when an earlier `"block"` of this hook has caused this stop. Use it to avoid an endless loop.
+   */
   stopHookActive?: boolean
 }
+/** Whether the agent may stop. */
 interface AgentStopHookOutput {
+  /** `"block"` keeps the agent working. */
   decision?: 'block'
+  /** Message that the agent then continues with. */
   reason?: string
 }
+/** Called when the main agent stops. */
 type AgentStopHandler = Hook<AgentStopHookInput, AgentStopHookOutput>
+/** Functions that are called at certain moments of a session. */
 interface SessionHooks {
+  /** Called before a tool runs. */
   onPreToolUse?: PreToolUseHandler
+  /** Called before a tool of an MCP server runs. */
   onPreMcpToolCall?: PreMcpToolCallHandler
+  /** Called after a tool has succeeded. */
   onPostToolUse?: PostToolUseHandler
+  /** Called after a tool has failed. */
   onPostToolUseFailure?: PostToolUseFailureHandler
+  /** Called when a prompt is submitted. */
   onUserPromptSubmitted?: UserPromptSubmittedHandler
+  /** Called after the runtime has added its text to a prompt, and before it is stored. */
   onUserPromptTransformed?: UserPromptTransformedHandler
+  /** Called when the session starts. */
   onSessionStart?: SessionStartHandler
+  /** Called when the session ends. */
   onSessionEnd?: SessionEndHandler
+  /** Called when an error occurs. */
   onErrorOccurred?: ErrorOccurredHandler
+  /** Called when the main agent stops; it can keep the agent working. */
   onAgentStop?: AgentStopHandler
 }
 
+/** Section of the runtime's system message. */
 type SystemMessageSection =
   | 'preamble'
   | 'identity'
@@ -3687,406 +5515,904 @@ type SystemMessageSection =
   | 'custom_instructions'
   | 'runtime_instructions'
   | 'last_instructions'
-/** The sections, and what each is about. */
+/** The sections of the system message, each with a description. */
 declare const SYSTEM_MESSAGE_SECTIONS: Record<
   SystemMessageSection,
   {
     description: string
   }
 >
-/** A transform that throws leaves its section as it was. */
+/** Changes the text of a section. When it throws, the section stays as it was. */
 type SectionTransformFn = (currentContent: string) => string | Promise<string>
+/** Change to a section: one of the fixed actions, or a function. */
 type SectionOverrideAction = 'replace' | 'remove' | 'append' | 'prepend' | 'preserve' | SectionTransformFn
+/** Change to a section of the system message. */
 interface SectionOverride {
+  /** The change. */
   action: SectionOverrideAction
+  /** Text for the change. Ignored for `"remove"`. */
   content?: string
 }
+/** Keeps the runtime's system message and adds a text. */
 interface SystemMessageAppendConfig {
+  /**
+   * Mode of the system message.
+   *
+   * @default "append"
+   */
   mode?: 'append'
+  /** Text that is added at the end. */
   content?: string
 }
+/** Replaces the whole system message, including the runtime's safety rules. */
 interface SystemMessageReplaceConfig {
+  /** Mode of the system message. */
   mode: 'replace'
+  /** The system message. */
   content: string
 }
+/** Changes single sections of the system message. */
 interface SystemMessageCustomizeConfig {
+  /** Mode of the system message. */
   mode: 'customize'
+  /** Changes by section. Text for an unknown section is added at the end. */
   sections?: Partial<Record<SystemMessageSection, SectionOverride>>
+  /** Text that is added at the end. */
   content?: string
 }
+/** How the system message is made. */
 type SystemMessageConfig =
   SystemMessageAppendConfig | SystemMessageReplaceConfig | SystemMessageCustomizeConfig
+/** Functions that change sections, by section. */
 type SectionTransforms = Map<string, SectionTransformFn>
 
+/** A slash command that was called. */
 interface CommandContext {
+  /** Id of the session. */
   sessionId: string
+  /** The whole text, for example `"/deploy production"`. */
   command: string
+  /** Name of the command without the slash. */
   commandName: string
+  /** Text after the name. */
   args: string
 }
+/** Runs a slash command. */
 type CommandHandler = (context: CommandContext) => Promise<void> | void
+/** A slash command of a session. */
 interface CommandDefinition {
+  /** Name of the command without the slash. */
   name: string
+  /** Description for people. */
   description?: string
+  /** Runs the command. */
   handler: CommandHandler
 }
 interface MCPServerConfigBase {
+  /** Tools of the server that may be used. */
   tools?: string[]
+  /** Kind of the server. */
   type?: string
+  /** Timeout of the server, in milliseconds. */
   timeout?: number
 }
+/** An MCP server that the runtime starts as a program. */
 interface MCPStdioServerConfig extends MCPServerConfigBase {
+  /**
+   * Kind of the server.
+   *
+   * @default "stdio"
+   */
   type?: 'local' | 'stdio'
+  /** Program of the server. */
   command: string
+  /**
+   * Arguments of the program.
+   *
+   * @default []
+   */
   args?: string[]
+  /** Environment variables of the program. */
   env?: Record<string, string>
+  /** Working directory of the program. */
   workingDirectory?: string
 }
+/** An MCP server with an HTTP address. */
 interface MCPHTTPServerConfig extends MCPServerConfigBase {
+  /** Kind of the server. */
   type: 'http' | 'sse'
+  /** Address of the server. */
   url: string
+  /** HTTP headers of each request. */
   headers?: Record<string, string>
 }
+/** An MCP server. */
 type MCPServerConfig = MCPStdioServerConfig | MCPHTTPServerConfig
+/** A custom agent. */
 interface CustomAgentConfig {
+  /** Name of the agent, unique in the session. */
   name: string
+  /** Name of the agent, for people. */
   displayName?: string
+  /** Description of the agent's work. */
   description?: string
+  /**
+   * Names of the tools that the agent may use; null means all.
+   *
+   * @default all tools
+   */
   tools?: string[] | null
+  /** Instructions of the agent. */
   prompt: string
+  /** MCP servers of this agent, by name. */
   mcpServers?: Record<string, MCPServerConfig>
+  /**
+   * Whether the model may choose this agent by itself.
+   *
+   * @default true
+   */
   infer?: boolean
+  /**
+   * Names of skills whose text is in the agent's context from the start.
+   *
+   * @default none
+   */
   skills?: string[]
+  /** Model of the agent. The session's model is used when it is not available. */
   model?: string
+  /** Reasoning effort of that model. */
   reasoningEffort?: ReasoningEffort
 }
+/** Settings of the built-in agent, which works when no custom agent is selected. */
 interface DefaultAgentConfig {
+  /**
+   * Tools that only custom agents may use.
+   *
+   * @default []
+   */
   excludedTools?: string[]
 }
+/** Settings for sessions that compact their context and keep their state in a folder. */
 interface InfiniteSessionConfig {
+  /**
+   * Whether the context is compacted automatically.
+   *
+   * @default true
+   */
   enabled?: boolean
+  /**
+   * Share of the context, from 0 to 1, at which compaction starts in the background.
+   *
+   * @default 0.80
+   */
   backgroundCompactionThreshold?: number
+  /**
+   * Share of the context, from 0 to 1, at which the session waits for the compaction.
+   *
+   * @default 0.95
+   */
   bufferExhaustionThreshold?: number
 }
+/** Settings of the agent's memory. */
 interface MemoryConfiguration {
+  /** Whether the agent remembers facts across turns. */
   enabled: boolean
 }
+/** Settings for large results of tools. */
 interface LargeToolOutputConfig {
+  /**
+   * Whether a large result is written to a file, and the model gets a reference to it.
+   *
+   * @default true
+   */
   enabled?: boolean
+  /**
+   * Size above which a result is written to a file, in bytes.
+   *
+   * @default 51_200
+   */
   maxSizeBytes?: number
+  /**
+   * Folder for these files.
+   *
+   * @default the system's temporary folder
+   */
   outputDirectory?: string
 }
+/** Identity of a program that provides canvases. */
 interface ExtensionInfo {
+  /** Namespace, for example `"github-app"`. */
   source: string
+  /** Name within the namespace. */
   name: string
 }
+/** Identity of a program that provides built-in canvases. */
 interface CanvasProviderIdentity {
+  /** Stable id of the program. */
   id: string
+  /** Name of the program, for people. */
   name?: string
 }
+/** Settings of the built-in GitHub MCP server. */
 interface GitHubMcpToolConfig {
+  /** Enable all its tools. */
   enableAllTools?: boolean
+  /** Further groups of tools to enable. */
   additionalToolsets?: string[]
+  /** Further tools to enable. */
   additionalTools?: string[]
+  /** Enable tools that are not released yet. */
   enableInsidersMode?: boolean
+  /** Do not defer tools with forms. Only with MCP Apps. */
   disableFormDeferral?: boolean
 }
+/** Permission policy of an organization. A malformed rule is refused by the runtime. */
 interface ManagedSettingsPermissions {
+  /** Limits the mode that bypasses permission requests; see `DisableBypassPermissionsModes`. */
   disableBypassPermissionsMode?: string
+  /** Operations that are always denied, for example `"Shell(git push *)"`. */
   deny?: string[]
+  /** Operations that always need a confirmation. */
   ask?: string[]
+  /** Operations that need no confirmation. */
   allow?: string[]
 }
+/** Settings of an organization. */
 interface ManagedSettings {
+  /** Permission policy. */
   permissions?: ManagedSettingsPermissions
 }
+/** Form of the built-in tool `ask_user`: a question, or a form. */
 type AskUserVariant = 'legacy' | 'elicitation'
+/** Value of an experiment's parameter. */
 type ExpFlagValue = string | number | boolean | null
+/** Parameters of an experiment. */
 interface ExpConfigEntry {
+  /** Id of the entry. */
   Id: string
+  /** Values by name. */
   Parameters: Record<string, ExpFlagValue>
 }
+/** Experiments that a session takes part in, in the format of the Copilot CLI. */
 interface CopilotExpAssignmentResponse {
+  /** Names of enabled features. */
   Features: string[]
+  /** Experiments by name. */
   Flights: Record<string, string>
+  /** Parameters of the experiments. */
   Configs: ExpConfigEntry[]
+  /** Groups of parameters, passed on unchanged. */
   ParameterGroups?: unknown
+  /** Version of the assignment. */
   FlightingVersion?: number
+  /** Id of the assignment. */
   ImpressionId?: string
+  /** Text that is sent to the Copilot API and with telemetry. */
   AssignmentContext: string
 }
+/** GitHub repository of a cloud session. */
 interface CloudSessionRepository {
+  /** Owner of the repository. */
   owner: string
+  /** Name of the repository. */
   name: string
+  /** Branch of the repository. */
   branch?: string
 }
+/** Options of a session that runs in the cloud. */
 interface CloudSessionOptions {
+  /** Repository of the session. */
   repository?: CloudSessionRepository
 }
+/** The request of a GitHub token. */
 type GitHubTokenProviderArgs = Pick<GitHubTokenAcquireRequest, 'host' | 'sessionId' | 'reason'>
+/** A GitHub token, or the refusal to give one. */
 type GitHubTokenProviderResult = GitHubTokenAcquireResult
+/** Gives a GitHub token whenever a session needs one. */
 type GitHubTokenProvider = (
   args: GitHubTokenProviderArgs,
 ) => GitHubTokenProviderResult | Promise<GitHubTokenProviderResult>
-/** What new and resumed sessions have in common. */
+/** Options of new and resumed sessions. */
 interface SessionConfigBase {
+  /** Name of your program, in the `User-Agent` header of API requests. */
   clientName?: string
+  /**
+   * Model of the session.
+   *
+   * @default the runtime's choice
+   */
   model?: string
+  /** How much the model thinks. Only for models that support it (`listModels()`). */
   reasoningEffort?: ReasoningEffort
+  /** Form of the summary of the model's reasoning; `"none"` for no summary. */
   reasoningSummary?: ReasoningSummary
+  /**
+   * Enable experimental features.
+   *
+   * @default the runtime's choice; false in mode "empty"
+   */
   enableExperimentalMode?: boolean
+  /**
+   * Size of the model's context.
+   *
+   * @default "default"
+   */
   contextTier?: ContextTier
+  /** Changes to the abilities and limits of the model. */
   modelCapabilities?: ModelCapabilitiesOverride
-  /** Which diagnostics of its MCP servers the session keeps; runtimes since 1.0.89. */
+  /** Diagnostics of MCP servers that the session keeps. Needs runtime 1.0.89 or newer. */
   diagnostics?: DiagnosticsConfiguration
+  /** Settings for large results of tools. */
   largeOutput?: LargeToolOutputConfig
+  /**
+   * Folder for the session's settings and state.
+   *
+   * @default the runtime's home folder
+   */
   configDirectory?: string
+  /**
+   * Let the runtime look for settings, such as MCP servers, by itself.
+   *
+   * @default false
+   */
   enableConfigDiscovery?: boolean
+  /**
+   * Tools that run in this process.
+   *
+   * @default []
+   */
   tools?: Tool<any>[]
+  /**
+   * Canvases that this program provides.
+   *
+   * @default []
+   */
   canvases?: Canvas[]
+  /**
+   * Give the model tools to open canvases, because this program can show them.
+   *
+   * @default false
+   */
   requestCanvasRenderer?: boolean
+  /**
+   * Give the model tools of extensions.
+   *
+   * @default false
+   */
   requestExtensions?: boolean
+  /**
+   * Folder of the SDK that extensions use.
+   *
+   * @default the bundled SDK
+   */
   extensionSdkPath?: string
+  /** Identity of this program as a provider of canvases. */
   extensionInfo?: ExtensionInfo
+  /**
+   * Identity of this program as a provider of built-in canvases. It stays the same over reconnections.
+   */
   canvasProvider?: CanvasProviderIdentity
+  /**
+   * Slash commands that a user of a terminal interface can call.
+   *
+   * @default []
+   */
   commands?: CommandDefinition[]
+  /**
+   * How the system message is made.
+   *
+   * @default the runtime's own system message
+   */
   systemMessage?: SystemMessageConfig
+  /** Settings of the runtime's tool search. */
   toolSearch?: ToolSearchConfig
+  /**
+   * The only tools that the session may use, by name or by pattern (`builtin:*`, `mcp:NAME`,
+   * `custom:NAME`). Required in mode "empty".
+   *
+   * @default all tools
+   */
   availableTools?: string[] | ToolSet
+  /**
+   * Tools that the session may not use, also when they are in `availableTools`.
+   *
+   * @default []
+   */
   excludedTools?: string[] | ToolSet
+  /**
+   * Names of built-in agents that the session may not use.
+   *
+   * @default []
+   */
   excludedBuiltinAgents?: string[]
+  /**
+   * Names of built-in skills to include.
+   *
+   * @default all built-in skills; none in mode "empty"
+   */
   includedBuiltinSkills?: string[]
+  /** A model provider of your own, instead of the Copilot API. */
   provider?: ProviderConfig
+  /** Settings of the Copilot API. */
   capi?: CapiSessionOptions
+  /**
+   * Model providers of your own, beside the Copilot API.
+   *
+   * @default []
+   */
   providers?: NamedProviderConfig[]
+  /**
+   * Models of these providers.
+   *
+   * @default []
+   */
   models?: ProviderModelConfig[]
+  /**
+   * Whether the runtime sends telemetry of this session. Always off with a `provider`.
+   *
+   * @default true
+   */
   enableSessionTelemetry?: boolean
+  /** Whether models add citations, where the provider supports it. */
   enableCitations?: boolean
+  /** Record changes to files, so that a session can be rewound. */
   enableFileChangeTracking?: boolean
+  /** Limits on what the session may use. */
   sessionLimits?: SessionLimitsConfig
+  /**
+   * Do not read the repository's instruction files for agents.
+   *
+   * @default false; true in mode "empty"
+   */
   skipCustomInstructions?: boolean
+  /**
+   * Run custom agents only on this machine.
+   *
+   * @default false; true in mode "empty"
+   */
   customAgentsLocalOnly?: boolean
+  /**
+   * Tell the agent to add a `Co-authored-by` line to commit messages.
+   *
+   * @default true; false in mode "empty"
+   */
   coauthorEnabled?: boolean
+  /**
+   * Give the agent the tool `manage_schedule`.
+   *
+   * @default the runtime's choice; false in mode "empty"
+   */
   manageScheduleEnabled?: boolean
-  /** Without one, permissions stay open for another client, or for the program by RPC. */
+  /**
+   * Decides on permission requests.
+   *
+   * @default requests stay open for another client, or for your program to answer by RPC
+   */
   onPermissionRequest?: PermissionHandler
+  /** Gives tokens for MCP servers. */
   onMcpAuthRequest?: McpAuthHandler
+  /** Answers questions of the agent. */
   onUserInputRequest?: UserInputHandler
+  /**
+   * Form of the tool `ask_user`. `"elicitation"` needs `onElicitationRequest`.
+   *
+   * @default "legacy"
+   */
   askUserVariant?: AskUserVariant
+  /** Fills in forms for the agent and for MCP servers. */
   onElicitationRequest?: ElicitationHandler
+  /** Pass the user interfaces of MCP servers (MCP Apps) on to this program. */
   enableMcpApps?: boolean
+  /** Settings of the built-in GitHub MCP server. */
   githubMcpToolConfig?: GitHubMcpToolConfig
+  /**
+   * Decides on plans.
+   *
+   * @default plans are approved
+   */
   onExitPlanModeRequest?: ExitPlanModeHandler
+  /**
+   * Decides whether to switch to the model "auto" after a rate limit.
+   *
+   * @default "no"
+   */
   onAutoModeSwitchRequest?: AutoModeSwitchHandler
+  /** Functions that are called at certain moments of the session. */
   hooks?: SessionHooks
+  /** Working directory of the session. */
   workingDirectory?: string
+  /**
+   * Further folders that the agent may access. Give them again when you resume the session.
+   *
+   * @default []
+   */
   additionalDirectories?: string[]
+  /**
+   * Send events for each piece of an answer (`assistant.message_delta`, `assistant.reasoning_delta`).
+   *
+   * @default false
+   */
   streaming?: boolean
-  /** Default true. */
+  /**
+   * Send such events of sub-agents too.
+   *
+   * @default true
+   */
   includeSubAgentStreamingEvents?: boolean
+  /**
+   * Storage for tokens of MCP servers: the system's keychain, or memory until the session ends.
+   *
+   * @default "in-memory"
+   */
   mcpOAuthTokenStorage?: 'persistent' | 'in-memory'
+  /** Address of the OAuth client ID metadata document of your program. */
   authClientIdMetadataUrl?: string
+  /** MCP servers of the session, by name. */
   mcpServers?: Record<string, MCPServerConfig>
+  /**
+   * Custom agents of the session.
+   *
+   * @default []
+   */
   customAgents?: CustomAgentConfig[]
+  /** Settings of the built-in agent. */
   defaultAgent?: DefaultAgentConfig
-  /** Name of the custom agent to begin with. */
+  /**
+   * Name of the custom agent to start with.
+   *
+   * @default the built-in agent
+   */
   agent?: string
+  /** Folders to load skills from. */
   skillDirectories?: string[]
+  /** Folders of plugins to load. Invalid ones are skipped. */
   pluginDirectories?: string[]
+  /** Further folders with instruction files. */
   instructionDirectories?: string[]
+  /**
+   * Names of skills that are not used.
+   *
+   * @default []
+   */
   disabledSkills?: string[]
+  /**
+   * Names of MCP servers that are not started.
+   *
+   * @default []
+   */
   disabledMcpServers?: string[]
+  /** Settings of automatic compaction. */
   infiniteSessions?: InfiniteSessionConfig
+  /**
+   * Settings of the agent's memory.
+   *
+   * @default the runtime's choice
+   */
   memory?: MemoryConfiguration
+  /**
+   * GitHub token of this session, instead of the client's.
+   *
+   * @throws INVALID_OPTION together with `gitHubTokenProvider`.
+   */
   gitHubToken?: string
+  /** Gives a GitHub token whenever the session needs one. */
   gitHubTokenProvider?: GitHubTokenProvider
+  /** Let the runtime read the organization's settings. Needs `gitHubToken`. */
   enableManagedSettings?: boolean
+  /** Settings of the organization, given by your program. */
   managedSettings?: ManagedSettings
+  /** Do not search by embeddings. Use it where sessions of several users share a runtime. */
   skipEmbeddingRetrieval?: boolean
+  /** Storage for embeddings: on disk for all sessions, or in memory until the session ends. */
   embeddingCacheStorage?: 'persistent' | 'in-memory'
+  /** Instructions of your organization for the system message. */
   organizationCustomInstructions?: string
+  /** Look for instruction files when the agent has read a file near them. */
   enableOnDemandInstructionDiscovery?: boolean
+  /** Load hooks from `.github/hooks/`. */
   enableFileHooks?: boolean
+  /** Run git on the host, so that the system message describes the repository. */
   enableHostGitOperations?: boolean
+  /** Store the session for searches over all sessions. */
   enableSessionStore?: boolean
+  /** Load skills. */
   enableSkills?: boolean
+  /**
+   * `"off"`: only on this machine. `"export"`: send events to GitHub. `"on"`: send events and accept
+   * control from GitHub.
+   */
   remoteSession?: RemoteSessionMode
-  /** As `session.on(handler)`, from before the first event. */
+  /**
+   * Receives all events, from the first one on. Same as `session.on(handler)`, but without missing
+   * early events.
+   */
   onEvent?: SessionEventHandler
-  /** Wanted when the client has `sessionFs`. */
+  /** Gives the file operations of the session. Required when the client has `sessionFs`. */
   createSessionFsProvider?: (session: CopilotSession) => SessionFsProvider
+  /** Feature flags of the session. Give them again when you resume it. */
   featureFlags?: Record<string, boolean>
+  /** Experiments that the session takes part in. */
   expAssignments?: CopilotExpAssignmentResponse
-  /** Ends the wait for the session with SESSION_ABORTED; a session that comes all the same is let go. */
+  /**
+   * Ends the wait for the session when aborted. A session that opens after that is closed again.
+   *
+   * @throws SESSION_ABORTED
+   */
   signal?: AbortSignal
 }
+/** Options of a new session. */
 interface SessionConfig extends SessionConfigBase {
-  /** Default: a random UUID. One whose session has a history already is refused with SESSION_EXISTS. */
+  /**
+   * Id of the session.
+   *
+   * @default a random UUID
+   * @throws SESSION_EXISTS when the session with this id has a history.
+   */
   sessionId?: string
+  /** Run the session in the cloud. */
   cloud?: CloudSessionOptions
-  /** Read the instruction files again before each turn; runtimes since 1.0.89. */
+  /** Read the instruction files again before each turn. Needs runtime 1.0.89 or newer. */
   refreshCustomInstructions?: boolean
 }
+/** Options of a resumed session. */
 interface ResumeSessionConfig extends SessionConfigBase {
+  /**
+   * Send no `session.resume` event.
+   *
+   * @default false
+   */
   suppressResumeEvent?: boolean
+  /**
+   * Continue tool calls and permission requests that were open. Otherwise they count as interrupted.
+   *
+   * @default false
+   */
   continuePendingWork?: boolean
+  /** Canvases that were open, so that the runtime can open them again. */
   openCanvases?: OpenCanvasInstance[]
-  /** As `takeOver` of `ResumeOptions`. */
+  /** Same as `takeOver` of `ResumeOptions`. */
   takeOver?: 'stale'
 }
 
+/** Folder in which a session was created. */
 interface SessionContext {
+  /** Working directory of the session. */
   workingDirectory: string
+  /** Root of the git repository. */
   gitRoot?: string
+  /** GitHub repository as `owner/name`. */
   repository?: string
+  /** Git branch. */
   branch?: string
 }
+/** Selects sessions. */
 interface SessionListFilter {
+  /** Exact working directory. */
   workingDirectory?: string
+  /** Root of the git repository. */
   gitRoot?: string
+  /** GitHub repository as `owner/name`. */
   repository?: string
+  /** Git branch. */
   branch?: string
 }
+/** Facts about a session. */
 interface SessionMetadata {
+  /** Id of the session. */
   sessionId: string
+  /** Time at which it was created. */
   startTime: Date
+  /** Time of its last change. */
   modifiedTime: Date
+  /** Summary of the session. */
   summary?: string
+  /** Whether it runs on another machine. */
   isRemote: boolean
+  /** Folder in which it was created. */
   context?: SessionContext
 }
+/** Versions of the runtime. */
 interface GetStatusResponse {
+  /** Version of the runtime. */
   version: string
+  /** Version of its protocol. */
   protocolVersion: number
 }
+/** State of the sign-in. */
 interface GetAuthStatusResponse {
+  /** Whether an account is signed in. */
   isAuthenticated: boolean
+  /** Kind of the sign-in. */
   authType?: 'user' | 'env' | 'gh-cli' | 'hmac' | 'api-key' | 'token'
+  /** Address of GitHub. */
   host?: string
+  /** Name of the account. */
   login?: string
+  /** Message for people. */
   statusMessage?: string
 }
+/** The session that a terminal interface shows. */
 interface ForegroundSessionInfo {
+  /** Id of the session; absent when there is none. */
   sessionId?: string
+  /** Folder of the session. */
   workspacePath?: string
 }
 
 /**
- * Talks to the runtime of the Copilot CLI. Nothing is started before `start()` or the first session; `stop()` (or
- * `await using`) leaves no process behind.
+ * A client of the Copilot CLI's runtime. It starts the runtime with `start()` or with the first
+ * session. `stop()`, or `await using`, leaves no process behind.
+ *
+ * @example
+ * await using client = new CopilotClient()
+ * const session = await client.createSession({ onPermissionRequest: approveAll })
+ * const answer = await session.sendAndWait('What does this repository do?')
  */
 declare class CopilotClient {
   #private
-  /** Does nothing yet; throws INVALID_OPTION for options that are wrong or contradict each other. */
+  /**
+   * Starts nothing yet.
+   *
+   * @throws INVALID_OPTION for options that are wrong or contradict each other.
+   */
   constructor(options?: CopilotClientOptions)
-  /** Methods of the runtime by path: `client.rpc.models.list()` is the request "models.list". */
+  /** Methods of the runtime by path: `client.rpc.models.list()` sends the request "models.list". */
   get rpc(): ServerRpc
-  /** Where the connection stands. */
+  /** State of the connection. */
   get state(): ConnectionState
-  /** The port that the runtime listens on, for a connection over TCP. */
+  /** Port that the runtime listens on; null unless the connection uses TCP. */
   get runtimePort(): number | null
-  /** The runtime's process, while it is this client's and runs; null otherwise. */
+  /**
+   * The runtime's process while it runs; null when there is none, or when this client did not start it.
+   */
   get cliProcess(): RuntimeProcess | null
   /**
-   * Starts the runtime and shakes hands, or does nothing when that was done. Calls at once share one start; a call during
-   * `stop()` starts it again afterwards. The start is given up when the signals of all who wait for it are aborted.
+   * Starts the runtime and waits for its handshake. Does nothing when it runs already. Calls at the
+   * same time share one start, and a call during `stop()` starts the runtime again afterwards. The
+   * start is given up when the signals of all its callers are aborted.
    *
-   * Rejects with PROCESS_NOT_FOUND (and what to install), CONNECTION_LOST (the runtime exited), CONNECTION_TIMED_OUT,
-   * PROTOCOL_MISMATCH, SESSION_CLOSED (stopped meanwhile), SESSION_ABORTED; nothing is left running then.
+   * @throws PROCESS_NOT_FOUND (the message says what to install), CONNECTION_LOST (the runtime exited),
+   *   CONNECTION_TIMED_OUT, PROTOCOL_MISMATCH, SESSION_CLOSED (stopped meanwhile), SESSION_ABORTED.
+   *   Nothing is left running then.
    */
   start(options?: { signal?: AbortSignal }): Promise<void>
   /**
-   * Lets the sessions go and ends the runtime: politely, then by force, within 7 seconds. Never rejects; resolves with what
-   * went wrong. No process of the runtime's tree is left.
+   * Closes the sessions and ends the runtime, first by request and then by force. No process of the
+   * runtime's tree is left. Never rejects: it resolves with the errors on the way.
    */
   stop(): Promise<Error[]>
-  /** Ends the runtime at once, within a second. */
+  /** Kills the runtime at once. */
   forceStop(): Promise<void>
+  /** Same as `stop()`. */
   [Symbol.asyncDispose](): Promise<void>
   /**
-   * Opens a new session. Starts the runtime if need be. An id whose session has a history is refused with SESSION_EXISTS: the
-   * runtime would begin a second one in the same log. `config.signal` ends the wait with SESSION_ABORTED.
+   * Opens a new session, and starts the runtime when it does not run.
+   *
+   * @throws SESSION_EXISTS when the session with this id has a history; SESSION_ABORTED when
+   *   `config.signal` is aborted.
    */
   createSession(config?: SessionConfig): Promise<CopilotSession>
   /**
-   * Opens a session's history. A session that is truly empty (never used, started over, or unknown) is opened afresh under the
-   * same id, one whose custom agent is gone without it: `session.resumed` and `session.resumeReason` say so. Calls at once for
-   * one session share it, opened with the configuration of the first.
+   * Opens a session with its history. A session that is truly empty (never used, started over, or
+   * unknown) is opened empty under the same id. A session whose custom agent is missing is opened
+   * without it. `session.resumed` and `session.resumeReason` tell which. Calls at the same time for one
+   * session share it, with the configuration of the first call.
    *
-   * Rejects with RESUME_CORRUPT (+ `line`), RESUME_NOT_FOUND, RESUME_IN_USE, RESUME_AGENT_MISSING, RESUME_TRANSIENT,
-   * RESUME_FAILED; the runtime's own error is the `cause`. Nothing is created and no log is touched then. SESSION_ABORTED
-   * when `options.signal` or `config.signal` is aborted.
+   * @throws RESUME_CORRUPT (with `line`), RESUME_NOT_FOUND, RESUME_IN_USE, RESUME_AGENT_MISSING,
+   *   RESUME_TRANSIENT, RESUME_FAILED; the runtime's own error is the `cause`. Nothing is created and
+   *   no log is changed then. SESSION_ABORTED when `options.signal` or `config.signal` is aborted.
    */
   resumeSession(
     sessionId: string,
     config?: ResumeSessionConfig,
     options?: ResumeOptions,
   ): Promise<CopilotSession>
-  /** Reads a session's log, without the runtime and without changing anything. */
+  /** Reads a session's log. It needs no runtime and changes nothing. */
   inspectSession(sessionId: string): Promise<SessionInspection>
-  /** Copies the valid lines of a session's log to a new session, which can be resumed; the original stays as it is. */
+  /**
+   * Copies the valid lines of a session's log into a new session, which can be resumed. The original
+   * stays as it is.
+   */
   salvageSession(sessionId: string): Promise<SessionSalvage>
+  /**
+   * Checks the connection to the runtime.
+   *
+   * @throws CONNECTION_TIMED_OUT after 30 seconds.
+   */
   ping(message?: string): Promise<{
     message: string
     timestamp: string
     protocolVersion?: number
   }>
+  /** Reads the versions of the runtime. */
   getStatus(): Promise<GetStatusResponse>
+  /** Reads the state of the sign-in. */
   getAuthStatus(): Promise<GetAuthStatusResponse>
-  /** Asked once a connection; a failure is not kept. */
+  /**
+   * Lists the models that the account can use. The list is read once for each connection; a failure is
+   * not kept.
+   */
   listModels(): Promise<ModelInfo[]>
+  /** Lists sessions. */
   listSessions(filter?: SessionListFilter): Promise<SessionMetadata[]>
-  /** undefined when there is no such session. */
+  /** Reads facts about a session; undefined when there is no such session. */
   getSessionMetadata(sessionId: string): Promise<SessionMetadata | undefined>
+  /** Gives the id of the session that was changed last. */
   getLastSessionId(): Promise<string | undefined>
-  /** Removes a session and its history for good. */
+  /** Deletes a session and its history for good. */
   deleteSession(sessionId: string): Promise<void>
-  /** For a runtime with a terminal interface. */
+  /** Gives the session that the runtime's terminal interface shows. */
   getForegroundSessionId(): Promise<string | undefined>
+  /** Shows a session in the runtime's terminal interface. */
   setForegroundSessionId(sessionId: string): Promise<void>
-  /** Subscribes to sessions' lives, of any client of the runtime; returns what ends the subscription. */
+  /**
+   * Subscribes to one type of lifecycle events, of all clients of the runtime. Returns a function that
+   * ends the subscription.
+   */
   onLifecycle<K extends SessionLifecycleEventType>(
     eventType: K,
     handler: TypedSessionLifecycleHandler<K>,
   ): () => void
+  /**
+   * Subscribes to all lifecycle events, of all clients of the runtime. Returns a function that ends the
+   * subscription.
+   */
   onLifecycle(handler: SessionLifecycleHandler): () => void
-  /** Called when the runtime exits, or the connection to it breaks, without `stop()`; returns what ends the subscription. */
+  /**
+   * Called when the runtime exits, or the connection breaks, without `stop()`. Returns a function that
+   * ends the subscription.
+   */
   onExit(handler: (exit: RuntimeExit) => void): () => void
 }
-/** The runtime's process: its id, and a way to signal it. `kill()` says whether there was one to signal. */
+/** The runtime's process. */
 interface RuntimeProcess {
+  /** Process id. */
   readonly pid: number
+  /** Sends a signal to the process. False when it has ended already. */
   kill(signal?: string | number): boolean
 }
 
-/** Writes lines of a request to stderr, secrets taken out. */
+/** Writes lines to stderr, with secrets removed. */
 interface RuntimeLogger {
+  /** Writes a line. */
   log(...values: unknown[]): void
+  /** Writes a warning. */
   warn(...values: unknown[]): void
+  /** Writes an error. */
   error(...values: unknown[]): void
+  /** Writes a line for debugging. */
   debug(...values: unknown[]): void
 }
-/** What an agent is asked. */
+/** A prompt for a handler. */
 interface AgentInvocation {
+  /** Instructions from the client. */
   systemPrompt: string
+  /** The prompt. */
   userPrompt: string
-  /** As the client gave it: `{ type: "json_schema", schema: {...} }`. */
+  /** Format of the answer as the client gave it: `{ type: "json_schema", schema: {...} }`. */
   outputFormat?: unknown
+  /** Model that the client asks for. */
   model: string
+  /** Environment variables from the client. */
   env?: Record<string, string>
+  /** Secrets from the client. They are removed from everything that the runtime sends. */
   secrets: string[]
   /** Aborted when the client cancels, ends the session or is gone, and after `sendErrorMessage`. */
   signal: AbortSignal
+  /** Log of this request. */
   logger: RuntimeLogger
 }
-/** What an agent says while it works. */
+/** Sends messages to the client while a handler works. */
 interface AgentSender {
-  /** Sends text to the client. Awaiting it waits while the client is behind. */
+  /**
+   * Sends text to the client. The promise waits while the client reads more slowly than the handler
+   * sends.
+   */
   sendAssistantMessage(textBlocks: string[]): Promise<void>
   /** Ends the request with an error, whatever `run` does later. */
   sendErrorMessage(error: string, metadata?: Record<string, unknown>): Promise<void>
 }
-/** What an agent brings home. */
+/** Answer of a handler: a text, or a JSON object. */
 type AgentResult =
   | {
       type: 'text'
@@ -4098,139 +6424,278 @@ type AgentResult =
       structuredOutput: Record<string, unknown>
       metadata?: Record<string, unknown>
     }
-/** Answers prompts, many at a time. What it throws is sent to the client, without its stack. */
+/** Answers prompts; several may run at once. An error is sent to the client without its stack. */
 interface AgentHandler {
+  /** Answers one prompt. */
   run(invocation: AgentInvocation, sender: AgentSender): Promise<AgentResult>
 }
 
-/** How a runtime is served. */
+/** Options of `serveRuntime`. */
 interface ServeRuntimeOptions {
-  /** Answers prompts. Without it and `provider` only commands are run. */
+  /** Answers prompts. Without `handler` and `provider` the runtime only runs commands. */
   handler?: AgentHandler
-  /** A coding agent of this machine answers prompts, through the harness. */
+  /**
+   * Coding-agent CLI of this machine that answers prompts.
+   *
+   * @throws INVALID_OPTION together with `handler`.
+   */
   provider?: ProviderName
-  /** The harness's options for `provider`; what the client says goes before them. */
+  /** Options of the harness for `provider`. Options that the client sends override them. */
   harness?: Partial<HarnessOptions>
   /**
-   * Keeps the agent's process, and with it the conversation, for all the prompts of a client: a session over the Agent Client
-   * Protocol, closed with the client's. It holds its slot of `maxConcurrent` until then. Default false: a process a prompt.
+   * `true`: one agent process answers all prompts of a client, over the Agent Client Protocol, so that
+   * it knows the conversation. It uses one slot of `maxConcurrent` until the client's session ends.
+   * `false`: a new process for each prompt.
+   *
+   * @default false
    */
   keepSession?: boolean
-  /** Default "127.0.0.1". Any address that others can reach needs a `token`. */
+  /**
+   * Address to listen on. Any address that other machines can reach needs a `token`.
+   *
+   * @default "127.0.0.1"
+   */
   host?: string
-  /** Default 8080; 0 = any. */
+  /**
+   * Port to listen on; 0 takes any free port.
+   *
+   * @default 8080
+   * @throws RUNTIME_PORT_IN_USE
+   */
   port?: number
-  /** Clients have to send it, as a bearer token or as the query parameter `token`. */
+  /**
+   * Secret that each client must send, as a bearer token or as the query parameter `token`.
+   *
+   * @default none; allowed on loopback only
+   */
   token?: string
-  /** Origins of browsers that may connect; default none. */
+  /**
+   * Origins from which browsers may connect. A browser from another origin gets status 403.
+   *
+   * @default []
+   */
   allowedOrigins?: string[]
-  /** While a request runs; default 15 s. */
+  /**
+   * Time between two heartbeat messages while a request runs, in milliseconds.
+   *
+   * @default 15_000
+   */
   heartbeatIntervalMs?: number
-  /** How long the end of a session waits for artifacts; default 50 s, 55 s at most. */
+  /**
+   * How long the end of a session waits for artifacts, in milliseconds. At most 55_000.
+   *
+   * @default 50_000
+   */
   drainTimeoutMs?: number
-  /** Default 1000. */
+  /**
+   * Largest number of sessions at once. A further client gets status 503.
+   *
+   * @default 1000
+   */
   maxSessions?: number
-  /** Closes the server when aborted. */
+  /**
+   * Closes the server when aborted.
+   *
+   * @throws RUNTIME_ABORTED when it is aborted before the server listens.
+   */
   signal?: AbortSignal
 }
 /**
- * Serves a runtime. Resolves once connections are accepted.
+ * Serves agents and commands over a WebSocket. Resolves when the server accepts connections.
  *
- * Rejects with INVALID_OPTION, also for an address that can't be listened on.
+ * @throws INVALID_OPTION, also for an address that cannot be listened on; RUNTIME_PORT_IN_USE.
+ *
+ * @example
+ * await using server = await serveRuntime({ port: 0, provider: 'codex' })
+ * console.log(server.url)
+ * await server.closed
  */
 declare function serveRuntime(options: ServeRuntimeOptions): Promise<RuntimeServer>
-/** A runtime that is being served. It keeps the process alive until it is closed. */
+/** A runtime that is being served. It keeps this process alive until it is closed. */
 declare class RuntimeServer implements AsyncDisposable {
   private constructor()
   #private
-  /** The real port, also when any was asked for. */
+  /** Port that the server listens on. */
   readonly port: number
-  /** For example "ws://127.0.0.1:8080". */
+  /** Address for clients, for example `"ws://127.0.0.1:8080"`. */
   readonly url: string
-  /** Resolves when the server was closed. */
+  /** Resolves when the server is closed. */
   readonly closed: Promise<void>
-  /** Cancels requests, finishes open uploads, closes all sockets; at once when nothing runs, within 10 s in any case. */
+  /**
+   * Cancels requests, finishes uploads that have begun, and closes all sockets. Resolves at once when
+   * nothing runs, and within 10 seconds in any case.
+   */
   close(): Promise<void>
+  /** Same as `close()`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** A shell command. */
+/** A command for a shell. */
 interface RuntimeCommand {
+  /** The command, for example `"npm ci"`. */
   command: string
-  /** Made when missing. */
+  /** Working directory in the runtime. It is created when it does not exist. */
   cwd?: string
+  /** Environment variables of the command. */
   env?: Record<string, string>
 }
-/** How to connect. */
+/** Options of `RuntimeClient.connect`. */
 interface ConnectOptions {
+  /**
+   * Token of the runtime.
+   *
+   * @default none
+   * @throws RUNTIME_UNAUTHORIZED when it is missing or wrong.
+   */
   token?: string
-  /** Default 60 s. */
+  /**
+   * Longest wait for the connection and the first answer, in milliseconds.
+   *
+   * @default 60_000
+   * @throws RUNTIME_TIMED_OUT
+   */
   connectTimeoutMs?: number
+  /**
+   * Gives the connection attempt up when aborted.
+   *
+   * @throws RUNTIME_ABORTED
+   */
   signal?: AbortSignal
 }
-/** What a request may have beside its own words. */
+/** Options of a request to a runtime. */
 interface ExecuteOptions {
-  /** Taken out of everything that the runtime says. */
+  /**
+   * Texts that the runtime removes from everything that it sends.
+   *
+   * @default []
+   */
   secrets?: string[]
-  /** Watched on the runtime's side: each finished file is asked an URL for. */
+  /**
+   * Directories in the runtime whose finished files are uploaded. `onArtifactUploadRequest` gives an
+   * address for each file.
+   *
+   * @default []
+   */
   artifactsDirs?: string[]
-  /** gitignore rules that stand above the directories' own `.artifactignore`. */
+  /**
+   * Rules in gitignore syntax for files that are not uploaded. They override the `.artifactignore`
+   * files in the directories.
+   */
   artifactsIgnore?: string
-  /** Fetched before anything runs; `.zip` is unpacked. */
+  /**
+   * Files that the runtime downloads before anything runs. A `.zip` file is unpacked.
+   *
+   * @default []
+   */
   downloads?: {
+    /** Address of the file. */
     downloadUrl: string
+    /** Directory in the runtime for the file. */
     workingDir: string
   }[]
-  /** What it throws, or rejects with, stops the request and is the request's error. A promise is not waited for. */
-  onAssistantMessage?(textBlocks: string[]): void
-  /** As `onAssistantMessage`. */
-  onCommandOutput?(output: { stream: 'stdout' | 'stderr'; text: string; command: string }): void
-  /** Where to put a file. Also asked after the request, until the session has ended. */
+  /**
+   * Called for each message of the agent. An error, thrown or as a rejected promise, stops the request
+   * and rejects it.
+   *
+   * Return a promise to slow the runtime down: no more is read while promises for more than 1 MiB of
+   * text are pending. The result of the request does not wait for them.
+   */
+  onAssistantMessage?(textBlocks: string[]): unknown
+  /**
+   * Called for each piece of a command's output. Errors and promises have the same effect as with
+   * `onAssistantMessage`.
+   */
+  onCommandOutput?(output: { stream: 'stdout' | 'stderr'; text: string; command: string }): unknown
+  /**
+   * Gives the address to upload a file to. It may also be called after the request, until the session
+   * has ended.
+   */
   onArtifactUploadRequest?(artifact: {
     filename: string
     filepath: string
   }): UploadTarget | Promise<UploadTarget>
   /**
-   * How an upload went; also called after the request, until the session has ended. Runtimes of others don't tell. What it throws
-   * while its request runs stops the request, as with `onAssistantMessage`.
+   * Called with the outcome of each upload. It may also be called after the request, until the session
+   * has ended. An error while the request runs stops the request. Other implementations of the runtime
+   * do not report uploads.
    */
   onArtifactUploaded?(artifact: ArtifactUpload): void
-  /** The whole request; RUNTIME_TIMED_OUT. Default off. */
+  /**
+   * Longest time of the whole request, in milliseconds.
+   *
+   * @default no limit
+   * @throws RUNTIME_TIMED_OUT
+   */
   timeoutMs?: number
-  /** Silence of the runtime; RUNTIME_IDLE. Default off. */
+  /**
+   * Longest time without a message from the runtime, in milliseconds.
+   *
+   * @default no limit
+   * @throws RUNTIME_IDLE
+   */
   idleTimeoutMs?: number
+  /**
+   * Cancels the request in the runtime when aborted.
+   *
+   * @throws RUNTIME_ABORTED
+   */
   signal?: AbortSignal
 }
-/** Where a file is to be PUT. */
+/** Destination of an upload. */
 interface UploadTarget {
+  /** Address that the file is PUT to. */
   presignedUrl: string
+  /** Content type that is sent with the file. */
   contentType: string
 }
-/** How the upload of a file went. */
+/** Outcome of an upload. */
 interface ArtifactUpload {
-  /** The directory as it was given, joined with the part below: `filepath` of the request. */
+  /**
+   * Path of the file: the directory as it was given, and the path below it. Same as `filepath` of the
+   * upload request.
+   */
   path: string
+  /** Whether the file arrived. */
   status: 'uploaded' | 'failed'
-  /** Of what was sent. */
+  /** Size of the file as it was sent. */
   bytes?: number
-  /** Of what was sent, in hexadecimal. */
+  /** SHA-256 digest of the file as it was sent, in hexadecimal. */
   sha256?: string
-  /** How often it was tried. */
+  /** Number of attempts. */
   attempts: number
-  /** Why it failed. */
+  /** Reason of a failure. */
   reason?: string
 }
-/** A prompt's options. */
+/** Options of a prompt. */
 interface QueryOptions extends ExecuteOptions {
+  /** Instructions for the agent. */
   systemPrompt: string
+  /** Model for the agent; an empty string leaves the choice to the runtime. */
   model: string
-  /** A bare JSON Schema. */
+  /**
+   * JSON Schema that the answer must match.
+   *
+   * @default none: the answer is a text
+   */
   outputSchema?: object
+  /** Environment variables of the agent. */
   agentEnv?: Record<string, string>
+  /**
+   * Commands that run before the agent.
+   *
+   * @default []
+   */
   preCommands?: RuntimeCommand[]
+  /**
+   * Commands that run after the agent.
+   *
+   * @default []
+   */
   postCommands?: RuntimeCommand[]
 }
+/** Result of a prompt. */
 interface QueryResult {
+  /** The answer: a text, or a JSON object. */
   data:
     | {
         type: 'text'
@@ -4240,93 +6705,158 @@ interface QueryResult {
         type: 'structured_output'
         structuredOutput: Record<string, unknown>
       }
+  /** Facts that the runtime adds, for example `session_id` and `usage`. */
   metadata: Record<string, unknown>
 }
+/** Result of `executeCommands`. */
 interface ExecuteResult {
-  /** As many as ran: the first failure is the last. `truncated`: stdout is head and tail only. */
+  /** Results of the commands that ran. After a command that failed no further command runs. */
   results: {
+    /** The command. */
     command: string
-    /** -1 when a signal ended it. */
+    /** Exit status; -1 when a signal ended the command. */
     exitCode: number
-    /** The signal's name; runtimes of others don't tell. */
+    /** Name of that signal. Other implementations of the runtime do not report it. */
     signal?: string
+    /** Standard output. */
     stdout?: string
+    /** True when `stdout` holds only the beginning and the end. */
     truncated?: boolean
   }[]
 }
-/** How a session ended. */
+/** How a session with a runtime ended. */
 interface SessionEndResult {
-  /** False when the connection was lost before. */
+  /** True when the runtime confirmed the end; false when the connection was lost before. */
   confirmed: boolean
+  /** Number of files that were uploaded. */
   uploaded: number
+  /** Files that were not uploaded. */
   undelivered: {
+    /** Path of the file. */
     path: string
+    /** Reason of the failure. */
     reason: string
   }[]
 }
-/** One session with a runtime; one request at a time. It keeps the process alive until it is closed. */
+/**
+ * A session with a runtime. It sends one request at a time and keeps this process alive until it is
+ * closed.
+ *
+ * @example
+ * await using client = await RuntimeClient.connect('ws://127.0.0.1:8080')
+ * const { results } = await client.executeCommands(['npm ci', 'npm test'])
+ */
 declare class RuntimeClient implements AsyncDisposable {
   #private
   private constructor()
   /**
-   * Rejects with RUNTIME_UNAUTHORIZED, RUNTIME_CLOSED (nobody there), RUNTIME_TIMED_OUT, RUNTIME_ABORTED, INVALID_OPTION.
+   * Connects to a runtime.
+   *
+   * @param url Address of the runtime, `ws://` or `wss://`.
+   * @throws RUNTIME_UNAUTHORIZED, RUNTIME_CLOSED (nothing listens there), RUNTIME_TIMED_OUT,
+   *   RUNTIME_ABORTED, INVALID_OPTION
    */
   static connect(url: string, options?: ConnectOptions): Promise<RuntimeClient>
-  /** Has the runtime's agent answer a prompt. */
+  /**
+   * True when the runtime numbers its messages and continues the session after a broken connection.
+   * False when it does not: a broken connection then ends the session with RUNTIME_CLOSED. Undefined
+   * until its first message has arrived.
+   */
+  get resumes(): boolean | undefined
+  /**
+   * Sends a prompt to the runtime's agent and waits for the answer.
+   *
+   * @throws RUNTIME_FAILED, RUNTIME_TIMED_OUT, RUNTIME_IDLE, RUNTIME_CLOSED; RUNTIME_BUSY while another
+   *   request runs.
+   */
   query(prompt: string, options: QueryOptions): Promise<QueryResult>
-  /** Runs commands one after the other, until one fails. */
+  /**
+   * Runs commands one after the other, until one fails.
+   *
+   * @throws RUNTIME_FAILED, RUNTIME_TIMED_OUT, RUNTIME_IDLE, RUNTIME_CLOSED; RUNTIME_BUSY while another
+   *   request runs.
+   */
   executeCommands(list: (string | RuntimeCommand)[], options?: ExecuteOptions): Promise<ExecuteResult>
-  /** Ends the session once all files are home. Any number of times, the same answer; never rejects. */
+  /**
+   * Ends the session. Resolves when all files are uploaded, within 60 seconds in any case (95 seconds
+   * with other implementations of the runtime). Never rejects. Further calls give the same result.
+   */
   endSession(): Promise<SessionEndResult>
-  /** Ends the session, then closes the connection. */
+  /** Ends the session, then closes the connection. Never rejects. */
   close(): Promise<void>
+  /** Same as `close()`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** Where a job stands. */
+/** State of a job. `"dead"`: its workers were lost as often as it has attempts. */
 type JobState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled' | 'dead'
-/** What is known of a job. Times are epoch milliseconds. */
+/** State of a job and facts about it. Times are milliseconds since 1970. */
 interface JobRecord {
+  /** Id of the job. */
   id: string
+  /** Queue of the job. */
   queue: string
-  /** 0 to 9; 9 goes first. */
+  /** Priority from 0 to 9; 9 goes first. */
   priority: number
+  /** Agent CLI that runs the job; absent for a job with a `handler`. */
   provider?: string
+  /** Name of the handler that runs the job; absent for a job with a `provider`. */
   handler?: string
+  /** State of the job. */
   state: JobState
-  /** How often it was begun, over all budgets; the number of its present or last attempt. */
+  /** Number of the present or last attempt, counted over all calls of `retry()`. */
   attempt: number
-  /** The budget, and how much of it is used. */
+  /** Number of attempts that the job may use. */
   attempts: number
+  /** Number of these attempts that are used up. */
   spent: number
-  /** The worker of the present or last attempt. */
+  /** Name of the worker of the present or last attempt. */
   worker?: string
-  /** What the handler returned, or the TurnResult. A long one is left out here: `job.result` has it. */
+  /**
+   * The value that the handler returned, or the TurnResult. A long result is left out here;
+   * `job.result` has it.
+   */
   result?: unknown
-  /** Why the last attempt failed; of a job that waits for its next attempt too. */
+  /** Error of the last attempt, also while the job waits for its next attempt. */
   error?: {
+    /** Error code. */
     code: string
+    /** Message of the error. */
     message: string
     [fact: string]: unknown
   }
-  /** The agent's session. */
+  /** Reason why some artifacts of a finished job are missing: the store had no room for them. */
+  artifactsError?: {
+    /** Error code. */
+    code: string
+    /** Message of the error. */
+    message: string
+    [fact: string]: unknown
+  }
+  /** Tokens and money of all attempts together, lost ones included. Absent where the agent tells none. */
+  usage?: AgentUsage
+  /** Id of the agent's session. */
   sessionId?: string
+  /** Time of submission. */
   submittedAt: number
+  /** Start of the present or last attempt. */
   startedAt?: number
+  /** End of the job. */
   endedAt?: number
-  /** A job that waits is not begun before. */
+  /** Earliest time of the next attempt, while the job waits. */
   notBefore?: number
 }
-/** A file that the attempt left. */
+/** A file that an attempt left. */
 interface JobArtifact {
-  /** Below the job's working directory. */
+  /** Path below the job's working directory. */
   path: string
+  /** Size in bytes. */
   bytes: number
-  /** Hexadecimal. */
+  /** SHA-256 digest in hexadecimal. */
   sha256: string
 }
 
-/** An event of a job: which attempt it belongs to, and where it stands in the log. */
+/** An event of a job, with the number of its attempt and its place in the log. */
 type JobEvent = (
   | AgentEvent
   | {
@@ -4334,79 +6864,138 @@ type JobEvent = (
       [field: string]: unknown
     }
 ) & {
+  /** Number of the attempt. */
   attempt: number
-  /** For `events({ from })`: what comes after this event. */
+  /** Place in the log. `events({ from: cursor })` continues after this event. */
   cursor: string
 }
-/** A job of a fleet. A handle: dropping it changes nothing. */
+/** A handle of a job in a fleet. Dropping the handle does not affect the job. */
 declare class Job {
   private constructor()
   #private
+  /** Id of the job. */
   readonly id: string
-  /** What is known of it now. JOB_NOT_FOUND when the fleet has forgotten it (30 days after its end). */
+  /**
+   * Reads the present state of the job.
+   *
+   * @throws JOB_NOT_FOUND when the fleet no longer has the job (30 days after its end).
+   */
   record(): Promise<JobRecord>
   /**
-   * What the job came to: the TurnResult, or what its handler returned. Rejects with the error that its last attempt ended
-   * with, as `Harness.run` would, or with JOB_CANCELLED, JOB_DEAD (its workers were lost too often). Need not be awaited.
+   * Result of the job: the TurnResult, or the value that its handler returned. You need not await it.
+   *
+   * @throws The error of the last attempt, as `Harness.run` would; JOB_CANCELLED; JOB_DEAD when its
+   *   workers were lost too often.
    */
   get result(): Promise<TurnResult>
   /**
-   * Its events over all attempts, kept ones first, then live; ends with the job. Any number of readers. With `live: false` it
-   * ends with what there is now.
+   * Yields the events of all attempts: first those that are stored, then live ones. The loop ends with
+   * the job. Any number of readers is possible. Where events are missing, an event
+   * `{ type: 'warning', kind: 'log_gap', message }` says so: the log was cut by its age or size, or could
+   * not be written.
+   *
+   * @param options.from The `cursor` of an event; begin after it. Default: the first event.
+   * @param options.live `false`: stop at the end of the stored events. Default: true.
    */
   events(options?: { from?: string; live?: boolean }): AsyncGenerator<JobEvent, void, undefined>
   /**
-   * Cancels it: one that waits never runs, of one that runs the tree is killed. Resolves with the record once it is over; a
-   * job that is over stays as it is. Force: cancelled at once, its worker is told that what it does no longer counts.
+   * Cancels the job. A job that waits never runs; of a job that runs the process tree is killed.
+   * Resolves with the record when the job is over. A job that is over stays as it is.
+   *
+   * @param options.force Cancel at once, without waiting for the worker. The worker's result no longer
+   *   counts.
    */
   cancel(options?: { force?: boolean }): Promise<JobRecord>
-  /** A new budget of attempts for a job that failed, died or was cancelled; the numbers of attempts go on. */
+  /** Gives a job that failed, died or was cancelled new attempts. The numbers of its attempts go on. */
   retry(): Promise<void>
-  /** What the attempt that counts left. */
+  /** Lists the files of the attempt that counts. */
   artifacts(): Promise<JobArtifact[]>
-  /** Writes an artifact into the file `to`, which is there whole or not at all. */
+  /** Writes an artifact into the file `to`. The file is either complete or absent. */
   download(path: string, to: string): Promise<void>
 }
 
-/** A repository that a job works in. */
+/** A git repository in which a job works. */
 interface JobSource {
   /**
-   * https://, http://, ssh://, git://, file://, user@host:path, or an absolute path of the worker's machine. A login in it is
-   * stored on the server and told to its host alone; without one the worker's own git has to have access.
+   * Address of the repository: https://, http://, ssh://, git://, file://, user@host:path, or an
+   * absolute path on the worker's machine. A login in the address is stored on the server and sent only
+   * to that host. Without one, the worker's git needs access of its own.
    */
   url: string
-  /** A branch, a tag, any other ref of the remote, or a whole commit id. Default: the remote's HEAD. */
+  /**
+   * A branch, a tag, another ref of the remote, or a full commit id.
+   *
+   * @default the remote's HEAD
+   */
   ref?: string
-  /** The checkout of a job that failed stays on its worker's disk; the error's `checkout` says where. Default false. */
+  /**
+   * Keep the checkout of a failed job on its worker's disk; `checkout` of the error is its path.
+   *
+   * @default false
+   */
   keepOnFailure?: boolean
 }
 interface JobPlace {
-  /** The prompt; for a handler whatever it takes it for. */
+  /** The prompt. With a `handler` its meaning is up to the handler. */
   prompt?: string
-  /** Default "default". */
+  /**
+   * Queue of the job. A worker names the queues that it takes jobs from.
+   *
+   * @default "default"
+   */
   queue?: string
-  /** 0 to 9; 9 goes first. Default 4. */
+  /**
+   * Priority from 0 to 9; 9 goes first.
+   *
+   * @default 4
+   */
   priority?: number
-  /** Default: a new one that sorts by its time. The same id again is the same job. */
+  /**
+   * Id of the job. Submitting the same id again gives the same job.
+   *
+   * @default a new id that sorts by time
+   */
   id?: string
-  /** Jobs of one key: `keyLimit` of them run at once. */
+  /** Jobs with the same key share a limit: at most `keyLimit` of them run at once. */
   key?: string
-  /** Default 1. */
+  /**
+   * How many jobs with the same `key` run at once.
+   *
+   * @default 1
+   */
   keyLimit?: number
-  /** Not before. */
+  /**
+   * Earliest start of the job, by the worker's clock.
+   *
+   * @default now
+   */
   at?: Date
-  /** Default 3. */
+  /**
+   * How often the job is attempted.
+   *
+   * @default 3
+   * @throws JOB_DEAD when its workers were lost that often.
+   */
   attempts?: number
-  /** It works in a checkout of its own, on whichever machine its worker is, instead of in `cwd`. */
+  /**
+   * Repository for the job: each attempt gets a checkout of its own, on the machine of its worker,
+   * instead of `cwd`.
+   */
   git?: JobSource
-  /** Globs below the working directory: files that match when the attempt ends are kept. */
+  /**
+   * Globs below the working directory, in gitignore syntax. Files that match when the attempt ends are
+   * kept.
+   *
+   * @default []
+   */
   artifacts?: string[]
-  /** For the handler; as JSON has it. */
+  /** Data for the handler; it must be representable as JSON. */
   data?: unknown
 }
 /**
- * A job: a turn of an agent (`provider`, and the turn's options), or code of the worker's own (`handler`). `signal` ends the
- * submitting alone. What is given here is stored on the server, `env` and `redact` too.
+ * A job: a turn of an agent (`provider` and the options of a turn), or a call of the worker's own code
+ * (`handler`). `signal` ends only the submission. All options are stored on the server, including `env`
+ * and `redact`.
  */
 type JobOptions = TurnOptions &
   JobPlace &
@@ -4422,114 +7011,228 @@ type JobOptions = TurnOptions &
       }
   )
 
-/** One attempt at a job, as its handler sees it. */
+/** An attempt at a job, for its handler. */
 interface JobContext {
+  /** Id of the job. */
   readonly id: string
+  /** Number of the attempt, from 1. */
   readonly attempt: number
+  /** The prompt that was submitted. */
   readonly prompt: string
-  /** What was submitted as `data`. */
+  /** The `data` that was submitted. */
   readonly data: any
-  /** Where the job works; paths of artifacts are relative to it. */
+  /** Working directory of the job. Paths of artifacts are relative to it. */
   readonly cwd: string
-  /** Aborted when the job was cancelled, is another worker's by now, or the worker has to go. */
+  /** Aborted when the job was cancelled, belongs to another worker now, or the worker has to stop. */
   readonly signal: AbortSignal
-  /** Puts an event into the job's log; resolves when there is room for more. */
+  /** Adds an event to the job's log. Resolves when there is room for more. */
   emit(event: object): Promise<void>
   /** Keeps a file below `cwd` as it is now. */
   artifact(path: string): Promise<void>
 }
-/** Code of one's own instead of an agent: what it returns is the job's result, as JSON has it. */
+/**
+ * Your own code that runs a job instead of an agent. Its return value is the result of the job; it must
+ * be representable as JSON.
+ */
 type JobHandler = (job: JobContext) => Promise<unknown> | unknown
-/** How a worker works. */
+/** Options of a worker. */
 interface WorkOptions {
-  /** Default ["default"]. */
+  /**
+   * Queues that the worker takes jobs from.
+   *
+   * @default ["default"]
+   */
   queues?: string[]
-  /** Jobs at once; default 4. */
+  /**
+   * Number of jobs that the worker runs at once.
+   *
+   * @default 4
+   */
   concurrency?: number
-  /** How records name it; made up by default. */
+  /**
+   * Name of the worker in records.
+   *
+   * @default a generated name
+   */
   name?: string
-  /** Defaults of the turns; with `provider` only for that one. */
+  /** Default options for the turns of agents. With `provider` they apply only to that agent. */
   harness?: Partial<HarnessOptions>
+  /**
+   * Your own code for jobs with a `handler`, by name.
+   *
+   * @default none
+   */
   handlers?: Record<string, JobHandler>
-  /** How long jobs may go on when the worker closes, before others get them; default 60 s, Infinity: as long as they take. */
+  /**
+   * How long running jobs may go on when the worker closes, in milliseconds. After that they are given
+   * to other workers. Infinity waits for their end.
+   *
+   * @default 60_000
+   */
   drainTimeoutMs?: number
-  /** Checkouts of jobs with `git`. */
+  /** Checkouts for jobs with `git`. */
   git?: {
-    /** Mirrors of the repositories, and the checkouts; shared by workers that name the same. Default ~/.cache/sheepdog/git. */
+    /**
+     * Folder for the mirrors of the repositories and for the checkouts. Workers with the same folder
+     * share it.
+     *
+     * @default "~/.cache/sheepdog/git"
+     */
     dir?: string
-    /** A git that says nothing for so long is ended; default 60 s. */
+    /**
+     * Longest silence of a git command, in milliseconds. After that the command is ended.
+     *
+     * @default 60_000
+     */
     idleTimeoutMs?: number
   }
   /** Closes the worker when aborted. */
   signal?: AbortSignal
 }
-/** A worker. It keeps the process alive until it is closed. */
+/** A worker of a fleet. It keeps this process alive until it is closed. */
 declare class Worker implements AsyncDisposable {
   private constructor()
   #private
-  /** How records name it. */
+  /** Name of the worker in records. */
   readonly name: string
-  /** Resolves when it was closed. */
+  /** Resolves when the worker is closed. */
   readonly closed: Promise<void>
-  /** Drains: nothing new is begun, what runs has `drainTimeoutMs` and is then given to others. */
+  /**
+   * Starts no more jobs and waits for those that run, at most `drainTimeoutMs`. After that they are
+   * given to other workers.
+   */
   close(): Promise<void>
+  /** Same as `close()`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** How to get to a fleet. */
+/** Options of `Fleet.connect`. */
 interface FleetOptions {
   /**
-   * Addresses of NATS servers (2.12 or newer, with JetStream). Default: the variable SHEEPDOG_NATS, else a server of its own
-   * that keeps its store in `dir`, shared by all processes that name the same `dir`.
+   * Addresses of NATS servers (2.12 or newer, with JetStream).
+   *
+   * @default the variable SHEEPDOG_NATS, else a server that this process starts, with its store in
+   *   `dir`; all processes with the same `dir` share it
+   * @throws FLEET_UNREACHABLE, FLEET_SERVER_TOO_OLD, FLEET_SERVER_MISSING
    */
   servers?: string | string[]
-  /** Default ".sheepdog/fleet". */
+  /**
+   * Folder for the store of a server that is started here.
+   *
+   * @default ".sheepdog/fleet"
+   */
   dir?: string
-  /** A credentials file. */
+  /** Path of a NATS credentials file. */
   credentials?: string
+  /**
+   * Token for the server.
+   *
+   * @throws FLEET_UNAUTHORIZED when the server refuses it.
+   */
   token?: string
   /**
-   * A file with the certificates (PEM) of who signs the server's, for `tls://`. Default: whom the system trusts, and
-   * NODE_EXTRA_CA_CERTS.
+   * File with the certificates (PEM) that the server's certificate must be signed by, for `tls://`.
+   *
+   * @default the certificates that the system trusts, and NODE_EXTRA_CA_CERTS
    */
   ca?: string
-  /** Two fleets on one server differ by it: small letters, digits, "-". Default "sd". */
+  /**
+   * Name that separates several fleets on one server: lower-case letters, digits and "-".
+   *
+   * @default "sd"
+   */
   prefix?: string
-  /** A job whose worker is silent for so long is given to another one; default 30 s. The fleet's, stored at its first connect. */
+  /**
+   * A job whose worker has been silent for this long is given to another worker, in milliseconds. The
+   * value is stored with the fleet at its first connection.
+   *
+   * @default 30_000
+   */
   leaseMs?: number
-  /** Copies of everything on a cluster of servers, when the fleet is new; default 1. */
+  /**
+   * Number of copies of everything in a cluster of servers, when the fleet is created.
+   *
+   * @default 1
+   */
   replicas?: number
 }
-/** What a fleet looks like right now. */
+/** Present state of a fleet. */
 interface FleetStatus {
-  /** The version of the server. */
+  /** Version of the server. */
   server: string
+  /** Lease of the fleet, in milliseconds. */
   leaseMs: number
+  /** Counts for each queue. */
   queues: Record<
     string,
     {
+      /** Number of jobs that wait. */
       queued: number
+      /** Number of jobs that run. */
       running: number
+      /** Time of submission of the oldest job that waits. */
       oldestSubmittedAt?: number
     }
   >
+  /** Workers of the fleet. */
   workers: {
+    /** Name of the worker. */
     name: string
+    /** Process id of the worker. */
     pid: number
+    /** Queues that it takes jobs from. */
     queues: string[]
+    /** Number of jobs that it runs at once. */
     concurrency: number
+    /** Names of its handlers. */
     handlers: string[]
-    /** Ids of jobs. */
+    /** Ids of the jobs that it runs. */
     running: string[]
   }[]
-  /** Jobs that do not go on, and why; the oldest 20. */
+  /** Fill level of each stream, by its name. */
+  storage: Record<
+    string,
+    {
+      /** Bytes that are stored. */
+      bytes: number
+      /** Limit of the stream in bytes. 0: as much as the server has. */
+      maxBytes: number
+      /** Number of messages. */
+      messages: number
+      /** Whether the stream refuses new messages. */
+      isFull: boolean
+    }
+  >
+  /** Jobs that make no progress; the oldest 20. */
   stuck: {
+    /** Id of the job. */
     id: string
+    /** Reason. */
     why: string
   }[]
 }
+/** Jobs that `fleet.prune()` removes. */
+interface PruneOptions {
+  /** Jobs that ended at least this many milliseconds ago. */
+  olderThanMs: number
+  /** Only jobs in these states. Default: every state in which a job is over. */
+  state?: JobState | JobState[]
+  /** Only jobs of this queue. Default: all queues. */
+  queue?: string
+  /** Count what would be removed, and remove nothing. Default: false. */
+  dryRun?: boolean
+}
+/** Numbers of what `fleet.prune()` removed. */
+interface Pruned {
+  /** Number of jobs. */
+  jobs: number
+  /** Number of results, artifacts, sessions and long specs. */
+  objects: number
+  /** Size of the objects in bytes. */
+  bytes: number
+}
 /**
- * The same jobs on many machines: none is lost, none done twice.
+ * A queue of jobs for many machines. No job is lost, and only one attempt at a job counts.
  *
  * @example
  * await using fleet = await Fleet.connect()
@@ -4541,23 +7244,47 @@ interface FleetStatus {
 declare class Fleet implements AsyncDisposable {
   #private
   private constructor()
-  /** FLEET_UNREACHABLE, FLEET_UNAUTHORIZED, FLEET_SERVER_TOO_OLD, FLEET_SERVER_MISSING (+ how to get one). */
+  /**
+   * Connects to a fleet, and creates it on its first use.
+   *
+   * @throws FLEET_UNREACHABLE, FLEET_UNAUTHORIZED, FLEET_SERVER_TOO_OLD, FLEET_SERVER_MISSING (the
+   *   message says how to get a server)
+   */
   static connect(options?: FleetOptions): Promise<Fleet>
   /**
-   * Takes a job in: once it resolves, the job will be run, whatever is killed meanwhile. The same id again is the same job.
-   * FLEET_FULL when too many wait.
+   * Submits a job. Once it resolves, the job will run, whichever process is killed meanwhile.
+   * Submitting the same id again gives the same job.
+   *
+   * @throws FLEET_FULL when too many jobs wait; FLEET_UNREACHABLE after 30 seconds without a server.
    */
   submit(job: JobOptions): Promise<Job>
-  /** JOB_NOT_FOUND when there is none. */
+  /**
+   * Finds a job by its id.
+   *
+   * @throws JOB_NOT_FOUND
+   */
   job(id: string): Promise<Job>
-  /** Every job that the fleet knows, in the order of submission. */
+  /** Yields the records of all jobs that the fleet has, in the order of submission. */
   jobs(filter?: { queue?: string; state?: JobState }): AsyncGenerator<JobRecord, void, undefined>
-  /** Begins to work on jobs. */
+  /** Starts a worker, which runs jobs in this process. */
   work(options?: WorkOptions): Promise<Worker>
-  /** Queues, workers, and what does not go on. */
+  /**
+   * Removes jobs that are over, with everything that is kept of them: record, events, result, artifacts, session. A job that is
+   * tried again meanwhile stays.
+   *
+   * @throws FLEET_UNAUTHORIZED when this user may not remove anything from the server's streams.
+   * @example
+   * await fleet.prune({ olderThanMs: 7 * 24 * 3600_000, state: 'done' })
+   */
+  prune(options: PruneOptions): Promise<Pruned>
+  /** Reads queues, workers, the fill level of the streams, and jobs that make no progress. */
   status(): Promise<FleetStatus>
-  /** Drains its workers and closes the connection; a server of its own ends with it, its store stays. */
+  /**
+   * Closes the workers of this object and the connection. A server that was started here ends too; its
+   * store stays.
+   */
   close(): Promise<void>
+  /** Same as `close()`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -4643,6 +7370,7 @@ export {
   replayFile,
   replayRecord,
   run,
+  sandboxSupport,
   serveRuntime,
   spawn,
   stopTree,
@@ -4810,6 +7538,8 @@ export type {
   ProviderModelConfig,
   ProviderName,
   ProviderTokenArgs,
+  PruneOptions,
+  Pruned,
   QueryOptions,
   QueryResult,
   ReapedTree,
@@ -4839,6 +7569,8 @@ export type {
   RuntimeLogger,
   RuntimeProcess,
   SandboxOptions,
+  SandboxReport,
+  SandboxSupport,
   SectionOverride,
   SectionOverrideAction,
   SectionTransformFn,
