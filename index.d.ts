@@ -5589,11 +5589,15 @@ interface CommandDefinition {
   handler: CommandHandler
 }
 interface MCPServerConfigBase {
-  /** Tools of the server that may be used. */
+  /**
+   * Tools of the server that may be used. An empty list allows none.
+   *
+   * @default all tools of the server
+   */
   tools?: string[]
   /** Kind of the server. */
   type?: string
-  /** Timeout of the server, in milliseconds. */
+  /** Longest time of a tool call, in milliseconds. */
   timeout?: number
 }
 /** An MCP server that the runtime starts as a program. */

@@ -60,11 +60,15 @@ export interface CommandDefinition {
 }
 
 interface MCPServerConfigBase {
-  /** Tools of the server that may be used. */
+  /**
+   * Tools of the server that may be used. An empty list allows none.
+   *
+   * @default all tools of the server
+   */
   tools?: string[]
   /** Kind of the server. */
   type?: string
-  /** Timeout of the server, in milliseconds. */
+  /** Longest time of a tool call, in milliseconds. */
   timeout?: number
 }
 /** An MCP server that the runtime starts as a program. */
@@ -329,12 +333,12 @@ export interface SessionConfigBase {
    * @default false
    */
   enableConfigDiscovery?: boolean
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
   /**
    * Tools that run in this process.
    *
    * @default []
    */
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
   tools?: Tool<any>[]
   /**
    * Canvases that this program provides.
