@@ -416,7 +416,7 @@ const HELD_ROOMS: &[(&str, &[(&str, &str)])] = &[
         &[
             ("folder.rs", "removes its own folder; std follows no link there"),
             ("folder_owner.rs", "removes folders by their names; std follows no link there"),
-            ("own_state.rs", "makes links in a new folder, before any program can write it"),
+            ("own_place.rs", "makes links in a new folder, before any program can write it"),
             ("package.rs", "looks for programs on PATH"),
             ("replay_file.rs", "reads what its user names, pipes too"),
             ("replay_record.rs", "lists a folder for a hint, and names the type of an open file"),

@@ -252,8 +252,10 @@ export class AgentSession implements AsyncDisposable {
    */
   async cancel(options?: { strays?: 'kill' | 'leave' }): Promise<void> {
     checkOptions(options, { strays: check.oneOf('kill', 'leave') })
+    const cancelled = settle(this.#native.cancel(options?.strays === 'kill'), callSite())
+    // After the order: a turn that ends because its tool was aborted was cancelled all the same.
     this.#tools?.cancelCalls()
-    await settle(this.#native.cancel(options?.strays === 'kill'), callSite())
+    await cancelled
   }
 
   /** Ends the session. Resolves when its process tree is gone. You can call it more than once. */

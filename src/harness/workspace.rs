@@ -264,7 +264,7 @@ mod tests {
                 .find(|(known, _)| *known == name)
                 .map(|(_, path)| path.to_string_lossy().into_owned())
         };
-        let place = SandboxPlace { cwd: &real, home: None, scratch: &real };
+        let place = SandboxPlace { cwd: &real, home: None, scratch: Path::new("/run") };
         let paths = state_of(Provider::ClaudeCode, variable).unwrap();
         let write = AgentSandbox::Workspace.prepare(Level::Plan, paths, &place).unwrap().write;
         assert!(write.contains(&real.join("projects")) && !write.contains(&real), "{write:?}");

@@ -76,7 +76,7 @@ async fn the_order_of_an_invocation_is_kept() {
     peer.send(message).await;
     let messages = peer.until_terminal().await;
     assert_eq!(output(&messages, "stdout"), "ran\n");
-    assert!(messages.last().unwrap()["error"].as_str().unwrap().contains("no JSON"));
+    assert!(messages.last().unwrap()["error"].as_str().unwrap().contains("is not valid JSON"));
 }
 
 #[tokio::test]

@@ -331,7 +331,7 @@ mod tests {
             let problem = parse(wrong.clone()).expect_err(&wrong.to_string()).problem;
             assert!(problem.contains(named), "{wrong}: {problem}");
         }
-        assert!(parse_client_frame("{nonsense").unwrap_err().problem.contains("no JSON"));
+        assert!(parse_client_frame("{nonsense").unwrap_err().problem.contains("not valid JSON"));
         let twice = parse_client_frame(r#"{"message_type":"x","seq":1,"seq":2}"#).unwrap_err().problem;
         assert!(twice.starts_with("the frame is malformed: duplicate field"), "{twice}");
     }

@@ -76,7 +76,7 @@ pub fn parse_client_frame(text: &str) -> Result<Option<ClientFrame>, Malformed> 
     let bytes = text.len();
     let refused = |problem: String| Malformed { problem, request_id: None, seq: None, bytes };
     let no_json = |error: serde_json::Error| {
-        let what = if error.is_data() { "the frame is malformed" } else { "the frame is no JSON" };
+        let what = if error.is_data() { "the frame is malformed" } else { "the frame is not valid JSON" };
         refused(format!("{what}: {error}"))
     };
     if !is_object(text) {
