@@ -162,9 +162,18 @@ impl Session {
         self.ask(|reply| Order::SetOption { id, value, reply }).await
     }
 
-    /// Ends the turn under way; resolves when it is over, and what it left running is told, or killed.
-    pub async fn cancel(&self, strays: Strays) -> Result<(), Error> {
-        self.ask(|reply| Order::Cancel { strays, reply }).await
+    /// Ends the turn under way; resolves when it is over, and what it left running is told, or killed. The order is given by the
+    /// call itself: whatever the agent says after it belongs to a turn that was cancelled.
+    pub fn cancel(&self, strays: Strays) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+        let (reply, answer) = oneshot::channel();
+        let session = self.clone();
+        let is_given = self.orders.send(Order::Cancel { strays, reply }).is_ok();
+        async move {
+            if !is_given {
+                return Err(session.gone());
+            }
+            answer.await.unwrap_or_else(|_| Err(session.gone()))
+        }
     }
 
     /// Resolves when nothing runs, in front or behind.

@@ -269,9 +269,15 @@ impl NativeSession {
         env: &'env Env,
         kills_strays: bool,
     ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
-        let session = self.opened();
         let strays = if kills_strays { Strays::Kill } else { Strays::Keep };
-        settle(env, async move { word(session, async |session| session.cancel(strays).await).await })
+        // Before this returns: the caller's tools are aborted right after it.
+        let cancelling = self.opened().map(|session| session.cancel(strays));
+        settle(env, async move {
+            match cancelling {
+                Ok(cancelling) => cancelling.await.into(),
+                Err(error) => Settled::Failed { error, partial: None },
+            }
+        })
     }
 
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
