@@ -16,6 +16,8 @@ const LEASE_KEY: &str = "sheepdog-lease-ms";
 
 /// What ended so long ago is forgotten: records, logs, artifacts.
 pub(super) const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How long servers of a cluster may take to find each other.
+const CLUSTER_WITHIN: Duration = Duration::from_secs(15);
 /// Submits of one id within this time are one.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 
@@ -100,6 +102,7 @@ async fn make(
 ) -> Result<(), Error> {
     let mut room = MOST_BYTES;
     let mut made: Vec<Config> = Vec::new();
+    let begun = std::time::Instant::now();
     for config in configs(names, lease, replicas.unwrap_or(1)) {
         if let Ok(stream) = context.get_stream(&config.name).await {
             let got = &stream.cached_info().config;
@@ -130,6 +133,15 @@ async fn make(
                 Err(error) => match error.kind() {
                     CreateStreamErrorKind::JetStream(server) if is_room(server.error_code()) => {
                         room /= 2;
+                        // The servers of a cluster that is coming up may not know each other yet: it says the same then.
+                        if room < LEAST_BYTES
+                            && replicas.is_some_and(|count| count > 1)
+                            && begun.elapsed() < CLUSTER_WITHIN
+                        {
+                            tokio::time::sleep(Duration::from_millis(250)).await;
+                            room = MOST_BYTES;
+                            continue;
+                        }
                         if room < LEAST_BYTES {
                             let message = format!(
                                 "the server has no room for a fleet's streams (less than {} MiB): raise max_file_store{}",
