@@ -3230,7 +3230,7 @@ declare function replay(provider: ProviderName, recorded: Recorded): Replay
 interface RecordReplay {
   /** Content of `run.json`. */
   start: Record<string, unknown> & {
-    /** What was recorded: a program, a turn, one attempt of a turn, or a session. */
+    /** Kind of the record: a program, a turn, one attempt of a turn, or a session. */
     kind: 'run' | 'turn' | 'attempt' | 'session'
   }
   /** Content of `end.json`; null when there is none. */

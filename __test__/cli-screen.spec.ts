@@ -1,4 +1,4 @@
-// What an agent, a model or a program says never reaches the terminal as a control sequence: every command that shows it, on a
+// No word of an agent, a model or a program reaches the terminal as a control sequence. Tests every command that shows such words, on a
 // real terminal, with the same hostile text.
 import { spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -37,7 +37,7 @@ it.each(pages)('%s names tests that are there', (page) => {
   expect(files.filter((path) => !existsSync(join(root, path)))).toEqual([])
 })
 
-/** What a comment of a page names: `<!-- test: tests/process/sandbox.rs::a_name -->`, or a title in a file of vitest. */
+/** Tests that comments of a page name: `<!-- test: tests/process/sandbox.rs::a_name -->`, or a title in a file of vitest. */
 const named = (text: string) =>
   [...text.matchAll(/<!-- test: (\S+?)::(.+?) -->/g)].map(([, path, name]) => ({ path: path!, name: name! }))
 

@@ -236,7 +236,7 @@ describe.runIf(hasServer)('a fleet whose parts fail', () => {
     // Each attempt for itself used less than 1,000.
     expect(await failure(job.result)).toMatchObject({ code: 'AGENT_BUDGET', cap: 'maxTokens' })
     expect(await job.record()).toMatchObject({ attempt: 2, usage: { inputTokens: 900, outputTokens: 201 } })
-    // Who retries has a new budget.
+    // A retried job has a new budget.
     await job.retry()
     expect(await job.result).toMatchObject({ text: 'So far.' })
     expect((await job.record()).usage).toMatchObject({ inputTokens: 1400 })

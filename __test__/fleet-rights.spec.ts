@@ -37,7 +37,7 @@ async function rawUser(port: number, user: string) {
   socket.setEncoding('utf8').on('data', (chunk) => (said += chunk))
   await once(socket, 'data')
   const login = JSON.stringify({ user, pass: `${user[0]}-secret`, verbose: false, pedantic: false })
-  /** What the server says to these words, up to its answer to a ping. */
+  /** Output of the server for these protocol lines, up to its answer to a ping. */
   const say = async (words: string) => {
     said = ''
     socket.write(`${words}PING\r\n`)

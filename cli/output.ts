@@ -7,7 +7,7 @@ import { DataStream, harmless, passThrough, tell, type StreamName } from './scre
 /** A reader that went away (`| head`, a closed terminal) is no fault worth a word. */
 export const quietCodes = new Set(['EPIPE', 'EIO'])
 
-/** What may wait for a slow reader once the command is to end. The rest is left out, and counted. */
+/** Bytes that may wait for a slow reader once the command is to end. Further output is left out and counted. */
 const maxWaitingBytes = 1 << 20
 
 export class Output {

@@ -52,7 +52,7 @@ export class DataStream {
     this.#name = name
   }
 
-  /** What is to be written for this piece. */
+  /** The bytes or the text to write for this piece. */
   fit(piece: string | Uint8Array): string | Uint8Array {
     if (!process[this.#name].isTTY) return piece
     return harmless(typeof piece === 'string' ? piece : this.#decoder.write(Buffer.from(piece)))

@@ -220,7 +220,7 @@ struct Hall<'a> {
     agent: &'static Agent,
     /// The first of these that is offered.
     modes: Vec<String>,
-    /// What the beginning of the session says of its mode.
+    /// Facts about the mode in the answer that begins the session.
     meta: &'static str,
     request: &'a OpenRequest,
     connection: Connection,
@@ -329,7 +329,7 @@ impl Hall<'_> {
         Ok(Shaken { session, version, can_steer, settings, history, preamble, warnings })
     }
 
-    /// What is asked of the agent is what it says that it can do. Version 2 has no such words: all of it is part of that.
+    /// Refuses options that the agent says it does not support. Version 2 has no such capabilities: they are part of the protocol.
     fn check_offered(&self, version: Version, hello: &Value) -> Result<(), Fault> {
         if version == Version::Two {
             return Ok(());

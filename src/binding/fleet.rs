@@ -309,7 +309,7 @@ impl NativeFleet {
         settle(env, async move { fleet.work(options).await.map(|worker| NativeWorker { worker }).into() })
     }
 
-    /// What was removed, as JSON.
+    /// Counts of removed jobs and objects, as JSON.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
     pub fn prune<'env>(
         &self,

@@ -22,13 +22,13 @@ pub struct ProtectSpec {
     pub names: Vec<String>,
 }
 
-/// What the kernel has to have.
+/// Least versions that the kernel must have.
 #[napi(object, object_to_js = false)]
 pub struct RequireSpec {
     pub landlock: Option<u32>,
 }
 
-/// What a sandbox could hold on this machine, as JSON.
+/// Limits that the kernel of this machine can enforce, as JSON.
 #[napi]
 pub fn sandbox_support() -> String {
     serde_json::json!(process::sandbox_support()).to_string()

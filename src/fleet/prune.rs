@@ -25,13 +25,13 @@ pub struct Prune {
     pub is_trial: bool,
 }
 
-/// What was removed.
+/// Counts of removed jobs and objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pruned {
     pub jobs: u64,
     /// Results, artifacts, sessions and long specs.
     pub objects: u64,
-    /// Of the objects.
+    /// Bytes of the objects.
     pub bytes: u64,
 }
 

@@ -117,10 +117,10 @@ pub struct JobRecord {
     /// Whether a tool ran in any attempt of this budget.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tools_ran: bool,
-    /// What all attempts used, the present one included.
+    /// Usage of all attempts, the present one included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// What was used before somebody retried the job: its budget begins anew there.
+    /// Usage before the last `retry()`: the budget begins anew there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage_before: Option<Usage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -180,7 +180,7 @@ pub enum JobEvent {
         tools_ran: bool,
         /// Where the session's files are.
         session_object: Option<String>,
-        /// What all attempts used so far.
+        /// Usage of all attempts so far.
         usage: Option<Usage>,
     },
     Done {
@@ -406,7 +406,7 @@ impl JobRecord {
         if self.must_resume() { self.session_id.as_deref() } else { None }
     }
 
-    /// What the attempts of this budget used.
+    /// Usage of the attempts of this budget.
     pub fn used(&self) -> Usage {
         self.usage.unwrap_or_default().since(self.usage_before.unwrap_or_default())
     }

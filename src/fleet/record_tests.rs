@@ -124,9 +124,9 @@ fn a_job_pays_for_no_worker_that_others_may_have_killed() {
     let fourth = lost(&third, true).unwrap();
     assert_eq!((fourth.attempt, fourth.spent), (4, 2));
     assert_eq!(lost(&fourth, true).unwrap_err().state, JobState::Dead);
-    // Who says that it may run once means it.
+    // A job with one attempt runs once only.
     assert_eq!(lost(&begun(1), false).unwrap_err().state, JobState::Dead);
-    // What ends in order was no killer.
+    // A run that ended in order did not kill its worker.
     assert_eq!(third.after(&failed("t", Consequence::Again(Duration::ZERO))).unwrap().losses, 0);
 }
 

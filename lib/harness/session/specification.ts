@@ -17,7 +17,7 @@ export function mergedOptions(defaults: HarnessOptions, options: OpenOptions | u
   const merged: OpenOptions = { ...openDefaults(defaults), ...given(options) }
   if (defaults.env && options?.env) merged.env = { ...defaults.env, ...options.env }
   if (defaults.retry && options?.retry) merged.retry = { ...defaults.retry, ...options.retry }
-  // What "edit" may run is no business of a session at another level.
+  // `allow` belongs to "edit" and "ask"; a session at another level drops it.
   const { permission, allow } = options ?? {}
   if ((permission === 'plan' || permission === 'auto') && !allow) delete merged.allow
   return merged

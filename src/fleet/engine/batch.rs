@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use serde_json::json;
 
-/// Of the messages that are read, about.
+/// Approximate size of the messages that are read.
 const LONGEST: usize = 256 << 10;
 /// The end of what was asked for.
 const END: u16 = 204;

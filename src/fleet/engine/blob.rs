@@ -47,7 +47,7 @@ struct Window {
 
 impl Window {
     const FIRST: usize = 2 * CHUNK_BYTES;
-    /// What an object takes of memory.
+    /// Memory that an object takes.
     const MOST: usize = 8 << 20;
 
     fn new() -> Window {

@@ -57,14 +57,14 @@ pub(super) struct Parts {
     pub context: Context,
     /// The same, for messages of a transfer.
     pub transfers: Context,
-    /// What the subjects of JetStream's API begin with.
+    /// Prefix of the subjects of JetStream's API.
     api: String,
     pub names: Names,
     pub lease: Duration,
     connections: watch::Receiver<u64>,
     is_connected: watch::Receiver<bool>,
     denied: Denied,
-    /// Who we are may not purge the stream of objects.
+    /// This user may not purge the stream of objects.
     pub may_not_purge: AtomicBool,
     /// Whether the records' room is used up, and until when that is good.
     pub records_room: Mutex<Option<(std::time::Instant, bool)>>,

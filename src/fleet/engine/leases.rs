@@ -18,13 +18,13 @@ const TRIES: u32 = 3;
 #[derive(Clone, Debug)]
 pub(crate) struct LeaseSlot {
     subject: String,
-    /// Of this holder alone.
+    /// Id of this holder alone.
     holder: String,
     revision: u64,
     length: Duration,
 }
 
-/// What is stored of a place.
+/// Stored form of a place.
 enum Place {
     /// Nothing, or what was given back.
     Free(u64),

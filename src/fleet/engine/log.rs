@@ -217,7 +217,7 @@ impl LiveLog {
             ack_policy: AckPolicy::None,
             memory_storage: true,
             num_replicas: 1,
-            // Of a reader that was killed.
+            // This consumer belongs to a reader that was killed.
             inactive_threshold: ABANDONED_AFTER,
             ..pull::Config::default()
         };

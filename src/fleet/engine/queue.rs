@@ -70,7 +70,7 @@ impl Engine {
         let payload = Bytes::from(payload);
         match self.put_object(&name, payload.clone()).await {
             Ok(()) => Ok((vec![(OBJECT.to_owned(), name)], Bytes::new())),
-            // Who only submits may not be allowed to write objects: they hold what others' jobs came to.
+            // A user who only submits may not be allowed to write objects: objects hold the results of other jobs.
             Err(error)
                 if error.code() == ErrorCode::FleetUnauthorized
                     && payload.len() <= self.max_message_bytes() =>

@@ -119,7 +119,7 @@ impl JobRun {
         Ok(())
     }
 
-    /// What was kept so far, by path.
+    /// Artifacts that were kept so far, by path.
     pub(super) fn kept_artifacts(&self) -> Vec<Artifact> {
         let mut kept = self.artifacts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         kept.sort_by(|left, right| left.path.cmp(&right.path));

@@ -115,7 +115,7 @@ impl MessageUsage {
     }
 }
 
-/// Of all models together; zero when none was asked, `None` when nothing is said about it.
+/// Usage of all models together; zero when none was asked, `None` when nothing is said about it.
 fn models_of(models: Json) -> Option<Usage> {
     const NAMES: [&str; 5] =
         ["inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens", "outputTokens", "costUSD"];
