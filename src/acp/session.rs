@@ -165,7 +165,15 @@ impl Session {
     /// Ends the turn under way; resolves when it is over, and what it left running is told, or killed. The order is given by the
     /// call itself: whatever the agent says after it belongs to a turn that was cancelled.
     pub fn cancel(&self, strays: Strays) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-        self.ask(move |reply| Order::Cancel { strays, reply })
+        let (reply, answer) = oneshot::channel();
+        let session = self.clone();
+        let is_given = self.orders.send(Order::Cancel { strays, reply }).is_ok();
+        async move {
+            if !is_given {
+                return Err(session.gone());
+            }
+            answer.await.unwrap_or_else(|_| Err(session.gone()))
+        }
     }
 
     /// Resolves when nothing runs, in front or behind.
@@ -190,21 +198,12 @@ impl Session {
         WeakSession(self.orders.downgrade())
     }
 
-    /// Gives the order at once; the future waits for its answer.
-    fn ask<T, O>(&self, order: O) -> impl Future<Output = Result<T, Error>> + Send + use<T, O>
-    where
-        T: Send,
-        O: FnOnce(Reply<T>) -> Order,
-    {
+    async fn ask<T>(&self, order: impl FnOnce(Reply<T>) -> Order) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
-        let session = self.clone();
-        let is_given = self.orders.send(order(reply)).is_ok();
-        async move {
-            if !is_given {
-                return Err(session.gone());
-            }
-            answer.await.unwrap_or_else(|_| Err(session.gone()))
+        if self.orders.send(order(reply)).is_err() {
+            return Err(self.gone());
         }
+        answer.await.unwrap_or_else(|_| Err(self.gone()))
     }
 
     fn gone(&self) -> Error {
