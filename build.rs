@@ -1,28 +1,15 @@
-//! Sets up the addon's linking, and builds the guard (`guard/`) that the addon carries.
+//! Sets up the linking of the addon.
 
 use std::env;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-/// A guard beyond this carries something that it should not: a C library, or core's formatting.
-const MAX_GUARD_BYTES: usize = 32 << 10;
 
 fn main() -> Result<(), String> {
-    println!("cargo::rerun-if-changed=guard");
     println!("cargo::rerun-if-changed=build.rs");
-    set_up_addon()?;
-    if variable("CARGO_CFG_TARGET_OS")? == "linux" {
-        let guard = Path::new(&variable("OUT_DIR")?).join("sheepdog-guard");
-        build_guard(&guard)?;
-        println!("cargo::rustc-env=SHEEPDOG_GUARD={}", guard.display());
-    }
-    Ok(())
+    set_up_addon()
 }
 
-/// What `napi_build::setup` does for Linux and macOS, but for one thing: it lets cargo build anew whenever
-/// NAPI_TYPE_DEF_TMP_FOLDER or NAPI_FORCE_BUILD_SHEEPDOG comes or goes, so that `cargo test` and a build of the addon undid each
-/// other's work. (That its types are of this build, scripts/addon.mjs sees to.)
+/// Does what `napi_build::setup` does for Linux and macOS, with one difference. That function makes cargo build again whenever
+/// NAPI_TYPE_DEF_TMP_FOLDER or NAPI_FORCE_BUILD_SHEEPDOG changes, so that `cargo test` and a build of the addon would undo each
+/// other's work. (scripts/addon.mjs makes sure that the types are of the current build.)
 fn set_up_addon() -> Result<(), String> {
     if variable("CARGO_CFG_TARGET_OS")? == "macos" {
         println!("cargo::rustc-cdylib-link-arg=-Wl,-undefined,dynamic_lookup");
@@ -30,107 +17,6 @@ fn set_up_addon() -> Result<(), String> {
     if variable("CARGO_CFG_TARGET_OS")? == "linux" && variable("CARGO_CFG_TARGET_ENV")? == "gnu" {
         // Destructors of threads outlive a library that is unloaded: never unload it (rust-lang/rust#134820).
         println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
-    }
-    Ok(())
-}
-
-/// Compiles `guard/` for the addon's own target by a plain call of rustc: it needs nothing but the core library. Linked by
-/// the linker that comes with rustc where there is one (so that a cross build needs no cross linker), else by the C compiler
-/// that cargo links this target with.
-fn build_guard(guard: &Path) -> Result<(), String> {
-    let mut problems = String::new();
-    for linker in [Linker::Bundled, Linker::C] {
-        // What an earlier build left must not pass for this one's.
-        let _ = fs::remove_file(guard);
-        let output = compile(guard, linker)?.output();
-        match output {
-            Ok(output) if output.status.success() => return check(guard),
-            Ok(output) => problems.push_str(&String::from_utf8_lossy(&output.stderr)),
-            Err(error) => problems.push_str(&error.to_string()),
-        }
-    }
-    Err(format!("guard/ could not be built for {}:\n{problems}", variable("TARGET")?))
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Linker {
-    /// rust-lld
-    Bundled,
-    C,
-}
-
-fn compile(guard: &Path, linker: Linker) -> Result<Command, String> {
-    let mut rustc = Command::new(variable("RUSTC")?);
-    rustc.args(["--edition", "2024", "--crate-name", "sheepdog_guard", "--crate-type", "bin"]);
-    rustc.args(["--target", &variable("TARGET")?, "guard/main.rs", "-o"]).arg(guard);
-    let code_generation = [
-        "panic=abort",
-        "opt-level=s",
-        "lto=fat",
-        "codegen-units=1",
-        "strip=symbols",
-        "debug-assertions=off",
-        "overflow-checks=off",
-        "force-unwind-tables=no",
-        // At a fixed address: nothing to relocate, one page fewer to write.
-        "relocation-model=static",
-        "target-feature=+crt-static",
-    ];
-    let layout = ["-znorelro", "-znoseparate-code", "--build-id=none", "--gc-sections", "--no-eh-frame-hdr"];
-    for option in code_generation {
-        rustc.args(["-C", option]);
-    }
-    if linker == Linker::Bundled || variable("CARGO_CFG_TARGET_ENV")? == "musl" {
-        // No start files of musl, which rustc carries. (With a C compiler for glibc this would turn off the lld that the same
-        // rustc tells it to use.)
-        rustc.args(["-C", "link-self-contained=no"]);
-    }
-    match linker {
-        Linker::Bundled => {
-            rustc.args([
-                "-C",
-                "linker=rust-lld",
-                "-C",
-                "linker-flavor=ld.lld",
-                "-C",
-                "link-arg=--no-rosegment",
-            ]);
-            for option in layout {
-                rustc.arg("-C").arg(format!("link-arg={option}"));
-            }
-        }
-        Linker::C => {
-            rustc.args([
-                "-C",
-                "link-arg=-nostartfiles",
-                "-C",
-                "link-arg=-nostdlib",
-                "-C",
-                "link-arg=-static",
-            ]);
-            if let Some(path) = c_linker()? {
-                rustc.arg("-C").arg(format!("linker={}", path.display()));
-            }
-            for option in layout {
-                rustc.arg("-C").arg(format!("link-arg=-Wl,{option}"));
-            }
-        }
-    }
-    Ok(rustc)
-}
-
-/// As cargo chooses it: what it hands to build scripts, else its configuration for the target.
-fn c_linker() -> Result<Option<PathBuf>, String> {
-    let of_target =
-        format!("CARGO_TARGET_{}_LINKER", variable("TARGET")?.to_uppercase().replace(['-', '.'], "_"));
-    println!("cargo::rerun-if-env-changed={of_target}");
-    Ok(env::var_os("RUSTC_LINKER").or_else(|| env::var_os(of_target)).map(PathBuf::from))
-}
-
-fn check(guard: &Path) -> Result<(), String> {
-    let bytes = fs::read(guard).map_err(|error| format!("{}: {error}", guard.display()))?;
-    if !bytes.starts_with(b"\x7fELF") || bytes.len() > MAX_GUARD_BYTES {
-        return Err(format!("{}: {} bytes that are no guard", guard.display(), bytes.len()));
     }
     Ok(())
 }

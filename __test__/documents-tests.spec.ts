@@ -20,7 +20,7 @@ function* filesBelow(folder: string): Generator<string> {
 
 /** Names of all Rust functions. */
 const functions = new Set<string>()
-for (const path of [...filesBelow('src'), ...filesBelow('tests')])
+for (const path of [...filesBelow('src'), ...filesBelow('crates'), ...filesBelow('tests')])
   for (const [, name] of readFileSync(join(root, path), 'utf8').matchAll(/\bfn (\w+)/g)) functions.add(name!)
 
 it.each(pages)('%s names tests that are there', (page) => {
@@ -32,12 +32,12 @@ it.each(pages)('%s names tests that are there', (page) => {
     name.endsWith('*') ? [...functions].some((one) => one.startsWith(name.slice(0, -1))) : functions.has(name)
   expect(sentences.filter((name) => !isKnown(name))).toEqual([])
   const files = spoken.filter((code) =>
-    /^(__test__|tests|fixtures|scripts|src|fuzz)\/[\w./-]+\.\w+$/.test(code),
+    /^(__test__|tests|fixtures|scripts|src|crates|fuzz)\/[\w./-]+\.\w+$/.test(code),
   )
   expect(files.filter((path) => !existsSync(join(root, path)))).toEqual([])
 })
 
-/** Tests that comments of a page name: `<!-- test: tests/process/sandbox.rs::a_name -->`, or a title in a file of vitest. */
+/** Tests that comments of a page name: `<!-- test: crates/process/tests/process/sandbox.rs::a_name -->`, or a title in a file of vitest. */
 const named = (text: string) =>
   [...text.matchAll(/<!-- test: (\S+?)::(.+?) -->/g)].map(([, path, name]) => ({ path: path!, name: name! }))
 

@@ -72,9 +72,9 @@ describe('the pages', () => {
   it('and all comments name files that there are', () => {
     const folders = [
       'src',
+      'crates',
       'lib',
       'cli',
-      'guard',
       'scripts',
       'tests',
       '__test__',
@@ -146,7 +146,7 @@ describe('the pages', () => {
   })
 
   it('list every error code once', () => {
-    const source = readFileSync(join(root, 'src/error.rs'), 'utf8')
+    const source = readFileSync(join(root, 'crates/ground/src/error.rs'), 'utf8')
     const codes = [...source.matchAll(/^ {4}\w+ = "([A-Z_]+)",$/gm)].map(([, code]) => code)
     expect(codes.length).toBeGreaterThan(50)
     const page = readFileSync(join(root, 'docs/errors.md'), 'utf8')

@@ -1,4 +1,4 @@
-// Sessions, over the real addon, with the scripted agent (fixtures/acp/agent.mjs). The core's own table is tests/acp.
+// Sessions, over the real addon, with the scripted agent (fixtures/acp/agent.mjs). The core's own table is crates/agents/tests/acp.
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

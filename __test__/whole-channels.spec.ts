@@ -247,7 +247,7 @@ describe('a session', () => {
     })
   const pieces = (events: { type: string; text?: string }[]) =>
     events.flatMap((event) => (event.type === 'text' ? event.text!.trim().split(' ').map(Number) : []))
-  // TOGETHER and MAX_WAITING of src/acp, and many of them.
+  // TOGETHER and MAX_WAITING of crates/agents/src/acp, and many of them.
   const counts = [...around(256), ...around(512), 5000]
 
   it.each([1, 2] as const)('of version %i tells all who listen, at their own pace', async (version) => {

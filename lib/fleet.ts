@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import type { NativeFleet, NativeWorker } from '../native/native'
 import { onAbort, throwIfAborted } from './abort'
 import { invalidOption, settle } from './error'
-import { host } from './fleet/host'
+import { fleetHost } from './fleet/host'
 import { Job, shown } from './fleet/job'
 import type { JobRecord, JobState, StoredRecord } from './fleet/record'
 import { jobSpec, type JobOptions } from './fleet/submission'
@@ -204,7 +204,7 @@ export class Fleet implements AsyncDisposable {
       path: process.env.PATH,
       serverPackage: packagedServer(),
     }
-    return new Fleet((await settle(host.connect(spec))) as NativeFleet)
+    return new Fleet((await settle(fleetHost().connect(spec))) as NativeFleet)
   }
 
   /**

@@ -7,8 +7,18 @@ import { fingerprint, stamp } from './stamp.mjs'
 
 const folder = join(root, 'native')
 const stampFile = join(folder, '.built.json')
-const sources = ['src', 'guard', 'build.rs', 'Cargo.toml', 'Cargo.lock', '.cargo', 'package.json']
-const arguments_ = ['--platform', '--output-dir', 'native', '--js', 'native.js', '--dts', 'native.d.ts']
+const sources = ['src', 'crates', 'build.rs', 'Cargo.toml', 'Cargo.lock', '.cargo', 'package.json']
+const arguments_ = [
+  '--package',
+  'sheepdog',
+  '--platform',
+  '--output-dir',
+  'native',
+  '--js',
+  'native.js',
+  '--dts',
+  'native.d.ts',
+]
 
 /** @param {'release' | 'debug' | 'any'} wanted */
 export function buildAddon(wanted) {
@@ -19,8 +29,8 @@ export function buildAddon(wanted) {
   if (built?.inputs === inputs && (wanted === 'any' || built.profile === wanted)) return
   const profile = wanted === 'any' ? 'debug' : wanted
   rmSync(stampFile, { force: true })
-  // The types of the edge are written down while the crate is compiled, of which `cargo test` may have done a part without a
-  // word of them: what was not compiled by this very step would be missing from them, or be of yesterday.
+  // The types of the edge are written while the addon's crate is compiled. `cargo test` may have compiled it without writing them,
+  // and cargo would not compile it again.
   const now = new Date()
   utimesSync(join(root, 'src', 'lib.rs'), now, now)
   step(`building the addon (${profile})`, bin('napi'), [

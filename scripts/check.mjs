@@ -4,10 +4,10 @@ import { checkPackage } from './package.mjs'
 import { bin, fail, prepare, step } from './setup.mjs'
 
 prepare({ addon: 'any' })
-step('formatting of Rust', 'cargo', ['fmt', '--check'])
+step('formatting of Rust', 'cargo', ['fmt', '--all', '--check'])
 step('formatting of everything else', bin('prettier'), ['--check', '--log-level=warn', '.'])
 step('lints of TypeScript', bin('oxlint'), ['--type-aware', '--quiet', '.'])
-step('clippy', 'cargo', ['clippy', '--quiet', '--all-targets', '--', '-D', 'warnings'])
+step('clippy', 'cargo', ['clippy', '--quiet', '--workspace', '--all-targets', '--', '-D', 'warnings'])
 step('types of tests and examples', bin('tsc'), ['-p', 'tsconfig.check.json'])
 checkCrates()
 checkPackage()

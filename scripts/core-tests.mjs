@@ -1,39 +1,58 @@
-// The tests of the core: all their programs are built in one go, then run some at a time, as they wait more than they compute
-// (`cargo test` runs them one after the other).
-import { spawnSync } from 'node:child_process'
+// The tests of the Rust crates. One call of cargo builds all test programs; then the programs run, two at a time, because they
+// wait more than they compute. (`cargo test` runs them one after the other, and builds each crate again for its own features.)
+import { dirname } from 'node:path'
 import { root, runBeside } from './step.mjs'
 
 const AT_A_TIME = 2
-const cargo = (args) => runBeside('cargo', args)
 
-/** The arguments by which cargo knows each test program. */
-function corePrograms() {
-  const told = spawnSync('cargo', ['metadata', '--no-deps', '--format-version', '1'], {
-    cwd: root,
-    encoding: 'utf8',
-    maxBuffer: 1 << 26,
-  })
-  const [{ targets }] = JSON.parse(told.stdout).packages
-  const ofTests = targets.filter(({ kind }) => kind.includes('test')).map(({ name }) => ['--test', name])
-  return [['--lib'], ...ofTests, ['--doc']]
+/**
+ * A test program.
+ * @typedef {{name: string, executable: string, cwd: string}} CoreProgram
+ */
+
+/**
+ * Builds the test programs.
+ * @param {NodeJS.ProcessEnv} [env]
+ * @returns {Promise<{programs: CoreProgram[], problem?: string}>} problem: what cargo printed when it could not build them
+ */
+export async function buildCorePrograms(env = process.env) {
+  const args = ['test', '--quiet', '--workspace', '--no-run', '--message-format=json-render-diagnostics']
+  const { isGood, output } = await runBeside('cargo', args, { env })
+  const [messages, others] = [[], []]
+  for (const line of output.split('\n')) (line.startsWith('{"reason"') ? messages : others).push(line)
+  if (!isGood) return { programs: [], problem: others.join('\n') }
+  const programs = messages
+    .map((line) => JSON.parse(line))
+    .filter(({ executable, profile }) => executable && profile?.test)
+    .map(({ executable, manifest_path, target: { name, kind } }) => {
+      const cwd = dirname(manifest_path)
+      const crate = cwd === root ? 'sheepdog' : cwd.slice(cwd.lastIndexOf('/') + 1)
+      return { name: kind.includes('test') ? `${crate} --test ${name}` : `${crate} --lib`, executable, cwd }
+    })
+  return programs.length > 5 ? { programs } : { programs: [], problem: 'cargo names no test programs' }
 }
 
 /**
- * Builds and runs them.
- * @returns {Promise<{isGood: boolean, output: string}>} both streams of all of them, program by program
+ * Runs one program, with the names of tests if only some are wanted.
+ * @param {CoreProgram} program
+ * @param {string[]} args
+ */
+export const runCoreProgram = ({ executable, cwd }, args = []) =>
+  runBeside(executable, ['--quiet', ...args], { cwd })
+
+/**
+ * Builds and runs all of them.
+ * @returns {Promise<{ends: {program: CoreProgram, isGood: boolean, output: string}[], problem?: string}>} the output of both
+ * streams, program by program
  */
 export async function runCoreTests() {
-  const built = await cargo(['test', '--quiet', '--no-run'])
-  if (!built.isGood) return built
-  const programs = corePrograms()
+  const { programs, problem } = await buildCorePrograms()
   const ends = []
+  const waiting = [...programs]
   const lane = async () => {
-    for (let next = programs.shift(); next; next = programs.shift())
-      ends.push(await cargo(['test', '--quiet', '--no-fail-fast', ...next]))
+    for (let program = waiting.shift(); program; program = waiting.shift())
+      ends.push({ program, ...(await runCoreProgram(program)) })
   }
   await Promise.all(Array.from({ length: AT_A_TIME }, lane))
-  return {
-    isGood: ends.every((end) => end.isGood),
-    output: ends.map((end) => end.output).join(''),
-  }
+  return { ends, problem }
 }

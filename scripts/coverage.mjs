@@ -6,6 +6,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findBrowser } from './browser.mjs'
+import { buildCorePrograms } from './core-tests.mjs'
 import { findServer } from './nats-server.mjs'
 import { bin, checkNode, checkRust, fail, installPackages, root, step } from './setup.mjs'
 
@@ -23,17 +24,10 @@ function llvm(name) {
   return found ?? fail(`${name} is missing: \`rustup component add llvm-tools\`, or Debian's package llvm-19`)
 }
 
-/** The programs that the tests of the core are, by cargo's own word. */
-function corePrograms() {
-  const { stdout } = spawnSync('cargo', ['test', '--no-run', '--quiet', '--message-format=json'], {
-    cwd: root,
-    env,
-    encoding: 'utf8',
-    maxBuffer: 1 << 28,
-  })
-  const lines = stdout.split('\n').filter((line) => line.startsWith('{'))
-  const programs = lines.map((line) => JSON.parse(line).executable).filter((program) => program)
-  return programs.length > 0 ? programs : fail('cargo names no test programs')
+/** The test programs of the crates. */
+async function corePrograms() {
+  const { programs, problem } = await buildCorePrograms(env)
+  return problem ? fail(problem) : programs.map(({ executable }) => executable)
 }
 
 function addon() {
@@ -80,14 +74,16 @@ if (browser) env.SHEEPDOG_BROWSER = browser
 else console.warn(`THE PAGE IS NOT COUNTED: ${noBrowser}`)
 rmSync(join(root, 'native', '.built.json'), { force: true })
 const into = ['--output-dir', 'native', '--js', 'native.js', '--dts', 'native.d.ts']
-step('building the counting addon', bin('napi'), ['build', '--platform', ...into], { env })
+step('building the counting addon', bin('napi'), ['build', '--package', 'sheepdog', '--platform', ...into], {
+  env,
+})
 step('compiling lib/ and cli/', bin('tsc'), ['-p', 'tsconfig.json', '--sourceMap'])
 // The tests' own failures are `npm test`'s matter: here they only count less.
 function count(title, command, args, more = {}) {
   console.log(`> ${title}`)
   spawnSync(command, args, { cwd: root, stdio: 'inherit', env: { ...env, ...more } })
 }
-count('tests of the core', 'cargo', ['test', '--quiet', '--no-fail-fast'])
+count('tests of the core', 'cargo', ['test', '--quiet', '--workspace', '--no-fail-fast'])
 count('tests of the package', process.execPath, [bin('vitest'), 'run'], { NODE_V8_COVERAGE: scripted })
 
 prune()
@@ -101,7 +97,7 @@ step(`merging ${raw.length} profiles`, profdata, [
   merged,
   counts,
 ])
-const objects = [...corePrograms(), addon()].flatMap((program) => ['--object', program])
+const objects = [...(await corePrograms()), addon()].flatMap((program) => ['--object', program])
 const leftOut = '--ignore-filename-regex=(\\.cargo|rustc|/tests/|tests\\.rs|target/)'
 step('the core', cov, [
   'report',

@@ -1,4 +1,4 @@
-// The targets of src/fuzz with libFuzzer: inputs are changed by what code they reach. Built in target/fuzz, on stable Rust; a C++
+// The targets of tests/fuzz with libFuzzer: inputs are changed by what code they reach. Built in target/fuzz, on stable Rust; a C++
 // compiler is needed for libFuzzer itself.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,5 +1,5 @@
 // `npm run test:fuzz [-- --cases N --seed N --seconds N --target NAME --keep]`: every property of the core (each `proptest!` of
-// src/ and tests/) with many cases, the filters of lines and JSON against JSON.parse, and each target of src/fuzz for so many
+// the crates and tests/) with many cases, the filters of lines and JSON against JSON.parse, and each target of tests/fuzz for so many
 // seconds with libFuzzer. `npm test` runs the same with few, and the targets on what was kept of them. A case that fails is
 // kept by proptest in a file beside the sources, an input by its line in fuzz/corpus: commit it with the fix. With --target only
 // that one is fed; --keep writes inputs that reached something new into fuzz/corpus.
@@ -54,14 +54,14 @@ function propertiesOf(path) {
 
 function feedProperties() {
   prepare({ addon: 'any' })
-  const files = [...sourcesBelow('src'), ...sourcesBelow('tests')]
+  const files = [...['src', 'crates', 'tests'].flatMap((folder) => [...sourcesBelow(folder)])]
   const properties = files.flatMap((path) => propertiesOf(path).map((name) => ({ path, name })))
   if (properties.length < 20)
     fail(`only ${properties.length} properties were found: how they are looked for is out of date`)
   for (const { path, name } of properties) console.log(`  ${path}: ${name}`)
   const env = { ...process.env, PROPTEST_CASES: values.cases, PROPTEST_MAX_SHRINK_ITERS: '20000' }
   step(`${properties.length} properties, ${values.cases} cases each`, 'cargo', [
-  'test', '--quiet', '--lib', '--test', 'agents', '--test', 'mechanisms', '--test', 'runtime', '--', ...properties.map(({ name }) => name),
+  'test', '--quiet', '--workspace', '--lib', '--tests', '--', ...properties.map(({ name }) => name),
 ], { env }) // prettier-ignore
   const compared = spawnSync(
     process.execPath,

@@ -1,4 +1,4 @@
-export function failedCoreTests(output: string): { target: string[]; tests: string[] }[]
+export function failedCoreTests(output: string): string[]
 export function failedPackageTests(
   path: string,
 ): { passed: number; files: string[]; tests: string[]; homeless: number; errors: string[] } | undefined

@@ -3,21 +3,15 @@
 import { readFileSync } from 'node:fs'
 
 /**
- * The failed tests of `cargo test --no-fail-fast`, by the program that they are in.
- * @param {string} output both streams of it
- * @returns {{target: string[], tests: string[]}[]} the arguments that name the program, and its tests; a program that died
- * without a list has none
+ * The failed tests of one Rust test program.
+ * @param {string} output both streams of the program
+ * @returns {string[]} none if the program died before it could list them
  */
 export function failedCoreTests(output) {
-  const failed = []
-  let tests = []
+  const tests = []
   let isList = false
   for (const line of output.split('\n')) {
-    const rerun = /^error: (?:doc)?test failed, to rerun pass `(.+)`/.exec(line)?.[1]
-    if (rerun) {
-      failed.push({ target: rerun.split(' '), tests: [...new Set(tests)] })
-      tests = []
-    } else if (line === 'failures:') {
+    if (line === 'failures:') {
       isList = true
     } else if (isList && /^ {4}\S+$/.test(line)) {
       tests.push(line.trim())
@@ -25,7 +19,7 @@ export function failedCoreTests(output) {
       isList = false
     }
   }
-  return failed
+  return [...new Set(tests)]
 }
 
 /**

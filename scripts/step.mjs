@@ -21,14 +21,15 @@ export function step(title, command, args, options = {}) {
 }
 
 /**
- * Runs a program beside others, in the project's folder.
- * @param {{isShown?: boolean}} options isShown: its output goes where ours goes, and is not told
+ * Runs a program beside others.
+ * @param {{isShown?: boolean, cwd?: string, env?: NodeJS.ProcessEnv}} options isShown: the output goes to the terminal and is
+ * not returned; cwd: the project's folder by default
  * @returns {Promise<{isGood: boolean, output: string}>} when it has ended; the output of both streams
  */
-export function runBeside(command, args, { isShown = false } = {}) {
+export function runBeside(command, args, { isShown = false, cwd = root, env } = {}) {
   return new Promise((resolve) => {
     const stream = isShown ? 'inherit' : 'pipe'
-    const child = spawn(command, args, { cwd: root, stdio: ['ignore', stream, stream] })
+    const child = spawn(command, args, { cwd, env, stdio: ['ignore', stream, stream] })
     let output = ''
     child.stdout?.setEncoding('utf8').on('data', (text) => (output += text))
     child.stderr?.setEncoding('utf8').on('data', (text) => (output += text))

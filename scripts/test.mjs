@@ -35,7 +35,8 @@ async function everything() {
   console.log('> tests of the package, and beside them those of the core')
   const [ofPackage, ofCore] = await Promise.all([runBeside(...vitest([]), { isShown: true }), runCoreTests()])
   console.log('> tests of the core')
-  process.stdout.write(ofCore.output)
+  for (const { program, output } of ofCore.ends)
+    process.stdout.write(`${program.name}: ${output.trimStart()}`)
   const failed = []
   const flaky = []
   if (!ofPackage.isGood) {
@@ -53,21 +54,17 @@ async function everything() {
       )
     }
   }
-  if (!ofCore.isGood) {
-    const found = failedCoreTests(ofCore.output)
-    if (found.length === 0) failed.push('the tests of the core, as a whole')
-    for (const { target, tests } of found) {
-      const isGood = again('tests of the core', 'cargo', [
-        'test',
-        '--quiet',
-        ...target,
-        '--',
-        '--exact',
-        ...tests,
-      ])
-      const names = tests.length > 0 ? tests : ['all of it']
-      ;(isGood ? flaky : failed).push(...names.map((name) => `${target.join(' ')}: ${name}`))
-    }
+  if (ofCore.problem) {
+    console.error(ofCore.problem)
+    failed.push('the tests of the core could not be built')
+  }
+  for (const { program, output } of ofCore.ends.filter(({ isGood }) => !isGood)) {
+    const tests = failedCoreTests(output)
+    const { executable, cwd, name } = program
+    const only = tests.length > 0 ? ['--exact', ...tests] : []
+    const isGood = again(`tests of the core: ${name}`, executable, ['--quiet', ...only], { cwd })
+    const names = tests.length > 0 ? tests : ['all of it']
+    ;(isGood ? flaky : failed).push(...names.map((test) => `${name}: ${test}`))
   }
   for (const name of flaky)
     console.warn(`FLAKY (failed beside all others, passed alone; a bug to file): ${name}`)
@@ -76,7 +73,7 @@ async function everything() {
 }
 
 /** Whether what has failed passes when nothing runs beside it. */
-function again(title, command, args) {
+function again(title, command, args, options) {
   console.log(`> once more, alone: ${title}`)
-  return spawnSync(command, args, { cwd: root, stdio: 'inherit' }).status === 0
+  return spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options }).status === 0
 }

@@ -1,4 +1,4 @@
-// One connection as JavaScript sees it: calls go out, a queue of items comes back (src/copilot/outbox.rs).
+// One connection as JavaScript sees it: calls go out, a queue of items comes back (crates/copilot/src/outbox.rs).
 import type {
   CopilotResumeSpec,
   CopilotStarted,

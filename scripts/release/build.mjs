@@ -32,7 +32,12 @@ const env = {
 const cargo = isLinux
   ? ['zigbuild', '--target', isGnu ? `${target}.${GLIBC}` : target]
   : ['build', '--target', target]
-step(`building the addon for ${name}`, 'cargo', [...cargo, '--profile', 'distribution', '--lib'], { env })
+step(
+  `building the addon for ${name}`,
+  'cargo',
+  [...cargo, '--profile', 'distribution', '--package', 'sheepdog', '--lib'],
+  { env },
+)
 
 const library = join(root, 'target', target, 'distribution', isLinux ? 'libsheepdog.so' : 'libsheepdog.dylib')
 const addon = join(root, 'npm', name, `sheepdog.${name}.node`)

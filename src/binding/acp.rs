@@ -8,15 +8,15 @@ use super::harness::{NativeTurn, compile};
 use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
 use super::promise::{Settled, settle};
-use crate::acp::{
+use agents::acp::{
     self, Answer, HostRequest, McpServer, OpenRequest, Policy, PromptRequest, Rule, Session, WeakSession,
 };
-use crate::error::{Error, ErrorCode};
-use crate::model::AbortSwitch;
-use crate::process::{Strays, Stream};
+use agents::model::AbortSwitch;
+use ground::error::{Error, ErrorCode};
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, within_runtime_if_available};
 use napi_derive::napi;
+use process::{Strays, Stream};
 use serde_json::{Value, json};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -123,7 +123,7 @@ impl Guest for WeakSession {
     }
 }
 
-type Begin = (Result<OpenRequest, Error>, Vec<crate::harness::ConcurrencyLimit>);
+type Begin = (Result<OpenRequest, Error>, Vec<agents::harness::ConcurrencyLimit>);
 
 /// A session.
 #[napi]

@@ -4,8 +4,8 @@ use super::budget::{PricesSpec, to_caps};
 use super::option::{Containment, Level, Millis};
 use super::process::{VariableChange, environment};
 use super::sandbox::AgentSandboxSpec;
-use crate::error::Error;
-use crate::harness::{AgentRequest, Provider};
+use agents::harness::{AgentRequest, Provider};
+use ground::error::Error;
 use napi_derive::napi;
 
 /// Checked options that turns and sessions share; what is absent has the core's default.

@@ -1,7 +1,7 @@
 //! What crosses for what agents may use. Names as in lib/harness/budget.ts.
 
-use crate::harness::Budget;
-use crate::harness::spending::{Caps, Prices};
+use agents::harness::Budget;
+use agents::harness::spending::{Caps, Prices};
 use napi_derive::napi;
 
 #[napi(object, object_to_js = false)]

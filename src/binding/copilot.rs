@@ -8,23 +8,23 @@ use super::error::Fault;
 use super::option::{Fallback, Millis, Transport};
 use super::process::VariableChange;
 use super::promise::{Settled, settle};
-use crate::copilot::request_timeout;
-use crate::copilot::{
+use copilot::request_timeout;
+use copilot::{
     Connection, ConnectionOptions, Outbox, ResumeRequest, Session, Target, TurnHandle, TurnKind, TurnOptions,
     wait_for_turn,
 };
-use crate::error::{Error, ErrorCode};
-use crate::jsonrpc::{Completion, Refusal, quote};
-use crate::process::{Environment, EnvironmentBase, ProcessSpec};
+use ground::error::{Error, ErrorCode};
 use napi::bindgen_prelude::{Function, PromiseRaw, within_runtime_if_available};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, JsString};
 use napi_derive::napi;
+use process::{Environment, EnvironmentBase, ProcessSpec};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
+use wires::jsonrpc::{Completion, Refusal, quote};
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -3,9 +3,9 @@
 
 use super::option::{Fallback, LogState, ResumeVerdict};
 use super::promise::{Settled, settle};
-use crate::copilot::event_log;
-use crate::copilot::resume::{self, ResumeEvidence};
-use crate::error::{Error, ErrorCode};
+use copilot::event_log;
+use copilot::resume::{self, ResumeEvidence};
+use ground::error::{Error, ErrorCode};
 use napi::Env;
 use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
@@ -79,7 +79,7 @@ pub fn inspect_copilot_session<'env>(
     session_id: String,
 ) -> napi::Result<PromiseRaw<'env, Settled<CopilotInspection>>> {
     settle(env, async move {
-        let look = crate::os::blocking(move || event_log::inspect(&PathBuf::from(home), &session_id));
+        let look = ground::os::blocking(move || event_log::inspect(&PathBuf::from(home), &session_id));
         Settled::from(look.await.map_err(not_finished).map(|found| CopilotInspection {
             log: found.log.into(),
             turns: found.turns as f64,
@@ -106,7 +106,7 @@ pub fn salvage_copilot_session<'env>(
 ) -> napi::Result<PromiseRaw<'env, Settled<CopilotSalvage>>> {
     settle(env, async move {
         let copy = move || event_log::salvage(&PathBuf::from(home), &session_id, &new_id);
-        let made = crate::os::blocking(copy).await.map_err(not_finished).and_then(|made| made);
+        let made = ground::os::blocking(copy).await.map_err(not_finished).and_then(|made| made);
         Settled::from(made.map(|made| {
             CopilotSalvage {
                 session_id: made.session_id,

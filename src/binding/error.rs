@@ -2,8 +2,8 @@
 //!
 //! A napi rejection can carry a code but no fields, so promises resolve with a [`Fault`] and the glue throws.
 
-use crate::error::{self, Error, each_code};
-use crate::retry::{self, each_error_kind};
+use ground::error::{self, Error};
+use ground::{each_code, each_error_kind, retry};
 use napi_derive::napi;
 use serde_json::{Map, Value};
 

@@ -6,11 +6,11 @@ use super::guests::{Guest, Guests};
 use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
 use super::promise::{Settled, settle};
-use crate::error::{Error, ErrorCode};
-use crate::fleet::{
+use fleet::{
     Fleet, FleetOptions, Follow, FollowedBatch, JobRecord, JobSpec, Prune, ServerPlaces, WeakFleet, Worker,
     WorkerOptions,
 };
+use ground::error::{Error, ErrorCode};
 use napi::Env;
 use napi::bindgen_prelude::{Function, PromiseRaw, within_runtime_if_available};
 use napi_derive::napi;

@@ -3,8 +3,8 @@
 
 use super::harness::{NativeTurn, TurnSpec, to_request};
 use super::promise::{Settled, settle};
-use crate::fleet::{JobFault, JobFuture, JobHost, JobRun, JobSpec, run_turn};
-use crate::harness::{Budget, ConcurrencyLimit, Mirror, TurnRequest};
+use agents::harness::{Budget, ConcurrencyLimit, Mirror, TurnRequest};
+use fleet::{JobFault, JobFuture, JobHost, JobRun, JobSpec, run_turn};
 use napi::Env;
 use napi::bindgen_prelude::{Function, PromiseRaw};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};

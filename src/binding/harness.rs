@@ -7,17 +7,17 @@ use super::guests::{Guest, Guests};
 use super::limit::NativeConcurrencyLimit;
 use super::option::{Background, Millis};
 use super::promise::{Settled, settle};
-use crate::acp;
-use crate::error::Error;
-use crate::harness::json_object::put;
-use crate::harness::replay::TurnResult;
-use crate::harness::verdict::Ending;
-use crate::harness::{
+use agents::acp;
+use agents::harness::json_object::put;
+use agents::harness::replay::TurnResult;
+use agents::harness::verdict::Ending;
+use agents::harness::{
     self, AgentEvent, AgentRequest, Provider, RecordedFiles, Recording, Replay, Turn, TurnOutcome,
     TurnRequest, WeakTurn,
 };
-use crate::harness::{doctor, each_provider};
-use crate::model::{AbortSwitch, Schema};
+use agents::model::{AbortSwitch, Schema};
+use agents::{each_provider, harness::doctor};
+use ground::error::Error;
 use napi::bindgen_prelude::{
     Either, Object, PromiseRaw, ToNapiValue, Uint8Array, within_runtime_if_available,
 };

@@ -1,8 +1,8 @@
 //! What crosses of a limit that runs, turns and the user's own work share. As in lib/limit.ts.
 
 use super::promise::{Settled, settle};
-use crate::harness::ConcurrencyLimit;
-use crate::harness::scheduler::{Slot, Waiting};
+use agents::harness::ConcurrencyLimit;
+use agents::harness::scheduler::{Slot, Waiting};
 use napi::Env;
 use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;

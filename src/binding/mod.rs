@@ -12,7 +12,9 @@ pub mod copilot;
 pub mod copilot_log;
 pub mod delivery;
 pub mod error;
+#[cfg(feature = "fleet")]
 pub mod fleet;
+#[cfg(feature = "fleet")]
 pub mod fleet_job;
 mod guests;
 pub mod harness;

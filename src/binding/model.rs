@@ -3,12 +3,11 @@
 use super::error::ErrorKind;
 use super::option::{Millis, millis};
 use super::promise::{Settled, settle};
-use crate::error::Error;
-use crate::http::HttpClient;
-use crate::model::{self, AbortSwitch, Completion, CompletionRequest, ErrorLayer, Schema, TextListener};
-use crate::random;
-use crate::redaction::Secret;
-use crate::retry::RetryPolicy;
+use agents::model::{self, AbortSwitch, Completion, CompletionRequest, ErrorLayer, Schema, TextListener};
+use ground::error::Error;
+use ground::random;
+use ground::redaction::Secret;
+use ground::retry::RetryPolicy;
 use napi::Env;
 use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
@@ -17,6 +16,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use wires::http::HttpClient;
 
 /// Checked options of a call; what is absent has the core's default. JSON crosses as text.
 #[napi(object, object_to_js = false)]

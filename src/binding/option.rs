@@ -3,10 +3,10 @@
 //! lib/option.ts has checked the types. A choice is twinned here because the core knows no napi; both ways between twins are
 //! exhaustive, so a choice that one side lacks is an error of the compiler's.
 
-use crate::copilot::resume;
-use crate::harness::{self, request};
-use crate::process;
+use agents::harness::{self, request};
+use copilot::resume;
 use napi_derive::napi;
+use process;
 use std::time::Duration;
 
 /// A number of milliseconds, as JavaScript has it.

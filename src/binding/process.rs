@@ -5,17 +5,17 @@ use super::limit::NativeConcurrencyLimit;
 use super::option::{Containment, ContainmentLevel, Encoding, Millis, StopReason, Strays};
 use super::promise::{Settled, settle};
 use super::sandbox::SandboxSpec;
-use crate::process::{
-    self, Admission, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec, SavePlan, Saved,
-    Sink, StdinWriter, Stdio, Stream, TerminalSize,
-};
-use crate::record::{Place, RecordSpec};
 use bytes::Bytes;
+use ground::record::{Place, RecordSpec};
 use napi::bindgen_prelude::{
     BufferSlice, Either, Object, PromiseRaw, ToNapiValue, Uint8Array, within_runtime_if_available,
 };
 use napi::{Env, sys};
 use napi_derive::napi;
+use process::{
+    self, Admission, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec, SavePlan, Saved,
+    Sink, StdinWriter, Stdio, Stream, TerminalSize,
+};
 use std::sync::Arc;
 
 /// A variable to set, or to remove when it has no value.

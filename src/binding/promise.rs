@@ -4,9 +4,9 @@
 //! returns the value or throws a JavaScript error with code, fields and the partial result.
 
 use super::error::Fault;
-use crate::error::Error;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use ground::error::Error;
 use napi::bindgen_prelude::{JsValue, Object, PromiseRaw, ToNapiValue};
 use napi::{Env, sys};
 use std::future::Future;
@@ -90,7 +90,7 @@ async fn whatever_happens<T>(future: impl Future<Output = Settled<T>>) -> Settle
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorCode;
+    use ground::error::ErrorCode;
 
     #[tokio::test]
     async fn a_panic_is_an_error_with_its_words() {

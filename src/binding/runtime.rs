@@ -7,21 +7,21 @@ use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
 use super::promise::{Settled, settle};
 use super::runtime_host::{RuntimeGuest, RuntimeHost};
-use crate::error::Error;
-use crate::harness::Turn;
-use crate::runtime::agent::HarnessAgent;
-use crate::runtime::handler::{
-    AgentAnswer, AgentData, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender,
-    CancelSignal, NoAgent,
-};
-use crate::runtime::kept_agent::KeptAgent;
-use crate::runtime::onlooker::OnTurn;
-use crate::runtime::server::{self, RuntimeServer, ServerOptions};
-use crate::runtime::wire::json;
+use agents::harness::Turn;
+use ground::error::Error;
 use napi::Env;
 use napi::bindgen_prelude::{Function, PromiseRaw};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi_derive::napi;
+use runtime::agent::HarnessAgent;
+use runtime::handler::{
+    AgentAnswer, AgentData, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender,
+    CancelSignal, NoAgent,
+};
+use runtime::kept_agent::KeptAgent;
+use runtime::onlooker::OnTurn;
+use runtime::server::{self, RuntimeServer, ServerOptions};
+use runtime::wire::json;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -5,17 +5,15 @@ use super::error::Fault;
 use super::option::Millis;
 use super::promise::{Settled, settle};
 use super::runtime_host::{RuntimeGuest, RuntimeHost};
-use crate::runtime::client::{
-    ClientEvent, ClientOptions, ClientRequest, Connecting, RequestMessage, RequestResult, RuntimeClient,
-    SessionEnd,
-};
-use crate::runtime::wire::client_message::{CommandExecution, CommandSpec, Downloadable, Invocation};
-use crate::runtime::wire::runtime_message::{
-    OutputStream, ResultData, UploadRequest, UploadResult, UploadStatus,
-};
 use napi::bindgen_prelude::{PromiseRaw, ToNapiValue};
 use napi::{Env, sys};
 use napi_derive::napi;
+use runtime::client::{
+    ClientEvent, ClientOptions, ClientRequest, Connecting, RequestMessage, RequestResult, RuntimeClient,
+    SessionEnd,
+};
+use runtime::wire::client_message::{CommandExecution, CommandSpec, Downloadable, Invocation};
+use runtime::wire::runtime_message::{OutputStream, ResultData, UploadRequest, UploadResult, UploadStatus};
 use std::collections::HashMap;
 
 /// A connection to be opened.

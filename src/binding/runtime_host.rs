@@ -1,10 +1,10 @@
 //! What of the runtime capability ends with a JavaScript environment: its servers, its connections and its sessions.
 
 use super::guests::{Guest, Guests};
-use crate::runtime::client::{Connecting, WeakRuntimeClient};
-use crate::runtime::server::WeakRuntimeServer;
 use napi::Env;
 use napi_derive::napi;
+use runtime::client::{Connecting, WeakRuntimeClient};
+use runtime::server::WeakRuntimeServer;
 
 /// One a JavaScript environment.
 #[napi]

@@ -1,9 +1,9 @@
 //! What crosses for a sandbox. Names and order as in lib/sandbox.ts, which has checked the types.
 
-use crate::harness::AgentSandbox;
-use crate::process::{self, Network, Protect, Sandbox};
+use agents::harness::AgentSandbox;
 use napi::bindgen_prelude::Either;
 use napi_derive::napi;
+use process::{self, Network, Protect, Sandbox};
 
 /// What a program and all it starts may do; what is absent has the core's default.
 #[napi(object, object_to_js = false)]

@@ -1,6 +1,6 @@
 //! The threads that the core runs on: one tokio runtime for all environments of the process.
 
-use crate::trace;
+use ground::trace;
 use napi_derive::{module_init, napi};
 use std::io;
 use std::panic::catch_unwind;

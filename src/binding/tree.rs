@@ -1,10 +1,10 @@
 //! What crosses of the trees of this user. Names and order as in lib/process/tree.ts.
 
 use super::promise::{Settled, settle};
-use crate::process;
 use napi::Env;
 use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
+use process;
 use serde_json::json;
 
 /// All trees that were started here, by whatever host; an array as JSON.

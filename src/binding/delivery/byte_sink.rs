@@ -2,8 +2,8 @@
 
 use super::multiplexer::Channel;
 use super::text::Text;
-use crate::line::LineTooLong;
-use crate::process::{Sink, Stream};
+use ground::line::LineTooLong;
+use process::{Sink, Stream};
 use std::task::{Context, Poll};
 
 /// Bytes of stdout for a channel.

@@ -1,8 +1,8 @@
 //! A turn's events on their way to JavaScript: one JSON a line, through the multiplexer. lib/harness/event.ts reads them.
 
 use super::multiplexer::Channel;
-use crate::harness::{AgentEvent, EventSink};
-use crate::process::Stream;
+use agents::harness::{AgentEvent, EventSink};
+use process::Stream;
 use std::task::{Context, Poll};
 
 /// Events for a channel.

@@ -36,7 +36,7 @@ impl JsonFilter {
     /// Appends the wanted lines of a block to `wanted`, each ended by `\n`.
     pub(crate) fn select(&self, block: &[u8], wanted: &mut Vec<u8>) {
         match &self.needles {
-            None => crate::line::lines_of(block).for_each(|line| self.select_line(line, wanted)),
+            None => ground::line::lines_of(block).for_each(|line| self.select_line(line, wanted)),
             Some(needles) => {
                 let mut candidates: Vec<(usize, usize)> = Vec::new();
                 for needle in needles {
@@ -127,8 +127,7 @@ impl<'de> serde::Deserialize<'de> for Bytes {
 }
 
 /// A fuzz target: beside a parser that knows no short cut.
-#[cfg(any(test, fuzzing))]
-pub(crate) fn fuzz(bytes: &[u8]) {
+pub fn fuzz(bytes: &[u8]) {
     let Ok(block) = std::str::from_utf8(bytes) else { return };
     let block = format!("{block}\n");
     for types in [None, Some(vec!["a", "b"]), Some(vec!["b/c", "\u{fc}"])] {

@@ -2,8 +2,8 @@
 
 use super::json_filter::JsonFilter;
 use super::multiplexer::Channel;
-use crate::line::{LineFramer, LineTooLong};
-use crate::process::{Sink, Stream};
+use ground::line::{LineFramer, LineTooLong};
+use process::{Sink, Stream};
 use std::task::{Context, Poll};
 
 /// Which lines a reader wants.

@@ -9,11 +9,9 @@ mod multiplexer;
 mod pace;
 mod text;
 
-#[cfg(any(test, fuzzing))]
-pub(crate) use json_filter::fuzz as fuzz_json_filter;
+pub use json_filter::fuzz as fuzz_json_filter;
 
 use super::guests::{Guest, Guests};
-use crate::process::{StopReason, Stream, WeakProcess};
 pub(super) use byte_sink::ByteSink;
 pub(super) use event_lines::EventLines;
 pub(super) use line_sink::{LineSink, Selection};
@@ -24,6 +22,7 @@ use napi::bindgen_prelude::{
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, JsString, sys};
 use napi_derive::napi;
+use process::{StopReason, Stream, WeakProcess};
 use text::Text;
 
 /// One a JavaScript environment: hands text over, and ends the environment's runs with it.

@@ -7,7 +7,7 @@
 
 use super::pace::Pace;
 use super::text::Text;
-use crate::process::{Stream, Window};
+use process::{Stream, Window};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

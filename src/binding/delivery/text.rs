@@ -49,7 +49,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
 
 fn without_carriage_returns(block: &[u8]) -> Vec<u8> {
     let mut joined = Vec::with_capacity(block.len());
-    for (index, line) in crate::line::inner_lines(block).enumerate() {
+    for (index, line) in ground::line::inner_lines(block).enumerate() {
         if index > 0 {
             joined.push(b'\n');
         }

@@ -1,0 +1,269 @@
+//! PURE: one prompt under way: its state, its account, its clock, and what it comes to.
+
+use super::account::Account;
+use super::agent::Agent;
+use super::agent_log::Logged;
+use super::order::{Driver, Prompt};
+use super::request::PromptRequest;
+use super::turn_state::{Ending, TurnState, Version};
+use super::verdict::{Evidence, Fault, Stop, verdict};
+use crate::harness::TurnRequest;
+use crate::harness::clock::{Clock, ClockLimits, Heard};
+use crate::harness::patience::{Patience, Wait};
+use crate::harness::replay::TurnResult;
+use crate::harness::structured::{Candidates, prompt_with_problems, prompt_with_schema, read_answer};
+use crate::harness::usage_limit::prompt_to_go_on;
+use crate::harness::{AgentErrorKind, Level};
+use crate::model::Reading;
+use ground::error::{Error, ErrorCode};
+use ground::random;
+use process::Moment;
+use serde_json::Value;
+use std::time::{Duration, Instant, SystemTime};
+
+pub(crate) struct Active {
+    /// Of the prompt, as its handle knows it.
+    pub number: u32,
+    /// Of the turn, as the events count them.
+    pub turn: u32,
+    /// Of the request that is to be answered.
+    pub tag: u64,
+    pub request: PromptRequest,
+    pub driver: Driver,
+    pub state: TurnState,
+    pub account: Account,
+    pub clock: Clock,
+    pub stop: Option<Stop>,
+    /// The last tool that was refused.
+    pub refused: Option<String>,
+    /// What its log tells of the end, of an agent that does not say.
+    pub logged: Option<Logged>,
+    /// When an agent that does not obey is killed.
+    pub kill_at: Option<Instant>,
+    /// As births of processes are compared with.
+    pub begun_at: Moment,
+    /// Until then nothing is sent: a usage limit.
+    pub resting: Option<SystemTime>,
+    /// What was sent last, or is to be.
+    sent: String,
+    /// What had been done when it was sent.
+    work_before: (u64, u64),
+    /// Tries so far; those that only met a limit are none.
+    attempts: u32,
+    /// For the end of a limit, since anything was done.
+    waits: u32,
+    is_reasked: bool,
+    asked: Instant,
+    begun: Instant,
+}
+
+/// A turn that the agent began by itself.
+pub(super) struct OwnTurn {
+    pub(super) turn: u32,
+    pub(super) account: Account,
+    /// It was asked to end, and the agent is killed if it has not by then.
+    pub(super) kill_at: Option<Instant>,
+}
+
+/// What follows an end.
+pub(crate) enum Next {
+    Done {
+        structured: Option<Value>,
+    },
+    Failed(Fault),
+    /// The same turn goes on: with `Active::text`.
+    Reask,
+}
+
+impl Active {
+    pub(crate) fn new(prompt: Prompt, turn: u32, tag: u64, now: Instant, session: Session) -> Active {
+        Active {
+            number: prompt.number,
+            turn,
+            tag,
+            state: TurnState::new(session.version, prompt.request.waits, session.settle),
+            account: Account::default(),
+            clock: clock(prompt.request.limits(session.limits), now),
+            stop: None,
+            refused: None,
+            logged: None,
+            kill_at: None,
+            begun_at: Moment::now(),
+            resting: None,
+            sent: String::new(),
+            work_before: (0, 0),
+            attempts: 1,
+            waits: 0,
+            is_reasked: false,
+            asked: prompt.asked,
+            begun: now,
+            request: prompt.request,
+            driver: prompt.driver,
+        }
+    }
+
+    /// What the agent is to be sent first. `preamble`: what it is told before all else.
+    pub(crate) fn first(&mut self, preamble: Option<&str>) {
+        let text = self.with_schema(&self.request.text);
+        self.sent = match preamble {
+            Some(preamble) => format!("{preamble}\n\n---\n\n{text}"),
+            None => text,
+        };
+    }
+
+    /// What the agent is to be sent.
+    pub(crate) fn text(&self) -> &str {
+        &self.sent
+    }
+
+    fn with_schema(&self, prompt: &str) -> String {
+        match &self.request.schema {
+            // No file is offered: the answer crosses whole.
+            Some(schema) => prompt_with_schema(prompt, schema.source(), "", Level::Plan),
+            None => prompt.to_owned(),
+        }
+    }
+
+    /// The agent said something.
+    pub(crate) fn heard(&mut self, in_tool: bool, now: Instant) {
+        // What goes on behind an end is a tool's work.
+        let in_tool = in_tool || self.state.has_ended();
+        self.clock.on_heard(Heard { in_tool, progressed: true, ended: false }, now);
+    }
+
+    /// What follows this end. `open_tool`: the name of a tool that is open.
+    pub(crate) fn next(&mut self, agent: &Agent, ending: &Ending, open_tool: Option<&str>) -> Next {
+        let fault = verdict(&Evidence {
+            agent,
+            ending,
+            stop: self.stop,
+            text: self.account.text(),
+            last_piece: self.account.last_piece(),
+            tool_calls: self.account.tool_calls(),
+            // Since it was asked: what a try before has used says nothing of this one.
+            has_usage: self.account.work().1 > self.work_before.1,
+            open_tool,
+            refused: self.refused.as_deref(),
+            logged: self.logged.as_ref(),
+            reset: self.account.reset.as_ref(),
+        });
+        if fault.is_none() && self.logged == Some(Logged::Cut) {
+            self.account.warn("the answer was cut at the longest that the model may give".to_owned());
+        }
+        match (fault, &self.request.schema) {
+            (Some(fault), _) => Next::Failed(fault),
+            (None, None) => Next::Done { structured: None },
+            (None, Some(schema)) => {
+                let candidates = Candidates { given: None, file: None, text: self.account.text() };
+                match read_answer(schema, &candidates) {
+                    Reading::Fits(value) => Next::Done { structured: Some(value) },
+                    reading if self.is_reasked => Next::Failed(misfit(agent, reading.problems()).into()),
+                    reading => {
+                        self.is_reasked = true;
+                        self.attempts += 1;
+                        self.sent = prompt_with_problems(&reading.problems(), schema.source(), false);
+                        Next::Reask
+                    }
+                }
+            }
+        }
+    }
+
+    /// How long is waited for a limit of this kind that ends in so long; `None`: not at all.
+    pub(crate) fn wait(
+        &self,
+        kind: Option<AgentErrorKind>,
+        reset_in: Duration,
+        longest: Duration,
+    ) -> Option<Wait> {
+        let patience = Patience {
+            longest,
+            policy: TurnRequest::RETRY,
+            attempts: self.attempts,
+            waits: if self.account.work() == self.work_before { self.waits } else { 0 },
+            random: random::fraction(),
+        };
+        patience.wait(kind, Some(reset_in)).filter(|_| self.stop.is_none())
+    }
+
+    /// It goes on in its session when the limit is over that it has met: with what it was asked, once nothing was done yet.
+    pub(crate) fn meet_limit(&mut self, wait: Wait, until: SystemTime) {
+        if self.account.work() != self.work_before {
+            self.waits = 0;
+        }
+        self.waits += 1;
+        if wait.counts {
+            self.attempts += 1;
+        }
+        let has_begun = self.account.work() != (0, 0);
+        if has_begun && !self.is_reasked {
+            self.sent = self.with_schema(&prompt_to_go_on(&self.request.text));
+        }
+        self.rest(until);
+    }
+
+    /// Nothing is sent until then.
+    pub(crate) fn rest(&mut self, until: SystemTime) {
+        self.resting = Some(until);
+        self.state.rest();
+    }
+
+    /// The turn goes on with another prompt, whose request has this tag. The clocks count anew, as those of an attempt.
+    pub(crate) fn ask_again(&mut self, tag: u64, now: Instant, session: Session) {
+        self.tag = tag;
+        self.resting = None;
+        self.state = TurnState::new(session.version, self.request.waits, session.settle);
+        self.work_before = self.account.work();
+        self.logged = None;
+        self.account.ask_again();
+        self.clock = clock(self.request.limits(session.limits), now);
+    }
+
+    /// What the turn came to. Secrets are taken out.
+    pub(crate) fn result(
+        &mut self,
+        agent: &Agent,
+        session: &str,
+        structured: Option<Value>,
+        now: Instant,
+    ) -> TurnResult {
+        let mut result = TurnResult::empty(agent.provider);
+        let ears = self.driver.ears();
+        let redact = |text: &str| ears.audience.redact(text);
+        result.text = redact(&self.account.take_text());
+        let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
+        let facts = &mut result.facts;
+        facts.structured = structured.map(|mut value| {
+            ears.audience.redact_value(&mut value);
+            value
+        });
+        facts.session_id = Some(session.to_owned());
+        facts.usage = self.account.usage();
+        facts.turns = self.account.turns();
+        facts.tool_calls = self.account.tool_calls();
+        facts.attempts = self.attempts;
+        facts.queued_ms = millis(self.begun.saturating_duration_since(self.asked));
+        facts.duration_ms = millis(now.saturating_duration_since(self.begun));
+        facts.warnings = self.account.take_warnings().iter().map(|warning| redact(warning)).collect();
+        result
+    }
+}
+
+/// What a turn takes from its session.
+#[derive(Clone, Copy)]
+pub(crate) struct Session<'a> {
+    pub limits: &'a ClockLimits,
+    pub version: Version,
+    pub settle: Duration,
+}
+
+fn clock(limits: ClockLimits, now: Instant) -> Clock {
+    let mut clock = Clock::new(limits, now);
+    clock.on_heard(Heard { progressed: true, ..Heard::default() }, now);
+    clock
+}
+
+fn misfit(agent: &Agent, problems: Vec<String>) -> Error {
+    let message = format!("the answer of {} does not fit the schema: {}", agent.name(), problems.join("; "));
+    Error::new(ErrorCode::AgentSchemaMismatch, message).with("problems", problems)
+}

@@ -1,0 +1,144 @@
+//! The questions of a session: answered by the rules, by the handler, or by the clock, and each exactly once.
+
+use super::opening::{unknown_method, unknown_session};
+use super::owner::Owner;
+use super::permission::{Ruling, rule};
+use super::question::{Answer, Decider, HostRequest, OpenQuestion, Question, outcome};
+use super::update::ToolUpdate;
+use crate::harness::AgentEvent;
+use ground::trace::{SESSION, debug};
+use serde_json::{Value, json};
+use std::time::Instant;
+
+impl Owner {
+    /// The agent asks for something.
+    pub(super) fn on_asked(&mut self, id: &str, method: &str, params: &Value) {
+        if method != "session/request_permission" {
+            return self.connection.client.respond(id, Err(&unknown_method(method)));
+        }
+        // A permission for another session is not ours to give: its tools are not those of this one.
+        if let Some(other) = params["sessionId"].as_str().filter(|asked| *asked != self.session) {
+            debug!(target: SESSION, id = self.number, other, "refuses a question of another session");
+            return self.connection.client.respond(id, Err(&unknown_session(other)));
+        }
+        let call =
+            [&params["toolCall"], &params["subject"]["toolCall"]].into_iter().find(|call| call.is_object());
+        if let Some(update) = call.and_then(ToolUpdate::read) {
+            let (events, is_new) = self.book.on_asked(update);
+            self.on_tool_events(events, is_new);
+        }
+        let question = Question::read(id, params, |tool| self.book.known(tool));
+        if self.active.as_ref().is_some_and(|active| active.stop.is_some()) {
+            return self.respond(id, None);
+        }
+        match rule(&self.request.policy, self.request.agent.level, &question, &self.cwd) {
+            Ruling::Allow => self.decide(&question, &Answer::Allow, Decider::Policy),
+            Ruling::Reject => self.decide(&question, &Answer::Reject, Decider::Policy),
+            Ruling::Open if !self.request.has_handler => {
+                self.decide(&question, &Answer::Reject, Decider::Policy)
+            }
+            Ruling::Open => {
+                debug!(target: SESSION, id = self.number, "asks its handler for a permission");
+                let reject_at =
+                    self.request.permission_timeout.and_then(|limit| Instant::now().checked_add(limit));
+                let _ = self.host.send(HostRequest::Question(question.clone()));
+                self.questions.push(OpenQuestion { question, reject_at });
+            }
+        }
+    }
+
+    /// The handler has answered, or failed.
+    pub(super) fn on_answer(&mut self, id: &str, answer: Result<Answer, String>) {
+        let Some(open) = self.take(id) else { return };
+        match answer {
+            Ok(answer) => self.decide(&open.question, &answer, Decider::Handler),
+            Err(problem) => {
+                self.warn(format!("onPermission failed, so the tool was refused: {problem}"));
+                self.decide(&open.question, &Answer::Reject, Decider::Handler);
+            }
+        }
+    }
+
+    /// The agent gives its question up.
+    pub(super) fn on_withdrawn(&mut self, id: &str) {
+        if let Some(question) = self.take(id) {
+            self.forget(question);
+        }
+    }
+
+    pub(super) fn withdraw_all(&mut self) {
+        for question in std::mem::take(&mut self.questions) {
+            self.forget(question);
+        }
+    }
+
+    /// The time for an answer is up: that refuses this tool, it does not cancel the turn.
+    pub(super) fn reject_overdue(&mut self, now: Instant) {
+        while let Some(at) =
+            self.questions.iter().position(|question| question.reject_at.is_some_and(|at| at <= now))
+        {
+            let open = self.questions.remove(at);
+            let _ = self.host.send(HostRequest::Withdrawn { id: open.question.id.clone() });
+            self.decide(&open.question, &Answer::Reject, Decider::Timeout);
+        }
+    }
+
+    /// The question needs no answer any more; the agent is told so, for it may wait.
+    pub(super) fn forget(&mut self, question: OpenQuestion) {
+        let id = question.question.id;
+        self.respond(&id, None);
+        let _ = self.host.send(HostRequest::Withdrawn { id });
+    }
+
+    fn take(&mut self, id: &str) -> Option<OpenQuestion> {
+        let at = self.questions.iter().position(|question| question.question.id == id)?;
+        Some(self.questions.remove(at))
+    }
+
+    fn decide(&mut self, question: &Question, answer: &Answer, by: Decider) {
+        let mut answer = answer;
+        let mut chosen = question.choose(answer);
+        if chosen.is_none() && *answer != Answer::Reject {
+            self.warn(format!("no option of the agent's says {}, so the tool was refused", answer.to_json()));
+            answer = &Answer::Reject;
+            chosen = question.choose(answer);
+        }
+        let is_refused = chosen.is_none_or(|id| {
+            question.options.iter().any(|option| option.id == id && option.kind.starts_with("reject"))
+        });
+        debug!(target: SESSION, id = self.number, ?by, is_refused, "decided on a permission");
+        if is_refused {
+            self.book.on_refused(&question.tool.id);
+            if let Some(active) = &mut self.active {
+                active.refused = Some(question.tool.title.clone());
+            }
+        }
+        self.respond(&question.id, chosen);
+        if is_refused && by != Decider::Handler {
+            self.warn(format!("{} was refused: nothing allows it at this level", question.tool.title));
+        }
+        if let Some(active) = &mut self.active {
+            active.clock.on_held(!self.questions.is_empty(), Instant::now());
+        }
+        self.tell(AgentEvent::Permission {
+            request: json!(question),
+            answer: answer.to_json(),
+            by: match by {
+                Decider::Policy => "policy",
+                Decider::Handler => "handler",
+                Decider::Timeout => "timeout",
+            },
+        });
+    }
+
+    fn respond(&self, id: &str, option: Option<&str>) {
+        self.connection.client.respond(id, Ok(&outcome(option).to_string()));
+    }
+
+    pub(super) fn warn(&mut self, message: String) {
+        if let Some(active) = &mut self.active {
+            active.account.warn(message.clone());
+        }
+        self.tell(AgentEvent::Warning { message });
+    }
+}

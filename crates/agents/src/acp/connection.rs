@@ -1,0 +1,254 @@
+//! The process that speaks the protocol, and the connection over its standard streams. All that it says arrives in one
+//! [`Inbox`], in the order of the wire; what is full there holds its pipe back.
+
+use super::update::Update;
+use bytes::Bytes;
+use ground::error::{Error, ErrorCode};
+use process::{self, ChunkReader, Input, Process, ProcessSpec, StdinWriter, StopReason, Stream};
+use serde_json::Value;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use wires::jsonrpc::{ByteSink, ByteSource, Client, Completion, Handler, Noise, Wire};
+
+/// Messages that wait to be looked at before the agent's pipe is held back.
+const MAX_WAITING: usize = 512;
+
+/// What the agent said.
+#[expect(clippy::large_enum_variant, reason = "nearly all that is said is of the large one")]
+pub(crate) enum Said {
+    Update {
+        session: String,
+        update: Update,
+        raw: Option<String>,
+    },
+    /// A request; `id` is JSON text.
+    Asked {
+        id: String,
+        method: String,
+        params: Value,
+    },
+    /// It gives a request of its own up.
+    Withdrawn {
+        id: String,
+    },
+    /// The answer to a request that was sent with [`Connection::send`].
+    Answered {
+        tag: u64,
+        answer: Result<Value, Error>,
+    },
+    /// A line that is no message.
+    Noise(String),
+    /// A notification that nobody knows.
+    Other,
+    /// The stream is over, for this cause.
+    Ended(Error),
+}
+
+/// Something said, and its place in the queue until it is dropped.
+pub(crate) struct Letter {
+    pub said: Said,
+    /// Bytes on the wire, of an update.
+    pub weight: usize,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+pub(crate) type Inbox = UnboundedReceiver<Letter>;
+
+/// How the process ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Exit {
+    pub exit_code: Option<i32>,
+    pub signal: Option<String>,
+    pub stderr: String,
+}
+
+impl Exit {
+    /// `with code 3`, `of SIGKILL`.
+    pub(crate) fn words(&self) -> String {
+        match (&self.signal, self.exit_code) {
+            (Some(signal), _) => format!("was ended by {signal}"),
+            (None, Some(code)) => format!("exited with {code}"),
+            (None, None) => "ended without a status".to_owned(),
+        }
+    }
+
+    pub(crate) fn last_line(&self) -> Option<&str> {
+        self.stderr.lines().map(str::trim).rfind(|line| !line.is_empty())
+    }
+
+    /// Adds the facts of the exit to an error.
+    pub(crate) fn tell(&self, error: Error) -> Error {
+        error
+            .with("exitCode", self.exit_code)
+            .with("signal", self.signal.clone())
+            .with("stderr", self.stderr.clone())
+    }
+}
+
+/// A handle; clones share the process, and the last one takes it down.
+#[derive(Clone)]
+pub(crate) struct Connection {
+    pub client: Client,
+    pub process: Process,
+    letters: UnboundedSender<Letter>,
+}
+
+impl Connection {
+    /// Between the end of its stream and its exit.
+    const EXIT_WAIT: Duration = Duration::from_secs(1);
+    /// Kept of stderr, head and tail.
+    const KEPT_OUTPUT_BYTES: usize = 32 << 10;
+
+    /// Starts the process; resolves when it runs. Call it within tokio.
+    pub(crate) async fn start(mut spec: ProcessSpec) -> Result<(Connection, Inbox), Error> {
+        spec.input = Input::Pipe;
+        spec.idle_timeout = None;
+        spec.timeout = None;
+        spec.max_output_bytes = Self::KEPT_OUTPUT_BYTES;
+        let process = process::spawn(spec);
+        process.started().await?;
+        let (letters, inbox) = unbounded_channel();
+        let source = Stdout(process.chunks());
+        let Some(stdin) = process.take_stdin() else {
+            return Err(Error::new(ErrorCode::ProcessSpawnFailed, "the agent has no stdin"));
+        };
+        let listener =
+            Listener { letters: letters.clone(), places: Arc::new(Semaphore::new(MAX_WAITING)), place: None };
+        let client = Client::start(source, Stdin(stdin), Wire::LINES, listener);
+        Ok((Connection { client, process, letters }, inbox))
+    }
+
+    /// Sends a request; its answer arrives in the inbox, in order with all else. Always one answer.
+    pub(crate) fn send(&self, method: &str, params: &Value, timeout: Option<Duration>, tag: u64) {
+        let letters = self.letters.clone();
+        let complete = Completion::new(move |answer: Result<&str, Error>| {
+            let answer = answer.and_then(|text| {
+                serde_json::from_str(text).map_err(|error| {
+                    Error::new(ErrorCode::RpcError, format!("cannot parse the agent's answer: {error}"))
+                })
+            });
+            let _ = letters.send(Letter { said: Said::Answered { tag, answer }, weight: 0, _place: None });
+        });
+        self.client.call(method, &params.to_string(), timeout, complete);
+    }
+
+    /// SIGKILL to the whole tree.
+    pub(crate) fn kill(&self) {
+        self.process.stop(StopReason::HostClosing);
+    }
+
+    /// Closes the stream, ends the tree and waits until nothing of it is left: SIGTERM, `kill_grace`, SIGKILL.
+    pub(crate) async fn close(&self) -> Exit {
+        self.client.close(&Error::new(ErrorCode::SessionClosed, "the session was closed"));
+        self.process.stop(StopReason::Killed);
+        self.exit().await
+    }
+
+    /// Its stream is over: the process is given a moment to end by itself, for its own status tells more than ours.
+    pub(crate) async fn ended(&self) -> Exit {
+        match tokio::time::timeout(Self::EXIT_WAIT, self.exit()).await {
+            Ok(exit) => exit,
+            Err(_) => self.close().await,
+        }
+    }
+
+    /// Resolves when nothing of the tree is left.
+    pub(crate) async fn exit(&self) -> Exit {
+        let outcome = self.process.outcome().await;
+        let Some(result) = &outcome.result else { return Exit::default() };
+        Exit {
+            exit_code: result.exit_code,
+            signal: result.signal.clone(),
+            stderr: result.stderr.trim().to_owned(),
+        }
+    }
+}
+
+/// Runs on the reader's task.
+struct Listener {
+    letters: UnboundedSender<Letter>,
+    places: Arc<Semaphore>,
+    /// Taken before a message is read; given to what the message turns out to be.
+    place: Option<OwnedSemaphorePermit>,
+}
+
+impl Listener {
+    fn say(&mut self, said: Said) {
+        self.say_of(said, 0);
+    }
+
+    fn say_of(&mut self, said: Said, weight: usize) {
+        let _ = self.letters.send(Letter { said, weight, _place: self.place.take() });
+    }
+}
+
+impl Handler for Listener {
+    fn on_notification(&mut self, method: &str, params: &str) {
+        let read = || serde_json::from_str::<Value>(params).unwrap_or_default();
+        match method {
+            "session/update" => {
+                let params_read = read();
+                let update = Update::read(&params_read["update"]);
+                let raw = (update == Update::Unknown).then(|| params.to_owned());
+                let session = params_read["sessionId"].as_str().unwrap_or_default().to_owned();
+                self.say_of(Said::Update { session, update, raw }, params.len());
+            }
+            "$/cancel_request" => self.say(Said::Withdrawn { id: read()["requestId"].to_string() }),
+            _ => self.say(Said::Other),
+        }
+    }
+
+    fn on_request(&mut self, id: &str, method: &str, params: &str) {
+        let params = serde_json::from_str(params).unwrap_or_default();
+        self.say(Said::Asked { id: id.to_owned(), method: method.to_owned(), params });
+    }
+
+    fn on_noise(&mut self, noise: Noise<'_>) {
+        let line = match noise {
+            Noise::Line(line) => line.to_owned(),
+            Noise::Garbage { bytes } | Noise::BadBody { bytes } => {
+                format!("{bytes} bytes that are no message")
+            }
+            Noise::StrayReply => "an answer that nobody waits for".to_owned(),
+        };
+        self.say(Said::Noise(line));
+    }
+
+    async fn ready(&mut self) {
+        if self.place.is_none() {
+            self.place = Arc::clone(&self.places).acquire_owned().await.ok();
+        }
+    }
+
+    async fn on_end(&mut self, cause: Error) -> Error {
+        self.say(Said::Ended(cause.clone()));
+        cause
+    }
+}
+
+/// What the process prints; its stderr is kept by the process itself.
+struct Stdout(ChunkReader);
+
+impl ByteSource for Stdout {
+    async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        loop {
+            match self.0.next().await {
+                // An empty chunk is the stream's end.
+                Some((Stream::Stdout, bytes)) => return Ok((!bytes.is_empty()).then_some(bytes)),
+                Some((Stream::Stderr, _)) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+struct Stdin(StdinWriter);
+
+impl ByteSink for Stdin {
+    async fn write(&mut self, bytes: Bytes) -> io::Result<()> {
+        self.0.write(bytes).await.map_err(|error| io::Error::other(error.to_string()))
+    }
+}

@@ -1,0 +1,96 @@
+//! Which agents speak the protocol here: each is started, asked for its version, and ended.
+
+use super::agent::Agent;
+use super::opening::enter;
+use super::request::OpenRequest;
+use crate::harness::{Level, Provider};
+use crate::model::AbortSwitch;
+use ground::error::{Error, ErrorCode};
+use process::Environment;
+use serde::Serialize;
+use std::time::Duration;
+
+/// For an answer to `initialize`. The slowest takes 2 s, and several at its first start.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(20);
+/// It has nothing to put in order.
+const KILL_GRACE: Duration = Duration::from_millis(200);
+/// Starts at a time: each is a runtime of its own.
+const AT_ONCE: usize = 2;
+
+/// What was found of one agent.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Speaker {
+    #[serde(skip)]
+    pub provider: &'static str,
+    pub found: bool,
+    /// Of the program that speaks the protocol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Of the protocol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol_version: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// The command that installs it.
+    pub install: String,
+}
+
+/// Looks for the program of every provider and shakes hands with each. `AGENT_ABORTED` when the switch is thrown, after what was
+/// started is gone.
+pub async fn examine(environment: &Environment, switch: &AbortSwitch) -> Result<Vec<Speaker>, Error> {
+    let mut speakers = Vec::new();
+    for few in Provider::ALL.chunks(AT_ONCE) {
+        let started: Vec<_> = few
+            .iter()
+            .map(|provider| tokio::spawn(examine_one(*provider, environment.clone(), switch.aborted())))
+            .collect();
+        for speaker in started {
+            // A task that was cut off belongs to an addon that is shutting down.
+            speakers.extend(speaker.await.ok());
+        }
+        if switch.is_aborted() {
+            return Err(Error::new(ErrorCode::AgentAborted, "the check of the agents was aborted"));
+        }
+    }
+    Ok(speakers)
+}
+
+async fn examine_one(
+    provider: Provider,
+    environment: Environment,
+    aborted: impl Future<Output = ()>,
+) -> Speaker {
+    let mut request = OpenRequest::new(provider);
+    request.agent.environment = environment;
+    request.agent.kill_grace = KILL_GRACE;
+    request.agent.limits.start = Some(GREETING_TIMEOUT);
+    // The one level that every agent can be held to: nothing is asked of it.
+    request.agent.level = Level::Auto;
+    let mut speaker = Speaker {
+        provider: provider.as_str(),
+        found: false,
+        path: None,
+        protocol_version: None,
+        problem: None,
+        install: Agent::of(provider).install(),
+    };
+    match enter(&request).await {
+        Ok(entered) => {
+            speaker.found = true;
+            speaker.path = Some(entered.path.clone());
+            match entered.greet(aborted).await {
+                Ok(version) => speaker.protocol_version = Some(version.number()),
+                Err(error) => speaker.problem = Some(error.message().to_owned()),
+            }
+        }
+        Err(error) => {
+            speaker.found = error.code() != ErrorCode::AgentNotFound;
+            speaker.problem = Some(match speaker.found {
+                true => error.message().to_owned(),
+                false => format!("{} was not found on PATH", Agent::of(provider).program()),
+            });
+        }
+    }
+    speaker
+}

@@ -1,0 +1,569 @@
+//! From a request to a session that can be prompted: the program found and started, hands shaken, the session made or resumed,
+//! its mode and model set. Every request has a bound; whatever fails takes the process down before it is told.
+
+use super::account::Account;
+use super::agent::Agent;
+use super::connection::{Connection, Inbox, Said};
+use super::opening_fault::{Fault, is_resume};
+use super::program::{Held, not_started, program_of, spec_of};
+use super::request::{McpServer, OpenRequest};
+use super::session_record;
+use super::settings::{Settings, set_option};
+use super::tool_book::ToolBook;
+use super::turn_state::Version;
+use super::update::{AgentFault, Update, owned};
+use super::young_chat;
+use crate::harness::AgentEvent;
+use crate::harness::folder::RunFolder;
+use crate::harness::json_object::put;
+use crate::harness::level::Mode;
+use crate::harness::own_place::OwnPlace;
+use crate::harness::restraint::check_switches;
+use crate::harness::turn_record::TurnRecord;
+use crate::harness::workspace::{AgentSandbox, SandboxPlace, state_of};
+use ground::error::{Error, ErrorCode};
+use ground::os::blocking;
+use process::Sandbox;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wires::jsonrpc::{Refusal, is_closed_by_peer};
+
+/// A session that can be prompted.
+pub(crate) struct Opened {
+    pub agent: &'static Agent,
+    pub connection: Connection,
+    pub inbox: Inbox,
+    pub folder: RunFolder,
+    pub cwd: PathBuf,
+    pub session: String,
+    pub version: Version,
+    pub can_steer: bool,
+    pub settings: Settings,
+    pub history: Vec<AgentEvent>,
+    /// Put before the first prompt, for agents that take none otherwise.
+    pub preamble: Option<String>,
+    pub warnings: Vec<String>,
+    pub record: Option<TurnRecord>,
+}
+
+/// The program runs, and was asked nothing yet.
+pub(super) struct Entered<'a> {
+    hall: Hall<'a>,
+    folder: RunFolder,
+    cwd: PathBuf,
+    record: Option<TurnRecord>,
+    /// Of the program.
+    pub(super) path: String,
+}
+
+/// Starts the program. Call it within tokio.
+pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
+    let agent = Agent::of(request.agent.provider);
+    let Some(mode) = agent.mode(request.agent.level, request.agent.sandbox.is_some()) else {
+        return Err(agent.unheld(request.agent.level, request.agent.sandbox.is_some()));
+    };
+    check_switches(request.agent.provider, request.agent.level, &request.agent.environment.changes)?;
+    if request.agent.limits.start == Some(Duration::ZERO) {
+        return Err(Error::new(
+            ErrorCode::AgentIdle,
+            format!("{} was not started: the deadline of `startTimeoutMs` has already passed", agent.name()),
+        ));
+    }
+    if agent.lacks_tools && !request.servers.is_empty() {
+        return Err(Error::invalid_option(
+            "tools",
+            format!("{} does not support tools over this protocol", agent.name()),
+        ));
+    }
+    let cwd = match &request.agent.cwd {
+        Some(cwd) => cwd.clone(),
+        None => std::env::current_dir().map_err(|error| {
+            Error::new(
+                ErrorCode::ProcessCwdMissing,
+                format!("the working directory of this process cannot be found: {error}"),
+            )
+        })?,
+    };
+    let program = program_of(agent, request, &cwd)?;
+    let mut record = session_record::open(request, &cwd).await?;
+    let (folder, mut sandbox) = make_room(request, &cwd).await?;
+    let held = match hold(agent, mode, request, &folder, &mut sandbox).await {
+        Ok(held) => held,
+        Err(error) => {
+            folder.remove().await;
+            return Err(error);
+        }
+    };
+    let mut spec = spec_of(agent, &held, request, &program, &cwd, folder.scratch());
+    spec.sandbox = sandbox;
+    spec.record = record.as_mut().map(|record| record.next_attempt(request.agent.provider));
+    spec.name = Some(session_record::label(request));
+    let (connection, inbox) = match Connection::start(spec).await {
+        Ok(started) => started,
+        Err(error) => {
+            folder.remove().await;
+            let error = not_started(agent, error);
+            if let Some(record) = record {
+                record.close(None, Some(&error), false).await;
+            }
+            return Err(error);
+        }
+    };
+    let hall = Hall {
+        agent,
+        modes: held.modes,
+        meta: mode.meta,
+        request,
+        connection,
+        inbox,
+        heard: Vec::new(),
+        heard_bytes: 0,
+        has_ended: false,
+        cause: None,
+    };
+    Ok(Entered { hall, folder, cwd, record, path: program.command })
+}
+
+/// Opens a session, until `given_up` resolves. Call it within tokio.
+pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = ()>) -> Result<Opened, Error> {
+    let Entered { mut hall, folder, cwd, record, .. } = enter(request).await?;
+    let agent = hall.agent;
+    let shaken = tokio::select! {
+        shaken = hall.shake_hands(&cwd) => shaken,
+        () = given_up => Err(Fault::Other(aborted())),
+    };
+    match shaken {
+        Ok(shaken) => Ok(Opened {
+            agent,
+            session: shaken.session,
+            version: shaken.version,
+            can_steer: shaken.can_steer,
+            settings: shaken.settings,
+            history: shaken.history,
+            preamble: shaken.preamble,
+            warnings: shaken.warnings,
+            connection: hall.connection,
+            inbox: hall.inbox,
+            folder,
+            cwd,
+            record,
+        }),
+        Err(fault) => {
+            if !hall.has_ended {
+                hall.connection.kill();
+            }
+            let exit = hall.connection.ended().await;
+            folder.remove().await;
+            let error = fault.into_error(agent, &exit);
+            if let Some(record) = record {
+                record.close(None, Some(&error), false).await;
+            }
+            Err(error)
+        }
+    }
+}
+
+/// A folder of the session's own, and the sandbox that it is part of.
+async fn make_room(request: &OpenRequest, cwd: &Path) -> Result<(RunFolder, Option<Sandbox>), Error> {
+    let (places, contained) = (request.agent.folder_places(), request.agent.sandboxed_folders());
+    let (cwd, home) = (cwd.to_owned(), request.agent.variable("HOME"));
+    let held = match &request.agent.sandbox {
+        Some(sandbox) => {
+            Some((sandbox.clone(), state_of(request.agent.provider, |name| request.agent.variable(name))?))
+        }
+        None => None,
+    };
+    let level = request.agent.level;
+    let made = blocking(move || {
+        let folder = RunFolder::create(&places, &contained)?;
+        let place = SandboxPlace { cwd: &cwd, home: home.as_deref(), scratch: folder.scratch() };
+        let prepare = |(sandbox, state): (AgentSandbox, _)| sandbox.prepare(level, state, &place);
+        let sandbox = held.map(prepare).transpose()?;
+        Ok((folder, sandbox))
+    });
+    made.await.map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?
+}
+
+/// How the session is held to its mode; in a sandbox with a state folder of its own, where its CLI has one.
+async fn hold(
+    agent: &'static Agent,
+    mode: &Mode,
+    request: &OpenRequest,
+    folder: &RunFolder,
+    sandbox: &mut Option<Sandbox>,
+) -> Result<Held, Error> {
+    let mut held = Held::of(agent, mode, request, folder.path())?;
+    let Some(sandbox) = sandbox else { return Ok(held) };
+    let own = OwnPlace::of(request.agent.provider, |name| request.agent.variable(name), folder.path())?;
+    if let Some(own) = own {
+        held.move_state(own.variable());
+        let made = blocking(move || own.make()).await;
+        let made = made.map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?;
+        sandbox.write.extend(made?);
+    }
+    Ok(held)
+}
+
+struct Shaken {
+    session: String,
+    version: Version,
+    can_steer: bool,
+    settings: Settings,
+    history: Vec<AgentEvent>,
+    preamble: Option<String>,
+    warnings: Vec<String>,
+}
+
+/// Where hands are shaken: what the agent says meanwhile is kept.
+struct Hall<'a> {
+    agent: &'static Agent,
+    /// The first of these that is offered.
+    modes: Vec<String>,
+    /// Facts about the mode in the answer that begins the session.
+    meta: &'static str,
+    request: &'a OpenRequest,
+    connection: Connection,
+    inbox: Inbox,
+    heard: Vec<Update>,
+    heard_bytes: usize,
+    has_ended: bool,
+    /// Why the stream ended, where that was not the program's exit.
+    cause: Option<Error>,
+}
+
+impl Entered<'_> {
+    /// Asks the program alone what it speaks, until `given_up` resolves; nothing of it is left then.
+    pub(super) async fn greet(mut self, given_up: impl Future<Output = ()>) -> Result<Version, Error> {
+        let greeted = tokio::select! {
+            greeted = self.hall.greet() => greeted,
+            () = given_up => Err(Fault::Other(aborted())),
+        };
+        let exit = match greeted {
+            Ok(_) => self.hall.connection.close().await,
+            Err(_) => {
+                self.hall.connection.kill();
+                self.hall.connection.ended().await
+            }
+        };
+        self.folder.remove().await;
+        greeted.map(|(version, _)| version).map_err(|fault| fault.into_error(self.hall.agent, &exit))
+    }
+}
+
+impl Hall<'_> {
+    /// The version that the agent speaks, and all that it says of itself.
+    async fn greet(&mut self) -> Result<(Version, Value), Fault> {
+        let hello = self.ask("initialize", &hello()).await?;
+        match hello["protocolVersion"].as_u64() {
+            Some(1) => Ok((Version::One, hello)),
+            Some(2) => Ok((Version::Two, hello)),
+            other => {
+                let spoken = other.map_or("none".to_owned(), |version| version.to_string());
+                let message = format!(
+                    "{} speaks version {spoken} of the protocol, versions 1 and 2 are understood: install {}",
+                    self.agent.name(),
+                    self.agent.package
+                );
+                Err(Fault::Other(Error::new(ErrorCode::ProtocolMismatch, message)))
+            }
+        }
+    }
+
+    async fn shake_hands(&mut self, cwd: &Path) -> Result<Shaken, Fault> {
+        let (version, hello) = self.greet().await?;
+        let mut warnings = Vec::new();
+        self.check_offered(version, &hello)?;
+        let (method, mut params) = self.beginning(version, &hello, cwd);
+        let mut preamble = None;
+        if let Some(text) = &self.request.agent.system_prompt {
+            if takes_system_prompt(&hello) {
+                let content = json!({ "mode": "append", "content": [{ "type": "text", "text": text }] });
+                put(&mut params, "systemPrompt", content);
+            } else {
+                warnings.push("systemPrompt: this agent takes none over this protocol, so it stands before the first prompt".to_owned());
+                preamble = Some(text.clone());
+            }
+        }
+        if self.agent.forgets_young && is_resume(method) {
+            warnings.extend(self.wait_until_old().await);
+        }
+        self.heard.clear();
+        self.heard_bytes = 0;
+        let opened = self.ask(method, &params).await?;
+        let heard = std::mem::take(&mut self.heard);
+        let session = match (&self.request.agent.resume, owned(&opened["sessionId"])) {
+            (Some(asked), Some(given)) if *asked != given => {
+                let message = format!(
+                    "{} was asked to go on with session {asked} but began {given}",
+                    self.agent.name()
+                );
+                return Err(Fault::Other(Error::new(ErrorCode::AgentResumeFailed, message)));
+            }
+            (Some(asked), _) => asked.clone(),
+            (None, Some(given)) => given,
+            (None, None) => {
+                let message = format!("{} answered session/new without a session", self.agent.name());
+                return Err(Fault::Other(
+                    Error::new(ErrorCode::AgentFailed, message).with("kind", "unknown"),
+                ));
+            }
+        };
+        let mut settings = Settings::read(&opened);
+        let history = if is_resume(method) { history(heard) } else { Vec::new() };
+        let has_prompt = history.iter().any(|event| matches!(event, AgentEvent::Prompt { .. }));
+        if method != "session/new" && replays(version, method) && !has_prompt {
+            warnings.push(format!(
+                "resume: {} repeated no earlier prompt of session {session}: what was said in it may be lost",
+                self.agent.name()
+            ));
+        }
+        self.set_mode(version, &session, &mut settings).await?;
+        if let Some(warning) = self.set_model(version, &session, &mut settings).await? {
+            warnings.push(warning);
+        }
+        let can_steer =
+            [&hello["_meta"], &hello["capabilities"]["_meta"], &hello["agentCapabilities"]["_meta"]]
+                .iter()
+                .any(|meta| meta["steering"]["supported"] == true);
+        Ok(Shaken { session, version, can_steer, settings, history, preamble, warnings })
+    }
+
+    /// Refuses options that the agent says it does not support. Version 2 has no such capabilities: they are part of the protocol.
+    fn check_offered(&self, version: Version, hello: &Value) -> Result<(), Fault> {
+        if version == Version::Two {
+            return Ok(());
+        }
+        let offered = &hello["agentCapabilities"];
+        let lacks = |option: &str, what: &str| {
+            let message =
+                format!("{} says that it {what}: install {}", self.agent.name(), self.agent.package);
+            Err(Fault::Other(Error::invalid_option(option, message)))
+        };
+        let can_resume =
+            offered["loadSession"] == true || offered["sessionCapabilities"]["resume"].is_object();
+        if self.request.agent.resume.is_some() && !can_resume {
+            return lacks("resume", "can't take up an earlier session");
+        }
+        let wants_http = self.request.servers.iter().any(McpServer::is_http);
+        if wants_http && offered["mcpCapabilities"]["http"] != true {
+            return lacks("tools", "takes no tools over HTTP");
+        }
+        Ok(())
+    }
+
+    /// A warning if it had to be waited.
+    async fn wait_until_old(&self) -> Option<String> {
+        let session = self.request.agent.resume.as_deref()?;
+        let wait = young_chat::wait(|name| self.request.agent.variable(name), session).await?;
+        tokio::time::sleep(wait).await;
+        let name = self.agent.name();
+        Some(format!(
+            "resume: {} s were waited, for {name} empties a session that is taken up in the minute it was begun in",
+            wait.as_secs()
+        ))
+    }
+
+    /// The request that makes the session, or takes it up.
+    fn beginning(&self, version: Version, hello: &Value, cwd: &Path) -> (&'static str, Value) {
+        let servers: Vec<Value> = self.request.servers.iter().map(|server| server.to_json()).collect();
+        let mut params = json!({ "cwd": cwd, "mcpServers": servers });
+        if let Ok(meta) = serde_json::from_str::<Value>(self.meta) {
+            put(&mut params, "_meta", meta);
+        }
+        let Some(session) = &self.request.agent.resume else { return ("session/new", params) };
+        put(&mut params, "sessionId", session.as_str());
+        if version == Version::Two {
+            put(&mut params, "replayFrom", json!({ "type": "start" }));
+            return ("session/resume", params);
+        }
+        // Loading replays what was said; resuming does not.
+        let can_load = hello["agentCapabilities"]["loadSession"] == true;
+        let can_resume = hello["agentCapabilities"]["sessionCapabilities"]["resume"].is_object();
+        (if can_resume && !can_load { "session/resume" } else { "session/load" }, params)
+    }
+
+    async fn set_mode(
+        &mut self,
+        version: Version,
+        session: &str,
+        settings: &mut Settings,
+    ) -> Result<(), Fault> {
+        let offered = settings.modes();
+        let is_offered = |mode: &&String| offered.iter().any(|known| known.id == **mode);
+        let Some(mode) = self.modes.iter().find(is_offered).or(self.modes.last()).cloned() else {
+            return Ok(());
+        };
+        let mode = mode.as_str();
+        if settings.mode().as_deref() == Some(mode) {
+            return Ok(());
+        }
+        let cannot = |found: String| {
+            Fault::Other(Error::invalid_option(
+                "permission",
+                format!(
+                    "{} cannot enforce {:?}: {found}. Install {}",
+                    self.agent.name(),
+                    self.request.agent.level.as_str(),
+                    self.agent.package
+                ),
+            ))
+        };
+        if !offered.iter().any(|known| known.id == mode) {
+            let names = offered.iter().map(|known| known.id.as_str()).collect::<Vec<_>>().join(", ");
+            return Err(cannot(format!("it offers the modes {names:?}, not {mode}")));
+        }
+        let Some((method, params)) = settings.set_mode(version, session, mode) else { return Ok(()) };
+        match self.ask(method, &params).await {
+            Ok(answer) => {
+                settings.on_options(&answer["configOptions"]);
+                settings.on_mode(mode);
+                Ok(())
+            }
+            Err(Fault::Refused { fault, .. }) => Err(cannot(fault.words())),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// A warning if the agent does not know the model.
+    async fn set_model(
+        &mut self,
+        version: Version,
+        session: &str,
+        settings: &mut Settings,
+    ) -> Result<Option<String>, Fault> {
+        let Some(model) = self.request.agent.model.as_ref().filter(|_| self.agent.model_flag.is_none())
+        else {
+            return Ok(None);
+        };
+        let chosen = settings.model(model).map(|(id, value)| set_option(version, session, id, &json!(value)));
+        let Some((method, params)) = chosen else {
+            return Ok(Some(format!("model: this agent offers none named {model}, so its own was kept")));
+        };
+        let answer = self.ask(method, &params).await?;
+        settings.on_options(&answer["configOptions"]);
+        Ok(None)
+    }
+
+    /// Sends a request and waits for its answer; what is said meanwhile is kept.
+    async fn ask(&mut self, method: &'static str, params: &Value) -> Result<Value, Fault> {
+        let limit = self.request.agent.limits.start;
+        self.connection.send(method, params, limit, 0);
+        while let Some(letter) = self.inbox.recv().await {
+            let weight = letter.weight;
+            match letter.said {
+                Said::Answered { answer, .. } => return answer.map_err(|error| self.fault(method, &error)),
+                Said::Update { update, .. } => {
+                    self.heard_bytes += weight;
+                    if self.heard_bytes > MAX_HEARD_BYTES || self.heard.len() >= MAX_HEARD {
+                        return Err(Fault::Other(too_much(self.agent, method)));
+                    }
+                    self.heard.push(update);
+                }
+                Said::Asked { id, method, .. } => {
+                    self.connection.client.respond(&id, Err(&unknown_method(&method)));
+                }
+                Said::Ended(cause) => {
+                    self.has_ended = true;
+                    self.cause = Some(cause).filter(|cause| !is_closed_by_peer(cause));
+                }
+                Said::Withdrawn { .. } | Said::Noise(_) | Said::Other => {}
+            }
+        }
+        self.has_ended = true;
+        Err(Fault::Gone { method, cause: self.cause.take() })
+    }
+
+    fn fault(&mut self, method: &'static str, error: &Error) -> Fault {
+        match error.code() {
+            ErrorCode::RpcError => Fault::Refused { method, fault: agent_fault(error) },
+            ErrorCode::ConnectionTimedOut => {
+                Fault::Silent { method, limit: self.request.agent.limits.start.unwrap_or_default() }
+            }
+            // The stream may be over though the process lives on.
+            _ => Fault::Gone { method, cause: self.cause.take() },
+        }
+    }
+}
+
+/// What an agent may repeat of a session that it takes up, as it arrives; what is kept of it takes several times as much.
+const MAX_HEARD_BYTES: usize = 128 << 20;
+const MAX_HEARD: usize = 500_000;
+
+fn too_much(agent: &Agent, method: &str) -> Error {
+    let message = format!(
+        "{} sent more than {} MiB or {MAX_HEARD} messages before it answered {method}: the session's history is too long to be taken up here",
+        agent.name(),
+        MAX_HEARD_BYTES >> 20
+    );
+    match is_resume(method) {
+        true => Error::new(ErrorCode::AgentResumeFailed, message),
+        false => Error::new(ErrorCode::AgentFailed, message).with("kind", "unknown"),
+    }
+}
+
+/// It was aborted before it was open.
+pub(crate) fn aborted() -> Error {
+    Error::new(ErrorCode::AgentAborted, "the session was aborted before it was open")
+}
+
+/// The agent's own error, from the one that the connection made of it.
+pub(crate) fn agent_fault(error: &Error) -> AgentFault {
+    let facts = error.facts();
+    AgentFault::read(&json!({
+        "code": facts.get("rpcCode").cloned().unwrap_or_default(),
+        "message": error.message(),
+        "data": facts.get("data").cloned().unwrap_or_default(),
+    }))
+}
+
+pub(crate) fn unknown_method(method: &str) -> Refusal {
+    Refusal { code: -32_601, message: format!("Method not found: {method}"), data: None }
+}
+
+/// Whether the agent repeats what was said: a version 1 agent that resumes without loading does not.
+fn replays(version: Version, method: &str) -> bool {
+    version == Version::Two || method == "session/load"
+}
+
+pub(crate) fn unknown_session(session: &str) -> Refusal {
+    Refusal { code: -32_602, message: format!("Unknown session: {session}"), data: None }
+}
+
+/// One request for both versions: an agent takes what it knows of it.
+fn hello() -> Value {
+    let info = json!({ "name": "sheepdog", "title": "Sheepdog", "version": env!("CARGO_PKG_VERSION") });
+    json!({ "protocolVersion": 2, "info": info, "clientInfo": info, "capabilities": {}, "clientCapabilities": {} })
+}
+
+fn takes_system_prompt(hello: &Value) -> bool {
+    [&hello["capabilities"]["session"], &hello["agentCapabilities"]["sessionCapabilities"]]
+        .iter()
+        .any(|capabilities| capabilities["systemPrompt"].is_object())
+}
+
+/// What a resumed agent repeats, as events.
+fn history(heard: Vec<Update>) -> Vec<AgentEvent> {
+    let mut book = ToolBook::default();
+    let mut account = Account::default();
+    let mut events = Vec::new();
+    for update in heard {
+        match update {
+            Update::Text { text, message, whole, .. } => {
+                events.extend(account.on_text(&text, message.as_deref(), whole));
+            }
+            Update::Thought { text } => events.extend(account.on_thought(&text)),
+            // Codex repeats what it put around a prompt as words without words.
+            Update::Prompt { text, .. } if text.is_empty() => {}
+            Update::Prompt { text, .. } => events.push(AgentEvent::Prompt { text }),
+            Update::Tool(tool) => events.extend(book.on_update(tool).0),
+            Update::Terminal { id, data, whole, exit_code } => {
+                book.on_terminal(&id, data.as_deref(), whole, exit_code);
+            }
+            Update::Plan(entries) => events.push(AgentEvent::Plan { entries }),
+            _ => {}
+        }
+    }
+    events.extend(book.close_all());
+    events
+}

@@ -1,0 +1,112 @@
+//! What the handles of a session have its owner do.
+
+use super::question::Answer;
+use super::request::PromptRequest;
+use crate::harness::audience::Audience;
+use crate::harness::{EventSink, TurnOutcome};
+use ground::error::Error;
+use process::Strays;
+use serde_json::Value;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tokio::sync::{oneshot, watch};
+
+/// What the owner task is to do.
+pub(crate) enum Order {
+    Prompt(Box<Prompt>),
+    /// Of the turn with this number; a listener of it came or went when `abort` is false.
+    Turn {
+        number: u32,
+        abort: bool,
+    },
+    Listen(Box<dyn EventSink>),
+    Answer {
+        id: String,
+        answer: Result<Answer, String>,
+    },
+    Steer {
+        text: String,
+        reply: Reply<()>,
+    },
+    SetMode {
+        mode: String,
+        reply: Reply<()>,
+    },
+    SetOption {
+        id: String,
+        value: Value,
+        reply: Reply<()>,
+    },
+    Cancel {
+        strays: Strays,
+        reply: Reply<()>,
+    },
+    Idle {
+        reply: Reply<()>,
+    },
+    Close {
+        reply: Reply<()>,
+    },
+}
+
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
+
+/// A prompt on its way to the owner.
+pub(crate) struct Prompt {
+    pub number: u32,
+    pub request: PromptRequest,
+    pub asked: Instant,
+    pub driver: Driver,
+}
+
+/// The owner's side of a [`Turn`].
+pub(crate) struct Driver {
+    pub(super) ears: Arc<Mutex<Ears>>,
+    pub(super) publish: watch::Sender<Option<Arc<TurnOutcome>>>,
+}
+
+/// Who listens to a turn.
+pub(crate) struct Ears {
+    pub audience: Audience,
+    pub(super) is_over: bool,
+}
+
+impl Driver {
+    pub(crate) fn ears(&self) -> MutexGuard<'_, Ears> {
+        self.ears.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The turn is over: nothing more is told.
+    pub(crate) fn finish(self, outcome: TurnOutcome) {
+        let mut ears = self.ears();
+        ears.is_over = true;
+        ears.audience.end();
+        drop(ears);
+        self.publish.send_replace(Some(Arc::new(outcome)));
+    }
+}
+
+impl Prompt {
+    /// It was never sent.
+    pub(super) fn refuse(self, error: Error) {
+        self.driver.finish(TurnOutcome::refused(error));
+    }
+}
+
+impl Order {
+    /// The session is over: who waits for an answer gets this.
+    pub(super) fn refuse(self, error: Error) {
+        match self {
+            Order::Steer { reply, .. }
+            | Order::SetMode { reply, .. }
+            | Order::SetOption { reply, .. }
+            | Order::Cancel { reply, .. }
+            | Order::Idle { reply }
+            | Order::Close { reply } => {
+                let _ = reply.send(Err(error));
+            }
+            Order::Prompt(prompt) => prompt.refuse(error),
+            Order::Turn { .. } | Order::Listen(_) | Order::Answer { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The program that speaks the protocol: where it is, and how it is started and held to its level.
+
+use super::agent::Agent;
+use super::request::OpenRequest;
+use crate::harness::install::{find, locate};
+use crate::harness::launch::{Launch, Wanted, path_text};
+use crate::harness::level::{Level, Mode};
+use crate::harness::package::Program;
+use ground::error::{Error, ErrorCode};
+use process::ProcessSpec;
+use serde_json::Value;
+use std::path::Path;
+
+/// The program that speaks the protocol: as given, on PATH, or in the packages of the folder and those around it.
+pub(super) fn program_of(agent: &Agent, request: &OpenRequest, cwd: &Path) -> Result<Program, Error> {
+    let path = request.agent.search_path();
+    let around: Vec<String> =
+        cwd.ancestors().map(|folder| path_text(&folder.join("node_modules").join(".bin"))).collect();
+    let path = format!("{path}:{}", around.join(":"));
+    let found = match (&request.agent.binary, agent.program) {
+        (None, Some(program)) => {
+            find(program, &path).map(|file| Program { command: path_text(&file), ..Program::default() })
+        }
+        (binary, _) => locate(agent.provider, binary.as_deref(), &path),
+    };
+    found.ok_or_else(|| not_found(agent, agent.program()))
+}
+
+fn not_found(agent: &Agent, command: &str) -> Error {
+    let install = agent.install();
+    let message = format!(
+        "no session with {}: its program for the Agent Client Protocol, {command}, was not found on PATH. Install it with: {install}",
+        agent.name()
+    );
+    Error::new(ErrorCode::AgentNotFound, message).with("install", install).with("command", command)
+}
+
+pub(super) fn not_started(agent: &Agent, error: Error) -> Error {
+    match error.code() {
+        ErrorCode::ProcessNotFound => {
+            let command = error.facts().get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
+            not_found(agent, &command).caused_by(error)
+        }
+        _ => error,
+    }
+}
+
+/// How the session is held to its level.
+pub(super) struct Held {
+    /// The modes that it is to have, the first of them that the agent offers; none: it is left as it starts.
+    pub(super) modes: Vec<String>,
+    /// What the agent and its mode need in the environment. The caller's own changes win over what is not held.
+    launch: Launch,
+}
+
+impl Held {
+    pub(super) fn of(
+        agent: &Agent,
+        mode: &Mode,
+        request: &OpenRequest,
+        folder: &Path,
+    ) -> Result<Held, Error> {
+        let request = &request.agent;
+        let mut launch = Launch::new(&Wanted::default());
+        if request.level != Level::Auto {
+            launch.removed.extend(request.provider.descriptor().switches);
+        }
+        for (name, value) in agent.set.iter().chain(mode.set) {
+            launch.set(name, value);
+        }
+        launch.args(mode.args.iter().copied());
+        let mut modes = Vec::new();
+        if !mode.id.is_empty() {
+            modes.push(mode.id.to_owned());
+        }
+        let Some(make) = mode.made else { return Ok(Held { modes, launch }) };
+        let name = folder.file_name().map_or("sheepdog".into(), |name| name.to_string_lossy().into_owned());
+        let (variable, value) = make(&|variable| request.variable(variable), &name)?;
+        launch.hold(variable, &value);
+        modes.insert(0, name);
+        Ok(Held { modes, launch })
+    }
+}
+
+impl Held {
+    /// Has the agent keep its state elsewhere, whatever the caller's environment says.
+    pub(super) fn move_state(&mut self, (name, value): (&str, String)) {
+        self.launch.hold(name, &value);
+    }
+}
+
+pub(super) fn spec_of(
+    agent: &Agent,
+    held: &Held,
+    request: &OpenRequest,
+    program: &Program,
+    cwd: &Path,
+    folder: &Path,
+) -> ProcessSpec {
+    let mut args = program.arguments.clone();
+    args.extend(agent.args.iter().map(|arg| (*arg).to_owned()));
+    if let (Some(flag), Some(model)) = (agent.model_flag, &request.agent.model) {
+        args.extend([flag.to_owned(), model.clone()]);
+    }
+    args.extend(held.launch.args.iter().cloned());
+    let mut spec = ProcessSpec::new(&program.command, args);
+    spec.cwd = Some(cwd.to_path_buf());
+    spec.kill_grace = request.agent.kill_grace;
+    spec.containment = request.agent.containment;
+    spec.environment = request.agent.environment_for(&held.launch, program, folder);
+    spec
+}

@@ -1,0 +1,68 @@
+//! What a look for a cancelled turn's processes found.
+
+use super::order::Reply;
+use ground::os::ProcessIdentity;
+use process::{Moment, Newcomer};
+
+/// A turn that ended by our cancel, and from when to when it went.
+#[derive(Clone, Copy)]
+pub(super) struct CancelledTurn {
+    pub number: u32,
+    pub since: Moment,
+    pub until: Moment,
+}
+
+/// What cancelled turns were seen to leave, each with its turn. Births are known to ten milliseconds only: a short turn that
+/// follows at once would take them for its own, and kill them.
+#[derive(Clone, Default)]
+pub(super) struct Left(Vec<(u32, ProcessIdentity)>);
+
+impl Left {
+    /// Whether another turn has left it.
+    pub(super) fn is_of_another(&self, turn: u32, identity: ProcessIdentity) -> bool {
+        self.0.iter().any(|(of, left)| *of != turn && *left == identity)
+    }
+
+    pub(super) fn keep(&mut self, turn: u32, identity: ProcessIdentity) {
+        if !self.0.contains(&(turn, identity)) {
+            self.0.push((turn, identity));
+        }
+    }
+}
+
+/// What was found, and who waits for it. Dropped, it tells them: their turn is over, whatever became of the session since.
+pub(super) struct Search {
+    /// Which turn's they are.
+    pub turn: u32,
+    pub strays: Vec<Newcomer>,
+    pub waiters: Vec<Reply<()>>,
+}
+
+impl Drop for Search {
+    fn drop(&mut self) {
+        for reply in self.waiters.drain(..) {
+            let _ = reply.send(Ok(()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_turn_has_left_is_not_the_next_ones_though_born_in_the_same_tick() {
+        let process = |pid| ProcessIdentity { pid, start_time: 100 };
+        let mut left = Left::default();
+        left.keep(1, process(7));
+        left.keep(1, process(7));
+        assert_eq!(left.0.len(), 1);
+        assert!(left.is_of_another(2, process(7)));
+        assert!(!left.is_of_another(1, process(7)), "looked for again, on demand");
+        assert!(!left.is_of_another(2, process(8)));
+        assert!(
+            !left.is_of_another(2, ProcessIdentity { pid: 7, start_time: 101 }),
+            "a number that was given again"
+        );
+    }
+}

@@ -1,0 +1,29 @@
+//! A session on record: as a turn's (`harness::turn_record`), with all that the session tells, and the prompts.
+
+use super::request::OpenRequest;
+use crate::harness::turn_record::{TurnRecord, common_start};
+use ground::error::Error;
+use serde_json::json;
+use std::path::Path;
+
+/// What the session is called.
+pub(super) fn label(request: &OpenRequest) -> String {
+    request.agent.name.clone().unwrap_or_else(|| format!("{} session", request.agent.provider.as_str()))
+}
+
+/// Makes the folder; `None` when none is wanted.
+///
+/// # Errors
+/// `INVALID_OPTION` where nothing can be written.
+pub(super) async fn open(request: &OpenRequest, cwd: &Path) -> Result<Option<TurnRecord>, Error> {
+    let Some(spec) = request.agent.record_spec() else { return Ok(None) };
+    let mut start = common_start("session", &label(request));
+    let facts = [
+        ("provider", json!(request.agent.provider.as_str())),
+        ("model", json!(request.agent.model)),
+        ("cwd", json!(cwd)),
+        ("resume", json!(request.agent.resume)),
+    ];
+    start.extend(facts.map(|(name, value)| (name.to_owned(), value)));
+    TurnRecord::create(spec, start).await.map(Some)
+}

@@ -1,0 +1,57 @@
+//! What a turn that was cancelled left running: the processes that were born in it and live on. An agent that obeyed is
+//! not killed, and some leave their tools alive then.
+
+use super::owner::Owner;
+use super::search::{CancelledTurn, Search};
+use crate::harness::AgentEvent;
+use process::{Moment, end_newcomers};
+use serde_json::{Value, json};
+
+impl Owner {
+    /// A turn that was to end has ended. What the next one starts is not meant.
+    pub(super) fn on_cancelled(&mut self, number: u32, begun: Moment) {
+        self.cancelled = Some(CancelledTurn { number, since: begun, until: Moment::now() });
+        self.search_strays();
+    }
+
+    /// Those who wait are told after a look at what the last turn that was cancelled has left.
+    pub(super) fn search_strays(&mut self) {
+        let Some(turn) = self.cancelled else { return self.tell_cancelled() };
+        let mut waiters = Vec::new();
+        let mut is_kill = false;
+        for waiter in self.cancel_waiters.drain(..) {
+            is_kill |= waiter.kills_strays;
+            waiters.push(waiter.reply);
+        }
+        let process = self.connection.process.clone();
+        let found = self.stray_sender.clone();
+        let left = self.left.clone();
+        tokio::spawn(async move {
+            let mut newcomers = process.newcomers(turn.since, turn.until).await;
+            newcomers.retain(|one| !left.is_of_another(turn.number, one.identity));
+            if is_kill {
+                end_newcomers(&newcomers).await;
+                newcomers.clear();
+            }
+            // Nobody to be told: the session is over.
+            let _ = found.send(Search { turn: turn.number, strays: newcomers, waiters });
+        });
+    }
+
+    pub(super) fn on_strays(&mut self, search: &Search) {
+        search.strays.iter().for_each(|stray| self.left.keep(search.turn, stray.identity));
+        if !search.strays.is_empty() {
+            let told = search.strays.iter().map(
+                |stray| json!({ "type": "process", "pid": stray.identity.pid, "command": stray.command }),
+            );
+            let items: Vec<Value> = self.background.iter().cloned().chain(told).collect();
+            self.tell_all(AgentEvent::Background { items });
+        }
+    }
+
+    pub(super) fn tell_cancelled(&mut self) {
+        for waiter in self.cancel_waiters.drain(..) {
+            let _ = waiter.reply.send(Ok(()));
+        }
+    }
+}

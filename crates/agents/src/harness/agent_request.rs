@@ -1,0 +1,189 @@
+//! What every agent is asked with, for a turn or for a session: which one, where, with what, held to what, within which clocks.
+
+use super::allowance::Allowance;
+use super::budget::Budget;
+use super::clock::ClockLimits;
+use super::event::Usage;
+use super::launch::{Launch, path_text};
+use super::level::Level;
+use super::package::Program;
+use super::provider::Provider;
+use super::spending::{Accounting, Cap, Caps, Prices, Spent};
+use super::workspace::AgentSandbox;
+use ground::error::{Error, ErrorCode};
+use ground::record::{Place, RecordSpec};
+use ground::redaction::Secret;
+use process::{Containment, Environment, EnvironmentBase, ProcessSpec, contained_folders, secrets_of};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// An agent as it is asked for; a turn's request and a session's have one.
+#[derive(Clone)]
+pub struct AgentRequest {
+    pub provider: Provider,
+    /// The program, with leading arguments; the provider's own on PATH when `None`.
+    pub binary: Option<Vec<String>>,
+    /// The host's own when `None`.
+    pub cwd: Option<PathBuf>,
+    pub environment: Environment,
+    pub kill_grace: Duration,
+    pub containment: Containment,
+    pub model: Option<String>,
+    pub system_prompt: Option<String>,
+    /// What it may do unasked.
+    pub level: Level,
+    /// What the kernel holds it in.
+    pub sandbox: Option<AgentSandbox>,
+    /// The session to go on with.
+    pub resume: Option<String>,
+    /// Of a session: `start` bounds every request but prompts; the others are the prompts' defaults.
+    pub limits: ClockLimits,
+    pub redact: Vec<String>,
+    /// The folder in which a new one keeps it.
+    pub record: Option<PathBuf>,
+    pub max_record_bytes: Option<u64>,
+    /// What people call it.
+    pub name: Option<String>,
+    /// Of this turn alone, over all its attempts; of the whole session.
+    pub caps: Caps,
+    /// What the tokens cost, for `caps` and `budget`.
+    pub prices: Option<Prices>,
+    /// Shared with other turns and sessions.
+    pub budget: Option<Budget>,
+}
+
+impl AgentRequest {
+    pub fn new(provider: Provider) -> Self {
+        AgentRequest {
+            provider,
+            binary: None,
+            cwd: None,
+            environment: Environment::default(),
+            kill_grace: ProcessSpec::KILL_GRACE,
+            containment: Containment::Auto,
+            model: None,
+            system_prompt: None,
+            level: Level::Edit,
+            sandbox: None,
+            resume: None,
+            limits: ClockLimits::default(),
+            redact: Vec::new(),
+            record: None,
+            max_record_bytes: None,
+            name: None,
+            caps: Caps::default(),
+            prices: None,
+            budget: None,
+        }
+    }
+
+    /// What it may use; `INVALID_OPTION` when an agent that accounts for itself in this way can't be held to that.
+    pub(crate) fn allowance(&self, accounting: Accounting) -> Result<Allowance, Error> {
+        Allowance::new(self.provider, accounting, self.caps, self.prices, self.budget.as_ref())
+    }
+
+    /// Takes what was used before off its own budget. `AGENT_BUDGET` when that leaves nothing.
+    pub fn deduct(&mut self, before: &Usage) -> Result<(), Error> {
+        let accounting = self.provider.descriptor().accounting;
+        let spent = Spent::of(before, self.prices.as_ref(), accounting);
+        if let Some(cap) = self.caps.used_up(spent) {
+            let figures = match cap {
+                Cap::Tokens => {
+                    format!("{} of {} tokens", spent.tokens, self.caps.max_tokens.unwrap_or_default())
+                }
+                Cap::Cost => {
+                    format!("${} of ${}", spent.cost_usd(), self.caps.max_cost_usd.unwrap_or_default())
+                }
+            };
+            let message = format!(
+                "the attempts so far used {figures}: nothing is left of {} for another one",
+                cap.as_str()
+            );
+            let error = Error::new(ErrorCode::AgentBudget, message)
+                .with("cap", cap.as_str())
+                .with("shared", false)
+                .with("usedTokens", spent.tokens)
+                .with("usedCostUsd", spent.cost_usd());
+            return Err(error);
+        }
+        let (max_tokens, max_cost_usd) = self.caps.left(spent);
+        self.caps = Caps { max_tokens, max_cost_usd };
+        Ok(())
+    }
+
+    /// A variable of its environment, before the provider's own additions.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        if let Some((_, value)) = self.environment.changes.iter().rev().find(|(changed, _)| changed == name) {
+            return value.clone();
+        }
+        match &self.environment.base {
+            EnvironmentBase::Inherit => std::env::var(name).ok(),
+            EnvironmentBase::Empty => None,
+            EnvironmentBase::Variables(variables) => {
+                let found = variables.iter().find(|(known, _)| known == name);
+                found.map(|(_, value)| value.to_string_lossy().into_owned())
+            }
+        }
+    }
+
+    /// Where it looks for programs.
+    pub(crate) fn search_path(&self) -> String {
+        self.variable("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned())
+    }
+
+    /// Where its environment has things that are soon gone.
+    pub(crate) fn temporary_folder(&self) -> PathBuf {
+        self.variable("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from)
+    }
+
+    /// Where a folder of the run's own may lie: a program in a sandbox that may write the first of them can't write the others.
+    pub(crate) fn folder_places(&self) -> Vec<PathBuf> {
+        let home = self.variable("HOME").map(|home| PathBuf::from(home).join(".cache"));
+        let runtime = self.variable("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let shared = ["/dev/shm", "/var/tmp"].map(PathBuf::from);
+        [self.temporary_folder()].into_iter().chain(runtime).chain(home).chain(shared).collect()
+    }
+
+    /// Where its sandbox lets it write; nothing without one.
+    pub(crate) fn sandboxed_folders(&self) -> Vec<PathBuf> {
+        if self.sandbox.is_some() { self.contained() } else { Vec::new() }
+    }
+
+    /// Folders that its program, or one in a sandbox before it, can write.
+    pub(crate) fn contained(&self) -> Vec<PathBuf> {
+        let sandbox = match &self.sandbox {
+            Some(AgentSandbox::Custom(sandbox)) => Some(sandbox),
+            Some(AgentSandbox::Workspace) | None => None,
+        };
+        contained_folders(self.cwd.as_deref(), sandbox)
+    }
+
+    /// Its environment, with what the provider, its program and the run's own folder need. Its own changes win.
+    pub(crate) fn environment_for(&self, launch: &Launch, program: &Program, folder: &Path) -> Environment {
+        let given = &self.environment.changes;
+        let is_given = |name: &str| given.iter().any(|(changed, _)| changed == name);
+        let removed = launch.removed.iter().filter(|name| !is_given(name));
+        let set = launch.set.iter().chain(&program.environment).filter(|(name, _)| !is_given(name));
+        let mut changes: Vec<(String, Option<String>)> =
+            removed.map(|name| ((*name).to_owned(), None)).collect();
+        changes.extend(set.map(|(name, value)| (name.clone(), Some(value.clone()))));
+        changes.extend(given.iter().cloned());
+        changes.extend(launch.held.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
+        changes.push(("TMPDIR".to_owned(), Some(path_text(folder))));
+        if let Some(folder) = &program.path_before {
+            let path = self.variable("PATH").map(|path| format!("{folder}:{path}"));
+            changes.push(("PATH".to_owned(), Some(path.unwrap_or_else(|| folder.clone()))));
+        }
+        Environment { base: self.environment.base.clone(), changes }
+    }
+
+    /// The record that is wanted of it, without its secrets: what the caller names, and what the environment's names call one.
+    pub(crate) fn record_spec(&self) -> Option<RecordSpec> {
+        let mut spec = RecordSpec::new(Place::Below(self.record.clone()?));
+        spec.contained = self.contained();
+        spec.secrets = secrets_of(&self.environment);
+        spec.secrets.extend(self.redact.iter().map(|secret| Secret::new(secret.as_str())));
+        spec.max_bytes = self.max_record_bytes.unwrap_or(spec.max_bytes);
+        Some(spec)
+    }
+}

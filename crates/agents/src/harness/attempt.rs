@@ -1,0 +1,478 @@
+//! One process of a turn: started, read, watched, and gone.
+//!
+//! One `select!` names what happened: a word from the handle, something heard, room again for a slow listener, the clock. The
+//! output is read in the [`ear`](super::ear); [`Clock`] says what is due. The attempt is over when the tree is gone; the verdict is made then.
+
+use super::allowance::{Accounts, Allowance};
+use super::audience::Audience;
+use super::clock::{Clock, Due, Heard, Sample};
+use super::digest::Digest;
+use super::ear::{Listening, ear};
+use super::event::Usage;
+use super::folder::RunFolder;
+use super::launch::Launch;
+use super::package::Program;
+use super::preparation::not_found;
+use super::request::{Background, TurnRequest};
+use super::transcript::Transcript;
+use super::turn::Order;
+use super::verdict::{Ending, Evidence, Fault, Stop, Verdict, verdict};
+use bytes::Bytes;
+use ground::error::{Error, ErrorCode};
+use ground::os::sleep_until;
+use ground::record::RecordSpec;
+use ground::trace::{TURN, debug, trace};
+use process::{self, Input, Outcome, Process, ProcessSpec, RunResult, StopReason};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// Of each stream, kept for the result: the events were read from it already.
+const KEPT_OUTPUT_BYTES: usize = 1 << 20;
+
+/// For CLIs that exit before what they printed is read. A user that may not have so much is given 1 MiB.
+const WIDE_PIPE_BYTES: usize = 8 << 20;
+
+/// How one attempt ended.
+pub(crate) struct Attempted {
+    pub transcript: Transcript,
+    pub verdict: Verdict,
+    pub process: Option<RunResult>,
+    /// The process could not be run at all.
+    pub error: Option<Error>,
+    pub is_aborted: bool,
+    /// What the session had used before it.
+    pub before: Option<Usage>,
+    /// Why it was stopped.
+    pub stop: Option<Stop>,
+}
+
+impl Attempted {
+    /// A model answered, or a tool ran.
+    pub(crate) fn has_worked(&self) -> bool {
+        self.transcript.digest().has_worked()
+    }
+}
+
+/// What an attempt is made of, besides the request.
+pub(crate) struct Plan<'a> {
+    /// What the log calls the turn by.
+    pub number: u64,
+    pub request: &'a TurnRequest,
+    pub launch: &'a Launch,
+    pub program: &'a Program,
+    pub folder: &'a RunFolder,
+    /// The session that has to be reported.
+    pub resume: Option<&'a str>,
+    pub before: Option<Usage>,
+    /// Where its process is kept on record.
+    pub record: Option<RecordSpec>,
+    /// What people call it.
+    pub name: String,
+    pub allowance: &'a Allowance,
+}
+
+/// Runs the plan to its end.
+pub(crate) async fn attempt(
+    plan: &Plan<'_>,
+    orders: &mut UnboundedReceiver<Order>,
+    audience: &mut Audience,
+) -> Attempted {
+    let process = process::spawn(spec_of(plan));
+    let (ear, listening) =
+        ear(Transcript::new(plan.request.agent.provider, audience.wants_events(), plan.before));
+    process.subscribe(Box::new(ear));
+    debug!(target: TURN, id = plan.number, run = process.number(), resumes = plan.resume.is_some(), "begins an attempt");
+    let mut watch = Watch {
+        listening,
+        clock: Clock::new(plan.request.agent.limits, Instant::now()),
+        stop: None,
+        is_aborted: false,
+        is_held: false,
+        is_deaf: false,
+        accounts: plan.allowance.open(),
+        left: Vec::new(),
+        last_news: None,
+        plan,
+        process,
+    };
+    for warning in &plan.launch.warnings {
+        watch.listening.heard().transcript.digest_mut().warning(warning);
+    }
+    watch.run(orders, audience).await;
+    let outcome = watch.outcome(orders, audience).await;
+    watch.finish(outcome)
+}
+
+fn spec_of(plan: &Plan<'_>) -> ProcessSpec {
+    let Plan { request, launch, program, folder, .. } = plan;
+    let mut spec = ProcessSpec::new(&program.command, program.arguments.iter().chain(&launch.args).cloned());
+    spec.cwd = request.agent.cwd.clone();
+    spec.idle_timeout = None;
+    spec.timeout = None;
+    spec.kill_grace = request.agent.kill_grace;
+    spec.containment = request.agent.containment;
+    spec.sandbox.clone_from(&launch.sandbox);
+    spec.max_output_bytes = KEPT_OUTPUT_BYTES;
+    spec.stdout_pipe_bytes = request.agent.provider.descriptor().exits_early.then_some(WIDE_PIPE_BYTES);
+    if let Some(text) = &launch.stdin {
+        spec.input = Input::Bytes(Bytes::from(text.clone()));
+    }
+    spec.environment = request.agent.environment_for(launch, program, folder.scratch());
+    spec.record.clone_from(&plan.record);
+    spec.name = Some(plan.name.clone());
+    spec
+}
+
+struct Watch<'a> {
+    plan: &'a Plan<'a>,
+    process: Process,
+    listening: Listening,
+    clock: Clock,
+    stop: Option<Stop>,
+    is_aborted: bool,
+    /// A slow listener holds the reading up.
+    is_held: bool,
+    /// The last handle is gone: no more words come.
+    is_deaf: bool,
+    accounts: Accounts,
+    /// What ran behind when it was stopped: told to end, it says of all of it that it has.
+    left: Vec<String>,
+    /// Of what was heard last: in a tool, and over.
+    last_news: Option<(bool, bool)>,
+}
+
+impl Watch<'_> {
+    /// Until both streams have ended.
+    async fn run(&mut self, orders: &mut UnboundedReceiver<Order>, audience: &mut Audience) {
+        loop {
+            let deadline = if self.stop.is_none() { self.clock.deadline(Instant::now()) } else { None };
+            tokio::select! {
+                biased;
+                order = orders.recv(), if !self.is_deaf => self.on_order(order, audience),
+                () = audience.room_again(self.is_held) => self.on_room(),
+                has_more = self.listening.news(), if !self.is_held => {
+                    if !has_more {
+                        return;
+                    }
+                    self.on_news(audience);
+                }
+                () = self.plan.allowance.crossed(), if self.stop.is_none() => self.stop_for(Stop::OverBudget),
+                () = sleep_until(deadline) => self.on_clock(audience).await,
+            }
+        }
+    }
+
+    /// Until the tree is gone.
+    async fn outcome(
+        &mut self,
+        orders: &mut UnboundedReceiver<Order>,
+        audience: &mut Audience,
+    ) -> Arc<Outcome> {
+        let process = self.process.clone();
+        let outcome = process.outcome();
+        tokio::pin!(outcome);
+        loop {
+            let deadline = if self.stop.is_none() { self.clock.deadline(Instant::now()) } else { None };
+            tokio::select! {
+                biased;
+                order = orders.recv(), if !self.is_deaf => self.on_order(order, audience),
+                outcome = &mut outcome => return outcome,
+                () = self.plan.allowance.crossed(), if self.stop.is_none() => self.stop_for(Stop::OverBudget),
+                () = sleep_until(deadline) => self.on_clock(audience).await,
+            }
+        }
+    }
+
+    fn on_order(&mut self, order: Option<Order>, audience: &mut Audience) {
+        match order {
+            Some(Order::Listen(sink)) => {
+                audience.listen(sink);
+                self.tell(audience);
+            }
+            Some(Order::Leave) => {
+                audience.leave();
+                self.listening.heard().transcript.digest_mut().set_detail(false);
+                self.on_room();
+            }
+            Some(Order::Abort) => self.on_abort(),
+            None => {
+                self.is_deaf = true;
+                self.on_abort();
+            }
+        }
+    }
+
+    fn on_abort(&mut self) {
+        self.is_aborted = true;
+        self.stop_for(Stop::Aborted);
+    }
+
+    fn on_room(&mut self) {
+        self.hold(false);
+        self.clock.on_held(false, Instant::now());
+    }
+
+    fn hold(&mut self, is_held: bool) {
+        if self.is_held != is_held {
+            self.is_held = is_held;
+            self.listening.hold(is_held);
+        }
+    }
+
+    fn on_news(&mut self, audience: &mut Audience) {
+        let mut heard = self.listening.heard();
+        let progressed = heard.take_progress();
+        if let (Some(session), None) = (&self.plan.launch.session, heard.transcript.digest().session_id()) {
+            // It lives, and goes by the id that it was given; it says so itself only at its end.
+            heard.transcript.digest_mut().session(session);
+        }
+        let digest = heard.transcript.digest();
+        let news = Heard {
+            in_tool: digest.open_tool().is_some() || digest.background().next().is_some(),
+            progressed,
+            ended: self.is_over(digest),
+        };
+        let is_stuck = digest.is_stuck();
+        let (turns, tool_calls) = (digest.turns(), digest.tool_calls());
+        let usage = digest.total_usage();
+        drop(heard);
+        if self.accounts.set(usage) {
+            self.stop_for(Stop::OverBudget);
+        }
+        let Heard { in_tool, progressed, ended } = news;
+        trace!(target: TURN, id = self.plan.number, progressed, in_tool, ended, turns, tool_calls, "heard something");
+        if self.last_news.replace((in_tool, ended)) != Some((in_tool, ended)) {
+            debug!(target: TURN, id = self.plan.number, in_tool, ended, turns, tool_calls, "heard where the agent is");
+        }
+        self.clock.on_heard(news, Instant::now());
+        self.check_session();
+        if is_stuck {
+            self.stop_for(Stop::NoProgress);
+        }
+        self.on_due(self.clock_due(), audience);
+        self.tell(audience);
+    }
+
+    /// Whether only the process's own end is waited for.
+    fn is_over(&self, digest: &Digest) -> bool {
+        match self.plan.request.background {
+            Background::Wait => digest.is_settled(),
+            Background::Leave => digest.terminal().is_some(),
+        }
+    }
+
+    /// Lines and model calls without progress.
+    fn idle(&self) -> (u64, u64) {
+        let heard = self.listening.heard();
+        let digest = heard.transcript.digest();
+        (digest.idle_lines(), digest.idle_steps())
+    }
+
+    fn clock_due(&self) -> Due {
+        let (lines, steps) = self.idle();
+        self.clock.due_in_flood(Instant::now(), lines, steps)
+    }
+
+    /// A CLI that began another session than the one it was to go on with answers a question that it was not asked.
+    fn check_session(&mut self) {
+        let Some(asked) = self.plan.resume else { return };
+        let provider = self.plan.request.agent.provider;
+        let heard = self.listening.heard();
+        let reported = heard.transcript.digest().session_id();
+        let is_other = reported.is_some_and(|reported| !provider.is_same_session(asked, reported));
+        drop(heard);
+        if is_other {
+            self.stop_for(Stop::OtherSession);
+        }
+    }
+
+    async fn on_clock(&mut self, audience: &mut Audience) {
+        let (lines, steps) = self.idle();
+        let mut due = self.clock.due(Instant::now(), lines, steps);
+        if due == Due::Sample {
+            let usage = self.process.tree_usage().await;
+            self.clock.on_sample(Sample { at: Instant::now(), cpu: usage.cpu, io_bytes: usage.io_bytes });
+            due = self.clock.due(Instant::now(), lines, steps);
+        }
+        self.on_due(due, audience);
+        self.tell(audience);
+    }
+
+    fn on_due(&mut self, due: Due, audience: &mut Audience) {
+        if !matches!(due, Due::Nothing | Due::Sample) {
+            debug!(target: TURN, id = self.plan.number, ?due, "heard the clock");
+        }
+        match due {
+            Due::Nothing | Due::Sample => {}
+            Due::Extend { limit } => {
+                let message = format!(
+                    "silent for {} s, but its processes are busy: it is given as long again",
+                    limit.as_secs_f64()
+                );
+                self.listening.heard().transcript.digest_mut().warning(&message);
+                self.tell(audience);
+            }
+            Due::Idle { limit } => self.stop_for(Stop::Idle {
+                ms: millis(limit),
+                in_tool: self.clock.in_tool(),
+                before_first_byte: !self.clock.has_heard(),
+            }),
+            Due::TimedOut { limit } => self.stop_for(Stop::TimedOut { ms: millis(limit) }),
+            Due::Lingers => self.stop_for(Stop::Lingered),
+            Due::NoProgress => self.stop_for(Stop::NoProgress),
+        }
+    }
+
+    /// The first reason wins.
+    fn stop_for(&mut self, stop: Stop) {
+        if self.stop.is_some() {
+            return;
+        }
+        self.stop = Some(stop);
+        debug!(target: TURN, id = self.plan.number, ?stop, "decided: the attempt is stopped");
+        self.left = left_behind(self.listening.heard().transcript.digest());
+        // From here on it is read to its end, whoever is behind.
+        self.hold(false);
+        self.process.stop(match stop {
+            Stop::Aborted => StopReason::Aborted,
+            Stop::Idle { .. } => StopReason::Idle,
+            Stop::TimedOut { .. } => StopReason::TimedOut,
+            Stop::Lingered | Stop::NoProgress | Stop::OtherSession | Stop::OverBudget => StopReason::Killed,
+        });
+    }
+
+    fn tell(&mut self, audience: &mut Audience) {
+        let events = self.listening.heard().transcript.take_events();
+        audience.tell(events);
+        self.listening.heard().transcript.digest_mut().set_detail(audience.wants_events());
+        // Once it is being stopped it is read to its end, whoever is behind.
+        self.hold(self.stop.is_none() && audience.is_full());
+        if self.is_held {
+            self.clock.on_held(true, Instant::now());
+        }
+    }
+
+    fn finish(mut self, outcome: Arc<Outcome>) -> Attempted {
+        let Plan { request, resume, .. } = *self.plan;
+        if let (None, Some(error)) = (&outcome.result, &outcome.error) {
+            return self.not_run(error.clone());
+        }
+        let (mut transcript, stderr) = self.listening.end(request.agent.provider);
+        let stderr = String::from_utf8_lossy(&stderr);
+        let ending = match &outcome.result {
+            Some(RunResult { exit_code: Some(code), .. }) => Ending::Exited(*code),
+            Some(RunResult { signal: Some(signal), .. }) => Ending::Signalled(signal.clone()),
+            _ => Ending::Signalled("an unknown cause".to_owned()),
+        };
+        transcript.read_rest();
+        let left = if self.stop.is_some() { self.left } else { left_behind(transcript.digest()) };
+        if transcript.digest().terminal().is_some() && !left.is_empty() {
+            let message =
+                format!("left running behind its end of turn, and ended with it: {}", left.join(", "));
+            transcript.digest_mut().warning(&message);
+        } else if self.stop.is_none()
+            && let Some(message) = strays_of(&outcome)
+        {
+            transcript.digest_mut().warning(&message);
+        }
+        if let Some(message) = changed_of(&outcome) {
+            transcript.digest_mut().warning(&message);
+        }
+        for refusal in request.agent.provider.descriptor().words.refusals_in(&stderr) {
+            transcript.digest_mut().warning(&refusal);
+        }
+        // What came with the last lines counts as well: who used too much has failed, however its turn ended.
+        if self.accounts.set(transcript.digest().total_usage()) && self.stop != Some(Stop::Aborted) {
+            self.stop = Some(Stop::OverBudget);
+        }
+        let digest = transcript.digest();
+        if !self.plan.allowance.is_unlimited() && digest.total_usage().is_none() && digest.turns() > 0 {
+            let message = "it told nothing of what it used: no budget knows of this attempt";
+            transcript.digest_mut().warning(message);
+        }
+        let verdict = verdict(&Evidence {
+            provider: request.agent.provider,
+            digest: transcript.digest(),
+            ending: &ending,
+            stop: self.stop,
+            stderr: &stderr,
+            resume,
+        });
+        let error = verdict.fault.as_ref().map_or("none", |fault| fault.code.as_str());
+        let (turns, tool_calls) = (transcript.digest().turns(), transcript.digest().tool_calls());
+        let (exit_code, recovered) =
+            (outcome.result.as_ref().and_then(|result| result.exit_code), verdict.recovered);
+        debug!(target: TURN, id = self.plan.number, error, exit_code, recovered, turns, tool_calls, "judged the attempt");
+        let process = outcome.result.clone();
+        Attempted {
+            transcript,
+            verdict,
+            process,
+            error: None,
+            is_aborted: self.is_aborted,
+            before: self.plan.before,
+            stop: self.stop,
+        }
+    }
+
+    fn not_run(self, error: Error) -> Attempted {
+        debug!(target: TURN, id = self.plan.number, error = error.code().as_str(), "could not run the attempt");
+        let request = self.plan.request;
+        let error = match error.code() {
+            ErrorCode::ProcessNotFound => {
+                not_found(&request.agent, &self.plan.program.command).caused_by(error)
+            }
+            ErrorCode::ProcessAborted | ErrorCode::ProcessKilled if self.is_aborted => Error::new(
+                ErrorCode::AgentAborted,
+                format!("the {} turn was aborted", request.agent.provider.as_str()),
+            ),
+            _ => error,
+        };
+        let fault = Fault {
+            code: error.code(),
+            kind: None,
+            message: error.message().to_owned(),
+            is_misshapen: false,
+            reset: None,
+        };
+        Attempted {
+            transcript: self.listening.end(request.agent.provider).0,
+            verdict: Verdict { recovered: false, fault: Some(fault) },
+            process: None,
+            error: Some(error),
+            is_aborted: self.is_aborted,
+            before: self.plan.before,
+            stop: self.stop,
+        }
+    }
+}
+
+/// The work behind its end of turn, or the first few of it.
+fn left_behind(digest: &Digest) -> Vec<String> {
+    digest.background().take(10).map(str::to_owned).collect()
+}
+
+/// Files that run later, outside of the sandbox.
+fn changed_of(outcome: &Outcome) -> Option<String> {
+    let changed = &outcome.result.as_ref()?.sandbox.as_ref()?.changed;
+    (!changed.is_empty()).then(|| {
+        let list = changed.join(", ");
+        format!("the agent changed files that run later, outside of its sandbox; look at them first: {list}")
+    })
+}
+
+/// What a CLI that ended by itself left to run without telling: its shell's `&`, a server that it started.
+fn strays_of(outcome: &Outcome) -> Option<String> {
+    match outcome.result.as_ref().map_or(0, |result| result.strays_killed) {
+        0 => None,
+        1 => Some("a process that it started still ran when it had ended, and was ended with it".to_owned()),
+        many => Some(format!(
+            "{many} processes that it started still ran when it had ended, and were ended with it"
+        )),
+    }
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}

@@ -1,0 +1,215 @@
+//! Where an attempt's output is read: right in the task that reads the pipes, so that a chunk is neither copied nor handed on.
+//!
+//! [`ear`] gives both sides: the [`Ear`] is what the run pushes its bytes into; through the [`Listening`] the attempt's own task
+//! learns that something came, and looks at all of it at once. While events are built, no more than [`WINDOW_BYTES`] are read
+//! ahead of that look; when nobody wants them there is nothing to run ahead with.
+
+use super::provider::Provider;
+use super::transcript::Transcript;
+use futures_util::task::AtomicWaker;
+use process::{LineTooLong, Sink, Stream};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+const WINDOW_BYTES: usize = 256 << 10;
+/// Of stderr, looked at for the reason of an exit code.
+const STDERR_TAIL_BYTES: usize = 64 << 10;
+
+/// What has come so far.
+pub(super) struct Heard {
+    pub transcript: Transcript,
+    pub stderr: Vec<u8>,
+    /// Since the last look.
+    unseen_bytes: usize,
+    has_news: bool,
+    has_progressed: bool,
+    /// A slow listener holds the reading up.
+    is_held: bool,
+    is_over: bool,
+}
+
+impl Heard {
+    fn has_room(&self) -> bool {
+        !self.is_held && (self.unseen_bytes < WINDOW_BYTES || !self.transcript.digest().detail())
+    }
+
+    /// Whether a line that came since the last look was a sign of progress.
+    pub(crate) fn take_progress(&mut self) -> bool {
+        std::mem::take(&mut self.has_progressed)
+    }
+}
+
+struct EarState {
+    heard: Mutex<Heard>,
+    attempt: AtomicWaker,
+    run: AtomicWaker,
+}
+
+impl EarState {
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The run's side.
+pub(super) struct Ear(Arc<EarState>);
+
+/// The attempt's side.
+pub(super) struct Listening(Arc<EarState>);
+
+pub(super) fn ear(transcript: Transcript) -> (Ear, Listening) {
+    let shared = Arc::new(EarState {
+        heard: Mutex::new(Heard {
+            transcript,
+            stderr: Vec::new(),
+            unseen_bytes: 0,
+            has_news: false,
+            has_progressed: false,
+            is_held: false,
+            is_over: false,
+        }),
+        attempt: AtomicWaker::new(),
+        run: AtomicWaker::new(),
+    });
+    (Ear(shared.clone()), Listening(shared))
+}
+
+impl Listening {
+    /// Resolves with true when something came, with false when both streams have ended and all was looked at.
+    pub(crate) async fn news(&mut self) -> bool {
+        poll_fn(|context| {
+            self.0.attempt.register(context.waker());
+            let mut heard = self.0.heard();
+            if std::mem::take(&mut heard.has_news) {
+                heard.unseen_bytes = 0;
+                drop(heard);
+                self.0.run.wake();
+                return Poll::Ready(true);
+            }
+            if heard.is_over { Poll::Ready(false) } else { Poll::Pending }
+        })
+        .await
+    }
+
+    /// What has come so far. Never held over an await.
+    pub(crate) fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.0.heard()
+    }
+
+    /// All that was heard: the transcript, and the end of stderr.
+    pub(crate) fn end(self, provider: Provider) -> (Transcript, Vec<u8>) {
+        let mut heard = self.heard();
+        let nothing = Transcript::new(provider, false, None);
+        (std::mem::replace(&mut heard.transcript, nothing), std::mem::take(&mut heard.stderr))
+    }
+
+    /// Whether the reading rests.
+    pub(crate) fn hold(&self, is_held: bool) {
+        self.heard().is_held = is_held;
+        self.0.run.wake();
+    }
+}
+
+impl Sink for Ear {
+    fn takes(&self, _: Stream) -> bool {
+        true
+    }
+
+    fn push(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), LineTooLong> {
+        let mut heard = self.0.heard();
+        match stream {
+            Stream::Stdout => {
+                heard.transcript.feed(bytes);
+                heard.has_progressed |= heard.transcript.digest().idle_lines() == 0;
+            }
+            Stream::Stderr => {
+                heard.stderr.extend_from_slice(bytes);
+                let length = heard.stderr.len();
+                if length > 2 * STDERR_TAIL_BYTES {
+                    heard.stderr.drain(..length - STDERR_TAIL_BYTES);
+                }
+            }
+        }
+        heard.unseen_bytes += bytes.len();
+        heard.has_news = true;
+        drop(heard);
+        self.0.attempt.wake();
+        Ok(())
+    }
+
+    fn end(&mut self, _: Stream) -> Result<(), LineTooLong> {
+        Ok(())
+    }
+
+    fn fail(&mut self, _: Stream) {}
+
+    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        // Before the look: the room may come between the two.
+        self.0.run.register(context.waker());
+        if self.0.heard().has_room() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn finish(&mut self) {
+        self.0.heard().is_over = true;
+        self.0.attempt.wake();
+    }
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        // A run that ends in an unforeseen way must not leave its attempt waiting.
+        self.finish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    const LINE: &[u8] =
+        b"{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"hi\"}}\n";
+
+    fn has_room(ear: &mut Ear) -> bool {
+        ear.poll_room(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    fn fill(ear: &mut Ear) {
+        for _ in 0..=WINDOW_BYTES / LINE.len() {
+            ear.push(Stream::Stdout, LINE).unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn all_that_came_is_one_piece_of_news_and_its_end_comes_last() {
+        let (mut ear, mut listening) = ear(Transcript::new(Provider::Codex, true, None));
+        ear.push(Stream::Stdout, LINE).unwrap();
+        ear.push(Stream::Stderr, b"words").unwrap();
+        drop(ear);
+        assert!(listening.news().await);
+        assert_eq!(listening.heard().transcript.take_events().len(), 1);
+        assert_eq!(listening.heard().stderr, b"words");
+        assert!(!listening.news().await);
+    }
+
+    #[tokio::test]
+    async fn events_that_nobody_has_looked_at_stop_the_reading() {
+        let (mut ear, mut listening) = ear(Transcript::new(Provider::Codex, true, None));
+        fill(&mut ear);
+        assert!(!has_room(&mut ear));
+        assert!(listening.news().await);
+        assert!(has_room(&mut ear));
+        listening.hold(true);
+        assert!(!has_room(&mut ear));
+        listening.hold(false);
+        assert!(has_room(&mut ear));
+    }
+
+    #[test]
+    fn without_events_nothing_stops_it() {
+        let (mut ear, _listening) = ear(Transcript::new(Provider::Codex, false, None));
+        fill(&mut ear);
+        assert!(has_room(&mut ear));
+    }
+}

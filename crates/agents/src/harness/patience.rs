@@ -1,0 +1,99 @@
+//! PURE: whether the end of a usage limit is waited for, by a turn or by a prompt of a session.
+//!
+//! | the limit | what is done |
+//! |---|---|
+//! | nobody says when it ends, or further away than is waited for | nothing |
+//! | it ends soon enough | waited for; it was only met, and counts as no attempt |
+//! | once more after its end, nothing done between | waited for a little longer, as a try that failed would be |
+//! | again and again so | the same, and each counts as an attempt, while there are any left |
+
+use super::event::AgentErrorKind;
+use ground::retry::RetryPolicy;
+use std::time::Duration;
+
+/// The shortest wait for a limit that stood once more after its end.
+const STILL_STANDS: Duration = Duration::from_secs(3);
+
+/// What may be waited for.
+pub(crate) struct Patience {
+    /// For the end of one limit; zero: none is waited for.
+    pub longest: Duration,
+    pub policy: RetryPolicy,
+    /// So far, the one that met the limit among them.
+    pub attempts: u32,
+    /// How many waits there were since anything was done.
+    pub waits: u32,
+    /// From 0 to 1, to scatter the waits.
+    pub random: f64,
+}
+
+/// A wait for the end of a limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Wait {
+    pub least: Duration,
+    /// The attempt before is one of the turn's: the wait before it brought nothing.
+    pub counts: bool,
+}
+
+impl Patience {
+    /// See the table above. `reset_in`: from now to its end.
+    pub(crate) fn wait(&self, kind: Option<AgentErrorKind>, reset_in: Option<Duration>) -> Option<Wait> {
+        let is_limit = matches!(kind, Some(AgentErrorKind::Quota | AgentErrorKind::RateLimit));
+        let reset_in = reset_in.filter(|left| is_limit && *left <= self.longest)?;
+        // Once a limit may stand again after its end, which was rounded, or another one may. Then it may do so for ever.
+        let counts = self.waits > 1;
+        if self.longest.is_zero() || counts && self.attempts >= self.policy.attempts {
+            return None;
+        }
+        // Whatever the text says: a limit that still stands at its end is not asked about in a loop.
+        let least = match self.waits {
+            0 => Duration::ZERO,
+            _ => self.policy.delay(self.attempts, None, self.random).max(STILL_STANDS),
+        };
+        Some(Wait { least: reset_in.max(least), counts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn patience() -> Patience {
+        let policy = RetryPolicy {
+            attempts: 3,
+            base_delay: Duration::from_secs(1),
+            max_delay: Duration::from_secs(30),
+        };
+        Patience { longest: MINUTE, policy, attempts: 3, waits: 0, random: 0.0 }
+    }
+
+    fn quota(patience: &Patience, reset_in: Option<Duration>) -> Option<Wait> {
+        patience.wait(Some(AgentErrorKind::Quota), reset_in)
+    }
+
+    #[test]
+    fn a_limit_is_waited_for_if_somebody_says_that_it_ends_soon_enough() {
+        let waited = |left| Some(Wait { least: left, counts: false });
+        assert_eq!(quota(&patience(), Some(MINUTE)), waited(MINUTE), "whatever attempts there were");
+        assert_eq!(quota(&patience(), Some(MINUTE + Duration::from_secs(1))), None);
+        assert_eq!(quota(&patience(), None), None);
+        let off = Patience { longest: Duration::ZERO, ..patience() };
+        assert_eq!(quota(&off, Some(Duration::ZERO)), None, "off by default");
+        let wait = |kind| patience().wait(kind, Some(MINUTE));
+        assert_eq!(wait(Some(AgentErrorKind::RateLimit)), waited(MINUTE));
+        assert_eq!(wait(Some(AgentErrorKind::Overloaded)), None, "no limit of an account");
+        assert_eq!(wait(None), None);
+    }
+
+    #[test]
+    fn a_limit_that_stands_again_is_not_waited_for_without_end() {
+        let again =
+            |attempts, waits| quota(&Patience { attempts, waits, ..patience() }, Some(Duration::ZERO));
+        let least = STILL_STANDS;
+        assert_eq!(again(1, 1), Some(Wait { least, counts: false }), "not at once");
+        assert_eq!(again(1, 2), Some(Wait { least, counts: true }));
+        assert_eq!(again(3, 2), None);
+    }
+}

@@ -1,0 +1,163 @@
+//! PURE: Claude Code, `claude -p --output-format stream-json`.
+//!
+//! A failed model call ends in a `result` whose subtype is `success` with `is_error: true`. Its own retries take minutes,
+//! told as `system`/`api_retry`. Nested in itself it refuses to start, and so it does as root unless told it is in a sandbox.
+
+use super::super::allow::refuse;
+use super::super::event::AgentErrorKind;
+use super::super::failure::{Words, no_exit_code};
+use super::super::launch::{Launch, Wanted};
+use super::super::level::{Level, Mode, allowable_in_sandbox};
+use super::super::session_files::{Project, SessionFiles, plain};
+use super::super::spending::{Accounting, CachedInput};
+use super::message::Messages;
+use super::message_usage::Style;
+use super::{Descriptor, SessionPolicy};
+use ground::error::Error;
+use serde_json::Value;
+
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    title: "Claude Code",
+    program: "claude",
+    install: "npm install -g @anthropic-ai/claude-code",
+    launch,
+    hold,
+    modes: [
+        Some(Mode { id: "plan", args: &[], set: &[], meta: READING, made: None }),
+        // Its "acceptEdits" also runs what it takes for harmless in its folder.
+        Mode::named("default"),
+        Mode::named("default"),
+        Mode::named("bypassPermissions"),
+    ],
+    modes_in_sandbox: None,
+    switches: &["CLAUDE_CODE_SANDBOXED", "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS"],
+    reads: &[],
+    // Its folder holds settings, hooks and servers too: what it has to write in there is named.
+    state: &[
+        "$CLAUDE_CONFIG_DIR/projects|~/.claude/projects",
+        "$CLAUDE_CONFIG_DIR/sessions|~/.claude/sessions",
+        "$CLAUDE_CONFIG_DIR/session-env|~/.claude/session-env",
+        "$CLAUDE_CONFIG_DIR/shell-snapshots|~/.claude/shell-snapshots",
+        "$CLAUDE_CONFIG_DIR/file-history|~/.claude/file-history",
+        "$CLAUDE_CONFIG_DIR/todos|~/.claude/todos",
+        "$CLAUDE_CONFIG_DIR/tasks|~/.claude/tasks",
+        "$CLAUDE_CONFIG_DIR/plans|~/.claude/plans",
+        "$CLAUDE_CONFIG_DIR/debug|~/.claude/debug",
+        "$CLAUDE_CONFIG_DIR/.credentials.json|~/.claude/.credentials.json",
+        "$XDG_CACHE_HOME/claude-cli-nodejs|~/.cache/claude-cli-nodejs",
+    ],
+    own_state: None,
+    reader: |before| Box::new(Messages::new(Style::Claude, &WORDS, before)),
+    behind_launcher: None,
+    takes_schema,
+    session: SessionPolicy::Told,
+    accounting: Accounting::TokensAndMoney(CachedInput::Beside),
+    account: &[
+        "CLAUDE_CONFIG_DIR",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "ANTHROPIC_BASE_URL",
+    ],
+    session_log: None,
+    session_files: Some(&FILES),
+    exits_early: false,
+    words: &WORDS,
+};
+
+const FILES: SessionFiles = SessionFiles {
+    root: "$CLAUDE_CONFIG_DIR|~/.claude",
+    patterns: &["projects/{project}/{session}.jsonl", "projects/{project}/{session}/**"],
+    project: Project::Named(plain),
+    own: None,
+};
+
+pub(super) const WORDS: Words = Words {
+    kinds: &[
+        (
+            AgentErrorKind::Quota,
+            &["hit your", "usage limit reached", "out of extra usage", "error_max_budget_usd"],
+        ),
+        (AgentErrorKind::MaxTurns, &["error_max_turns", "maximum number of turns"]),
+        (AgentErrorKind::ContextLength, &["output token maximum"]),
+    ],
+    unknown_session: &["no conversation found with session id", "no session, task, or name matched"],
+    misshapen: &["structured_output", "structured output"],
+    refused: &["is disabled for this session"],
+    refused_aside: &[],
+    exit_code: no_exit_code,
+};
+
+/// The schema itself is an argument, which the system allows only so long.
+pub(super) fn takes_schema(schema: &Value) -> bool {
+    schema["type"] == "object" && schema.to_string().len() <= Wanted::MAX_ARGUMENT_BYTES
+}
+
+/// The same for a session, as its adapter takes them.
+const READING: &str = r#"{"claudeCode":{"options":{"disallowedTools":["Bash","PowerShell","Monitor","Workflow","Write","Edit","NotebookEdit","EnterWorktree"],"settings":{"useAutoModeDuringPlan":false}}}}"#;
+const NO_COMMANDS: &str = "--disallowedTools=Bash,PowerShell,Monitor,Workflow";
+const NO_WRITING: &str =
+    "--disallowedTools=Bash,PowerShell,Monitor,Workflow,Write,Edit,NotebookEdit,EnterWorktree";
+/// Else a model of its service decides at "plan" which commands only read.
+const NO_CLASSIFIER: &str = r#"--settings={"useAutoModeDuringPlan":false}"#;
+
+/// At "plan" all tools that write or run something are taken away. At "edit" without commands those that run something are: as it accepts edits it would also run what writes in the folder. With
+/// some, all that is not allowed is refused, reading aside; a rule holds for each part of a command.
+fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    allowable_in_sandbox(&wanted.allow, wanted.is_sandboxed)?;
+    match wanted.permission {
+        Level::Plan => launch.args(["--permission-mode", "plan", NO_WRITING, NO_CLASSIFIER]),
+        Level::Edit | Level::Ask if wanted.allow.is_empty() => {
+            launch.args(["--permission-mode", "acceptEdits", NO_COMMANDS]);
+        }
+        Level::Edit | Level::Ask => {
+            launch.args(["--permission-mode", "dontAsk", "--allowedTools=Edit(./**)"]);
+            for (index, glob) in wanted.allow.iter().enumerate() {
+                if glob.contains(":*") {
+                    return Err(refuse(
+                        index,
+                        "claude-code reads \":*\" as any ending: name the commands, or write \" *\"",
+                    ));
+                }
+                launch.args([format!("--allowedTools=Bash({glob})")]);
+            }
+        }
+        Level::Auto => {
+            launch.args(["--dangerously-skip-permissions"]);
+            launch.set("IS_SANDBOX", "1");
+        }
+    }
+    Ok(())
+}
+
+/// `claude -p ... -- PROMPT`; a long prompt comes by stdin.
+fn launch(wanted: &Wanted) -> Result<Launch, Error> {
+    let mut launch = Launch::new(wanted);
+    launch.args(["-p", "--output-format", "stream-json", "--verbose"]);
+    hold(wanted, &mut launch)?;
+    if let Some(model) = &wanted.model {
+        launch.args(["--model", model]);
+    }
+    if let Some(system_prompt) = &wanted.system_prompt {
+        launch.args([&format!("--append-system-prompt={system_prompt}")]);
+    }
+    if let Some(tools) = &wanted.tools {
+        launch.args([&format!("--tools={}", tools.join(","))]);
+    }
+    if let Some(turns) = wanted.max_turns {
+        launch.args(["--max-turns", &turns.to_string()]);
+    }
+    if let Some(dollars) = wanted.max_budget_usd {
+        launch.args(["--max-budget-usd", &dollars.to_string()]);
+    }
+    if let Some(schema) = wanted.schema.as_ref().map(Value::to_string) {
+        launch.args(["--json-schema", &schema]);
+    }
+    if let Some(session) = &wanted.resume {
+        launch.args(["--resume", session]);
+    }
+    launch.extra_args();
+    launch.prompt_last(&[]);
+    launch.set("DISABLE_AUTOUPDATER", "1");
+    Ok(launch)
+}

@@ -1,0 +1,319 @@
+//! PURE: GitHub Copilot CLI, `copilot --output-format json`.
+//!
+//! The session id stands in the last line alone, so new sessions are given one. Events with an `agentId` are a sub-agent's.
+//! A run that was told to stop says `abort` and then reports `exitCode` 0. Tokens are not told.
+
+use super::super::allow::refuse;
+use super::super::digest::Digest;
+use super::super::event::{AgentErrorKind, Usage};
+use super::super::failure::{Failure, Words, no_exit_code};
+use super::super::json::{Json, Line};
+use super::super::launch::{Launch, Wanted};
+use super::super::level::{Level, Mode, allowable_in_sandbox};
+use super::super::own_state::OwnState;
+use super::super::package::{Program, is_program, npm_platform, package, siblings};
+use super::super::session_files::{Project, SessionFiles};
+use super::super::spending::Accounting;
+use super::message::text_of;
+use super::{Descriptor, Reader, SessionPolicy, no_schema};
+use ground::error::Error;
+use std::path::Path;
+
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    title: "GitHub Copilot CLI",
+    program: "copilot",
+    install: "npm install -g @github/copilot",
+    launch,
+    hold,
+    modes: MODES,
+    modes_in_sandbox: None,
+    switches: &["COPILOT_ALLOW_ALL"],
+    reads: &[],
+    state: &["$XDG_CACHE_HOME/copilot|~/.cache/copilot"],
+    own_state: Some(OwnState {
+        variable: "COPILOT_HOME",
+        below: "",
+        root: "$COPILOT_HOME|~/.copilot",
+        written: &["session-state/", "logs/"],
+        anew: &["session-store.db*", "command-history-state.json", "restart"],
+    }),
+    reader: |_| Box::new(Copilot::default()),
+    behind_launcher: Some(behind_launcher),
+    takes_schema: no_schema,
+    session: SessionPolicy::Chosen,
+    accounting: Accounting::Nothing,
+    account: &[
+        "COPILOT_HOME",
+        "COPILOT_GITHUB_TOKEN",
+        "GH_TOKEN",
+        "GITHUB_TOKEN",
+        "COPILOT_PROVIDER_BASE_URL",
+        "COPILOT_PROVIDER_API_KEY",
+    ],
+    session_log: None,
+    session_files: Some(&FILES),
+    exits_early: false,
+    words: &WORDS,
+};
+
+const FILES: SessionFiles = SessionFiles {
+    root: "$COPILOT_HOME|~/.copilot",
+    patterns: &["session-state/{session}/**"],
+    project: Project::None,
+    own: None,
+};
+
+pub(super) const WORDS: Words = Words {
+    kinds: &[(AgentErrorKind::Quota, &["no quota", "premium request", "quota_exceeded"])],
+    unknown_session: &["no session, task, or name matched"],
+    misshapen: &[],
+    refused: &["permission to run this tool was denied", "command blocked"],
+    refused_aside: &[],
+    exit_code: no_exit_code,
+};
+
+#[derive(Default)]
+struct Copilot {
+    is_aborted: bool,
+    /// Of the last model call that failed.
+    call: Option<Failure>,
+    /// What the session said went wrong.
+    session_error: Option<Failure>,
+    is_reasoning_told: bool,
+}
+
+impl Reader for Copilot {
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
+        let [kind, data, agent] = line.fields(["type", "data", "agentId"]);
+        if !kind.is_text() {
+            return false;
+        }
+        // Older versions name the tool call that a sub-agent works for.
+        let is_main = || !agent.is_present() && !data.field("parentToolCallId").is_present();
+        match kind.word() {
+            b"assistant.message_delta" if is_main() => {
+                digest.text_delta(&data.field("deltaContent").text().unwrap_or_default())
+            }
+            b"assistant.message_start" if is_main() => {
+                self.is_reasoning_told = false;
+                digest.message_begins();
+            }
+            b"assistant.message" if is_main() => self.message(data, digest),
+            b"assistant.reasoning_delta" if is_main() => {
+                self.is_reasoning_told = true;
+                digest.reasoning(&data.field("deltaContent").text().unwrap_or_default(), true);
+            }
+            b"assistant.reasoning" if is_main() => self.reasoning(data.field("content"), digest),
+            b"assistant.tool_call_delta"
+            | b"tool.execution_partial_result"
+            | b"tool.execution_progress"
+            | b"tool.shell_output" => {
+                digest.progress();
+            }
+            b"tool.execution_start" => {
+                let [id, name, input] = data.fields(["toolCallId", "toolName", "arguments"]);
+                digest.tool_start(&id.text().unwrap_or_default(), &name.text().unwrap_or_default(), || {
+                    input.build()
+                });
+            }
+            b"tool.execution_complete" => tool_complete(data, digest),
+            b"assistant.usage" => {
+                let [input, output, cached] = data.fields(["inputTokens", "outputTokens", "cacheReadTokens"]);
+                digest.usage(Usage {
+                    input_tokens: input.count().unwrap_or(0),
+                    output_tokens: output.count().unwrap_or(0),
+                    cached_input_tokens: cached.count().unwrap_or(0),
+                    cost_usd: None,
+                });
+            }
+            b"model.call_failure" => {
+                let [status, message] = data.fields(["statusCode", "errorMessage"]);
+                self.call = Some(
+                    WORDS.failure(status.whole(), message.text().unwrap_or("the model call failed".into())),
+                );
+            }
+            b"assistant.turn_retry" => {
+                digest.message_begins();
+                let reason =
+                    data.field("reason").text().unwrap_or("the model call failed".into()).into_owned();
+                let failure = self.call.take().map_or_else(
+                    || WORDS.failure(None, reason.clone()),
+                    |call| Failure { message: format!("{reason}: {}", call.message), ..call },
+                );
+                digest.retry(failure);
+            }
+            b"session.start" => digest.session(&data.field("sessionId").text().unwrap_or_default()),
+            b"session.warning" => digest.warning(&data.field("message").text().unwrap_or_default()),
+            b"session.error" if is_main() => {
+                let failure = session_error(data);
+                digest.error(failure.clone());
+                self.session_error = Some(failure);
+            }
+            b"session.compaction_complete" if data.field("success").flag() == Some(false) => {
+                let reason = data.field("error").text().unwrap_or("no reason was given".into());
+                digest.warning(&format!("the conversation could not be compacted: {reason}"));
+            }
+            b"abort" if is_main() => self.is_aborted = true,
+            b"assistant.idle" if is_main() => self.is_aborted |= data.field("aborted").flag() == Some(true),
+            b"result" => self.result(line, digest),
+            _ => {}
+        }
+        true
+    }
+}
+
+impl Copilot {
+    fn message(&mut self, data: Json, digest: &mut Digest) {
+        const NAMES: [&str; 6] =
+            ["content", "model", "reasoningText", "chunkIndex", "chunkCount", "apiCallId"];
+        let [content, model, reasoning, chunk, chunks, call] = data.fields(NAMES);
+        self.session_error = None;
+        self.call = None;
+        digest.model(&model.text().unwrap_or_default());
+        // One answer of the model may come as several messages, parted where it thought in between.
+        let key = call.text().filter(|_| chunks.is_present());
+        if chunk.count().unwrap_or(0) == 0 {
+            digest.model_answered();
+        }
+        self.reasoning(reasoning, digest);
+        digest.text(key.as_deref(), &content.text().unwrap_or_default());
+    }
+
+    fn reasoning(&mut self, content: Json, digest: &mut Digest) {
+        if let (false, Some(text)) = (self.is_reasoning_told, content.text()) {
+            self.is_reasoning_told = true;
+            digest.reasoning(&text, false);
+        }
+    }
+
+    fn result(&mut self, line: Line, digest: &mut Digest) {
+        let [session, exit_code] = line.fields(["sessionId", "exitCode"]);
+        digest.session(&session.text().unwrap_or_default());
+        let exit_code = exit_code.whole();
+        if self.is_aborted {
+            return digest.end(false, Some(Failure::new(AgentErrorKind::Unknown, "the turn was aborted")));
+        }
+        // Whole: it tells an exit code. What went wrong after its last answer weighs more than a good one.
+        let Some(exit_code) = exit_code else { return };
+        if exit_code == 0 && self.session_error.is_none() {
+            return digest.end(true, None);
+        }
+        let failure = self.session_error.take().or(self.call.take());
+        let failure = failure.unwrap_or_else(|| {
+            Failure::new(
+                AgentErrorKind::Unknown,
+                format!("the agent ended its turn with exit code {}", exit_code),
+            )
+        });
+        digest.end(false, Some(failure));
+    }
+}
+
+fn session_error(data: Json) -> Failure {
+    let [kind, message, status] = data.fields(["errorType", "message", "statusCode"]);
+    let mut failure = WORDS.failure(status.whole(), message.text().unwrap_or("the session failed".into()));
+    if status.whole().is_none() {
+        failure.kind = match kind.word() {
+            b"authentication" => AgentErrorKind::Auth,
+            b"quota" => AgentErrorKind::Quota,
+            b"rate_limit" => AgentErrorKind::RateLimit,
+            b"context_limit" => AgentErrorKind::ContextLength,
+            _ => failure.kind,
+        };
+    }
+    failure
+}
+
+fn tool_complete(data: Json, digest: &mut Digest) {
+    let [id, success, shell, result, error] =
+        data.fields(["toolCallId", "success", "shellExecution", "result", "error"]);
+    let exit_code = shell.field("exitCode").whole();
+    let is_error = success.flag() == Some(false) || exit_code.is_some_and(|code| code != 0);
+    digest.tool_end(&id.text().unwrap_or_default(), exit_code, is_error, || {
+        text_of(result.field("content")).or_else(|| text_of(error.field("message")))
+    });
+}
+
+const MODES: [Option<Mode>; 4] = {
+    const AGENT: &str = "https://agentclientprotocol.com/protocol/session-modes#agent";
+    [
+        Mode::named("https://agentclientprotocol.com/protocol/session-modes#plan"),
+        Mode::named(AGENT),
+        Mode::named(AGENT),
+        Some(Mode {
+            id: AGENT,
+            args: &["--allow-all-tools", "--allow-all-paths"],
+            set: &[],
+            meta: "",
+            made: None,
+        }),
+    ]
+};
+
+/// What is not allowed is refused in a run without a terminal; a denial weighs more than any allowance. Files it keeps to its
+/// folder and the temporary one by itself.
+fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    allowable_in_sandbox(&wanted.allow, wanted.is_sandboxed)?;
+    match wanted.permission {
+        Level::Plan => launch.args(["--deny-tool=write", "--deny-tool=shell"]),
+        Level::Edit | Level::Ask if wanted.allow.is_empty() => {
+            launch.args(["--allow-tool=write", "--deny-tool=shell"]);
+        }
+        Level::Edit | Level::Ask => {
+            launch.args(["--allow-tool=write"]);
+            for (index, glob) in wanted.allow.iter().enumerate() {
+                launch.args([format!("--allow-tool=shell({}:*)", command_of(index, glob)?)]);
+            }
+        }
+        Level::Auto => launch.args(["--allow-all-tools", "--allow-all-paths"]),
+    }
+    Ok(())
+}
+
+/// It knows a command with whatever follows, and nothing else.
+fn command_of(index: usize, glob: &str) -> Result<&str, Error> {
+    let command = glob.strip_suffix(" *").filter(|command| !command.contains(['*', ':', '@']));
+    command.ok_or_else(|| {
+        let problem = format!(
+            "copilot allows a command with all its arguments: write {:?} if that is meant",
+            format!("{} *", glob.trim_end_matches(['*', ' ']))
+        );
+        refuse(index, problem)
+    })
+}
+
+/// `copilot --output-format json ... --prompt=PROMPT`; a long prompt comes by stdin.
+fn launch(wanted: &Wanted) -> Result<Launch, Error> {
+    let mut launch = Launch::new(wanted);
+    launch.args(["--output-format", "json", "--no-auto-update", "--no-ask-user", "--no-color"]);
+    hold(wanted, &mut launch)?;
+    if let Some(model) = &wanted.model {
+        launch.args(["--model", model]);
+    }
+    launch.cannot("tools", wanted.tools.as_ref().is_some_and(Vec::is_empty));
+    if let Some(tools) = wanted.tools.as_ref().filter(|tools| !tools.is_empty()) {
+        launch.args([&format!("--available-tools={}", tools.join(","))]);
+    }
+    match (&wanted.resume, &wanted.session_id) {
+        (Some(session), _) => launch.args([&format!("--resume={session}")]),
+        (None, Some(session)) => launch.args(["--session-id", session]),
+        (None, None) => {}
+    }
+    launch.cannot("systemPrompt", wanted.system_prompt.is_some());
+    launch.cannot_limit(wanted, &["maxTurns", "maxBudgetUsd"]);
+    launch.prompt_by_flag();
+    launch.set("COPILOT_AUTO_UPDATE", "false");
+    Ok(launch)
+}
+
+fn behind_launcher(file: &Path) -> Option<Program> {
+    let root = package(file, "@github", "copilot")?;
+    let (system, machine) = npm_platform();
+    let names = [format!("copilot-{system}-{machine}"), format!("copilot-{system}musl-{machine}")];
+    let file = names
+        .iter()
+        .flat_map(|name| siblings(root, "@github", name))
+        .map(|root| root.join("copilot"))
+        .find(|file| is_program(file))?;
+    Some(Program { command: file.to_string_lossy().into_owned(), ..Program::default() })
+}

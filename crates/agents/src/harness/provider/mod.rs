@@ -1,0 +1,180 @@
+//! PURE: one file per agent CLI. It holds the CLI's [`Descriptor`]: all that the harness knows of it.
+//!
+//! A provider is added by its file, its line in the list below and recordings of it in fixtures/streams: names, types, help
+//! texts, the doctor, the tables of docs/agents.md and the tests follow from these.
+//!
+//! A reader is a small state machine over lines. It trusts neither types nor order: a field of another type counts as
+//! absent, an event of the provider that maps to nothing is passed over, and only what is no event of the provider at all
+//! is noise. No reader ends a turn by itself: it reports the agent's end of turn to the [`Digest`], a later one replaces an
+//! earlier one, and the verdict is made when the process is gone.
+
+mod claude_code;
+mod codex;
+mod copilot_cli;
+mod gemini;
+mod kimi;
+mod message;
+mod message_usage;
+mod opencode;
+mod pi;
+mod qwen;
+
+use super::digest::Digest;
+use super::event::Usage;
+use super::failure::Words;
+use super::json::Line;
+use super::launch::{Launch, Wanted};
+use super::level::Modes;
+use super::own_state::OwnState;
+use super::package::Program;
+use super::session_files::SessionFiles;
+use super::session_log::SessionLog;
+use super::spending::Accounting;
+use ground::error::Error;
+use serde_json::Value;
+use std::path::Path;
+
+/// The list: variant, file, name.
+#[macro_export]
+macro_rules! each_provider {
+    ($make:ident) => {
+        $make! {
+            ClaudeCode = claude_code "claude-code",
+            Codex = codex "codex",
+            Gemini = gemini "gemini",
+            Opencode = opencode "opencode",
+            Copilot = copilot_cli "copilot",
+            Qwen = qwen "qwen",
+            Pi = pi "pi",
+            Kimi = kimi "kimi",
+        }
+    };
+}
+
+macro_rules! providers {
+    ($($variant:ident = $file:ident $name:literal,)*) => {
+        /// The agents that the harness can run.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Provider {
+            $($variant,)*
+        }
+
+        impl Provider {
+            pub const ALL: [Provider; [$($name),*].len()] = [$(Provider::$variant),*];
+
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Provider::$variant => $name,)*
+                }
+            }
+
+            /// What is known of it.
+            pub fn descriptor(self) -> &'static Descriptor {
+                match self {
+                    $(Provider::$variant => &$file::DESCRIPTOR,)*
+                }
+            }
+        }
+    };
+}
+each_provider!(providers);
+
+/// All that the harness knows of one agent CLI.
+pub struct Descriptor {
+    /// As its makers write it.
+    pub title: &'static str,
+    /// The name of the program on PATH.
+    pub program: &'static str,
+    /// The command that installs it.
+    pub install: &'static str,
+    /// How it is started for a turn.
+    pub launch: fn(&Wanted) -> Result<Launch, Error>,
+    /// Holds a turn to its level by the CLI's own means, or says why it can't be held.
+    pub hold: fn(&Wanted, &mut Launch) -> Result<(), Error>,
+    /// The same for a session over the Agent Client Protocol.
+    pub modes: Modes,
+    /// The same in our sandbox, where its own means fail in there.
+    pub modes_in_sandbox: Option<Modes>,
+    /// Variables that would let it do more than a level below "auto" says.
+    pub switches: &'static [&'static str],
+    /// Variables that the launch looks at.
+    pub reads: &'static [&'static str],
+    /// What it must write wherever it works: see `workspace`.
+    pub state: &'static [&'static str],
+    /// In a sandbox, a state folder of the run's own in place of one that holds configuration too: see `own_place`.
+    pub own_state: Option<OwnState>,
+    /// A reader for one run. `before`: what the session had used when the turn began, for CLIs that count on.
+    pub reader: fn(before: Option<Usage>) -> Box<dyn Reader>,
+    /// The agent itself, where the file on PATH is known to be only its launcher.
+    pub behind_launcher: Option<fn(&Path) -> Option<Program>>,
+    /// Whether it takes this schema by a flag of its own.
+    pub takes_schema: fn(&Value) -> bool,
+    pub session: SessionPolicy,
+    /// What it tells of what its turns use: which budgets it can be held to.
+    pub accounting: Accounting,
+    /// The variables, besides HOME, that decide whose account it works on.
+    pub account: &'static [&'static str],
+    /// Where it keeps what a session has used, if it counts on over a session's turns.
+    pub session_log: Option<&'static SessionLog>,
+    /// What it writes for a session, where that can be taken to another machine.
+    pub session_files: Option<&'static SessionFiles>,
+    /// It exits before its last lines are through the pipe, and they are lost if that has no room for them.
+    pub exits_early: bool,
+    /// Its own words for what goes wrong.
+    pub words: &'static Words,
+}
+
+/// How a CLI names its sessions.
+pub enum SessionPolicy {
+    /// It tells the id of a new session at its start.
+    Told,
+    /// It tells the id only at its end, and takes one that is chosen for it.
+    Chosen,
+    /// As [`SessionPolicy::Told`]; the beginning of an id finds the session.
+    ByPrefix,
+}
+
+/// Reads what one CLI prints.
+pub trait Reader: Send + Sync {
+    /// Reports one line of stdout, a JSON object; `false`: it is no event of this provider.
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool;
+
+    /// What the session has used over all its turns, where the CLI counts on: the next turn's `before`.
+    fn counted(&self) -> Option<Usage> {
+        None
+    }
+}
+
+impl Provider {
+    pub fn parse(name: &str) -> Result<Provider, Error> {
+        Provider::ALL.into_iter().find(|provider| provider.as_str() == name).ok_or_else(|| {
+            let names = Provider::ALL.map(Provider::as_str).join(", ");
+            Error::invalid_option("provider", format!("no provider is named {name:?}; there are {names}"))
+        })
+    }
+
+    /// Whether the session that was reported is the one that was asked for.
+    pub(crate) fn is_same_session(self, asked: &str, reported: &str) -> bool {
+        let (asked, reported) = (asked.trim().to_ascii_lowercase(), reported.to_ascii_lowercase());
+        let by_prefix = matches!(self.descriptor().session, SessionPolicy::ByPrefix);
+        asked == reported || (by_prefix && asked.len() >= 4 && reported.starts_with(&asked))
+    }
+}
+
+/// For CLIs that have no flag for a schema.
+fn no_schema(_: &Value) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_found_by_its_whole_id_or_where_the_cli_does_so_by_its_beginning() {
+        assert!(Provider::Codex.is_same_session(" ABC-1", "abc-1"));
+        assert!(!Provider::Codex.is_same_session("abcd", "abcd-1"));
+        assert!(Provider::Pi.is_same_session("abcd", "abcd-1"));
+        assert!(!Provider::Pi.is_same_session("abc", "abcd-1"), "too short to tell one from another");
+    }
+}

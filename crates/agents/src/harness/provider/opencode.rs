@@ -1,0 +1,328 @@
+//! PURE: opencode, `opencode run --format json`.
+//!
+//! It has no end of turn of its own until `done`, which older versions lack: a `step_finish` with reason `stop` is the last
+//! step. Tools are told when they are done. A model that answers with rubbish makes it loop for ever, step after empty step.
+
+use super::super::digest::Digest;
+use super::super::event::{AgentErrorKind, Usage};
+use super::super::failure::{Failure, Words, no_exit_code};
+use super::super::json::{Json, Line};
+use super::super::json_object::put;
+use super::super::launch::{Launch, Wanted};
+use super::super::level::{Level, MakeMode, Mode, allowable_in_sandbox};
+use super::super::reset::Reset;
+use super::super::spending::{Accounting, CachedInput};
+use super::message::text_of;
+use super::{Descriptor, Reader, SessionPolicy, no_schema};
+use ground::error::Error;
+use serde_json::{Value, json};
+
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    title: "opencode",
+    program: "opencode",
+    install: "npm install -g opencode-ai",
+    launch,
+    hold,
+    modes: MODES,
+    modes_in_sandbox: None,
+    switches: &["OPENCODE_PERMISSION"],
+    reads: &["OPENCODE_CONFIG_CONTENT"],
+    state: &[
+        "$XDG_DATA_HOME/opencode|~/.local/share/opencode",
+        "$XDG_STATE_HOME/opencode|~/.local/state/opencode",
+        "$XDG_CACHE_HOME/opencode|~/.cache/opencode",
+        // It fails where this is missing.
+        "$XDG_CONFIG_HOME/opencode/|~/.config/opencode/",
+    ],
+    own_state: None,
+    reader: |_| Box::new(Opencode::default()),
+    behind_launcher: None,
+    takes_schema: no_schema,
+    session: SessionPolicy::Told,
+    accounting: Accounting::TokensAndMoney(CachedInput::Beside),
+    account: &["XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT"],
+    session_log: None,
+    session_files: None,
+    exits_early: false,
+    words: &WORDS,
+};
+
+pub(super) const WORDS: Words = Words {
+    kinds: &[],
+    unknown_session: &["session not found"],
+    misshapen: &[],
+    refused: &["rule which prevents you", "unavailable tool"],
+    refused_aside: &[],
+    exit_code: no_exit_code,
+};
+
+/// A conversation that does not fit after so many compactions never will.
+const MAX_CONTINUED: u32 = 5;
+
+#[derive(Default)]
+struct Opencode {
+    /// Whether the step that runs brought anything.
+    is_fruitful: bool,
+    /// How often it told itself to go on since it last did anything.
+    continued: u32,
+}
+
+impl Reader for Opencode {
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
+        let [kind, session, part, error] = line.fields(["type", "sessionID", "part", "error"]);
+        if !kind.is_text() {
+            return false;
+        }
+        if let Some(session) = session.text() {
+            digest.session(&session);
+        }
+        match kind.word() {
+            b"step_start" => {
+                digest.reopen();
+                self.is_fruitful = false;
+            }
+            // Its own words to the model: after it compacted the conversation the turn goes on.
+            b"text" if part.field("synthetic").flag() == Some(true) => self.goes_on(digest),
+            b"text" => {
+                let [text, message] = part.fields(["text", "messageID"]);
+                let text = text.text().unwrap_or_default();
+                self.is_fruitful |= !text.is_empty();
+                digest.text(message.text().as_deref(), &text);
+            }
+            b"reasoning" => {
+                self.is_fruitful = true;
+                digest.reasoning(&part.field("text").text().unwrap_or_default(), false);
+            }
+            b"tool_use" => {
+                self.is_fruitful = true;
+                self.continued = 0;
+                tool_use(part, digest);
+            }
+            b"step_finish" => self.step_finish(part, digest),
+            b"error" => {
+                let [name, data, message] = error.fields(["name", "data", "message"]);
+                let [words, status, headers] = data.fields(["message", "statusCode", "responseHeaders"]);
+                if let Some(reset) = reset_in(headers) {
+                    digest.limit(reset);
+                }
+                let words = words
+                    .text()
+                    .or(message.text())
+                    .or(name.text())
+                    .or(error.text())
+                    .unwrap_or("unknown error".into());
+                let mut failure = WORDS.failure(status.whole(), words);
+                if failure.kind == AgentErrorKind::Unknown {
+                    failure.kind = match name.word() {
+                        b"ProviderAuthError" => AgentErrorKind::Auth,
+                        b"ContextOverflowError" | b"MessageOutputLengthError" => {
+                            AgentErrorKind::ContextLength
+                        }
+                        b"ProviderModelNotFoundError" => AgentErrorKind::InvalidRequest,
+                        _ => AgentErrorKind::Unknown,
+                    };
+                }
+                // It says nothing more after this one, unless it goes on all the same.
+                digest.end(false, Some(failure));
+            }
+            b"done" => done(line, digest),
+            _ => {}
+        }
+        true
+    }
+}
+
+/// When its service takes requests again, by the headers of its answer.
+fn reset_in(headers: Json) -> Option<Reset> {
+    const NAMES: [&str; 4] =
+        ["retry-after-ms", "retry-after", "anthropic-ratelimit-unified-reset", "x-codex-primary-reset-at"];
+    NAMES
+        .into_iter()
+        .zip(headers.fields(NAMES))
+        .find_map(|(name, value)| Reset::parse(&format!("{name}: {}", value.text()?)))
+}
+
+/// The session has nothing more to do. How the turn went was told before, save where its last step ended for a reason that
+/// says nothing.
+fn done(line: Line, digest: &mut Digest) {
+    let [rejected] = line.fields(["rejected"]);
+    for permission in rejected.items().filter_map(Json::text).take(10) {
+        digest.warning(&format!("{permission} was denied permission"));
+    }
+    if digest.terminal().is_none() && !digest.final_text().is_empty() {
+        digest.end(true, None);
+    }
+}
+
+impl Opencode {
+    fn goes_on(&mut self, digest: &mut Digest) {
+        digest.reopen();
+        self.continued += 1;
+        if self.continued >= MAX_CONTINUED {
+            digest.error(Failure::new(
+                AgentErrorKind::ContextLength,
+                format!("the conversation was compacted {MAX_CONTINUED} times without getting anywhere"),
+            ));
+            digest.stuck();
+        }
+    }
+
+    fn step_finish(&mut self, part: Json, digest: &mut Digest) {
+        let [reason, tokens, cost] = part.fields(["reason", "tokens", "cost"]);
+        if tokens.is_object() {
+            let [input, output, cache] = tokens.fields(["input", "output", "cache"]);
+            digest.usage(Usage {
+                input_tokens: input.count().unwrap_or(0),
+                output_tokens: output.count().unwrap_or(0),
+                cached_input_tokens: cache.field("read").count().unwrap_or(0),
+                cost_usd: cost.number(),
+            });
+        }
+        let is_fruitful = std::mem::take(&mut self.is_fruitful);
+        match reason.word() {
+            b"stop" | b"length" => {
+                if reason.is("length") {
+                    digest.warning("the answer was cut at the model's limit of output tokens");
+                }
+                digest.model_answered();
+                digest.end(true, None);
+            }
+            b"content-filter" | b"error" => {
+                let words =
+                    format!("the model stopped with the reason {}", reason.text().unwrap_or_default());
+                digest.end(false, Some(Failure::new(AgentErrorKind::Unknown, words)));
+            }
+            b"tool-calls" => {
+                digest.model_answered();
+                digest.reopen();
+            }
+            _ => {
+                digest.reopen();
+                if !is_fruitful {
+                    digest.idle_step();
+                }
+            }
+        }
+    }
+}
+
+fn tool_use(part: Json, digest: &mut Digest) {
+    let [tool, id, state] = part.fields(["tool", "callID", "state"]);
+    let [status, input, output, error, metadata] =
+        state.fields(["status", "input", "output", "error", "metadata"]);
+    let id = id.text().unwrap_or_default();
+    digest.tool_start(&id, &tool.text().unwrap_or_default(), || input.build());
+    if matches!(status.word(), b"pending" | b"running") {
+        return;
+    }
+    let exit_code = metadata.field("exit").whole();
+    let is_error = status.is("error") || exit_code.is_some_and(|code| code != 0);
+    digest.tool_end(&id, exit_code, is_error, || text_of(output).or_else(|| text_of(error)));
+}
+
+/// Below "auto" by an agent of the session's own, as in `hold`: rules that its user has for the agents `build` and `plan` would
+/// come after all that can be said of them here.
+const MODES: [Option<Mode>; 4] = {
+    const fn made(
+        id: &'static str,
+        set: &'static [(&'static str, &'static str)],
+        made: Option<MakeMode>,
+    ) -> Option<Mode> {
+        Some(Mode { id, args: &[], set, meta: "", made })
+    }
+    const ASKING: &[(&str, &str)] =
+        &[("OPENCODE_PERMISSION", r#"{"edit":"ask","bash":"ask","webfetch":"ask"}"#)];
+    [
+        made(
+            "plan",
+            &[("OPENCODE_PERMISSION", r#"{"edit":"deny","bash":"ask","webfetch":"ask"}"#)],
+            Some(reading),
+        ),
+        made("build", ASKING, Some(asking)),
+        made("build", ASKING, Some(asking)),
+        made(
+            "build",
+            &[("OPENCODE_PERMISSION", r#"{"edit":"allow","bash":"allow","webfetch":"allow"}"#)],
+            None,
+        ),
+    ]
+};
+
+fn reading(variable: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<(&'static str, String), Error> {
+    let rules = json!({ "edit": "deny", "bash": "ask", "webfetch": "ask", "external_directory": "ask" });
+    with_agent(Level::Plan, variable(CONTENT).as_deref(), name, &rules).map(|content| (CONTENT, content))
+}
+
+fn asking(variable: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<(&'static str, String), Error> {
+    let rules = json!({ "edit": "ask", "bash": "ask", "webfetch": "ask", "external_directory": "ask" });
+    with_agent(Level::Ask, variable(CONTENT).as_deref(), name, &rules).map(|content| (CONTENT, content))
+}
+
+const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
+
+/// By an agent of our own, in the configuration that the CLI reads last; what its user has there is kept. Its rules come after all
+/// others, and the last rule counts. Its name is the run's: rules for it can't stand in a configuration before.
+fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    allowable_in_sandbox(&wanted.allow, wanted.is_sandboxed)?;
+    if wanted.permission == Level::Auto {
+        // What would ask is refused in a run without a terminal.
+        launch.set("OPENCODE_PERMISSION", r#"{"*":"allow"}"#);
+        return Ok(());
+    }
+    let mut rules = json!({ "*": "deny", "read": "allow", "list": "allow", "glob": "allow", "grep": "allow", "todowrite": "allow" });
+    if wanted.permission != Level::Plan {
+        put(&mut rules, "edit", "allow");
+        put(&mut rules, "external_directory", "deny");
+        let mut commands = json!({ "*": "deny" });
+        for glob in &wanted.allow {
+            put(&mut commands, glob, "allow");
+        }
+        // Where the output goes is not looked at otherwise.
+        put(&mut commands, "*>*", "deny");
+        put(&mut rules, "bash", commands);
+    }
+    let given = wanted.variables.iter().find(|(name, _)| *name == CONTENT).map(|(_, text)| text.as_str());
+    let agent = wanted.folder.file_name().map_or("sheepdog".into(), |name| name.to_string_lossy());
+    let content = with_agent(wanted.permission, given, &agent, &rules)?;
+    launch.args(["--agent", &agent]);
+    launch.hold(CONTENT, &content);
+    Ok(())
+}
+
+/// The configuration that is given, with an agent that has these rules.
+fn with_agent(level: Level, given: Option<&str>, name: &str, rules: &Value) -> Result<String, Error> {
+    let mut content = serde_json::from_str(given.unwrap_or("{}")).unwrap_or_default();
+    let agents = match &mut content {
+        Value::Object(fields) => fields.entry("agent").or_insert_with(|| json!({})).as_object_mut(),
+        _ => None,
+    };
+    let Some(agents) = agents else {
+        let problem = format!(
+            "has to be a configuration in JSON, without comments: the rules of {:?} are put into it",
+            level.as_str()
+        );
+        return Err(Error::invalid_option(&format!("env[{CONTENT:?}]"), problem));
+    };
+    agents.insert(name.to_owned(), json!({ "mode": "primary", "permission": rules }));
+    Ok(content.to_string())
+}
+
+/// `opencode run --format json ...`. The prompt comes by stdin: of an argument with a space in it, it makes a quotation, with
+/// every quote inside escaped.
+fn launch(wanted: &Wanted) -> Result<Launch, Error> {
+    let mut launch = Launch::new(wanted);
+    launch.args(["run", "--format", "json"]);
+    if let Some(model) = &wanted.model {
+        launch.args(["--model", model]);
+    }
+    if let Some(session) = &wanted.resume {
+        launch.args(["--session", session]);
+    }
+    hold(wanted, &mut launch)?;
+    launch.cannot("systemPrompt", wanted.system_prompt.is_some());
+    launch.cannot_limit(wanted, &["tools", "maxTurns", "maxBudgetUsd"]);
+    launch.extra_args();
+    launch.prompt_by_stdin();
+    launch.set("OPENCODE_DISABLE_AUTOUPDATE", "1");
+    Ok(launch)
+}

@@ -1,0 +1,323 @@
+//! PURE: pi, `pi --mode json`.
+//!
+//! Every delta repeats the whole message twice: only the delta is read. It exits with 0 whatever happened; `agent_end` comes
+//! once per retry, and only the stop reason of the last message before it tells how the turn went. After it the conversation
+//! may be compacted, which takes a model call in silence, and the turn goes on if that was to make room for it.
+
+use super::super::digest::Digest;
+use super::super::event::{AgentErrorKind, Usage};
+use super::super::failure::{Failure, Words, no_exit_code};
+use super::super::json::{Json, Line};
+use super::super::launch::{Launch, Wanted};
+use super::super::level::{AUTO_ALONE, Level, unallowable, unholdable};
+use super::super::own_state::OwnState;
+use super::super::session_files::{Project, SessionFiles};
+use super::super::spending::{Accounting, CachedInput};
+use super::message::text_of;
+use super::{Descriptor, Reader, SessionPolicy, no_schema};
+use ground::error::Error;
+
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    title: "pi",
+    program: "pi",
+    install: "npm install -g @earendil-works/pi-coding-agent",
+    launch,
+    hold,
+    modes: AUTO_ALONE,
+    modes_in_sandbox: None,
+    switches: &[],
+    reads: &[],
+    state: &[],
+    own_state: Some(OwnState {
+        variable: "PI_CODING_AGENT_DIR",
+        below: "",
+        root: "$PI_CODING_AGENT_DIR|~/.pi/agent",
+        written: &["sessions/", "auth.json"],
+        anew: &["bin"],
+    }),
+    reader: |_| Box::new(Pi::default()),
+    behind_launcher: None,
+    takes_schema: no_schema,
+    session: SessionPolicy::ByPrefix,
+    accounting: Accounting::TokensAndMoney(CachedInput::Beside),
+    account: &["PI_CODING_AGENT_DIR", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"],
+    session_log: None,
+    session_files: Some(&FILES),
+    exits_early: false,
+    words: &WORDS,
+};
+
+const FILES: SessionFiles = SessionFiles {
+    root: "$PI_CODING_AGENT_DIR|~/.pi/agent",
+    patterns: &["sessions/{project}/*_{session}.jsonl"],
+    project: Project::Named(project_of),
+    // It works where the session says, not where it is started.
+    own: Some("cwd"),
+};
+
+/// `--work-repo--` for /work/repo.
+fn project_of(cwd: &str) -> String {
+    format!("--{}--", cwd.trim_start_matches('/').replace(['/', ':'], "-"))
+}
+
+pub(super) const WORDS: Words = Words {
+    kinds: &[],
+    unknown_session: &["no session found matching"],
+    misshapen: &[],
+    refused: &["tool bash not found", "tool write not found", "tool edit not found"],
+    refused_aside: &[],
+    exit_code: no_exit_code,
+};
+
+const COMPACTION: &str = "compaction";
+
+#[derive(Default)]
+struct Pi {
+    /// How the last message of the model ended; `None` before there was one.
+    last: Option<Ending>,
+    is_thinking_told: bool,
+    /// The agent ended, and has not begun again.
+    is_over: bool,
+}
+
+enum Ending {
+    Answered,
+    Failed(Failure),
+}
+
+impl Reader for Pi {
+    fn line(&mut self, line: Line, digest: &mut Digest) -> bool {
+        const NAMES: [&str; 4] = ["type", "assistantMessageEvent", "message", "id"];
+        let [kind, update, message, id] = line.fields(NAMES);
+        match kind.word() {
+            b"message_update" => self.update(update, digest),
+            b"session" => digest.session(&id.text().unwrap_or_default()),
+            b"agent_start" => {
+                digest.reopen();
+                self.is_over = false;
+            }
+            b"message_start" if message.field("role").is("assistant") => {
+                self.is_thinking_told = false;
+                digest.message_begins();
+            }
+            b"message_end" if message.field("role").is("assistant") => self.message_end(message, digest),
+            b"tool_execution_start" => {
+                let [id, name, input] = line.fields(["toolCallId", "toolName", "args"]);
+                digest.tool_start(&id.text().unwrap_or_default(), &name.text().unwrap_or_default(), || {
+                    input.build()
+                });
+            }
+            b"tool_execution_update" => digest.progress(),
+            b"tool_execution_end" => {
+                let [id, result, is_error] = line.fields(["toolCallId", "result", "isError"]);
+                let is_error = is_error.flag() == Some(true);
+                let content = result.field("content");
+                let exit_code =
+                    if is_error { text_of(content).as_deref().and_then(exit_code_in) } else { None };
+                digest.tool_end(&id.text().unwrap_or_default(), exit_code, is_error, || text_of(content));
+            }
+            b"auto_retry_start" => {
+                let [message, attempt, most] = line.fields(["errorMessage", "attempt", "maxAttempts"]);
+                let of = most.count().map(|most| format!(" of {most}")).unwrap_or_default();
+                let cause = message.text().unwrap_or("the model call failed".into());
+                digest.reopen();
+                digest.message_begins();
+                self.last = None;
+                digest.retry(Failure {
+                    message: format!("retry {}{of}: {cause}", attempt.count().unwrap_or(1)),
+                    ..WORDS.failure(None, &*cause)
+                });
+            }
+            b"auto_retry_end" => {
+                let [success, error] = line.fields(["success", "finalError"]);
+                if success.flag() == Some(false) {
+                    let words = error.text().unwrap_or("every retry failed".into());
+                    digest.end(false, Some(WORDS.failure(None, words)));
+                }
+            }
+            b"agent_end" => self.agent_end(line, digest),
+            // To make room for the rest of the turn, or for the next one.
+            b"compaction_start" => {
+                digest.background_begins(COMPACTION, "the compaction of its conversation", false)
+            }
+            b"compaction_end" => self.compaction_end(line, digest),
+            _ => return kind.is_text(),
+        }
+        true
+    }
+}
+
+impl Pi {
+    fn update(&mut self, update: Json, digest: &mut Digest) {
+        let [kind, delta] = update.fields(["type", "delta"]);
+        match kind.word() {
+            b"text_delta" => digest.text_delta(&delta.text().unwrap_or_default()),
+            b"thinking_delta" => {
+                self.is_thinking_told = true;
+                digest.reasoning(&delta.text().unwrap_or_default(), true);
+            }
+            _ => digest.progress(),
+        }
+    }
+
+    fn message_end(&mut self, message: Json, digest: &mut Digest) {
+        let [content, usage, model, stop, error] =
+            message.fields(["content", "usage", "model", "stopReason", "errorMessage"]);
+        digest.model(&model.text().unwrap_or_default());
+        let used = usage_of(usage);
+        if let Some(used) = used {
+            digest.usage(used);
+        }
+        let mut text = String::new();
+        let mut parts = 0;
+        for part in content.items() {
+            let [kind, words, thinking] = part.fields(["type", "text", "thinking"]);
+            parts += 1;
+            match kind.word() {
+                b"text" => text.push_str(&words.text().unwrap_or_default()),
+                b"thinking" if !self.is_thinking_told => {
+                    digest.reasoning(&thinking.text().unwrap_or_default(), false)
+                }
+                _ => {}
+            }
+        }
+        digest.text(None, &text);
+        let is_silent = used.is_some_and(|used| used.input_tokens == 0 && used.output_tokens == 0);
+        self.last = Some(match stop.word() {
+            b"error" | b"aborted" => {
+                let words = error.text().unwrap_or(
+                    if stop.is("aborted") { "the turn was aborted" } else { "the model call failed" }.into(),
+                );
+                Ending::Failed(WORDS.failure(None, words))
+            }
+            // A body that is no model's answer ends like one, with nothing in it.
+            _ if parts == 0 && is_silent => Ending::Failed(Failure::new(
+                AgentErrorKind::Server,
+                "the model answered with nothing: no text, no tool call, no tokens",
+            )),
+            _ => {
+                digest.model_answered();
+                if stop.is("length") {
+                    digest.warning("the answer was cut at the model's limit of output tokens");
+                }
+                if is_silent && stop.is("stop") {
+                    digest.warning("the model's stream ended without its usage: the answer may be cut");
+                }
+                Ending::Answered
+            }
+        });
+    }
+
+    /// What was said of the end of the turn before counts again, unless the turn goes on.
+    fn compaction_end(&mut self, line: Line, digest: &mut Digest) {
+        let [will_retry, error] = line.fields(["willRetry", "errorMessage"]);
+        if let Some(words) = error.text().filter(|words| !words.is_empty()) {
+            digest.warning(&words);
+        }
+        digest.background_ends(COMPACTION, false);
+        if will_retry.flag() == Some(true) {
+            digest.reopen();
+            self.last = None;
+        }
+    }
+
+    fn agent_end(&mut self, line: Line, digest: &mut Digest) {
+        self.is_over = true;
+        if self.last.is_none() {
+            let [messages] = line.fields(["messages"]);
+            if let Some(message) =
+                messages.items().filter(|message| message.field("role").is("assistant")).last()
+            {
+                self.message_end(message, digest);
+            }
+        }
+        self.end(digest);
+    }
+
+    fn end(&self, digest: &mut Digest) {
+        match &self.last {
+            Some(Ending::Answered) => digest.end(true, None),
+            Some(Ending::Failed(failure)) => digest.end(false, Some(failure.clone())),
+            None => digest.end(
+                false,
+                Some(Failure::new(AgentErrorKind::Unknown, "the agent ended without a message of the model")),
+            ),
+        }
+    }
+}
+
+fn usage_of(usage: Json) -> Option<Usage> {
+    if !usage.is_object() {
+        return None;
+    }
+    let [input, output, cached, cost] = usage.fields(["input", "output", "cacheRead", "cost"]);
+    Some(Usage {
+        input_tokens: input.count().unwrap_or(0),
+        output_tokens: output.count().unwrap_or(0),
+        cached_input_tokens: cached.count().unwrap_or(0),
+        cost_usd: cost.field("total").number(),
+    })
+}
+
+/// "Command exited with code 3": the last line of a shell tool that failed.
+fn exit_code_in(output: &str) -> Option<i64> {
+    output.lines().next_back()?.strip_prefix("Command exited with code ")?.trim().parse().ok()
+}
+
+/// By the tools that it has, it asks nobody: some that only read, or some without a shell, which write where the kernel lets them.
+fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    const READING: &[&str] = &["read", "grep", "find", "ls"];
+    const WRITING: &[&str] = &["read", "edit", "write", "grep", "find", "ls"];
+    unallowable(&wanted.allow, "pi can't be held to some commands: it runs all of them, or none")?;
+    let offered = match wanted.permission {
+        Level::Plan => READING,
+        Level::Edit | Level::Ask if wanted.is_sandboxed => WRITING,
+        Level::Edit | Level::Ask => {
+            let why = "pi asks nobody, and writes wherever its user may. Give it `sandbox: \"workspace\"`, or ask for \"plan\" or \"auto\" by name";
+            return Err(unholdable(wanted.permission, why));
+        }
+        Level::Auto => {
+            match &wanted.tools {
+                Some(tools) if tools.is_empty() => launch.args(["--no-tools"]),
+                Some(tools) => launch.args(["--tools", &tools.join(",")]),
+                None => {}
+            }
+            return Ok(());
+        }
+    };
+    let is_wanted =
+        |tool: &&str| wanted.tools.as_ref().is_none_or(|tools| tools.iter().any(|name| name == tool));
+    let tools: Vec<_> = offered.iter().copied().filter(is_wanted).collect();
+    if tools.is_empty() {
+        launch.args(["--no-tools"]);
+    } else {
+        launch.args(["--tools", &tools.join(",")]);
+    }
+    Ok(())
+}
+
+/// `pi --mode json ... PROMPT`. It knows no `--`, and takes a leading `@` for a file: such a prompt comes by stdin, as a
+/// long one does.
+fn launch(wanted: &Wanted) -> Result<Launch, Error> {
+    let mut launch = Launch::new(wanted);
+    launch.args(["--mode", "json"]);
+    if let Some(model) = &wanted.model {
+        launch.args(["--model", model]);
+    }
+    if let Some(session) = &wanted.resume {
+        launch.args(["--session", session]);
+    }
+    if let Some(system_prompt) = &wanted.system_prompt {
+        launch.args(["--append-system-prompt", system_prompt]);
+    }
+    hold(wanted, &mut launch)?;
+    launch.cannot_limit(wanted, &["maxTurns", "maxBudgetUsd"]);
+    launch.extra_args();
+    if wanted.is_long() || wanted.prompt.starts_with(['-', '@']) {
+        launch.args(["-p"]);
+        launch.prompt_by_stdin();
+    } else {
+        launch.args([&wanted.prompt]);
+    }
+    Ok(launch)
+}

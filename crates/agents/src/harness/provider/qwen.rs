@@ -1,0 +1,171 @@
+//! PURE: Qwen Code, `qwen --output-format stream-json`: Claude's lines with differences of its own.
+//!
+//! A failed model call is told as an assistant's text "[API Error: ...]" before the failing `result`. After a retry the words
+//! given before it may stand in the answer once more.
+
+use super::super::event::{AgentErrorKind, Usage};
+use super::super::failure::Words;
+use super::super::launch::{Launch, Wanted};
+use super::super::level::{Level, Mode, unallowable};
+use super::super::own_state::OwnState;
+use super::super::package::{Program, package, whole_script};
+use super::super::session_files::{Project, SessionFiles, plain};
+use super::super::session_log::SessionLog;
+use super::super::spending::{Accounting, CachedInput};
+use super::claude_code::takes_schema;
+use super::message::Messages;
+use super::message_usage::Style;
+use super::{Descriptor, SessionPolicy};
+use ground::error::Error;
+use serde_json::Value;
+use std::path::Path;
+
+pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    title: "Qwen Code",
+    program: "qwen",
+    install: "npm install -g @qwen-code/qwen-code",
+    launch,
+    hold,
+    modes: [
+        Mode::named("plan"),
+        // Its "auto-edit" writes anywhere: here it asks, and what is below the folder is allowed.
+        Mode::named("default"),
+        Mode::named("default"),
+        Mode::named("yolo"),
+    ],
+    modes_in_sandbox: None,
+    switches: &[],
+    reads: &[],
+    state: &[],
+    own_state: Some(OwnState {
+        variable: "QWEN_HOME",
+        below: "",
+        root: "$QWEN_HOME|~/.qwen",
+        written: &["projects/", "oauth_creds.json"],
+        anew: &["tmp", "debug", "installation_id", "todos", "file-history"],
+    }),
+    reader: |before| Box::new(Messages::new(Style::Qwen, &WORDS, before)),
+    behind_launcher: Some(behind_launcher),
+    takes_schema,
+    session: SessionPolicy::Told,
+    accounting: Accounting::Tokens(CachedInput::Within),
+    account: &["OPENAI_API_KEY", "OPENAI_BASE_URL", "DASHSCOPE_API_KEY"],
+    session_log: Some(&LOG),
+    session_files: Some(&FILES),
+    exits_early: true,
+    words: &WORDS,
+};
+
+const FILES: SessionFiles = SessionFiles {
+    root: "$QWEN_HOME|~/.qwen",
+    patterns: &["projects/{project}/chats/{session}.jsonl"],
+    project: Project::Named(plain),
+    own: Some("cwd"),
+};
+
+/// Each call to the model; a session that is resumed begins with their sum.
+const LOG: SessionLog = SessionLog {
+    places: &[("HOME", ".qwen/projects")],
+    sign: "api_response",
+    count: |line, usage| {
+        let [payload] = line.fields(["systemPayload"]);
+        const NAMES: [&str; 3] = ["input_token_count", "output_token_count", "cached_content_token_count"];
+        let [input, output, cached] = payload.field("uiEvent").fields(NAMES);
+        *usage = usage.plus(Usage {
+            input_tokens: input.count().unwrap_or(0),
+            output_tokens: output.count().unwrap_or(0),
+            cached_input_tokens: cached.count().unwrap_or(0),
+            cost_usd: None,
+        });
+    },
+};
+
+pub(super) const WORDS: Words = Words {
+    kinds: &[
+        (AgentErrorKind::ContextLength, &["context is too large"]),
+        (AgentErrorKind::Quota, &["daily quota", "quota exceeded:"]),
+        (AgentErrorKind::MaxTurns, &["error_max_turns", "max session turns", "maximum number of turns"]),
+    ],
+    unknown_session: &["no saved session found"],
+    misshapen: &["structured_output", "structured output", "json-schema"],
+    refused: &[],
+    refused_aside: &[],
+    exit_code,
+};
+
+/// Its "auto-edit" writes anywhere, so it asks (which a run without a terminal refuses), and only writing below its folder is
+/// allowed. Its rules for commands let a line feed, and behind it any command, through.
+fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    unallowable(
+        &wanted.allow,
+        "qwen can't be held to some commands: its rules let others through behind a line feed. Leave it out, or use another provider",
+    )?;
+    match wanted.permission {
+        Level::Plan => {
+            launch.args(["--approval-mode", "plan", "--exclude-tools=run_shell_command,write_file,edit"])
+        }
+        Level::Edit | Level::Ask => launch.args([
+            "--approval-mode",
+            "default",
+            "--allowed-tools=Edit(./**)",
+            "--allowed-tools=WriteFile(./**)",
+            "--exclude-tools=run_shell_command",
+        ]),
+        Level::Auto => launch.args(["--approval-mode", "yolo"]),
+    }
+    Ok(())
+}
+
+/// `qwen --output-format stream-json ...`; the prompt comes by stdin.
+fn launch(wanted: &Wanted) -> Result<Launch, Error> {
+    let mut launch = Launch::new(wanted);
+    launch.args(["--output-format", "stream-json"]);
+    hold(wanted, &mut launch)?;
+    if wanted.is_sandboxed {
+        // In a sandbox there are no terminals to be had for its shell.
+        let file = launch.file("defaults.json", r#"{"tools":{"shell":{"enableInteractiveShell":false}}}"#);
+        launch.set("QWEN_CODE_SYSTEM_DEFAULTS_PATH", &file);
+    }
+    if let Some(model) = &wanted.model {
+        launch.args(["--model", model]);
+    }
+    if let Some(session) = &wanted.resume {
+        launch.args(["--resume", session]);
+    }
+    if let Some(system_prompt) = &wanted.system_prompt {
+        launch.args([&format!("--append-system-prompt={system_prompt}")]);
+    }
+    launch.cannot("tools", wanted.tools.as_ref().is_some_and(Vec::is_empty));
+    if let Some(tools) = &wanted.tools {
+        for tool in tools {
+            launch.args([&format!("--core-tools={tool}")]);
+        }
+    }
+    if let Some(turns) = wanted.max_turns {
+        launch.args([&format!("--max-session-turns={turns}")]);
+    }
+    if let Some(schema) = wanted.schema.as_ref().map(Value::to_string) {
+        launch.args([&format!("--json-schema={schema}")]);
+    }
+    launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
+    launch.extra_args();
+    // Its flag for it is to go, and behind `--` it takes none.
+    launch.prompt_by_stdin();
+    // It starts itself once more for a larger heap; the child outlives a signal to the parent.
+    launch.set("QWEN_CODE_NO_RELAUNCH", "true");
+    launch.set("QWEN_CODE_SUPPRESS_YOLO_WARNING", "1");
+    Ok(launch)
+}
+
+fn behind_launcher(file: &Path) -> Option<Program> {
+    let root = package(file, "@qwen-code", "qwen-code")?;
+    let file = Some(root.join("cli.js")).filter(|file| file.is_file())?;
+    Some(whole_script(&file))
+}
+
+fn exit_code(code: i32) -> Option<(AgentErrorKind, &'static str)> {
+    match code {
+        53 => Some((AgentErrorKind::MaxTurns, "the limit of turns was reached")),
+        _ => None,
+    }
+}

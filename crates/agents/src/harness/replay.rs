@@ -1,0 +1,155 @@
+//! PURE: events and verdict of a run that was recorded.
+
+use super::digest::Digest;
+use super::event::{AgentEvent, Usage};
+use super::excerpt::Excerpt;
+use super::provider::Provider;
+use super::transcript::Transcript;
+use super::verdict::{Ending, Evidence, Fault, Verdict, verdict};
+use ground::record::RecordFacts;
+use process::RunResult;
+use serde::Serialize;
+use serde_json::Value;
+use std::io::Read;
+
+/// What was recorded of a run.
+#[derive(Clone, Debug)]
+pub struct Recording<'a> {
+    pub stdout: &'a [u8],
+    pub stderr: &'a str,
+    pub ending: Ending,
+}
+
+/// So much is read before the events of it are put away.
+const READ_BYTES: usize = 256 << 10;
+
+/// What a recording says.
+pub struct Replay {
+    /// Of very many the beginning and the end, and a warning between.
+    pub events: Vec<AgentEvent>,
+    pub result: TurnResult,
+    pub fault: Option<Fault>,
+}
+
+/// What a turn came to; partial when it failed.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnResult {
+    /// May be long: it goes to JavaScript as a string of its own.
+    pub text: String,
+    #[serde(flatten)]
+    pub facts: TurnFacts,
+}
+
+/// All of a result but its text.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnFacts {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    pub turns: u64,
+    pub tool_calls: u64,
+    pub attempts: u32,
+    pub queued_ms: f64,
+    pub duration_ms: f64,
+    pub provider: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    pub recovered: bool,
+    pub warnings: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<RunResult>,
+    /// Of a turn that was to be kept on record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<RecordFacts>,
+}
+
+impl TurnResult {
+    /// Of a turn that never ran.
+    pub fn empty(provider: Provider) -> Self {
+        TurnResult::of(provider, &mut Digest::default(), &Verdict { recovered: false, fault: None })
+    }
+
+    /// What one attempt came to.
+    pub fn of(provider: Provider, digest: &mut Digest, verdict: &Verdict) -> Self {
+        TurnResult { text: digest.take_final_text(), facts: TurnFacts::of(provider, digest, verdict) }
+    }
+}
+
+/// The facts read as the result's own fields.
+impl std::ops::Deref for TurnResult {
+    type Target = TurnFacts;
+
+    fn deref(&self) -> &TurnFacts {
+        &self.facts
+    }
+}
+
+impl TurnFacts {
+    fn of(provider: Provider, digest: &Digest, verdict: &Verdict) -> Self {
+        TurnFacts {
+            structured: digest.structured_answer().cloned(),
+            session_id: digest.session_id().map(str::to_owned),
+            usage: digest.total_usage(),
+            turns: digest.turns(),
+            tool_calls: digest.tool_calls(),
+            attempts: 1,
+            queued_ms: 0.0,
+            duration_ms: 0.0,
+            provider: provider.as_str(),
+            model: digest.model_name().map(str::to_owned),
+            recovered: verdict.recovered,
+            warnings: digest.warnings().to_vec(),
+            process: None,
+            record: None,
+        }
+    }
+}
+
+/// Reads a recording as if its run had just ended.
+pub fn replay(provider: Provider, recording: &Recording) -> Replay {
+    let (mut transcript, mut events) = (Transcript::new(provider, true, None), Excerpt::default());
+    // What is in memory can always be read.
+    let _ = feed(&mut transcript, recording.stdout, &mut events);
+    judge(provider, transcript, events, recording.stderr, &recording.ending)
+}
+
+/// Reads to the end.
+pub(super) fn feed(
+    transcript: &mut Transcript,
+    mut from: impl Read,
+    events: &mut Excerpt,
+) -> std::io::Result<()> {
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(length) => {
+                transcript.feed(&buffer[..length]);
+                events.extend(transcript.take_events());
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// What all that was printed comes to.
+pub(super) fn judge(
+    provider: Provider,
+    mut transcript: Transcript,
+    mut events: Excerpt,
+    stderr: &str,
+    ending: &Ending,
+) -> Replay {
+    transcript.finish();
+    events.extend(transcript.take_events());
+    let digest = transcript.digest();
+    let verdict = verdict(&Evidence { provider, digest, ending, stop: None, stderr, resume: None });
+    let result = TurnResult::of(provider, transcript.digest_mut(), &verdict);
+    Replay { events: events.into_events(), result, fault: verdict.fault }
+}

@@ -1,0 +1,182 @@
+//! A turn's own part of its record: what was asked, the events with their times, how each attempt was judged, and the end. Each
+//! attempt's process keeps its record in a folder of its own below (`attempts/1`). docs/record.md has the files.
+
+use super::event::{AgentEvent, Usage};
+use super::provider::Provider;
+use super::replay::TurnResult;
+use super::request::TurnRequest;
+use super::verdict::Stop;
+use ground::error::Error;
+use ground::os::{Host, blocking};
+use ground::record::{Channel, Place, Record, RecordSpec, epoch_ms, utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime};
+
+/// Of an error, beside its code and message: its events and output are in files of their own.
+const FACTS: [&str; 4] = ["kind", "problems", "resetAt", "retryAfterMs"];
+
+/// What the verdict on an attempt was made of, besides what the process printed and how it ended.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Judged {
+    pub stop: Option<Stop>,
+    /// The session that had to be reported.
+    pub resume: Option<String>,
+    pub before: Option<Usage>,
+    /// What the agent wrote into the answer's file.
+    pub answer: Option<String>,
+    /// Why it was tried again.
+    pub retry: Option<String>,
+    /// It waited for a limit to end, and is no attempt of the turn's.
+    pub is_uncounted: bool,
+}
+
+/// A line of `events.jsonl`; `ms` counts from the start of the turn.
+#[derive(Serialize)]
+struct Line<'a> {
+    ms: u64,
+    attempt: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<&'a AgentEvent>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    judged: Option<&'a Judged>,
+}
+
+/// The record of a turn under way.
+pub(crate) struct TurnRecord {
+    record: Record,
+    attempt: u32,
+    attempts: RecordSpec,
+}
+
+impl TurnRecord {
+    /// Makes the folder; `None` when none is wanted.
+    ///
+    /// # Errors
+    /// `INVALID_OPTION` where nothing can be written.
+    pub(crate) async fn open(request: &TurnRequest, label: &str) -> Result<Option<TurnRecord>, Error> {
+        let Some(spec) = request.agent.record_spec() else { return Ok(None) };
+        TurnRecord::create(spec, start_of(request, label)).await.map(Some)
+    }
+
+    /// What begins with this; its secrets and its bound are those of its attempts as well.
+    pub(crate) async fn create(spec: RecordSpec, start: Map<String, Value>) -> Result<TurnRecord, Error> {
+        let wanted = spec.clone();
+        let made = blocking(move || Record::create(&wanted, start)).await.map_err(|error| {
+            Error::invalid_option("record", format!("the record cannot be written: {error}"))
+        })?;
+        let mut record = made?;
+        record.begin(Instant::now());
+        Ok(TurnRecord { record, attempt: 0, attempts: spec })
+    }
+
+    /// The record of the next attempt's process.
+    pub(crate) fn next_attempt(&mut self, provider: Provider) -> RecordSpec {
+        self.attempt += 1;
+        let place = Place::Within(self.record.folder(), PathBuf::from(format!("attempts/{}", self.attempt)));
+        let facts = [
+            ("kind", json!("attempt")),
+            ("provider", json!(provider.as_str())),
+            ("attempt", json!(self.attempt)),
+        ];
+        let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        RecordSpec { place, facts, ..self.attempts.clone() }
+    }
+
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.record.path().to_owned()
+    }
+
+    pub(crate) fn tell(&mut self, events: &[AgentEvent]) {
+        let (ms, attempt) = (self.record.ms(), self.attempt);
+        let mut lines = Vec::new();
+        for event in events {
+            write_line(&mut lines, &Line { ms, attempt, event: Some(event), judged: None });
+        }
+        self.record.push(Channel::Events, &lines);
+    }
+
+    pub(crate) fn judge(&mut self, judged: &Judged) {
+        let (ms, attempt) = (self.record.ms(), self.attempt);
+        let mut line = Vec::new();
+        write_line(&mut line, &Line { ms, attempt, event: None, judged: Some(judged) });
+        self.record.push(Channel::Events, &line);
+    }
+
+    /// `is_judged`: the verdict is that on the last attempt, and not something that the harness knows without it.
+    /// The result learns what became of the record.
+    pub(crate) async fn close(
+        self,
+        mut result: Option<&mut TurnResult>,
+        error: Option<&Error>,
+        is_judged: bool,
+    ) {
+        // What it printed is in files of its own.
+        let process = result.as_mut().and_then(|result| result.facts.process.take());
+        let now = epoch_ms(SystemTime::now());
+        let error = error.map(|error| {
+            let mut told = json!({ "code": error.code().as_str(), "message": error.message() });
+            for fact in FACTS {
+                if let Some(value) = error.facts().get(fact) {
+                    told[fact] = value.clone();
+                }
+            }
+            told
+        });
+        let end = json!({
+            "endedAt": utc(now),
+            "endedAtMs": now,
+            "ok": error.is_none(),
+            "error": error,
+            "isJudged": is_judged,
+            "result": result,
+        });
+        let facts = self.record.finish(end).await;
+        let Some(result) = result else { return };
+        result.facts.process = process;
+        let problem = facts.problem.as_ref().map(|problem| format!("the record is not whole: {problem}"));
+        result.facts.warnings.extend(problem);
+        result.facts.record = Some(facts);
+    }
+}
+
+fn write_line(lines: &mut Vec<u8>, line: &Line) {
+    // A vector takes all that is written, and an event is made of what JSON can say.
+    let _ = serde_json::to_writer(&mut *lines, line);
+    lines.push(b'\n');
+}
+
+/// What every record of an agent begins with.
+pub(crate) fn common_start(kind: &str, name: &str) -> Map<String, Value> {
+    let now = epoch_ms(SystemTime::now());
+    let fields = json!({
+        "version": 1,
+        "kind": kind,
+        "name": name,
+        "startedAt": utc(now),
+        "startedAtMs": now,
+        "host": { "pid": std::process::id(), "id": Host::own().to_string() },
+    });
+    match fields {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+fn start_of(request: &TurnRequest, label: &str) -> Map<String, Value> {
+    let mut start = common_start("turn", label);
+    let fields = json!({
+        "provider": request.agent.provider.as_str(),
+        "prompt": request.prompt,
+        "model": request.agent.model,
+        "cwd": request.agent.cwd,
+        "schema": request.schema.as_deref().map(crate::model::Schema::source),
+        "resume": request.agent.resume,
+    });
+    if let Value::Object(fields) = fields {
+        start.extend(fields);
+    }
+    start
+}

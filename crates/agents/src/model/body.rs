@@ -1,0 +1,138 @@
+//! The body of a response, in whatever pieces it comes: events, or one JSON completion. PURE.
+
+use super::completion::{Assembly, Completion, Malformed, ServerError};
+use super::json::parse_json;
+use wires::http::{SseEvent, SseParser};
+
+/// No answer of a model is longer; what is, is no answer.
+const MAX_BODY_BYTES: usize = 256 << 20;
+const MAX_EVENT_BYTES: usize = 64 << 20;
+
+/// How far the answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Open,
+    /// The answer is whole; only its usage may still come.
+    Answered,
+    /// The server said that nothing more comes.
+    Done,
+}
+
+#[derive(Debug)]
+pub(super) struct BodyReader {
+    form: Form,
+    bytes: usize,
+    assembly: Assembly,
+    saw_end: bool,
+}
+
+#[derive(Debug)]
+enum Form {
+    /// Nothing but white space so far.
+    Unknown,
+    Events(SseParser),
+    Json(Vec<u8>),
+}
+
+impl BodyReader {
+    /// What the body is shows in its first byte. The Content-Type is not asked: servers name their events `text/plain`, and
+    /// their JSON `text/event-stream`.
+    pub(crate) fn new() -> Self {
+        BodyReader { form: Form::Unknown, bytes: 0, assembly: Assembly::default(), saw_end: false }
+    }
+
+    pub(crate) fn push(&mut self, chunk: &[u8]) -> Result<Progress, Malformed> {
+        self.bytes = self.bytes.saturating_add(chunk.len());
+        if self.bytes > MAX_BODY_BYTES {
+            return Err(Malformed::Wrong(format!("the body is longer than {MAX_BODY_BYTES} bytes")));
+        }
+        if let (Form::Unknown, Some(first)) =
+            (&self.form, chunk.iter().find(|byte| !byte.is_ascii_whitespace()))
+        {
+            self.form = match first {
+                b'{' | b'[' => Form::Json(Vec::new()),
+                b'<' => return Err(Malformed::Wrong("the body is a web page".to_owned())),
+                _ => Form::Events(SseParser::new(MAX_EVENT_BYTES)),
+            };
+        }
+        match &mut self.form {
+            Form::Unknown => {}
+            Form::Json(bytes) => bytes.extend_from_slice(chunk),
+            Form::Events(parser) => {
+                let mut events = Vec::new();
+                let pushed = parser.push(chunk, &mut events);
+                for event in &events {
+                    self.on_event(event)?;
+                }
+                pushed.map_err(|error| Malformed::Wrong(error.to_string()))?;
+            }
+        }
+        Ok(self.progress())
+    }
+
+    /// The text of the answer so far; a body in one piece has it at its end only.
+    pub(crate) fn text(&self) -> &str {
+        self.assembly.text()
+    }
+
+    /// The end of the body.
+    pub(crate) fn finish(mut self) -> Result<Completion, Malformed> {
+        match std::mem::replace(&mut self.form, Form::Unknown) {
+            Form::Unknown => return Err(Malformed::Wrong("the body is empty".to_owned())),
+            Form::Json(bytes) => {
+                let value = parse_json(&String::from_utf8_lossy(&bytes))
+                    .map_err(|error| Malformed::Wrong(format!("the body is not valid JSON: {error}")))?;
+                self.assembly.on_whole(&value)?;
+            }
+            Form::Events(mut parser) => {
+                if let Some(event) = parser.finish() {
+                    self.on_event(&event)?;
+                }
+                if !self.saw_end && !self.assembly.has_ended() {
+                    return Err(Malformed::Wrong("the stream ended before the answer did".to_owned()));
+                }
+                if !self.assembly.has_choice() {
+                    return Err(Malformed::Wrong("the stream has no choices".to_owned()));
+                }
+            }
+        }
+        Ok(self.assembly.finish())
+    }
+
+    fn on_event(&mut self, event: &SseEvent) -> Result<(), Malformed> {
+        let data = event.data.trim();
+        if data == "[DONE]" {
+            self.saw_end = true;
+        }
+        // Nothing counts behind the end; an event without data is a sign of life.
+        if self.saw_end || data.is_empty() {
+            return Ok(());
+        }
+        let value = match parse_json(data) {
+            Ok(value) => value,
+            // The answer is whole: what follows it can't spoil it.
+            Err(_) if self.assembly.has_ended() => return Ok(()),
+            Err(error) => {
+                return Err(Malformed::Wrong(format!("an event of the stream is not valid JSON: {error}")));
+            }
+        };
+        if event.name.as_deref() == Some("error") {
+            return Err(Malformed::Error(ServerError::of_body(data)));
+        }
+        self.assembly.on_chunk(&value)
+    }
+
+    fn progress(&self) -> Progress {
+        if self.saw_end {
+            Progress::Done
+        } else if self.assembly.has_ended() {
+            Progress::Answered
+        } else {
+            Progress::Open
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/body.rs"]
+mod tests;

@@ -1,0 +1,187 @@
+//! The call itself: attempts one after another, each with its clocks, until one succeeds or none is left.
+
+use super::body::{BodyReader, Progress};
+use super::completion::{Completion, Tokens};
+use super::failure::{Failure, aborted, passed};
+use super::request::{CompletionRequest, correction};
+use super::schema::{Reading, Schema};
+use bytes::Bytes;
+use ground::error::Error;
+use ground::random;
+use ground::redaction::Redactor;
+use serde_json::Value;
+use std::future::Future;
+use std::sync::OnceLock;
+use std::time::Duration;
+use tokio::time::Instant;
+use wires::http::{Body, HttpClient, HttpOptions, Request, Response, check_url};
+
+/// How long an answer that is whole is waited for its usage.
+const USAGE_GRACE: Duration = Duration::from_secs(2);
+/// How long a stream that said its end is read on, so that its connection can be used again.
+const END_GRACE: Duration = Duration::from_millis(100);
+
+/// The client whose connections all calls share.
+pub fn shared_client() -> &'static HttpClient {
+    static CLIENT: OnceLock<HttpClient> = OnceLock::new();
+    CLIENT.get_or_init(|| HttpClient::new(HttpOptions::default()))
+}
+
+/// Asks for a completion. Ends early, with the connection closed, when `abort` resolves. Each attempt after the first opens
+/// a connection of its own. Errors: see [`Failure::verdict`], `MODEL_ABORTED`, and `INVALID_OPTION` before any request.
+pub async fn complete(
+    client: &HttpClient,
+    request: CompletionRequest,
+    abort: impl Future<Output = ()>,
+) -> Result<Completion, Error> {
+    let url = request.url()?;
+    check_url(&request.base_url).map_err(|error| Error::invalid_option("baseUrl", error))?;
+    let http = Request {
+        headers: request.all_headers()?,
+        // The attempt's own clock runs.
+        response_timeout: None,
+        idle_timeout: request.idle_timeout,
+        ..Request::new("POST", url)
+    };
+    let redactor = Redactor::new(request.secrets());
+    for (path, limit) in [("timeoutMs", request.timeout), ("idleTimeoutMs", request.idle_timeout)] {
+        if limit == Some(Duration::ZERO) {
+            return Err(passed(path));
+        }
+    }
+    tokio::pin!(abort);
+    tokio::select! {
+        biased;
+        () = &mut abort => return Err(aborted(0)),
+        () = std::future::ready(()) => {}
+    }
+    let mut attempts = 0;
+    let mut usage = None;
+    let mut asked = body(&request, &[]);
+    loop {
+        attempts += 1;
+        let http = Request { body: Body::Bytes(asked.clone()), ..http.clone() };
+        let pool = if attempts == 1 { client.clone() } else { client.fresh() };
+        let deadline = request.timeout.map(|limit| (Instant::now() + limit, limit));
+        let failure = tokio::select! {
+            biased;
+            () = &mut abort => return Err(aborted(attempts)),
+            ended = attempt(&pool, http, deadline, &request, attempts) => match ended {
+                Ok(completion) => {
+                    let usage = Tokens::sum(usage, completion.usage);
+                    return Ok(Completion { attempts, usage, ..completion });
+                }
+                Err(failure) => failure,
+            },
+        };
+        if let Failure::Misfit { problems, text, usage: used, .. } = &failure {
+            usage = Tokens::sum(usage, *used);
+            // Of several answers the last is the one to mend.
+            asked = body(&request, &correction(text, problems));
+        }
+        let (_, verdict) = failure.verdict();
+        if verdict.status.is_none() {
+            // No answer came over the connection: whoever calls next shall not inherit what may be dead.
+            client.renew();
+        }
+        if !verdict.retryable || attempts >= request.retry.attempts {
+            return Err(failure.into_error(&request.origin(), attempts, &redactor));
+        }
+        let wait = request.retry.delay(attempts, verdict.retry_after, random::fraction());
+        tokio::select! {
+            biased;
+            () = &mut abort => return Err(aborted(attempts)),
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+fn body(request: &CompletionRequest, correction: &[Value]) -> Bytes {
+    Bytes::from(request.body(correction).to_string())
+}
+
+/// When an attempt must be over, and how long that was from its start.
+type Deadline = Option<(Instant, Duration)>;
+
+async fn attempt(
+    client: &HttpClient,
+    http: Request,
+    deadline: Deadline,
+    request: &CompletionRequest,
+    number: u32,
+) -> Result<Completion, Failure> {
+    let ask = async { client.send(http).await?.success().await };
+    let mut response = match deadline {
+        None => ask.await?,
+        Some((at, limit)) => {
+            tokio::time::timeout_at(at, ask).await.map_err(|_| Failure::TimedOut { after: limit })??
+        }
+    };
+    let mut reader = BodyReader::new();
+    let mut told = 0;
+    let mut tell = |text: &str| {
+        if let (Some(listener), true) = (&request.listener, text.len() > told) {
+            listener.tell(number, &text[told..]);
+            told = text.len();
+        }
+    };
+    read(&mut response, &mut reader, deadline, &mut tell).await?;
+    let completion = reader.finish()?;
+    tell(&completion.text);
+    match request.schema.as_ref() {
+        // A model that calls tools answers later.
+        Some(schema) if completion.tool_calls.is_empty() => fit(completion, schema),
+        _ => Ok(completion),
+    }
+}
+
+async fn read(
+    response: &mut Response,
+    reader: &mut BodyReader,
+    deadline: Deadline,
+    tell: &mut impl FnMut(&str),
+) -> Result<(), Failure> {
+    let mut progress = Progress::Open;
+    loop {
+        let grace = match progress {
+            Progress::Open => None,
+            Progress::Answered => Some(USAGE_GRACE),
+            Progress::Done => Some(END_GRACE),
+        };
+        let until = match (grace, deadline) {
+            (Some(grace), _) => Some(Instant::now() + grace),
+            (None, deadline) => deadline.map(|(at, _)| at),
+        };
+        let chunk = match until {
+            None => Some(response.chunk().await),
+            Some(until) => tokio::time::timeout_at(until, response.chunk()).await.ok(),
+        };
+        progress = match (chunk, deadline) {
+            (Some(Ok(Some(bytes))), _) => {
+                let progress = reader.push(&bytes)?;
+                tell(reader.text());
+                progress
+            }
+            (Some(Ok(None)), _) => return Ok(()),
+            // The answer is whole: nothing that happens to the connection can spoil it.
+            _ if progress != Progress::Open => return Ok(()),
+            (Some(Err(error)), _) => return Err(error.into()),
+            (None, deadline) => {
+                let after = deadline.map_or(Duration::ZERO, |(_, limit)| limit);
+                return Err(Failure::TimedOut { after });
+            }
+        };
+    }
+}
+
+fn fit(completion: Completion, schema: &Schema) -> Result<Completion, Failure> {
+    match schema.read(&completion.text) {
+        Reading::Fits(value) => Ok(Completion { structured: Some(value), ..completion }),
+        reading => Err(Failure::Misfit {
+            problems: reading.problems(),
+            cut: completion.finish_reason == "length",
+            text: completion.text,
+            usage: completion.usage,
+        }),
+    }
+}

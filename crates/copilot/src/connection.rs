@@ -1,0 +1,308 @@
+//! One run of the runtime: how it is reached, the handshake, and the ways it ends.
+
+use super::outbox::Outbox;
+use super::reach::{Reached, Streams, Target, reach};
+use super::receiver::{Receiver, close_after_exit};
+use super::runtime_process::RuntimeProcess;
+use super::session::Sessions;
+use ground::error::{Error, ErrorCode};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use wires::jsonrpc::{Client, StreamSink, StreamSource, Wire};
+
+/// How to start.
+#[derive(Clone, Debug)]
+pub struct ConnectionOptions {
+    pub target: Target,
+    /// Parameters of the `connect` request.
+    pub handshake: Map<String, Value>,
+    /// Requests to make after the handshake: method and parameters, JSON text.
+    pub setup: Vec<(String, String)>,
+    /// Until the last of them is answered. `None`: off.
+    pub start_timeout: Option<Duration>,
+    /// Send lines of stderr to the host.
+    pub tell_stderr: bool,
+}
+
+/// What the handshake found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    pub pid: Option<u32>,
+    pub port: Option<u16>,
+    pub protocol_version: u64,
+    /// Of the runtime, where it says.
+    pub version: Option<String>,
+}
+
+struct ConnectionState {
+    client: Client,
+    sessions: Arc<Sessions>,
+    outbox: Arc<Outbox>,
+    process: Option<RuntimeProcess>,
+    notifications: Arc<Mutex<HashSet<String>>>,
+    noise: Arc<AtomicU64>,
+    /// The end is wanted: nobody need be told of an exit.
+    stopping: Arc<AtomicBool>,
+}
+
+/// A handle; clones share the connection.
+#[derive(Clone)]
+pub struct Connection(Arc<ConnectionState>);
+
+impl Connection {
+    /// Default of `start_timeout`.
+    pub const START_TIMEOUT: Duration = Duration::from_secs(30);
+    /// The version of the protocol that is spoken.
+    pub const PROTOCOL_VERSION: u64 = 3;
+    /// For the runtime to say goodbye.
+    const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+
+    /// Starts or reaches the runtime and shakes hands; whatever fails takes the process down before it is told. It is given up
+    /// when `cancelled` becomes true. Call it within tokio.
+    pub async fn start(
+        options: ConnectionOptions,
+        outbox: Arc<Outbox>,
+        mut cancelled: watch::Receiver<bool>,
+    ) -> Result<(Self, Started), Error> {
+        let deadline = options.start_timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let limit = options.start_timeout.unwrap_or_default().as_millis() as u64;
+        if options.start_timeout == Some(Duration::ZERO) {
+            return Err(not_started(limit));
+        }
+        let mut process = None;
+        let result = tokio::select! {
+            result = Self::attempt(options, outbox, &mut process) => result,
+            Some(()) = at(deadline) => Err(not_started(limit)),
+            Ok(_) = cancelled.wait_for(|cancelled| *cancelled) => {
+                Err(Error::new(ErrorCode::SessionClosed, "The client was stopped while it was starting"))
+            }
+        };
+        let Err(error) = result else { return result };
+        let Some(process) = process else { return Err(error) };
+        process.kill().await;
+        let stderr = process.stderr_tail();
+        if stderr.is_empty() || error.facts().contains_key("stderr") {
+            return Err(error);
+        }
+        Err(error.with("stderr", stderr))
+    }
+
+    async fn attempt(
+        options: ConnectionOptions,
+        outbox: Arc<Outbox>,
+        process: &mut Option<RuntimeProcess>,
+    ) -> Result<(Self, Started), Error> {
+        let to_host = options.tell_stderr.then(|| Arc::clone(&outbox));
+        let reached = reach(options.target, to_host, process).await?;
+        let (connection, port) = Self::open(reached, process.clone(), outbox);
+        let (protocol_version, version) = connection.shake_hands(&options.handshake, &options.setup).await?;
+        let pid = process.as_ref().map(RuntimeProcess::pid);
+        Ok((connection, Started { pid, port, protocol_version, version }))
+    }
+
+    fn open(reached: Reached, process: Option<RuntimeProcess>, outbox: Arc<Outbox>) -> (Self, Option<u16>) {
+        let Reached { streams, port } = reached;
+        let sessions: Arc<Sessions> = Arc::default();
+        let notifications: Arc<Mutex<HashSet<String>>> = Arc::default();
+        let noise: Arc<AtomicU64> = Arc::default();
+        let stopping: Arc<AtomicBool> = Arc::default();
+        let receiver = Receiver {
+            told: false,
+            sessions: Arc::clone(&sessions),
+            outbox: Arc::clone(&outbox),
+            process: process.as_ref().map(|process| (process.exit().clone(), process.downgrade())),
+            notifications: Arc::clone(&notifications),
+            noise: Arc::clone(&noise),
+            stopping: Arc::clone(&stopping),
+        };
+        let client = match streams {
+            Streams::Pipes(source, sink) => Client::start(source, sink, Wire::HEADERS, receiver),
+            Streams::Socket(socket) => {
+                let (read, write) = socket.into_split();
+                Client::start(StreamSource::new(read), StreamSink(write), Wire::HEADERS, receiver)
+            }
+        };
+        if let Some(process) = &process {
+            tokio::spawn(close_after_exit(process.exit().clone(), client.clone()));
+        }
+        (
+            Connection(Arc::new(ConnectionState {
+                client,
+                sessions,
+                outbox,
+                process,
+                notifications,
+                noise,
+                stopping,
+            })),
+            port,
+        )
+    }
+
+    async fn shake_hands(
+        &self,
+        handshake: &Map<String, Value>,
+        setup: &[(String, String)],
+    ) -> Result<(u64, Option<String>), Error> {
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Hello {
+            protocol_version: Option<Value>,
+            version: Option<String>,
+        }
+        let client = &self.0.client;
+        let hello = match client.request("connect", &Value::Object(handshake.clone()).to_string(), None).await
+        {
+            Err(error) if is_unhandled(&error, "connect") => client.request("ping", "{}", None).await?,
+            hello => hello?,
+        };
+        let hello: Hello = serde_json::from_str(&hello).unwrap_or_default();
+        let supported = Self::PROTOCOL_VERSION;
+        let mismatch = |found: &str, todo: &str| {
+            let message = format!(
+                "SDK protocol version mismatch: SDK supports versions {supported}-{supported}, but server {found}. \
+                 Please update your {todo} to ensure compatibility."
+            );
+            Error::new(ErrorCode::ProtocolMismatch, message)
+                .with("protocolVersion", hello.protocol_version.clone())
+        };
+        match hello.protocol_version.as_ref().and_then(Value::as_u64) {
+            Some(version) if version == supported => {}
+            None if hello.protocol_version.as_ref().is_none_or(Value::is_null) => {
+                return Err(mismatch("does not report a protocol version", "server"));
+            }
+            _ => {
+                let version = hello.protocol_version.clone().unwrap_or_default();
+                return Err(mismatch(&format!("reports version {version}"), "SDK or server"));
+            }
+        }
+        for (method, params) in setup {
+            client.request(method, params, None).await?;
+        }
+        Ok((supported, hello.version))
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    pub fn sessions(&self) -> &Sessions {
+        &self.0.sessions
+    }
+
+    pub fn outbox(&self) -> &Arc<Outbox> {
+        &self.0.outbox
+    }
+
+    /// Which notifications beside `session.event` go to the host; `*` is all.
+    pub fn want_notifications(&self, methods: impl IntoIterator<Item = String>) {
+        let mut wanted = self.0.notifications.lock().unwrap_or_else(PoisonError::into_inner);
+        *wanted = methods.into_iter().collect();
+    }
+
+    /// State of process and connection, for messages.
+    pub fn describe(&self) -> String {
+        let mut facts = Vec::new();
+        match &self.0.process {
+            Some(process) => {
+                match process.exit().get() {
+                    Some(exit) => {
+                        facts.push(exit.to_error().message().lines().next().unwrap_or_default().to_owned())
+                    }
+                    None => facts.push(format!("CLI server running, pid {}", process.pid())),
+                }
+                let stderr = process.stderr_tail();
+                if !stderr.is_empty() {
+                    facts.push(format!("stderr: {}", last_characters(&stderr, 2000)));
+                }
+            }
+            None if self.0.client.closed().is_some() => facts.push("the connection is closed".to_owned()),
+            None => facts.push("the connection is open".to_owned()),
+        }
+        match self.0.noise.load(Ordering::Relaxed) {
+            0 => {}
+            bytes => facts.push(format!("{bytes} bytes from the server were no messages")),
+        }
+        facts.join("; ")
+    }
+
+    /// Ends politely, within five seconds: goodbye, closed stdin, SIGTERM, SIGKILL. What went wrong comes back as errors.
+    pub async fn stop(&self) -> Vec<Error> {
+        self.0.stopping.store(true, Ordering::SeqCst);
+        let mut errors = Vec::new();
+        let ConnectionState { client, process, .. } = &*self.0;
+        if process.is_some() && client.closed().is_none() {
+            match client.request("runtime.shutdown", "{}", Some(Self::SHUTDOWN_TIMEOUT)).await {
+                Ok(_) => {}
+                // An older runtime has no goodbye.
+                Err(error) if is_unhandled(&error, "runtime.shutdown") => {}
+                Err(error) => {
+                    let message = format!("Failed to gracefully shut down runtime: {}", error.message());
+                    errors.push(Error::new(error.code(), message).caused_by(error));
+                }
+            }
+        }
+        self.close();
+        if let Some(process) = process
+            && !process.stop().await
+            && !process.kill().await
+        {
+            let message = format!("Timed out waiting for CLI process {} to exit after kill", process.pid());
+            errors.push(Error::new(ErrorCode::ConnectionTimedOut, message));
+        }
+        errors
+    }
+
+    /// Ends at once, within a second.
+    pub async fn kill(&self) {
+        self.0.stopping.store(true, Ordering::SeqCst);
+        self.close();
+        if let Some(process) = &self.0.process {
+            process.kill().await;
+        }
+    }
+
+    /// The host's environment is being torn down: nothing is waited for.
+    pub fn abandon(&self) {
+        self.0.stopping.store(true, Ordering::SeqCst);
+        self.0.outbox.close();
+        if let Some(process) = &self.0.process {
+            process.abandon();
+        }
+    }
+
+    fn close(&self) {
+        let error = Error::new(ErrorCode::SessionClosed, "The client was stopped");
+        self.0.sessions.close_all(&error);
+        self.0.client.close(&error);
+    }
+}
+
+fn last_characters(text: &str, count: usize) -> &str {
+    let start = text.char_indices().rev().take(count).last().map_or(0, |(at, _)| at);
+    &text[start..]
+}
+
+/// The peer has no such method.
+pub(crate) fn is_unhandled(error: &Error, method: &str) -> bool {
+    error.code() == ErrorCode::RpcError
+        && (error.facts().get("rpcCode").and_then(Value::as_i64) == Some(-32601)
+            || error.message() == format!("Unhandled method {method}"))
+}
+
+async fn at(deadline: Option<Instant>) -> Option<()> {
+    sleep_until(deadline?).await;
+    Some(())
+}
+
+fn not_started(limit: u64) -> Error {
+    let message =
+        format!("Timeout waiting for CLI server to start: no answer to the handshake within {limit} ms");
+    Error::new(ErrorCode::ConnectionTimedOut, message).with("timeoutMs", limit)
+}

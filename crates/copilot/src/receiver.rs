@@ -1,0 +1,128 @@
+//! What the reader of a connection tells goes where it belongs: events to their sessions, all else to the host.
+
+use super::outbox::Outbox;
+use super::runtime_process::{Exit, ExitWatch, WeakRuntimeProcess};
+use super::session::Sessions;
+use super::session_event::parse_session_event;
+use ground::error::{Error, ErrorCode};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::timeout;
+use wires::jsonrpc::{Client, Handler, Noise};
+
+/// Between the end of a stream and the exit of its process.
+const EXIT_WAIT: Duration = Duration::from_millis(1000);
+
+/// A process that is gone while somebody holds its pipes open has nothing more to say.
+pub(crate) async fn close_after_exit(process: ExitWatch, client: Client) {
+    let exit = tokio::select! {
+        exit = process.exited() => exit,
+        () = client.ended() => return,
+    };
+    if timeout(EXIT_WAIT, client.ended()).await.is_err() {
+        client.close(&exit.to_error());
+    }
+}
+
+pub(crate) struct Receiver {
+    pub sessions: Arc<Sessions>,
+    pub outbox: Arc<Outbox>,
+    pub process: Option<(ExitWatch, WeakRuntimeProcess)>,
+    pub notifications: Arc<Mutex<HashSet<String>>>,
+    pub noise: Arc<AtomicU64>,
+    pub stopping: Arc<AtomicBool>,
+    /// The end was told to sessions and host.
+    pub told: bool,
+}
+
+impl Receiver {
+    fn tell_end(&mut self, error: &Error, exit: &Exit) {
+        self.told = true;
+        self.sessions.close_all(error);
+        if !self.stopping.load(Ordering::SeqCst) {
+            self.outbox.push_exit(&exit.to_json());
+        }
+    }
+}
+
+/// The reader is gone without coming to its end: closed from outside, or by a panic. Turns end all the same.
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        if self.told {
+            return;
+        }
+        let exit = self.process.as_ref().and_then(|(watch, _)| watch.get());
+        let error = match &exit {
+            Some(exit) => exit.to_error(),
+            None => Error::new(
+                ErrorCode::ConnectionLost,
+                "Connection is closed: its reader is gone. Start the client again",
+            ),
+        };
+        self.tell_end(&error, &exit.unwrap_or_default());
+    }
+}
+
+impl Handler for Receiver {
+    fn take_frame(&mut self, frame: &[u8]) -> bool {
+        let Some(event) = parse_session_event(frame) else { return false };
+        self.sessions.on_event(&event, &self.outbox);
+        true
+    }
+
+    fn on_notification(&mut self, method: &str, params: &str) {
+        if method == "session.event" {
+            // Of an unknown form, or it would not have come this far.
+            self.noise.fetch_add(params.len() as u64, Ordering::Relaxed);
+            return;
+        }
+        let wanted = self.notifications.lock().unwrap_or_else(PoisonError::into_inner);
+        if wanted.contains(method) || wanted.contains("*") {
+            self.outbox.push_notification(method, params);
+        }
+    }
+
+    fn on_request(&mut self, id: &str, method: &str, params: &str) {
+        self.outbox.push_request(id, method, params);
+    }
+
+    fn on_noise(&mut self, noise: Noise<'_>) {
+        if let Noise::Garbage { bytes } | Noise::BadBody { bytes } = noise {
+            self.noise.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    async fn ready(&mut self) {
+        self.outbox.ready().await;
+    }
+
+    async fn on_end(&mut self, cause: Error) -> Error {
+        let (mut exit, mut was_ended_by_us) = (None, false);
+        if let Some((watch, process)) = &self.process {
+            exit = timeout(EXIT_WAIT, watch.exited()).await.ok();
+            if exit.is_none() {
+                // Nothing can be said to it any more, so it is of no use to anybody.
+                process.kill().await;
+                (exit, was_ended_by_us) = (watch.get(), true);
+            }
+        }
+        let error = match &exit {
+            Some(exit) if !was_ended_by_us => exit.to_error().caused_by(cause),
+            exit => {
+                let end = if was_ended_by_us { "; the CLI server was ended" } else { "" };
+                let facts = exit.clone().unwrap_or_default();
+                Error::new(
+                    ErrorCode::ConnectionLost,
+                    format!("Connection is closed: {}{end}", cause.message()),
+                )
+                .with("exitCode", facts.exit_code)
+                .with("signal", facts.signal)
+                .with("stderr", facts.stderr)
+            }
+        };
+        self.tell_end(&error, &exit.unwrap_or_default());
+        error
+    }
+}

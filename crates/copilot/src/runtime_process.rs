@@ -1,0 +1,249 @@
+//! The runtime as a process of ours: its pipes for the connection, its exit, the tail of its stderr. The process capability
+//! holds its tree together and takes it down; here is only what the protocol needs of it.
+
+use super::outbox::Outbox;
+use super::stderr_tail::StderrTail;
+use bytes::Bytes;
+use ground::error::{Error, ErrorCode};
+use process::{self, ChunkReader, Input, Process, ProcessSpec, StdinWriter, StopReason, Strays, Stream};
+use serde_json::{Value, json};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use wires::jsonrpc::{ByteSink, ByteSource};
+
+/// How the process ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Exit {
+    pub exit_code: Option<i32>,
+    pub signal: Option<String>,
+    pub stderr: String,
+}
+
+impl Exit {
+    pub(crate) fn to_json(&self) -> Value {
+        json!({ "exitCode": self.exit_code, "signal": self.signal, "stderr": self.stderr })
+    }
+
+    /// `CONNECTION_LOST` with the facts of the exit.
+    pub(crate) fn to_error(&self) -> Error {
+        let how = match (&self.exit_code, &self.signal) {
+            (Some(code), _) => format!("with code {code}"),
+            (None, Some(signal)) => format!("on {signal}"),
+            (None, None) => "without a status".to_owned(),
+        };
+        let message = match self.stderr.is_empty() {
+            true => format!("CLI server exited unexpectedly {how}"),
+            false => format!("CLI server exited {how}\nstderr: {}", self.stderr),
+        };
+        Error::new(ErrorCode::ConnectionLost, message)
+            .with("exitCode", self.exit_code)
+            .with("signal", self.signal.clone())
+            .with("stderr", self.stderr.clone())
+    }
+}
+
+/// Where stderr goes: a bounded tail, and line by line to the host if it wants that.
+#[derive(Clone)]
+pub(crate) struct Stderr {
+    tail: Arc<Mutex<StderrTail>>,
+    to_host: Option<Arc<Outbox>>,
+}
+
+impl Stderr {
+    fn lock(&self) -> MutexGuard<'_, StderrTail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, bytes: &[u8]) {
+        self.lock().push(bytes, |line| self.tell(line));
+    }
+
+    fn finish(&self) {
+        self.lock().finish(|line| self.tell(line));
+    }
+
+    fn tell(&self, line: &str) {
+        if let Some(outbox) = self.to_host.as_ref().filter(|_| !line.is_empty()) {
+            outbox.push_stderr(line);
+        }
+    }
+
+    fn text(&self) -> String {
+        self.lock().text()
+    }
+}
+
+/// A handle; clones share the process. The last one takes the process down with it.
+#[derive(Clone)]
+pub(crate) struct RuntimeProcess(Arc<Inner>);
+
+struct Inner {
+    process: Process,
+    exit: ExitWatch,
+    stdout: Mutex<Option<StdoutSource>>,
+    stderr: Stderr,
+    pid: u32,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // The task that waits for the exit holds the process too.
+        self.process.stop(StopReason::HostClosing);
+    }
+}
+
+/// Sees the exit without holding the process.
+#[derive(Clone)]
+pub(crate) struct ExitWatch(watch::Receiver<Option<Exit>>);
+
+impl ExitWatch {
+    /// How the process ended, if it has.
+    pub(crate) fn get(&self) -> Option<Exit> {
+        self.0.borrow().clone()
+    }
+
+    /// Resolves when the process and its tree are gone.
+    pub(crate) async fn exited(&self) -> Exit {
+        let mut exit = self.0.clone();
+        let exited = exit.wait_for(Option::is_some).await;
+        // The task that tells it lives until it has told.
+        exited.ok().and_then(|exit| exit.clone()).unwrap_or_default()
+    }
+}
+
+/// Reaches the process while somebody holds it.
+#[derive(Clone)]
+pub(crate) struct WeakRuntimeProcess(Weak<Inner>);
+
+impl WeakRuntimeProcess {
+    pub(crate) async fn kill(&self) {
+        if let Some(inner) = self.0.upgrade() {
+            RuntimeProcess(inner).kill().await;
+        }
+    }
+}
+
+/// The stdout of the process, for the connection; its stderr is taken aside. Dropped, the rest is read and left.
+pub(crate) struct StdoutSource(mpsc::Receiver<Bytes>);
+
+pub(crate) struct StdinSink(StdinWriter);
+
+impl RuntimeProcess {
+    /// Between SIGTERM and SIGKILL.
+    const KILL_GRACE: Duration = Duration::from_millis(1500);
+    /// After the SIGKILL, until the tree is gone.
+    const KILL_WAIT: Duration = Duration::from_millis(900);
+    /// After the exit, for what was printed before it.
+    const LAST_WORDS: Duration = Duration::from_millis(500);
+    /// The process capability keeps its own head and tail; ours is enough.
+    const KEPT_OUTPUT: usize = 32 << 10;
+
+    /// Starts the process. `with_stdin`: a pipe, else nothing to read.
+    pub(crate) async fn start(
+        mut spec: ProcessSpec,
+        with_stdin: bool,
+        to_host: Option<Arc<Outbox>>,
+    ) -> Result<Self, Error> {
+        spec.input = if with_stdin { Input::Pipe } else { Input::Null };
+        spec.idle_timeout = None;
+        spec.timeout = None;
+        spec.kill_grace = Self::KILL_GRACE;
+        spec.max_output_bytes = Self::KEPT_OUTPUT;
+        spec.strays = Strays::Kill;
+        let process = process::spawn(spec);
+        let pid = process.started().await?;
+        let stderr = Stderr { tail: Arc::default(), to_host };
+        let (told, exit) = watch::channel(None);
+        let (to_stdout, stdout) = mpsc::channel(1);
+        let reader = tokio::spawn(read_output(process.chunks(), to_stdout, stderr.clone()));
+        tokio::spawn(watch_exit(process.clone(), stderr.clone(), reader, told));
+        let stdout = Mutex::new(Some(StdoutSource(stdout)));
+        Ok(RuntimeProcess(Arc::new(Inner { process, exit: ExitWatch(exit), stdout, stderr, pid })))
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.pid
+    }
+
+    /// Given once.
+    pub(crate) fn take_stdout(&self) -> Option<StdoutSource> {
+        self.0.stdout.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(crate) fn stdin(&self) -> Option<StdinSink> {
+        self.0.process.take_stdin().map(StdinSink)
+    }
+
+    pub(crate) fn stderr_tail(&self) -> String {
+        self.0.stderr.text()
+    }
+
+    pub(crate) fn exit(&self) -> &ExitWatch {
+        &self.0.exit
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakRuntimeProcess {
+        WeakRuntimeProcess(Arc::downgrade(&self.0))
+    }
+
+    /// SIGTERM, and SIGKILL to the tree for what is left. Whether the tree is gone.
+    pub(crate) async fn stop(&self) -> bool {
+        self.0.process.stop(StopReason::Killed);
+        timeout(Self::KILL_GRACE + Self::KILL_WAIT, self.exit().exited()).await.is_ok()
+    }
+
+    /// SIGKILL to the tree at once.
+    pub(crate) async fn kill(&self) -> bool {
+        self.abandon();
+        timeout(Self::KILL_WAIT, self.exit().exited()).await.is_ok()
+    }
+
+    /// As [`RuntimeProcess::kill`], without waiting.
+    pub(crate) fn abandon(&self) {
+        self.0.process.stop(StopReason::HostClosing);
+    }
+}
+
+/// The only reader of both streams: what is said on stderr after the end of stdout is why the process dies.
+async fn read_output(mut chunks: ChunkReader, to_stdout: mpsc::Sender<Bytes>, stderr: Stderr) {
+    while let Some((stream, bytes)) = chunks.next().await {
+        match stream {
+            Stream::Stderr => stderr.push(&bytes),
+            // A source that was dropped leaves the rest; an empty chunk, the stream's end, is passed on.
+            Stream::Stdout => {
+                let _ = to_stdout.send(bytes).await;
+            }
+        }
+    }
+}
+
+async fn watch_exit(
+    process: Process,
+    stderr: Stderr,
+    reader: JoinHandle<()>,
+    told: watch::Sender<Option<Exit>>,
+) {
+    let outcome = process.outcome().await;
+    // Its last words may still be on their way here; a host that takes no events holds them up no longer than this.
+    let _ = timeout(RuntimeProcess::LAST_WORDS, reader).await;
+    let (exit_code, signal) =
+        outcome.result.as_ref().map_or((None, None), |result| (result.exit_code, result.signal.clone()));
+    stderr.finish();
+    told.send_replace(Some(Exit { exit_code, signal, stderr: stderr.text() }));
+}
+
+impl ByteSource for StdoutSource {
+    async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        Ok(self.0.recv().await.filter(|bytes| !bytes.is_empty()))
+    }
+}
+
+impl ByteSink for StdinSink {
+    async fn write(&mut self, bytes: Bytes) -> io::Result<()> {
+        self.0.write(bytes).await.map_err(|error| io::Error::other(error.to_string()))
+    }
+}

@@ -1,0 +1,216 @@
+//! Waits for the end of a turn: a thin loop around what [`super::turn_state`] decides, with the caller's clocks.
+
+use super::connection::Connection;
+use super::session::{Left, Session, TurnLook};
+use super::tracked_turn::TurnEnd;
+use super::turn_handle::TurnHandle;
+use ground::error::{Error, ErrorCode};
+use serde::Deserialize;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, sleep_until};
+use wires::jsonrpc::Completion;
+
+/// How long, and for what, a caller waits.
+#[derive(Clone, Copy, Debug)]
+pub struct TurnOptions {
+    /// The whole wait, the reply to `session.send` included. `None`: off.
+    pub timeout: Option<Duration>,
+    /// No event of the session for so long. `None`: off.
+    pub idle_timeout: Option<Duration>,
+    /// Wait for detached tasks too.
+    pub wait_for_tasks: bool,
+}
+
+impl Default for TurnOptions {
+    fn default() -> Self {
+        TurnOptions { timeout: Some(Self::TIMEOUT), idle_timeout: None, wait_for_tasks: false }
+    }
+}
+
+impl TurnOptions {
+    /// The clock that has run out before the message is sent: a zero is a deadline that has passed.
+    pub fn passed(&self) -> Option<Error> {
+        let zero = Some(Duration::ZERO);
+        let error = |code, path: &str| {
+            Error::new(code, format!("the message was not sent: the deadline of `{path}` has already passed"))
+                .with(path, 0)
+        };
+        if self.timeout == zero {
+            return Some(error(ErrorCode::SessionTimedOut, "timeoutMs"));
+        }
+        (self.idle_timeout == zero).then(|| error(ErrorCode::SessionIdle, "idleTimeoutMs"))
+    }
+
+    pub const TIMEOUT: Duration = Duration::from_secs(60);
+    /// Between two looks at tasks that outlive their turn.
+    const TASKS_EVERY: Duration = Duration::from_millis(250);
+    const TASKS_TIMEOUT: Duration = Duration::from_secs(10);
+    /// An abort is asked for, not waited for longer.
+    const ABORT_TIMEOUT: Duration = Duration::from_secs(10);
+}
+
+/// Resolves when the turn is over and its handle was told the answer (the whole event as JSON text), if there is one. The message
+/// was given to [`Session::send`] with this handle before.
+pub async fn wait_for_turn(
+    connection: &Connection,
+    session: &Arc<Session>,
+    handle: &Arc<TurnHandle>,
+    options: TurnOptions,
+) {
+    let _told = TellOnDrop(handle);
+    let start = Instant::now();
+    let wait = Wait { connection, session, handle, options, start };
+    let Some(mut end) = wait.until_over().await else { return };
+    if options.wait_for_tasks && end.is_ok() {
+        end = wait.until_tasks_are_done(end).await;
+    }
+    let given_up = Error::new(ErrorCode::SessionClosed, "the turn was left");
+    session.leave(connection.client(), handle, end.as_ref().err().unwrap_or(&given_up));
+    handle.tell(end);
+}
+
+/// The caller of a turn whose task is gone, by a panic or with its executor, waits for nobody.
+struct TellOnDrop<'a>(&'a TurnHandle);
+
+impl Drop for TellOnDrop<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_told() {
+            let message = "The turn was dropped: the task that waited for it is gone. Its work may go on";
+            self.0.tell(Err(Error::new(ErrorCode::ConnectionLost, message)));
+        }
+    }
+}
+
+struct Wait<'a> {
+    connection: &'a Connection,
+    session: &'a Arc<Session>,
+    handle: &'a Arc<TurnHandle>,
+    options: TurnOptions,
+    start: Instant,
+}
+
+impl Wait<'_> {
+    /// `None`: the handle has been told already.
+    async fn until_over(&self) -> Option<TurnEnd> {
+        loop {
+            let (deadline, last_event_at) = match self.session.look(self.handle) {
+                TurnLook::Told => return None,
+                TurnLook::Ended(end) => return Some(end),
+                TurnLook::Open { deadline, last_event_at } => (deadline, last_event_at),
+            };
+            if self.handle.is_aborted() {
+                return Some(Err(self.abort()));
+            }
+            let began = Instant::from_std(self.session.began());
+            let silent_since = self.start.max(began + last_event_at);
+            let idle_at = self.options.idle_timeout.and_then(|idle| silent_since.checked_add(idle));
+            let over_at = self.options.timeout.and_then(|timeout| self.start.checked_add(timeout));
+            let now = Instant::now();
+            if over_at.is_some_and(|at| at <= now) {
+                return Some(Err(self.timed_out()));
+            }
+            if idle_at.is_some_and(|at| at <= now) {
+                return Some(Err(self.fell_silent()));
+            }
+            let look_at = deadline.map(|deadline| began + deadline);
+            let next = [idle_at, over_at, look_at].into_iter().flatten().min();
+            tokio::select! {
+                () = self.handle.woken() => {}
+                () = sleep_until(next.unwrap_or(now)), if next.is_some() => {}
+            }
+        }
+    }
+
+    /// Stops the work too, if any of it may have begun. `session.abort` stops all work of the session: where the runtime waits
+    /// for each message by itself, it is sent only if nobody else waits.
+    fn abort(&self) -> Error {
+        let error = Error::new(ErrorCode::SessionAborted, "The turn was aborted by its signal");
+        let client = self.connection.client();
+        if let Left::Sent { is_alone: true } = self.session.leave(client, self.handle, &error) {
+            let params = serde_json::json!({ "sessionId": self.session.id }).to_string();
+            let unheard = Completion::new(|_| {});
+            client.call("session.abort", &params, Some(TurnOptions::ABORT_TIMEOUT), unheard);
+        }
+        error
+    }
+
+    fn timed_out(&self) -> Error {
+        let after = self.options.timeout.unwrap_or_default().as_millis() as u64;
+        let message = format!("Timeout after {after}ms waiting for session.idle ({})", self.describe());
+        self.with_facts(Error::new(ErrorCode::SessionTimedOut, message).with("timeoutMs", after))
+    }
+
+    fn fell_silent(&self) -> Error {
+        let after = self.options.idle_timeout.unwrap_or_default().as_millis() as u64;
+        let message = format!("No event for {after}ms while waiting for session.idle ({})", self.describe());
+        self.with_facts(Error::new(ErrorCode::SessionIdle, message).with("idleTimeoutMs", after))
+    }
+
+    fn describe(&self) -> String {
+        format!("{}; {}", self.session.describe(self.handle), self.connection.describe())
+    }
+
+    fn with_facts(&self, error: Error) -> Error {
+        match self.session.last_event() {
+            Some(event) => error.with("lastEvent", event),
+            None => error,
+        }
+    }
+
+    async fn until_tasks_are_done(&self, end: TurnEnd) -> TurnEnd {
+        let params = serde_json::json!({ "sessionId": self.session.id }).to_string();
+        loop {
+            let tasks = self.connection.client().request(
+                "session.tasks.list",
+                &params,
+                Some(TurnOptions::TASKS_TIMEOUT),
+            );
+            let running = match tasks.await {
+                Ok(tasks) => running_tasks(&tasks),
+                // A runtime that does not list its tasks can't be waited for any longer.
+                Err(error) if error.code() == ErrorCode::RpcError => return end,
+                Err(error) => return Err(error),
+            };
+            if running.is_empty() {
+                return end;
+            }
+            if self.handle.is_aborted() {
+                return Err(self.abort());
+            }
+            let since = self.start.elapsed();
+            if self.options.timeout.is_some_and(|timeout| timeout <= since) {
+                let error = self.timed_out();
+                return Err(error.with("tasks", running));
+            }
+            tokio::select! {
+                () = self.handle.woken() => {}
+                () = sleep(TurnOptions::TASKS_EVERY) => {}
+            }
+        }
+    }
+}
+
+/// Ids of the tasks that are not over.
+fn running_tasks(list: &str) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct List {
+        #[serde(default)]
+        tasks: Vec<Task>,
+    }
+    #[derive(Deserialize)]
+    #[serde(default)]
+    struct Task {
+        id: String,
+        status: String,
+    }
+    impl Default for Task {
+        fn default() -> Self {
+            Task { id: "unnamed".to_owned(), status: String::new() }
+        }
+    }
+    let list = serde_json::from_str::<List>(list).map(|list| list.tasks).unwrap_or_default();
+    let is_running =
+        |task: &Task| matches!(&*task.status, "running" | "pending" | "queued" | "starting" | "active");
+    list.into_iter().filter(is_running).map(|task| task.id).collect()
+}

@@ -1,0 +1,112 @@
+//! One turn that somebody waits for, as its session, its task and its caller share it.
+
+use super::tracked_turn::{TurnEnd, TurnId};
+use ground::error::Error;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+use wires::jsonrpc::CallId;
+
+/// Gets the end, and the id of the event that ended the turn where the runtime named it.
+type Tell = Box<dyn FnOnce(TurnEnd, Option<String>) + Send>;
+
+/// What a turn begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnKind {
+    Message,
+    /// A message into a running turn.
+    Steering,
+    /// No message: the model goes on with the history as it is (`session.sendMessages` with none).
+    Retry,
+}
+
+pub struct TurnHandle {
+    pub kind: TurnKind,
+    /// The wait goes on after the turn, for its detached tasks.
+    pub outlasts_turn: bool,
+    wake: Notify,
+    state: Mutex<HandleState>,
+}
+
+pub(super) struct HandleState {
+    /// Once its message is on its way.
+    pub id: Option<TurnId>,
+    pub call: Option<CallId>,
+    pub failed: Option<Error>,
+    completion_event: Option<String>,
+    aborted: bool,
+    tell: Option<Tell>,
+}
+
+impl TurnHandle {
+    /// `tell` is called once, with the end: by the reader right after the event that ends the turn, so that no later event
+    /// comes between the two, or by the task that waits.
+    pub fn new(
+        kind: TurnKind,
+        outlasts_turn: bool,
+        tell: impl FnOnce(TurnEnd, Option<String>) + Send + 'static,
+    ) -> Arc<Self> {
+        let tell: Option<Tell> = Some(Box::new(tell));
+        Arc::new(TurnHandle {
+            kind,
+            outlasts_turn,
+            wake: Notify::new(),
+            state: Mutex::new(HandleState {
+                id: None,
+                call: None,
+                failed: None,
+                completion_event: None,
+                aborted: false,
+                tell,
+            }),
+        })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, HandleState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The caller gives the turn up and wants its work stopped.
+    pub fn abort(&self) {
+        self.lock().aborted = true;
+        self.wake();
+    }
+
+    pub fn is_aborted(&self) -> bool {
+        self.lock().aborted
+    }
+
+    /// The turn never began.
+    pub fn fail(&self, error: &Error) {
+        self.lock().failed.get_or_insert_with(|| error.clone());
+        self.wake();
+    }
+
+    /// Tells the caller the end; only the first one counts.
+    pub fn tell(&self, end: TurnEnd) {
+        let mut state = self.lock();
+        let (tell, event) = (state.tell.take(), state.completion_event.take());
+        drop(state);
+        if let Some(tell) = tell {
+            tell(end, event);
+        }
+        self.wake();
+    }
+
+    /// The runtime named the event that ended the turn.
+    pub(super) fn set_completion_event(&self, event: Option<String>) {
+        self.lock().completion_event = event;
+    }
+
+    pub fn is_told(&self) -> bool {
+        self.lock().tell.is_none()
+    }
+
+    /// There may be something new for the task that waits.
+    pub fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    pub async fn woken(&self) {
+        self.wake.notified().await;
+    }
+}

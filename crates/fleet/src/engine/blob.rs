@@ -1,0 +1,463 @@
+//! Whole files and long texts, by name, in chunks: as every client of NATS keeps objects, so that its tools can read them.
+//!
+//! The server has each chunk on its disk before it answers. So that nobody waits for that but the disk, some chunks are on
+//! their way at a time ([`Window`]): as many as the link takes without making everybody else on it wait. A transfer is bounded by
+//! its progress and not by its length. The object's name is written last, when all chunks are there. Chunks lie in the order in
+//! which they came in, which is why one that fails is not sent again by itself: all of it is, under another number, and what was
+//! there of the first is taken away.
+
+use super::batch::{Batch, Most};
+use super::connection::{Engine, REQUEST_TIMEOUT, STALLED_AFTER};
+use super::records::stored_at;
+use super::store::{Asked, RetryFor, Silence, away, denied, headers, refused_by};
+use crate::subject::Names;
+use async_nats::jetstream::context::PublishAckFuture;
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::object_store::{ObjectInfo, ObjectOptions};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use ground::error::{Error, ErrorCode};
+use ground::os::{on_disk, read_piece};
+use ground::random;
+use sha2::{Digest, Sha256};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::future::IntoFuture;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Of a server that takes so much in a message. Each is a wait for its disk, and holds up what else uses the link.
+const CHUNK_BYTES: usize = 128 << 10;
+/// Of an object that is read: twice as much is in memory.
+const BATCH_MESSAGES: usize = 64;
+/// What comes behind a transfer waits for it about so long.
+const QUICK: Duration = Duration::from_millis(250);
+const SLOW: Duration = Duration::from_millis(1000);
+
+/// How many bytes are on their way without an answer: more as long as answers come quickly, fewer when they are slow.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    bytes: usize,
+}
+
+impl Window {
+    const FIRST: usize = 2 * CHUNK_BYTES;
+    /// Memory that an object takes.
+    const MOST: usize = 8 << 20;
+
+    fn new() -> Window {
+        Window { bytes: Self::FIRST }
+    }
+
+    /// The answer for `bytes` of it took so long.
+    fn on_answer(&mut self, bytes: usize, took: Duration) {
+        if took < QUICK {
+            self.bytes = (self.bytes + bytes).min(Self::MOST);
+        } else if took > SLOW {
+            self.bytes = (self.bytes - self.bytes / 4).max(CHUNK_BYTES);
+        }
+    }
+}
+
+/// A copy of the stream that is a little behind, or an object that is replaced right now, is looked at again so often.
+const LOOKS: u32 = 10;
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Where the bytes come from. Read anew when the server goes away in between.
+enum Source {
+    Memory(Bytes),
+    File(Arc<File>),
+}
+
+impl Source {
+    /// The next bytes, at most so many, none at the end; and the digest of all so far.
+    async fn read(&self, at: u64, most: usize, mut digest: Sha256) -> io::Result<(Bytes, Sha256)> {
+        let bytes = match self {
+            Source::Memory(bytes) => {
+                let from = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+                bytes.slice(from..bytes.len().min(from.saturating_add(most)))
+            }
+            Source::File(file) => read_piece(file, at, most).await?,
+        };
+        on_disk(move || {
+            digest.update(&bytes);
+            Ok((bytes, digest))
+        })
+        .await
+    }
+}
+
+impl Engine {
+    pub(crate) async fn put_object(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
+        self.put(name, Source::Memory(bytes), RetryFor::ASKED).await.map(drop)
+    }
+
+    /// The file's length and its SHA-256 in hexadecimal digits.
+    pub(crate) async fn put_file(&self, name: &str, file: File) -> Result<(u64, String), Error> {
+        self.put(name, Source::File(Arc::new(file)), RetryFor::WORK).await
+    }
+
+    async fn put(&self, name: &str, source: Source, retry_for: RetryFor) -> Result<(u64, String), Error> {
+        let before = self.object_info(name).await?;
+        let info = self.ask(retry_for, || self.put_chunks(name, &source)).await?;
+        let payload = serde_json::to_vec(&info).map_err(|error| {
+            Error::new(ErrorCode::FleetStorage, format!("what is known of {name} can't be written: {error}"))
+        })?;
+        // The last one of its name is the only one.
+        let subject = self.names().object(name);
+        let stored =
+            self.store(&subject, headers(&[("Nats-Rollup", "sub")]), payload.into(), retry_for).await;
+        if let Err(refused) = stored {
+            self.drop_chunks(&info.nuid).await;
+            return Err(refused.into_error());
+        }
+        if let Some(before) = before {
+            self.drop_chunks(&before.nuid).await;
+        }
+        Ok((info.size as u64, hexadecimal(info.digest.as_deref().unwrap_or_default())))
+    }
+
+    /// Stores the object's bytes; leaves nothing behind when that fails.
+    async fn put_chunks(&self, name: &str, source: &Source) -> Result<ObjectInfo, Asked> {
+        let number = random::name::<11>();
+        let chunk_bytes = CHUNK_BYTES.min(self.max_message_bytes());
+        let mut sending = Sending {
+            engine: self,
+            subject: self.names().chunks(&number),
+            waiting: VecDeque::new(),
+            on_their_way: 0,
+            window: Window::new(),
+            last: 0,
+        };
+        match sending.all(name, source, chunk_bytes).await {
+            Ok(Sent { bytes, chunks, digest }) => Ok(ObjectInfo {
+                name: name.to_owned(),
+                description: None,
+                metadata: std::collections::HashMap::new(),
+                headers: None,
+                options: Some(ObjectOptions { link: None, max_chunk_size: Some(chunk_bytes) }),
+                bucket: self.names().blob_bucket(),
+                nuid: number,
+                size: usize::try_from(bytes).unwrap_or(usize::MAX),
+                chunks,
+                modified: Some(async_nats::datetime::now()),
+                digest: Some(format!("SHA-256={}", URL_SAFE.encode(digest))),
+                deleted: false,
+            }),
+            Err(why) => {
+                sending.settle().await;
+                self.drop_chunks(&number).await;
+                Err(why)
+            }
+        }
+    }
+
+    /// When it fails, they go with the age of the stream.
+    async fn drop_chunks(&self, number: &str) {
+        let (stream, subject) = (self.names().blob_stream(), self.names().chunks(number));
+        let retry_for = RetryFor(LOOK_EVERY * LOOKS);
+        if !self.0.may_not_purge.load(Ordering::Relaxed) {
+            match self.purge(&stream, &subject, None, retry_for).await {
+                Err(error) if error.code() == ErrorCode::FleetUnauthorized => {
+                    self.0.may_not_purge.store(true, Ordering::Relaxed);
+                }
+                _ => return,
+            }
+        }
+        // A worker may not purge, because that is all or nothing. An empty message takes the place of the chunks.
+        let _ = self.store(&subject, headers(&[("Nats-Rollup", "sub")]), Bytes::new(), retry_for).await;
+    }
+
+    pub(crate) async fn object(&self, name: &str) -> Result<Bytes, Error> {
+        let info = self.known_object(name).await?;
+        let mut reading = Reading::of(self, &info);
+        let (mut bytes, mut digest) = (Vec::with_capacity(info.size), Sha256::new());
+        while let Some(some) = reading.next().await.map_err(|error| broken(name, &error))? {
+            for chunk in some {
+                digest.update(&chunk);
+                bytes.extend_from_slice(&chunk);
+            }
+        }
+        check(name, &info, &digest.finalize())?;
+        Ok(bytes.into())
+    }
+
+    /// Writes the object into a file, which is there whole or not at all.
+    pub(crate) async fn fetch_object(&self, name: &str, to: &Path) -> Result<(), Error> {
+        let info = self.known_object(name).await?;
+        let mut unfinished = to.as_os_str().to_owned();
+        unfinished.push(format!(".{}.part", std::process::id()));
+        let unfinished = std::path::PathBuf::from(unfinished);
+        if let Some(folder) = to.parent() {
+            let folder = folder.to_owned();
+            on_disk(move || std::fs::create_dir_all(folder)).await.map_err(|error| unwritable(to, &error))?;
+        }
+        let copied = self.copy_object(name, &info, &unfinished, to).await;
+        if copied.is_err() {
+            let _ = on_disk(move || std::fs::remove_file(unfinished)).await;
+        }
+        copied
+    }
+
+    async fn copy_object(
+        &self,
+        name: &str,
+        info: &ObjectInfo,
+        unfinished: &Path,
+        to: &Path,
+    ) -> Result<(), Error> {
+        let created = unfinished.to_owned();
+        let file = on_disk(move || File::create(created).map(Arc::new)).await;
+        let file = file.map_err(|error| unwritable(to, &error))?;
+        let mut reading = Reading::of(self, info);
+        let mut digest = Sha256::new();
+        let mut next = reading.next().await;
+        while let Some(some) = next.map_err(|error| broken(name, &error))? {
+            // The next ones come while these are written.
+            let (written, following) = tokio::join!(write(&file, some, digest), reading.next());
+            digest = written.map_err(|error| unwritable(to, &error))?;
+            next = following;
+        }
+        check(name, info, &digest.finalize())?;
+        let (from, to_path) = (unfinished.to_owned(), to.to_owned());
+        on_disk(move || std::fs::rename(from, to_path)).await.map_err(|error| unwritable(to, &error))
+    }
+
+    /// Removes the objects that `is_meant` names, by their names and when they were stored. Returns how many those were, and their
+    /// bytes; `is_trial`: counts them only.
+    pub(crate) async fn drop_objects(
+        &self,
+        is_meant: impl Fn(&str, SystemTime) -> bool,
+        is_trial: bool,
+    ) -> Result<(u64, u64), Error> {
+        let stream = self.names().blob_stream();
+        let mut found = std::pin::pin!(self.all_of(stream.clone(), self.names().all_objects()));
+        let (mut count, mut bytes) = (0, 0);
+        while let Some(message) = found.next().await {
+            let message = message?;
+            let Some(name) = Names::object_of(&message.subject) else { continue };
+            if !is_meant(&name, stored_at(&message)) {
+                continue;
+            }
+            let Ok(info) = serde_json::from_slice::<ObjectInfo>(&message.payload) else { continue };
+            (count, bytes) = (count + 1, bytes + info.size as u64);
+            if !is_trial {
+                let before = Some(message.sequence + 1);
+                self.purge(&stream, &message.subject, before, RetryFor::ASKED).await?;
+                self.purge(&stream, &self.names().chunks(&info.nuid), None, RetryFor::ASKED).await?;
+            }
+        }
+        Ok((count, bytes))
+    }
+
+    async fn known_object(&self, name: &str) -> Result<ObjectInfo, Error> {
+        let missing =
+            || Error::new(ErrorCode::JobNotFound, format!("the fleet has no {name}, or not any more"));
+        self.object_info(name).await?.filter(|info| !info.deleted).ok_or_else(missing)
+    }
+
+    async fn object_info(&self, name: &str) -> Result<Option<ObjectInfo>, Error> {
+        let stream = self.names().blob_stream();
+        let Some((_, payload)) = self.last_of(&stream, &self.names().object(name), RetryFor::ASKED).await?
+        else {
+            return Ok(None);
+        };
+        serde_json::from_slice(&payload).map(Some).map_err(|error| {
+            let message = format!("what the fleet knows of {name} can't be read: {error}");
+            Error::new(ErrorCode::FleetStorage, message)
+        })
+    }
+}
+
+/// What was stored of an object.
+struct Sent {
+    bytes: u64,
+    chunks: usize,
+    digest: [u8; 32],
+}
+
+/// An object on its way to the server.
+struct Sending<'engine> {
+    engine: &'engine Engine,
+    subject: String,
+    /// Answers that are not here yet, the oldest first.
+    waiting: VecDeque<Waiting>,
+    /// Bytes of those.
+    on_their_way: usize,
+    window: Window,
+    /// Sequence of the last chunk that is known to be stored.
+    last: u64,
+}
+
+struct Waiting {
+    answer: PublishAckFuture,
+    bytes: usize,
+    since: Instant,
+}
+
+impl Sending<'_> {
+    /// Sends all of it; fails as soon as the connection is lost.
+    async fn all(&mut self, name: &str, source: &Source, chunk_bytes: usize) -> Result<Sent, Asked> {
+        let reconnected = self.engine.reconnected();
+        tokio::select! {
+            sent = self.each(name, source, chunk_bytes) => sent,
+            () = reconnected => Err(Asked::Away("the connection was lost".to_owned())),
+        }
+    }
+
+    async fn each(&mut self, name: &str, source: &Source, chunk_bytes: usize) -> Result<Sent, Asked> {
+        let (mut bytes, mut chunks, mut digest) = (0, 0, Sha256::new());
+        loop {
+            let read = source.read(bytes, chunk_bytes, digest).await;
+            let chunk;
+            (chunk, digest) = read.map_err(|error| Asked::Final(unreadable(name, &error)))?;
+            if chunk.is_empty() {
+                break;
+            }
+            (bytes, chunks) = (bytes + chunk.len() as u64, chunks + 1);
+            let bytes = chunk.len();
+            while !self.waiting.is_empty() && self.on_their_way + bytes > self.window.bytes {
+                self.answer().await?;
+            }
+            let message = PublishMessage::build().payload(chunk);
+            let sent = self.engine.0.transfers.send_publish(self.subject.clone(), message).await;
+            let answer = sent.map_err(|error| refused_by(&error, &self.engine.names().blob_stream()))?;
+            self.on_their_way += bytes;
+            self.waiting.push_back(Waiting { answer, bytes, since: Instant::now() });
+        }
+        while !self.waiting.is_empty() {
+            self.answer().await?;
+        }
+        Ok(Sent { bytes, chunks, digest: digest.finalize().into() })
+    }
+
+    /// Waits for the oldest answer.
+    async fn answer(&mut self) -> Result<(), Asked> {
+        let Some(Waiting { answer, bytes, since }) = self.waiting.pop_front() else { return Ok(()) };
+        self.on_their_way -= bytes;
+        // That the connection was lost is for who sends all of it.
+        let never = std::pin::pin!(std::future::pending());
+        let answer = match self.engine.heard(&self.subject, STALLED_AFTER, never, answer.into_future()).await
+        {
+            Ok(answer) => answer,
+            Err(Silence::Denied) => return Err(Asked::Final(denied(&self.subject))),
+            Err(Silence::Lost | Silence::Late) => return Err(Asked::Away("it has stalled".to_owned())),
+        };
+        self.window.on_answer(bytes, since.elapsed());
+        match answer {
+            // A connection that broke in between may have brought them in another order.
+            Ok(stored) if stored.sequence <= self.last => {
+                Err(Asked::Away("it mixed up the chunks".to_owned()))
+            }
+            Ok(stored) => {
+                self.last = stored.sequence;
+                Ok(())
+            }
+            Err(error) => Err(refused_by(&error, &self.engine.names().blob_stream())),
+        }
+    }
+
+    /// Waits a moment for all answers, whatever they are: afterwards little of it is on its way.
+    async fn settle(&mut self) {
+        let answers = self.waiting.drain(..).map(|waiting| waiting.answer.into_future());
+        let _ = tokio::time::timeout(REQUEST_TIMEOUT, futures_util::future::join_all(answers)).await;
+    }
+}
+
+/// An object on its way here.
+struct Reading<'engine> {
+    engine: &'engine Engine,
+    subject: String,
+    from: u64,
+    /// Chunks that are still to come.
+    left: usize,
+    /// Of the next batch: as many as the link takes without making everybody else on it wait.
+    window: Window,
+}
+
+impl<'engine> Reading<'engine> {
+    fn of(engine: &'engine Engine, info: &ObjectInfo) -> Reading<'engine> {
+        Reading {
+            engine,
+            subject: engine.names().chunks(&info.nuid),
+            from: 1,
+            left: info.chunks,
+            window: Window::new(),
+        }
+    }
+
+    /// The next chunks; `None` when all were here.
+    async fn next(&mut self) -> Result<Option<Vec<Bytes>>, Error> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        for _ in 0..LOOKS {
+            let stream = self.engine.names().blob_stream();
+            let most = Most { messages: BATCH_MESSAGES, bytes: self.window.bytes };
+            let begun = Instant::now();
+            let some = self
+                .engine
+                .ask(RetryFor::ASKED, || self.engine.read_on(&stream, &self.subject, self.from, most));
+            let Batch { messages, .. } = some.await?;
+            if let Some(last) = messages.last() {
+                self.window.on_answer(self.window.bytes, begun.elapsed());
+                self.from = last.sequence + 1;
+                self.left = self.left.saturating_sub(messages.len());
+                return Ok(Some(messages.into_iter().map(|message| message.payload).collect()));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Err(away("chunks are missing"))
+    }
+}
+
+async fn write(file: &Arc<File>, chunks: Vec<Bytes>, mut digest: Sha256) -> io::Result<Sha256> {
+    let file = Arc::clone(file);
+    on_disk(move || {
+        for chunk in chunks {
+            digest.update(&chunk);
+            (&*file).write_all(&chunk)?;
+        }
+        Ok(digest)
+    })
+    .await
+}
+
+fn check(name: &str, info: &ObjectInfo, digest: &[u8]) -> Result<(), Error> {
+    let found = format!("SHA-256={}", URL_SAFE.encode(digest));
+    if info.digest.as_ref().is_none_or(|digest| *digest == found) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorCode::FleetStorage,
+        format!("{name} could not be read whole: its digest is another one"),
+    ))
+}
+
+fn unreadable(name: &str, error: &io::Error) -> Error {
+    Error::new(ErrorCode::FleetStorage, format!("{name} can't be read: {error}"))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Error {
+    Error::invalid_option("to", format!("{} can't be written: {error}", path.display()))
+}
+
+fn broken(name: &str, error: &Error) -> Error {
+    Error::new(ErrorCode::FleetStorage, format!("{name} could not be read whole: {}", error.message()))
+}
+
+/// The store says `SHA-256=` and base64url.
+fn hexadecimal(digest: &str) -> String {
+    let encoded = digest.split_once('=').map_or("", |(_, encoded)| encoded);
+    let bytes = URL_SAFE.decode(encoded).unwrap_or_default();
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+#[path = "blob_tests.rs"]
+mod tests;

@@ -1,0 +1,319 @@
+//! Finding the server, and knowing whether it is one that a fleet can stand on.
+
+use super::super::login::part;
+use super::super::subject::Names;
+use super::streams;
+use super::trust::{distrust, trusting};
+use async_nats::jetstream::{self, Context};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
+use ground::error::{Error, ErrorCode};
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// The oldest server that does all that is asked of it. An older one takes settings that it does not know and ignores them.
+const OLDEST: (u64, u64) = (2, 12);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// An answer that takes longer is asked for again.
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+/// The slowest link that a fleet works on, in bytes a second: a message has so much more time.
+const SLOWEST_LINK: u64 = 16 << 10;
+/// A transfer in many messages goes on as long as one of them arrives within this time.
+pub(super) const STALLED_AFTER: Duration = Duration::from_secs(30);
+/// A server that is gone is looked for so often: it may be back in 50 ms.
+const MAX_RECONNECT_DELAY: Duration = Duration::from_millis(250);
+/// Notices a server that is silently gone.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How long the answer to a message of so many bytes is waited for.
+pub(super) fn answer_within(bytes: usize) -> Duration {
+    REQUEST_TIMEOUT + Duration::from_millis(bytes as u64 * 1000 / SLOWEST_LINK)
+}
+
+/// How to get to a server.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Access {
+    pub servers: Vec<String>,
+    pub token: Option<String>,
+    /// A file.
+    pub credentials: Option<PathBuf>,
+    /// A file with the certificates of who signs servers'; `None`: whom this process trusts everywhere.
+    pub ca: Option<PathBuf>,
+    pub prefix: String,
+    /// The fleet's lease; `None`: whatever the fleet has, or the default when it is new.
+    pub lease: Option<Duration>,
+    pub replicas: Option<usize>,
+}
+
+/// A connection to a server with the streams of one fleet. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Engine(pub(super) Arc<Parts>);
+
+pub(super) struct Parts {
+    pub client: Client,
+    pub context: Context,
+    /// The same, for messages of a transfer.
+    pub transfers: Context,
+    /// Prefix of the subjects of JetStream's API.
+    api: String,
+    pub names: Names,
+    pub lease: Duration,
+    connections: watch::Receiver<u64>,
+    is_connected: watch::Receiver<bool>,
+    denied: Denied,
+    /// This user may not purge the stream of objects.
+    pub may_not_purge: AtomicBool,
+    /// Whether the records' room is used up, and until when that is good.
+    pub records_room: Mutex<Option<(std::time::Instant, bool)>>,
+}
+
+/// Subjects that the server said we may not publish to. It answers such a message with nothing else.
+#[derive(Clone, Default)]
+struct Denied(Arc<Mutex<HashSet<String>>>);
+
+impl Denied {
+    const MOST: usize = 100;
+
+    /// `said`: `Permissions Violation for Publish to "sd.job.default.4.x"`.
+    fn note(&self, said: &str) {
+        let said = said.to_ascii_lowercase();
+        let Some((_, rest)) = said.split_once("permissions violation for publish to \"") else { return };
+        let mut subjects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if subjects.len() < Self::MOST {
+            subjects.extend(rest.split('"').next().map(str::to_owned));
+        }
+    }
+
+    fn has(&self, subject: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&subject.to_ascii_lowercase())
+    }
+}
+
+impl Engine {
+    pub(crate) async fn connect(access: &Access) -> Result<Engine, Error> {
+        let (count, connections) = watch::channel(0_u64);
+        let (here, is_connected) = watch::channel(true);
+        let denied = Denied::default();
+        let noted = denied.clone();
+        let mut options = ConnectOptions::new()
+            .name("sheepdog")
+            .connection_timeout(CONNECT_TIMEOUT)
+            .ping_interval(PING_INTERVAL)
+            .request_timeout(Some(REQUEST_TIMEOUT))
+            .reconnect_delay_callback(|attempts| {
+                let millis = 10_u64.saturating_mul(1 << attempts.min(6));
+                Duration::from_millis(millis).min(MAX_RECONNECT_DELAY)
+            })
+            .event_callback(move |event| {
+                match event {
+                    Event::Connected => {
+                        here.send_replace(true);
+                        count.send_modify(|count| *count += 1);
+                    }
+                    Event::Disconnected => {
+                        here.send_replace(false);
+                    }
+                    Event::ServerError(error) => noted.note(&error.to_string()),
+                    _ => {}
+                }
+                async {}
+            });
+        options = trusting(options, &access.servers, access.ca.as_deref()).await?;
+        if let Some(token) = &access.token {
+            options = options.token(token.clone());
+        }
+        // The client takes no notice of what stands in an address.
+        if let Some(login) = access.servers.iter().find_map(|server| part(server).1) {
+            let user = login.user.expose().to_owned();
+            if login.password.is_some() && is_plain(&user) {
+                // Rights may give each user its own answers, and nobody else's.
+                options = options.custom_inbox_prefix(format!("_INBOX.{user}"));
+            }
+            options = match login.password {
+                Some(password) => options.user_and_password(user, password.expose().to_owned()),
+                None => options.token(user),
+            };
+        }
+        if let Some(file) = &access.credentials {
+            options = options.credentials_file(file).await.map_err(|error| {
+                Error::invalid_option("credentials", format!("{} can't be read: {error}", file.display()))
+            })?;
+        }
+        let connected =
+            tokio::time::timeout(CONNECT_TIMEOUT * 2, options.connect(plain_servers(access))).await;
+        let client = match connected {
+            Ok(Ok(client)) => client,
+            Ok(Err(error)) => return Err(refused(access, &error)),
+            Err(_) => return Err(unreachable_server(access, "it did not answer in time")),
+        };
+        check_version(&client)?;
+        let mut context = jetstream::new(client.clone());
+        context.set_timeout(REQUEST_TIMEOUT);
+        let names = Names::new(&access.prefix);
+        let mut api = "$JS.API".to_owned();
+        let found = streams::ensure(&context, &names, access.lease, access.replicas).await;
+        let lease = match found {
+            // Who may only ask has an account of its own, which knows the fleet's JetStream by this name.
+            Err(_) if streams::is_without_jetstream(&context, &names).await => {
+                api = names.api();
+                context = jetstream::with_prefix(client.clone(), &api);
+                context.set_timeout(REQUEST_TIMEOUT);
+                streams::ensure(&context, &names, access.lease, access.replicas).await?
+            }
+            found => found?,
+        };
+        let mut transfers = context.clone();
+        transfers.set_timeout(STALLED_AFTER);
+        Ok(Engine(Arc::new(Parts {
+            client,
+            context,
+            transfers,
+            api,
+            names,
+            lease,
+            connections,
+            is_connected,
+            denied,
+            may_not_purge: AtomicBool::new(false),
+            records_room: Mutex::default(),
+        })))
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.0.names
+    }
+
+    /// A job whose holder is silent for so long is given to another worker.
+    pub(crate) fn lease(&self) -> Duration {
+        self.0.lease
+    }
+
+    /// A subject of JetStream's API.
+    pub(super) fn api(&self, call: &str) -> String {
+        format!("{}.{call}", self.0.api)
+    }
+
+    /// Counts connections: at each change something may have been missed.
+    pub(crate) fn connections(&self) -> watch::Receiver<u64> {
+        self.0.connections.clone()
+    }
+
+    /// Resolves when the connection was lost and made anew: what was asked before it has no answer.
+    pub(super) fn reconnected(&self) -> impl Future<Output = ()> + use<> {
+        let mut connections = self.connections();
+        connections.mark_unchanged();
+        async move {
+            if connections.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Whether the server is there right now.
+    pub(crate) fn is_connected(&self) -> watch::Receiver<bool> {
+        self.0.is_connected.clone()
+    }
+
+    /// Whether the server refused the last message to this subject for want of rights.
+    pub(super) fn is_denied(&self, subject: &str) -> bool {
+        self.0.denied.has(subject)
+    }
+
+    pub(crate) fn version(&self) -> String {
+        self.0.client.server_info().version
+    }
+
+    /// What was sent goes out before it ends.
+    pub(crate) async fn close(&self) {
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.0.client.flush()).await;
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.0.client.drain()).await;
+    }
+}
+
+/// Whether a name is one part of a subject.
+fn is_plain(name: &str) -> bool {
+    let is_plain = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'-' || letter == b'_';
+    !name.is_empty() && name.bytes().all(is_plain)
+}
+
+fn check_version(client: &Client) -> Result<(), Error> {
+    let info = client.server_info();
+    let mut numbers = info.version.split(['.', '-']).map(|part| part.parse::<u64>().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if version < OLDEST {
+        let message = format!(
+            "the nats-server is {}, and a fleet needs {}.{} or newer: older ones take settings that they then ignore. Update it",
+            info.version, OLDEST.0, OLDEST.1
+        );
+        return Err(Error::new(ErrorCode::FleetServerTooOld, message).with("version", info.version));
+    }
+    if !info.jetstream {
+        let message = "the nats-server runs without JetStream: start it with -js, or a jetstream block in its configuration";
+        return Err(Error::new(ErrorCode::FleetStorage, message));
+    }
+    Ok(())
+}
+
+fn refused(access: &Access, error: &async_nats::ConnectError) -> Error {
+    match error.kind() {
+        ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => Error::new(
+            ErrorCode::FleetUnauthorized,
+            format!("{} refused who we are: check `token` or `credentials`", shown(access)),
+        ),
+        ConnectErrorKind::ServerParse => {
+            Error::invalid_option("servers", format!("{} is no address of a server", shown(access)))
+        }
+        kind => match distrust(error) {
+            Some(what) => Error::new(ErrorCode::FleetUnreachable, format!("{} {what}", shown(access)))
+                .with("servers", plain_servers(access)),
+            None if kind == ConnectErrorKind::Io => unreachable_server(access, &error.to_string()),
+            None => unreachable_server(access, &kind.to_string()),
+        },
+    }
+}
+
+fn unreachable_server(access: &Access, why: &str) -> Error {
+    let message =
+        format!("no nats-server at {} ({why}): start one there, or correct `servers`", shown(access));
+    Error::new(ErrorCode::FleetUnreachable, message).with("servers", plain_servers(access))
+}
+
+fn shown(access: &Access) -> String {
+    plain_servers(access).join(", ")
+}
+
+/// An address may have a login in it.
+fn plain_servers(access: &Access) -> Vec<String> {
+    access.servers.iter().map(|server| part(server).0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_not_be_said_is_known_by_its_subject_once() {
+        let denied = Denied::default();
+        denied.note("nats: Permissions Violation for Publish to \"sd.job.default.4.aB\"");
+        denied.note("nats: Permissions Violation for Subscription to \"x\"");
+        assert!(denied.has("sd.job.default.4.aB"));
+        assert!(!denied.has("sd.job.default.4.aB"), "rights may be given meanwhile");
+        assert!(!denied.has("x"));
+    }
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        let access = Access {
+            servers: vec![
+                "nats://me:secret@host:4222".into(),
+                "me:secret@other".into(),
+                "tls://third".into(),
+            ],
+            ..Access::default()
+        };
+        assert_eq!(shown(&access), "nats://host:4222, other, tls://third");
+    }
+}

@@ -1,0 +1,206 @@
+//! What ends by itself when nobody renews it: workers' presence, places of keys, holds of providers.
+
+use super::connection::Engine;
+use super::store::{Refused, RetryFor, headers};
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use ground::error::Error;
+use std::time::Duration;
+
+/// Says who holds a place, so that a holder whose answer was lost knows its own message again.
+const HOLDER: &str = "Sheepdog-Holder";
+/// A place that was given back is a message without a text, for so long: the shortest time that a server knows.
+const FREED_FOR: Duration = Duration::from_secs(1);
+/// Tries at a place that changes at this very moment.
+const TRIES: u32 = 3;
+
+/// A place that was taken. It ends unless it is renewed in time.
+#[derive(Clone, Debug)]
+pub(crate) struct LeaseSlot {
+    subject: String,
+    /// Id of this holder alone.
+    holder: String,
+    revision: u64,
+    length: Duration,
+}
+
+/// Stored form of a place.
+enum Place {
+    /// Nothing, or what was given back.
+    Free(u64),
+    Ours(u64),
+    Taken,
+}
+
+impl Engine {
+    /// Takes a place that is free; `None` when somebody has it.
+    pub(crate) async fn take_lease(
+        &self,
+        subject: String,
+        payload: Bytes,
+        holder: &str,
+        length: Duration,
+    ) -> Result<Option<LeaseSlot>, Error> {
+        let mut slot = LeaseSlot { subject, holder: holder.to_owned(), revision: 0, length };
+        Ok(self.hold_place(&mut slot, payload).await?.then_some(slot))
+    }
+
+    /// False when it is another's by now.
+    pub(crate) async fn renew_lease(&self, slot: &mut LeaseSlot, payload: Bytes) -> bool {
+        self.hold_place(slot, payload).await.unwrap_or(false)
+    }
+
+    /// Writes over the revision that the slot has, or over what is there when that is ours or nobody's.
+    async fn hold_place(&self, slot: &mut LeaseSlot, payload: Bytes) -> Result<bool, Error> {
+        for _ in 0..TRIES {
+            let over = Some(slot.revision);
+            let holder = Some(slot.holder.as_str());
+            match self.write_lease(&slot.subject, payload.clone(), slot.length, over, holder).await {
+                Ok(revision) => {
+                    slot.revision = revision;
+                    return Ok(true);
+                }
+                Err(Refused::Conflict) => {}
+                Err(refused) => return Err(refused.into_error()),
+            }
+            match self.place(slot).await? {
+                // It was written, and the answer was lost.
+                Place::Ours(revision) if revision > slot.revision => {
+                    slot.revision = revision;
+                    return Ok(true);
+                }
+                Place::Ours(revision) | Place::Free(revision) => slot.revision = revision,
+                Place::Taken => return Ok(false),
+            }
+        }
+        Ok(false)
+    }
+
+    async fn place(&self, slot: &LeaseSlot) -> Result<Place, Error> {
+        let found = self.last_message(&self.lease_stream(), &slot.subject, RetryFor(slot.length)).await?;
+        Ok(match found {
+            None => Place::Free(0),
+            Some(message) if message.payload.is_empty() => Place::Free(message.sequence),
+            Some(message) => match message.headers.get(HOLDER) {
+                Some(holder) if holder.as_str() == slot.holder => Place::Ours(message.sequence),
+                _ => Place::Taken,
+            },
+        })
+    }
+
+    /// Free at once, for the next one. Never another's: it is written over what is ours.
+    pub(crate) async fn drop_lease(&self, slot: &LeaseSlot) {
+        for _ in 0..TRIES {
+            // When it fails, it ends by itself.
+            let Ok(Place::Ours(revision)) = self.place(slot).await else { return };
+            let freed = self.write_lease(&slot.subject, Bytes::new(), FREED_FOR, Some(revision), None).await;
+            if !matches!(freed, Err(Refused::Conflict)) {
+                return;
+            }
+        }
+    }
+
+    /// Says something that is true for so long, whoever said it before.
+    pub(crate) async fn announce(
+        &self,
+        subject: &str,
+        payload: Bytes,
+        length: Duration,
+    ) -> Result<(), Error> {
+        self.write_lease(subject, payload, length, None, None).await.map(drop).map_err(Refused::into_error)
+    }
+
+    pub(crate) async fn forget(&self, subject: &str) {
+        // When it fails, it ends by itself.
+        let _ = self.write_lease(subject, Bytes::new(), FREED_FOR, None, None).await;
+    }
+
+    /// What was announced there, if it still is true.
+    pub(crate) async fn announced(&self, subject: &str) -> Result<Option<Bytes>, Error> {
+        let found = self.last_of(&self.lease_stream(), subject, RetryFor::ASKED).await?;
+        Ok(found.map(|(_, payload)| payload).filter(|payload| !payload.is_empty()))
+    }
+
+    pub(crate) async fn all_announced(&self, filter: String) -> Result<Vec<Bytes>, Error> {
+        self.all_of(self.lease_stream(), filter)
+            .map_ok(|message| message.payload)
+            .try_filter(|payload| std::future::ready(!payload.is_empty()))
+            .try_collect()
+            .await
+    }
+
+    fn lease_stream(&self) -> String {
+        format!("KV_{}", self.names().lease_bucket())
+    }
+
+    async fn write_lease(
+        &self,
+        subject: &str,
+        payload: Bytes,
+        length: Duration,
+        over: Option<u64>,
+        holder: Option<&str>,
+    ) -> Result<u64, Refused> {
+        // The server counts in whole seconds.
+        let seconds = length.as_millis().div_ceil(1000).max(1);
+        let (ttl, over) = (format!("{seconds}s"), over.map(|revision| revision.to_string()));
+        let mut pairs = vec![("Nats-TTL", ttl.as_str())];
+        if let Some(over) = &over {
+            pairs.push(("Nats-Expected-Last-Subject-Sequence", over));
+        }
+        pairs.extend(holder.map(|holder| (HOLDER, holder)));
+        self.store(subject, headers(&pairs), payload, RetryFor(length)).await.map(|stored| stored.sequence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_server::{PATIENCE, Road, TestServer, connect};
+    use super::*;
+
+    #[tokio::test]
+    async fn what_ends_while_it_is_listed_is_not_waited_for() {
+        let Some(server) = TestServer::start().await else { return };
+        let road = Road::to(&server, "PUB $JS.API.").await;
+        let (engine, other) = (connect(&road.url).await, server.engine().await);
+        for name in ["stays", "goes"] {
+            let subject = other.names().worker(name);
+            other.announce(&subject, Bytes::from(name), Duration::from_secs(300)).await.unwrap();
+        }
+        let before = road.seen();
+        road.hold_until(usize::MAX);
+        let listed = tokio::spawn({
+            let (engine, filter) = (engine.clone(), engine.names().workers());
+            async move { engine.all_announced(filter).await }
+        });
+        road.until(before + 1).await;
+        other.forget(&other.names().worker("goes")).await;
+        road.hold_until(0);
+        let listed = tokio::time::timeout(PATIENCE, listed).await.expect("it ends").unwrap().unwrap();
+        assert!(listed.contains(&Bytes::from("stays")), "{listed:?}");
+    }
+    #[tokio::test]
+    async fn a_holder_whose_answer_was_lost_keeps_its_place() {
+        let Some(server) = TestServer::start().await else { return };
+        let road = Road::to(&server, "PUB $KV.SD_LEASE.key.").await;
+        let (engine, other) = (connect(&road.url).await, server.engine().await);
+        let subject = engine.names().slot("k", 0);
+        let (mine, length) = (Bytes::from("job"), Duration::from_secs(60));
+        // No answer comes before the question was repeated.
+        road.hold_until(road.seen() + 2);
+        let mut slot = engine.take_lease(subject.clone(), mine.clone(), "me", length).await.unwrap().unwrap();
+        road.hold_until(road.seen() + 2);
+        assert!(engine.renew_lease(&mut slot, mine.clone()).await);
+        assert!(road.seen() >= 4, "answers were lost");
+        let taken = other.take_lease(subject.clone(), mine.clone(), "another", length).await.unwrap();
+        assert!(taken.is_none(), "two of a key at once");
+        assert!(engine.renew_lease(&mut slot, mine.clone()).await);
+        engine.drop_lease(&slot).await;
+        let taken = other.take_lease(subject, mine.clone(), "another", length).await.unwrap();
+        assert!(taken.is_some(), "free at once");
+        assert!(!engine.renew_lease(&mut slot, mine).await, "it is another's by now");
+        engine.drop_lease(&slot).await;
+        let holders = other.all_announced(other.names().slots("k")).await.unwrap();
+        assert_eq!(holders.len(), 1, "nobody gives back what is another's");
+    }
+}

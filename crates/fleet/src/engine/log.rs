@@ -1,0 +1,292 @@
+//! Logs of attempts: batches of events in order, read by any number of readers from any point on.
+
+use super::batch::Most;
+use super::connection::Engine;
+use super::store::{Refused, RetryFor, consumer_refused, headers};
+use crate::subject::Names;
+use async_nats::HeaderMap;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use ground::error::{Error, ErrorCode};
+use std::collections::VecDeque;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Tries at a log that is cut at this very moment.
+const APPENDS: u32 = 4;
+/// Of a log that is read from its store.
+const PAGE: Most = Most { messages: 256, bytes: 1 << 20 };
+/// Between two pages of a log that has no consumer, or whose copy here is behind.
+const PAGE_PAUSE: Duration = Duration::from_millis(300);
+/// On their way at once, of a log that grows.
+const LIVE_MESSAGES: usize = 16;
+/// A consumer that nobody asks for so long is deleted by the server.
+const ABANDONED_AFTER: Duration = Duration::from_secs(30);
+
+/// Some events of an attempt.
+#[derive(Clone, Debug)]
+pub(crate) struct LogBatch {
+    pub attempt: u32,
+    /// Of the batch in its attempt's log, from 1 on; 0 when it does not say.
+    pub number: u64,
+    /// Of the message in the stream: grows over all attempts of a job.
+    pub sequence: u64,
+    /// One JSON a line.
+    pub lines: Bytes,
+    /// Epoch milliseconds, by the server's clock.
+    pub stored_at: u64,
+}
+
+impl Engine {
+    /// Appends the batch of this number to the attempt's log, behind the message of `after` (0: it is the first). Repeats itself
+    /// until it is stored; a batch that was stored before its answer was lost is stored once. Returns its sequence.
+    pub(crate) async fn append_log(
+        &self,
+        id: &str,
+        attempt: u32,
+        number: u64,
+        after: u64,
+        lines: Bytes,
+    ) -> Result<u64, Error> {
+        let subject = self.names().log(id, attempt);
+        let message_id = format!("{subject}.{number}");
+        let mut after = after;
+        for _ in 0..APPENDS {
+            let expected = after.to_string();
+            let pairs = [
+                ("Nats-Msg-Id", message_id.as_str()),
+                ("Nats-Expected-Last-Subject-Sequence", expected.as_str()),
+            ];
+            match self.store(&subject, headers(&pairs), lines.clone(), RetryFor::WORK).await {
+                Ok(stored) => return Ok(stored.sequence),
+                Err(Refused::Conflict) => {}
+                Err(refused) => return Err(refused.into_error()),
+            }
+            let found = self.last_message(&self.names().log_stream(), &subject, RetryFor::WORK).await?;
+            after = match found {
+                // Stored long ago, its answer lost.
+                Some(message)
+                    if message.headers.get("Nats-Msg-Id").is_some_and(|id| id.as_str() == message_id) =>
+                {
+                    return Ok(message.sequence);
+                }
+                // The log was cut by its age, its size or by hand: it goes on behind what is left.
+                found => found.map_or(0, |message| message.sequence),
+            };
+        }
+        Err(Refused::Conflict.into_error())
+    }
+
+    /// The last message of a job's logs; 0 when there is none.
+    pub(crate) async fn last_of_logs(&self, id: &str) -> Result<u64, Error> {
+        let found =
+            self.last_message(&self.names().log_stream(), &self.names().logs(id), RetryFor::ASKED).await?;
+        Ok(found.map_or(0, |message| message.sequence))
+    }
+
+    /// Reads a job's logs from this sequence on.
+    pub(crate) fn read_logs(&self, id: &str, from: u64) -> LogReader {
+        LogReader {
+            engine: self.clone(),
+            filter: self.names().logs(id),
+            next: from.max(1),
+            ready: VecDeque::new(),
+            is_behind: true,
+            live: None,
+            connections: self.connections(),
+        }
+    }
+
+    /// The most bytes that one message may have, headers aside.
+    pub(crate) fn max_message_bytes(&self) -> usize {
+        self.0.client.server_info().max_payload.saturating_sub(4096).max(64 << 10)
+    }
+}
+
+/// The batches of a job's logs, in order, as they come.
+///
+/// What is stored already is read page by page, which leaves nothing behind on the server. Only what is still to come needs a
+/// consumer there. A server that has no room for one more consumer is asked for pages now and then instead.
+pub(crate) struct LogReader {
+    engine: Engine,
+    filter: String,
+    next: u64,
+    /// Read, and not handed out yet.
+    ready: VecDeque<LogBatch>,
+    /// More may be stored than was read so far.
+    is_behind: bool,
+    live: Option<LiveLog>,
+    connections: watch::Receiver<u64>,
+}
+
+impl LogReader {
+    /// What it waits for is asked for anew.
+    pub(crate) fn reopen(&mut self) {
+        self.live = None;
+        self.is_behind = true;
+    }
+
+    /// Gives up what the server keeps for this reader. Reading on opens it again.
+    pub(crate) fn close(&mut self) {
+        self.live = None;
+    }
+
+    /// The next batch; waits for it. `is_growing`: the job may still write, so that new batches should come at once. Dropping the
+    /// future loses nothing.
+    pub(crate) async fn next(&mut self, is_growing: bool) -> Result<LogBatch, Error> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                self.next = batch.sequence + 1;
+                return Ok(batch);
+            }
+            if self.live.is_none() {
+                self.connections.mark_unchanged();
+                if self.is_behind {
+                    self.read_page().await?;
+                    continue;
+                }
+                if is_growing {
+                    match LiveLog::open(&self.engine, &self.filter, self.next).await {
+                        Ok(live) => self.live = Some(live),
+                        Err(error) if error.code() == ErrorCode::FleetFull => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+            let Some(live) = &mut self.live else {
+                tokio::time::sleep(PAGE_PAUSE).await;
+                self.is_behind = true;
+                continue;
+            };
+            tokio::select! {
+                batch = live.next() => match batch {
+                    Some(batch) => {
+                        self.next = batch.sequence + 1;
+                        return Ok(batch);
+                    }
+                    None => self.reopen(),
+                },
+                changed = self.connections.changed() => {
+                    if changed.is_err() {
+                        return Err(super::store::away("the connection was closed"));
+                    }
+                    // The server may have forgotten who reads what.
+                    self.reopen();
+                }
+            }
+        }
+    }
+
+    async fn read_page(&mut self) -> Result<(), Error> {
+        let stream = self.engine.names().log_stream();
+        let page = self
+            .engine
+            .ask(RetryFor::WORK, || self.engine.read_on(&stream, &self.filter, self.next, PAGE))
+            .await?;
+        self.is_behind = page.left > 0 && !page.messages.is_empty();
+        self.ready.extend(page.messages.into_iter().filter_map(|message| {
+            batch(
+                &message.subject,
+                message.sequence,
+                message.time.unix_timestamp_nanos(),
+                &message.headers,
+                message.payload,
+            )
+        }));
+        Ok(())
+    }
+}
+
+/// A consumer on the server that tells what is appended to a log. It is deleted when its reader is done: a server has room for so
+/// many consumers of a stream.
+struct LiveLog {
+    engine: Engine,
+    consumer: String,
+    messages: pull::Stream,
+    /// Messages that the consumer delivered so far; a gap means that one was lost on its way.
+    delivered: u64,
+    runtime: tokio::runtime::Handle,
+}
+
+impl LiveLog {
+    async fn open(engine: &Engine, filter: &str, from: u64) -> Result<LiveLog, Error> {
+        let config = pull::Config {
+            filter_subject: filter.to_owned(),
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
+            ack_policy: AckPolicy::None,
+            memory_storage: true,
+            num_replicas: 1,
+            // This consumer belongs to a reader that was killed.
+            inactive_threshold: ABANDONED_AFTER,
+            ..pull::Config::default()
+        };
+        let stream = engine.names().log_stream();
+        let consumer = engine
+            .ask(RetryFor::WORK, || async {
+                let created = engine.0.context.create_consumer_on_stream(config.clone(), &stream).await;
+                created.map_err(|error| consumer_refused(&stream, &error))
+            })
+            .await?;
+        let messages = consumer.stream().max_messages_per_batch(LIVE_MESSAGES).messages().await;
+        Ok(LiveLog {
+            engine: engine.clone(),
+            consumer: consumer.cached_info().name.clone(),
+            messages: messages.map_err(|error| super::store::away(&error.to_string()))?,
+            delivered: 0,
+            runtime: tokio::runtime::Handle::current(),
+        })
+    }
+
+    /// `None`: it has to be opened anew.
+    async fn next(&mut self) -> Option<LogBatch> {
+        loop {
+            let message = self.messages.next().await?.ok()?;
+            let info = message.info().ok()?;
+            let (sequence, stored_at) = (info.stream_sequence, info.published.unix_timestamp_nanos());
+            if info.consumer_sequence != self.delivered + 1 {
+                return None;
+            }
+            self.delivered += 1;
+            let headers = message.headers.clone().unwrap_or_default();
+            if let Some(batch) =
+                batch(&message.subject, sequence, stored_at, &headers, message.payload.clone())
+            {
+                return Some(batch);
+            }
+        }
+    }
+}
+
+impl Drop for LiveLog {
+    fn drop(&mut self) {
+        let (engine, consumer) = (self.engine.clone(), std::mem::take(&mut self.consumer));
+        self.runtime.spawn(async move {
+            // When it fails the server deletes it after `ABANDONED_AFTER`.
+            let stream = engine.names().log_stream();
+            let _ = engine.0.context.delete_consumer_from_stream(consumer, stream).await;
+        });
+    }
+}
+
+/// `stored_at`: epoch nanoseconds.
+fn batch(
+    subject: &str,
+    sequence: u64,
+    stored_at: i128,
+    headers: &HeaderMap,
+    lines: Bytes,
+) -> Option<LogBatch> {
+    let number = headers.get("Nats-Msg-Id").and_then(|id| id.as_str().rsplit('.').next()?.parse().ok());
+    Some(LogBatch {
+        attempt: Names::attempt_of(subject)?,
+        number: number.unwrap_or(0),
+        sequence,
+        stored_at: u64::try_from(stored_at / 1_000_000).unwrap_or(0),
+        lines,
+    })
+}
+
+#[cfg(test)]
+#[path = "log_tests.rs"]
+mod tests;

@@ -1,0 +1,326 @@
+//! The queue: a job's message waits in its lane (queue and class) until a worker pulls it, and leaves when it is acknowledged.
+
+use super::batch::{LISTED, Most};
+use super::connection::{Engine, REQUEST_TIMEOUT};
+use super::store::{Asked, Refused, RetryFor, Stored, consumer_refused, headers};
+use crate::record::JobRecord;
+use crate::spec::JobSpec;
+use crate::subject::{MAX_PRIORITY, Names};
+use async_nats::jetstream::AckKind;
+use async_nats::jetstream::consumer::pull::Config;
+use async_nats::jetstream::consumer::{AckPolicy, Consumer};
+use async_nats::jetstream::message::{Acker, Message, StreamMessage};
+use async_nats::jetstream::stream::RawMessageErrorKind;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use ground::error::{Error, ErrorCode};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A spec that is longer goes to the object store, and its message only names it.
+const MAX_SPEC_BYTES: usize = 128 << 10;
+const OBJECT: &str = "Sheepdog-Object";
+/// Between two answers to a question for jobs: a server that is there has them at once. What comes later is nobody's for a lease.
+const PULL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A lane that no worker asks for so long is deleted by the server; the jobs in it stay.
+const UNUSED_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// One class of one queue, as a worker pulls from it.
+#[derive(Clone)]
+pub(crate) struct Lane {
+    queue: String,
+    priority: u8,
+    consumer: Consumer<Config>,
+}
+
+/// A job's message in the hands of a worker.
+pub(crate) struct Delivery {
+    pub spec: JobSpec,
+    /// How often it was given out, this time included.
+    pub deliveries: u64,
+    /// Of the message: a job that is tried again has another one.
+    pub sequence: u64,
+    acker: Acker,
+    is_disposed: AtomicBool,
+}
+
+impl Engine {
+    /// Puts a job into its queue. `again` tells a later message of the same id from a repeated one. True when it was there.
+    pub(crate) async fn put_job(&self, spec: &JobSpec, again: &str) -> Result<bool, Error> {
+        let (mut pairs, payload) = self.spec_message(spec).await?;
+        let subject = self.names().job(&spec.queue, spec.priority, &spec.id);
+        pairs.push(("Nats-Msg-Id".to_owned(), format!("{}{again}", spec.id)));
+        let pairs: Vec<(&str, &str)> =
+            pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        match self.store(&subject, headers(&pairs), payload, RetryFor::ASKED).await {
+            Ok(Stored { is_duplicate, .. }) => Ok(is_duplicate),
+            Err(Refused::SubjectTaken) => Ok(true),
+            Err(refused) => Err(refused.into_error()),
+        }
+    }
+
+    async fn spec_message(&self, spec: &JobSpec) -> Result<(Vec<(String, String)>, Bytes), Error> {
+        let payload = serde_json::to_vec(spec)
+            .map_err(|error| Error::invalid_option("data", format!("can't be written as JSON: {error}")))?;
+        if payload.len() <= MAX_SPEC_BYTES {
+            return Ok((Vec::new(), payload.into()));
+        }
+        let name = format!("{}/spec", Names::artifact(&spec.id, 0, ""));
+        let payload = Bytes::from(payload);
+        match self.put_object(&name, payload.clone()).await {
+            Ok(()) => Ok((vec![(OBJECT.to_owned(), name)], Bytes::new())),
+            // A user who only submits may not be allowed to write objects: objects hold the results of other jobs.
+            Err(error)
+                if error.code() == ErrorCode::FleetUnauthorized
+                    && payload.len() <= self.max_message_bytes() =>
+            {
+                Ok((Vec::new(), payload))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The job's message, wherever it waits.
+    pub(crate) async fn find_job(&self, id: &str) -> Result<Option<JobSpec>, Error> {
+        match self.waiting(&self.names().anywhere(id)).await? {
+            Some(message) => self.spec_of(&message.payload, Some(&message.headers)).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Takes the job's message off the queue, given out or not.
+    pub(crate) async fn drop_job(&self, id: &str) -> Result<(), Error> {
+        let subject = self.names().anywhere(id);
+        self.purge(&self.names().jobs_stream(), &subject, None, RetryFor::ASKED).await.map(drop)
+    }
+
+    /// Keeps the spec of a job that did not get done, for a later retry.
+    pub(crate) async fn bury_job(&self, spec: &JobSpec, retry_for: RetryFor) -> Result<(), Error> {
+        let (pairs, payload) = self.spec_message(spec).await?;
+        let pairs: Vec<(&str, &str)> =
+            pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let subject = self.names().dead(&spec.queue, &spec.id);
+        let stored = self.store(&subject, headers(&pairs), payload, retry_for).await;
+        stored.map(drop).map_err(Refused::into_error)
+    }
+
+    pub(crate) async fn buried_job(&self, id: &str) -> Result<Option<JobSpec>, Error> {
+        let stream = self.names().dead_stream();
+        match self.last_message(&stream, &self.names().dead_anywhere(id), RetryFor::ASKED).await? {
+            Some(message) => self.spec_of(&message.payload, Some(&message.headers)).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// What every job that is not over began as.
+    pub(crate) async fn begun_records(&self) -> Result<Vec<JobRecord>, Error> {
+        // Not by a consumer: a work queue's messages are its workers' alone.
+        let (filter, mut found, mut from) = (self.names().all_jobs(), Vec::new(), 1);
+        loop {
+            let (jobs, next) = self.jobs_from(&filter, from, LISTED).await?;
+            found.extend(jobs.iter().map(JobRecord::queued));
+            match next {
+                Some(next) => from = next,
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// The oldest jobs of a queue that are not over.
+    pub(crate) async fn oldest_of(&self, queue: &str, most: usize) -> Result<Vec<JobSpec>, Error> {
+        let most = Most { messages: most, ..LISTED };
+        Ok(self.jobs_from(&self.names().queue(queue), 1, most).await?.0)
+    }
+
+    /// Jobs that the filter names, and where to read on when there are more.
+    async fn jobs_from(
+        &self,
+        filter: &str,
+        from: u64,
+        most: Most,
+    ) -> Result<(Vec<JobSpec>, Option<u64>), Error> {
+        let stream = self.names().jobs_stream();
+        let batch = self.ask(RetryFor::ASKED, || self.read_on(&stream, filter, from, most)).await?;
+        let mut jobs = Vec::with_capacity(batch.messages.len());
+        for message in &batch.messages {
+            jobs.push(self.spec_of(&message.payload, Some(&message.headers)).await?);
+        }
+        let last = batch.messages.last().filter(|_| batch.left > 0);
+        Ok((jobs, last.map(|last| last.sequence + 1)))
+    }
+
+    /// The queue, and the id as subjects have it, of every job that is not over.
+    pub(crate) async fn unfinished(&self) -> Result<Vec<(String, String)>, Error> {
+        self.ask(RetryFor::ASKED, || async {
+            let away = |error: String| Asked::Away(error);
+            let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
+            let stream = stream.map_err(|error| away(error.to_string()))?;
+            let subjects = stream.info_with_subjects(self.names().all_jobs()).await;
+            let mut subjects = subjects.map_err(|error| away(error.to_string()))?;
+            let mut found = Vec::new();
+            while let Some(next) = subjects.next().await {
+                let (subject, _) = next.map_err(|error| away(error.to_string()))?;
+                found.extend(Names::queue_of(&subject));
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    /// A lane to pull from; made when it is not there.
+    pub(crate) async fn lane(&self, queue: &str, priority: u8, retry_for: RetryFor) -> Result<Lane, Error> {
+        let config = Config {
+            durable_name: Some(Names::consumer(queue, priority)),
+            filter_subject: self.names().class(queue, priority),
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: self.lease(),
+            // Attempts are counted in the record: a delivery that began none costs nothing.
+            max_deliver: -1,
+            max_ack_pending: -1,
+            // A queue that nobody uses any more takes no room. A worker that finds its lane gone makes it anew.
+            inactive_threshold: UNUSED_AFTER,
+            ..Config::default()
+        };
+        let stream = self.names().jobs_stream();
+        let consumer = self
+            .ask(retry_for, || async {
+                let created = self.0.context.create_consumer_on_stream(config.clone(), &stream).await;
+                created.map_err(|error| consumer_refused(&stream, &error))
+            })
+            .await?;
+        Ok(Lane { queue: queue.to_owned(), priority, consumer })
+    }
+
+    /// The same lane once more: its consumer may have been deleted, or lost with the server's disk.
+    pub(crate) async fn lane_anew(&self, lane: &Lane) -> Result<Lane, Error> {
+        self.lane(&lane.queue, lane.priority, RetryFor(REQUEST_TIMEOUT)).await
+    }
+
+    /// The first message of the queue that the filter names, read at the stream's leader.
+    async fn waiting(&self, filter: &str) -> Result<Option<StreamMessage>, Error> {
+        let api = self.api(&format!("STREAM.MSG.GET.{}", self.names().jobs_stream()));
+        self.ask(RetryFor::ASKED, || async {
+            let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
+            let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
+            match stream.raw_message_builder().sequence(0).next_by_subject(filter).send().await {
+                Ok(message) => Ok(Some(message)),
+                Err(error) => match error.kind() {
+                    RawMessageErrorKind::NoMessageFound => Ok(None),
+                    _ => Err(self.unanswered(&api, &error)),
+                },
+            }
+        })
+        .await
+    }
+
+    /// The classes of a queue, the first one first.
+    pub(crate) fn classes() -> impl Iterator<Item = u8> {
+        (0..=MAX_PRIORITY).rev()
+    }
+
+    async fn spec_of(
+        &self,
+        payload: &[u8],
+        headers: Option<&async_nats::HeaderMap>,
+    ) -> Result<JobSpec, Error> {
+        let parse = |payload: &[u8]| {
+            serde_json::from_slice::<JobSpec>(payload).map_err(|error| {
+                let message =
+                    format!("a job's message can't be read: {error}. Was it written by a newer version?");
+                Error::new(ErrorCode::FleetStorage, message)
+            })
+        };
+        match headers.and_then(|headers| headers.get(OBJECT)) {
+            Some(name) => parse(&self.object(name.as_str()).await?),
+            None => parse(payload),
+        }
+    }
+
+    async fn delivery(&self, message: Message) -> Result<Delivery, Error> {
+        let (deliveries, sequence) = message
+            .info()
+            .map_or((1, 0), |info| (u64::try_from(info.delivered).unwrap_or(1), info.stream_sequence));
+        let (message, acker) = message.split();
+        match self.spec_of(&message.payload, message.headers.as_ref()).await {
+            Ok(spec) => {
+                Ok(Delivery { spec, deliveries, sequence, acker, is_disposed: AtomicBool::new(false) })
+            }
+            Err(error) => {
+                // It may be readable elsewhere, or later.
+                let _ = acker.ack_with(AckKind::Nak(Some(Duration::from_secs(5)))).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// What is there now, at most so many; nothing when the lane is empty. Ends, whatever becomes of the question: one that was
+    /// lost with its server is answered by nobody.
+    pub(crate) async fn pull(&self, lane: &Lane, most: usize) -> Result<Vec<Delivery>, Error> {
+        let mut connections = self.connections();
+        connections.mark_unchanged();
+        let messages = lane.consumer.fetch().max_messages(most).messages().await;
+        let mut messages = messages.map_err(|error| super::store::away(&error.to_string()))?;
+        let mut found = Vec::new();
+        let lost = loop {
+            let message = tokio::select! {
+                biased;
+                message = tokio::time::timeout(PULL_TIMEOUT, messages.next()) => message,
+                _ = connections.changed() => break "the connection was lost".to_owned(),
+            };
+            match message {
+                Ok(Some(Ok(message))) => found.extend(self.delivery(message).await.ok()),
+                Ok(None) => return Ok(found),
+                Ok(Some(Err(error))) => break error.to_string(),
+                Err(_) => break "it was asked for jobs".to_owned(),
+            }
+        };
+        // What came before is ours, and would be nobody's for a lease.
+        if found.is_empty() { Err(super::store::away(&lost)) } else { Ok(found) }
+    }
+
+    /// Waits for one message. Let it end by itself: one that is given to a pull that nobody reads is lost for a lease.
+    pub(crate) async fn pull_one(&self, lane: &Lane, within: Duration) -> Result<Option<Delivery>, Error> {
+        let messages = lane.consumer.batch().max_messages(1).expires(within).messages().await;
+        let mut messages = messages.map_err(|error| super::store::away(&error.to_string()))?;
+        match messages.next().await {
+            Some(Ok(message)) => self.delivery(message).await.map(Some),
+            Some(Err(error)) => Err(super::store::away(&error.to_string())),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Delivery {
+    /// The holder is there: the lease begins anew.
+    pub(crate) async fn beat(&self) {
+        // A beat that is lost is followed by others.
+        let _ = self.acker.ack_with(AckKind::Progress).await;
+    }
+
+    /// Whether its holder has given it back, or taken it off the queue.
+    pub(crate) fn is_disposed(&self) -> bool {
+        self.is_disposed.load(Ordering::Acquire)
+    }
+
+    /// Given back: to be given out again after so long.
+    pub(crate) async fn give_back(&self, delay: Duration) {
+        self.is_disposed.store(true, Ordering::Release);
+        // When this is lost the lease runs out.
+        let _ = self.acker.ack_with(AckKind::Nak((!delay.is_zero()).then_some(delay))).await;
+    }
+
+    /// Takes it off the queue. When the word is lost, the next worker finds the record over and says it again.
+    pub(crate) async fn finish(&self) {
+        self.is_disposed.store(true, Ordering::Release);
+        for _ in 0..3 {
+            if self.acker.double_ack().await.is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

@@ -1,0 +1,79 @@
+use super::super::test_server::{PATIENCE, Road, TestServer, connect};
+use super::*;
+use futures_util::stream;
+
+const REQUEST: &str = "PUB $JS.API.";
+
+async fn submit(engine: &Engine, count: usize) {
+    let submits = (0..count).map(|n| {
+        let spec = serde_json::json!({ "id": format!("job-{n}"), "handler": "none", "data": n });
+        async move { engine.submit(serde_json::from_value(spec).unwrap()).await.unwrap() }
+    });
+    let done: Vec<String> = stream::iter(submits).buffered(64).collect().await;
+    assert_eq!(done.len(), count);
+}
+
+#[tokio::test]
+async fn thousands_of_jobs_are_listed_by_a_few_requests() {
+    const JOBS: usize = 2500;
+    let Some(server) = TestServer::start().await else { return };
+    let road = Road::to(&server, REQUEST).await;
+    let engine = connect(&road.url).await;
+    submit(&engine, JOBS).await;
+    // One of them is running, and is listed once.
+    let spec = engine.find_job("job-7").await.unwrap().unwrap();
+    let claimed = match JobRecord::queued(&spec).claim("w", "token", false, 1) {
+        crate::record::Claim::Run(record) => record,
+        other => panic!("{other:?}"),
+    };
+    engine.write_record(&claimed, 0, RetryFor::ASKED).await.unwrap();
+    let before = road.seen();
+    let mut records = engine.every_record().await.unwrap();
+    let asked = road.seen() - before;
+    assert!(asked <= 12, "{asked} requests");
+    assert_eq!(records.len(), JOBS);
+    records.sort_by_key(|record| record.id[4..].parse::<usize>().unwrap());
+    assert!(records.iter().enumerate().all(|(n, record)| record.id == format!("job-{n}")));
+    assert_eq!(records[7].worker.as_deref(), Some("w"));
+    let before = road.seen();
+    let status = engine.status().await.unwrap();
+    let asked = road.seen() - before;
+    assert!(asked <= 12, "{asked} requests");
+    assert_eq!(status.queues["default"].queued, JOBS as u64);
+    assert_eq!(status.stuck[0].id, "job-0");
+}
+
+#[tokio::test]
+async fn a_fleet_that_was_made_before_there_were_batches_is_listed_too() {
+    let Some(server) = TestServer::start().await else { return };
+    let engine = server.engine().await;
+    submit(&engine, 3).await;
+    let stream = engine.0.context.get_stream(engine.names().jobs_stream()).await.unwrap();
+    let mut config = stream.cached_info().config.clone();
+    config.allow_direct = false;
+    engine.0.context.update_stream(config).await.unwrap();
+    let later = server.engine().await;
+    assert_eq!(later.every_record().await.unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_question_for_jobs_ends_when_its_answer_is_lost() {
+    let Some(server) = TestServer::start().await else { return };
+    for is_cut in [true, false] {
+        let road = Road::to(&server, "PUB $JS.API.CONSUMER.MSG.NEXT.").await;
+        let engine = connect(&road.url).await;
+        let lane = engine.lane("default", 4, RetryFor::ASKED).await.unwrap();
+        road.hold_until(usize::MAX);
+        let asked = tokio::spawn({
+            let (engine, lane) = (engine.clone(), lane.clone());
+            async move { engine.pull(&lane, 1).await.map(|found| found.len()) }
+        });
+        road.until(1).await;
+        if is_cut {
+            road.cut();
+            road.hold_until(0);
+        }
+        let answer = tokio::time::timeout(PATIENCE, asked).await.expect("it ends").unwrap();
+        assert_eq!(answer.unwrap_err().code(), ErrorCode::FleetUnreachable);
+    }
+}

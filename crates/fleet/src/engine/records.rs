@@ -1,0 +1,216 @@
+//! Records of jobs: read at the leader, written over the revision that was read, told to whoever watches.
+
+use super::connection::Engine;
+use super::store::{Asked, Refused, RetryFor, headers};
+use super::streams::KEPT;
+use crate::record::JobRecord;
+use async_nats::Subscriber;
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::stream::LastRawMessageErrorKind;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use ground::error::{Error, ErrorCode};
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime};
+use tokio::sync::watch;
+
+/// A record as it was found or written.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    pub record: JobRecord,
+    pub revision: u64,
+}
+
+/// A watch reads again by itself this often: nothing that it is told of is kept for it.
+const REREAD_EVERY: Duration = Duration::from_secs(20);
+
+impl Engine {
+    pub(crate) async fn read_record(&self, id: &str, retry_for: RetryFor) -> Result<Option<Kept>, Error> {
+        let subject = self.names().record(id);
+        let found = self.last_of(&self.names().run_stream(), &subject, retry_for).await?;
+        found.map(|(revision, payload)| Ok(Kept { record: parse(&payload)?, revision })).transpose()
+    }
+
+    /// Writes over the revision (0: there must be none). Says `Conflict` when the record is another one by now. An answer that
+    /// was lost is made good by reading the record back: nobody else writes the same bytes.
+    pub(crate) async fn write_record(
+        &self,
+        record: &JobRecord,
+        over: u64,
+        retry_for: RetryFor,
+    ) -> Result<Kept, Refused> {
+        let payload = serde_json::to_vec(record).map_err(|error| {
+            let message = format!("the record of {} can't be written: {error}", record.id);
+            Refused::Fault(Error::new(ErrorCode::FleetStorage, message))
+        })?;
+        let revision = over.to_string();
+        let ttl = format!("{}s", KEPT.as_secs());
+        let mut pairs = vec![("Nats-Expected-Last-Subject-Sequence", revision.as_str())];
+        if record.state.is_over() {
+            pairs.push(("Nats-TTL", ttl.as_str()));
+        }
+        let subject = self.names().record(&record.id);
+        match self.store(&subject, headers(&pairs), Bytes::from(payload), retry_for).await {
+            Ok(stored) => Ok(Kept { record: record.clone(), revision: stored.sequence }),
+            Err(Refused::Conflict) => match self.read_record(&record.id, retry_for).await {
+                Ok(Some(kept)) if kept.record == *record => Ok(kept),
+                Ok(_) => Err(Refused::Conflict),
+                Err(error) => Err(Refused::Fault(error)),
+            },
+            Err(refused) => Err(refused),
+        }
+    }
+
+    /// The last message of a subject, read at the stream's leader.
+    pub(super) async fn last_of(
+        &self,
+        stream: &str,
+        subject: &str,
+        retry_for: RetryFor,
+    ) -> Result<Option<(u64, Bytes)>, Error> {
+        let found = self.last_message(stream, subject, retry_for).await?;
+        Ok(found.map(|message| (message.sequence, message.payload)))
+    }
+
+    pub(super) async fn last_message(
+        &self,
+        stream: &str,
+        subject: &str,
+        retry_for: RetryFor,
+    ) -> Result<Option<StreamMessage>, Error> {
+        let api = self.api(&format!("STREAM.MSG.GET.{stream}"));
+        self.ask(retry_for, || async {
+            let stream = match self.0.context.get_stream_no_info(stream).await {
+                Ok(stream) => stream,
+                Err(error) => return Err(Asked::Away(error.to_string())),
+            };
+            match stream.get_last_raw_message_by_subject(subject).await {
+                Ok(message) => Ok(Some(message)),
+                Err(error) => match error.kind() {
+                    LastRawMessageErrorKind::NoMessageFound => Ok(None),
+                    LastRawMessageErrorKind::InvalidSubject => Err(Asked::Final(Error::new(
+                        ErrorCode::FleetStorage,
+                        format!("{subject} is no subject"),
+                    ))),
+                    _ => Err(self.unanswered(&api, &error)),
+                },
+            }
+        })
+        .await
+    }
+
+    /// The records of these jobs, of those that have one; by their ids. A moment old, maybe.
+    pub(crate) async fn records_of(&self, ids: &[&str]) -> Result<HashMap<String, JobRecord>, Error> {
+        let stream = self.names().run_stream();
+        let subjects: Vec<String> = ids.iter().map(|id| self.names().record(id)).collect();
+        let batch = self.ask(RetryFor::ASKED, || self.last_of_each(&stream, &subjects)).await?;
+        let records = batch.messages.iter().map(|message| parse(&message.payload));
+        records.map(|record| record.map(|record| (record.id.clone(), record))).collect()
+    }
+
+    /// Every record there is, one by one; one that is written meanwhile may come again as it is by then.
+    pub(crate) fn records(&self) -> impl Stream<Item = Result<JobRecord, Error>> + use<> {
+        let stream = self.names().run_stream();
+        self.all_of(stream, self.names().all_records())
+            .map(|message| message.and_then(|message| parse(&message.payload)))
+    }
+
+    /// Every record there is, with its revision and when it was stored. One that can't be read is left out.
+    pub(crate) fn stored_records(&self) -> impl Stream<Item = Result<(Kept, SystemTime), Error>> + use<> {
+        self.all_of(self.names().run_stream(), self.names().all_records()).filter_map(async |message| {
+            let message = match message {
+                Ok(message) => message,
+                Err(error) => return Some(Err(error)),
+            };
+            let record = parse(&message.payload).ok()?;
+            Some(Ok((Kept { record, revision: message.sequence }, stored_at(&message))))
+        })
+    }
+
+    /// Removes the record, unless it was written since.
+    pub(crate) async fn drop_record(&self, kept: &Kept) -> Result<bool, Error> {
+        let (stream, subject) = (self.names().run_stream(), self.names().record(&kept.record.id));
+        let removed = self.purge(&stream, &subject, Some(kept.revision + 1), RetryFor::ASKED).await?;
+        Ok(removed > 0)
+    }
+
+    pub(crate) async fn watch_record(&self, id: &str) -> Result<RecordWatch, Error> {
+        let subscriber = self
+            .0
+            .client
+            .subscribe(self.names().record_told(id))
+            .await
+            .map_err(|error| super::store::away(&error.to_string()))?;
+        // So that the server knows of it before the first read.
+        let _ = tokio::time::timeout(Duration::from_secs(2), self.0.client.flush()).await;
+        Ok(RecordWatch {
+            engine: self.clone(),
+            id: id.to_owned(),
+            subscriber,
+            connections: self.connections(),
+            seen: None,
+            is_stale: true,
+        })
+    }
+}
+
+/// Tells of a record's changes: first of the record as it is, then of what follows. Some in between may be left out.
+pub(crate) struct RecordWatch {
+    engine: Engine,
+    id: String,
+    subscriber: Subscriber,
+    connections: watch::Receiver<u64>,
+    /// The last revision that was told.
+    seen: Option<u64>,
+    is_stale: bool,
+}
+
+impl RecordWatch {
+    /// The next state of the record; `None` as long as there is none at all. Dropping the future loses nothing.
+    pub(crate) async fn next(&mut self) -> Result<Option<Kept>, Error> {
+        loop {
+            if self.is_stale {
+                let found = self.engine.read_record(&self.id, RetryFor::ASKED).await?;
+                self.is_stale = false;
+                let revision = found.as_ref().map_or(0, |kept| kept.revision);
+                if self.seen.is_none_or(|seen| revision > seen) {
+                    self.seen = Some(revision);
+                    return Ok(found);
+                }
+            }
+            tokio::select! {
+                told = self.subscriber.next() => {
+                    let Some(told) = told else {
+                        return Err(super::store::away("the connection was closed"));
+                    };
+                    let revision = told.headers.as_ref().and_then(|headers| headers.get("Nats-Sequence"));
+                    let revision = revision.and_then(|value| value.as_str().parse::<u64>().ok()).unwrap_or(0);
+                    if self.seen.is_none_or(|seen| revision > seen) {
+                        self.seen = Some(revision);
+                        return Ok(Some(Kept { record: parse(&told.payload)?, revision }));
+                    }
+                }
+                changed = self.connections.changed() => {
+                    if changed.is_err() {
+                        return Err(super::store::away("the connection was closed"));
+                    }
+                    self.is_stale = true;
+                }
+                () = tokio::time::sleep(REREAD_EVERY) => self.is_stale = true,
+            }
+        }
+    }
+}
+
+/// By the server's clock.
+pub(super) fn stored_at(message: &StreamMessage) -> SystemTime {
+    let nanos = u64::try_from(message.time.unix_timestamp_nanos()).unwrap_or(0);
+    SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos)
+}
+
+fn parse(payload: &[u8]) -> Result<JobRecord, Error> {
+    serde_json::from_slice(payload).map_err(|error| {
+        let message = format!("a job's record can't be read: {error}. Was it written by a newer version?");
+        Error::new(ErrorCode::FleetStorage, message)
+    })
+}

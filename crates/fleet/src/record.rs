@@ -1,0 +1,507 @@
+//! PURE: a job's record, and what may become of it. Whoever writes a record writes what [`JobRecord::after`] or
+//! [`JobRecord::claim`] gave, over the revision it was read at; the store refuses the rest.
+//!
+//! | state | claim | done, failed, drained by its holder | cancel asked | forced | retried |
+//! |---|---|---|---|---|---|
+//! | queued (or no record) | running, or dead when the budget is spent | fenced | cancelled | cancelled | as it is |
+//! | running | its worker was lost: running, or dead | done / queued or failed / queued | asked; its holder cancels | cancelled | refused |
+//! | done, failed, cancelled, dead | nothing to run | fenced | as it is | as it is | queued (done: refused) |
+//!
+//! `attempt` counts every run of the job for good. `spent` counts those that the budget pays for: one is spent at each claim,
+//! and given back for a drain, for a limit, and for a worker that was lost with other jobs beside this one. After two lost workers
+//! in a row a job waits a while and then runs alone, so that a job that kills its workers runs out of its budget and its
+//! neighbours do not.
+
+use super::fault::JobFault;
+use super::retry_table::{Consequence, loss_delay};
+use super::spec::JobSpec;
+use agents::harness::Usage;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// From so many lost workers in a row on a job is taken for what killed them: it runs alone. The first loss is everyday life, a
+/// machine that goes away; all jobs that were on it run again at once.
+const SUSPECT_FROM: u32 = 2;
+
+/// Where a job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    Queued,
+    Running,
+    Done,
+    Failed,
+    Cancelled,
+    /// Its workers were lost as often as it may be tried.
+    Dead,
+}
+
+impl JobState {
+    pub fn is_over(self) -> bool {
+        !matches!(self, JobState::Queued | JobState::Running)
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            JobState::Queued => "queued",
+            JobState::Running => "running",
+            JobState::Done => "done",
+            JobState::Failed => "failed",
+            JobState::Cancelled => "cancelled",
+            JobState::Dead => "dead",
+        }
+    }
+}
+
+/// A file that an attempt left.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Artifact {
+    /// Below the job's working directory.
+    pub path: String,
+    pub bytes: u64,
+    /// Hexadecimal.
+    pub sha256: String,
+}
+
+/// Where the log of an attempt ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogEnd {
+    /// Sequence of its last message in the stream; 0 when there is none.
+    pub sequence: u64,
+    pub events: u64,
+    /// Events that could not be stored.
+    #[serde(default, skip_serializing_if = "is_none_lost")]
+    pub lost: u64,
+}
+
+/// What is known of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobRecord {
+    pub id: String,
+    pub queue: String,
+    pub priority: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handler: Option<String>,
+    pub state: JobState,
+    pub attempt: u32,
+    /// Attempts that the budget of `attempts` paid for.
+    pub spent: u32,
+    pub attempts: u32,
+    /// Waits for a limit that cost no attempt.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waits: u32,
+    /// Workers that were lost with this job, one after the other.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub losses: u32,
+    /// The present or last attempt has its worker for itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alone: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub after_tools: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+    /// Of the claim; whoever has it holds the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancel_asked: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// What the agent wrote for its session is kept as an object of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_object: Option<String>,
+    /// Whether a tool ran in any attempt of this budget.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tools_ran: bool,
+    /// Usage of all attempts, the present one included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Usage before the last `retry()`: the budget begins anew there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_before: Option<Usage>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// A result too long for the record is kept as an object of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_object: Option<String>,
+    /// Why the last attempt failed; of a job that waits for its next one, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<JobFault>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogEnd>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    /// Why some artifacts of a job that is done are not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifacts_error: Option<JobFault>,
+    /// Epoch milliseconds, as are the others.
+    pub submitted_at: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<u64>,
+    /// When a job that waits is tried again, at the earliest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<u64>,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+fn is_none_lost(number: &u64) -> bool {
+    *number == 0
+}
+
+/// What a worker that was given the job's message is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Claim {
+    /// Write this record; once it is written, run the job.
+    Run(Box<JobRecord>),
+    /// Write this record and take the message off the queue: the job is over.
+    Bury(Box<JobRecord>),
+    /// Write this record and give the message back for its delay: the job may have killed its worker.
+    Later(Box<JobRecord>),
+    /// Take the message off the queue: the job was over before.
+    Over,
+}
+
+/// Something that happened to a job.
+#[derive(Clone, Debug)]
+pub enum JobEvent {
+    /// The holder learned of the agent's session, or that a tool ran.
+    Seen {
+        token: String,
+        session_id: Option<String>,
+        tools_ran: bool,
+        /// Where the session's files are.
+        session_object: Option<String>,
+        /// Usage of all attempts so far.
+        usage: Option<Usage>,
+    },
+    Done {
+        token: String,
+        result: Option<Value>,
+        result_object: Option<String>,
+        log: LogEnd,
+        artifacts: Vec<Artifact>,
+        artifacts_error: Option<JobFault>,
+        now: u64,
+    },
+    Failed {
+        token: String,
+        fault: JobFault,
+        consequence: Consequence,
+        log: LogEnd,
+        artifacts: Vec<Artifact>,
+        now: u64,
+    },
+    /// The holder has to go: somebody else goes on.
+    Drained {
+        token: String,
+    },
+    /// The holder was asked to cancel, and the tree is gone.
+    Stopped {
+        token: String,
+        log: LogEnd,
+        now: u64,
+    },
+    CancelAsked {
+        now: u64,
+    },
+    /// Nobody waits for the holder.
+    CancelForced {
+        now: u64,
+    },
+    Retried,
+}
+
+/// Why an event changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The job is another's by now, or over.
+    Fenced,
+    /// It is as it should be already.
+    Unchanged,
+    /// A job in this state can't be tried again.
+    NotRetried(JobState),
+}
+
+impl JobRecord {
+    /// Of a job that nobody has claimed yet.
+    pub fn queued(spec: &JobSpec) -> Self {
+        JobRecord {
+            id: spec.id.clone(),
+            queue: spec.queue.clone(),
+            priority: spec.priority,
+            provider: spec.provider.clone(),
+            handler: spec.handler.clone(),
+            state: JobState::Queued,
+            attempt: 0,
+            spent: 0,
+            attempts: spec.attempts,
+            waits: 0,
+            losses: 0,
+            alone: false,
+            after_tools: spec.after_tools,
+            worker: None,
+            token: None,
+            cancel_asked: false,
+            session_id: None,
+            session_object: None,
+            tools_ran: false,
+            usage: None,
+            usage_before: None,
+            result: None,
+            result_object: None,
+            error: None,
+            log: None,
+            artifacts: Vec::new(),
+            artifacts_error: None,
+            submitted_at: spec.submitted_at,
+            started_at: None,
+            ended_at: None,
+            not_before: spec.at,
+        }
+    }
+
+    /// Whether the next attempt has to have its worker for itself: the last workers were lost with this job.
+    pub fn must_run_alone(&self) -> bool {
+        let lost_now = u32::from(self.state == JobState::Running);
+        self.losses + lost_now >= SUSPECT_FROM
+    }
+
+    /// What a worker does with the job's message. A record that says "running" is one whose worker was lost: the server
+    /// gives a message out again only when its holder was silent for a whole lease. `is_alone`: the worker runs nothing besides.
+    pub fn claim(&self, worker: &str, token: &str, is_alone: bool, now: u64) -> Claim {
+        if self.state.is_over() {
+            return Claim::Over;
+        }
+        let is_lost = self.state == JobState::Running;
+        if self.cancel_asked {
+            return Claim::Bury(Box::new(self.ended(JobState::Cancelled, now)));
+        }
+        let mut next = self.clone();
+        if is_lost {
+            next.losses += 1;
+            // It may have been a neighbour's fault. A job with one attempt is never run twice.
+            if !self.alone && self.attempts > 1 {
+                next.spent = next.spent.saturating_sub(1);
+            }
+        }
+        if next.spent >= next.attempts {
+            return Claim::Bury(Box::new(self.dead("is out of attempts: its workers were lost", now)));
+        }
+        if is_lost && self.must_resume() && self.session_id.is_none() {
+            let why = "lost its worker after a tool had run, and there is no session to resume";
+            return Claim::Bury(Box::new(self.dead(why, now)));
+        }
+        if is_lost {
+            next.error = Some(self.lost());
+            if next.losses >= SUSPECT_FROM {
+                let mut later = next.released();
+                let delay = loss_delay(next.losses - SUSPECT_FROM).as_millis();
+                later.not_before = Some(now.saturating_add(u64::try_from(delay).unwrap_or(u64::MAX)));
+                return Claim::Later(Box::new(later));
+            }
+        }
+        next.state = JobState::Running;
+        next.attempt += 1;
+        next.spent += 1;
+        next.alone = is_alone;
+        next.worker = Some(worker.to_owned());
+        next.token = Some(token.to_owned());
+        next.started_at = Some(now);
+        next.not_before = None;
+        Claim::Run(Box::new(next))
+    }
+
+    /// The record after an event, or why there is no change.
+    pub fn after(&self, event: &JobEvent) -> Result<JobRecord, Refusal> {
+        match event {
+            JobEvent::Seen { token, session_id, tools_ran, session_object, usage } => {
+                let mut next = self.held_by(token)?.clone();
+                if session_id
+                    .as_ref()
+                    .is_some_and(|new| self.session_id.as_ref().is_some_and(|old| old != new))
+                {
+                    // Another one's files are no use.
+                    next.session_object = None;
+                }
+                next.session_object = session_object.clone().or(next.session_object);
+                next.session_id = session_id.clone().or(next.session_id);
+                next.tools_ran |= tools_ran;
+                next.usage = usage.or(next.usage);
+                if next == *self { Err(Refusal::Unchanged) } else { Ok(next) }
+            }
+            JobEvent::Done { token, result, result_object, log, artifacts, artifacts_error, now } => {
+                let mut next = self.held_by(token)?.ended(JobState::Done, *now);
+                next.result.clone_from(result);
+                next.result_object.clone_from(result_object);
+                next.error = None;
+                next.log = Some(*log);
+                next.artifacts.clone_from(artifacts);
+                next.artifacts_error.clone_from(artifacts_error);
+                Ok(next)
+            }
+            JobEvent::Failed { token, fault, consequence, log, artifacts, now } => {
+                let held = self.held_by(token)?;
+                let mut next = held.after_fault(fault, consequence, *now);
+                next.losses = 0;
+                next.log = Some(*log);
+                next.artifacts.clone_from(artifacts);
+                Ok(next)
+            }
+            JobEvent::Drained { token } => {
+                let mut next = self.held_by(token)?.released();
+                next.losses = 0;
+                next.spent = next.spent.saturating_sub(1);
+                Ok(next)
+            }
+            JobEvent::Stopped { token, log, now } => {
+                let mut next = self.held_by(token)?.ended(JobState::Cancelled, *now);
+                next.log = Some(*log);
+                Ok(next)
+            }
+            JobEvent::CancelAsked { now } => match self.state {
+                JobState::Queued => Ok(self.ended(JobState::Cancelled, *now)),
+                JobState::Running if !self.cancel_asked => {
+                    let mut next = self.clone();
+                    next.cancel_asked = true;
+                    Ok(next)
+                }
+                _ => Err(Refusal::Unchanged),
+            },
+            JobEvent::CancelForced { now } if !self.state.is_over() => {
+                Ok(self.ended(JobState::Cancelled, *now))
+            }
+            JobEvent::CancelForced { .. } => Err(Refusal::Unchanged),
+            JobEvent::Retried => match self.state {
+                JobState::Failed | JobState::Dead | JobState::Cancelled => {
+                    let mut next = self.released();
+                    next.spent = 0;
+                    next.waits = 0;
+                    next.losses = 0;
+                    next.cancel_asked = false;
+                    next.ended_at = None;
+                    // Who retries has seen what happened, and wants it done anew.
+                    next.tools_ran = false;
+                    next.session_id = None;
+                    next.session_object = None;
+                    next.usage_before = next.usage;
+                    Ok(next)
+                }
+                JobState::Queued => Err(Refusal::Unchanged),
+                state => Err(Refusal::NotRetried(state)),
+            },
+        }
+    }
+
+    /// The session that the next attempt has to go on in: a job whose tools ran is never silently run anew.
+    pub fn session_to_resume(&self) -> Option<&str> {
+        if self.must_resume() { self.session_id.as_deref() } else { None }
+    }
+
+    /// Usage of the attempts of this budget.
+    pub fn used(&self) -> Usage {
+        self.usage.unwrap_or_default().since(self.usage_before.unwrap_or_default())
+    }
+
+    /// How long a job that waits is left alone.
+    pub fn delay(&self, now: u64) -> Duration {
+        Duration::from_millis(self.not_before.map_or(0, |time| time.saturating_sub(now)))
+    }
+
+    /// As users see it: without what only its holder needs.
+    pub fn shown(&self) -> Value {
+        let mut shown = json!(self);
+        if let Some(fields) = shown.as_object_mut() {
+            fields.remove("token");
+            fields.remove("afterTools");
+            fields.remove("sessionObject");
+            fields.remove("usageBefore");
+        }
+        shown
+    }
+
+    fn must_resume(&self) -> bool {
+        self.tools_ran && !self.after_tools
+    }
+
+    fn held_by(&self, token: &str) -> Result<&Self, Refusal> {
+        let is_holder = self.state == JobState::Running && self.token.as_deref() == Some(token);
+        if is_holder { Ok(self) } else { Err(Refusal::Fenced) }
+    }
+
+    fn after_fault(&self, fault: &JobFault, consequence: &Consequence, now: u64) -> JobRecord {
+        let may_go_on = !self.must_resume() || self.session_id.is_some();
+        let mut next = match consequence {
+            Consequence::Wait(delay) if may_go_on => {
+                let mut next = self.released();
+                next.spent = next.spent.saturating_sub(1);
+                next.waits += 1;
+                next.not_before = Some(now.saturating_add(delay.as_millis() as u64));
+                next
+            }
+            Consequence::Again(delay) if may_go_on && self.spent < self.attempts && !self.cancel_asked => {
+                let mut next = self.released();
+                next.not_before = Some(now.saturating_add(delay.as_millis() as u64));
+                next
+            }
+            _ => self.ended(JobState::Failed, now),
+        };
+        next.error = Some(fault.clone());
+        next
+    }
+
+    fn released(&self) -> JobRecord {
+        let mut next = self.clone();
+        next.state = JobState::Queued;
+        next.worker = None;
+        next.token = None;
+        next.not_before = None;
+        next
+    }
+
+    fn ended(&self, state: JobState, now: u64) -> JobRecord {
+        let mut next = self.clone();
+        next.state = state;
+        next.token = None;
+        next.ended_at = Some(now);
+        next.not_before = None;
+        if state == JobState::Cancelled {
+            next.error = Some(JobFault::new("JOB_CANCELLED", format!("job {} was cancelled", self.id)));
+        }
+        next
+    }
+
+    fn dead(&self, why: &str, now: u64) -> JobRecord {
+        let last = if self.state == JobState::Running { Some(self.lost()) } else { self.error.clone() };
+        let mut next = self.ended(JobState::Dead, now);
+        let message = format!(
+            "job {} {why} (attempt {} was its last): look at its log, then `sheepdog jobs retry`",
+            self.id, self.attempt
+        );
+        let mut fault = JobFault::new("JOB_DEAD", message);
+        if let Some(last) = last {
+            fault.facts.insert("lastError".to_owned(), last.as_value());
+        }
+        next.error = Some(fault);
+        next
+    }
+
+    fn lost(&self) -> JobFault {
+        let worker = self.worker.as_deref().unwrap_or("its worker");
+        let message =
+            format!("attempt {} ended unheard: {worker} was silent for a whole lease", self.attempt);
+        JobFault::new("JOB_LEASE_LOST", message)
+    }
+}
+
+#[cfg(test)]
+#[path = "record_tests.rs"]
+mod tests;

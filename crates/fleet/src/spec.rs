@@ -1,0 +1,160 @@
+//! PURE: a job as it is submitted, and the checks that need no server.
+
+use super::source::GitSource;
+use super::subject::{DEFAULT_PRIORITY, DEFAULT_QUEUE, MAX_NAME_BYTES, MAX_PRIORITY};
+use ground::error::Error;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Attempts of a job that says nothing.
+pub const DEFAULT_ATTEMPTS: u32 = 3;
+const MAX_KEY_LIMIT: u32 = 1000;
+
+/// What is to be done. Travels as JSON in the job's message.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct JobSpec {
+    pub id: String,
+    pub queue: String,
+    pub priority: u8,
+    /// The agent that gets the prompt; or `handler`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The worker's own code, by its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handler: Option<String>,
+    pub prompt: String,
+    /// Options of the turn as their user wrote them; the worker's edge makes a request of them.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub options: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// It works in a checkout of its own instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitSource>,
+    /// Jobs of one key share `key_limit` places.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    pub key_limit: u32,
+    /// Epoch milliseconds; not before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+    pub attempts: u32,
+    /// Globs below `cwd`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<String>,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub data: Value,
+    /// Whether a turn is repeated though a tool ran in it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub after_tools: bool,
+    /// Epoch milliseconds.
+    pub submitted_at: u64,
+}
+
+impl JobSpec {
+    /// Fills in what its user left out.
+    pub fn with_defaults(mut self) -> Self {
+        if self.queue.is_empty() {
+            DEFAULT_QUEUE.clone_into(&mut self.queue);
+        }
+        self.attempts = if self.attempts == 0 { DEFAULT_ATTEMPTS } else { self.attempts };
+        self.key_limit = self.key_limit.max(1);
+        self
+    }
+
+    /// What a new job has before its user says anything.
+    pub fn new() -> Self {
+        JobSpec { priority: DEFAULT_PRIORITY, attempts: DEFAULT_ATTEMPTS, key_limit: 1, ..Self::default() }
+    }
+
+    /// `INVALID_OPTION` for what no fleet can take.
+    pub fn check(&self) -> Result<(), Error> {
+        check_name("id", &self.id)?;
+        check_name("queue", &self.queue)?;
+        if let Some(key) = &self.key {
+            check_name("key", key)?;
+        }
+        if let Some(git) = &self.git {
+            git.check()?;
+            if self.cwd.is_some() {
+                return Err(Error::invalid_option("git", "a job has git or cwd, not both"));
+            }
+        }
+        match (&self.provider, &self.handler) {
+            (Some(_), Some(_)) => {
+                return Err(Error::invalid_option("handler", "a job has a provider or a handler, not both"));
+            }
+            (None, None) => {
+                return Err(Error::invalid_option("provider", "a job needs a provider or a handler"));
+            }
+            (None, Some(handler)) => check_name("handler", handler)?,
+            (Some(_), None) if self.prompt.trim().is_empty() => {
+                return Err(Error::invalid_option("prompt", "expected a prompt that is not empty"));
+            }
+            (Some(_), None) => {}
+        }
+        if self.priority > MAX_PRIORITY {
+            return Err(Error::invalid_option(
+                "priority",
+                format!("expected 0 to {MAX_PRIORITY}, got {}", self.priority),
+            ));
+        }
+        if self.key_limit > MAX_KEY_LIMIT {
+            return Err(Error::invalid_option("keyLimit", format!("expected at most {MAX_KEY_LIMIT}")));
+        }
+        Ok(())
+    }
+}
+
+/// A name that subjects are made of.
+pub fn check_name(path: &str, name: &str) -> Result<(), Error> {
+    if name.is_empty() || name.len() > MAX_NAME_BYTES {
+        let problem = format!("expected a name of 1 to {MAX_NAME_BYTES} bytes, got {} bytes", name.len());
+        return Err(Error::invalid_option(path, problem));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(change: impl FnOnce(&mut JobSpec)) -> String {
+        let mut spec = JobSpec { id: "a".into(), handler: Some("h".into()), ..JobSpec::new() };
+        change(&mut spec);
+        spec.with_defaults().check().map_or_else(|error| error.message().to_owned(), |()| String::new())
+    }
+
+    #[test]
+    fn what_no_fleet_can_take_is_refused_by_its_path() {
+        assert_eq!(problem(|_| {}), "");
+        assert!(problem(|spec| spec.id = String::new()).starts_with("id: "));
+        assert!(problem(|spec| spec.id = "x".repeat(201)).starts_with("id: "));
+        assert!(problem(|spec| spec.provider = Some("codex".into())).starts_with("handler: "));
+        assert!(problem(|spec| spec.handler = None).starts_with("provider: "));
+        assert!(
+            problem(|spec| (spec.handler, spec.provider) = (None, Some("codex".into())))
+                .starts_with("prompt: ")
+        );
+        let git = || Some(GitSource { url: "/srv/a".into(), ..GitSource::default() });
+        assert_eq!(problem(|spec| spec.git = git()), "");
+        assert!(problem(|spec| (spec.git, spec.cwd) = (git(), Some("/w".into()))).starts_with("git: "));
+        assert!(problem(|spec| spec.git = Some(GitSource::default())).starts_with("git.url: "));
+        assert!(problem(|spec| spec.priority = 10).starts_with("priority: "));
+        assert!(problem(|spec| spec.key_limit = 1001).starts_with("keyLimit: "));
+    }
+
+    #[test]
+    fn a_spec_survives_its_journey() {
+        let spec = JobSpec {
+            id: "a".into(),
+            handler: Some("h".into()),
+            data: serde_json::json!({"n": 1}),
+            ..JobSpec::new()
+        }
+        .with_defaults();
+        let text = serde_json::to_string(&spec).unwrap();
+        assert_eq!(serde_json::from_str::<JobSpec>(&text).unwrap(), spec);
+    }
+}

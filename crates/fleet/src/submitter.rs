@@ -1,0 +1,196 @@
+//! Submits jobs, cancels them, tries them again.
+
+use super::engine::{Engine, Kept, Refused, RetryFor, full};
+use super::record::{JobEvent, JobRecord, JobState, Refusal};
+use super::spec::JobSpec;
+use ground::error::{Error, ErrorCode};
+use ground::random;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The holder ends its tree and says so; a holder that was lost is replaced by one that does. A holder that does neither for a
+/// lease and this long is not waited for.
+const CANCEL_MARGIN: Duration = Duration::from_secs(15);
+
+/// Epoch milliseconds. For people to read: nobody's decision depends on another machine's clock.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// An id that sorts by its time.
+fn new_id() -> Result<String, Error> {
+    const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let random = random::secret::<16>()
+        .ok_or_else(|| Error::new(ErrorCode::FleetStorage, "the system gives no random numbers"))?;
+    let time = now();
+    let stamp = (0..10).rev().map(|place| LETTERS[(time >> (place * 5)) as usize & 31]);
+    let rest = random.iter().map(|byte| LETTERS[*byte as usize & 31]);
+    Ok(stamp.chain(rest).map(char::from).collect())
+}
+
+impl Engine {
+    /// Takes a job in. The same id again is the same job, whatever else is said. Returns the id.
+    pub(crate) async fn submit(&self, spec: JobSpec) -> Result<String, Error> {
+        let is_named = !spec.id.is_empty();
+        let mut spec = spec.with_defaults();
+        if !is_named {
+            spec.id = new_id()?;
+        }
+        spec.submitted_at = now();
+        spec.at = spec.at.filter(|at| *at > spec.submitted_at);
+        spec.check()?;
+        let is_known = is_named
+            && (self.read_record(&spec.id, RetryFor::ASKED).await?.is_some()
+                || self.find_job(&spec.id).await?.is_some());
+        if !is_known {
+            if self.is_full_of_records().await {
+                return Err(full(
+                    &self.names().run_stream(),
+                    "the rest is kept for jobs that are on their way",
+                ));
+            }
+            let was_there = self.put_job(&spec, "").await?;
+            if was_there
+                && self
+                    .look_up(&spec.id)
+                    .await
+                    .err()
+                    .is_some_and(|error| error.code() == ErrorCode::JobNotFound)
+            {
+                // The server remembers the id of a job that was removed a moment ago.
+                self.put_job(&spec, &format!(".{}", spec.submitted_at)).await?;
+            }
+        }
+        Ok(spec.id)
+    }
+
+    /// The job's record; of a job that nobody has claimed yet, what it will begin as. Revision 0: there is none in the store.
+    pub(crate) async fn look_up(&self, id: &str) -> Result<Kept, Error> {
+        for _ in 0..2 {
+            if let Some(kept) = self.read_record(id, RetryFor::ASKED).await? {
+                return Ok(kept);
+            }
+            if let Some(spec) = self.find_job(id).await? {
+                return Ok(Kept { record: JobRecord::queued(&spec), revision: 0 });
+            }
+            // Claimed and done between the two looks.
+        }
+        Err(Error::new(ErrorCode::JobNotFound, format!("the fleet has no job {id}, or not any more")))
+    }
+
+    /// Cancels; resolves with the record once the job is over. A holder that does not answer for long is not waited for.
+    pub(crate) async fn cancel(&self, id: &str, is_forced: bool) -> Result<JobRecord, Error> {
+        let mut is_forced = is_forced;
+        loop {
+            let kept = self.look_up(id).await?;
+            let event = if is_forced {
+                JobEvent::CancelForced { now: now() }
+            } else {
+                JobEvent::CancelAsked { now: now() }
+            };
+            let next = match kept.record.after(&event) {
+                Ok(next) => next,
+                Err(_) if kept.record.state.is_over() => return Ok(kept.record),
+                Err(_) => match self.until_over(id).await? {
+                    Some(record) => return Ok(record),
+                    None => {
+                        is_forced = true;
+                        continue;
+                    }
+                },
+            };
+            let spec = if next.state.is_over() { self.find_job(id).await? } else { None };
+            if let Some(spec) = &spec {
+                // A spec that can't be kept makes a retry impossible, and a cancel all the same possible.
+                match self.bury_job(spec, RetryFor::ASKED).await {
+                    Err(error) if error.code() == ErrorCode::FleetUnauthorized => return Err(error),
+                    _ => {}
+                }
+            }
+            match self.write_record(&next, kept.revision, RetryFor::ASKED).await {
+                Ok(_) if next.state == JobState::Running => match self.until_over(id).await? {
+                    Some(record) => return Ok(record),
+                    None => is_forced = true,
+                },
+                Ok(_) => {
+                    self.drop_job(id).await?;
+                    return Ok(next);
+                }
+                // It changed between the two.
+                Err(Refused::Conflict) => {}
+                Err(refused) => return Err(refused.into_error()),
+            }
+        }
+    }
+
+    /// `None`: its holder did not answer for long.
+    async fn until_over(&self, id: &str) -> Result<Option<JobRecord>, Error> {
+        let waiting = self.settled(id);
+        tokio::time::timeout(self.lease() + CANCEL_MARGIN, waiting).await.ok().transpose()
+    }
+
+    /// The record of the job once it is over.
+    pub(crate) async fn settled(&self, id: &str) -> Result<JobRecord, Error> {
+        let mut watch = self.watch_record(id).await?;
+        loop {
+            match watch.next().await? {
+                Some(kept) if kept.record.state.is_over() => return Ok(kept.record),
+                Some(_) => {}
+                // Nobody claimed it so far; if there is no job at all this says so.
+                None => drop(self.look_up(id).await?),
+            }
+        }
+    }
+
+    /// A new budget of attempts for a job that did not get done.
+    pub(crate) async fn retry(&self, id: &str) -> Result<(), Error> {
+        loop {
+            let kept = self.look_up(id).await?;
+            let next = match kept.record.after(&JobEvent::Retried) {
+                Ok(next) => next,
+                Err(Refusal::NotRetried(state)) => {
+                    let problem =
+                        format!("job {id} is {}: only a job that failed is tried again", state.as_str());
+                    return Err(Error::invalid_option("id", problem));
+                }
+                Err(_) if kept.revision == 0 => return Ok(()),
+                // It may have been put back without its message.
+                Err(_) => kept.record.clone(),
+            };
+            let Some(mut spec) = self.buried_job(id).await? else {
+                if next == kept.record {
+                    return Ok(());
+                }
+                let message = format!("what job {id} was to do is not kept any more: submit it anew");
+                return Err(Error::new(ErrorCode::JobNotFound, message));
+            };
+            spec.at = None;
+            let revision = if next == kept.record {
+                kept.revision
+            } else {
+                // Its worker may not have taken it off the queue yet, and would then take the new one for the old.
+                self.drop_job(id).await?;
+                match self.write_record(&next, kept.revision, RetryFor::ASKED).await {
+                    Ok(written) => written.revision,
+                    Err(Refused::Conflict) => continue,
+                    Err(refused) => return Err(refused.into_error()),
+                }
+            };
+            // A message that is still there is the one that counts.
+            return self.put_job(&spec, &format!(".{revision}")).await.map(drop);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_sort_by_time_and_differ() {
+        let first = new_id().unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+        let second = new_id().unwrap();
+        assert!(first < second && first.len() == 26, "{first} {second}");
+    }
+}

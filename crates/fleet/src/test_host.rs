@@ -1,0 +1,73 @@
+//! A host for tests: it counts its runs, and lets a job end when it is told to.
+
+use super::engine::Engine;
+use super::engine::test_server::PATIENCE;
+use super::fault::JobFault;
+use super::record::JobRecord;
+use super::spec::JobSpec;
+use super::worker::{JobFuture, JobHost, JobRun};
+use ground::error::Error;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Ends with a text as long as the job's data says, once it is let go.
+pub(super) struct Texts {
+    runs: AtomicUsize,
+    pub(super) go: watch::Sender<bool>,
+}
+
+impl Texts {
+    pub(super) fn new(is_open: bool) -> Arc<Texts> {
+        Arc::new(Texts { runs: AtomicUsize::new(0), go: watch::Sender::new(is_open) })
+    }
+
+    pub(super) fn runs(&self) -> usize {
+        self.runs.load(Ordering::SeqCst)
+    }
+
+    pub(super) async fn until_begun(&self) {
+        let begun = async {
+            while self.runs() == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, begun).await.unwrap();
+    }
+}
+
+impl JobHost for Texts {
+    fn accepts(&self, _spec: &JobSpec) -> bool {
+        true
+    }
+
+    fn handlers(&self) -> Vec<String> {
+        vec!["text".to_owned()]
+    }
+
+    fn run(&self, run: JobRun) -> JobFuture {
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        let mut go = self.go.subscribe();
+        Box::pin(async move {
+            let _ = run.emit("{\"type\":\"begun\"}".to_owned()).await;
+            let _ = go.wait_for(|go| *go).await;
+            let length = run.spec.data.as_u64().unwrap_or(0);
+            if run.spec.data == "fails" {
+                return Err(JobFault::new("E_NO", "no"));
+            }
+            Ok(Value::from("x".repeat(usize::try_from(length).unwrap())))
+        })
+    }
+}
+
+pub(super) async fn submit(engine: &Engine, spec: Value) -> Result<String, Error> {
+    let mut whole = json!({ "handler": "text" });
+    whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+    engine.submit(serde_json::from_value(whole).unwrap()).await
+}
+
+pub(super) async fn settled(engine: &Engine, id: &str) -> JobRecord {
+    tokio::time::timeout(PATIENCE, engine.settled(id)).await.expect("it ends").unwrap()
+}

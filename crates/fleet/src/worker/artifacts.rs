@@ -1,0 +1,109 @@
+//! Files that an attempt leaves: found by globs below its folder, kept under the attempt's name.
+
+use crate::engine::Engine;
+use crate::record::Artifact;
+use crate::subject::Names;
+use ground::error::{Error, ErrorCode};
+use ground::os::{ContainedFolders, EntryKind, HeldFolder, blocking, on_disk};
+use std::path::{Component, Path, PathBuf};
+use wires::watch::IgnoreRules;
+
+/// A glob that matches more than this is a mistake.
+const MAX_FILES: usize = 10_000;
+
+/// The path below `root`, or why it is none.
+pub(super) fn relative(root: &Path, path: &Path) -> Result<PathBuf, Error> {
+    let below = if path.is_absolute() { path.strip_prefix(root).unwrap_or(path) } else { path };
+    let is_below = below.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if !is_below || below.as_os_str().is_empty() {
+        let problem = format!("expected a path below {}, got {}", root.display(), path.display());
+        return Err(Error::invalid_option("path", problem));
+    }
+    Ok(below.components().filter(|part| matches!(part, Component::Normal(_))).collect())
+}
+
+pub(super) async fn keep(
+    engine: &Engine,
+    id: &str,
+    attempt: u32,
+    root: &Path,
+    relative: &Path,
+) -> Result<Artifact, Error> {
+    let path = relative.to_string_lossy().into_owned();
+    // The job's program can write here, so no link is followed: it may lead anywhere.
+    let (root_path, below) = (root.to_owned(), relative.to_owned());
+    let opened = on_disk(move || {
+        let root = HeldFolder::open(&root_path, &ContainedFolders::default())?;
+        let name = below.file_name().unwrap_or_default();
+        root.open_below(below.parent().unwrap_or(Path::new("")))?.open_file(name)
+    });
+    let (file, _) = opened.await.map_err(|error| {
+        let message = format!("{path} is no file below {}: {error}", root.display());
+        Error::invalid_option("path", message)
+    })?;
+    let (bytes, sha256) = engine.put_file(&Names::artifact(id, attempt, &path), file).await?;
+    Ok(Artifact { path, bytes, sha256 })
+}
+
+/// The files below `root` that a glob matches, in order.
+pub(super) async fn find(root: PathBuf, globs: &[String]) -> Result<Vec<PathBuf>, Error> {
+    let rules = IgnoreRules::parse(&globs.join("\n"));
+    let found = blocking(move || walk(&root, &rules)).await;
+    found.unwrap_or_else(|error| {
+        Err(Error::new(ErrorCode::FleetStorage, format!("{error}: no thread to look for artifacts with")))
+    })
+}
+
+fn walk(root: &Path, rules: &IgnoreRules) -> Result<Vec<PathBuf>, Error> {
+    let (mut found, mut open) = (Vec::new(), vec![PathBuf::new()]);
+    let Ok(root) = HeldFolder::open(root, &ContainedFolders::default()) else { return Ok(found) };
+    while let Some(folder) = open.pop() {
+        // What vanishes meanwhile is no artifact.
+        let Ok(entries) = root.open_below(&folder).and_then(|folder| folder.entries()) else { continue };
+        for (name, kind) in entries {
+            let path = folder.join(name);
+            if kind == EntryKind::Folder {
+                open.push(path);
+            } else if matches!(kind, EntryKind::File { .. }) && rules.leaves_out(&path, false) {
+                found.push(path);
+                if found.len() > MAX_FILES {
+                    let problem = format!("more than {MAX_FILES} files match: name fewer");
+                    return Err(Error::invalid_option("artifacts", problem));
+                }
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_stays_below_its_root() {
+        let root = Path::new("/work");
+        assert_eq!(relative(root, Path::new("./out/a.txt")).unwrap(), Path::new("out/a.txt"));
+        assert_eq!(relative(root, Path::new("/work/b")).unwrap(), Path::new("b"));
+        for wrong in ["../a", "/etc/passwd", "out/../../a", "", "/work"] {
+            assert!(relative(root, Path::new(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn globs_find_files_and_whole_folders() {
+        let root = tempfile::tempdir().unwrap();
+        for path in ["out/a.json", "out/deep/b.json", "out/c.txt", "report.md", "src/main.rs"] {
+            std::fs::create_dir_all(root.path().join(path).parent().unwrap()).unwrap();
+            std::fs::write(root.path().join(path), "x").unwrap();
+        }
+        let found = |globs: &str| {
+            let found = walk(root.path(), &IgnoreRules::parse(globs)).unwrap();
+            found.iter().map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(found("out/*.json\nreport.md"), "out/a.json report.md");
+        assert_eq!(found("out/**"), "out/a.json out/c.txt out/deep/b.json");
+        assert_eq!(found("nothing"), "");
+    }
+}

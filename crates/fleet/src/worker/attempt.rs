@@ -1,0 +1,410 @@
+//! One job in the hands of a worker: claimed, run, committed. The record decides at each step whether it still is ours.
+
+use super::artifacts;
+use super::book::Book;
+use super::checkout::{Checkout, GitPlace, Leaving};
+use super::gate::{Gate, Pass};
+use super::job_run::{JobFuture, JobHost, JobRun, StopSignal};
+use super::keeper::{Keeper, Standing};
+use super::log_writer::LogWriter;
+use crate::engine::{Delivery, Engine, Kept, LeaseSlot, RetryFor};
+use crate::fault::JobFault;
+use crate::record::{Artifact, Claim, JobEvent, JobRecord, JobState, LogEnd};
+use crate::retry_table::{Consequence, consequence_of, refusal_delay};
+use crate::spec::JobSpec;
+use crate::submitter::now;
+use bytes::Bytes;
+use ground::error::{Error, ErrorCode};
+use ground::random;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// Somebody else is at the same record right now.
+const CONFLICT_DELAY: Duration = Duration::from_millis(200);
+/// A place of a key is free again in a moment.
+const MAX_KEY_DELAY: Duration = Duration::from_secs(2);
+/// A job that has to be alone here keeps others out: they are left to other workers for so long.
+pub(super) const ALONE_DELAY: Duration = Duration::from_secs(1);
+const MAX_HOLD_DELAY: Duration = Duration::from_secs(30);
+const MAX_LATER_DELAY: Duration = Duration::from_secs(3600);
+/// What a stopped run may still take to end; its tree's end is the harness's to bound.
+const STOP_GRACE: Duration = Duration::from_secs(10);
+/// A result that is longer is kept beside the record: records have room for many jobs, not for long texts.
+const MAX_RESULT_BYTES: usize = 8 << 10;
+/// The longest result that a record takes all the same, when there is no room for it beside the record.
+const MOST_RESULT_BYTES: usize = 256 << 10;
+/// The store takes no new records: the job is left alone for so long.
+const FULL_DELAY: Duration = Duration::from_secs(5);
+/// Between two tries to write what came of a job into a store that is full.
+const COMMIT_EVERY: Duration = Duration::from_secs(2);
+
+/// One attempt on its way.
+pub(super) struct Attempt {
+    pub engine: Engine,
+    pub worker: Arc<str>,
+    pub host: Arc<dyn JobHost>,
+    pub git: GitPlace,
+    pub delivery: watch::Receiver<Arc<Delivery>>,
+    /// True when the worker has to give it up.
+    pub drain: watch::Receiver<bool>,
+    pub gate: Gate,
+    /// The worker has one place only, and its process no other worker.
+    pub is_only: bool,
+}
+
+impl Attempt {
+    /// Resolves when the job is out of this worker's hands.
+    pub(super) async fn run(mut self) {
+        let delivery = self.delivery.borrow_and_update().clone();
+        let spec = Arc::new(delivery.spec.clone());
+        if !self.host.accepts(&spec) {
+            return delivery.give_back(refusal_delay(delivery.deliveries)).await;
+        }
+        if let Some(delay) = too_early(&spec) {
+            return delivery.give_back(delay).await;
+        }
+        if let Some(delay) = self.held_back(&spec).await {
+            return delivery.give_back(delay).await;
+        }
+        let slot = match self.take_slot(&spec).await {
+            Ok(slot) => slot,
+            Err(delay) => {
+                return delivery
+                    .give_back(delay.unwrap_or(refusal_delay(delivery.deliveries)).min(MAX_KEY_DELAY))
+                    .await;
+            }
+        };
+        self.hold(&delivery, spec, slot.clone()).await;
+        if let Some(slot) = slot {
+            self.engine.drop_lease(&slot).await;
+        }
+    }
+
+    /// How long to leave the job alone: its provider is at its limit.
+    async fn held_back(&self, spec: &JobSpec) -> Option<Duration> {
+        let subject = self.engine.names().hold(spec.provider.as_deref()?);
+        let held = self.engine.announced(&subject).await.ok()??;
+        let millis: u64 = std::str::from_utf8(&held).ok()?.parse().ok()?;
+        Some((Duration::from_millis(millis) / 4).clamp(Duration::from_millis(250), MAX_HOLD_DELAY))
+    }
+
+    /// A place of the job's key; `Err` when none is free.
+    async fn take_slot(&self, spec: &JobSpec) -> Result<Option<LeaseSlot>, Option<Duration>> {
+        let Some(key) = &spec.key else { return Ok(None) };
+        let holder = random::key::<12>().ok_or(Some(CONFLICT_DELAY))?;
+        for slot in 0..spec.key_limit {
+            let subject = self.engine.names().slot(key, slot);
+            let payload = Bytes::from(spec.id.clone());
+            let taken = self.engine.take_lease(subject, payload, &holder, self.engine.lease()).await;
+            match taken {
+                Ok(Some(slot)) => return Ok(Some(slot)),
+                Ok(None) => {}
+                Err(_) => return Err(Some(CONFLICT_DELAY)),
+            }
+        }
+        Err(None)
+    }
+
+    async fn hold(&mut self, delivery: &Arc<Delivery>, spec: Arc<JobSpec>, slot: Option<LeaseSlot>) {
+        let begun = Instant::now();
+        let Some((kept, last_worker, _pass)) = self.claim(delivery, &spec).await else { return };
+        let token = kept.record.token.clone().unwrap_or_default();
+        let (tell, mut heard) = watch::channel(Standing::Held);
+        let keeper = Keeper {
+            engine: self.engine.clone(),
+            id: spec.id.as_str().into(),
+            token: token.clone(),
+            delivery: self.delivery.clone(),
+            slot,
+            tell,
+        };
+        let keeper = tokio::spawn(keeper.run(begun));
+        let (stop, stopped) = watch::channel(false);
+        let run = JobRun {
+            id: spec.id.as_str().into(),
+            attempt: kept.record.attempt,
+            resume: kept.record.session_to_resume().map(str::to_owned),
+            session_object: kept.record.session_object.clone(),
+            usage: kept.record.usage.unwrap_or_default(),
+            budgeted: kept.record.used(),
+            last_worker,
+            worker: self.worker.clone(),
+            stop: StopSignal(stopped),
+            log: LogWriter::open(self.engine.clone(), &spec.id, kept.record.attempt),
+            engine: self.engine.clone(),
+            book: Arc::new(Book { engine: self.engine.clone(), token: token.clone(), kept: kept.into() }),
+            artifacts: Arc::new(Mutex::new(Vec::new())),
+            folder: Arc::new(OnceLock::new()),
+            checkout: Arc::new(OnceLock::new()),
+            spec: spec.clone(),
+        };
+        let mut work: JobFuture = Box::pin(work(self.host.clone(), self.git.clone(), run.clone()));
+        let drained = async |drain: &mut watch::Receiver<bool>| {
+            if drain.wait_for(|drain| *drain).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let ended = tokio::select! {
+            ended = &mut work => Some(ended),
+            _ = heard.changed() => None,
+            () = drained(&mut self.drain) => None,
+        };
+        let ended = match ended {
+            Some(ended) => Some(ended),
+            None => {
+                stop.send_replace(true);
+                // What it says after the stop does not count, unless it was done at that very moment.
+                tokio::time::timeout(STOP_GRACE, work).await.ok()
+            }
+        };
+        let standing = *heard.borrow();
+        let left = match standing {
+            Standing::Fenced => None,
+            _ => self.commit(&run, &token, ended, standing).await,
+        };
+        if let Some(checkout) = run.checkout.get() {
+            checkout.leave(leaving(&spec, left.as_ref())).await;
+        }
+        if let Some(record) = &left {
+            self.hand_over(record).await;
+        }
+        keeper.abort();
+    }
+
+    /// Claims the job; `None` when there is nothing to run.
+    async fn claim(&mut self, delivery: &Delivery, spec: &JobSpec) -> Option<(Kept, Option<String>, Pass)> {
+        let Some(token) = random::key::<12>() else {
+            delivery.give_back(CONFLICT_DELAY).await;
+            return None;
+        };
+        let (mut record, mut revision) = self.read(delivery, spec).await?;
+        // Only what is about to run has to be alone; what its loss comes to is written first.
+        let must_be_alone = record.state == JobState::Queued && record.must_run_alone();
+        let pass = if must_be_alone { self.gate.enter_alone() } else { self.gate.enter() };
+        let Some(pass) = pass else {
+            delivery.give_back(ALONE_DELAY).await;
+            return None;
+        };
+        if must_be_alone {
+            if !self.wait_until_alone(&pass).await {
+                delivery.give_back(Duration::ZERO).await;
+                return None;
+            }
+            // That may have taken long.
+            (record, revision) = self.read(delivery, spec).await?;
+        }
+        if revision == 0 && self.engine.is_full_of_records().await {
+            delivery.give_back(FULL_DELAY).await;
+            return None;
+        }
+        match record.claim(&self.worker, &token, must_be_alone || self.is_only, now()) {
+            Claim::Over => {
+                delivery.finish().await;
+                None
+            }
+            Claim::Bury(next) => {
+                let buried = self.engine.bury_job(spec, RetryFor::ASKED).await.is_ok()
+                    && self.engine.write_record(&next, revision, RetryFor::ASKED).await.is_ok();
+                if buried {
+                    delivery.finish().await;
+                } else {
+                    delivery.give_back(CONFLICT_DELAY).await;
+                }
+                None
+            }
+            Claim::Later(next) => {
+                let written = self.engine.write_record(&next, revision, RetryFor::ASKED).await;
+                delivery.give_back(if written.is_ok() { next.delay(now()) } else { CONFLICT_DELAY }).await;
+                None
+            }
+            Claim::Run(next) => match self.engine.write_record(&next, revision, RetryFor::ASKED).await {
+                Ok(kept) => Some((kept, record.worker, pass)),
+                Err(_) => {
+                    delivery.give_back(CONFLICT_DELAY).await;
+                    None
+                }
+            },
+        }
+    }
+
+    /// The job's record and its revision; 0: there is none yet.
+    async fn read(&self, delivery: &Delivery, spec: &JobSpec) -> Option<(JobRecord, u64)> {
+        match self.engine.read_record(&spec.id, RetryFor::ASKED).await {
+            Ok(Some(kept)) => Some((kept.record, kept.revision)),
+            Ok(None) => Some((JobRecord::queued(spec), 0)),
+            Err(_) => {
+                delivery.give_back(CONFLICT_DELAY).await;
+                None
+            }
+        }
+    }
+
+    /// Holds the job until nothing else runs here. False: the worker closes.
+    async fn wait_until_alone(&mut self, pass: &Pass) -> bool {
+        let beat_every = self.engine.lease() / 3;
+        loop {
+            let delivery = self.delivery.borrow_and_update().clone();
+            delivery.beat().await;
+            tokio::select! {
+                () = pass.alone() => return true,
+                () = tokio::time::sleep(beat_every) => {}
+                Ok(()) = self.delivery.changed() => {}
+                drained = self.drain.wait_for(|drain| *drain) => return drained.is_err(),
+            }
+        }
+    }
+
+    /// Writes what came of it. `None`: it could not be written, we are fenced or the lease runs out and another attempt begins.
+    async fn commit(
+        &self,
+        run: &JobRun,
+        token: &str,
+        ended: Option<Result<Value, JobFault>>,
+        standing: Standing,
+    ) -> Option<JobRecord> {
+        let token = token.to_owned();
+        let log = run.log.end().await;
+        let is_drain = *self.drain.borrow();
+        let event = match ended {
+            _ if standing == Standing::Cancelled => JobEvent::Stopped { token, log, now: now() },
+            Some(Ok(value)) => self.done(run, token, value, log).await,
+            _ if is_drain => JobEvent::Drained { token },
+            Some(Err(fault)) => self.failed(run, token, fault, log, None).await,
+            // It was stopped for a standing that was taken back: nothing says so today.
+            None => JobEvent::Drained { token },
+        };
+        let may_need_burial = !matches!(event, JobEvent::Done { .. } | JobEvent::Drained { .. });
+        if may_need_burial {
+            // A spec that can't be kept makes a retry impossible. It does not undo what came of the job.
+            let _ = self.engine.bury_job(&run.spec, RetryFor::WORK).await;
+        }
+        loop {
+            match run.book.write(&event).await {
+                Ok(record) => return Some(record),
+                // The work is done, and is worth more than the place that it takes: `fleet.status()` says what is full.
+                Err(Some(error)) if is_full(&error) && !*self.drain.borrow() => {
+                    tokio::time::sleep(COMMIT_EVERY).await;
+                }
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Takes the job off the queue, or gives it back.
+    async fn hand_over(&self, record: &JobRecord) {
+        let delivery = self.delivery.borrow().clone();
+        match record.state {
+            JobState::Queued => delivery.give_back(record.delay(now())).await,
+            _ => delivery.finish().await,
+        }
+    }
+
+    async fn done(&self, run: &JobRun, token: String, value: Value, log: LogEnd) -> JobEvent {
+        let (artifacts, artifacts_error) = match self.collect(run).await {
+            Ok(artifacts) => (artifacts, None),
+            // A store without room does not undo what the job came to.
+            Err(error) if is_full(&error) => (run.kept_artifacts(), Some(JobFault::from(&error))),
+            Err(error) => return self.failed(run, token, JobFault::from(&error), log, None).await,
+        };
+        let done = |result, result_object| JobEvent::Done {
+            token: token.clone(),
+            result,
+            result_object,
+            log,
+            artifacts: artifacts.clone(),
+            artifacts_error: artifacts_error.clone(),
+            now: now(),
+        };
+        let text = value.to_string();
+        if text.len() <= MAX_RESULT_BYTES {
+            return done(Some(value), None);
+        }
+        let length = text.len();
+        let name = crate::subject::Names::artifact(&run.id, run.attempt, "/result");
+        match self.engine.put_object(&name, text.into()).await {
+            Ok(()) => done(None, Some(name)),
+            Err(error) if is_full(&error) && length <= MOST_RESULT_BYTES => done(Some(value), None),
+            Err(error) => {
+                // To run it again would come to the same.
+                let consequence = is_full(&error).then_some(Consequence::Final);
+                self.failed(run, token, JobFault::from(&error), log, consequence).await
+            }
+        }
+    }
+
+    /// `consequence`: `None`: what the fault's reason says.
+    async fn failed(
+        &self,
+        run: &JobRun,
+        token: String,
+        fault: JobFault,
+        log: LogEnd,
+        consequence: Option<Consequence>,
+    ) -> JobEvent {
+        let record = run.book.record().await;
+        let consequence = consequence.unwrap_or_else(|| consequence_of(&fault, record.spent, record.waits));
+        if let (Consequence::Wait(length), Some(provider)) = (&consequence, &run.spec.provider) {
+            let subject = self.engine.names().hold(provider);
+            let payload = Bytes::from(length.as_millis().to_string());
+            // When it can't be told, each worker finds out for itself.
+            let _ = self.engine.announce(&subject, payload, *length).await;
+        }
+        let mut fault = fault;
+        let keeps = run.spec.git.as_ref().is_some_and(|git| git.keep_on_failure);
+        if let Some(checkout) = run.checkout.get().filter(|_| keeps) {
+            fault.facts.insert("checkout".to_owned(), json!(checkout.path()));
+        }
+        // What a failed attempt left may be what its user looks for; that it can't be kept is no other failure.
+        let artifacts = self.collect(run).await.unwrap_or_else(|_| run.kept_artifacts());
+        JobEvent::Failed { token, fault, consequence, log, artifacts, now: now() }
+    }
+
+    /// What was kept while it ran, and what the job's globs find now.
+    async fn collect(&self, run: &JobRun) -> Result<Vec<Artifact>, Error> {
+        let root = run.cwd();
+        if !run.spec.artifacts.is_empty() {
+            for path in artifacts::find(root.clone(), &run.spec.artifacts).await? {
+                run.artifact(&path.to_string_lossy()).await?;
+            }
+        }
+        Ok(run.kept_artifacts())
+    }
+}
+
+/// Whether a stream or the whole server has no room, which is nothing that another run of the job would change.
+fn is_full(error: &Error) -> bool {
+    matches!(error.code(), ErrorCode::FleetFull | ErrorCode::FleetStorage)
+}
+
+/// The job's files first, where it has some; then the job.
+async fn work(host: Arc<dyn JobHost>, place: GitPlace, run: JobRun) -> Result<Value, JobFault> {
+    if let Some(source) = &run.spec.git {
+        let made = Checkout::make(&place, &run.id, source, run.resume.is_some()).await;
+        let checkout = made.map_err(|error| JobFault::from(&error))?;
+        let event = json!({ "type": "checkout", "commit": checkout.commit(), "path": checkout.path() });
+        let _ = run.checkout.set(checkout);
+        run.emit(event.to_string()).await.map_err(|error| JobFault::from(&error))?;
+    }
+    host.run(run).await
+}
+
+/// What becomes of the job's files; without a record the job is another's.
+fn leaving(spec: &JobSpec, left: Option<&JobRecord>) -> Leaving {
+    let keeps = spec.git.as_ref().is_some_and(|git| git.keep_on_failure);
+    match left {
+        Some(record) if record.state == JobState::Queued && record.session_to_resume().is_some() => {
+            Leaving::GoesOn
+        }
+        Some(record) if keeps && matches!(record.state, JobState::Failed | JobState::Dead) => Leaving::Kept,
+        _ => Leaving::Over,
+    }
+}
+
+/// How long until the job's time. The server keeps what is given back for later; it is asked again now and then, because one
+/// that was started anew has forgotten the delay.
+fn too_early(spec: &JobSpec) -> Option<Duration> {
+    let left = spec.at?.checked_sub(now()).filter(|left| *left > 0)?;
+    Some(Duration::from_millis(left).min(MAX_LATER_DELAY))
+}

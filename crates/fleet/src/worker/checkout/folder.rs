@@ -1,0 +1,77 @@
+//! The folders of repositories: their names, their locks, their removal.
+
+use ground::error::{Error, ErrorCode};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+pub(super) fn checkouts(folder: &Path) -> PathBuf {
+    folder.join("checkouts")
+}
+
+/// Short, whatever the id is: programs put sockets below it.
+pub(super) fn name_of(job: &str, copy: u32) -> String {
+    let name = digest(job);
+    if copy == 1 { name } else { format!("{name}-{copy}") }
+}
+
+pub(super) fn digest(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().take(10).map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(super) fn make_private(folder: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// `None`: another process, or another attempt of this one, has it.
+pub(super) fn try_lock(path: &Path) -> io::Result<Option<File>> {
+    loop {
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::WouldBlock) => return Ok(None),
+            Err(std::fs::TryLockError::Error(error)) => return Err(error),
+        }
+        // One that was removed since it was opened locks nothing.
+        let is_there = std::fs::metadata(path).is_ok_and(|found| {
+            file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (found.dev(), found.ino()))
+        });
+        if is_there {
+            return Ok(Some(file));
+        }
+    }
+}
+
+/// With all that is in it, folders that were made read-only included.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    for _ in 0..2 {
+        match std::fs::remove_dir_all(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Ok(()) => return Ok(()),
+            Err(_) => make_writable(path),
+        }
+    }
+    std::fs::remove_dir_all(path)
+}
+
+fn make_writable(folder: &Path) {
+    // What can't be changed is told by the removal.
+    let _ = std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700));
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            make_writable(&entry.path());
+        }
+    }
+}
+
+pub(super) fn unusable(folder: &Path, error: &io::Error) -> Error {
+    let message = format!(
+        "{} can't be used for checkouts: {error}; give the worker another one with `git: {{ dir }}`",
+        folder.display()
+    );
+    Error::new(ErrorCode::JobCheckoutFailed, message)
+}

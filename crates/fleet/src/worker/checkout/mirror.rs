@@ -1,0 +1,128 @@
+//! A repository as this machine knows it: bare, shared by all workers that use the same folder, one of which fetches at a time.
+
+use super::folder::{digest, make_private, try_lock, unusable};
+use super::git::{Git, GitFault};
+use crate::source::{Address, GitSource};
+use ground::error::{Error, ErrorCode};
+use ground::os::on_disk;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Between two looks at a lock that another worker has. Its fetch is bounded, and ends with it.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Where git notes what was asked for first. A ref would not do: it prunes one whose name differs from the remote's.
+const FETCHED: &str = "FETCH_HEAD";
+
+pub(super) struct Mirror<'a> {
+    path: PathBuf,
+    address: &'a Address,
+    git: &'a Git,
+    _lock: File,
+}
+
+impl<'a> Mirror<'a> {
+    /// Waits until nobody else fetches.
+    pub(super) async fn open(folder: &Path, address: &'a Address, git: &'a Git) -> Result<Mirror<'a>, Error> {
+        let parent = folder.join("mirrors");
+        let path = parent.join(format!("{}.git", digest(&address.url)));
+        let lock_path = path.with_extension("lock");
+        let lock = loop {
+            let (parent, lock_path) = (parent.clone(), lock_path.clone());
+            let tried = on_disk(move || {
+                make_private(&parent)?;
+                try_lock(&lock_path)
+            });
+            match tried.await.map_err(|error| unusable(folder, &error))? {
+                Some(lock) => break lock,
+                None => tokio::time::sleep(LOOK_EVERY).await,
+            }
+        };
+        let mirror = Mirror { path, address, git, _lock: lock };
+        let found = mirror.path.clone();
+        // A fetch that was killed leaves its locks; nobody else is at it now.
+        let cleaned = on_disk(move || {
+            let is_there = found.join("HEAD").is_file();
+            if is_there {
+                remove_locks(&found, 8);
+            }
+            Ok(is_there)
+        });
+        if !cleaned.await.map_err(|error| unusable(folder, &error))? {
+            git.run(None, &["init", "--quiet", "--bare", "--template=", &mirror.path()]).await?;
+        }
+        Ok(mirror)
+    }
+
+    pub(super) fn path(&self) -> String {
+        self.path.to_string_lossy().into_owned()
+    }
+
+    /// The commit that the source means, once it is here.
+    pub(super) async fn commit(&self, source: &GitSource) -> Result<String, Error> {
+        let wanted = source.wanted();
+        if !source.is_commit() {
+            self.fetch(source, true).await?;
+            return self.known(FETCHED).await.ok_or_else(|| no_commit(self.address, wanted));
+        }
+        if let Some(commit) = self.known(wanted).await {
+            return Ok(commit);
+        }
+        // Most commits that are asked for are on a branch. A server need not give others.
+        self.fetch(source, false).await?;
+        if let Some(commit) = self.known(wanted).await {
+            return Ok(commit);
+        }
+        self.fetch(source, true).await?;
+        self.known(wanted).await.ok_or_else(|| no_commit(self.address, wanted))
+    }
+
+    async fn known(&self, name: &str) -> Option<String> {
+        let commit = format!("{name}^{{commit}}");
+        let found = self.git.run(Some(&self.path), &["rev-parse", "--verify", "--quiet", &commit]).await;
+        found.ok().map(|text| text.trim().to_owned())
+    }
+
+    async fn fetch(&self, source: &GitSource, named: bool) -> Result<(), Error> {
+        let mut args = vec![
+            "fetch",
+            "--progress",
+            "--prune",
+            "--no-tags",
+            "--no-auto-maintenance",
+            "--no-recurse-submodules",
+            "--",
+            &self.address.url,
+        ];
+        if named {
+            args.push(source.wanted());
+        }
+        args.extend(["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"]);
+        match self.git.fetch(&self.path, &args).await {
+            Ok(_) => Ok(()),
+            Err(GitFault::MissingRef) => Err(no_commit(self.address, source.wanted())),
+            Err(fault) => Err(fault.into_error(self.address)),
+        }
+    }
+}
+
+fn no_commit(address: &Address, wanted: &str) -> Error {
+    let message = format!("{} has no {wanted}: name a branch, a tag or a whole commit id of it", address.url);
+    Error::new(ErrorCode::JobCheckoutFailed, message)
+        .with("kind", "missing_ref")
+        .with("url", address.url.clone())
+}
+
+/// `*.lock` below, wherever refs and settings are.
+fn remove_locks(folder: &Path, depth: u32) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder && depth > 0 && name != "objects" {
+            remove_locks(&path, depth - 1);
+        } else if !is_folder && path.extension().is_some_and(|end| end == "lock") {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! A job's own copy of a repository.
+//!
+//! ```text
+//! mirrors/<address>.git    bare, fetched into; one a repository, its lock held while something is fetched
+//! checkouts/<job>          a clone that borrows the mirror's objects; its lock is held as long as an attempt works in it
+//! ```
+//!
+//! A checkout is a repository of its own, not one of `git worktree`: those share configuration, hooks and refs with the mirror,
+//! and what an agent writes there would be run by the next git of this worker, outside of any sandbox. An agent that may
+//! write in its checkout alone can commit in it, and change nothing that another job sees. The mirror is never pruned of
+//! objects: checkouts borrow them.
+//!
+//! Locks are the kernel's, so they end with their process. A lock file says what its checkout is, so that an attempt that has to
+//! go on where a lost one left off finds its files; what nobody came back for goes a day later.
+
+mod folder;
+mod git;
+mod mirror;
+
+use crate::source::{Address, GitSource};
+use folder::{checkouts, make_private, name_of, remove, try_lock, unusable};
+use git::Git;
+use ground::error::Error;
+#[cfg(test)]
+use ground::error::ErrorCode;
+use ground::os::on_disk;
+use mirror::Mirror;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// A lost attempt's checkout waits so long for the one that goes on in it.
+const LEFT_FOR: Duration = Duration::from_secs(24 * 3600);
+/// Copies of one job on one machine: more than one only while a worker that is fenced has not noticed yet, or when one was kept.
+const MAX_COPIES: u32 = 100;
+
+/// Where and how a worker keeps repositories.
+#[derive(Clone, Debug)]
+pub struct GitPlace {
+    pub folder: PathBuf,
+    /// A git that says nothing for so long is ended.
+    pub idle_timeout: Duration,
+}
+
+impl GitPlace {
+    pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+    /// In the caches of this process's user.
+    pub fn of_user() -> GitPlace {
+        let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let caches = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+        let folder = caches.unwrap_or_else(std::env::temp_dir).join("sheepdog/git");
+        GitPlace { folder, idle_timeout: GitPlace::IDLE_TIMEOUT }
+    }
+}
+
+/// What became of the attempt that worked in a checkout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaving {
+    /// Nobody needs it any more.
+    Over,
+    /// The next attempt may go on in it.
+    GoesOn,
+    /// Its user wants to look at it.
+    Kept,
+}
+
+/// A repository's files, for one attempt.
+pub(super) struct Checkout {
+    path: PathBuf,
+    lock_path: PathBuf,
+    commit: String,
+    /// It has the files that the attempt before left.
+    goes_on: bool,
+    /// Until it was left.
+    lock: Mutex<Option<File>>,
+}
+
+/// What a lock file says of its checkout, once that is whole.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Note {
+    source: String,
+    commit: String,
+    #[serde(default)]
+    kept: bool,
+}
+
+impl Checkout {
+    /// Fetches and checks out. `goes_on`: in the files that the attempt before left here, if they are here.
+    pub(super) async fn make(
+        place: &GitPlace,
+        job: &str,
+        source: &GitSource,
+        goes_on: bool,
+    ) -> Result<Checkout, Error> {
+        source.check()?;
+        let address = source.address();
+        let claimed = claim(place.folder.clone(), job.to_owned(), address.url.clone(), goes_on).await;
+        let claim = claimed.map_err(|error| unusable(&place.folder, &error))?;
+        if let Some(commit) = claim.left {
+            return Ok(Checkout {
+                path: claim.path,
+                lock_path: claim.lock_path,
+                commit,
+                goes_on: true,
+                lock: Mutex::new(Some(claim.lock)),
+            });
+        }
+        let git = Git::new(place.idle_timeout, &address);
+        let mirror = Mirror::open(&place.folder, &address, &git).await?;
+        let commit = mirror.commit(source).await?;
+        let from = mirror.path();
+        // The next one may fetch: what is borrowed from a mirror stays in it.
+        drop(mirror);
+        let made = fill(&git, &from, &claim.path, &address, &commit).await;
+        let checkout = Checkout {
+            path: claim.path,
+            lock_path: claim.lock_path,
+            commit,
+            goes_on: false,
+            lock: Mutex::new(Some(claim.lock)),
+        };
+        if let Err(error) = made {
+            checkout.leave(Leaving::Over).await;
+            return Err(error);
+        }
+        let note = Note { source: address.url.clone(), commit: checkout.commit.clone(), kept: false };
+        checkout.note(&note).await.map_err(|error| unusable(&place.folder, &error))?;
+        Ok(checkout)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
+    pub(super) fn commit(&self) -> &str {
+        &self.commit
+    }
+
+    async fn note(&self, note: &Note) -> io::Result<()> {
+        let (path, text) = (self.lock_path.clone(), serde_json::to_string(note)?);
+        on_disk(move || std::fs::write(path, text)).await
+    }
+
+    /// The attempt is over; resolves when what is to go is gone. The lock goes with the checkout's last word.
+    pub(super) async fn leave(&self, leaving: Leaving) {
+        let Some(lock) = self.lock.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let (path, lock_path, commit) = (self.path.clone(), self.lock_path.clone(), self.commit.clone());
+        let _ = on_disk(move || {
+            match leaving {
+                Leaving::Over => {
+                    remove(&path)?;
+                    // Before the lock is let go of: whoever waits for it makes it anew.
+                    std::fs::remove_file(&lock_path)?;
+                }
+                Leaving::Kept => {
+                    let note = Note { source: String::new(), commit, kept: true };
+                    std::fs::write(&lock_path, serde_json::to_string(&note)?)?;
+                }
+                Leaving::GoesOn => {}
+            }
+            drop(lock);
+            Ok(())
+        })
+        .await;
+    }
+}
+
+/// Removes what attempts left that nobody came back for. For the start of a worker.
+pub(super) async fn sweep(folder: PathBuf) {
+    let _ = on_disk(move || {
+        for entry in std::fs::read_dir(checkouts(&folder))?.flatten() {
+            let lock_path = entry.path();
+            let is_old = || {
+                let age = entry.metadata().ok()?.modified().ok()?.elapsed().ok()?;
+                Some(age > LEFT_FOR)
+            };
+            if lock_path.extension().is_none_or(|end| end != "lock") || is_old() != Some(true) {
+                continue;
+            }
+            if let Ok(Some(_lock)) = try_lock(&lock_path)
+                && noted(&lock_path).is_none_or(|note| !note.kept)
+                && remove(&lock_path.with_extension("")).is_ok()
+            {
+                let _ = std::fs::remove_file(&lock_path);
+            }
+        }
+        Ok(())
+    })
+    .await;
+}
+
+struct Claimed {
+    path: PathBuf,
+    lock_path: PathBuf,
+    lock: File,
+    /// The commit of files that are there already, and stay.
+    left: Option<String>,
+}
+
+/// A place for the job's files that no other attempt is in.
+async fn claim(folder: PathBuf, job: String, url: String, goes_on: bool) -> io::Result<Claimed> {
+    on_disk(move || {
+        let parent = checkouts(&folder);
+        make_private(&parent)?;
+        for copy in 1..=MAX_COPIES {
+            let path = parent.join(name_of(&job, copy));
+            let lock_path = PathBuf::from(format!("{}.lock", path.display()));
+            let Some(lock) = try_lock(&lock_path)? else { continue };
+            let note = noted(&lock_path);
+            if note.as_ref().is_some_and(|note| note.kept) {
+                continue;
+            }
+            let left = note
+                .filter(|note| goes_on && note.source == url && path.join(".git").is_dir())
+                .map(|note| note.commit);
+            if left.is_none() {
+                remove(&path)?;
+                // What was left there is noted no longer.
+                lock.set_len(0)?;
+            }
+            return Ok(Claimed { path, lock_path, lock, left });
+        }
+        Err(io::Error::other(format!("there are {MAX_COPIES} checkouts of this job: remove some")))
+    })
+    .await
+}
+
+async fn fill(git: &Git, from: &str, path: &Path, address: &Address, commit: &str) -> Result<(), Error> {
+    let folder = path.to_string_lossy();
+    let clone = ["clone", "--quiet", "--shared", "--no-checkout", "--template=", "--", from, &*folder];
+    git.run(None, &clone).await?;
+    git.run(Some(path), &["config", "remote.origin.url", &address.url]).await?;
+    git.run(Some(path), &["checkout", "--progress", "--detach", "--force", commit, "--"]).await.map(drop)
+}
+
+fn noted(lock_path: &Path) -> Option<Note> {
+    serde_json::from_slice(&std::fs::read(lock_path).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests;

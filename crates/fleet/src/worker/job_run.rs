@@ -1,0 +1,146 @@
+//! What a job runs on: its host, and one attempt at it as the host sees it.
+
+use super::artifacts;
+use super::book::Book;
+use super::checkout::Checkout;
+use super::log_writer::LogWriter;
+use crate::engine::Engine;
+use crate::fault::JobFault;
+use crate::record::Artifact;
+use crate::spec::JobSpec;
+use crate::subject::Names;
+use agents::harness::Usage;
+use bytes::Bytes;
+use ground::error::Error;
+use serde_json::Value;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tokio::sync::watch;
+
+/// What comes of a job's work.
+pub type JobFuture = Pin<Box<dyn Future<Output = Result<Value, JobFault>> + Send>>;
+
+/// Runs jobs.
+pub trait JobHost: Send + Sync + 'static {
+    /// Whether this host can run the job; others are given what it can't.
+    fn accepts(&self, spec: &JobSpec) -> bool;
+
+    /// The names of its own code, for `fleet status`.
+    fn handlers(&self) -> Vec<String>;
+
+    /// Whether it runs turns of agents, for `fleet status`.
+    fn runs_agents(&self) -> bool {
+        true
+    }
+
+    /// Runs it. After the run's stop signal the future has to end; what it then says does not count.
+    fn run(&self, run: JobRun) -> JobFuture;
+}
+
+/// Tells the run that it has to end.
+#[derive(Clone)]
+pub struct StopSignal(pub(super) watch::Receiver<bool>);
+
+impl StopSignal {
+    pub async fn stopped(&self) {
+        let mut stop = self.0.clone();
+        if stop.wait_for(|stop| *stop).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        *self.0.borrow()
+    }
+}
+
+/// One attempt at a job, as its host sees it. Cloneable.
+#[derive(Clone)]
+pub struct JobRun {
+    pub id: Arc<str>,
+    pub attempt: u32,
+    pub spec: Arc<JobSpec>,
+    /// The agent's session to go on in: a tool ran in it before.
+    pub resume: Option<String>,
+    /// Its files, as an object.
+    pub(super) session_object: Option<String>,
+    /// What the attempts before this one used, and of it what counts for the job's budget.
+    pub(super) usage: Usage,
+    pub(super) budgeted: Usage,
+    /// The worker of the attempt before this one.
+    pub(super) last_worker: Option<String>,
+    pub(super) worker: Arc<str>,
+    pub stop: StopSignal,
+    pub(super) engine: Engine,
+    pub(super) log: LogWriter,
+    pub(super) book: Arc<Book>,
+    pub(super) artifacts: Arc<Mutex<Vec<Artifact>>>,
+    /// Where a turn works that its worker has a folder for.
+    pub(super) folder: Arc<OnceLock<PathBuf>>,
+    /// Of a job with a repository, once it is there.
+    pub(super) checkout: Arc<OnceLock<Checkout>>,
+}
+
+impl JobRun {
+    /// Puts an event (one JSON, one line) into the job's log; waits when the store is behind.
+    pub async fn emit(&self, event: String) -> Result<(), Error> {
+        self.log.emit(event).await
+    }
+
+    /// Where the job works: paths of artifacts are below it.
+    pub fn cwd(&self) -> PathBuf {
+        if let Some(checkout) = self.checkout.get() {
+            return checkout.path().to_owned();
+        }
+        if let Some(folder) = self.folder.get() {
+            return folder.clone();
+        }
+        let own = || std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        self.spec.cwd.as_ref().map_or_else(own, PathBuf::from)
+    }
+
+    /// Whether what an attempt before this one left in its working directory may be missing here.
+    pub(super) fn lacks_files(&self) -> bool {
+        match self.checkout.get() {
+            Some(checkout) => !checkout.goes_on(),
+            None => self.last_worker.as_deref().is_some_and(|last| last != self.worker.as_ref()),
+        }
+    }
+
+    /// Keeps a file as the attempt left it.
+    pub async fn artifact(&self, path: &str) -> Result<(), Error> {
+        let relative = artifacts::relative(&self.cwd(), Path::new(path))?;
+        let kept = artifacts::keep(&self.engine, &self.id, self.attempt, &self.cwd(), &relative).await?;
+        let mut artifacts = self.artifacts.lock().unwrap_or_else(PoisonError::into_inner);
+        artifacts.retain(|artifact| artifact.path != kept.path);
+        artifacts.push(kept);
+        Ok(())
+    }
+
+    /// Artifacts that were kept so far, by path.
+    pub(super) fn kept_artifacts(&self) -> Vec<Artifact> {
+        let mut kept = self.artifacts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        kept.sort_by(|left, right| left.path.cmp(&right.path));
+        kept
+    }
+
+    /// Writes into the record what the next attempt has to know. Done before anything else happens.
+    pub(super) async fn note(&self, session_id: Option<String>, tools_ran: bool) {
+        self.book.note(session_id, tools_ran, None, None).await;
+    }
+
+    /// Writes into the record what this attempt used so far.
+    pub(super) async fn note_usage(&self, used: Usage) {
+        self.book.note(None, false, None, Some(self.usage.plus(used))).await;
+    }
+
+    /// Stores what the agent wrote for its session, and has the record name it.
+    pub(super) async fn keep_session(&self, packed: Bytes) -> Result<(), Error> {
+        let name = Names::artifact(&self.id, self.attempt, "/session");
+        self.engine.put_object(&name, packed).await?;
+        self.book.note(None, false, Some(name), None).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! Holds a job for its attempt: beats the lease, renews the key's place, watches the record. It is a task of its own, so that
+//! nothing that the work or the commit waits for makes a beat late.
+
+use crate::engine::{Delivery, Engine, LeaseSlot, RecordWatch, RetryFor};
+use crate::lease::{Beat, Lease};
+use crate::record::{JobRecord, JobState};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::watch;
+
+/// How the job stands with us; a later one outranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Standing {
+    Held,
+    Cancelled,
+    Fenced,
+}
+
+pub(super) struct Keeper {
+    pub engine: Engine,
+    pub id: Arc<str>,
+    /// Of our claim.
+    pub token: String,
+    /// The delivery that holds the job; the server may have given it to us anew.
+    pub delivery: watch::Receiver<Arc<Delivery>>,
+    pub slot: Option<LeaseSlot>,
+    pub tell: watch::Sender<Standing>,
+}
+
+impl Keeper {
+    /// Runs until it is dropped, or the job is another's.
+    pub(super) async fn run(mut self, begun: Instant) {
+        let mut lease = Lease::new(self.engine.lease(), begun);
+        let mut record = self.engine.watch_record(&self.id).await.ok();
+        loop {
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(lease.next().into()) => {
+                    let beat = lease.beat(Instant::now());
+                    if beat != Beat::Tell && !self.look().await {
+                        return;
+                    }
+                    self.beat().await;
+                    if let Some(slot) = &mut self.slot {
+                        // A place that is lost limits one job less; it fences nothing.
+                        self.engine.renew_lease(slot, Bytes::from(self.id.to_string())).await;
+                    }
+                }
+                heard = hear(&mut record) => {
+                    if heard.is_some_and(|heard| !self.judge(&heard)) {
+                        return;
+                    }
+                }
+                Ok(()) = self.delivery.changed() => {
+                    // Given out anew although we are there: the server missed our beats, or lost them.
+                    self.beat().await;
+                    if !self.look().await {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn beat(&mut self) {
+        let delivery = self.delivery.borrow_and_update().clone();
+        delivery.beat().await;
+    }
+
+    /// Reads the record, for a moment: a server that is away says nothing, and the work goes on. False: the job is another's.
+    async fn look(&mut self) -> bool {
+        let retry_for = RetryFor(self.engine.lease() / 3);
+        match self.engine.read_record(&self.id, retry_for).await {
+            Ok(found) => found.is_some_and(|kept| self.judge(&kept.record)),
+            Err(_) => true,
+        }
+    }
+
+    fn judge(&self, record: &JobRecord) -> bool {
+        let is_ours =
+            record.state == JobState::Running && record.token.as_deref() == Some(self.token.as_str());
+        let standing = match (is_ours, record.cancel_asked) {
+            (false, _) => Standing::Fenced,
+            (true, true) => Standing::Cancelled,
+            (true, false) => return true,
+        };
+        self.tell.send_if_modified(|last| {
+            let is_news = *last < standing;
+            if is_news {
+                *last = standing;
+            }
+            is_news
+        });
+        is_ours
+    }
+}
+
+async fn hear(watch: &mut Option<RecordWatch>) -> Option<JobRecord> {
+    match watch {
+        Some(open) => match open.next().await {
+            Ok(kept) => kept.map(|kept| kept.record),
+            Err(_) => {
+                // Looks go on with the beats.
+                *watch = None;
+                None
+            }
+        },
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,141 @@
+//! Writes an attempt's log: batches, one after another. What is emitted while a batch is on its way is the next batch, so
+//! that a slow store gets few long ones and a fast one gets each event at once. What waits is bounded.
+//!
+//! A log that can't be written is no reason to undo the work that it tells of: its events are counted as lost, and the work goes
+//! on. Whether the job still is this worker's is for the keeper to find out.
+
+use crate::engine::Engine;
+use crate::record::LogEnd;
+use bytes::{BufMut, BytesMut};
+use ground::error::{Error, ErrorCode};
+use std::sync::Arc;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+/// Waits in memory at most; whoever emits more waits.
+const MAX_WAITING_BYTES: usize = 1 << 20;
+const MAX_BATCH_BYTES: usize = 128 << 10;
+
+enum Entry {
+    Event(String, u32),
+    End(oneshot::Sender<LogEnd>),
+}
+
+/// The handle; the log's task ends with its last clone.
+#[derive(Clone)]
+pub(super) struct LogWriter {
+    entries: mpsc::UnboundedSender<Entry>,
+    room: Arc<Semaphore>,
+}
+
+impl LogWriter {
+    pub(super) fn open(engine: Engine, id: &str, attempt: u32) -> LogWriter {
+        let (entries, received) = mpsc::unbounded_channel();
+        let room = Arc::new(Semaphore::new(MAX_WAITING_BYTES));
+        let max_event_bytes = engine.max_message_bytes();
+        let writing = Writing {
+            engine,
+            id: id.to_owned(),
+            attempt,
+            room: room.clone(),
+            max_event_bytes,
+            end: LogEnd::default(),
+            number: 0,
+        };
+        tokio::spawn(writing.run(received));
+        LogWriter { entries, room }
+    }
+
+    pub(super) async fn emit(&self, event: String) -> Result<(), Error> {
+        let weight = u32::try_from(event.len().clamp(1, MAX_WAITING_BYTES)).unwrap_or(1);
+        match self.room.acquire_many(weight).await {
+            Ok(permit) => permit.forget(),
+            Err(_) => return Err(ended()),
+        }
+        self.entries.send(Entry::Event(event, weight)).map_err(|_| ended())
+    }
+
+    /// Everything that was emitted is stored, or counted as lost. Nothing is taken after it.
+    pub(super) async fn end(&self) -> LogEnd {
+        let (sender, end) = oneshot::channel();
+        if self.entries.send(Entry::End(sender)).is_err() {
+            return LogEnd::default();
+        }
+        end.await.unwrap_or_default()
+    }
+}
+
+fn ended() -> Error {
+    Error::new(ErrorCode::JobLeaseLost, "the attempt's log is closed: the job is over, or another's by now")
+}
+
+struct Writing {
+    engine: Engine,
+    id: String,
+    attempt: u32,
+    room: Arc<Semaphore>,
+    max_event_bytes: usize,
+    end: LogEnd,
+    number: u64,
+}
+
+impl Writing {
+    async fn run(mut self, mut entries: mpsc::UnboundedReceiver<Entry>) {
+        let mut batch = BytesMut::new();
+        while let Some(entry) = entries.recv().await {
+            let (mut next, mut weight, mut events) = (Some(entry), 0_usize, 0_u64);
+            let mut end = None;
+            while let Some(entry) = next.take() {
+                match entry {
+                    Entry::Event(event, cost) => {
+                        weight += cost as usize;
+                        events += 1;
+                        self.put(&mut batch, &event);
+                    }
+                    Entry::End(sender) => {
+                        end = Some(sender);
+                        break;
+                    }
+                }
+                if batch.len() < MAX_BATCH_BYTES.min(self.max_event_bytes / 2) {
+                    next = entries.try_recv().ok();
+                }
+            }
+            if !batch.is_empty() {
+                self.append(batch.split().freeze(), events).await;
+            }
+            self.room.add_permits(weight);
+            if let Some(sender) = end {
+                self.room.close();
+                let _ = sender.send(self.end);
+                return;
+            }
+        }
+    }
+
+    fn put(&self, batch: &mut BytesMut, event: &str) {
+        if !batch.is_empty() {
+            batch.put_u8(b'\n');
+        }
+        if event.len() <= self.max_event_bytes / 2 {
+            batch.put_slice(event.as_bytes());
+        } else {
+            let message =
+                format!("an event of {} bytes was left out: the server takes none so long", event.len());
+            batch.put_slice(
+                serde_json::json!({ "type": "warning", "message": message }).to_string().as_bytes(),
+            );
+        }
+    }
+
+    async fn append(&mut self, lines: bytes::Bytes, events: u64) {
+        // A batch that is lost leaves its number out, so that readers are told of the gap.
+        self.number += 1;
+        match self.engine.append_log(&self.id, self.attempt, self.number, self.end.sequence, lines).await {
+            Ok(sequence) => {
+                self.end.sequence = sequence;
+                self.end.events += events;
+            }
+            Err(_) => self.end.lost += events,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A worker: pulls jobs, holds each by its lease, runs it and commits what came of it.
+//!
+//! [`Worker`] is the handle; the `owner` task pulls and counts slots; each job is an `attempt`: one task that claims, runs and
+//! commits, with a `keeper` beside it that beats and watches the record. What an attempt runs is its [`JobHost`]'s business:
+//! a turn of an agent ([`run_turn`]), or code of the host's own. Closing drains: nothing new is pulled, what runs has
+//! `drain_timeout`, then it is stopped and given to others.
+
+mod artifacts;
+mod attempt;
+mod book;
+mod checkout;
+mod gate;
+mod job_run;
+mod keeper;
+mod log_writer;
+mod options;
+mod owner;
+mod session;
+mod turn;
+
+pub use checkout::GitPlace;
+pub(crate) use gate::Gate;
+pub use job_run::{JobFuture, JobHost, JobRun, StopSignal};
+pub use options::WorkerOptions;
+pub use turn::run_turn;
+
+use super::engine::Engine;
+use ground::error::Error;
+use std::sync::Arc;
+use tokio::sync::{mpsc, watch};
+
+/// A worker under way. Cloneable; dropping the last handle is an abrupt end: what runs is stopped and given to others.
+#[derive(Clone)]
+pub struct Worker {
+    name: Arc<str>,
+    orders: mpsc::Sender<owner::Order>,
+    closed: watch::Receiver<bool>,
+}
+
+impl Worker {
+    pub(crate) async fn start(engine: Engine, options: WorkerOptions, gate: Gate) -> Result<Worker, Error> {
+        for queue in &options.queues {
+            super::spec::check_name("queues", queue)?;
+        }
+        let name: Arc<str> = options.name.clone().unwrap_or_else(made_up_name).into();
+        super::spec::check_name("name", &name)?;
+        let (orders, received) = mpsc::channel(4);
+        let (closing, closed) = watch::channel(false);
+        let owner = owner::Owner::new(engine, name.clone(), options, gate, received).await?;
+        tokio::spawn(async move {
+            owner.run().await;
+            closing.send_replace(true);
+        });
+        Ok(Worker { name, orders, closed })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Drains, then ends; resolves when nothing of it runs any more. Again is the same.
+    pub async fn close(&self) {
+        let _ = self.orders.send(owner::Order::Close).await;
+        self.closed().await;
+    }
+
+    /// Stops what runs and gives it to others; resolves when nothing runs any more.
+    pub async fn stop(&self) {
+        let _ = self.orders.send(owner::Order::Stop).await;
+        self.closed().await;
+    }
+
+    pub async fn closed(&self) {
+        let mut closed = self.closed.clone();
+        let _ = closed.wait_for(|closed| *closed).await;
+    }
+
+    pub fn is_closed(&self) -> bool {
+        *self.closed.borrow()
+    }
+}
+
+fn made_up_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .ok()
+        .or_else(|| std::env::var("HOSTNAME").ok())
+        .map(|name| name.trim().to_owned())
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "worker".to_owned());
+    format!("{host}-{}-{}", std::process::id(), ground::random::name::<4>())
+}

@@ -1,0 +1,36 @@
+//! How a worker works.
+
+use super::checkout::GitPlace;
+use super::job_run::JobHost;
+use crate::subject::DEFAULT_QUEUE;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a worker works.
+pub struct WorkerOptions {
+    pub queues: Vec<String>,
+    /// Jobs at once.
+    pub concurrency: usize,
+    /// Made up when `None`.
+    pub name: Option<String>,
+    /// What runs has so long to end when the worker closes; `None`: as long as it takes.
+    pub drain_timeout: Option<Duration>,
+    pub git: GitPlace,
+    pub host: Arc<dyn JobHost>,
+}
+
+impl WorkerOptions {
+    pub const CONCURRENCY: usize = 4;
+    pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
+
+    pub fn new(host: Arc<dyn JobHost>) -> Self {
+        WorkerOptions {
+            queues: vec![DEFAULT_QUEUE.to_owned()],
+            concurrency: Self::CONCURRENCY,
+            name: None,
+            drain_timeout: Some(Self::DRAIN_TIMEOUT),
+            git: GitPlace::of_user(),
+            host,
+        }
+    }
+}

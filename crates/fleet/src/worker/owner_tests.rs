@@ -1,0 +1,71 @@
+use super::super::{Gate, JobFuture, JobHost, JobRun, Worker};
+use super::*;
+use crate::engine::test_server::{PATIENCE, Road, TestServer, connect};
+use crate::spec::JobSpec;
+use futures_util::{StreamExt, stream};
+use serde_json::Value;
+
+/// Has nothing to do.
+struct Idle;
+
+impl JobHost for Idle {
+    fn accepts(&self, _spec: &JobSpec) -> bool {
+        true
+    }
+
+    fn handlers(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn run(&self, _run: JobRun) -> JobFuture {
+        Box::pin(async { Ok(Value::Null) })
+    }
+}
+
+#[tokio::test]
+async fn a_long_lane_is_asked_once_for_a_job_at_most_and_empty_ones_are_not_asked_again() {
+    const JOBS: usize = 200;
+    let Some(server) = TestServer::start().await else { return };
+    let road = Road::to(&server, "PUB $JS.API.CONSUMER.MSG.NEXT.").await;
+    let engine = connect(&road.url).await;
+    let submits = (0..JOBS).map(|n| {
+        let spec = serde_json::json!({ "id": format!("job-{n}"), "handler": "none" });
+        async { engine.submit(serde_json::from_value(spec).unwrap()).await.unwrap() }
+    });
+    let ids: Vec<String> = stream::iter(submits).buffered(32).collect().await;
+    let worker =
+        Worker::start(engine.clone(), WorkerOptions::new(Arc::new(Idle)), Gate::new()).await.unwrap();
+    for id in &ids {
+        tokio::time::timeout(PATIENCE, engine.settled(id)).await.unwrap().unwrap();
+    }
+    let asked = road.seen();
+    assert!(asked <= JOBS + 40, "{asked} questions for {JOBS} jobs");
+    worker.close().await;
+}
+
+#[test]
+fn a_job_that_comes_again_is_told_from_one_that_was_tried_again() {
+    assert_eq!(arrival(None, 7), Arrival::New);
+    assert_eq!(arrival(Some((7, false)), 7), Arrival::Again);
+    // Given back a moment ago, and here again before its attempt's task was taken off the list.
+    assert_eq!(arrival(Some((7, true)), 7), Arrival::New);
+    assert_eq!(arrival(Some((7, false)), 9), Arrival::Early);
+    assert_eq!(arrival(Some((7, true)), 9), Arrival::New);
+}
+
+#[tokio::test]
+async fn a_worker_whose_consumers_are_gone_makes_them_anew() {
+    let Some(server) = TestServer::start().await else { return };
+    let engine = server.engine().await;
+    let worker =
+        Worker::start(engine.clone(), WorkerOptions::new(Arc::new(Idle)), Gate::new()).await.unwrap();
+    let run = async |id: &str| {
+        let spec = serde_json::json!({ "id": id, "handler": "none" });
+        engine.submit(serde_json::from_value(spec).unwrap()).await.unwrap();
+        tokio::time::timeout(PATIENCE, engine.settled(id)).await.expect("it is run").unwrap();
+    };
+    run("before").await;
+    server.delete_lanes().await;
+    run("after").await;
+    worker.close().await;
+}

@@ -1,0 +1,14 @@
+//! What every other crate stands on: values (pure), the operating system, records, and the log.
+
+// Values.
+pub mod error;
+pub mod line;
+pub mod percent;
+pub mod random;
+pub mod redaction;
+pub mod retry;
+
+// The system, and what is written down.
+pub mod os;
+pub mod record;
+pub mod trace;

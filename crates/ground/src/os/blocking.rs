@@ -1,0 +1,216 @@
+//! Work that blocks, on threads of its own. The one home of that: a thread that the system refuses is an error here, where
+//! tokio's `spawn_blocking` panics in the middle of whoever asked.
+//!
+//! Idle threads serve first, then new ones are started, at most [`MOST_THREADS`]. Work that no thread is free for is queued behind
+//! those that run; when none of them comes free within [`STARVED_AFTER`] (all hang on a dead network folder), it is taken back
+//! and refused. The caller's clocks go on meanwhile: it awaits a future and holds nothing.
+
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+const MOST_THREADS: usize = 512;
+/// An idle thread ends after so long.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+const STARVED_AFTER: Duration = Duration::from_secs(5);
+
+static POOL: Pool = Pool::new(start_thread, STARVED_AFTER);
+
+/// Runs `work` on a thread where it may block, within the caller's tokio. Dropped before a thread took it, it is not run at all.
+///
+/// # Errors
+/// What the system said when it refused a thread; `TimedOut` when all threads hang; `Other` when `work` panicked.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    POOL.run(work).await
+}
+
+type Work = Box<dyn FnOnce() + Send>;
+type StartThread = fn(&'static Pool) -> io::Result<()>;
+
+fn start_thread(pool: &'static Pool) -> io::Result<()> {
+    std::thread::Builder::new().name("sheepdog-work".to_owned()).spawn(move || pool.work()).map(|_| ())
+}
+
+struct Pool {
+    state: Mutex<State>,
+    changed: Condvar,
+    start_thread: StartThread,
+    starved_after: Duration,
+}
+
+struct State {
+    waiting: VecDeque<Arc<Job>>,
+    threads: usize,
+    idle: usize,
+}
+
+/// Work until a thread takes it, or its owner takes it back.
+struct Job(Mutex<Option<Work>>);
+
+impl Job {
+    fn take(&self) -> Option<Work> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Nobody waits for the work any more: what has not begun never does.
+struct TakenBackOnDrop(Arc<Job>);
+
+impl Drop for TakenBackOnDrop {
+    fn drop(&mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Pool {
+    const fn new(start_thread: StartThread, starved_after: Duration) -> Pool {
+        let state = State { waiting: VecDeque::new(), threads: 0, idle: 0 };
+        Pool { state: Mutex::new(state), changed: Condvar::new(), start_thread, starved_after }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn run<T: Send + 'static>(
+        &'static self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<T> {
+        let (reply, mut done) = oneshot::channel();
+        let runtime = tokio::runtime::Handle::try_current();
+        let work = move || {
+            let _within = runtime.as_ref().map(tokio::runtime::Handle::enter);
+            // Whoever asked may be gone; then what was made is dropped here.
+            let _ = reply.send(work());
+        };
+        let job = TakenBackOnDrop(Arc::new(Job(Mutex::new(Some(Box::new(work))))));
+        self.begin(&job.0)?;
+        let panicked = |_| io::Error::other("the work on a thread of the addon panicked");
+        match tokio::time::timeout(self.starved_after, &mut done).await {
+            Ok(done) => done.map_err(panicked),
+            Err(_) if job.0.take().is_some() => Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "all threads for blocking work are stuck (on a dead network folder?) and the system refuses new ones",
+            )),
+            Err(_) => done.await.map_err(panicked),
+        }
+    }
+
+    fn begin(&'static self, job: &Arc<Job>) -> io::Result<()> {
+        {
+            let mut state = self.state();
+            state.waiting.push_back(job.clone());
+            if state.idle >= state.waiting.len() || state.threads >= MOST_THREADS {
+                drop(state);
+                self.changed.notify_one();
+                return Ok(());
+            }
+            state.threads += 1;
+        }
+        let Err(error) = (self.start_thread)(self) else { return Ok(()) };
+        let mut state = self.state();
+        state.threads -= 1;
+        if state.threads > 0 {
+            // One of those that run takes it when it is done.
+            return Ok(());
+        }
+        state.waiting.retain(|waiting| !Arc::ptr_eq(waiting, job));
+        Err(error)
+    }
+
+    /// A thread's life.
+    fn work(&self) {
+        let mut state = self.state();
+        loop {
+            if let Some(job) = state.waiting.pop_front() {
+                drop(state);
+                if let Some(work) = job.take() {
+                    // Its owner hears of a panic by the reply that never comes.
+                    let _ = catch_unwind(AssertUnwindSafe(work));
+                }
+                state = self.state();
+                continue;
+            }
+            state.idle += 1;
+            let (woken, waited) =
+                self.changed.wait_timeout(state, KEEP_ALIVE).unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            state.idle -= 1;
+            if waited.timed_out() && state.waiting.is_empty() {
+                state.threads -= 1;
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    fn pool(start_thread: StartThread) -> &'static Pool {
+        Box::leak(Box::new(Pool::new(start_thread, Duration::from_millis(50))))
+    }
+
+    fn refuse(_: &'static Pool) -> io::Result<()> {
+        Err(io::Error::from_raw_os_error(nix::libc::EAGAIN))
+    }
+
+    fn one_thread(pool: &'static Pool) -> io::Result<()> {
+        if pool.state().threads > 1 { refuse(pool) } else { start_thread(pool) }
+    }
+
+    #[tokio::test]
+    async fn a_refused_thread_is_an_error_and_the_next_work_is_not_stuck_behind_it() {
+        static REFUSALS: AtomicUsize = AtomicUsize::new(1);
+        let pool = pool(|pool| {
+            if REFUSALS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok()
+            {
+                return refuse(pool);
+            }
+            start_thread(pool)
+        });
+        let error = pool.run(|| 1).await.expect_err("no thread");
+        assert_eq!(error.raw_os_error(), Some(nix::libc::EAGAIN));
+        assert_eq!(pool.run(|| 2).await.expect("a thread"), 2);
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_is_an_error_and_its_thread_serves_on() {
+        let pool = pool(one_thread);
+        let error = pool.run(|| assert_eq!(1, 2, "a bug")).await.expect_err("a panic");
+        assert_eq!(error.kind(), io::ErrorKind::Other);
+        assert_eq!(pool.run(|| 3).await.expect("the same thread"), 3);
+    }
+
+    #[tokio::test]
+    async fn work_behind_threads_that_hang_is_refused_and_never_run_later() {
+        let pool = pool(one_thread);
+        let (let_go, held) = mpsc::channel::<()>();
+        let hanging = tokio::spawn(pool.run(move || held.recv().is_err()));
+        while pool.state().threads == 0 || !pool.state().waiting.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let (told, ran) = mpsc::channel();
+        let error = pool.run(move || told.send(())).await.expect_err("starved");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(let_go);
+        assert!(hanging.await.expect("a task").expect("its thread came back"));
+        assert_eq!(pool.run(|| 4).await.expect("the thread is free"), 4);
+        assert!(ran.recv().is_err(), "what was taken back was run");
+    }
+
+    #[tokio::test]
+    async fn many_at_once_are_all_served() {
+        let pool = pool(start_thread);
+        let all: Vec<_> = (0..100).map(|number| tokio::spawn(pool.run(move || number))).collect();
+        for (number, one) in all.into_iter().enumerate() {
+            assert_eq!(one.await.expect("a task").expect("served"), number);
+        }
+    }
+}

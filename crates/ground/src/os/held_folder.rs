@@ -1,0 +1,475 @@
+//! Folders that a contained program can write, and the files in them that this process opens.
+//!
+//! This process is not in the sandbox, so whatever it opens it opens with all of the user's rights. A program in a sandbox may put a
+//! link, a FIFO or another folder wherever it may write, at any moment. So there is one way to such files, and it is here:
+//!
+//! - a folder is opened once ([`HeldFolder`]) and reached by its descriptor from then on, never by its path a second time;
+//! - below a folder that a contained program can write ([`ContainedFolders`]) no link is followed, neither on the way nor at its end;
+//! - only regular files are opened, and opening one never waits (`O_NONBLOCK`: a FIFO has no reader);
+//! - a new file is made with `O_EXCL`, and a file that is opened again has to be the one that was made ([`FileIdentity`]).
+//!
+//! `tests/layers.rs` keeps `std::fs` out of the modules that touch such folders.
+
+use super::regular_file::{no_regular_file, open_flags};
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, openat, readlinkat, renameat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+/// A descriptor that only leads to what is below it; where the system has none, one that could be read as well.
+#[cfg(target_os = "linux")]
+const WAY: OFlag = OFlag::O_PATH;
+#[cfg(not(target_os = "linux"))]
+const WAY: OFlag = OFlag::O_RDONLY;
+
+/// Which file it is, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl FileIdentity {
+    pub(crate) fn of(file: &File) -> io::Result<FileIdentity> {
+        Ok(Self::by(&file.metadata()?))
+    }
+
+    fn by(facts: &Metadata) -> FileIdentity {
+        FileIdentity { device: facts.dev(), inode: facts.ino() }
+    }
+
+    #[cfg_attr(target_os = "linux", expect(clippy::unnecessary_cast, reason = "macOS has other types"))]
+    fn by_stat(facts: &FileStat) -> FileIdentity {
+        FileIdentity { device: facts.st_dev as u64, inode: facts.st_ino as u64 }
+    }
+}
+
+/// The folders that a contained program can write, by what they are: a path to one of them may take any way.
+#[derive(Clone, Debug, Default)]
+pub struct ContainedFolders(Vec<FileIdentity>);
+
+impl ContainedFolders {
+    /// Those of these that are there. Blocks.
+    pub fn of<'a>(paths: impl IntoIterator<Item = &'a Path>) -> ContainedFolders {
+        let facts = paths.into_iter().filter_map(|path| std::fs::metadata(path).ok());
+        ContainedFolders(facts.map(|facts| FileIdentity::by(&facts)).collect())
+    }
+
+    /// Whether one of them is on the way that this path takes, or its end. Blocks.
+    pub fn hold(&self, path: &Path) -> bool {
+        // What isn't there yet is below what is.
+        path.ancestors().any(|above| {
+            std::fs::metadata(above).is_ok_and(|facts| self.0.contains(&FileIdentity::by(&facts)))
+        })
+    }
+}
+
+/// A file to write behind what it holds, made where there is none. Where a contained program can write, it is a regular file that no
+/// link leads to; elsewhere whatever the user names.
+pub fn open_output(path: &Path, contained: &ContainedFolders) -> io::Result<File> {
+    match held_by(path, contained)? {
+        Some((folder, name)) => folder.append_or_create(name),
+        None => std::fs::OpenOptions::new().create(true).append(true).open(path),
+    }
+}
+
+/// A file to read; the same as for [`open_output`] holds.
+pub fn open_input(path: &Path, contained: &ContainedFolders) -> io::Result<File> {
+    match held_by(path, contained)? {
+        Some((folder, name)) => folder.open_file(name).map(|(file, _)| file),
+        None => File::open(path),
+    }
+}
+
+/// The folder of a path that a contained program can write, and the name in it.
+fn held_by<'a>(path: &'a Path, contained: &ContainedFolders) -> io::Result<Option<(HeldFolder, &'a OsStr)>> {
+    let (Some(parent), Some(name), false) = (path.parent(), path.file_name(), contained.0.is_empty()) else {
+        return Ok(None);
+    };
+    let folder = HeldFolder::open(parent, contained)?;
+    Ok(folder.is_contained.then_some((folder, name)))
+}
+
+/// What is done about a folder that is not there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Fails,
+    /// Made, for its owner alone.
+    IsMade,
+}
+
+/// An open folder. Its files are reached through its descriptor.
+#[derive(Debug)]
+pub struct HeldFolder {
+    directory: OwnedFd,
+    /// As it was named when it was opened; for people to read.
+    path: PathBuf,
+    is_contained: bool,
+}
+
+impl HeldFolder {
+    /// Opens a folder.
+    pub fn open(path: &Path, contained: &ContainedFolders) -> io::Result<HeldFolder> {
+        Self::walk(path, contained, Missing::Fails)
+    }
+
+    /// Opens a folder, and makes what is missing of it.
+    pub fn make(path: &Path, contained: &ContainedFolders) -> io::Result<HeldFolder> {
+        Self::walk(path, contained, Missing::IsMade)
+    }
+
+    fn walk(path: &Path, contained: &ContainedFolders, missing: Missing) -> io::Result<HeldFolder> {
+        let path = std::path::absolute(path)?;
+        let root = nix::fcntl::open("/", WAY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+        let held = HeldFolder { directory: root, path: PathBuf::from("/"), is_contained: false };
+        path.components().try_fold(held, |held, component| {
+            let mut held = match component {
+                Component::Normal(name) => held.step(name, missing)?,
+                Component::ParentDir if held.is_contained => {
+                    return Err(held.problem("..", "leads out of what a program in a sandbox can write"));
+                }
+                Component::ParentDir => held.step(OsStr::new(".."), Missing::Fails)?,
+                Component::RootDir | Component::CurDir | Component::Prefix(_) => held,
+            };
+            held.is_contained = held.is_contained || held.is_one_of(contained)?;
+            Ok(held)
+        })
+    }
+
+    fn is_one_of(&self, contained: &ContainedFolders) -> io::Result<bool> {
+        Ok(!contained.0.is_empty() && contained.0.contains(&FileIdentity::by_stat(&fstat(&self.directory)?)))
+    }
+
+    fn step(&self, name: &OsStr, missing: Missing) -> io::Result<HeldFolder> {
+        let follows = if self.is_contained { OFlag::O_NOFOLLOW } else { OFlag::empty() };
+        let flags = WAY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC | follows;
+        let opened = match openat(&self.directory, name, flags, Mode::empty()) {
+            Err(Errno::ENOENT) if missing == Missing::IsMade => {
+                match mkdirat(&self.directory, name, Mode::S_IRWXU) {
+                    Ok(()) | Err(Errno::EEXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                openat(&self.directory, name, flags | OFlag::O_NOFOLLOW, Mode::empty())
+            }
+            opened => opened,
+        };
+        let directory = opened.map_err(|error| self.said(name, error))?;
+        Ok(HeldFolder { directory, path: self.path.join(name), is_contained: self.is_contained })
+    }
+
+    /// A folder in here that is not there yet, its owner's alone.
+    pub fn make_new(&self, name: &str) -> io::Result<HeldFolder> {
+        mkdirat(&self.directory, name, Mode::S_IRWXU)?;
+        self.step_strictly(OsStr::new(name), Missing::Fails)
+    }
+
+    /// A folder somewhere below; no link leads to it. What is missing of it is made.
+    pub fn make_below(&self, below: &Path) -> io::Result<HeldFolder> {
+        self.descend(below, Missing::IsMade)
+    }
+
+    /// A folder somewhere below; no link leads to it.
+    pub fn open_below(&self, below: &Path) -> io::Result<HeldFolder> {
+        self.descend(below, Missing::Fails)
+    }
+
+    fn descend(&self, below: &Path, missing: Missing) -> io::Result<HeldFolder> {
+        below.components().try_fold(self.again()?, |held, component| match component {
+            Component::Normal(name) => held.step_strictly(name, missing),
+            Component::CurDir => Ok(held),
+            _ => Err(held.problem(&below.to_string_lossy(), "leads out of it")),
+        })
+    }
+
+    fn step_strictly(&self, name: &OsStr, missing: Missing) -> io::Result<HeldFolder> {
+        HeldFolder { is_contained: true, ..self.again()? }.step(name, missing)
+    }
+
+    /// Another hold of the same folder.
+    pub fn again(&self) -> io::Result<HeldFolder> {
+        Ok(HeldFolder {
+            directory: self.directory.try_clone()?,
+            path: self.path.clone(),
+            is_contained: self.is_contained,
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is this user's alone.
+    pub fn is_owned_by(&self, user: u32) -> bool {
+        fstat(&self.directory).is_ok_and(|facts| facts.st_uid == user && facts.st_mode & 0o077 == 0)
+    }
+
+    /// A regular file, for reading.
+    pub fn open_file(&self, name: impl AsRef<OsStr>) -> io::Result<(File, Metadata)> {
+        self.opened(name.as_ref(), OFlag::O_RDONLY)
+    }
+
+    /// All of a regular file; an error for one of more than `most` bytes.
+    pub fn read(&self, name: impl AsRef<OsStr>, most: u64) -> io::Result<Vec<u8>> {
+        let (file, facts) = self.open_file(name)?;
+        let mut bytes = Vec::new();
+        // It may grow while it is read.
+        if facts.len() > most || file.take(most.saturating_add(1)).read_to_end(&mut bytes)? as u64 > most {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too long"));
+        }
+        Ok(bytes)
+    }
+
+    /// A new file, its owner's alone; whatever has its name already is an error.
+    pub fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        self.opened(name.as_ref(), OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_EXCL)
+            .map(|(file, _)| file)
+    }
+
+    /// The file that was created here once, to write behind what it holds.
+    pub(crate) fn append_to(&self, name: &str, identity: FileIdentity) -> io::Result<File> {
+        let (file, facts) = self.opened(OsStr::new(name), OFlag::O_WRONLY | OFlag::O_APPEND)?;
+        if FileIdentity::by(&facts) == identity {
+            return Ok(file);
+        }
+        Err(self.problem(name, "was replaced by another file"))
+    }
+
+    /// A regular file to write behind what it holds; a new one where there is none.
+    pub(crate) fn append_or_create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        self.opened(name.as_ref(), OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT).map(|(file, _)| file)
+    }
+
+    fn opened(&self, name: &OsStr, flags: OFlag) -> io::Result<(File, Metadata)> {
+        let mode = Mode::S_IRUSR | Mode::S_IWUSR;
+        let opened = openat(&self.directory, name, flags | open_flags(), mode);
+        let file = File::from(opened.map_err(|error| self.said(name, error))?);
+        let facts = file.metadata()?;
+        if !facts.is_file() {
+            return Err(no_regular_file());
+        }
+        Ok((file, facts))
+    }
+
+    /// Writes a file of this name: all of it or nothing. A reader never finds half of it, and whatever had the name is replaced.
+    pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let unfinished = format!(".{name}");
+        // Of a writer that was killed; or planted.
+        self.remove(&unfinished)?;
+        let written = self
+            .create(&unfinished)
+            .and_then(|mut file| file.write_all(bytes))
+            .and_then(|()| Ok(renameat(&self.directory, unfinished.as_str(), &self.directory, name)?));
+        if written.is_err() {
+            let _ = self.remove(&unfinished);
+        }
+        written
+    }
+
+    /// Removes a file, or a link; that there is none is no error.
+    pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        match unlinkat(&self.directory, name.as_ref(), UnlinkatFlags::NoRemoveDir) {
+            Ok(()) | Err(Errno::ENOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What is in here: names, and whether each is a folder, a regular file, or something else.
+    pub fn entries(&self) -> io::Result<Vec<(String, EntryKind)>> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let directory = openat(&self.directory, ".", flags, Mode::empty())?;
+        let mut names = Vec::new();
+        for entry in Dir::from_fd(directory)?.iter() {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            // Names that are no text are nothing that we look for.
+            if let Some(name) = name.to_str().filter(|name| !matches!(*name, "." | ".."))
+                && let Ok(facts) = fstatat(self.directory.as_fd(), name, AtFlags::AT_SYMLINK_NOFOLLOW)
+            {
+                names.push((name.to_owned(), EntryKind::of(&facts)));
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// What has this name; of a link, not what it leads to.
+    pub fn kind_of(&self, name: impl AsRef<OsStr>) -> Option<EntryKind> {
+        Some(EntryKind::of(&self.facts_of(name.as_ref())?))
+    }
+
+    pub fn is_executable(&self, name: &str) -> bool {
+        self.facts_of(OsStr::new(name)).is_some_and(|facts| facts.st_mode & 0o111 != 0)
+    }
+
+    /// Where a link leads.
+    pub fn link_of(&self, name: &str) -> Option<OsString> {
+        readlinkat(&self.directory, name).ok()
+    }
+
+    fn facts_of(&self, name: &OsStr) -> Option<FileStat> {
+        fstatat(self.directory.as_fd(), name, AtFlags::AT_SYMLINK_NOFOLLOW).ok()
+    }
+
+    fn said(&self, name: &OsStr, error: Errno) -> io::Error {
+        // A link is ENOTDIR where a folder is wanted, ELOOP elsewhere, EEXIST where nothing may be.
+        let facts = fstatat(self.directory.as_fd(), name, AtFlags::AT_SYMLINK_NOFOLLOW);
+        match error {
+            Errno::ENOTDIR | Errno::ELOOP | Errno::EEXIST
+                if facts.is_ok_and(|facts| EntryKind::of(&facts) == EntryKind::Link) =>
+            {
+                self.problem(
+                    &name.to_string_lossy(),
+                    "is a symbolic link, where a program in a sandbox can make links: name what it leads to",
+                )
+            }
+            // A socket, or a FIFO that nobody reads.
+            Errno::ENXIO => no_regular_file(),
+            _ => error.into(),
+        }
+    }
+
+    fn problem(&self, name: &str, what: &str) -> io::Error {
+        let message = format!("{} {what}", self.path.join(name).display());
+        io::Error::new(io::ErrorKind::InvalidInput, message)
+    }
+}
+
+/// What an entry of a folder is; of a link, never what it leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EntryKind {
+    Folder,
+    File { bytes: u64 },
+    Link,
+    Other,
+}
+
+impl EntryKind {
+    fn of(facts: &FileStat) -> EntryKind {
+        let kind = SFlag::from_bits_truncate(facts.st_mode) & SFlag::S_IFMT;
+        match kind {
+            SFlag::S_IFDIR => EntryKind::Folder,
+            SFlag::S_IFREG => EntryKind::File { bytes: u64::try_from(facts.st_size).unwrap_or(0) },
+            SFlag::S_IFLNK => EntryKind::Link,
+            _ => EntryKind::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    struct Ground {
+        _folder: tempfile::TempDir,
+        inside: PathBuf,
+        outside: PathBuf,
+    }
+
+    fn ground() -> Ground {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let [inside, outside] = ["inside", "outside"].map(|name| top.join(name));
+        fs::create_dir(&inside).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("file"), "content").unwrap();
+        Ground { _folder: folder, inside, outside }
+    }
+
+    fn contained(ground: &Ground) -> ContainedFolders {
+        ContainedFolders::of([ground.inside.as_path()])
+    }
+
+    #[test]
+    fn no_link_below_a_contained_folder_is_followed_and_others_are() {
+        let ground = ground();
+        symlink(&ground.outside, ground.inside.join("link")).unwrap();
+        symlink(&ground.inside, ground.outside.join("way")).unwrap();
+        let contained = contained(&ground);
+        for (path, is_followed) in [
+            ("inside/link", false),
+            ("inside/link/new", false),
+            ("outside/way", true),
+            ("outside/way/link", false),
+            ("outside/way/new/deep", true),
+            ("inside/../outside", false),
+            ("outside/../inside", true),
+        ] {
+            let path = ground.inside.parent().unwrap().join(path);
+            let made = HeldFolder::make(&path, &contained);
+            assert_eq!(made.is_ok(), is_followed, "{}: {made:?}", path.display());
+        }
+        let error = HeldFolder::open(&ground.inside.join("link"), &contained).unwrap_err().to_string();
+        assert!(error.contains("inside/link is a symbolic link"), "{error}");
+        assert!(!ground.outside.join("new").exists());
+        assert!(ground.inside.join("new/deep").is_dir());
+        assert!(contained.hold(&ground.outside.join("way/any/where")) && !contained.hold(&ground.outside));
+    }
+
+    #[test]
+    fn a_held_folder_is_the_same_wherever_its_name_leads() {
+        let ground = ground();
+        let held = HeldFolder::make(&ground.inside.join("a/b"), &contained(&ground)).unwrap();
+        fs::rename(ground.inside.join("a"), ground.inside.join("moved")).unwrap();
+        symlink(&ground.outside, ground.inside.join("a")).unwrap();
+        held.put("name", b"text").unwrap();
+        held.make_below(Path::new("c/d")).unwrap().create("deep").unwrap();
+        assert_eq!(fs::read(ground.inside.join("moved/b/name")).unwrap(), b"text");
+        assert!(ground.inside.join("moved/b/c/d/deep").exists());
+        assert_eq!(fs::read_dir(&ground.outside).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn only_regular_files_are_opened_and_nothing_waits() {
+        let ground = ground();
+        let held = HeldFolder::open(&ground.inside, &ContainedFolders::default()).unwrap();
+        symlink(ground.outside.join("file"), ground.inside.join("link")).unwrap();
+        symlink(ground.outside.join("new"), ground.inside.join("nowhere")).unwrap();
+        fs::create_dir(ground.inside.join("folder")).unwrap();
+        let fifo = ground.inside.join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let made = held.create("file").unwrap();
+        let identity = FileIdentity::of(&made).unwrap();
+        for wrong in ["link", "nowhere", "folder", "fifo"] {
+            held.open_file(wrong).expect_err(wrong);
+            held.create(wrong).expect_err(wrong);
+            held.append_or_create(wrong).expect_err(wrong);
+            held.append_to(wrong, identity).expect_err(wrong);
+        }
+        held.append_to("file", identity).unwrap().write_all(b"12345").unwrap();
+        assert_eq!(held.read("file", 5).unwrap(), b"12345");
+        held.read("file", 4).unwrap_err();
+        fs::remove_file(ground.inside.join("file")).unwrap();
+        fs::write(ground.inside.join("file"), "other").unwrap();
+        let error = held.append_to("file", identity).unwrap_err().to_string();
+        assert!(error.contains("was replaced"), "{error}");
+        assert!(!ground.outside.join("new").exists());
+        let entries = held.entries().unwrap();
+        let kinds: Vec<_> = entries.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
+        use EntryKind::{File, Folder, Link, Other};
+        let file = ("file", File { bytes: 5 });
+        assert_eq!(kinds, [("fifo", Other), file, ("folder", Folder), ("link", Link), ("nowhere", Link)]);
+    }
+
+    #[test]
+    fn what_is_put_replaces_a_link_and_never_what_it_leads_to() {
+        let ground = ground();
+        let held = HeldFolder::open(&ground.inside, &ContainedFolders::default()).unwrap();
+        for planted in ["name", ".name"] {
+            symlink(ground.outside.join("file"), ground.inside.join(planted)).unwrap();
+        }
+        held.put("name", b"text").unwrap();
+        assert_eq!(fs::read(ground.inside.join("name")).unwrap(), b"text");
+        assert_eq!(fs::read(ground.outside.join("file")).unwrap(), b"content");
+        assert!(fs::symlink_metadata(ground.inside.join("name")).unwrap().is_file());
+    }
+}

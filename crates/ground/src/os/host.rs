@@ -1,0 +1,116 @@
+//! Which process a host is, for good: ids are used again, and count anew in each namespace and after each boot.
+//!
+//! PLACE stands for the machine since it was booted and for the namespace that process ids count in: of another place's ids nothing
+//! can be said. PID and START name one process of a place. Without /proc there is no telling; the place is 0 then.
+
+use super::process_table::start_time;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::OnceLock;
+
+/// A process that runs others. Written `PLACE-PID-START`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Host {
+    place: u32,
+    pub pid: u32,
+    start: u64,
+}
+
+/// What is known of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostState {
+    Alive,
+    Gone,
+    /// It is, or was, in another place: nothing can be said from here.
+    Elsewhere,
+}
+
+impl Host {
+    /// This process.
+    pub fn own() -> Host {
+        static OWN: OnceLock<Host> = OnceLock::new();
+        *OWN.get_or_init(|| {
+            let pid = std::process::id();
+            let start = start_time(pid.cast_signed()).unwrap_or(0);
+            Host { place: place().unwrap_or(0), pid, start }
+        })
+    }
+
+    pub fn parse(text: &str) -> Option<Host> {
+        let mut parts = text.split('-');
+        let place = u32::from_str_radix(parts.next()?, 16).ok()?;
+        let (pid, start) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        parts.next().is_none().then_some(Host { place, pid, start })
+    }
+
+    /// The host that a run's mark names behind its random part.
+    pub fn parse_mark(mark: &str) -> Option<Host> {
+        let (random, host) = mark.split_once('-')?;
+        let is_random = random.len() == 32 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_random.then(|| Host::parse(host)).flatten()
+    }
+
+    pub fn state(&self) -> HostState {
+        let here = Host::own().place;
+        if here == 0 || here != self.place {
+            return HostState::Elsewhere;
+        }
+        match start_time(self.pid.cast_signed()) {
+            Some(start) if start == self.start => HostState::Alive,
+            Some(_) => HostState::Gone,
+            // Its line can be read and it is nobody alive: a zombie. One whose line can't be read is taken for the host.
+            None => match std::fs::read(format!("/proc/{}/stat", self.pid)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => HostState::Alive,
+                _ => HostState::Gone,
+            },
+        }
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:06x}-{}-{}", self.place, self.pid, self.start)
+    }
+}
+
+/// `None` where it can't be told.
+fn place() -> Option<u32> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let ids = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    let mut hasher = DefaultHasher::new();
+    (boot.trim(), ids).hash(&mut hasher);
+    // Zero is for those who can't tell.
+    Some((hasher.finish() as u32 & 0xff_ffff).max(1))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_told_from_one_that_has_its_number_later() {
+        let own = Host::own();
+        assert_eq!(Host::parse(&own.to_string()), Some(own));
+        assert_eq!(own.state(), HostState::Alive);
+        assert_eq!(Host { start: own.start + 1, ..own }.state(), HostState::Gone);
+        // Higher than any id that the system gives.
+        assert_eq!(Host { pid: 4_194_999, ..own }.state(), HostState::Gone);
+        assert_eq!(Host { place: own.place ^ 1, ..own }.state(), HostState::Elsewhere);
+        assert_eq!(Host::parse("12-34"), None);
+        assert_eq!(Host::parse("12-34-56-78"), None);
+    }
+
+    #[test]
+    fn a_zombie_is_no_host_any_more() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("a process");
+        let start = start_time(child.id().cast_signed()).expect("alive");
+        let host = Host { pid: child.id(), start, ..Host::own() };
+        assert_eq!(host.state(), HostState::Alive);
+        child.kill().expect("killed");
+        let id = nix::sys::wait::Id::Pid(nix::unistd::Pid::from_raw(child.id().cast_signed()));
+        let flags = nix::sys::wait::WaitPidFlag::WEXITED | nix::sys::wait::WaitPidFlag::WNOWAIT;
+        nix::sys::wait::waitid(id, flags).expect("an exit");
+        assert_eq!(host.state(), HostState::Gone);
+        child.wait().expect("the zombie");
+    }
+}

@@ -1,0 +1,24 @@
+//! Descriptors of processes (Linux). libuv owns SIGCHLD in a Node process, so an exit is waited for here and by nothing else.
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::signal::Signal;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// A descriptor that becomes readable when the process exits. ESRCH: there is no such process; ENOSYS: no pidfds, before 5.3.
+pub fn open(pid: i32) -> Result<OwnedFd, Errno> {
+    // SAFETY: a plain system call without pointers; the kernel sets close-on-exec on the new descriptor.
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let descriptor = Errno::result(descriptor)? as i32;
+    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// True when the signal was sent.
+pub(crate) fn send_signal(descriptor: &OwnedFd, signal: Signal) -> bool {
+    let no_info = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: the descriptor lives for the call; a null siginfo means the same as kill().
+    unsafe {
+        libc::syscall(libc::SYS_pidfd_send_signal, descriptor.as_raw_fd(), signal as i32, no_info, 0) == 0
+    }
+}

@@ -1,0 +1,320 @@
+//! One look at the process table, and what can be read from it and done with it.
+//!
+//! A pid is only trusted together with its start time, looked at again just before a signal, through a pidfd: a recycled pid is
+//! never hit.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+/// A process that can't be mistaken for a later one with the same pid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProcessIdentity {
+    pub pid: i32,
+    /// Clock ticks since boot.
+    pub start_time: u64,
+}
+
+/// SIGKILL, unless the process is gone or its pid is another's by now. True when the signal was sent.
+pub fn kill_process(identity: ProcessIdentity) -> bool {
+    signal_process(identity, Signal::SIGKILL)
+}
+
+/// As [`kill_process`], with another signal.
+pub fn signal_process(identity: ProcessIdentity, signal: Signal) -> bool {
+    // A pidfd taken first, then the start time checked: from there on the descriptor means the same process or none.
+    #[cfg(target_os = "linux")]
+    if let Ok(descriptor) = super::pidfd::open(identity.pid) {
+        return start_time(identity.pid) == Some(identity.start_time)
+            && super::pidfd::send_signal(&descriptor, signal);
+    }
+    start_time(identity.pid) == Some(identity.start_time) && kill(Pid::from_raw(identity.pid), signal).is_ok()
+}
+
+/// Memory of a process that is in memory; 0 where the system does not tell.
+pub fn rss_bytes(pid: i32) -> u64 {
+    let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return 0 };
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_ascii_whitespace().next());
+    number.and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+/// A living process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessEntry {
+    pub identity: ProcessIdentity,
+    pub parent: i32,
+    pub group: i32,
+    pub cpu_ticks: u64,
+}
+
+/// The processes that were alive at one moment; zombies are not among them.
+#[derive(Debug, Default)]
+pub struct ProcessTable {
+    entries: Vec<ProcessEntry>,
+}
+
+/// What a tree has used so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeUsage {
+    pub cpu: Duration,
+    /// Read and written, files and pipes alike; 0 where the system does not tell.
+    pub io_bytes: u64,
+    pub processes: usize,
+}
+
+impl ProcessTable {
+    /// `None`: this system has no table that could be read (no /proc; macOS). Then the process group alone is known.
+    pub fn read() -> Option<ProcessTable> {
+        let folder = std::fs::read_dir("/proc").ok()?;
+        let entries: Vec<ProcessEntry> = folder
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()))
+            .filter_map(|pid| std::fs::read(format!("/proc/{pid}/stat")).ok())
+            .filter_map(|stat| parse_stat(&stat))
+            .collect();
+        // An empty folder of that name is none: this very process would be in the table.
+        (!entries.is_empty()).then_some(ProcessTable { entries })
+    }
+
+    pub fn entries(&self) -> &[ProcessEntry] {
+        &self.entries
+    }
+
+    /// The children, grandchildren and so on of `root`, without itself.
+    pub fn descendants(&self, root: i32) -> Vec<ProcessIdentity> {
+        let mut children: HashMap<i32, Vec<&ProcessEntry>> = HashMap::new();
+        for entry in &self.entries {
+            children.entry(entry.parent).or_default().push(entry);
+        }
+        let mut found = Vec::new();
+        let mut seen = HashSet::from([root]);
+        let mut open = vec![root];
+        while let Some(parent) = open.pop() {
+            for entry in children.get(&parent).into_iter().flatten() {
+                if seen.insert(entry.identity.pid) {
+                    found.push(entry.identity);
+                    open.push(entry.identity.pid);
+                }
+            }
+        }
+        found
+    }
+
+    /// What `root` and its descendants have used.
+    pub fn usage(&self, root: i32) -> TreeUsage {
+        let mut pids: HashSet<i32> = self.descendants(root).iter().map(|identity| identity.pid).collect();
+        pids.insert(root);
+        let mut usage = TreeUsage::default();
+        for entry in self.entries.iter().filter(|entry| pids.contains(&entry.identity.pid)) {
+            usage.processes += 1;
+            usage.cpu += Duration::from_millis(entry.cpu_ticks * 1000 / TICKS_PER_SECOND);
+            usage.io_bytes += io_bytes(entry.identity.pid);
+        }
+        usage
+    }
+
+    pub fn of(entries: Vec<ProcessEntry>) -> ProcessTable {
+        ProcessTable { entries }
+    }
+}
+
+/// The living descendants of `root`, found by asking each process for its children: no look at the whole table. Where the
+/// kernel does not list children, a look at the table serves.
+pub fn walk_descendants(root: i32) -> Vec<ProcessIdentity> {
+    if !std::path::Path::new("/proc/self/task").exists() || children(root).is_none() {
+        return ProcessTable::read().unwrap_or_default().descendants(root);
+    }
+    let mut found = Vec::new();
+    let mut seen = HashSet::from([root]);
+    let mut open = vec![root];
+    while let Some(parent) = open.pop() {
+        for pid in children(parent).unwrap_or_default() {
+            if seen.insert(pid) {
+                open.push(pid);
+                found.extend(start_time(pid).map(|start_time| ProcessIdentity { pid, start_time }));
+            }
+        }
+    }
+    found
+}
+
+/// The children of all threads of a process; `None` where the kernel does not tell.
+fn children(pid: i32) -> Option<Vec<i32>> {
+    let mut children = Vec::new();
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+        let text = std::fs::read_to_string(task.path().join("children")).ok()?;
+        children.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+    }
+    Some(children)
+}
+
+/// Linux reports times to user space in hundredths of a second on every architecture that we build for.
+const TICKS_PER_SECOND: u64 = 100;
+
+/// Now, as start times are told. What is asked before a spawn is never later than the new process's start time.
+pub fn ticks_now() -> u64 {
+    #[cfg(target_os = "linux")]
+    if let Ok(time) = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME) {
+        return Duration::from(time).as_millis() as u64 * TICKS_PER_SECOND / 1000;
+    }
+    0
+}
+
+/// The start time of a living process, in clock ticks since boot.
+pub fn start_time(pid: i32) -> Option<u64> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse_stat(&stat).map(|entry| entry.identity.start_time)
+}
+
+/// Whether a process of this number is alive and has been for at least `age` (give or take two seconds). Without a process
+/// table only whether there is one.
+pub fn was_alive_for(pid: i32, age: Duration) -> bool {
+    if let Some(start) = start_time(pid) {
+        let alive_for = Duration::from_millis(ticks_now().saturating_sub(start) * 1000 / TICKS_PER_SECOND);
+        return alive_for + Duration::from_secs(2) >= age;
+    }
+    let has_table = start_time(std::process::id().cast_signed()).is_some();
+    // EPERM: there is such a process, of another user.
+    !has_table && kill(Pid::from_raw(pid), None) != Err(nix::errno::Errno::ESRCH)
+}
+
+/// A process's environment as it was when it began; empty where that may not be read.
+pub fn variables_of(pid: i32) -> Vec<u8> {
+    std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+}
+
+fn io_bytes(pid: i32) -> u64 {
+    let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/io")) else { return 0 };
+    text.lines()
+        .filter_map(|line| line.strip_prefix("rchar: ").or_else(|| line.strip_prefix("wchar: ")))
+        .filter_map(|number| number.parse::<u64>().ok())
+        .sum()
+}
+
+/// A line of /proc/PID/stat; `None` for a zombie. The name in parentheses may hold anything, parentheses too.
+///
+/// The line is the first thread's. Where that one has ended and others have not, the process is alive: it runs, and until the
+/// last thread is gone it has its files, ports and locks.
+fn parse_stat(stat: &[u8]) -> Option<ProcessEntry> {
+    let text = std::str::from_utf8(stat.get(memchr::memrchr(b')', stat)? + 1..)?).ok()?;
+    let pid = std::str::from_utf8(stat.split(|&byte| byte == b' ').next()?).ok()?.parse().ok()?;
+    let fields: Vec<&str> = text.split_ascii_whitespace().collect();
+    let number = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok());
+    let threads = number(17)?;
+    if matches!(*fields.first()?, "Z" | "X" | "x") && threads <= 1 {
+        return None;
+    }
+    Some(ProcessEntry {
+        identity: ProcessIdentity { pid, start_time: number(19)? },
+        parent: fields.get(1)?.parse().ok()?,
+        group: fields.get(2)?.parse().ok()?,
+        cpu_ticks: number(11)? + number(12)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(pid: i32, parent: i32) -> ProcessEntry {
+        ProcessEntry { identity: ProcessIdentity { pid, start_time: 7 }, parent, group: pid, cpu_ticks: 0 }
+    }
+
+    #[test]
+    fn reads_a_stat_line_whose_name_holds_parentheses_and_spaces() {
+        let line = b"42 (a) R (b) S 7 8 9 0 -1 4194560 1 0 0 0 30 12 0 0 20 0 1 0 987654 1 2 3";
+        let parsed = parse_stat(line).expect("a process");
+        assert_eq!(parsed.identity, ProcessIdentity { pid: 42, start_time: 987_654 });
+        assert_eq!((parsed.parent, parsed.group, parsed.cpu_ticks), (7, 8, 42));
+    }
+
+    #[test]
+    fn a_zombie_or_garbage_is_no_process() {
+        assert_eq!(parse_stat(b"42 (x) Z 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0"), None);
+        assert_eq!(parse_stat(b""), None);
+        assert_eq!(parse_stat(b"42 (x"), None);
+        assert_eq!(parse_stat(b"42 (x) S 1"), None);
+    }
+
+    /// A process whose first thread has ended and whose second one waits for ever.
+    #[cfg(target_os = "linux")]
+    fn without_its_first_thread() -> i32 {
+        extern "C" fn wait(_: *mut libc::c_void) -> libc::c_int {
+            loop {
+                // SAFETY: it takes nothing and only waits.
+                unsafe { libc::pause() };
+            }
+        }
+        let mut stack = vec![0_u128; 4096];
+        let flags = libc::CLONE_VM
+            | libc::CLONE_FS
+            | libc::CLONE_FILES
+            | libc::CLONE_SIGHAND
+            | libc::CLONE_THREAD
+            | libc::CLONE_SYSVSEM;
+        // SAFETY: the child makes system calls and nothing else; the thread's stack is memory of its own that is never freed there.
+        unsafe {
+            let pid = libc::fork();
+            if pid == 0 {
+                // Other tests' locks and pipes are not for it to keep open.
+                libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
+                libc::clone(wait, stack.as_mut_ptr_range().end.cast(), flags, std::ptr::null_mut());
+                libc::syscall(libc::SYS_exit, 0);
+            }
+            pid
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_is_alive_until_its_last_thread_is_gone() {
+        let pid = without_its_first_thread();
+        assert!(pid > 0);
+        let is_zombie = || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("not reaped yet");
+            stat.contains(") Z ")
+        };
+        let begun = std::time::Instant::now();
+        while !is_zombie() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "its first thread does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let start_time = start_time(pid);
+        let table = ProcessTable::read().expect("a table");
+        let is_listed = table.entries().iter().any(|entry| entry.identity.pid == pid);
+        let identity = ProcessIdentity { pid, start_time: start_time.unwrap_or(0) };
+        let is_killed = kill_process(identity);
+        let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        nix::sys::wait::waitpid(Pid::from_raw(pid), None).expect("a child");
+        assert_eq!((start_time.is_some(), is_listed, is_killed), (true, true, true));
+        assert_eq!(super::start_time(pid), None);
+    }
+
+    #[test]
+    fn walks_all_descendants_and_survives_a_loop_of_parents() {
+        let table = ProcessTable::of(vec![
+            entry(2, 1),
+            entry(3, 2),
+            entry(4, 3),
+            entry(5, 1),
+            entry(6, 7),
+            entry(7, 6),
+        ]);
+        let mut pids: Vec<i32> = table.descendants(2).iter().map(|identity| identity.pid).collect();
+        pids.sort_unstable();
+        assert_eq!(pids, [3, 4]);
+        assert_eq!(table.descendants(6).len(), 1);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn finds_this_very_process() {
+        let me = std::process::id() as i32;
+        let table = ProcessTable::read().expect("a table");
+        assert!(table.entries().iter().any(|entry| entry.identity.pid == me));
+        assert!(start_time(me).is_some_and(|start| start <= ticks_now()));
+        assert!(table.usage(me).processes >= 1);
+    }
+}

@@ -1,0 +1,108 @@
+//! Opening a file that somebody else may have placed: whatever it is by now, opening it neither waits, nor follows a link, nor
+//! reads more than was asked for.
+
+use nix::fcntl::OFlag;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Never a link, never the process's terminal, and never a wait: a FIFO waits for its other end. `O_NONBLOCK` means nothing to regular
+/// files.
+pub(super) fn open_flags() -> OFlag {
+    OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC
+}
+
+pub(super) fn no_regular_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
+}
+
+/// Opens a regular file for reading. A FIFO, a device, a directory or a symlink in its place is an error, and at once.
+pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
+    let opened = OpenOptions::new().read(true).custom_flags(open_flags().bits()).open(path);
+    let file = opened.map_err(|error| match error.raw_os_error() {
+        Some(nix::libc::ELOOP) => {
+            io::Error::new(io::ErrorKind::InvalidInput, "a symlink has taken its place")
+        }
+        // A socket, or a FIFO's like: there is nothing to read.
+        Some(nix::libc::ENXIO) => no_regular_file(),
+        _ => error,
+    })?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(no_regular_file());
+    }
+    Ok((file, metadata))
+}
+
+/// As [`open_regular`], and no symlink has taken the place of a directory above.
+pub fn open_in_place(path: &Path) -> io::Result<(File, Metadata)> {
+    let (file, metadata) = open_regular(path)?;
+    if metadata.nlink() == 0 {
+        return Err(io::Error::from(io::ErrorKind::NotFound));
+    }
+    if !is_at(&file, path)? {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a symlink has taken the place of a directory above it",
+        ));
+    }
+    Ok((file, metadata))
+}
+
+/// Where the open file is, whatever the path leads to by now.
+#[cfg(target_os = "linux")]
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::fd::AsRawFd;
+    Ok(std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))? == path)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_at(_: &File, path: &Path) -> io::Result<bool> {
+    Ok(path.canonicalize()? == path)
+}
+
+/// A short text file. Longer ones are an error, not cut: half of it would mean something else.
+pub fn read_short_text(path: &Path, max_bytes: u64) -> io::Result<String> {
+    let (file, metadata) = open_regular(path)?;
+    let too_long = || io::Error::new(io::ErrorKind::FileTooLarge, "it is too long");
+    if metadata.len() > max_bytes {
+        return Err(too_long());
+    }
+    let mut text = String::new();
+    // It may grow while it is read.
+    if file.take(max_bytes + 1).read_to_string(&mut text)? as u64 > max_bytes {
+        return Err(too_long());
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn only_regular_files_are_opened_and_nothing_waits() {
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path().canonicalize().unwrap();
+        let at = |name: &str| top.join(name);
+        std::fs::write(at("file"), "text").unwrap();
+        symlink(at("file"), at("link")).unwrap();
+        std::fs::create_dir(at("directory")).unwrap();
+        symlink(at("directory"), at("way")).unwrap();
+        std::fs::write(at("directory/below"), "x").unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(at("fifo")).status().unwrap().success());
+        assert_eq!(read_short_text(&at("file"), 4).unwrap(), "text");
+        for wrong in ["link", "directory", "fifo", "absent"] {
+            open_regular(&at(wrong)).expect_err(wrong);
+        }
+        open_regular(Path::new("/dev/zero")).unwrap_err();
+        open_in_place(&at("directory/below")).unwrap();
+        open_in_place(&at("way/below")).unwrap_err();
+        read_short_text(&at("file"), 3).unwrap_err();
+        let sparse = File::create(at("sparse")).unwrap();
+        sparse.set_len(20 << 30).unwrap();
+        read_short_text(&at("sparse"), 1 << 20).unwrap_err();
+    }
+}

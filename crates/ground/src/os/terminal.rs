@@ -1,0 +1,138 @@
+//! A terminal of a program's own: a pair of which the host holds one end, and the program the other.
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::libc;
+use nix::sys::stat::Mode;
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// How much a terminal shows at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TerminalSize {
+    pub columns: u16,
+    pub rows: u16,
+}
+
+impl Default for TerminalSize {
+    fn default() -> Self {
+        TerminalSize { columns: 80, rows: 24 }
+    }
+}
+
+/// The host's end. As long as it is open, the program's does not hang up.
+#[derive(Debug)]
+pub struct Terminal(OwnedFd);
+
+/// What a terminal is told the end of input by, unless a program has chosen another character: Ctrl-D.
+const END_OF_INPUT: u8 = 4;
+/// The longest name is "/dev/pts/" and a number; macOS has longer ones.
+const NAME_BYTES: usize = 128;
+
+impl Terminal {
+    /// Both ends. The program's is no controlling terminal of anybody's yet.
+    pub fn open(size: TerminalSize) -> io::Result<(Terminal, OwnedFd)> {
+        // SAFETY: a call without pointers.
+        let master = unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC) };
+        let master = Errno::result(master)?;
+        // SAFETY: the system has just given us this descriptor, nobody else owns it.
+        let terminal = Terminal(unsafe { OwnedFd::from_raw_fd(master) });
+        // SAFETY: calls on a descriptor that lives.
+        Errno::result(unsafe { libc::grantpt(master) })?;
+        // SAFETY: as above.
+        Errno::result(unsafe { libc::unlockpt(master) })?;
+        terminal.resize(size)?;
+        let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let program = open(terminal.path()?.as_c_str(), flags, Mode::empty())?;
+        Ok((terminal, program))
+    }
+
+    /// The name of the program's end.
+    pub fn path(&self) -> io::Result<CString> {
+        let mut name = [0; NAME_BYTES];
+        name_of(self.0.as_raw_fd(), &mut name)?;
+        CStr::from_bytes_until_nul(&name).map(CStr::to_owned).map_err(io::Error::other)
+    }
+
+    /// The program's foreground group is told by SIGWINCH.
+    pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
+        let size = libc::winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
+        // SAFETY: the descriptor lives for the call, which reads one winsize.
+        let set = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TIOCSWINSZ, &size) };
+        Errno::result(set).map(drop).map_err(io::Error::from)
+    }
+
+    /// The character that ends the input right now. `None` while it would only be shown: it ends nothing where no lines are put
+    /// together, unless the program reads keys by itself, which then shows them by itself too.
+    pub fn end_of_input(&self) -> Option<u8> {
+        // SAFETY: zeroed bytes are a valid termios, which the call only writes to.
+        let mut settings: libc::termios = unsafe { std::mem::zeroed() };
+        // SAFETY: descriptor and structure live for the call.
+        if unsafe { libc::tcgetattr(self.0.as_raw_fd(), &mut settings) } != 0 {
+            return Some(END_OF_INPUT);
+        }
+        let is_set = |flag| settings.c_lflag & flag != 0;
+        if is_set(libc::ECHO) && !is_set(libc::ICANON) {
+            return None;
+        }
+        settings.c_cc.get(libc::VEOF).copied().filter(|character| *character != 0).or(Some(END_OF_INPUT))
+    }
+
+    /// Another descriptor of the host's end.
+    pub fn try_clone(&self) -> io::Result<OwnedFd> {
+        self.0.try_clone()
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn name_of(master: i32, name: &mut [u8; NAME_BYTES]) -> io::Result<()> {
+    // SAFETY: the system writes at most so many bytes, a NUL among them.
+    match unsafe { libc::ptsname_r(master, name.as_mut_ptr().cast(), NAME_BYTES - 1) } {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn name_of(master: i32, name: &mut [u8; NAME_BYTES]) -> io::Result<()> {
+    // The name is in memory that the next caller overwrites.
+    static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _held = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    // SAFETY: the descriptor lives; what is returned is null, or text that stays as it is until the lock is given back.
+    let found = unsafe { libc::ptsname(master) };
+    if found.is_null() {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: as above.
+    let found = unsafe { CStr::from_ptr(found) };
+    for (place, byte) in name.iter_mut().zip(found.to_bytes()) {
+        *place = *byte;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::{Read, Write};
+
+    #[test]
+    fn what_is_typed_ends_by_the_character_that_the_terminal_says() {
+        let (terminal, program) = Terminal::open(TerminalSize::default()).expect("a terminal");
+        let end = terminal.end_of_input().expect("a character");
+        assert_eq!(end, END_OF_INPUT);
+        let mut host = File::from(terminal.try_clone().expect("a descriptor"));
+        host.write_all(&[b'h', b'i', b'\n', end]).expect("typed");
+        let mut program = File::from(program);
+        let mut typed = String::new();
+        program.read_to_string(&mut typed).expect("an end");
+        assert_eq!(typed, "hi\n");
+        program.write_all(b"shown\n").expect("printed");
+        // What was typed is shown too, as in any terminal.
+        let mut shown = [0; b"hi\r\nshown\r\n".len()];
+        host.read_exact(&mut shown).expect("text");
+        assert_eq!(String::from_utf8_lossy(&shown), "hi\r\nshown\r\n");
+    }
+}

@@ -1,0 +1,94 @@
+//! Random numbers, and the names and keys that are made of them; the one home of that.
+//!
+//! | made | for | when the system gives none |
+//! |---|---|---|
+//! | [`key`], [`secret`] | what nobody may guess | told: `None` |
+//! | [`name`], [`uuid`] | what nobody else is called by | made of what the standard library seeds its maps with |
+//! | [`fraction`] | scattering waits | never asked: a system call too much |
+
+use std::fmt::Write;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// Bytes that nobody can guess.
+pub fn secret<const N: usize>() -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).ok().map(|()| bytes)
+}
+
+/// So many bytes that nobody can guess, as hexadecimal digits.
+pub fn key<const N: usize>() -> Option<String> {
+    secret::<N>().map(|bytes| hex(&bytes))
+}
+
+/// So many bytes that nobody else has, as hexadecimal digits.
+pub fn name<const N: usize>() -> String {
+    hex(&unique::<N>())
+}
+
+/// A random UUID.
+pub fn uuid() -> String {
+    let mut bytes = unique::<16>();
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex = hex(&bytes);
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+/// A number from 0 to 1: good enough to scatter waits.
+pub fn fraction() -> f64 {
+    (seed() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+fn unique<const N: usize>() -> [u8; N] {
+    secret().unwrap_or_else(|| {
+        let mut bytes = [0; N];
+        for few in bytes.chunks_mut(8) {
+            few.copy_from_slice(&seed().to_ne_bytes()[..few.len()]);
+        }
+        bytes
+    })
+}
+
+fn seed() -> u64 {
+    // Every RandomState has keys of its own.
+    RandomState::new().build_hasher().finish()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
+        // A text takes all that is written.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_keys_have_their_length_and_come_once() {
+        assert_eq!(name::<3>().len(), 6);
+        let key_of_16 = key::<16>().unwrap();
+        assert_eq!(key_of_16.len(), 32);
+        assert_ne!(key::<16>().unwrap(), key_of_16);
+        assert_eq!(hex(&[0, 255, 16]), "00ff10");
+        assert_ne!(seed(), seed(), "what stands in for the system's own differs too");
+    }
+
+    #[test]
+    fn a_uuid_says_that_it_is_random() {
+        let id = uuid();
+        assert_eq!(id.len(), 36);
+        assert_eq!(&id[14..15], "4");
+        assert!("89ab".contains(&id[19..20]), "{id}");
+        assert_ne!(id, uuid());
+    }
+
+    #[test]
+    fn fractions_lie_between_0_and_1_and_differ() {
+        let (left, right) = (fraction(), fraction());
+        assert!((0.0..1.0).contains(&left) && (0.0..1.0).contains(&right));
+        assert_ne!(left, right);
+    }
+}

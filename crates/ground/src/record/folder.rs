@@ -1,0 +1,92 @@
+//! A record's folder: made, named, and read again. Everything here blocks.
+
+use super::spec::{Place, RecordSpec};
+use super::stamp::{epoch_ms, utc};
+use crate::error::Error;
+use crate::os::{ContainedFolders, HeldFolder, Host, HostState};
+use crate::random;
+use serde_json::Value;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The largest `run.json` or `end.json` that is read: a prompt may be long.
+const MAX_JSON_BYTES: u64 = 64 << 20;
+
+/// Makes the folder and writes what it begins with. INVALID_OPTION where that can't be done.
+pub(super) fn make(spec: &RecordSpec, start: &Value) -> Result<HeldFolder, Error> {
+    let contained = ContainedFolders::of(spec.contained.iter().map(PathBuf::as_path));
+    let (path, folder) = match &spec.place {
+        Place::Below(parent) => {
+            (parent.clone(), HeldFolder::make(parent, &contained).and_then(|parent| make_below(&parent)))
+        }
+        Place::At(path) => (path.clone(), HeldFolder::make(path, &contained)),
+        Place::Within(parent, below) => (parent.path().join(below), parent.make_below(below)),
+    };
+    let folder = folder.map_err(|error| unwritable(&path, &error))?;
+    write_json(&folder, "run.json", start).map_err(|error| unwritable(folder.path(), &error))?;
+    Ok(folder)
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Error {
+    let message =
+        format!("no record can be kept in {}: {error}; name a folder that can be written to", path.display());
+    Error::invalid_option("record", message)
+}
+
+fn make_below(parent: &HeldFolder) -> io::Result<HeldFolder> {
+    let time = utc(epoch_ms(SystemTime::now())).replace(':', "");
+    let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
+    for _ in 0..8 {
+        match parent.make_new(&format!("{time}-{}", random::name::<3>())) {
+            Ok(folder) => return Ok(folder),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// All of it or nothing: a reader never finds half of it.
+pub(super) fn write_json(folder: &HeldFolder, name: &str, value: &Value) -> io::Result<()> {
+    folder.put(name, format!("{value:#}\n").as_bytes())
+}
+
+/// One of a record's files of JSON; `None` when there is none that could be read.
+pub fn read_json(folder: &Path, name: &str) -> Option<Value> {
+    let folder = HeldFolder::open(folder, &ContainedFolders::default()).ok()?;
+    serde_json::from_slice(&folder.read(name, MAX_JSON_BYTES).ok()?).ok()
+}
+
+/// Why a record has no end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfinished {
+    /// Its host is alive: it is being written.
+    Running,
+    /// Its host is gone: it was killed, or ended without waiting.
+    HostGone,
+    /// Its host is, or was, of another machine, boot or container.
+    Elsewhere,
+}
+
+impl Unfinished {
+    /// By what `run.json` says.
+    pub fn of(start: &Value) -> Unfinished {
+        Unfinished::by_host(start["host"]["id"].as_str())
+    }
+
+    pub fn by_host(host: Option<&str>) -> Unfinished {
+        match host.and_then(Host::parse).map(|host| host.state()) {
+            Some(HostState::Alive) => Unfinished::Running,
+            Some(HostState::Gone) => Unfinished::HostGone,
+            Some(HostState::Elsewhere) | None => Unfinished::Elsewhere,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Unfinished::Running => "running",
+            Unfinished::HostGone => "host-gone",
+            Unfinished::Elsewhere => "elsewhere",
+        }
+    }
+}

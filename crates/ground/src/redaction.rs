@@ -1,0 +1,413 @@
+//! Secrets that never print themselves, and a filter that takes them out of what others print. PURE.
+//!
+//! A [`Redactor`] replaces each secret by [`REDACTED`] in a stream of chunks, as if the whole text had been searched from the
+//! left and at each place the longest secret that begins there were replaced. What might still become a secret is held back:
+//! always the beginning of one, so fewer bytes than the longest secret has. It takes one pass, however many secrets there are.
+//!
+//! A secret is also found as it stands in JSON (a key file's line breaks as `\\n`). Other codings of it pass: base64, URLs,
+//! letters' case, a secret that is cut up.
+
+mod words;
+
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use words::Words;
+
+/// What stands where a secret stood.
+pub const REDACTED: &str = "[REDACTED]";
+
+/// A value that must not be seen: it shows as [`REDACTED`] in every message. [`Secret::expose`] is the one way in.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(value: impl Into<String>) -> Self {
+        Secret(value.into())
+    }
+
+    /// The value itself. Every use of this is a place to look at twice.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Secret {
+    fn from(value: String) -> Self {
+        Secret(value)
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(value: &str) -> Self {
+        Secret(value.to_owned())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(REDACTED)
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(REDACTED)
+    }
+}
+
+/// Whether a variable of this name holds a secret, as far as names tell.
+pub fn names_a_secret(name: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "KEY",
+        "TOKEN",
+        "SECRET",
+        "PASSWORD",
+        "PASSWD",
+        "PASSPHRASE",
+        "CREDENTIAL",
+        "CREDENTIALS",
+        "AUTH",
+        "PAT",
+    ];
+    name.to_ascii_uppercase()
+        .split(|letter: char| !letter.is_ascii_alphanumeric())
+        .any(|word| WORDS.contains(&word) || ["APIKEY", "ACCESSKEY", "AUTHTOKEN"].contains(&word))
+}
+
+/// Takes secrets out of one stream. Streams that are read side by side (stdout, stderr) need one each: clone it, which is cheap.
+#[derive(Clone)]
+pub struct Redactor {
+    words: Arc<Words>,
+    /// How many were given.
+    secrets: usize,
+    /// The beginning of a secret, at the end of what was pushed.
+    held: Vec<u8>,
+}
+
+impl Redactor {
+    /// Empty secrets are left out: they are everywhere. Each is also looked for as it stands in JSON.
+    pub fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
+        let secrets: BTreeSet<String> = secrets.into_iter().map(|secret| secret.0).collect();
+        let forms = secrets.iter().flat_map(|secret| {
+            let in_json = [json_form(secret, false), json_form(secret, true)].into_iter().flatten();
+            std::iter::once(secret.clone().into_bytes()).chain(in_json.map(String::into_bytes))
+        });
+        let words = Arc::new(Words::new(forms));
+        Redactor {
+            words,
+            secrets: secrets.iter().filter(|secret| !secret.is_empty()).count(),
+            held: Vec::new(),
+        }
+    }
+
+    /// Takes the secrets out of all strings of a value, the names of fields included.
+    pub fn redact_json(&self, value: &mut Value) {
+        if self.is_empty() {
+            return;
+        }
+        match value {
+            Value::String(text) => *text = self.redact(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_json(item)),
+            Value::Object(fields) => self.redact_fields(fields),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// As [`Redactor::redact_json`], for an object. Names that become the same are numbered: no value is lost.
+    pub fn redact_fields(&self, fields: &mut Map<String, Value>) {
+        if self.is_empty() {
+            return;
+        }
+        for (name, mut value) in std::mem::take(fields) {
+            let mut name = self.redact(&name);
+            if fields.contains_key(&name) {
+                let number = (2..).find(|number| !fields.contains_key(&format!("{name} {number}")));
+                name = format!("{name} {}", number.unwrap_or(0));
+            }
+            self.redact_json(&mut value);
+            fields.insert(name, value);
+        }
+    }
+
+    /// Whether there is nothing to look for.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Takes the next chunk, gives what is safe to pass on.
+    pub fn push(&mut self, chunk: &[u8]) -> Vec<u8> {
+        if self.is_empty() {
+            return chunk.to_vec();
+        }
+        let mut bytes = std::mem::take(&mut self.held);
+        bytes.extend_from_slice(chunk);
+        let (out, decided) = self.replaced(&bytes, false);
+        self.held = bytes.split_off(decided);
+        out
+    }
+
+    /// As [`Redactor::push`] for text: whole characters in, whole characters out. Don't mix the two in one stream.
+    pub fn push_text(&mut self, chunk: &str) -> String {
+        // A held piece begins where a secret begins, with a whole character: the loss never happens.
+        String::from_utf8_lossy(&self.push(chunk.as_bytes())).into_owned()
+    }
+
+    /// The end of the stream: gives what was held back. The redactor can be used for another stream then.
+    pub fn flush(&mut self) -> Vec<u8> {
+        let bytes = std::mem::take(&mut self.held);
+        self.replaced(&bytes, true).0
+    }
+
+    /// As [`Redactor::flush`] for text.
+    pub fn flush_text(&mut self) -> String {
+        String::from_utf8_lossy(&self.flush()).into_owned()
+    }
+
+    /// A whole text at once; what a stream holds back stays where it is.
+    pub fn redact(&self, text: &str) -> String {
+        if self.is_empty() {
+            return text.to_owned();
+        }
+        String::from_utf8_lossy(&self.replaced(text.as_bytes(), true).0).into_owned()
+    }
+
+    /// Texts that are read one after the other: a secret that is torn over several is taken out of all of them.
+    pub fn redact_pieces(&self, pieces: &[String]) -> Vec<String> {
+        if self.is_empty() {
+            return pieces.to_vec();
+        }
+        let whole = pieces.concat();
+        let found = self.words.find(whole.as_bytes(), true).words;
+        let mut next = found.iter().peekable();
+        let mut begin = 0;
+        let mut redacted = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            let end = begin + piece.len();
+            let mut out = String::with_capacity(piece.len());
+            let mut at = begin;
+            while let Some(word) = next.peek().filter(|word| word.start < end) {
+                // Where it begins it is replaced, further on it is left out.
+                out.push_str(&whole[at.min(word.start)..word.start]);
+                if word.start >= begin {
+                    out.push_str(REDACTED);
+                }
+                at = word.end.min(end);
+                if word.end > end {
+                    break;
+                }
+                next.next();
+            }
+            out.push_str(&whole[at..end]);
+            redacted.push(out);
+            begin = end;
+        }
+        redacted
+    }
+
+    /// What is decided of the bytes, redacted, and where the undecided rest begins.
+    fn replaced(&self, bytes: &[u8], ended: bool) -> (Vec<u8>, usize) {
+        let found = self.words.find(bytes, ended);
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut kept = 0;
+        for word in found.words {
+            out.extend_from_slice(&bytes[kept..word.start]);
+            out.extend_from_slice(REDACTED.as_bytes());
+            kept = word.end;
+        }
+        out.extend_from_slice(&bytes[kept..found.decided]);
+        (out, found.decided)
+    }
+}
+
+/// The text as it stands between quotes in JSON, when that is another text; `ascii`: as those write it who keep to ASCII.
+fn json_form(text: &str, ascii: bool) -> Option<String> {
+    let mut form = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '"' => form.push_str("\\\""),
+            '\\' => form.push_str("\\\\"),
+            '\n' => form.push_str("\\n"),
+            '\r' => form.push_str("\\r"),
+            '\t' => form.push_str("\\t"),
+            '\u{8}' => form.push_str("\\b"),
+            '\u{c}' => form.push_str("\\f"),
+            other if u32::from(other) < 0x20 || (ascii && !other.is_ascii()) => {
+                for unit in other.encode_utf16(&mut [0; 2]) {
+                    form.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            other => form.push(other),
+        }
+    }
+    (form != text).then_some(form)
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Redactor").field("secrets", &self.secrets).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn redactor(secrets: &[&str]) -> Redactor {
+        Redactor::new(secrets.iter().map(|secret| Secret::from(*secret)))
+    }
+
+    /// The definition, written as slowly as it reads.
+    fn naive(secrets: &[String], text: &str) -> String {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let longest = secrets
+                .iter()
+                .filter(|secret| !secret.is_empty() && rest.starts_with(secret.as_str()))
+                .max_by_key(|secret| secret.len());
+            match longest {
+                Some(secret) => {
+                    out.push_str(REDACTED);
+                    rest = &rest[secret.len()..];
+                }
+                None => {
+                    out.push(first);
+                    rest = &rest[first.len_utf8()..];
+                }
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn a_secret_never_shows_itself() {
+        let secret = Secret::from("hunter2");
+        assert_eq!(format!("{secret} {secret:?}"), "[REDACTED] [REDACTED]");
+        assert!(!format!("{:?}", redactor(&["hunter2"])).contains("hunter2"));
+        assert_eq!(secret.expose(), "hunter2");
+    }
+
+    #[test]
+    fn finds_a_secret_that_is_cut_anywhere() {
+        let text = "key=sk-123456 end";
+        for cut in 0..=text.len() {
+            let mut redactor = redactor(&["sk-123456"]);
+            let mut out = redactor.push(&text.as_bytes()[..cut]);
+            out.extend(redactor.push(&text.as_bytes()[cut..]));
+            out.extend(redactor.flush());
+            assert_eq!(out, b"key=[REDACTED] end");
+        }
+    }
+
+    #[test]
+    fn the_longest_secret_wins_even_when_a_shorter_one_is_complete() {
+        let mut redactor = redactor(&["abc", "abcdef"]);
+        assert_eq!(redactor.push_text("xabc"), "x");
+        assert_eq!(redactor.push_text("def!"), "[REDACTED]!");
+        assert_eq!(redactor.push_text("abcd"), "");
+        assert_eq!(redactor.flush_text(), "[REDACTED]d");
+    }
+
+    #[test]
+    fn lets_through_at_once_what_can_be_no_secret() {
+        let mut redactor = redactor(&["sk-secret"]);
+        assert_eq!(redactor.push_text("progress 1\n"), "progress 1\n");
+        assert_eq!(redactor.push_text("sk-s"), "");
+        assert_eq!(redactor.push_text("low"), "sk-slow");
+    }
+
+    #[test]
+    fn a_secret_is_found_as_it_stands_in_json() {
+        let secret = "-----BEGIN \"KEY\"-----\na\\b\u{1}é\n";
+        let redactor = redactor(&[secret]);
+        let text = serde_json::to_string(&format!("key: {secret}!")).unwrap();
+        assert_eq!(redactor.redact(&text), "\"key: [REDACTED]!\"");
+        let ascii = text.replace('é', "\\u00e9");
+        assert_eq!(redactor.redact(&ascii), "\"key: [REDACTED]!\"");
+        assert_eq!(redactor.redact(secret), REDACTED);
+    }
+
+    #[test]
+    fn a_secret_that_is_torn_over_texts_is_taken_out_of_all_of_them() {
+        let redactor = redactor(&["hunter2", "abc"]);
+        let pieces = |pieces: &[&str]| {
+            redactor.redact_pieces(&pieces.iter().map(|piece| (*piece).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(pieces(&["it is hun", "ter2, abc", ""]), ["it is [REDACTED]", ", [REDACTED]", ""]);
+        assert_eq!(pieces(&["h", "unte", "r2hunter", "2"]), ["[REDACTED]", "", "[REDACTED]", ""]);
+        assert_eq!(pieces(&["hun", "ter"]), ["hun", "ter"]);
+    }
+
+    #[test]
+    fn many_secrets_and_hard_ones_take_one_pass() {
+        let started = std::time::Instant::now();
+        let mut secrets: Vec<String> = (0..20_000).map(|number| format!("secret-number-{number}")).collect();
+        // Each place of the text is the beginning of this one, and never the whole.
+        secrets.push(format!("{}b", "a".repeat(100_000)));
+        let mut redactor = Redactor::new(secrets.into_iter().map(Secret::from));
+        let text = format!("{} secret-number-77 ", "a".repeat(50_000)).repeat(40);
+        let mut out = redactor.push(text.as_bytes());
+        out.extend(redactor.flush());
+        assert_eq!(String::from_utf8(out).unwrap().matches(REDACTED).count(), 40);
+        // The square of it would be minutes; a second is a hundred times what it takes.
+        assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
+    }
+
+    #[test]
+    fn an_empty_secret_is_no_secret() {
+        let mut redactor = redactor(&["", ""]);
+        assert!(redactor.is_empty());
+        assert_eq!(redactor.push_text("abc"), "abc");
+    }
+
+    fn secrets() -> impl Strategy<Value = Vec<String>> {
+        prop::collection::vec("[abé]{0,6}", 0..5)
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_of_bytes_gives_what_a_whole_replacement_gives(
+            secrets in secrets(),
+            text in "[abcé]{0,60}",
+            cuts in prop::collection::vec(0usize..80, 0..8),
+        ) {
+            let mut redactor = Redactor::new(secrets.iter().map(|secret| Secret::from(secret.as_str())));
+            let longest = secrets.iter().map(String::len).max().unwrap_or(0);
+            let expected = naive(&secrets, &text);
+            prop_assert_eq!(redactor.redact(&text), expected.as_str());
+            let bytes = text.as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.push(0);
+            cuts.push(bytes.len());
+            cuts.sort_unstable();
+            let mut out = Vec::new();
+            for pair in cuts.windows(2) {
+                out.extend(redactor.push(&bytes[pair[0]..pair[1]]));
+                prop_assert!(redactor.held.len() < longest.max(1));
+            }
+            out.extend(redactor.flush());
+            prop_assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+
+        #[test]
+        fn text_comes_out_in_whole_characters(secrets in secrets(), chunks in prop::collection::vec("[abcé]{0,9}", 0..9)) {
+            let mut redactor = Redactor::new(secrets.iter().map(|secret| Secret::from(secret.as_str())));
+            let mut out = String::new();
+            for chunk in &chunks {
+                out.push_str(&redactor.push_text(chunk));
+            }
+            out.push_str(&redactor.flush_text());
+            prop_assert_eq!(out, naive(&secrets, &chunks.concat()));
+        }
+
+        #[test]
+        fn any_bytes_are_taken(secrets in secrets(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let mut redactor = Redactor::new(secrets.into_iter().map(Secret::from));
+            redactor.push(&bytes);
+            redactor.flush();
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Whether a failure is worth another try, and how long to wait for it. PURE.
+//!
+//! [`classify`] looks at the evidence in this order, and the first that says something decides:
+//!
+//! | evidence | example | decides |
+//! |---|---|---|
+//! | a status number | `status: 429` | kind and retry ([`of_status`]); for 400, 422 and 429 a code may name the kind more exactly |
+//! | a code or name | `ECONNRESET`, `AbortError`, `rate_limit_error` | kind and retry ([`of_code`]) |
+//! | a status number in words | `HTTP 503`, `status code 429`, `502 Bad Gateway` | as a status number ([`status_in`]) |
+//! | words | `connection reset by peer` | kind ([`of_words`]), and the kind's own retry |
+//!
+//! A number in a message is a status only where the message calls it one: "1500s", "after 500 ms" and "line 429" are none.
+
+mod code;
+mod kind;
+mod words;
+
+pub use code::of_code;
+pub use kind::ErrorKind;
+pub use words::{of_words, status_in};
+
+use std::time::Duration;
+
+/// What is known of a failure.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence<'a> {
+    /// The HTTP status; what is not from 400 to 599 tells nothing.
+    pub status: Option<u16>,
+    /// Codes, types and names in the order of their weight; unknown ones are skipped.
+    pub codes: Vec<&'a str>,
+    pub message: &'a str,
+    pub retry_after: Option<Duration>,
+}
+
+/// What to think of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classification {
+    pub kind: ErrorKind,
+    pub retryable: bool,
+    pub status: Option<u16>,
+    pub retry_after: Option<Duration>,
+}
+
+/// See the module.
+pub fn classify(evidence: &Evidence<'_>) -> Classification {
+    let coded = evidence.codes.iter().find_map(|code| of_code(code));
+    let given = evidence.status.filter(|status| (400..600).contains(status));
+    let status = given.or_else(|| if coded.is_none() { status_in(evidence.message) } else { None });
+    let (kind, retryable) = match (status, coded) {
+        (Some(status), coded) => {
+            let (kind, retryable) = of_status(status);
+            let kind = exact_kind(status, coded.map(|(kind, _)| kind), evidence.message).unwrap_or(kind);
+            // No allowance comes back by asking again, whatever the number says.
+            (kind, retryable && kind != ErrorKind::Quota)
+        }
+        (None, Some(decided)) => decided,
+        (None, None) => {
+            let kind = of_words(evidence.message).unwrap_or(ErrorKind::Unknown);
+            (kind, kind.is_transient())
+        }
+    };
+    Classification { kind, retryable, status, retry_after: evidence.retry_after }
+}
+
+/// One row per status; only for numbers from 400 to 599.
+pub fn of_status(status: u16) -> (ErrorKind, bool) {
+    use ErrorKind::*;
+    match status {
+        401 => (Auth, false),
+        402 => (Quota, false),
+        403 => (Permission, false),
+        408 => (Timeout, true),
+        409 | 425 => (Server, true),
+        413 => (ContextLength, false),
+        429 => (RateLimit, true),
+        503 | 529 => (Overloaded, true),
+        504 | 524 => (Timeout, true),
+        400..500 => (InvalidRequest, false),
+        _ => (Server, true),
+    }
+}
+
+/// Statuses that stand for several kinds. The number still decides whether to try again, save for a used-up quota.
+fn exact_kind(status: u16, coded: Option<ErrorKind>, message: &str) -> Option<ErrorKind> {
+    use ErrorKind::*;
+    match status {
+        400 | 422 => coded
+            .filter(|kind| *kind != InvalidRequest)
+            .or_else(|| of_words(message))
+            .filter(|kind| matches!(kind, ContextLength | Quota | Auth | Permission)),
+        429 => coded.filter(|kind| *kind == Quota),
+        _ => None,
+    }
+}
+
+/// How often, and how long between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// Tries in all, at least one.
+    pub attempts: u32,
+    /// The wait after the first failure; it doubles with each.
+    pub base_delay: Duration,
+    /// No wait is longer, whoever asks for it.
+    pub max_delay: Duration,
+}
+
+impl RetryPolicy {
+    /// The wait after so many failures: half of the step for sure, the other half by chance (`random`, from 0 to 1), so that
+    /// those who failed together don't come back together. A server that asks for more gets it, up to `max_delay`.
+    pub fn delay(&self, failures: u32, retry_after: Option<Duration>, random: f64) -> Duration {
+        let factor = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
+        let step = self.base_delay.saturating_mul(factor).min(self.max_delay);
+        let random = if random.is_finite() { random.clamp(0.0, 1.0) } else { 0.0 };
+        let wait = step / 2 + (step / 2).mul_f64(random);
+        wait.max(retry_after.unwrap_or(Duration::ZERO)).min(self.max_delay)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! PURE: what failures are about.
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// What a failure is about. JavaScript sees the text of [`ErrorKind::as_str`] as `error.kind`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum ErrorKind { $($(#[$doc])* $name,)* }
+
+        impl ErrorKind {
+            pub const ALL: &'static [ErrorKind] = &[$(ErrorKind::$name,)*];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $(ErrorKind::$name => $text,)* }
+            }
+        }
+
+        /// Hands the list to a macro: `binding/error.rs` makes the kinds' JavaScript twin of it.
+        #[macro_export]
+        macro_rules! each_error_kind {
+            ($make:ident) => { $make! { $($(#[$doc])* $name = $text,)* } };
+        }
+    };
+}
+
+kinds! {
+    /// No key, or a wrong one.
+    Auth = "auth",
+    /// Too many requests for now.
+    RateLimit = "rate_limit",
+    /// No money or allowance is left.
+    Quota = "quota",
+    /// The server has too much to do.
+    Overloaded = "overloaded",
+    /// The conversation is too long for the model.
+    ContextLength = "context_length",
+    /// The request itself is wrong: an unknown model, an unsupported schema.
+    InvalidRequest = "invalid_request",
+    /// No connection, or it was lost.
+    Network = "network",
+    /// The server failed.
+    Server = "server",
+    /// The key is right, but this is not allowed to it.
+    Permission = "permission",
+    Timeout = "timeout",
+    /// Somebody here wanted it to end.
+    Aborted = "aborted",
+    Unknown = "unknown",
+}
+
+impl ErrorKind {
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.as_str() == text)
+    }
+
+    /// Whether such failures pass by themselves.
+    pub fn is_transient(self) -> bool {
+        use ErrorKind::*;
+        matches!(self, RateLimit | Overloaded | Network | Server | Timeout)
+    }
+}

@@ -1,0 +1,134 @@
+//! Builds the guard program, which `src/lib.rs` embeds. The program is this same crate, compiled once more as a binary.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A larger guard contains something that it should not: a C library, or core's formatting.
+const MAX_GUARD_BYTES: usize = 32 << 10;
+
+fn main() -> Result<(), String> {
+    println!("cargo::rerun-if-changed=src");
+    println!("cargo::rerun-if-changed=build.rs");
+    if variable("CARGO_CFG_TARGET_OS")? == "linux" {
+        let guard = Path::new(&variable("OUT_DIR")?).join("sheepdog-guard");
+        build_guard(&guard)?;
+        println!("cargo::rustc-env=SHEEPDOG_GUARD={}", guard.display());
+    }
+    Ok(())
+}
+
+/// Compiles the program for the addon's target by a plain call of rustc: it needs nothing but the core library. Cargo has no
+/// stable way to embed a binary of one crate in another. The linker that comes with rustc is tried first, so that a cross build
+/// needs no cross linker; then the C compiler that cargo links this target with.
+fn build_guard(guard: &Path) -> Result<(), String> {
+    let mut problems = String::new();
+    for linker in [Linker::Bundled, Linker::C] {
+        // A program that an earlier build left must not be taken for this build's.
+        let _ = fs::remove_file(guard);
+        let output = compile(guard, linker)?.output();
+        match output {
+            Ok(output) if output.status.success() => return check(guard),
+            Ok(output) => problems.push_str(&String::from_utf8_lossy(&output.stderr)),
+            Err(error) => problems.push_str(&error.to_string()),
+        }
+    }
+    Err(format!("the guard could not be built for {}:\n{problems}", variable("TARGET")?))
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Linker {
+    /// rust-lld
+    Bundled,
+    C,
+}
+
+fn compile(guard: &Path, linker: Linker) -> Result<Command, String> {
+    let mut rustc = Command::new(variable("RUSTC")?);
+    rustc.args([
+        "--edition",
+        "2024",
+        "--crate-name",
+        "sheepdog_guard",
+        "--crate-type",
+        "bin",
+        "--cfg",
+        "guard_program",
+    ]);
+    rustc.args(["--target", &variable("TARGET")?, "src/lib.rs", "-o"]).arg(guard);
+    let code_generation = [
+        "panic=abort",
+        "opt-level=s",
+        "lto=fat",
+        "codegen-units=1",
+        "strip=symbols",
+        "debug-assertions=off",
+        "overflow-checks=off",
+        "force-unwind-tables=no",
+        // At a fixed address: nothing to relocate, one page fewer to write.
+        "relocation-model=static",
+        "target-feature=+crt-static",
+    ];
+    let layout = ["-znorelro", "-znoseparate-code", "--build-id=none", "--gc-sections", "--no-eh-frame-hdr"];
+    for option in code_generation {
+        rustc.args(["-C", option]);
+    }
+    if linker == Linker::Bundled || variable("CARGO_CFG_TARGET_ENV")? == "musl" {
+        // No start files of musl, which rustc carries. (With a C compiler for glibc this would turn off the lld that the same
+        // rustc tells it to use.)
+        rustc.args(["-C", "link-self-contained=no"]);
+    }
+    match linker {
+        Linker::Bundled => {
+            rustc.args([
+                "-C",
+                "linker=rust-lld",
+                "-C",
+                "linker-flavor=ld.lld",
+                "-C",
+                "link-arg=--no-rosegment",
+            ]);
+            for option in layout {
+                rustc.arg("-C").arg(format!("link-arg={option}"));
+            }
+        }
+        Linker::C => {
+            rustc.args([
+                "-C",
+                "link-arg=-nostartfiles",
+                "-C",
+                "link-arg=-nostdlib",
+                "-C",
+                "link-arg=-static",
+            ]);
+            if let Some(path) = c_linker()? {
+                rustc.arg("-C").arg(format!("linker={}", path.display()));
+            }
+            for option in layout {
+                rustc.arg("-C").arg(format!("link-arg=-Wl,{option}"));
+            }
+        }
+    }
+    Ok(rustc)
+}
+
+/// The linker as cargo chooses it: `RUSTC_LINKER` for build scripts, else the configuration of the target.
+fn c_linker() -> Result<Option<PathBuf>, String> {
+    let of_target =
+        format!("CARGO_TARGET_{}_LINKER", variable("TARGET")?.to_uppercase().replace(['-', '.'], "_"));
+    println!("cargo::rerun-if-env-changed={of_target}");
+    Ok(env::var_os("RUSTC_LINKER").or_else(|| env::var_os(of_target)).map(PathBuf::from))
+}
+
+fn check(guard: &Path) -> Result<(), String> {
+    let bytes = fs::read(guard).map_err(|error| format!("{}: {error}", guard.display()))?;
+    if !bytes.starts_with(b"\x7fELF") || bytes.len() > MAX_GUARD_BYTES {
+        return Err(format!("{}: {} bytes that are no guard", guard.display(), bytes.len()));
+    }
+    Ok(())
+}
+
+fn variable(name: &str) -> Result<String, String> {
+    env::var(name).map_err(|error| format!("{name}: {error}"))
+}

@@ -1,0 +1,283 @@
+//! Own children: who they are, and killing them until none is left.
+
+use crate::protocol::{FRAME_DYING, FRAME_EXITED, Frame, ORIGIN_INNER, Outlook, ProcessState};
+use crate::{program, say, syscall};
+
+/// Without any child ending for so long, those left are looked at.
+const STALLED_US: u64 = 1_000_000;
+/// For children who could end by what was sent to them, without any of them ending.
+const LIMIT_US: u64 = 10_000_000;
+/// For children who are on their way out: the kernel takes its time for much memory.
+const DYING_LIMIT_US: u64 = 60_000_000;
+/// A child that ends wakes the loop at once; this is for a child that came without one ending.
+const NAP_US: u64 = 1000;
+
+/// Children who ended, and what is known of the program itself.
+pub(crate) struct Children {
+    /// The program's pid; 0 when there is none, or it has been reaped.
+    pub leader: isize,
+    /// Tell the host when the leader ends.
+    pub reports: bool,
+    /// Of those reaped, how many had been killed here or by the kernel for us.
+    pub killed: u32,
+    pub rounds: u32,
+    /// Still alive when killing was given up.
+    pub left: u32,
+    list: List,
+}
+
+/// Where children are found. Open from the start: at the end there may be no descriptor to be had.
+pub(crate) enum List {
+    /// The kernel's list of this thread's children.
+    Own(isize),
+    /// The table of all processes, where the kernel keeps no such list (CONFIG_PROC_CHILDREN).
+    Table(isize),
+}
+
+pub(crate) enum Reaped {
+    /// Children are left, none of them has ended.
+    Alive,
+    /// No child is left.
+    None,
+}
+
+impl Children {
+    /// `list`: [`List::open`] of this very process.
+    pub(crate) fn new(leader: isize, reports: bool, list: List) -> Children {
+        Children { leader, reports, killed: 0, rounds: 0, left: 0, list }
+    }
+
+    /// Takes all children that have ended. `each` hears of them: pid and wait status.
+    pub(crate) fn reap(&mut self, mut each: impl FnMut(isize, i32)) -> Reaped {
+        loop {
+            let mut status = 0;
+            let mut usage = [0; 18];
+            let pid = syscall::reap(&mut status, &mut usage);
+            if pid == 0 {
+                return Reaped::Alive;
+            }
+            if pid == syscall::EINTR {
+                continue;
+            }
+            if pid < 0 {
+                return Reaped::None;
+            }
+            if pid == self.leader {
+                self.leader = 0;
+                if self.reports {
+                    let [user_s, user_us, system_s, system_us, peak_kib, ..] = usage;
+                    say(&Frame::new(FRAME_EXITED, ORIGIN_INNER)
+                        .u32(status as u32)
+                        .u64(user_s.wrapping_mul(1_000_000).wrapping_add(user_us))
+                        .u64(system_s.wrapping_mul(1_000_000).wrapping_add(system_us))
+                        .u64(peak_kib.wrapping_mul(1024)));
+                }
+            } else {
+                each(pid, status);
+            }
+        }
+    }
+
+    /// SIGKILL to every child, and to those that become children by that, until none is left. Top-down: a process that is
+    /// killed hands its children to us, so nobody can be born unseen below a living parent; a process that forks and ends
+    /// faster than we look (pid hopper) loses that race within some rounds, because we do not pause while things move.
+    /// `cgroup`: the run's own directory, or just a NUL.
+    pub(crate) fn kill_all(&mut self, is_namespace_init: bool, cgroup: &[u8]) {
+        let mut moved = syscall::now_us();
+        let mut looked = moved;
+        let mut was_stuck = false;
+        let mut killing = false;
+        loop {
+            let mut ended = 0;
+            let mut killed = 0;
+            let reaped = self.reap(|_, status| {
+                ended += 1;
+                // Those that had ended before the first round are no strays.
+                if killing && status & 0x7f == syscall::SIGKILL as i32 {
+                    killed += 1;
+                }
+            });
+            self.killed = self.killed.wrapping_add(killed);
+            if let Reaped::None = reaped {
+                self.left = 0;
+                return;
+            }
+            let now = syscall::now_us();
+            if ended > 0 {
+                moved = now;
+            }
+            self.rounds = self.rounds.wrapping_add(1);
+            if !killing {
+                // Everybody in it at once, fork bombs included. It is an addition: who left the cgroup is a child of ours.
+                program::kill_cgroup(cgroup);
+            }
+            killing = true;
+            if is_namespace_init {
+                // Everybody in the namespace but its init, in one call.
+                syscall::kill(-1, syscall::SIGKILL);
+            }
+            let (count, refused) = self.kill_each();
+            self.left = count;
+            if now.wrapping_sub(moved) > STALLED_US && now.wrapping_sub(looked) > STALLED_US {
+                looked = now;
+                if refused == count {
+                    return;
+                }
+                let limit = match self.outlook() {
+                    // Seen twice: anybody waits for a disk now and then.
+                    Outlook::Stuck if was_stuck => return,
+                    Outlook::Stuck => {
+                        was_stuck = true;
+                        LIMIT_US
+                    }
+                    Outlook::Ending => LIMIT_US,
+                    Outlook::Dying => DYING_LIMIT_US,
+                };
+                if now.wrapping_sub(moved) > limit {
+                    return;
+                }
+                // The host would take silence for guards that were stopped.
+                say(&Frame::new(FRAME_DYING, ORIGIN_INNER));
+            }
+            syscall::wait_for_child_signal(NAP_US);
+        }
+    }
+
+    /// SIGKILL to every child there is right now; returns how many they are, and how many may not be signalled by us.
+    fn kill_each(&self) -> (u32, u32) {
+        let (mut count, mut refused) = (0, 0);
+        let mut kill = |pid: isize| {
+            count += 1;
+            refused += u32::from(syscall::kill(pid, syscall::SIGKILL) == syscall::EPERM);
+        };
+        if !self.each(&mut kill) && self.leader > 0 {
+            // No /proc at all: at least the program's group, whose leader is unreaped and so still owns the number.
+            kill(-self.leader);
+        }
+        (count, refused)
+    }
+
+    /// What becomes of those who are left.
+    fn outlook(&self) -> Outlook {
+        let mut outlook = Outlook::Stuck;
+        let proc = syscall::open(syscall::AT_FDCWD, PROC, DIRECTORY);
+        let known = self.each(&mut |pid| {
+            // Who can't be looked at may end.
+            let of_one = state_of_pid(proc, pid).map_or(Outlook::Ending, |state| state.outlook());
+            outlook = outlook.better(of_one);
+        });
+        syscall::close(proc);
+        if known { outlook } else { Outlook::Ending }
+    }
+
+    /// False: children can't be listed here.
+    fn each(&self, found: &mut impl FnMut(isize)) -> bool {
+        match self.list {
+            List::Own(list) => each_in(list, found),
+            List::Table(table) => each_of_table(table, found),
+        }
+    }
+}
+
+impl List {
+    /// `scan`: as where the kernel keeps no list.
+    pub(crate) fn open(scan: bool) -> List {
+        let own = if scan { -1 } else { own_list() };
+        if own >= 0 { List::Own(own) } else { List::Table(syscall::open(syscall::AT_FDCWD, PROC, DIRECTORY)) }
+    }
+}
+
+const PROC: &[u8] = b"/proc\0";
+const DIRECTORY: usize = syscall::O_RDONLY | syscall::O_DIRECTORY;
+
+/// Forgets that children ended; `reap` sees for itself.
+pub(crate) fn drain(child_signals: isize) {
+    let mut records = [0; 128 * 4];
+    while syscall::read(child_signals, &mut records) == records.len() as isize {}
+}
+
+/// The kernel's list of this thread's children. Negative: there is none (CONFIG_PROC_CHILDREN).
+pub(crate) fn own_list() -> isize {
+    syscall::open(syscall::AT_FDCWD, b"/proc/thread-self/children\0", syscall::O_RDONLY)
+}
+
+/// The pids of such a list. False: it can't be read.
+pub(crate) fn each_in(list: isize, found: &mut impl FnMut(isize)) -> bool {
+    let mut pid = 0;
+    let mut offset = 0;
+    let mut text = [0; 1024];
+    loop {
+        let length = syscall::read_at(list, &mut text, offset);
+        if length < 0 {
+            return false;
+        }
+        if length == 0 {
+            return true;
+        }
+        offset += length as usize;
+        for byte in text.iter().take(length as usize) {
+            if byte.is_ascii_digit() {
+                pid = pid * 10 + isize::from(byte - b'0');
+            } else if pid > 0 {
+                found(pid);
+                pid = 0;
+            }
+        }
+    }
+}
+
+/// Asks of every process whether it is a child of ours, which takes no descriptor. False: no /proc here.
+fn each_of_table(table: isize, found: &mut impl FnMut(isize)) -> bool {
+    if syscall::rewind(table) < 0 {
+        return false;
+    }
+    let mut entries = [0; 1024];
+    loop {
+        let length = syscall::read_directory(table, &mut entries);
+        if length <= 0 {
+            return length == 0;
+        }
+        let mut rest = entries.get(..length as usize).unwrap_or(&[]);
+        // struct linux_dirent64: 16 bytes, record length (u16), type (u8), name.
+        while let Some([low, high]) = rest.get(16..).and_then(|at| at.first_chunk::<2>()) {
+            let record = usize::from(u16::from_le_bytes([*low, *high]));
+            let name = rest.get(19..record).unwrap_or(&[]);
+            let mut pid = 0;
+            for byte in name.iter().take_while(|byte| byte.is_ascii_digit()) {
+                pid = pid * 10 + isize::from(byte - b'0');
+            }
+            if pid > 0 && syscall::is_child(pid) {
+                found(pid);
+            }
+            rest = rest.get(record.max(1)..).unwrap_or(&[]);
+        }
+    }
+}
+
+fn state_of_pid(proc: isize, pid: isize) -> Option<ProcessState> {
+    let mut name = [0; 20];
+    let mut at = name.len();
+    let mut rest = pid.unsigned_abs();
+    while rest > 0 {
+        at = at.checked_sub(1)?;
+        *name.get_mut(at)? = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    state_of(proc, name.get(at..)?)
+}
+
+fn state_of(proc: isize, name: &[u8]) -> Option<ProcessState> {
+    let mut path = [0; 32];
+    let name_and_file = name.iter().take_while(|byte| **byte != 0).chain(b"/stat\0");
+    for (place, byte) in path.iter_mut().zip(name_and_file) {
+        *place = *byte;
+    }
+    let file = syscall::open(proc, &path, syscall::O_RDONLY);
+    if file < 0 {
+        return None;
+    }
+    let mut text = [0; 256];
+    let length = syscall::read(file, &mut text).max(0) as usize;
+    syscall::close(file);
+    ProcessState::parse(text.get(..length)?)
+}

@@ -1,0 +1,106 @@
+//! The strict level: the program and all it starts live in a PID namespace whose init is the inner guard. Nobody inside
+//! can kill that init; when it ends, the kernel kills everybody inside.
+
+use crate::children;
+use crate::inner;
+use crate::program::Failure;
+use crate::protocol::STAGE_NAMESPACE;
+use crate::syscall::{self, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER};
+
+const MS_NOSUID: usize = 2;
+const MS_NODEV: usize = 4;
+const MS_NOEXEC: usize = 8;
+const MS_REC: usize = 1 << 14;
+const MS_SLAVE: usize = 1 << 19;
+
+fn failure(result: isize) -> Failure {
+    Failure { stage: STAGE_NAMESPACE, result }
+}
+
+/// As fork, into new PID and mount namespaces. Who may not make those makes a user namespace first, which every user may
+/// unless the machine forbids it.
+pub(crate) fn fork() -> Result<isize, Failure> {
+    if syscall::getuid() == 0 {
+        let pid = syscall::fork(CLONE_NEWPID | CLONE_NEWNS);
+        if pid != syscall::EPERM {
+            return if pid < 0 { Err(failure(pid)) } else { Ok(pid) };
+        }
+    }
+    // Ids as they are now: inside, they are unknown until the maps are written.
+    let (user, group) = (syscall::getuid(), syscall::getgid());
+    let pid = syscall::fork(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS);
+    if pid < 0 {
+        return Err(failure(pid));
+    }
+    if pid == 0
+        && let Err(failure) = map_ids(user, group)
+    {
+        // In the new process: it ends as the inner guard does.
+        inner::fail(failure.stage, failure.result)
+    }
+    Ok(pid)
+}
+
+/// The same ids inside as outside. An unprivileged process may map its own, once it has given up setgroups.
+fn map_ids(user: u32, group: u32) -> Result<(), Failure> {
+    write_file(b"/proc/self/setgroups\0", b"deny")?;
+    write_map(b"/proc/self/uid_map\0", user)?;
+    write_map(b"/proc/self/gid_map\0", group)
+}
+
+fn write_map(path: &[u8], id: u32) -> Result<(), Failure> {
+    // "ID ID 1"
+    let mut digits = [b'0'; 10];
+    let mut rest = id;
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    let mut text = [b' '; 23];
+    let line = digits.iter().chain(b" ").chain(&digits).chain(b" 1");
+    for (place, byte) in text.iter_mut().zip(line) {
+        *place = *byte;
+    }
+    write_file(path, &text)
+}
+
+fn write_file(path: &[u8], text: &[u8]) -> Result<(), Failure> {
+    let file = syscall::open(syscall::AT_FDCWD, path, syscall::O_WRONLY);
+    if file < 0 {
+        return Err(failure(file));
+    }
+    let written = syscall::write(file, text);
+    syscall::close(file);
+    if written < 0 { Err(failure(written)) } else { Ok(()) }
+}
+
+/// In the new namespaces: a /proc that shows this PID namespace. Returns the old one, where the host's pids can be read.
+pub(crate) fn enter() -> Result<isize, Failure> {
+    let old = syscall::open(syscall::AT_FDCWD, b"/proc\0", syscall::O_RDONLY | syscall::O_DIRECTORY);
+    if old < 0 {
+        return Err(failure(old));
+    }
+    // Mounts of the host keep appearing here, ours never there.
+    let result = syscall::mount(b"none\0", b"/\0", b"none\0", MS_REC | MS_SLAVE);
+    if result < 0 {
+        return Err(failure(result));
+    }
+    let result = syscall::mount(b"proc\0", b"/proc\0", b"proc\0", MS_NOSUID | MS_NODEV | MS_NOEXEC);
+    if result < 0 {
+        return Err(failure(result));
+    }
+    Ok(old)
+}
+
+/// The pid by which the host knows our only child. 0: the old /proc does not tell.
+pub(crate) fn pid_for_host(old_proc: isize, pid: isize) -> isize {
+    if old_proc < 0 {
+        return pid;
+    }
+    let mut seen = 0;
+    let list = syscall::open(old_proc, b"thread-self/children\0", syscall::O_RDONLY);
+    children::each_in(list, &mut |pid| seen = pid);
+    syscall::close(list);
+    syscall::close(old_proc);
+    seen
+}

@@ -1,0 +1,189 @@
+//! The outer guard: reads who is asked for, starts the inner guard and watches over it.
+
+use crate::children::{Children, List, Reaped, drain};
+use crate::program::{self, Cgroup};
+use crate::protocol::{
+    FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_LOST, Frame, HEADER_BYTES, Header, ORIGIN_OUTER, STAGE_FORK,
+    STAGE_REQUEST, STAGE_SUPERVISE,
+};
+use crate::waiter::{PEER_ENDED, READABLE, Waiter};
+use crate::{
+    LIFELINE, Watch, forbid_debuggers, inner, namespace, report_error, say, syscall,
+    wake_when_the_parent_dies,
+};
+
+/// The inner guard's exit codes; every other end of it means that it was lost.
+pub(crate) const INNER_DONE: usize = 40;
+pub(crate) const INNER_KEEPS: usize = 41;
+
+/// How long the inner guard may take when the host is gone, before the outer does the work.
+const INNER_GRACE_US: u64 = 50_000;
+
+const PR_SET_NAME: usize = 15;
+const PR_SET_CHILD_SUBREAPER: usize = 36;
+const EVERY_SIGNAL: u64 = u64::MAX;
+
+pub(crate) fn run() -> ! {
+    // Whatever the host left open without close-on-exec is not for us, nor for the program.
+    syscall::close_range(LIFELINE as usize + 1, u32::MAX as usize);
+    syscall::close_on_exec(LIFELINE);
+    // SIGTERM, SIGHUP and the like stay pending for ever: a guard ends by its own decision or by SIGKILL.
+    syscall::set_signal_mask(EVERY_SIGNAL);
+    // posix_spawn has made the others default, but leaves the C library's own two ignored.
+    syscall::default_action(32);
+    syscall::default_action(33);
+    // A group, no session: under load a new session costs milliseconds, because the scheduler groups by session
+    // (autogroup) and a new group waits for its first turn.
+    syscall::own_group();
+    syscall::prctl(PR_SET_NAME, c"sheepdog-guard".as_ptr() as usize);
+    become_subreaper();
+    wake_when_the_parent_dies();
+    syscall::ask_for_short_turns();
+
+    let Some(header) = receive_header() else {
+        report_error(ORIGIN_OUTER, STAGE_REQUEST, syscall::EPROTO);
+        syscall::exit(1)
+    };
+    let host = syscall::getppid();
+    let watch = Watch {
+        children: syscall::signalfd(1 << (syscall::SIGCHLD - 1)),
+        host: syscall::pidfd_open(host),
+        outer: syscall::pidfd_open(syscall::getpid()),
+    };
+    for descriptor in [watch.children, watch.host, watch.outer] {
+        if descriptor < 0 {
+            report_error(ORIGIN_OUTER, STAGE_SUPERVISE, descriptor);
+            syscall::exit(1)
+        }
+    }
+    // The host died before its pidfd was opened: what was opened is another process's.
+    if host != header.host_pid as isize || syscall::getppid() != host {
+        syscall::exit(1)
+    }
+
+    let waiter = Waiter::new().unwrap_or_else(|errno| fail(STAGE_SUPERVISE, errno));
+    for (place, descriptor, wanted) in
+        [(CHILDREN, watch.children, READABLE), (HOST_END, LIFELINE, PEER_ENDED), (HOST, watch.host, READABLE)]
+    {
+        let added = waiter.add(place, descriptor, wanted);
+        if added < 0 {
+            fail(STAGE_SUPERVISE, added)
+        }
+    }
+    let children = Children::new(0, false, List::open(header.flags & FLAG_SCAN_PROC != 0));
+    let shared = syscall::map_shared_memory(size_of::<Cgroup>());
+    if shared < 0 {
+        fail(STAGE_SUPERVISE, shared)
+    }
+    // SAFETY: a mapping of that size, zeroed, used by nobody else in this process. The inner guard writes to it before it
+    // does anything that could end it but a SIGKILL, and this one reads it after the inner guard's end.
+    let cgroup = unsafe { &mut *(shared as *mut Cgroup) };
+    let in_namespace = header.flags & FLAG_PID_NAMESPACE != 0;
+    let pid = if in_namespace { namespace::fork() } else { Ok(syscall::fork(0)) };
+    let pid = match pid {
+        Ok(0) => inner::run(&header, watch, cgroup),
+        Ok(pid) if pid > 0 => pid,
+        Ok(result) => fail(STAGE_FORK, result),
+        Err(failure) => fail(failure.stage, failure.result),
+    };
+    forbid_debuggers();
+    // The program's pipes are the inner guard's to pass on.
+    syscall::close_range(0, 2);
+    watch_over(pid, waiter, watch, children, shared as *const Cgroup)
+}
+
+pub(crate) fn become_subreaper() {
+    syscall::prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+/// Places in a guard's waiter.
+pub(crate) const CHILDREN: u64 = 0;
+pub(crate) const HOST_END: u64 = 1;
+pub(crate) const HOST: u64 = 2;
+pub(crate) const OUTER: u64 = 3;
+
+fn fail(stage: u32, result: isize) -> ! {
+    report_error(ORIGIN_OUTER, stage, result);
+    syscall::exit(1)
+}
+
+fn receive_header() -> Option<Header> {
+    let mut bytes = [0; HEADER_BYTES];
+    let mut length = 0;
+    while length < HEADER_BYTES {
+        let got = syscall::receive_waiting(LIFELINE, bytes.get_mut(length..)?);
+        if got == syscall::EAGAIN || got == syscall::EINTR {
+            continue;
+        }
+        if got <= 0 {
+            return None;
+        }
+        length += got as usize;
+    }
+    Header::decode(&bytes)
+}
+
+fn watch_over(
+    inner: isize,
+    waiter: Waiter,
+    watch: Watch,
+    mut children: Children,
+    cgroup: *const Cgroup,
+) -> ! {
+    // Set when the host is gone: until when the inner guard may still finish.
+    let mut deadline = None;
+    loop {
+        let timeout = deadline.map(|at: u64| at.saturating_sub(syscall::now_us()).div_ceil(1000));
+        let there = waiter.wait(timeout);
+        if there & 1 << CHILDREN != 0 {
+            drain(watch.children);
+            let mut inner_status = None;
+            let reaped = children.reap(|pid, status| {
+                if pid == inner {
+                    inner_status = Some(status);
+                }
+            });
+            if let Some(status) = inner_status {
+                finish(status, reaped, children, cgroup)
+            }
+            // It may have been stopped: no signal keeps it from its work for longer than this.
+            syscall::kill(inner, syscall::SIGCONT);
+        }
+        if deadline.is_none() && there & (1 << HOST_END | 1 << HOST) != 0 {
+            // A host that is gone stays gone: from here on only the inner guard's end is waited for.
+            waiter.remove(LIFELINE);
+            waiter.remove(watch.host);
+            deadline = Some(syscall::now_us().wrapping_add(INNER_GRACE_US));
+        }
+        if deadline.is_some_and(|at| syscall::now_us() >= at) {
+            // Stopped, or stuck: its children become ours.
+            syscall::kill(inner, syscall::SIGKILL);
+            take_over(children, cgroup)
+        }
+    }
+}
+
+/// The inner guard has ended.
+fn finish(status: i32, reaped: Reaped, mut children: Children, cgroup: *const Cgroup) -> ! {
+    let exited_with = |code: usize| status == (code as i32) << 8;
+    if exited_with(INNER_KEEPS) || (exited_with(INNER_DONE) && matches!(reaped, Reaped::None)) {
+        syscall::exit(0)
+    }
+    if exited_with(INNER_DONE) {
+        // It had to leave something behind.
+        children.kill_all(false, &[0]);
+        syscall::exit(0)
+    }
+    take_over(children, cgroup)
+}
+
+/// The inner guard is dead, or about to be.
+fn take_over(mut children: Children, cgroup: *const Cgroup) -> ! {
+    // SAFETY: the mapping lives as long as this process. Another process wrote it, but not any more; the address came from
+    // the kernel, so the compiler assumes that each system call may have changed what is there.
+    let cgroup = unsafe { &*cgroup };
+    children.kill_all(false, cgroup);
+    say(&Frame::new(FRAME_LOST, ORIGIN_OUTER).u32(children.killed).u32(children.rounds).u32(children.left));
+    program::remove_cgroup(cgroup);
+    syscall::exit(2)
+}

@@ -1,0 +1,260 @@
+//! The rest of the request, and the program it asks for.
+
+use crate::protocol::{
+    FLAG_CGROUP_REQUIRED, FLAG_TERMINAL, Header, STAGE_CGROUP, STAGE_CHDIR, STAGE_EXEC, STAGE_FORK,
+    STAGE_REQUEST, STAGE_SUPERVISE, STAGE_TERMINAL, Strings,
+};
+use crate::{LIFELINE, sandbox, syscall};
+use core::ptr;
+
+/// The longest path of a cgroup, with NUL.
+const CGROUP_BYTES: usize = 512;
+pub(crate) type Cgroup = [u8; CGROUP_BYTES];
+const STACK_BYTES: usize = 16 << 10;
+/// A shell for scripts without a first line that names one, as execvp has it.
+const SHELL: &[u8] = b"/bin/sh\0";
+
+/// What could not be done, and minus the errno.
+pub(crate) struct Failure {
+    pub stage: u32,
+    pub result: isize,
+}
+
+/// What the program's process reads, and where it says why it could not become the program. It lives in the memory that
+/// both share until then.
+struct Plan<'a> {
+    program: &'a [u8],
+    directory: &'a [u8],
+    cgroup: &'a [u8],
+    cgroup_required: bool,
+    is_in_cgroup: bool,
+    has_terminal: bool,
+    /// A free place, the arguments, a null pointer.
+    arguments: *mut *const u8,
+    variables: *const *const u8,
+    /// Empty: none.
+    sandbox: &'a [u8],
+    sandbox_paths: Strings<'a>,
+    parent: isize,
+    failure: Failure,
+}
+
+pub(crate) struct Started {
+    pub pid: isize,
+    /// The run's own cgroup, with NUL. Empty: the program is in none.
+    pub cgroup: Cgroup,
+}
+
+/// Reads the strings that follow the header, and starts the program. Keeps no memory.
+pub(crate) fn start(header: &Header) -> Result<Started, Failure> {
+    let body_bytes = header.body_bytes as usize;
+    let pointers = header.arguments as usize + header.variables as usize + 3;
+    let pointers_at = body_bytes.next_multiple_of(16);
+    let stack_at = (pointers_at + pointers * size_of::<*const u8>()).next_multiple_of(16);
+    let total = stack_at + STACK_BYTES;
+    let memory = syscall::map_memory(total);
+    if memory < 0 {
+        return Err(Failure { stage: STAGE_REQUEST, result: memory });
+    }
+    let memory = memory as usize;
+    // SAFETY: the mapping is `total` bytes long, zeroed, and known to nobody else; the three parts do not overlap, and
+    // pointers_at is aligned for pointers because the mapping is by a page.
+    let started = unsafe {
+        let body = core::slice::from_raw_parts_mut(memory as *mut u8, body_bytes);
+        let table = core::slice::from_raw_parts_mut((memory + pointers_at) as *mut *const u8, pointers);
+        receive(body).and_then(|()| spawn(header, body, table, memory + total))
+    };
+    // SAFETY: body, table and stack are not used any more: the other process has its own memory by now, or has ended.
+    unsafe { syscall::unmap_memory(memory, total) };
+    started
+}
+
+/// Waits for the host to send all of it; the host may be slow, but when it is gone this ends.
+fn receive(body: &mut [u8]) -> Result<(), Failure> {
+    let mut rest = body;
+    while !rest.is_empty() {
+        let length = syscall::receive_waiting(LIFELINE, rest);
+        if length == syscall::EAGAIN || length == syscall::EINTR {
+            continue;
+        }
+        if length <= 0 {
+            return Err(Failure { stage: STAGE_REQUEST, result: length });
+        }
+        rest = rest.get_mut(length as usize..).unwrap_or(&mut []);
+    }
+    Ok(())
+}
+
+fn spawn(
+    header: &Header,
+    body: &[u8],
+    table: &mut [*const u8],
+    stack_top: usize,
+) -> Result<Started, Failure> {
+    let broken = || Failure { stage: STAGE_REQUEST, result: syscall::EPROTO };
+    let (sandbox, strings) = body.split_at_checked(header.sandbox_bytes as usize).ok_or_else(broken)?;
+    let mut strings = Strings(strings);
+    let program = strings.next().ok_or_else(broken)?;
+    let directory = strings.next().ok_or_else(broken)?;
+    let cgroup = strings.next().ok_or_else(broken)?;
+    let mut kept_cgroup = [0; CGROUP_BYTES];
+    if cgroup.len() > kept_cgroup.len() {
+        return Err(broken());
+    }
+    for (place, byte) in kept_cgroup.iter_mut().zip(cgroup) {
+        *place = *byte;
+    }
+
+    let (arguments, variables) =
+        table.split_at_mut_checked(header.arguments as usize + 2).ok_or_else(broken)?;
+    for place in arguments.iter_mut().skip(1).take(header.arguments as usize) {
+        *place = strings.next().ok_or_else(broken)?.as_ptr();
+    }
+    for place in variables.iter_mut().take(header.variables as usize) {
+        *place = strings.next().ok_or_else(broken)?.as_ptr();
+    }
+
+    let mut plan = Plan {
+        program,
+        directory,
+        cgroup,
+        cgroup_required: header.flags & FLAG_CGROUP_REQUIRED != 0,
+        is_in_cgroup: false,
+        has_terminal: header.flags & FLAG_TERMINAL != 0,
+        arguments: arguments.as_mut_ptr(),
+        variables: variables.as_ptr(),
+        sandbox,
+        sandbox_paths: strings,
+        parent: syscall::getpid(),
+        failure: Failure { stage: 0, result: 0 },
+    };
+    let shared = &raw mut plan;
+    // SAFETY: the stack is the tail of the mapping, used by nobody else, and `become_program` expects a Plan, which lives
+    // until the other process is done with it: this one does not run before.
+    let pid = unsafe { syscall::vfork(stack_top, become_program, shared as usize) };
+    if pid < 0 {
+        return Err(Failure { stage: STAGE_FORK, result: pid });
+    }
+    // SAFETY: the other process has left this memory; the reads are volatile because the compiler saw nobody write.
+    let (failure, is_in_cgroup) = unsafe {
+        (
+            ptr::read_volatile(&raw const (*shared).failure),
+            ptr::read_volatile(&raw const (*shared).is_in_cgroup),
+        )
+    };
+    if !is_in_cgroup {
+        kept_cgroup = [0; CGROUP_BYTES];
+    }
+    if failure.stage == 0 { Ok(Started { pid, cgroup: kept_cgroup }) } else { Err(failure) }
+}
+
+/// The other process, until it is the program. Descriptors are its own, memory is shared, its parent waits.
+extern "C" fn become_program(plan: usize) -> ! {
+    // SAFETY: `spawn` passes its Plan and does not run until this process has left the memory.
+    let plan = unsafe { &mut *(plan as *mut Plan) };
+    // SAFETY: as above; the lists were built by `spawn`.
+    plan.failure = unsafe { attempt(plan) };
+    syscall::exit(127)
+}
+
+/// # Safety
+/// The plan's two lists end in null pointers, and `arguments` begins with a free place.
+unsafe fn attempt(plan: &mut Plan) -> Failure {
+    // A session of its own: no terminal of the host's could stop it, and no signal to its group or session reaches a guard.
+    syscall::setsid();
+    if plan.has_terminal {
+        let result = syscall::control_terminal(0);
+        if result < 0 {
+            return Failure { stage: STAGE_TERMINAL, result };
+        }
+    }
+    // When the inner guard dies, so does the program: it must not outrun the outer guard. The guard has one thread, so
+    // "parent thread" and "parent" are the same here. If the guard died before the call, the parent is another one.
+    syscall::prctl(crate::PR_SET_PDEATHSIG, syscall::SIGKILL);
+    if syscall::getppid() != plan.parent {
+        return Failure { stage: STAGE_SUPERVISE, result: syscall::ESRCH };
+    }
+    if plan.cgroup.len() > 1 {
+        let result = join_cgroup(plan.cgroup);
+        plan.is_in_cgroup = result >= 0;
+        if result < 0 && plan.cgroup_required {
+            return Failure { stage: STAGE_CGROUP, result };
+        }
+    }
+    if plan.directory.len() > 1 {
+        let result = syscall::chdir(plan.directory);
+        if result < 0 {
+            return Failure { stage: STAGE_CHDIR, result };
+        }
+    }
+    syscall::ask_for_usual_turns();
+    // Last of all: what came before reads and writes as the host may. Paths are relative to the working directory.
+    if let Err(failure) = sandbox::enter(plan.sandbox, &mut plan.sandbox_paths) {
+        return failure;
+    }
+    // Dispositions are the default ones since the guard was started; blocked is what the guard blocks for itself.
+    syscall::set_signal_mask(0);
+    // SAFETY: the caller's promise; place 0 is free, the arguments begin at place 1.
+    let result = unsafe { syscall::execve(plan.program, plan.arguments.add(1), plan.variables) };
+    if result != syscall::ENOEXEC {
+        return Failure { stage: STAGE_EXEC, result };
+    }
+    // SAFETY: as above; the shell takes the free place, the program's path the name's.
+    let result = unsafe {
+        *plan.arguments = SHELL.as_ptr();
+        *plan.arguments.add(1) = plan.program.as_ptr();
+        syscall::execve(SHELL, plan.arguments, plan.variables)
+    };
+    Failure { stage: STAGE_EXEC, result }
+}
+
+fn join_cgroup(directory: &[u8]) -> isize {
+    let file = open_in(directory, b"cgroup.procs\0");
+    if file < 0 {
+        return file;
+    }
+    // 0: whoever writes it.
+    let result = syscall::write(file, b"0");
+    syscall::close(file);
+    result
+}
+
+fn is_named(directory: &[u8]) -> bool {
+    directory.first().is_some_and(|byte| *byte != 0)
+}
+
+/// SIGKILL by the kernel to everybody in the cgroup, fork bombs included. Nothing where the kernel can't (before 5.14).
+/// Nothing when there is no cgroup.
+pub(crate) fn kill_cgroup(directory: &[u8]) {
+    if !is_named(directory) {
+        return;
+    }
+    let file = open_in(directory, b"cgroup.kill\0");
+    if file >= 0 {
+        syscall::write(file, b"1");
+        syscall::close(file);
+    }
+}
+
+/// The last process has been reaped, but may still be about to leave the cgroup. Nothing when there is none.
+pub(crate) fn remove_cgroup(directory: &[u8]) {
+    const EBUSY: isize = -16;
+    /// A millisecond each. The killed are gone when the kernel gets to it, which takes its time on a busy machine; nobody waits
+    /// for this any more.
+    const MOST_ATTEMPTS: u32 = 5000;
+    let mut attempts = 0;
+    while is_named(directory) && syscall::rmdir(directory) == EBUSY && attempts < MOST_ATTEMPTS {
+        syscall::sleep(1000);
+        attempts += 1;
+    }
+}
+
+fn open_in(directory: &[u8], name: &[u8]) -> isize {
+    let directory = syscall::open(syscall::AT_FDCWD, directory, syscall::O_RDONLY | syscall::O_DIRECTORY);
+    if directory < 0 {
+        return directory;
+    }
+    let file = syscall::open(directory, name, syscall::O_WRONLY);
+    syscall::close(directory);
+    file
+}

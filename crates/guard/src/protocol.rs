@@ -1,0 +1,263 @@
+//! What the host and its guard say to each other over the lifeline: the one definition of the format, compiled into both
+//! sides (the addon includes this file by path). `docs/internals/guard.md` describes it in words. PURE, no allocation.
+//!
+//! Host to guard: one spawn request (header, then strings), then single-byte commands. Guard to host: frames of four
+//! bytes (kind, origin, payload length) and a payload. All numbers are little-endian.
+
+/// The first bytes of a request.
+pub(crate) const MAGIC: [u8; 4] = *b"SHPG";
+/// Raised whenever a byte below changes its meaning. A guard refuses every version but its own.
+pub(crate) const VERSION: u16 = 4;
+pub const HEADER_BYTES: usize = 32;
+/// More than any system takes for arguments and environment.
+pub const MAX_BODY_BYTES: u32 = 32 << 20;
+
+/// Without the cgroup the program is not started (limits were asked for).
+pub const FLAG_CGROUP_REQUIRED: u32 = 1;
+/// The program runs in a PID namespace of its own.
+pub const FLAG_PID_NAMESPACE: u32 = 1 << 1;
+/// Children are found by reading every /proc/*/stat, as where the kernel has no children list (for tests).
+pub const FLAG_SCAN_PROC: u32 = 1 << 2;
+/// Descriptor 0 is a terminal, and becomes the controlling one of the program's session.
+pub const FLAG_TERMINAL: u32 = 1 << 3;
+
+/// Added to the number of a signal: that signal to the program's group.
+pub const COMMAND_SIGNAL: u8 = 0x80;
+/// SIGKILL to everything, now. After EXITED: to what the program left behind.
+pub const COMMAND_KILL: u8 = b'K';
+/// After EXITED: what the program left behind lives on, unguarded.
+pub const COMMAND_RELEASE: u8 = b'R';
+
+pub const FRAME_STARTED: u8 = 1;
+pub const FRAME_SPAWN_ERROR: u8 = 2;
+pub const FRAME_EXITED: u8 = 3;
+pub const FRAME_GONE: u8 = 4;
+pub const FRAME_LOST: u8 = 5;
+/// While a kill takes long: who was killed is on the way out, and has much memory to give back. Without payload.
+pub const FRAME_DYING: u8 = 6;
+pub const FRAME_HEADER_BYTES: usize = 4;
+/// Of the longest frame, EXITED.
+pub const MAX_PAYLOAD_BYTES: usize = 28;
+
+/// Who sent a frame.
+pub const ORIGIN_OUTER: u8 = 0;
+pub const ORIGIN_INNER: u8 = 1;
+
+/// What failed, in a SPAWN_ERROR.
+pub const STAGE_REQUEST: u32 = 1;
+pub const STAGE_SUPERVISE: u32 = 2;
+pub const STAGE_NAMESPACE: u32 = 3;
+pub const STAGE_CGROUP: u32 = 4;
+pub const STAGE_FORK: u32 = 5;
+pub const STAGE_CHDIR: u32 = 6;
+pub const STAGE_EXEC: u32 = 7;
+pub const STAGE_SANDBOX: u32 = 8;
+/// One of the sandbox's paths: its number stands above these 16 bits.
+pub const STAGE_SANDBOX_PATH: u32 = 9;
+pub const STAGE_TERMINAL: u32 = 10;
+
+/// In the rights on a path: it may be no link, and no link may lead to it.
+pub const PATH_WITHOUT_LINKS: u64 = 1 << 63;
+/// In the rights on a path: it may be no link.
+pub const PATH_IS_NO_LINK: u64 = 1 << 62;
+
+/// Where the lists of a sandbox section begin: ports, the paths' rights, the filter; see [`Header`].
+pub const SANDBOX_HEAD_BYTES: usize = 40;
+
+/// The fixed part of a spawn request. Behind it follow `body_bytes`: the sandbox section, then strings, each ending in NUL:
+/// program path, working directory (empty: the host's), cgroup directory (empty: none), `arguments` strings, `variables`
+/// strings, the sandbox's paths.
+///
+/// The sandbox section is `sandbox_bytes` long (0: no sandbox), a multiple of 8. Its first 24 bytes are the kernel's own
+/// `struct landlock_ruleset_attr`; then three u32 (paths, ports, instructions of the filter) and four bytes of nothing; then
+/// a u64 for each port that may be connected to, a u64 of rights for each path (with the bits above for how it is opened), and eight bytes for each instruction of a
+/// seccomp filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub flags: u32,
+    /// The guard serves this process only; it ends when its parent is another one.
+    pub host_pid: u32,
+    pub body_bytes: u32,
+    pub arguments: u32,
+    pub variables: u32,
+    pub sandbox_bytes: u32,
+}
+
+impl Header {
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        put(&mut bytes, 0, &MAGIC);
+        put(&mut bytes, 4, &VERSION.to_le_bytes());
+        put(&mut bytes, 6, &(HEADER_BYTES as u16).to_le_bytes());
+        put(&mut bytes, 8, &self.flags.to_le_bytes());
+        put(&mut bytes, 12, &self.host_pid.to_le_bytes());
+        put(&mut bytes, 16, &self.body_bytes.to_le_bytes());
+        put(&mut bytes, 20, &self.arguments.to_le_bytes());
+        put(&mut bytes, 24, &self.variables.to_le_bytes());
+        put(&mut bytes, 28, &self.sandbox_bytes.to_le_bytes());
+        bytes
+    }
+
+    /// `None`: not a request, of another version, or with counts that can't be.
+    pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Option<Header> {
+        let size = u32_at(bytes, 4)?;
+        if bytes.get(..4)? != MAGIC || size != (HEADER_BYTES as u32) << 16 | VERSION as u32 {
+            return None;
+        }
+        let header = Header {
+            flags: u32_at(bytes, 8)?,
+            host_pid: u32_at(bytes, 12)?,
+            body_bytes: u32_at(bytes, 16)?,
+            arguments: u32_at(bytes, 20)?,
+            variables: u32_at(bytes, 24)?,
+            sandbox_bytes: u32_at(bytes, 28)?,
+        };
+        // Each string takes a byte at least: counts beyond that are lies that would cost memory.
+        let possible = header.body_bytes <= MAX_BODY_BYTES
+            && header.arguments >= 1
+            && header.arguments <= header.body_bytes
+            && header.variables <= header.body_bytes
+            && header.sandbox_bytes <= header.body_bytes;
+        if possible { Some(header) } else { None }
+    }
+}
+
+/// The strings of a body, each with its NUL.
+pub struct Strings<'a>(pub &'a [u8]);
+
+impl<'a> Iterator for Strings<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let mut end = 0;
+        while *self.0.get(end)? != 0 {
+            end += 1;
+        }
+        let string = self.0.get(..=end)?;
+        self.0 = self.0.get(end + 1..)?;
+        Some(string)
+    }
+}
+
+/// A frame being written: kind, origin and numbers.
+pub struct Frame {
+    bytes: [u8; FRAME_HEADER_BYTES + MAX_PAYLOAD_BYTES],
+    length: usize,
+}
+
+impl Frame {
+    pub fn new(kind: u8, origin: u8) -> Frame {
+        let mut bytes = [0; FRAME_HEADER_BYTES + MAX_PAYLOAD_BYTES];
+        put(&mut bytes, 0, &[kind, origin]);
+        Frame { bytes, length: FRAME_HEADER_BYTES }
+    }
+
+    pub fn u32(self, value: u32) -> Frame {
+        self.append(&value.to_le_bytes())
+    }
+
+    pub fn u64(self, value: u64) -> Frame {
+        self.append(&value.to_le_bytes())
+    }
+
+    fn append(mut self, value: &[u8]) -> Frame {
+        put(&mut self.bytes, self.length, value);
+        self.length += value.len();
+        let payload = (self.length - FRAME_HEADER_BYTES) as u16;
+        put(&mut self.bytes, 2, &payload.to_le_bytes());
+        self
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or(&[])
+    }
+}
+
+pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let four = bytes.get(at..)?.first_chunk::<4>()?;
+    Some(u32::from_le_bytes(*four))
+}
+
+pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    let eight = bytes.get(at..)?.first_chunk::<8>()?;
+    Some(u64::from_le_bytes(*eight))
+}
+
+/// Writes what fits. Byte by byte without index checks: the guard carries no panic machinery.
+fn put(into: &mut [u8], at: usize, value: &[u8]) {
+    for (place, byte) in into.iter_mut().skip(at).zip(value) {
+        *place = *byte;
+    }
+}
+
+/// What becomes of a process that was sent SIGKILL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outlook {
+    /// Waiting in the kernel for what may never come.
+    Stuck,
+    /// It will end when it gets to run.
+    Ending,
+    /// It is ending: much memory takes the kernel its time.
+    Dying,
+}
+
+impl Outlook {
+    /// As long as one of them is worth waiting for, all are.
+    pub fn better(self, other: Outlook) -> Outlook {
+        match (self, other) {
+            (Outlook::Dying, _) | (_, Outlook::Dying) => Outlook::Dying,
+            (Outlook::Ending, _) | (_, Outlook::Ending) => Outlook::Ending,
+            (Outlook::Stuck, Outlook::Stuck) => Outlook::Stuck,
+        }
+    }
+}
+
+/// What a guard reads of /proc/PID/stat: "PID (any bytes) STATE PARENT GROUP SESSION TERMINAL ITS-GROUP FLAGS ...".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessState {
+    pub letter: u8,
+    pub parent: u32,
+    pub flags: u32,
+}
+
+impl ProcessState {
+    pub fn parse(text: &[u8]) -> Option<ProcessState> {
+        // The name may hold anything, brackets too; the last one ends it.
+        let mut after_name = None;
+        let mut at = 0;
+        while let Some(byte) = text.get(at) {
+            if *byte == b')' {
+                after_name = Some(at + 2);
+            }
+            at += 1;
+        }
+        let mut at = after_name?;
+        let letter = *text.get(at)?;
+        let mut numbers = [0u32; 6];
+        at += 2;
+        for number in &mut numbers {
+            while let Some(byte) = text.get(at).filter(|byte| **byte != b' ') {
+                if byte.is_ascii_digit() {
+                    *number = number.wrapping_mul(10).wrapping_add((byte - b'0') as u32);
+                }
+                at += 1;
+            }
+            at += 1;
+        }
+        let [parent, _, _, _, _, flags] = numbers;
+        Some(ProcessState { letter, parent, flags })
+    }
+
+    pub fn outlook(&self) -> Outlook {
+        const EXITING: u32 = 4;
+        let exiting = self.flags & EXITING != 0;
+        match self.letter {
+            // A zombie whose other threads are still at it.
+            b'Z' | b'X' => Outlook::Dying,
+            b'D' if !exiting => Outlook::Stuck,
+            b'D' => Outlook::Ending,
+            _ if exiting => Outlook::Dying,
+            _ => Outlook::Ending,
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The sandbox: rules that the kernel holds for the program and everything it starts, and that nobody inside can take off.
+//! Landlock for files, TCP ports, signals and abstract sockets; a seccomp filter for the ways around those; and no privilege is left:
+//! what root may do to a machine is not about files.
+//!
+//! The host decides what is asked for (crates/process/src/sandbox) and writes it down in the kernel's own structures; here it is
+//! carried out, in the program's own process, by the last steps before it becomes the program. What fails ends the start.
+
+use crate::program::Failure;
+use crate::protocol::{
+    PATH_IS_NO_LINK, PATH_WITHOUT_LINKS, SANDBOX_HEAD_BYTES, STAGE_SANDBOX, STAGE_SANDBOX_PATH, Strings,
+    u32_at, u64_at,
+};
+use crate::syscall::{self, number, plain};
+
+/// The same on both architectures.
+const LANDLOCK_CREATE_RULESET: usize = 444;
+const LANDLOCK_ADD_RULE: usize = 445;
+const LANDLOCK_RESTRICT_SELF: usize = 446;
+
+/// Of `struct landlock_ruleset_attr`. An older kernel takes a longer one when what it doesn't know is zero.
+const RULESET_BYTES: usize = 24;
+const RULE_PATH_BENEATH: usize = 1;
+const RULE_NET_PORT: usize = 2;
+const CONNECT_TCP: u64 = 2;
+
+/// The rights that a file can have; a rule for a file with others is refused: to execute, write, read, truncate, and ioctl.
+const FILE_RIGHTS: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15;
+
+/// As old as Landlock at least, and the same on both architectures.
+const OPENAT2: usize = 437;
+const RESOLVE_NO_MAGICLINKS: u64 = 2;
+const RESOLVE_NO_SYMLINKS: u64 = 4;
+
+const O_PATH: usize = 0o10000000;
+const O_CLOEXEC: usize = 0o2000000;
+#[cfg(target_arch = "x86_64")]
+const O_NOFOLLOW: usize = 0o400000;
+#[cfg(target_arch = "aarch64")]
+const O_NOFOLLOW: usize = 0o100000;
+
+const EINVAL: isize = -22;
+const ELOOP: isize = -40;
+const ENOMEM: isize = -12;
+const EMFILE: isize = -24;
+const ENFILE: isize = -23;
+const PR_CAPBSET_DROP: usize = 24;
+const PR_CAP_AMBIENT: usize = 47;
+const PR_CAP_AMBIENT_CLEAR_ALL: usize = 4;
+/// More than any kernel has; what it does not know is EINVAL.
+const CAPABILITIES: usize = 64;
+const CAPABILITY_VERSION: u32 = 0x2008_0522;
+
+const PR_SET_SECCOMP: usize = 22;
+const PR_SET_NO_NEW_PRIVS: usize = 38;
+const SECCOMP_MODE_FILTER: usize = 2;
+
+/// The kernel's, without padding.
+#[repr(C, packed)]
+struct PathBeneath {
+    rights: u64,
+    directory: i32,
+}
+
+/// `struct open_how`.
+#[repr(C)]
+struct OpenHow {
+    flags: u64,
+    mode: u64,
+    resolve: u64,
+}
+
+#[repr(C)]
+struct Filter {
+    instructions: u16,
+    first: *const u8,
+}
+
+/// Restricts the calling process for good. `section` is empty where no sandbox is asked for; `paths` begins with its paths.
+pub(crate) fn enter(section: &[u8], paths: &mut Strings) -> Result<(), Failure> {
+    if section.is_empty() {
+        return Ok(());
+    }
+    let ruleset = check(plain(LANDLOCK_CREATE_RULESET, section.as_ptr() as usize, RULESET_BYTES, 0, 0))?;
+    let filter_at = add_rules(section, paths, ruleset)?;
+    drop_capabilities()?;
+    // Without it only root may go on; with it no program inside gains anything by being setuid.
+    check(syscall::prctl(PR_SET_NO_NEW_PRIVS, 1))?;
+    check(plain(LANDLOCK_RESTRICT_SELF, ruleset as usize, 0, 0, 0))?;
+    syscall::close(ruleset);
+    let Some(instructions @ [_, ..]) = section.get(filter_at..) else { return Ok(()) };
+    let filter = Filter { instructions: (instructions.len() / 8) as u16, first: instructions.as_ptr() };
+    check(plain(number::PRCTL, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &raw const filter as usize, 0))?;
+    Ok(())
+}
+
+/// Returns where the filter begins.
+fn add_rules(section: &[u8], paths: &mut Strings, ruleset: isize) -> Result<usize, Failure> {
+    let broken = || Failure { stage: STAGE_SANDBOX, result: syscall::EPROTO };
+    let count = |at| u32_at(section, at).ok_or_else(broken);
+    let (path_count, port_count) = (count(RULESET_BYTES)?, count(RULESET_BYTES + 4)?);
+    let mut at = SANDBOX_HEAD_BYTES;
+    for _ in 0..port_count {
+        let rule = [CONNECT_TCP, u64_at(section, at).ok_or_else(broken)?];
+        check(plain(LANDLOCK_ADD_RULE, ruleset as usize, RULE_NET_PORT, rule.as_ptr() as usize, 0))?;
+        at += 8;
+    }
+    for index in 0..path_count {
+        let rights = u64_at(section, at).ok_or_else(broken)?;
+        let path = paths.next().ok_or_else(broken)?;
+        add_path(ruleset, path, rights, STAGE_SANDBOX_PATH | index << 16)?;
+        at += 8;
+    }
+    Ok(at)
+}
+
+fn add_path(ruleset: isize, path: &[u8], rights: u64, stage: u32) -> Result<(), Failure> {
+    let opened = open_path(path, rights);
+    if opened < 0 {
+        // That the system has no more to give is no fault of the path.
+        let is_want = matches!(opened, ENOMEM | EMFILE | ENFILE);
+        return Err(Failure { stage: if is_want { STAGE_SANDBOX } else { stage }, result: opened });
+    }
+    let rights = rights & !(PATH_WITHOUT_LINKS | PATH_IS_NO_LINK);
+    let add = |rights| {
+        let rule = PathBeneath { rights, directory: opened as i32 };
+        plain(LANDLOCK_ADD_RULE, ruleset as usize, RULE_PATH_BENEATH, &raw const rule as usize, 0)
+    };
+    let mut result = add(rights);
+    if result == EINVAL {
+        // It is no directory.
+        result = add(rights & FILE_RIGHTS);
+    }
+    syscall::close(opened);
+    // The path was there: what is refused now is refused by the kernel, whatever the path.
+    check(result).map(drop)
+}
+
+/// No link is followed where the request says so: a program in an earlier sandbox may have made it.
+fn open_path(path: &[u8], rights: u64) -> isize {
+    if rights & PATH_WITHOUT_LINKS != 0 {
+        let how = OpenHow {
+            flags: (O_PATH | O_CLOEXEC) as u64,
+            mode: 0,
+            resolve: RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+        };
+        let size = size_of::<OpenHow>();
+        return plain(
+            OPENAT2,
+            syscall::AT_FDCWD as usize,
+            path.as_ptr() as usize,
+            &raw const how as usize,
+            size,
+        );
+    }
+    if rights & PATH_IS_NO_LINK == 0 {
+        return syscall::open(syscall::AT_FDCWD, path, O_PATH);
+    }
+    let opened = syscall::open(syscall::AT_FDCWD, path, O_PATH | O_NOFOLLOW);
+    // With O_PATH a link itself was opened.
+    if opened >= 0 && syscall::is_link(opened) {
+        syscall::close(opened);
+        return ELOOP;
+    }
+    opened
+}
+
+/// All of them for good. Root would have them back from the bounding set by executing a program; whoever may not change that set has
+/// none to get back, because no new privileges are given below.
+fn drop_capabilities() -> Result<(), Failure> {
+    let mut capability = 0;
+    while capability < CAPABILITIES && syscall::prctl(PR_CAPBSET_DROP, capability) >= 0 {
+        capability += 1;
+    }
+    // Kernels without ambient ones say EINVAL.
+    plain(number::PRCTL, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0);
+    // The calling thread; then effective, permitted and inheritable, twice 32 of each.
+    let (head, sets) = ([CAPABILITY_VERSION, 0], [0u32; 6]);
+    check(plain(number::CAPSET, head.as_ptr() as usize, sets.as_ptr() as usize, 0, 0)).map(drop)
+}
+
+fn check(result: isize) -> Result<isize, Failure> {
+    if result < 0 { Err(Failure { stage: STAGE_SANDBOX, result }) } else { Ok(result) }
+}

@@ -1,0 +1,492 @@
+//! The system calls that the guard makes, without a C library. Each wrapper returns what the kernel returned: a negative
+//! value is minus an errno.
+//!
+//! SAFETY, for all wrappers here: `raw` executes one system call instruction and tells the compiler what that clobbers.
+//! A wrapper is safe when the kernel touches no memory but what its arguments own for the length of the call.
+
+use core::arch::asm;
+
+pub(crate) const EAGAIN: isize = -11;
+pub(crate) const EINTR: isize = -4;
+pub(crate) const ENOEXEC: isize = -8;
+pub(crate) const EPERM: isize = -1;
+pub(crate) const EPROTO: isize = -71;
+pub(crate) const ESRCH: isize = -3;
+
+pub(crate) const SIGKILL: usize = 9;
+pub(crate) const SIGCHLD: usize = 17;
+pub(crate) const SIGCONT: usize = 18;
+
+pub(crate) const CLONE_VM: usize = 0x100;
+pub(crate) const CLONE_VFORK: usize = 0x4000;
+pub(crate) const CLONE_NEWNS: usize = 0x0002_0000;
+pub(crate) const CLONE_NEWUSER: usize = 0x1000_0000;
+pub(crate) const CLONE_NEWPID: usize = 0x2000_0000;
+
+pub(crate) const AT_FDCWD: isize = -100;
+pub(crate) const O_RDONLY: usize = 0;
+pub(crate) const O_WRONLY: usize = 1;
+pub(crate) const O_CLOEXEC: usize = 0o2000000;
+#[cfg(target_arch = "x86_64")]
+pub(crate) const O_DIRECTORY: usize = 0o200000;
+#[cfg(target_arch = "aarch64")]
+pub const O_DIRECTORY: usize = 0o40000;
+
+const MSG_DONTWAIT: usize = 0x40;
+const MSG_NOSIGNAL: usize = 0x4000;
+const WNOHANG: usize = 1;
+const WALL: usize = 0x4000_0000;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod number {
+    pub(crate) const READ: usize = 0;
+    pub(crate) const WRITE: usize = 1;
+    pub(crate) const CLOSE: usize = 3;
+    pub(crate) const LSEEK: usize = 8;
+    pub(crate) const MMAP: usize = 9;
+    pub(crate) const MUNMAP: usize = 11;
+    pub(crate) const RT_SIGACTION: usize = 13;
+    pub(crate) const RT_SIGPROCMASK: usize = 14;
+    pub(crate) const IOCTL: usize = 16;
+    pub(crate) const PREAD64: usize = 17;
+    pub(crate) const GETPID: usize = 39;
+    pub(crate) const SENDTO: usize = 44;
+    pub(crate) const RECVFROM: usize = 45;
+    pub(crate) const CLONE: usize = 56;
+    pub(crate) const EXECVE: usize = 59;
+    pub(crate) const WAIT4: usize = 61;
+    pub(crate) const KILL: usize = 62;
+    pub(crate) const FCNTL: usize = 72;
+    pub(crate) const CHDIR: usize = 80;
+    pub(crate) const GETUID: usize = 102;
+    pub(crate) const GETGID: usize = 104;
+    pub(crate) const GETPPID: usize = 110;
+    pub(crate) const SETPGID: usize = 109;
+    pub(crate) const SETSID: usize = 112;
+    pub(crate) const RT_SIGTIMEDWAIT: usize = 128;
+    pub(crate) const PRCTL: usize = 157;
+    pub(crate) const CAPSET: usize = 126;
+    pub(crate) const MOUNT: usize = 165;
+    pub(crate) const GETDENTS64: usize = 217;
+    pub(crate) const CLOCK_GETTIME: usize = 228;
+    pub(crate) const EXIT_GROUP: usize = 231;
+    pub(crate) const EPOLL_CTL: usize = 233;
+    pub(crate) const WAITID: usize = 247;
+    pub(crate) const OPENAT: usize = 257;
+    pub(crate) const READLINKAT: usize = 267;
+    pub(crate) const UNLINKAT: usize = 263;
+    pub(crate) const PPOLL: usize = 271;
+    pub(crate) const EPOLL_PWAIT: usize = 281;
+    pub(crate) const SIGNALFD4: usize = 289;
+    pub(crate) const EPOLL_CREATE1: usize = 291;
+    pub(crate) const SCHED_SETATTR: usize = 314;
+    pub(crate) const SCHED_GETATTR: usize = 315;
+}
+
+#[cfg(target_arch = "aarch64")]
+pub mod number {
+    pub const EPOLL_CREATE1: usize = 20;
+    pub const EPOLL_CTL: usize = 21;
+    pub const EPOLL_PWAIT: usize = 22;
+    pub const FCNTL: usize = 25;
+    pub const IOCTL: usize = 29;
+    pub const UNLINKAT: usize = 35;
+    pub const MOUNT: usize = 40;
+    pub const CHDIR: usize = 49;
+    pub const OPENAT: usize = 56;
+    pub const READLINKAT: usize = 78;
+    pub const CLOSE: usize = 57;
+    pub const GETDENTS64: usize = 61;
+    pub const LSEEK: usize = 62;
+    pub const READ: usize = 63;
+    pub const WRITE: usize = 64;
+    pub const PREAD64: usize = 67;
+    pub const PPOLL: usize = 73;
+    pub const SIGNALFD4: usize = 74;
+    pub const EXIT_GROUP: usize = 94;
+    pub const WAITID: usize = 95;
+    pub const CLOCK_GETTIME: usize = 113;
+    pub const KILL: usize = 129;
+    pub const RT_SIGACTION: usize = 134;
+    pub const RT_SIGPROCMASK: usize = 135;
+    pub const RT_SIGTIMEDWAIT: usize = 137;
+    pub const SETPGID: usize = 154;
+    pub const SETSID: usize = 157;
+    pub const PRCTL: usize = 167;
+    pub const CAPSET: usize = 91;
+    pub const GETPID: usize = 172;
+    pub const SCHED_SETATTR: usize = 274;
+    pub const SCHED_GETATTR: usize = 275;
+    pub const GETPPID: usize = 173;
+    pub const GETUID: usize = 174;
+    pub const GETGID: usize = 176;
+    pub const SENDTO: usize = 206;
+    pub const RECVFROM: usize = 207;
+    pub const MUNMAP: usize = 215;
+    pub const CLONE: usize = 220;
+    pub const EXECVE: usize = 221;
+    pub const MMAP: usize = 222;
+    pub const WAIT4: usize = 260;
+}
+
+// The same on both architectures.
+const PIDFD_OPEN: usize = 434;
+const CLOSE_RANGE: usize = 436;
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) unsafe fn raw(number: usize, arguments: [usize; 6]) -> isize {
+    let [a, b, c, d, e, f] = arguments;
+    let result: isize;
+    // SAFETY: the kernel changes rax, rcx and r11 and nothing else; what it does to memory is the caller's matter.
+    unsafe {
+        asm!("syscall", inlateout("rax") number => result, in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d,
+            in("r8") e, in("r9") f, lateout("rcx") _, lateout("r11") _, options(nostack));
+    }
+    result
+}
+
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+pub(crate) unsafe fn raw(number: usize, arguments: [usize; 6]) -> isize {
+    let [a, b, c, d, e, f] = arguments;
+    let result: isize;
+    // SAFETY: the kernel changes x0 and nothing else; what it does to memory is the caller's matter.
+    unsafe {
+        asm!("svc 0", in("x8") number, inlateout("x0") a => result, in("x1") b, in("x2") c, in("x3") d, in("x4") e,
+            in("x5") f, options(nostack));
+    }
+    result
+}
+
+/// A call whose arguments are plain numbers, or pointers that the kernel only reads and that outlive the call.
+#[inline(always)]
+pub(crate) fn plain(number: usize, a: usize, b: usize, c: usize, d: usize) -> isize {
+    // SAFETY: see the head of this file; the callers below pass no writable memory.
+    unsafe { raw(number, [a, b, c, d, 0, 0]) }
+}
+
+pub(crate) fn exit(code: usize) -> ! {
+    loop {
+        plain(number::EXIT_GROUP, code, 0, 0, 0);
+    }
+}
+
+pub(crate) fn getpid() -> isize {
+    plain(number::GETPID, 0, 0, 0, 0)
+}
+
+pub(crate) fn getppid() -> isize {
+    plain(number::GETPPID, 0, 0, 0, 0)
+}
+
+pub(crate) fn getuid() -> u32 {
+    plain(number::GETUID, 0, 0, 0, 0) as u32
+}
+
+pub(crate) fn getgid() -> u32 {
+    plain(number::GETGID, 0, 0, 0, 0) as u32
+}
+
+pub(crate) fn setsid() -> isize {
+    plain(number::SETSID, 0, 0, 0, 0)
+}
+
+/// This terminal becomes the controlling one of the session that the caller leads.
+pub(crate) fn control_terminal(descriptor: isize) -> isize {
+    const TIOCSCTTY: usize = 0x540e;
+    plain(number::IOCTL, descriptor as usize, TIOCSCTTY, 0, 0)
+}
+
+/// Becomes the leader of a process group of its own.
+pub(crate) fn own_group() -> isize {
+    plain(number::SETPGID, 0, 0, 0, 0)
+}
+
+pub(crate) fn prctl(option: usize, value: usize) -> isize {
+    plain(number::PRCTL, option, value, 0, 0)
+}
+
+pub(crate) fn kill(pid: isize, signal: usize) -> isize {
+    plain(number::KILL, pid as usize, signal, 0, 0)
+}
+
+pub(crate) fn close(descriptor: isize) {
+    plain(number::CLOSE, descriptor as usize, 0, 0, 0);
+}
+
+/// Closes `first..=last`; with ENOSYS (Linux before 5.9) one by one.
+pub(crate) fn close_range(first: usize, last: usize) {
+    if plain(CLOSE_RANGE, first, last, 0, 0) < 0 {
+        for descriptor in first..=last.min(65_535) {
+            plain(number::CLOSE, descriptor, 0, 0, 0);
+        }
+    }
+}
+
+pub(crate) fn close_on_exec(descriptor: isize) {
+    const F_SETFD: usize = 2;
+    plain(number::FCNTL, descriptor as usize, F_SETFD, 1, 0);
+}
+
+/// struct sched_attr: size and policy, flags, nice and priority, runtime, deadline, period.
+type Scheduling = [u64; 6];
+const SCHEDULING_BYTES: usize = size_of::<Scheduling>();
+
+/// From now on whatever happens at the socket's other end, its end included, wakes this process if somebody has stopped it.
+pub(crate) fn wake_by(socket: isize) {
+    const F_GETFL: usize = 3;
+    const F_SETFL: usize = 4;
+    const F_SETOWN: usize = 8;
+    const F_SETSIG: usize = 10;
+    const O_ASYNC: usize = 0o20000;
+    let control = |command, value| plain(number::FCNTL, socket as usize, command, value, 0);
+    control(F_SETOWN, getpid() as usize);
+    control(F_SETSIG, SIGCONT);
+    control(F_SETFL, control(F_GETFL, 0) as usize | O_ASYNC);
+}
+
+/// Asks for short turns: who needs the processor for microseconds then gets it sooner when others want it too. Linux before
+/// 6.12 takes no notice. Niceness and class stay what they are, and a class other than the normal one is not touched at all.
+pub(crate) fn ask_for_short_turns() {
+    const SHORTEST_NS: u64 = 100_000;
+    set_turns(SHORTEST_NS);
+}
+
+/// As long as the system's, for the program: turns are inherited.
+pub(crate) fn ask_for_usual_turns() {
+    set_turns(0);
+}
+
+fn set_turns(nanoseconds: u64) {
+    let mut scheduling: Scheduling = [0; 6];
+    let start = scheduling.as_mut_ptr() as usize;
+    // SAFETY: the kernel writes at most so many bytes.
+    let got = unsafe { raw(number::SCHED_GETATTR, [0, start, SCHEDULING_BYTES, 0, 0, 0]) };
+    let [size_and_policy, _, _, runtime, _, _] = &mut scheduling;
+    // 0: the normal class.
+    if got < 0 || *size_and_policy >> 32 != 0 {
+        return;
+    }
+    *size_and_policy = SCHEDULING_BYTES as u64;
+    *runtime = nanoseconds;
+    plain(number::SCHED_SETATTR, 0, scheduling.as_ptr() as usize, 0, 0);
+}
+
+pub(crate) fn pidfd_open(pid: isize) -> isize {
+    plain(PIDFD_OPEN, pid as usize, 0, 0, 0)
+}
+
+/// Blocks exactly the signals of `mask` (bit n-1 is signal n).
+pub(crate) fn set_signal_mask(mask: u64) {
+    const SIG_SETMASK: usize = 2;
+    plain(number::RT_SIGPROCMASK, SIG_SETMASK, &raw const mask as usize, 0, 8);
+}
+
+/// What the kernel does with a signal when nobody said anything.
+pub(crate) fn default_action(signal: usize) {
+    // struct sigaction: all zero is SIG_DFL without flags.
+    let action = [0u64; 4];
+    plain(number::RT_SIGACTION, signal, action.as_ptr() as usize, 0, 8);
+}
+
+pub(crate) fn signalfd(mask: u64) -> isize {
+    const SFD_NONBLOCK: usize = 0o4000;
+    plain(number::SIGNALFD4, -1isize as usize, &raw const mask as usize, 8, SFD_NONBLOCK | O_CLOEXEC)
+}
+
+/// `path` ends in NUL, as `c"..."` and the strings of a request do.
+pub(crate) fn open(directory: isize, path: &[u8], flags: usize) -> isize {
+    plain(number::OPENAT, directory as usize, path.as_ptr() as usize, flags | O_CLOEXEC, 0)
+}
+
+/// Whether a descriptor that was opened without following links is of a link itself.
+pub(crate) fn is_link(descriptor: isize) -> bool {
+    let (name, mut target) = ([0u8; 1], [0u8; 1]);
+    // SAFETY: `name` is an empty string, and the kernel writes one byte into `target` at most.
+    let read = unsafe {
+        raw(
+            number::READLINKAT,
+            [descriptor as usize, name.as_ptr() as usize, target.as_mut_ptr() as usize, 1, 0, 0],
+        )
+    };
+    read >= 0
+}
+
+pub(crate) fn chdir(path: &[u8]) -> isize {
+    plain(number::CHDIR, path.as_ptr() as usize, 0, 0, 0)
+}
+
+pub(crate) fn rmdir(path: &[u8]) -> isize {
+    const AT_REMOVEDIR: usize = 0x200;
+    plain(number::UNLINKAT, AT_FDCWD as usize, path.as_ptr() as usize, AT_REMOVEDIR, 0)
+}
+
+pub(crate) fn mount(source: &[u8], target: &[u8], kind: &[u8], flags: usize) -> isize {
+    plain(number::MOUNT, source.as_ptr() as usize, target.as_ptr() as usize, kind.as_ptr() as usize, flags)
+}
+
+pub(crate) fn write(descriptor: isize, bytes: &[u8]) -> isize {
+    plain(number::WRITE, descriptor as usize, bytes.as_ptr() as usize, bytes.len(), 0)
+}
+
+/// Never waits and never raises SIGPIPE.
+pub(crate) fn send(descriptor: isize, bytes: &[u8]) -> isize {
+    plain(
+        number::SENDTO,
+        descriptor as usize,
+        bytes.as_ptr() as usize,
+        bytes.len(),
+        MSG_DONTWAIT | MSG_NOSIGNAL,
+    )
+}
+
+pub(crate) fn read(descriptor: isize, into: &mut [u8]) -> isize {
+    // SAFETY: the kernel writes into `into` only, which is borrowed mutably for the call.
+    unsafe { raw(number::READ, [descriptor as usize, into.as_mut_ptr() as usize, into.len(), 0, 0, 0]) }
+}
+
+/// Waits for something.
+pub(crate) fn receive_waiting(descriptor: isize, into: &mut [u8]) -> isize {
+    let (start, length) = (into.as_mut_ptr() as usize, into.len());
+    // SAFETY: as in `read`; no address is asked for.
+    unsafe { raw(number::RECVFROM, [descriptor as usize, start, length, 0, 0, 0]) }
+}
+
+/// Never waits.
+pub(crate) fn receive(descriptor: isize, into: &mut [u8]) -> isize {
+    let (start, length) = (into.as_mut_ptr() as usize, into.len());
+    // SAFETY: as in `read`; no address is asked for.
+    unsafe { raw(number::RECVFROM, [descriptor as usize, start, length, MSG_DONTWAIT, 0, 0]) }
+}
+
+pub(crate) fn read_at(descriptor: isize, into: &mut [u8], offset: usize) -> isize {
+    // SAFETY: as in `read`.
+    unsafe {
+        raw(number::PREAD64, [descriptor as usize, into.as_mut_ptr() as usize, into.len(), offset, 0, 0])
+    }
+}
+
+pub(crate) fn read_directory(descriptor: isize, into: &mut [u8]) -> isize {
+    // SAFETY: as in `read`.
+    unsafe { raw(number::GETDENTS64, [descriptor as usize, into.as_mut_ptr() as usize, into.len(), 0, 0, 0]) }
+}
+
+/// To be read from its beginning again.
+pub(crate) fn rewind(descriptor: isize) -> isize {
+    plain(number::LSEEK, descriptor as usize, 0, 0, 0)
+}
+
+/// Whether this is a child of ours, that lives or has ended. Takes nothing away.
+pub(crate) fn is_child(pid: isize) -> bool {
+    const P_PID: usize = 1;
+    const WEXITED: usize = 4;
+    const WNOWAIT: usize = 0x0100_0000;
+    plain(number::WAITID, P_PID, pid as usize, 0, WEXITED | WNOHANG | WNOWAIT | WALL) == 0
+}
+
+/// Waits until a child has ended, or so many microseconds. Needs no descriptor.
+pub(crate) fn wait_for_child_signal(timeout_us: u64) {
+    let children: u64 = 1 << (SIGCHLD - 1);
+    let limit = [timeout_us / 1_000_000, timeout_us % 1_000_000 * 1000];
+    plain(number::RT_SIGTIMEDWAIT, &raw const children as usize, 0, limit.as_ptr() as usize, 8);
+}
+
+pub(crate) fn sleep(us: u64) {
+    let mut limit = [us / 1_000_000, us % 1_000_000 * 1000];
+    // SAFETY: without entries the kernel writes the remaining time into `limit` alone.
+    unsafe { raw(number::PPOLL, [0, 0, limit.as_mut_ptr() as usize, 0, 8, 0]) };
+}
+
+/// Microseconds on the monotonic clock.
+pub(crate) fn now_us() -> u64 {
+    const CLOCK_MONOTONIC: usize = 1;
+    let mut time = [0u64; 2];
+    // SAFETY: the kernel writes one timespec into `time`.
+    unsafe { raw(number::CLOCK_GETTIME, [CLOCK_MONOTONIC, time.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    time[0].wrapping_mul(1_000_000).wrapping_add(time[1] / 1000)
+}
+
+/// struct rusage: user time, system time (seconds, microseconds each), peak memory in KiB, and 13 more.
+pub(crate) type ResourceUsage = [u64; 18];
+
+/// Takes one child that has ended, of any kind; 0 when none has.
+pub(crate) fn reap(status: &mut i32, usage: &mut ResourceUsage) -> isize {
+    let (status, usage) = (&raw mut *status as usize, usage.as_mut_ptr() as usize);
+    // SAFETY: the kernel writes an int and a struct rusage, which the two arguments are the size of.
+    unsafe { raw(number::WAIT4, [-1isize as usize, status, WNOHANG | WALL, usage, 0, 0]) }
+}
+
+/// A copy of this process; 0 in the copy. Each goes on with its own memory.
+pub(crate) fn fork(namespaces: usize) -> isize {
+    // SAFETY: without CLONE_VM and with no new stack this is fork(): both sides return with memory of their own.
+    unsafe { raw(number::CLONE, [namespaces | SIGCHLD, 0, 0, 0, 0, 0]) }
+}
+
+/// Zeroed private memory. Negative: an error.
+pub(crate) fn map_memory(length: usize) -> isize {
+    const PRIVATE: usize = 2;
+    map(length, PRIVATE)
+}
+
+/// Zeroed memory that a fork's two sides both see. Negative: an error.
+pub(crate) fn map_shared_memory(length: usize) -> isize {
+    const SHARED: usize = 1;
+    map(length, SHARED)
+}
+
+fn map(length: usize, kind: usize) -> isize {
+    const READ_WRITE: usize = 3;
+    const ANONYMOUS: usize = 0x20;
+    // SAFETY: a new mapping at an address of the kernel's choice touches no memory in use.
+    unsafe { raw(number::MMAP, [0, length, READ_WRITE, kind | ANONYMOUS, -1isize as usize, 0]) }
+}
+
+/// # Safety
+/// Nothing may use the memory afterwards.
+pub(crate) unsafe fn unmap_memory(start: usize, length: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { raw(number::MUNMAP, [start, length, 0, 0, 0, 0]) };
+}
+
+/// # Safety
+/// `arguments` and `variables` are arrays of pointers to NUL-terminated strings and end with a null pointer.
+pub(crate) unsafe fn execve(path: &[u8], arguments: *const *const u8, variables: *const *const u8) -> isize {
+    // SAFETY: the caller's promise; the kernel only reads.
+    unsafe { raw(number::EXECVE, [path.as_ptr() as usize, arguments as usize, variables as usize, 0, 0, 0]) }
+}
+
+/// vfork with a stack for the child: it runs `child(argument)` in this process's memory while this process waits, until
+/// the child has executed a program or ended. Returns its pid.
+///
+/// # Safety
+/// `stack_top` is 16-byte aligned and the end of memory that nothing else uses; `argument` is what `child` expects.
+#[cfg(target_arch = "x86_64")]
+pub(crate) unsafe fn vfork(stack_top: usize, child: extern "C" fn(usize) -> !, argument: usize) -> isize {
+    let result: isize;
+    // SAFETY: the child never comes out of the block (`child` does not return), so the compiler's view of one passage
+    // holds; it leaves this frame alone because it has a stack of its own. Memory may change: no `nomem`.
+    unsafe {
+        asm!("syscall", "test rax, rax", "jnz 2f", "xor ebp, ebp", "mov rdi, r12", "call r13", "ud2", "2:",
+            inlateout("rax") number::CLONE => result, in("rdi") CLONE_VM | CLONE_VFORK | SIGCHLD, in("rsi") stack_top,
+            in("rdx") 0, in("r10") 0, in("r8") 0, in("r12") argument, in("r13") child,
+            lateout("rcx") _, lateout("r11") _);
+    }
+    result
+}
+
+/// As above.
+///
+/// # Safety
+/// As above.
+#[cfg(target_arch = "aarch64")]
+pub unsafe fn vfork(stack_top: usize, child: extern "C" fn(usize) -> !, argument: usize) -> isize {
+    let result: isize;
+    // SAFETY: as above.
+    unsafe {
+        asm!("svc 0", "cbnz x0, 2f", "mov x29, xzr", "mov x0, x21", "blr x22", "brk 1", "2:",
+            in("x8") number::CLONE, inlateout("x0") CLONE_VM | CLONE_VFORK | SIGCHLD => result, in("x1") stack_top,
+            in("x2") 0, in("x3") 0, in("x4") 0, in("x21") argument, in("x22") child);
+    }
+    result
+}

@@ -1,0 +1,420 @@
+//! From a [`ProcessSpec`] to what the system is given: the program found, arguments and environment checked.
+//!
+//! Everything that can be known to be wrong before the spawn is an error of its own here, so that "the program is missing"
+//! never stands for a missing folder. The rest (races, interpreters) comes back from the spawn as an errno.
+
+use super::spec::{Containment, Environment, EnvironmentBase, Input, ProcessSpec, Stdio, Strays};
+use ground::error::{Error, ErrorCode, Result};
+use ground::os::{ContainedFolders, open_input};
+use nix::unistd::{AccessFlags, access};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The longest single argument or variable Linux takes, its NUL not counted (MAX_ARG_STRLEN is 32 pages of 4 KiB).
+const MAX_ARGUMENT_BYTES: usize = 131_071;
+
+/// The name of the mark that every process of a run inherits.
+pub(crate) const MARK: &str = "SHEEPDOG_RUN";
+
+/// The name that the guards give themselves, and are called by.
+pub(crate) const GUARD: &str = "sheepdog-guard";
+
+/// Ready to be started.
+#[derive(Debug)]
+pub(crate) struct ResolvedCommand {
+    /// Absolute, or relative to `cwd`; never searched for again.
+    pub program: PathBuf,
+    /// The command's name first.
+    pub argv: Vec<OsString>,
+    pub environment: Vec<(OsString, OsString)>,
+    pub cwd: Option<PathBuf>,
+    /// The value of [`MARK`].
+    pub mark: String,
+    /// What `Input::File` names.
+    pub input: Option<File>,
+}
+
+/// Checks and finds everything. Touches the file system: call it off the JavaScript thread.
+pub(crate) fn resolve(spec: &ProcessSpec, mark: String) -> Result<ResolvedCommand> {
+    check_text("command", &spec.command)?;
+    if spec.command.is_empty() {
+        return Err(Error::invalid_option("command", "expected the name or path of a program, got \"\""));
+    }
+    for (index, arg) in spec.args.iter().enumerate() {
+        check_text(&format!("args[{index}]"), arg)?;
+        check_length(&format!("args[{index}]"), arg.len())?;
+    }
+    if spec.containment == Containment::Strict && spec.strays == Strays::Keep {
+        return Err(Error::invalid_option(
+            "strays",
+            "\"keep\" cannot be combined with `containment: \"strict\"`: the namespace ends with the command",
+        ));
+    }
+    check_stdio(spec)?;
+    let mut environment = build_environment(&spec.environment)?;
+    if let Stdio::Terminal(_) = spec.stdio {
+        describe_terminal(&mut environment, &spec.environment);
+    }
+    set(&mut environment, MARK, Some(&mark));
+    if let Some(cwd) = &spec.cwd {
+        check_text("cwd", &cwd.to_string_lossy())?;
+        check_cwd(cwd)?;
+    }
+    let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    let program = find_program(&spec.command, path, spec.cwd.as_deref())?;
+    let mut argv = vec![OsString::from(&spec.command)];
+    argv.extend(spec.args.iter().map(OsString::from));
+    let input = match &spec.input {
+        Input::File(path) => Some(opened_input(path, spec)?),
+        Input::Null | Input::Bytes(_) | Input::Pipe | Input::Inherit => None,
+    };
+    Ok(ResolvedCommand { program, argv, environment, cwd: spec.cwd.clone(), mark, input })
+}
+
+/// What can't be had together.
+fn check_stdio(spec: &ProcessSpec) -> Result<()> {
+    match (&spec.stdio, &spec.input) {
+        (Stdio::Piped, _) | (Stdio::Inherit, Input::Null | Input::Inherit) => Ok(()),
+        (Stdio::Inherit, _) => Err(Error::invalid_option(
+            "input",
+            "cannot be combined with `stdio: \"inherit\"`: the program reads the stdin of this process",
+        )),
+        (Stdio::Terminal(_), Input::Null | Input::Bytes(_) | Input::Pipe) => Ok(()),
+        (Stdio::Terminal(_), Input::File(_) | Input::Inherit) => Err(Error::invalid_option(
+            "input",
+            "a file cannot be the input of a terminal: pass its content, or a stream",
+        )),
+    }
+}
+
+/// What programs ask of a terminal by their environment. The host's own terminal is another one, of another size.
+fn describe_terminal(variables: &mut Vec<(OsString, OsString)>, environment: &Environment) {
+    let is_given = |name: &str| environment.changes.iter().any(|(given, _)| given == name);
+    for name in ["COLUMNS", "LINES"] {
+        if !is_given(name) {
+            set(variables, name, None);
+        }
+    }
+    if !is_given("TERM") && !variables.iter().any(|(name, value)| name == "TERM" && value != "dumb") {
+        set(variables, "TERM", Some("xterm-256color"));
+    }
+}
+
+fn opened_input(path: &Path, spec: &ProcessSpec) -> Result<File> {
+    let path = spec.cwd.as_ref().map_or_else(|| path.to_path_buf(), |cwd| cwd.join(path));
+    // What a program may read unsandboxed it may be given by any way.
+    let contained = spec.sandbox.as_ref().map(|_| spec.contained()).unwrap_or_default();
+    let contained = ContainedFolders::of(contained.iter().map(PathBuf::as_path));
+    let failed = |problem: String, errno: i32| {
+        let message = format!("`input.file`: {}: {problem}: nothing was started", path.display());
+        Error::new(ErrorCode::ProcessInputFailed, message)
+            .with("file", path.to_string_lossy().into_owned())
+            .with("errno", errno)
+    };
+    let file = open_input(&path, &contained)
+        .map_err(|error| failed(error.to_string(), error.raw_os_error().unwrap_or(0)))?;
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        return Err(failed("is a directory".into(), nix::libc::EISDIR));
+    }
+    Ok(file)
+}
+
+/// The error for a spawn that the system refused.
+pub(crate) fn spawn_error(command: &ResolvedCommand, errno: i32, syscall: &str) -> Error {
+    let name = command.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let reason = io::Error::from_raw_os_error(errno);
+    match errno {
+        nix::libc::ENOENT if syscall == "chdir" => {
+            cwd_missing(command.cwd.as_deref().unwrap_or(Path::new("")))
+        }
+        nix::libc::ENOENT if command.program.exists() => Error::new(
+            ErrorCode::ProcessNotFound,
+            format!(
+                "{name}: the interpreter that {} names in its first line (or its loader) is missing",
+                command.program.display()
+            ),
+        )
+        .with("command", name),
+        nix::libc::ENOENT => not_found(&name),
+        nix::libc::EACCES | nix::libc::EISDIR if syscall != "chdir" => {
+            not_executable(&name, &command.program)
+        }
+        nix::libc::E2BIG => {
+            let bytes: usize = command.argv.iter().map(|arg| arg.len() + 1).sum::<usize>()
+                + command.environment.iter().map(|(name, value)| name.len() + value.len() + 2).sum::<usize>();
+            Error::new(
+                ErrorCode::ProcessArgumentTooLong,
+                format!("arguments and environment together are {bytes} bytes, more than the system allows: pass long texts by `input`"),
+            )
+            .with("bytes", bytes)
+        }
+        _ => Error::new(
+            ErrorCode::ProcessSpawnFailed,
+            format!("{name} could not be started: {syscall}: {reason}{}", remedy(errno)),
+        )
+        .with("errno", errno)
+        .with("syscall", syscall)
+        .with("command", name),
+    }
+}
+
+/// What helps against want; empty for other refusals.
+fn remedy(errno: i32) -> &'static str {
+    match errno {
+        nix::libc::EMFILE | nix::libc::ENFILE => {
+            ": run fewer at once, or raise the limit of open files (`ulimit -n`); a run takes four descriptors"
+        }
+        nix::libc::EAGAIN => {
+            ": run fewer at once, or raise the limit of processes (`ulimit -u`); a run takes three processes at least"
+        }
+        nix::libc::ENOMEM => ": there is no memory left for another process",
+        _ => "",
+    }
+}
+
+fn check_text(path: &str, text: &str) -> Result<()> {
+    if text.contains('\0') {
+        return Err(Error::invalid_option(
+            path,
+            "contains a NUL character, which cannot be passed to a program",
+        ));
+    }
+    Ok(())
+}
+
+fn check_length(path: &str, bytes: usize) -> Result<()> {
+    if bytes > MAX_ARGUMENT_BYTES && cfg!(target_os = "linux") {
+        let message = format!(
+            "{path} is {bytes} bytes, the system takes {MAX_ARGUMENT_BYTES} at most: pass long texts by `input` or a file"
+        );
+        return Err(Error::new(ErrorCode::ProcessArgumentTooLong, message)
+            .with("bytes", bytes)
+            .with("maxBytes", MAX_ARGUMENT_BYTES));
+    }
+    Ok(())
+}
+
+fn build_environment(environment: &Environment) -> Result<Vec<(OsString, OsString)>> {
+    let mut variables: Vec<(OsString, OsString)> = match &environment.base {
+        EnvironmentBase::Inherit => std::env::vars_os().collect(),
+        EnvironmentBase::Empty => Vec::new(),
+        EnvironmentBase::Variables(variables) => variables.clone(),
+    };
+    for (name, value) in &environment.changes {
+        let path = format!("env[{name:?}]");
+        if name.is_empty() || name.contains('=') || name.contains('\0') {
+            return Err(Error::invalid_option(
+                &path,
+                "invalid variable name: it must not be empty or contain \"=\" or NUL",
+            ));
+        }
+        if let Some(value) = value {
+            check_text(&path, value)?;
+            check_length(&path, name.len() + 1 + value.len())?;
+        }
+        set(&mut variables, name, value.as_deref());
+    }
+    Ok(variables)
+}
+
+fn set(variables: &mut Vec<(OsString, OsString)>, name: &str, value: Option<&str>) {
+    variables.retain(|(known, _)| known != name);
+    if let Some(value) = value {
+        variables.push((name.into(), value.into()));
+    }
+}
+
+fn check_cwd(cwd: &Path) -> Result<()> {
+    if !cwd.is_dir() {
+        return Err(cwd_missing(cwd));
+    }
+    if access(cwd, AccessFlags::X_OK).is_err() {
+        return Err(Error::new(
+            ErrorCode::ProcessSpawnFailed,
+            format!("this user may not enter the working directory {}", cwd.display()),
+        )
+        .with("errno", nix::libc::EACCES)
+        .with("syscall", "chdir")
+        .with("cwd", cwd.to_string_lossy().into_owned()));
+    }
+    Ok(())
+}
+
+fn cwd_missing(cwd: &Path) -> Error {
+    let problem = if cwd.exists() { "is not a directory" } else { "does not exist" };
+    Error::new(
+        ErrorCode::ProcessCwdMissing,
+        format!("the working directory {} {problem}: create it, or pass another `cwd`", cwd.display()),
+    )
+    .with("cwd", cwd.to_string_lossy().into_owned())
+}
+
+fn not_found(command: &str) -> Error {
+    // A command line in one string: no shell reads it.
+    let mut words = command.split_whitespace();
+    let hint = match (words.next(), words.next()) {
+        (Some(program), Some(_)) if !program.contains('/') => {
+            let arguments: Vec<&str> = command.split_whitespace().skip(1).collect();
+            format!("; arguments are an array of their own: run({program:?}, {arguments:?})")
+        }
+        _ => String::new(),
+    };
+    Error::new(
+        ErrorCode::ProcessNotFound,
+        format!("{command}: program not found, neither as a path nor on the PATH of its environment{hint}"),
+    )
+    .with("command", command)
+}
+
+fn not_executable(command: &str, program: &Path) -> Error {
+    let problem = if program.is_dir() { "is a directory" } else { "has no execute permission" };
+    Error::new(ErrorCode::ProcessNotExecutable, format!("{command}: {} {problem}", program.display()))
+        .with("command", command)
+}
+
+/// As the shell finds it: a name with a slash is a path (relative to the program's own `cwd`), others are looked up on PATH.
+fn find_program(command: &str, path: Option<&OsStr>, cwd: Option<&Path>) -> Result<PathBuf> {
+    let in_cwd = |relative: &Path| match cwd {
+        Some(cwd) => cwd.join(relative),
+        None => relative.to_path_buf(),
+    };
+    if command.contains('/') {
+        let program = in_cwd(Path::new(command));
+        return match probe(&program) {
+            Probe::Program => std::path::absolute(&program).or(Ok(program)),
+            Probe::Missing => Err(not_found(command)),
+            Probe::NotExecutable => Err(not_executable(command, &program)),
+        };
+    }
+    let path = path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
+    let mut denied = None;
+    for folder in path.as_bytes().split(|&byte| byte == b':') {
+        // An empty entry is the current folder.
+        let program = in_cwd(&Path::new(OsStr::from_bytes(folder)).join(command));
+        match probe(&program) {
+            Probe::Program => return std::path::absolute(&program).or(Ok(program)),
+            Probe::NotExecutable => denied = denied.or(Some(program)),
+            Probe::Missing => {}
+        }
+    }
+    match denied {
+        Some(program) => Err(not_executable(command, &program)),
+        None => Err(not_found(command)),
+    }
+}
+
+enum Probe {
+    Program,
+    NotExecutable,
+    Missing,
+}
+
+fn probe(program: &Path) -> Probe {
+    match program.metadata() {
+        Err(_) => Probe::Missing,
+        Ok(metadata) if metadata.is_file() && access(program, AccessFlags::X_OK).is_ok() => Probe::Program,
+        Ok(_) => Probe::NotExecutable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn resolve_in(folder: &Path, command: &str) -> Result<ResolvedCommand> {
+        let mut spec = ProcessSpec::new(command, ["x"]);
+        spec.environment = Environment {
+            base: EnvironmentBase::Empty,
+            changes: vec![("PATH".into(), Some(folder.to_string_lossy().into_owned()))],
+        };
+        resolve(&spec, "mark".into())
+    }
+
+    fn folder_with(name: &str, mode: u32) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join(name), "#!/bin/sh\n").expect("a file");
+        fs::set_permissions(folder.path().join(name), fs::Permissions::from_mode(mode)).expect("a mode");
+        folder
+    }
+
+    fn code(result: Result<ResolvedCommand>) -> &'static str {
+        result.expect_err("an error").code().as_str()
+    }
+
+    #[test]
+    fn finds_the_program_on_the_path_it_would_be_given() {
+        let folder = folder_with("tool", 0o755);
+        let command = resolve_in(folder.path(), "tool").expect("found");
+        assert_eq!(command.program, folder.path().join("tool"));
+        assert_eq!(command.argv, ["tool", "x"]);
+        assert!(command.environment.contains(&(MARK.into(), "mark".into())));
+    }
+
+    #[test]
+    fn names_each_fault_of_the_program() {
+        let folder = folder_with("tool", 0o644);
+        assert_eq!(code(resolve_in(folder.path(), "other")), "PROCESS_NOT_FOUND");
+        assert_eq!(code(resolve_in(folder.path(), "./other")), "PROCESS_NOT_FOUND");
+        assert_eq!(code(resolve_in(folder.path(), "/")), "PROCESS_NOT_EXECUTABLE");
+        assert_eq!(code(resolve_in(folder.path(), "")), "INVALID_OPTION");
+        assert_eq!(code(resolve_in(folder.path(), "a\0b")), "INVALID_OPTION");
+        // Without the execute bit nobody may run it, root included.
+        assert_eq!(code(resolve_in(folder.path(), "tool")), "PROCESS_NOT_EXECUTABLE");
+    }
+
+    #[test]
+    fn a_relative_program_is_found_from_its_own_cwd() {
+        let folder = folder_with("tool", 0o755);
+        let mut spec = ProcessSpec::new("./tool", [""; 0]);
+        spec.cwd = Some(folder.path().to_path_buf());
+        assert_eq!(resolve(&spec, String::new()).expect("found").program, folder.path().join("tool"));
+    }
+
+    #[test]
+    fn a_missing_folder_is_not_a_missing_program() {
+        let mut spec = ProcessSpec::new("sh", [""; 0]);
+        spec.cwd = Some("/nonexistent/folder".into());
+        assert_eq!(code(resolve(&spec, String::new())), "PROCESS_CWD_MISSING");
+        spec.cwd = Some("/etc/passwd".into());
+        let error = resolve(&spec, String::new()).expect_err("no folder");
+        assert_eq!(error.code().as_str(), "PROCESS_CWD_MISSING");
+        assert!(error.message().contains("is not a directory"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_argument_longer_than_the_system_takes_is_found_before_the_spawn() {
+        let mut spec = ProcessSpec::new("sh", ["a".repeat(MAX_ARGUMENT_BYTES)]);
+        assert!(resolve(&spec, String::new()).is_ok());
+        spec.args = vec!["a".repeat(200_000)];
+        let error = resolve(&spec, String::new()).expect_err("too long");
+        assert_eq!(error.code(), ErrorCode::ProcessArgumentTooLong);
+        assert_eq!(error.facts()["bytes"], 200_000);
+    }
+
+    #[test]
+    fn a_wrong_variable_names_its_path() {
+        for name in ["", "A=B", "A\0"] {
+            let mut spec = ProcessSpec::new("sh", [""; 0]);
+            spec.environment.changes = vec![(name.to_owned(), Some("1".into()))];
+            let error = resolve(&spec, String::new()).expect_err("a bad name");
+            assert_eq!(error.code(), ErrorCode::InvalidOption);
+            assert!(error.message().starts_with("env["), "{}", error.message());
+        }
+    }
+
+    #[test]
+    fn changes_replace_and_remove_variables() {
+        let environment = Environment {
+            base: EnvironmentBase::Variables(vec![("A".into(), "1".into()), ("B".into(), "2".into())]),
+            changes: vec![("A".into(), None), ("B".into(), Some("3".into())), ("C".into(), Some("4".into()))],
+        };
+        let built = build_environment(&environment).expect("an environment");
+        assert_eq!(built, [("B".into(), "3".into()), ("C".into(), "4".into())] as [(OsString, OsString); 2]);
+    }
+}

@@ -1,0 +1,73 @@
+//! Executes the guard's program by posix_spawn: the host is not forked.
+
+use crate::command::GUARD;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
+use nix::sys::signal::SigSet;
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
+
+/// Where the guard finds its end of the lifeline.
+const LIFELINE: RawFd = 3;
+
+/// The guard gets these four as 0 to 3, the mark of its run as its argument (`/proc` shows that to whoever looks for the run's
+/// processes), an empty environment, default signals, and a mask that blocks all of them, so that no signal can end it before it
+/// is ready.
+pub(super) fn execute(program: &Path, mark: &str, descriptors: [OwnedFd; 4]) -> Result<i32, Errno> {
+    // A source among the targets would be overwritten before its turn.
+    let descriptors = descriptors.map(|descriptor| {
+        if descriptor.as_raw_fd() > LIFELINE {
+            return Ok(descriptor);
+        }
+        let high = fcntl(&descriptor, FcntlArg::F_DUPFD_CLOEXEC(LIFELINE + 1))?;
+        // SAFETY: fcntl has just made this descriptor; nobody else knows it.
+        Ok(unsafe { OwnedFd::from_raw_fd(high) })
+    });
+    let mut actions = PosixSpawnFileActions::init()?;
+    let mut sources = Vec::with_capacity(descriptors.len());
+    for (target, source) in (0..).zip(descriptors) {
+        let source: OwnedFd = source?;
+        actions.add_dup2(source.as_raw_fd(), target)?;
+        sources.push(source);
+    }
+    let mut attributes = PosixSpawnAttr::init()?;
+    attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;
+    attributes.set_sigdefault(&SigSet::all())?;
+    attributes.set_sigmask(&SigSet::all())?;
+    let environment: [&CStr; 0] = [];
+    let arguments = [CString::new(GUARD), CString::new(mark)].map(|word| word.map_err(|_| Errno::EINVAL));
+    let [name, mark] = arguments;
+    let pid = posix_spawn(program, &actions, &attributes, &[name?, mark?], &environment)?;
+    Ok(pid.as_raw())
+}
+
+/// Executes a guard once without anything to do.
+pub(super) fn probe(program: &Path) -> Result<(), Errno> {
+    let null = || -> Result<OwnedFd, Errno> {
+        let file = File::open("/dev/null")
+            .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))?;
+        Ok(file.into())
+    };
+    let mut attempts = 0;
+    loop {
+        match execute(program, "", [null()?, null()?, null()?, null()?]) {
+            Ok(pid) => {
+                let status = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None);
+                // It says that nobody is there and ends with 1; anything else is not our guard.
+                let is_guard =
+                    matches!(status, Ok(nix::sys::wait::WaitStatus::Exited(_, 1)) | Err(Errno::ECHILD));
+                return if is_guard { Ok(()) } else { Err(Errno::ENOEXEC) };
+            }
+            // A process that the host forked meanwhile still has the file open for writing, until it executes something.
+            Err(Errno::ETXTBSY) if attempts < 20 => {
+                attempts += 1;
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            Err(errno) => return Err(errno),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! A program under two guards: the host's side of `crates/guard` at the root of this repository.
+//!
+//! The guard is a program of a few kilobytes that the addon carries ([`image`]). For each run the host starts one by
+//! posix_spawn ([`launch`]): the host itself is never forked. The spawn request goes over a socket pair, the lifeline
+//! (`wire`); what the guard reports comes back on it ([`lifeline`]). docs/internals/guard.md has the format,
+//! docs/guard.md says what is covered.
+//!
+//! Who owns what: [`GuardedProcess`] owns the lifeline, and with it the run. Dropping it, or the host's end, whatever the
+//! cause, closes the lifeline, and the guards kill the tree. The outer guard is the host's child: [`leash::Leash`] waits for it by
+//! pidfd, and for nobody else, so neither SIGCHLD nor the host's other children are touched and no zombie stays.
+//!
+//! Nothing here blocks but [`launch::launch`] (half a millisecond); waiting is async.
+
+mod cgroup;
+mod execute;
+mod failure;
+mod image;
+mod launch;
+mod leash;
+mod lifeline;
+mod wire;
+
+pub(crate) use cgroup::ResourceLimits;
+pub(crate) use failure::{GuardFailure, GuardStage};
+pub(crate) use launch::{GuardedSpawn, landlock_abi, launch, seccomp_notifies};
+pub(crate) use lifeline::{GuardEvent, Launch, Lifeline};
+pub use wire::fuzz as fuzz_lifeline;
+
+#[cfg(test)]
+mod tests;

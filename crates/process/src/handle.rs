@@ -1,0 +1,169 @@
+//! The cloneable handle of a run. All state is the owner task's; a handle only gives orders and awaits the shared end.
+
+use super::life;
+use super::newcomer::{Moment, Newcomer};
+use super::order::{Order, WantedEnd};
+use super::publisher::{Published, Publisher};
+use super::replay::replay;
+use super::sink::{ChunkReader, Sink, chunk_channel};
+use super::spec::{Input, Outcome, ProcessSpec, StopReason};
+use super::start::Admission;
+use super::stdin::StdinWriter;
+use ground::error::{Error, ErrorCode, Result};
+use ground::os::{TerminalSize, TreeUsage};
+use ground::trace;
+use nix::sys::signal::Signal;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{mpsc, oneshot};
+
+/// A run. Cloneable; when the last handle is dropped before the end, the tree is killed.
+#[derive(Clone)]
+pub struct Process {
+    orders: mpsc::UnboundedSender<Order>,
+    published: Published,
+    stdin: Arc<Mutex<Option<StdinWriter>>>,
+    number: u64,
+    /// See [`ProcessSpec::contained`].
+    contained: Arc<[PathBuf]>,
+}
+
+/// Starts a run and returns at once: that it could not be started comes by [`Process::started`] and [`Process::outcome`].
+/// Call it within tokio.
+pub fn spawn(spec: ProcessSpec) -> Process {
+    spawn_after(spec, Admission::free())
+}
+
+/// As [`spawn`], when it is admitted. Its clocks start with the program; a stop while it waits is told at once.
+pub fn spawn_after(spec: ProcessSpec, admission: Admission) -> Process {
+    let (orders, received) = mpsc::unbounded_channel();
+    let (publisher, published) = Publisher::new(spec.command.clone());
+    let (writer, written) = match spec.input {
+        Input::Pipe => {
+            let (writer, written) = StdinWriter::new();
+            (Some(writer), Some(written))
+        }
+        Input::Null | Input::Bytes(_) | Input::File(_) | Input::Inherit => (None, None),
+    };
+    let number = trace::number();
+    let contained = spec.contained().into();
+    let process = Process { orders, published, stdin: Arc::new(Mutex::new(writer)), number, contained };
+    tokio::spawn(life::run(number, spec, admission, written, publisher, received));
+    process
+}
+
+impl Process {
+    /// The pid, once the program runs.
+    pub async fn started(&self) -> Result<u32> {
+        let mut started = self.published.started.clone();
+        let value = started.wait_for(Option::is_some).await.map(|value| value.clone());
+        value.ok().flatten().unwrap_or_else(|| Err(shut_down()))
+    }
+
+    pub(super) fn contained(&self) -> Arc<[PathBuf]> {
+        self.contained.clone()
+    }
+
+    /// What the log calls it by.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// How the run ended; resolves when the tree is gone. May be awaited many times.
+    pub async fn outcome(&self) -> Arc<Outcome> {
+        let mut outcome = self.published.outcome.clone();
+        let value = outcome.wait_for(Option::is_some).await.map(|value| value.clone());
+        value.ok().flatten().unwrap_or_else(|| Arc::new(Outcome { result: None, error: Some(shut_down()) }))
+    }
+
+    /// Ends the run: SIGTERM to the group, `kill_grace`, SIGKILL to the tree for `Aborted`, `Killed` and `TimedOut`; SIGKILL at
+    /// once for the others. The first reason wins; after the end nothing happens.
+    pub fn stop(&self, reason: StopReason) {
+        let _ = self.orders.send(Order::Stop(WantedEnd::because(reason)));
+    }
+
+    /// As [`Process::stop`] with `Killed`, but what the group is sent is the signal of this number, now; by SIGKILL the whole tree is
+    /// ended at once. A number that is no signal's is SIGTERM.
+    pub fn kill(&self, signal: i32) {
+        let signal = Signal::try_from(signal).unwrap_or(Signal::SIGTERM);
+        let stop = WantedEnd { reason: StopReason::Killed, signal: Some(signal) };
+        let _ = self.orders.send(Order::Stop(stop));
+    }
+
+    /// Another size for the program's terminal (`Stdio::Terminal`); nothing happens where there is none.
+    pub fn resize(&self, size: TerminalSize) {
+        let _ = self.orders.send(Order::Resize(size));
+    }
+
+    /// The raw output as it comes, first what was kept so far. One reader a run: a later one takes over.
+    pub fn chunks(&self) -> ChunkReader {
+        let (sink, reader) = chunk_channel();
+        self.subscribe(Box::new(sink));
+        reader
+    }
+
+    /// Gives the raw output to a sink as it is read, first what was kept so far. A later sink takes over.
+    pub fn subscribe(&self, sink: Box<dyn Sink>) {
+        let Err(mpsc::error::SendError(Order::Subscribe(mut sink))) =
+            self.orders.send(Order::Subscribe(sink))
+        else {
+            return;
+        };
+        // The owner is gone; it published the outcome first.
+        match self.published.outcome.borrow().as_ref() {
+            Some(outcome) => replay(outcome, sink.as_mut()),
+            None => sink.finish(),
+        }
+    }
+
+    /// Stop delivering; output is drained and kept.
+    pub fn detach_output(&self) {
+        let _ = self.orders.send(Order::Detach);
+    }
+
+    /// The writer of an `Input::Pipe`; once.
+    pub fn take_stdin(&self) -> Option<StdinWriter> {
+        self.stdin.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub fn downgrade(&self) -> WeakProcess {
+        WeakProcess { orders: self.orders.downgrade() }
+    }
+
+    /// What the tree has used so far, and how many processes it has right now; zeros after the end.
+    pub async fn tree_usage(&self) -> TreeUsage {
+        let (reply, usage) = oneshot::channel();
+        let _ = self.orders.send(Order::TreeUsage(reply));
+        usage.await.unwrap_or_default()
+    }
+
+    /// Who was born into the tree between these two, and lives; nobody after the end.
+    pub async fn newcomers(&self, since: Moment, until: Moment) -> Vec<Newcomer> {
+        let (reply, found) = oneshot::channel();
+        let _ = self.orders.send(Order::Newcomers { since, until, reply });
+        found.await.unwrap_or_default()
+    }
+}
+
+/// A handle that does not keep its run alive.
+#[derive(Clone)]
+pub struct WeakProcess {
+    orders: mpsc::WeakUnboundedSender<Order>,
+}
+
+impl WeakProcess {
+    /// As [`Process::stop`]; false when the run's handles are all gone.
+    pub fn stop(&self, reason: StopReason) -> bool {
+        let stop = Order::Stop(WantedEnd::because(reason));
+        self.orders.upgrade().is_some_and(|orders| orders.send(stop).is_ok())
+    }
+
+    /// Whether the run has ended, or nobody can reach it any more.
+    pub fn is_over(&self) -> bool {
+        self.orders.upgrade().is_none_or(|orders| orders.is_closed())
+    }
+}
+
+fn shut_down() -> Error {
+    Error::new(ErrorCode::ProcessKilled, "the addon was shut down before the run ended")
+}

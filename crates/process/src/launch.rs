@@ -1,0 +1,155 @@
+//! The one interface between a run and how its program is started and held: [`launch`] gives pipes and a [`Tree`].
+//!
+//! A tree says when its command exited and when everything is gone; it is given signals, told to be killed, and, after the exit, to
+//! finish. `guarded` is the launcher under guard; `direct` the one without: process group, parents and marks.
+
+mod direct;
+#[cfg(target_os = "linux")]
+mod guarded;
+mod launched;
+mod refusal;
+mod session;
+mod tree_event;
+mod turn;
+
+pub(super) use launched::{NotLaunched, Pipes};
+pub(super) use refusal::no_thread;
+pub(super) use tree_event::{ExitStatus, TreeEvent};
+pub(super) use turn::with_turn;
+
+use super::command::ResolvedCommand;
+#[cfg(target_os = "linux")]
+use super::guard::{landlock_abi, seccomp_notifies};
+use super::sandbox::report::{SandboxReport, SandboxSupport};
+use super::spec::{Containment, ProcessSpec, Strays};
+use ground::error::{Error, ErrorCode};
+use ground::os::{ProcessTable, TreeUsage, blocking};
+use nix::sys::signal::Signal;
+use refusal::{no_limits, no_sandbox};
+use tokio::sync::{Notify, SemaphorePermit};
+
+/// A started program and its tree.
+pub(crate) type Launched = launched::Launched<Tree>;
+
+/// The processes of a run.
+pub(crate) enum Tree {
+    Direct(direct::DirectTree),
+    #[cfg(target_os = "linux")]
+    Guarded(Box<guarded::GuardedTree>),
+}
+
+impl Tree {
+    /// The next event. Cancel safe.
+    pub(crate) async fn next(&mut self) -> TreeEvent {
+        match self {
+            Tree::Direct(tree) => tree.next().await,
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.next().await,
+        }
+    }
+
+    /// To the process group.
+    pub(crate) fn signal(&mut self, signal: Signal) {
+        match self {
+            Tree::Direct(tree) => tree.signal(signal),
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.signal(signal),
+        }
+    }
+
+    /// SIGKILL to everything, now.
+    pub(crate) fn kill(&mut self) {
+        match self {
+            Tree::Direct(tree) => tree.kill(),
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.kill(),
+        }
+    }
+
+    /// After `Exited`: kill what is left, or let it live. `Gone` follows.
+    pub(crate) fn finish(&mut self, strays: Strays) {
+        match self {
+            Tree::Direct(tree) => tree.finish(strays),
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.finish(strays),
+        }
+    }
+
+    /// Whether somebody of the command's process group is alive.
+    pub(crate) fn has_group(&self) -> bool {
+        match self {
+            Tree::Direct(tree) => tree.has_group(),
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.has_group(),
+        }
+    }
+
+    /// The process that everything of the run is below.
+    pub(crate) fn root(&self) -> i32 {
+        match self {
+            Tree::Direct(tree) => tree.root(),
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.root(),
+        }
+    }
+}
+
+/// Starts the program when it has its `turn`, off the JavaScript thread: the host is never forked, and its JavaScript never waits.
+/// `cut_short`: what was begun is ended at once, and what became of it is told.
+pub(crate) async fn launch(
+    command: ResolvedCommand,
+    spec: &ProcessSpec,
+    turn: Option<SemaphorePermit<'static>>,
+    cut_short: &Notify,
+) -> std::result::Result<Launched, NotLaunched> {
+    #[cfg(target_os = "linux")]
+    let (command, turn) = match spec.containment {
+        Containment::Group => (command, turn),
+        Containment::Auto | Containment::Strict => {
+            match guarded::launch(command, spec, turn, cut_short).await? {
+                guarded::Attempt::Launched(launched) => {
+                    return Ok(launched.with_tree(Tree::Guarded));
+                }
+                guarded::Attempt::Unavailable(command) => (command, None),
+            }
+        }
+    };
+    if spec.containment == Containment::Strict {
+        return Err(Error::new(
+            ErrorCode::ContainmentUnavailable,
+            "PID namespaces exist on Linux only: leave out `containment: \"strict\"`",
+        )
+        .with("containment", "strict")
+        .into());
+    }
+    if spec.sandbox.is_some() {
+        return Err(no_sandbox(
+            "it needs the guard: Linux, a place to execute it from, and `containment` other than \"group\"",
+        )
+        .into());
+    }
+    if spec.memory_max_bytes.is_some() || spec.max_processes.is_some() {
+        return Err(no_limits(None).into());
+    }
+    let launched = direct::launch(command, spec, turn, cut_short).await?;
+    Ok(launched.with_tree(Tree::Direct))
+}
+
+/// What a sandbox could hold here.
+pub fn sandbox_support() -> SandboxSupport {
+    #[cfg(target_os = "linux")]
+    return SandboxSupport::new(landlock_abi(), seccomp_notifies());
+    #[cfg(not(target_os = "linux"))]
+    SandboxSupport::new(0, false)
+}
+
+/// What held the sandbox of a run that was started.
+pub(crate) fn sandbox_report(spec: &ProcessSpec) -> Option<SandboxReport> {
+    let landlock = sandbox_support().landlock;
+    spec.sandbox.as_ref().map(|sandbox| SandboxReport::new(sandbox, landlock))
+}
+
+/// What the tree below `root` has used so far; reads the process table.
+pub(crate) async fn tree_usage(root: i32) -> TreeUsage {
+    blocking(move || ProcessTable::read().unwrap_or_default().usage(root)).await.unwrap_or_default()
+}

@@ -1,0 +1,244 @@
+//! The launcher without a guard: posix_spawn into a process group of its own, an exit seen through a pidfd, strays found by
+//! group, parents and mark.
+//!
+//! The command stays a zombie until the strays are swept: as long as it is not reaped, its pid and so its group's number can't
+//! be another's.
+
+use super::super::command::{ResolvedCommand, spawn_error};
+use super::super::spec::{ContainmentLevel, ProcessSpec, ProcessUsage, Strays};
+use super::super::sweep::{SweepRequest, Swept, sweep};
+use super::super::wiring::{Wires, Wiring};
+use super::launched::{Launched, NotLaunched, watch_pipes};
+use super::refusal::no_thread;
+use super::session;
+use super::tree_event::{ExitStatus, TreeEvent};
+use super::turn::with_turn;
+use ground::error::Result;
+use ground::os::{
+    ProcessIdentity, ProcessTable, blocking, kill_process, signal_group, ticks_now, wait_for_exit,
+    walk_descendants,
+};
+use nix::libc;
+use nix::sys::signal::Signal;
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+use tokio::sync::{Notify, SemaphorePermit};
+use tokio::task::JoinHandle;
+
+pub(super) async fn launch(
+    command: ResolvedCommand,
+    spec: &ProcessSpec,
+    turn: Option<SemaphorePermit<'static>>,
+    cut_short: &Notify,
+) -> std::result::Result<Launched<DirectTree>, NotLaunched> {
+    let wires = Wires::of(spec);
+    let spawning = blocking(move || spawn(command, &wires));
+    let spawning = std::pin::pin!(spawning);
+    tokio::select! {
+        (spawned, _) = with_turn(spawning, turn) => Ok(spawned.map_err(no_thread)??),
+        // What the thread may yet bring home is dropped there, and so killed.
+        () = cut_short.notified() => Err(NotLaunched::Unknown),
+    }
+}
+
+/// Only options that std passes on to posix_spawn: with `pre_exec`, a uid or a gid it would fork the host.
+fn builder(program: &Path, command: &ResolvedCommand, descriptors: &[OwnedFd; 3]) -> io::Result<Command> {
+    let [stdin, stdout, stderr] = descriptors;
+    let mut builder = Command::new(program);
+    builder
+        .env_clear()
+        .envs(command.environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::from(stdin.try_clone()?))
+        .stdout(Stdio::from(stdout.try_clone()?))
+        .stderr(Stdio::from(stderr.try_clone()?))
+        .process_group(0);
+    if let Some(cwd) = &command.cwd {
+        builder.current_dir(cwd);
+    }
+    Ok(builder)
+}
+
+/// A script without a first line that names its interpreter is the shell's, as execvp and the guard have it.
+fn spawn_child(command: &ResolvedCommand, descriptors: &[OwnedFd; 3]) -> io::Result<Child> {
+    let arguments = command.argv.iter().skip(1);
+    let mut direct = builder(&command.program, command, descriptors)?;
+    if let Some(name) = command.argv.first() {
+        direct.arg0(name);
+    }
+    match direct.args(arguments.clone()).spawn() {
+        Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => {
+            builder(Path::new("/bin/sh"), command, descriptors)?.arg(&command.program).args(arguments).spawn()
+        }
+        other => other,
+    }
+}
+
+fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched<DirectTree>> {
+    let refused =
+        |error: io::Error| spawn_error(&command, error.raw_os_error().unwrap_or(libc::EIO), "posix_spawn");
+    let Wiring { program, ends } = wires.lay(command.input.as_ref()).map_err(refused)?;
+    let (spawned, since) = (Instant::now(), ticks_now());
+    let pid = match &ends.terminal {
+        Some(terminal) => session::spawn(session::Wires::Terminal(terminal), &command),
+        None if wires.are_hosts() => session::spawn(session::Wires::Descriptors(&program), &command),
+        // Dropping std's handle neither kills nor reaps: both are ours.
+        None => spawn_child(&command, &program).map(|child| child.id()),
+    }
+    .map_err(refused)?;
+    // Only the program has them from here on: their end is its end.
+    drop(program);
+    let tree = DirectTree {
+        pid: pid as i32,
+        mark: command.mark,
+        since,
+        state: TreeLife::Running(wait_for_exit(pid as i32)),
+        known: HashSet::new(),
+    };
+    match watch_pipes(ends) {
+        Ok(pipes) => Ok(Launched { pid, spawned, level: ContainmentLevel::Group, pipes, tree }),
+        Err(error) => {
+            // It runs already, but nobody could watch it.
+            drop(tree);
+            Err(error)
+        }
+    }
+}
+
+pub(crate) struct DirectTree {
+    pid: i32,
+    mark: String,
+    /// Nobody of the tree is older.
+    since: u64,
+    state: TreeLife,
+    /// Descendants that were alive when the tree was killed.
+    known: HashSet<ProcessIdentity>,
+}
+
+enum TreeLife {
+    Running(JoinHandle<()>),
+    Exited,
+    Sweeping(JoinHandle<Swept>),
+    Gone,
+}
+
+impl DirectTree {
+    pub(super) fn root(&self) -> i32 {
+        self.pid
+    }
+
+    /// The command itself is a zombie by now, and still in its group.
+    pub(super) fn has_group(&self) -> bool {
+        ProcessTable::read().is_some_and(|table| table.entries().iter().any(|entry| entry.group == self.pid))
+    }
+
+    pub(super) async fn next(&mut self) -> TreeEvent {
+        match &mut self.state {
+            TreeLife::Running(exit) => {
+                let _ = exit.await;
+                self.state = TreeLife::Exited;
+                TreeEvent::Exited
+            }
+            TreeLife::Sweeping(swept) => {
+                let swept = swept.await.unwrap_or_default();
+                self.state = TreeLife::Gone;
+                let (status, usage) = reap(self.pid);
+                let strays_killed = self.known.len() as u32 + swept.killed;
+                TreeEvent::Gone { status, usage, strays_killed, strays_left: swept.left }
+            }
+            TreeLife::Exited | TreeLife::Gone => std::future::pending().await,
+        }
+    }
+
+    pub(super) fn signal(&mut self, signal: Signal) {
+        if !matches!(self.state, TreeLife::Gone) {
+            signal_group(self.pid, signal);
+        }
+    }
+
+    /// Parents are walked before the kill: afterwards the orphans have another parent.
+    pub(super) fn kill(&mut self) {
+        if matches!(self.state, TreeLife::Gone | TreeLife::Sweeping(_)) {
+            return;
+        }
+        let descendants = walk_descendants(self.pid);
+        signal_group(self.pid, Signal::SIGKILL);
+        for identity in &descendants {
+            kill_process(*identity);
+        }
+        self.known.extend(descendants);
+    }
+
+    pub(super) fn finish(&mut self, strays: Strays) {
+        if !matches!(self.state, TreeLife::Exited) {
+            return;
+        }
+        let request = SweepRequest {
+            leader: self.pid,
+            mark: self.mark.clone(),
+            since: self.since,
+            known: self.known.iter().copied().collect(),
+        };
+        self.state = TreeLife::Sweeping(tokio::spawn(async move {
+            match strays {
+                Strays::Kill => sweep(request).await,
+                Strays::Keep => Swept::default(),
+            }
+        }));
+    }
+}
+
+/// A run that is given up, or dropped: it is killed, and reaped when it can be.
+impl Drop for DirectTree {
+    fn drop(&mut self) {
+        self.kill();
+        let pid = self.pid;
+        match std::mem::replace(&mut self.state, TreeLife::Gone) {
+            TreeLife::Running(exit) => {
+                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                    runtime.spawn(async move {
+                        let _ = exit.await;
+                        reap(pid);
+                    });
+                }
+            }
+            TreeLife::Exited | TreeLife::Sweeping(_) => {
+                reap(pid);
+            }
+            TreeLife::Gone => {}
+        }
+    }
+}
+
+/// Takes the exit status and the resource usage of an exited child.
+fn reap(pid: i32) -> (ExitStatus, ProcessUsage) {
+    let mut status = 0;
+    // SAFETY: zeroed bytes are a valid rusage, which the call only writes to.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: both pointers outlive the call; the pid is an exited child of ours, so the call does not block.
+        let reaped = unsafe { libc::wait4(pid, &mut status, 0, &mut usage) };
+        if reaped == pid {
+            return (ExitStatus::from_wait_status(status), usage_of(&usage));
+        }
+        if reaped < 0 && nix::errno::Errno::last() != nix::errno::Errno::EINTR {
+            // Somebody else in the host waited for all children: the status is gone.
+            return (ExitStatus::default(), ProcessUsage::default());
+        }
+    }
+}
+
+fn usage_of(usage: &libc::rusage) -> ProcessUsage {
+    let millis = |time: libc::timeval| time.tv_sec as f64 * 1e3 + time.tv_usec as f64 / 1e3;
+    // Linux counts in KiB, macOS in bytes.
+    let unit = if cfg!(target_os = "linux") { 1024 } else { 1 };
+    ProcessUsage {
+        user_ms: millis(usage.ru_utime),
+        system_ms: millis(usage.ru_stime),
+        max_rss_bytes: usage.ru_maxrss.max(0) as u64 * unit,
+    }
+}

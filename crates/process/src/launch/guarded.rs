@@ -1,0 +1,273 @@
+//! The launcher under guard (Linux): see `process/guard`.
+
+use super::super::command::{ResolvedCommand, spawn_error};
+use super::super::guard::{
+    GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Lifeline, ResourceLimits, landlock_abi,
+    launch as start,
+};
+use super::super::sandbox::{OWN_TERMINAL, Plan, Sandbox};
+use super::super::spec::{Containment, ProcessSpec, ProcessUsage, Stdio, Strays};
+use super::super::sweep::{SweepRequest, Swept, sweep};
+use super::super::wiring::Wires;
+use super::launched::{Launched, NotLaunched, watch_pipes};
+use super::refusal::{no_limits, no_sandbox, no_thread};
+use super::tree_event::{ExitStatus, TreeEvent};
+use super::turn::with_turn;
+use ground::error::{Error, ErrorCode, Result};
+use ground::os::{blocking, group_exists, ticks_now};
+use nix::libc::{EACCES, EIO, ELOOP};
+use nix::sys::signal::Signal;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::time::Instant;
+use tokio::sync::{Notify, SemaphorePermit};
+use tokio::task::JoinHandle;
+
+/// What became of the attempt.
+pub(super) enum Attempt {
+    Launched(Launched<Box<GuardedTree>>),
+    /// No guard can be executed on this system: the command comes back for the group launcher.
+    Unavailable(ResolvedCommand),
+}
+
+pub(super) async fn launch(
+    command: ResolvedCommand,
+    spec: &ProcessSpec,
+    turn: Option<SemaphorePermit<'static>>,
+    cut_short: &Notify,
+) -> std::result::Result<Attempt, NotLaunched> {
+    let containment = spec.containment;
+    let limits =
+        ResourceLimits { memory_max_bytes: spec.memory_max_bytes, max_processes: spec.max_processes };
+    let since = ticks_now();
+    let sandbox = spec.sandbox.as_ref().map(|sandbox| plan_of(sandbox, spec)).transpose()?;
+    let planned = sandbox.clone();
+    let wires = Wires::of(spec);
+    let spawning = blocking(move || {
+        let spawned = Instant::now();
+        let started = start_guard(&command, containment, limits, planned.as_ref(), &wires);
+        (command, spawned, started)
+    });
+    // The guard does the rest by itself, however long the program's file takes to come: it needs no turn for that.
+    let (command, spawned, launched) = tokio::select! {
+        (done, _) = with_turn(spawning, turn) => done.map_err(no_thread)?,
+        () = cut_short.notified() => return Err(NotLaunched::Unknown),
+    };
+    let started = match launched {
+        Ok(launch) => launch.started(cut_short).await,
+        Err(failure) => Err(failure),
+    };
+    let process = match started {
+        Ok(process) => process,
+        Err(GuardFailure { stage: GuardStage::Unavailable, .. }) if containment == Containment::Auto => {
+            return Ok(Attempt::Unavailable(command));
+        }
+        Err(failure) => {
+            let error = sandbox.and_then(|plan| sandbox_error(&command, &plan, failure));
+            return Err(error.unwrap_or_else(|| failure_error(&command, containment, failure)).into());
+        }
+    };
+    let pipes = watch_pipes(process.ends)?;
+    let tree = GuardedTree {
+        lifeline: process.lifeline,
+        mark: command.mark,
+        since,
+        pid: process.pid as i32,
+        end: None,
+        lost: None,
+        over: false,
+    };
+    Ok(Attempt::Launched(Launched {
+        pid: process.pid,
+        spawned,
+        level: process.level,
+        pipes,
+        tree: Box::new(tree),
+    }))
+}
+
+fn start_guard(
+    command: &ResolvedCommand,
+    containment: Containment,
+    limits: ResourceLimits,
+    sandbox: Option<&Plan>,
+    wires: &Wires,
+) -> std::result::Result<Launch, GuardFailure> {
+    // Opened by us: the guard that can't be had leaves it to the next launcher.
+    let wiring = wires.lay(command.input.as_ref()).map_err(|error| GuardFailure {
+        stage: GuardStage::Spawn,
+        errno: error.raw_os_error().unwrap_or(EIO),
+    })?;
+    let arguments: Vec<&OsStr> = command.argv.iter().map(|argument| argument.as_os_str()).collect();
+    let environment: Vec<(&OsStr, &OsStr)> =
+        command.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect();
+    let spawn = GuardedSpawn {
+        program: &command.program,
+        mark: &command.mark,
+        arguments: &arguments,
+        environment: &environment,
+        cwd: command.cwd.as_deref(),
+        containment,
+        limits,
+        sandbox,
+    };
+    start(&spawn, wiring)
+}
+
+/// For the kernel at hand.
+fn plan_of(sandbox: &Sandbox, spec: &ProcessSpec) -> Result<Plan> {
+    let plan = Plan::new(&sandbox.within(spec.cwd.as_deref()), landlock_abi());
+    let mut plan = plan.map_err(|shortfall| no_sandbox(&shortfall.reason()))?;
+    if matches!(spec.stdio, Stdio::Terminal(_)) && Path::new(OWN_TERMINAL).exists() {
+        plan.allow_own_terminal();
+    }
+    Ok(plan)
+}
+
+/// What only a sandbox can be the cause of.
+fn sandbox_error(command: &ResolvedCommand, plan: &Plan, failure: GuardFailure) -> Option<Error> {
+    let reason = std::io::Error::from_raw_os_error(failure.errno);
+    match failure.stage {
+        GuardStage::SandboxPath(index) => {
+            let grant = plan.paths.get(index as usize)?;
+            let path = grant.path.display();
+            let problem = match failure.errno {
+                ELOOP => format!(
+                    "{path} is a symbolic link, or behind one, and a program in an earlier sandbox could have made it: name what it leads to"
+                ),
+                _ => format!("{path}: {reason}: what a sandbox names has to exist"),
+            };
+            Some(Error::invalid_option(&grant.option, problem))
+        }
+        GuardStage::Sandbox => {
+            Some(no_sandbox(&format!("the kernel refused its rules: {reason}")).with("errno", failure.errno))
+        }
+        GuardStage::Exec if failure.errno == EACCES && plan.holds_reads() => {
+            let program = command.program.display();
+            let message = format!(
+                "{program} can't be executed inside of its sandbox: `sandbox.read` has to name it, its loader and its libraries (\"/usr\", \"/lib\", \"/lib64\", \"/bin\")"
+            );
+            Some(Error::new(ErrorCode::ProcessNotExecutable, message).with("command", program.to_string()))
+        }
+        _ => None,
+    }
+}
+
+fn failure_error(command: &ResolvedCommand, containment: Containment, failure: GuardFailure) -> Error {
+    let reason = std::io::Error::from_raw_os_error(failure.errno);
+    let syscall = match failure.stage {
+        GuardStage::Exec => "execve",
+        GuardStage::Chdir => "chdir",
+        GuardStage::Fork => "fork",
+        GuardStage::Terminal => "ioctl",
+        GuardStage::Spawn | GuardStage::Request | GuardStage::Supervise => "posix_spawn",
+        GuardStage::Nul => {
+            return Error::invalid_option(
+                "args",
+                "contains a NUL character, which cannot be passed to a program",
+            );
+        }
+        GuardStage::Lost => {
+            return Error::new(
+                ErrorCode::ProcessLost,
+                "the guard was killed while it started the program: nothing runs",
+            );
+        }
+        GuardStage::Sandbox | GuardStage::SandboxPath(_) => {
+            return no_sandbox(&format!("the kernel refused its rules: {reason}"));
+        }
+        GuardStage::Limits => return no_limits(Some(failure.errno)),
+        GuardStage::Namespace | GuardStage::Cgroup | GuardStage::Unavailable => {
+            let wanted = if containment == Containment::Strict { "strict" } else { "auto" };
+            let message = match failure.stage {
+                GuardStage::Namespace => format!(
+                    "this machine provides no PID namespace ({reason}): leave out `containment: \"strict\"`, or allow user namespaces"
+                ),
+                GuardStage::Cgroup => format!("the run's cgroup could not be joined: {reason}"),
+                _ => format!("no guard can be executed on this machine: {reason}"),
+            };
+            return Error::new(ErrorCode::ContainmentUnavailable, message)
+                .with("containment", wanted)
+                .with("errno", failure.errno);
+        }
+    };
+    spawn_error(command, failure.errno, syscall)
+}
+
+/// A run's two guards.
+pub(crate) struct GuardedTree {
+    lifeline: Lifeline,
+    mark: String,
+    /// Nobody of the tree is older.
+    since: u64,
+    /// The command's, and so its group's.
+    pid: i32,
+    end: Option<(ExitStatus, ProcessUsage)>,
+    /// The last sweep of a lost run.
+    lost: Option<JoinHandle<Swept>>,
+    over: bool,
+}
+
+impl GuardedTree {
+    /// The outer guard: everything of the run is below it.
+    pub(super) fn root(&self) -> i32 {
+        self.lifeline.guard_pid() as i32
+    }
+
+    /// The command was reaped by its guard: its group's number is in use only as long as the group has members.
+    pub(super) fn has_group(&self) -> bool {
+        self.pid > 0 && group_exists(self.pid)
+    }
+
+    pub(super) async fn next(&mut self) -> TreeEvent {
+        if self.over {
+            return std::future::pending().await;
+        }
+        match self.lifeline.next().await {
+            GuardEvent::Exited(exit) => {
+                let usage = ProcessUsage {
+                    user_ms: exit.user.as_secs_f64() * 1e3,
+                    system_ms: exit.system.as_secs_f64() * 1e3,
+                    max_rss_bytes: exit.max_rss_bytes,
+                };
+                self.end = Some((ExitStatus::from_wait_status(exit.status), usage));
+                TreeEvent::Exited
+            }
+            GuardEvent::Dying => TreeEvent::Dying,
+            GuardEvent::Gone(count) => {
+                self.over = true;
+                let (status, usage) = self.end.unwrap_or_default();
+                TreeEvent::Gone { status, usage, strays_killed: count.strays_killed, strays_left: count.left }
+            }
+            GuardEvent::Lost(Some(count)) => {
+                self.over = true;
+                TreeEvent::Lost { strays_killed: count.strays_killed, strays_left: count.left }
+            }
+            GuardEvent::Lost(None) => {
+                // Both guards were killed: marks are all that is left to find the tree by.
+                let (mark, since) = (self.mark.clone(), self.since);
+                let swept = self.lost.get_or_insert_with(|| {
+                    tokio::spawn(sweep(SweepRequest { leader: 0, mark, since, known: Vec::new() }))
+                });
+                let swept = swept.await.unwrap_or_default();
+                self.over = true;
+                TreeEvent::Lost { strays_killed: swept.killed, strays_left: swept.left }
+            }
+        }
+    }
+
+    pub(super) fn signal(&mut self, signal: Signal) {
+        self.lifeline.signal(signal);
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.lifeline.kill();
+    }
+
+    pub(super) fn finish(&mut self, strays: Strays) {
+        match strays {
+            Strays::Kill => self.lifeline.kill(),
+            Strays::Keep => self.lifeline.release(),
+        }
+    }
+}

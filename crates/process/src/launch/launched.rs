@@ -1,0 +1,68 @@
+//! A program that was started, whatever holds its tree, and why there is none.
+
+use super::super::spec::ContainmentLevel;
+use super::super::wiring::Ends;
+use ground::error::{Error, ErrorCode, Result};
+use ground::os::{Pipe, PipeWriter, Terminal};
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A started program.
+pub(crate) struct Launched<T> {
+    pub pid: u32,
+    /// Just before the system was asked: the zero of the run's clocks.
+    pub spawned: Instant,
+    pub level: ContainmentLevel,
+    pub pipes: Pipes,
+    pub tree: T,
+}
+
+impl<T> Launched<T> {
+    /// The same, its tree as one of many kinds.
+    pub(super) fn with_tree<U>(self, as_one: impl FnOnce(T) -> U) -> Launched<U> {
+        let Launched { pid, spawned, level, pipes, tree } = self;
+        Launched { pid, spawned, level, pipes, tree: as_one(tree) }
+    }
+}
+
+/// The host's ends of what the program reads and writes, made ready to be watched; `None` where there is nothing to be done.
+#[derive(Default)]
+pub(crate) struct Pipes {
+    pub stdin: Option<PipeWriter>,
+    pub stdout: Option<Pipe>,
+    pub stderr: Option<Pipe>,
+    pub terminal: Option<Arc<Terminal>>,
+}
+
+/// Why there is nothing to watch.
+#[derive(Debug)]
+pub(crate) enum NotLaunched {
+    /// No byte of the program ran.
+    Failed(Error),
+    /// It was cut short while the system was at it (a program's file that doesn't come): nobody can say whether it ran. If it
+    /// ever does, it is killed at once.
+    Unknown,
+}
+
+impl From<Error> for NotLaunched {
+    fn from(error: Error) -> NotLaunched {
+        NotLaunched::Failed(error)
+    }
+}
+
+pub(super) fn watch_pipes(ends: Ends) -> Result<Pipes> {
+    let watch = || -> io::Result<Pipes> {
+        Ok(Pipes {
+            stdin: ends.stdin.map(PipeWriter::from_owned_fd).transpose()?,
+            stdout: ends.stdout.map(Pipe::from_owned_fd).transpose()?,
+            stderr: ends.stderr.map(Pipe::from_owned_fd).transpose()?,
+            terminal: ends.terminal.map(Arc::new),
+        })
+    };
+    watch().map_err(|error| {
+        Error::new(ErrorCode::ProcessSpawnFailed, format!("cannot watch the pipes of the program: {error}"))
+            .with("errno", error.raw_os_error().unwrap_or(0))
+            .with("syscall", "epoll_ctl")
+    })
+}

@@ -1,0 +1,30 @@
+//! PURE. What the system or its means refuse, as the errors that users get.
+
+use ground::error::{Error, ErrorCode};
+use std::io;
+
+/// The system gave no thread to start the program on.
+pub(crate) fn no_thread(error: io::Error) -> Error {
+    let message = format!(
+        "the system gave no thread to start the program on ({error}): raise the limit of processes (`ulimit -u`), or run fewer at once"
+    );
+    Error::new(ErrorCode::ProcessSpawnFailed, message)
+        .with("errno", error.raw_os_error().unwrap_or(0))
+        .with("syscall", "clone")
+}
+
+/// Nothing here can hold a program in its sandbox.
+pub(super) fn no_sandbox(reason: &str) -> Error {
+    Error::new(
+        ErrorCode::SandboxUnavailable,
+        format!("`sandbox` can't be had here, so nothing was started: {reason}"),
+    )
+}
+
+/// `CONTAINMENT_UNAVAILABLE` for limits that nothing could enforce.
+pub(super) fn no_limits(errno: Option<i32>) -> Error {
+    let message = "nothing here can enforce `memoryMaxBytes` or `maxProcesses`: they need a writable cgroup (version 2) with the \
+         controllers memory and pids, as `systemd-run --user --scope` gives one, and `containment` other than \"group\"";
+    let error = Error::new(ErrorCode::ContainmentUnavailable, message).with("containment", "group");
+    if let Some(errno) = errno { error.with("errno", errno) } else { error }
+}

@@ -1,0 +1,68 @@
+//! Runs a program under watch.
+//!
+//! [`spawn`] starts one owner task a run (`life`) and gives a cloneable [`Process`]. The owner waits for its admission and resolves the
+//! command (`start`, `command`), has it started off the JavaScript thread (`launch`), and then waits in one `select!` (`runner`) for
+//! orders from the handles, for the tree (`launch::Tree`), for its clock, and for bytes (`outputs`, which go to the `outlet`). What
+//! follows from an event is decided by pure siblings: `watchdog` (clocks, the ladder of a kill), `end` (what the tree tells), `keep`
+//! (bounded head and tail), `line`. What is known at the end makes the `report`, which the `publisher` tells.
+//!
+//! - Done is the command's exit, not its pipes' end: pipes that others hold are read for `drain`, then strays are killed.
+//! - The end is published once, when the tree is gone; every handle may await it.
+//! - Dropping the last handle kills the tree, as a backstop.
+//! - Every run has a mark that its processes inherit and that names its host, and a line in this user's list (`roster`): what there is
+//!   can be seen, and what a dead host left reaped (`census`).
+//! - What a run prints is kept on `record` where that is wanted.
+//! - A reader (`sink`) that is too slow stops the reading, and with it the idle clock.
+
+mod census;
+mod command;
+mod end;
+#[cfg(target_os = "linux")]
+pub mod guard;
+mod handle;
+mod keep;
+mod launch;
+mod life;
+mod newcomer;
+mod on_record;
+mod order;
+mod outlet;
+mod output;
+mod outputs;
+mod protected;
+mod publisher;
+mod replay;
+mod report;
+mod roster;
+mod roster_queue;
+mod runner;
+mod sandbox;
+mod save;
+mod sink;
+mod spec;
+mod start;
+mod stdin;
+mod stop;
+mod sweep;
+mod watchdog;
+mod wiring;
+
+pub use census::{Reaped, TreeFacts, TreeMember, TreeState, census, reap, stop_tree};
+pub use ground::line::LineTooLong;
+pub use ground::os::{TerminalSize, TreeUsage};
+pub use handle::{Process, WeakProcess, spawn, spawn_after};
+pub use launch::sandbox_support;
+pub use newcomer::{Moment, Newcomer, end as end_newcomers};
+pub use on_record::secrets_of;
+pub use sandbox::contained_folders;
+pub use sandbox::report::{SandboxReport, SandboxSupport};
+pub use sandbox::{Network, Protect, Sandbox};
+pub use save::{SavePlan, Saved};
+pub use sink::Window;
+pub use sink::{ChunkReader, Sink};
+pub use spec::{
+    Containment, ContainmentLevel, Encoding, Environment, EnvironmentBase, Input, Outcome, ProcessSpec,
+    ProcessUsage, RunResult, Stdio, StopReason, Strays, Stream,
+};
+pub use start::Admission;
+pub use stdin::StdinWriter;

@@ -1,0 +1,110 @@
+//! What a run says of itself in its record: how it begins and how it ends. docs/record.md has the fields.
+
+use super::command::ResolvedCommand;
+use super::spec::{Containment, Environment, EnvironmentBase, Outcome, ProcessSpec, Strays};
+use ground::error::Result;
+use ground::os::Host;
+use ground::record::{Record, epoch_ms, utc};
+use ground::redaction::{Secret, names_a_secret};
+use serde_json::{Map, Value, json};
+use std::time::{Duration, SystemTime};
+
+/// A shorter value may stand anywhere: taking it out would only garble the record.
+const MIN_SECRET_BYTES: usize = 8;
+
+/// The folder of a run that is to be kept, with how it begins. Blocks.
+pub(super) fn open(spec: &ProcessSpec, command: &ResolvedCommand) -> Result<Option<Record>> {
+    let Some(wanted) = &spec.record else { return Ok(None) };
+    let mut wanted = wanted.clone();
+    wanted.secrets.extend(secrets_of(&spec.environment));
+    wanted.contained.extend(spec.contained());
+    Record::create(&wanted, start_of(spec, &command.mark)).map(Some)
+}
+
+fn start_of(spec: &ProcessSpec, mark: &str) -> Map<String, Value> {
+    let now = epoch_ms(SystemTime::now());
+    let limit = |limit: Option<Duration>| limit.map(|limit| limit.as_secs_f64() * 1e3);
+    let environment: Vec<&String> = spec.environment.changes.iter().map(|(name, _)| name).collect();
+    let fields = json!({
+        "version": 1,
+        "kind": "run",
+        "name": spec.name,
+        "command": spec.command,
+        "args": spec.args,
+        "cwd": spec.cwd,
+        // Names alone: values are nobody's business.
+        "env": environment,
+        "startedAt": utc(now),
+        "startedAtMs": now,
+        "host": { "pid": std::process::id(), "id": Host::own().to_string() },
+        "mark": mark,
+        "idleTimeoutMs": limit(spec.idle_timeout),
+        "timeoutMs": limit(spec.timeout),
+        "containment": match spec.containment {
+            Containment::Auto => "auto",
+            Containment::Group => "group",
+            Containment::Strict => "strict",
+        },
+        "strays": match spec.strays {
+            Strays::Kill => "kill",
+            Strays::Keep => "keep",
+        },
+    });
+    match fields {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// Writes the end, and says in the outcome what became of the record.
+pub(super) async fn close(record: Option<Record>, outcome: &mut Outcome) {
+    let Some(record) = record else { return };
+    let facts = record.finish(end_of(outcome)).await;
+    if let Some(result) = &mut outcome.result {
+        result.record = Some(facts);
+    }
+}
+
+/// All of an outcome but the texts, which are in files of their own.
+fn end_of(outcome: &Outcome) -> Value {
+    let now = epoch_ms(SystemTime::now());
+    let mut end = outcome.result.as_ref().map_or_else(|| json!({}), |result| json!(result));
+    if let Value::Object(fields) = &mut end {
+        for text in ["stdout", "stderr", "command", "args", "truncated", "record"] {
+            fields.shift_remove(text);
+        }
+        fields.insert("endedAt".to_owned(), utc(now).into());
+        fields.insert("endedAtMs".to_owned(), now.into());
+        if let Some(error) = &outcome.error {
+            fields.insert(
+                "error".to_owned(),
+                json!({ "code": error.code().as_str(), "message": error.message() }),
+            );
+        }
+    }
+    end
+}
+
+/// The values of variables whose names say that they are secret.
+pub fn secrets_of(environment: &Environment) -> Vec<Secret> {
+    let mut secrets = Vec::new();
+    let mut look = |name: &str, value: &str| {
+        if names_a_secret(name) && value.len() >= MIN_SECRET_BYTES {
+            secrets.push(Secret::new(value));
+        }
+    };
+    match &environment.base {
+        EnvironmentBase::Inherit => {
+            std::env::vars_os()
+                .for_each(|(name, value)| look(&name.to_string_lossy(), &value.to_string_lossy()));
+        }
+        EnvironmentBase::Variables(variables) => {
+            variables.iter().for_each(|(name, value)| look(&name.to_string_lossy(), &value.to_string_lossy()))
+        }
+        EnvironmentBase::Empty => {}
+    }
+    for (name, value) in &environment.changes {
+        look(name, value.as_deref().unwrap_or_default());
+    }
+    secrets
+}

@@ -1,0 +1,92 @@
+//! Where goes what is read: to the run's reader, and on record. When one of them has no room, what it takes is not read.
+
+use super::sink::Sink;
+use super::spec::Stream;
+use ground::line::LineTooLong;
+use ground::record::{Channel, Record};
+use std::future::{pending, poll_fn};
+use std::task::{Context, Poll, Waker};
+
+fn channel_of(stream: Stream) -> Channel {
+    match stream {
+        Stream::Stdout => Channel::Stdout,
+        Stream::Stderr => Channel::Stderr,
+    }
+}
+
+pub(super) struct Outlet {
+    sink: Option<Box<dyn Sink>>,
+    record: Option<Record>,
+    pub is_paused: bool,
+}
+
+impl Outlet {
+    pub(super) fn new(record: Option<Record>) -> Self {
+        Outlet { sink: None, record, is_paused: false }
+    }
+
+    pub(super) fn push(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), LineTooLong> {
+        if let Some(record) = &mut self.record {
+            record.push(channel_of(stream), bytes);
+        }
+        match self.sink.as_mut().filter(|sink| sink.takes(stream)) {
+            Some(sink) => sink.push(stream, bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// The stream ended.
+    pub(crate) fn end(&mut self, stream: Stream) -> Result<(), LineTooLong> {
+        match self.sink.as_mut().filter(|sink| sink.takes(stream)) {
+            Some(sink) => sink.end(stream),
+            None => Ok(()),
+        }
+    }
+
+    /// A later reader takes over.
+    pub(super) fn attach(&mut self, sink: Box<dyn Sink>) {
+        self.sink = Some(sink);
+    }
+
+    /// Nothing more comes to the reader.
+    pub(super) fn finish(&mut self) {
+        if let Some(mut sink) = self.sink.take() {
+            sink.finish();
+        }
+    }
+
+    /// Of a reader that panicked nothing is wanted.
+    pub(super) fn abandon(&mut self) {
+        self.sink = None;
+    }
+
+    pub(super) fn take_record(&mut self) -> Option<Record> {
+        self.record.take()
+    }
+
+    /// Whether the reader's lack of room keeps this stream from being read, or the record's, which takes both.
+    pub(super) fn holds(&self, stream: Stream) -> bool {
+        self.is_paused
+            && (self.sink.as_ref().is_some_and(|sink| sink.takes(stream))
+                || self.record.as_ref().is_some_and(Record::holds))
+    }
+
+    pub(super) fn is_full(&mut self) -> bool {
+        self.poll_room(&mut Context::from_waker(Waker::noop())).is_pending()
+    }
+
+    /// Room in both.
+    pub(super) async fn room(&mut self) {
+        if self.sink.is_none() && self.record.is_none() {
+            return pending().await;
+        }
+        poll_fn(|context| self.poll_room(context)).await;
+    }
+
+    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        // Both are asked: each has to know whom to wake.
+        let in_sink = self.sink.as_mut().map_or(Poll::Ready(()), |sink| sink.poll_room(context));
+        let in_record = self.record.as_mut().map_or(Poll::Ready(()), |record| record.poll_room(context));
+        if in_sink.is_ready() { in_record } else { Poll::Pending }
+    }
+}

@@ -1,0 +1,122 @@
+//! What is told of a run when it is over.
+
+use super::end::End;
+use super::keep::Keep;
+use super::launch::sandbox_report;
+use super::spec::{ContainmentLevel, Encoding, Outcome, ProcessSpec, RunResult, StopReason};
+use super::stop::stop_error;
+use ground::os::blocking;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// More text than this is decoded on another thread: the owner tasks of all runs share this one.
+const MUCH_TEXT: u64 = 1 << 20;
+
+/// Everything that an outcome is made of.
+pub(super) struct Report<'a> {
+    /// Command and arguments are taken out of it.
+    pub spec: &'a mut ProcessSpec,
+    pub pid: u32,
+    pub level: ContainmentLevel,
+    pub started: Instant,
+    pub exited: Instant,
+    pub first_output: Option<Instant>,
+    pub last_output: Option<Instant>,
+    pub kept: [Keep; 2],
+    pub pipes_held_open: bool,
+    pub end: End,
+    pub reason: Option<StopReason>,
+}
+
+impl<'a> Report<'a> {
+    /// It may have run, and if it does it is killed: nobody saw it.
+    pub(super) fn of_nobody(spec: &'a mut ProcessSpec, reason: StopReason) -> Self {
+        let now = Instant::now();
+        Report {
+            spec,
+            pid: 0,
+            level: ContainmentLevel::Group,
+            started: now,
+            exited: now,
+            first_output: None,
+            last_output: None,
+            kept: [Keep::new(1), Keep::new(1)],
+            pipes_held_open: false,
+            end: End::UNKNOWN,
+            reason: Some(reason),
+        }
+    }
+
+    pub(super) async fn outcome(self) -> Outcome {
+        let Report { spec, end, kept, started, .. } = self;
+        let since = |at: Instant| at.saturating_duration_since(started).as_secs_f64() * 1e3;
+        let [stdout_bytes, stderr_bytes] = [kept[0].total(), kept[1].total()];
+        let truncated = kept.iter().any(Keep::truncated);
+        let [(stdout, raw_stdout), (stderr, raw_stderr)] = texts_of(kept, spec.encoding).await;
+        let status = end.status.unwrap_or_default();
+        let result = RunResult {
+            command: std::mem::take(&mut spec.command),
+            args: std::mem::take(&mut spec.args),
+            pid: self.pid,
+            exit_code: status.code,
+            signal: status.signal_name(),
+            stdout,
+            stderr,
+            raw: [raw_stdout, raw_stderr],
+            stdout_bytes,
+            stderr_bytes,
+            truncated,
+            duration_ms: since(self.exited),
+            first_output_ms: self.first_output.map(since),
+            last_output_ms: self.last_output.map(since),
+            pipes_held_open: self.pipes_held_open,
+            strays_killed: end.strays_killed,
+            strays_left: end.strays_left,
+            containment: self.level,
+            usage: end.usage,
+            record: None,
+            sandbox: spec.sandbox.as_ref().and_then(|_| sandbox_report(spec)),
+        };
+        let error = self.reason.and_then(|reason| stop_error(reason, spec, &result));
+        Outcome { result: Some(result), error }
+    }
+}
+
+/// What is kept of a stream: its text, and its bytes where that is something else.
+type Text = (String, Option<Vec<u8>>);
+
+/// Of both streams. Without a thread for much of it, it takes the other runs' time.
+async fn texts_of(kept: [Keep; 2], encoding: Encoding) -> [Text; 2] {
+    if encoding == Encoding::Bytes {
+        return kept.map(|kept| (String::new(), Some(kept.into_bytes())));
+    }
+    if kept.iter().all(|kept| kept.total() <= MUCH_TEXT) {
+        return kept.map(Keep::into_text);
+    }
+    let kept = Arc::new(Mutex::new(Some(kept)));
+    let take =
+        move |kept: &Mutex<Option<[Keep; 2]>>| kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let lent = kept.clone();
+    let texts = blocking(move || take(&lent).map(|kept| kept.map(Keep::into_text))).await;
+    match texts {
+        Ok(Some(texts)) => texts,
+        _ => take(&kept).map(|kept| kept.map(Keep::into_text)).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ground::error::ErrorCode;
+
+    #[tokio::test]
+    async fn a_run_that_nobody_saw_is_told_in_the_shape_that_was_asked_for() {
+        let mut spec = ProcessSpec::new("program", ["argument"]);
+        spec.encoding = Encoding::Bytes;
+        let outcome = Report::of_nobody(&mut spec, StopReason::Lost).outcome().await;
+        let result = outcome.result.unwrap();
+        assert_eq!((result.command.as_str(), result.pid, result.strays_left), ("program", 0, 1));
+        assert_eq!((result.raw, result.duration_ms), ([Some(Vec::new()), Some(Vec::new())], 0.0));
+        assert_eq!(outcome.error.unwrap().code(), ErrorCode::ProcessLost);
+    }
+}

@@ -1,0 +1,452 @@
+//! The owner of a run under way: it alone holds the pipes, the clocks and the tree.
+//!
+//! One `select!` names what happened and calls `on_<event>`; what follows from it is decided by the [`Watchdog`], and by `end` where
+//! the tree tells it. The run is over when the tree is gone and both pipes were read to their end, or closed at the end of the drain.
+
+use super::end::{End, EndStage, stage_of};
+use super::launch::{Launched, Pipes, Tree, TreeEvent, tree_usage};
+use super::newcomer::newcomers;
+use super::order::{Order, WantedEnd};
+use super::outlet::Outlet;
+use super::output::Ask;
+use super::outputs::{Outputs, Read};
+use super::report::Report;
+use super::roster::{Enrolled, Entry};
+use super::sink::Sink;
+use super::spec::{ContainmentLevel, Input, Outcome, ProcessSpec, Stdio, StopReason, Strays, Stream};
+use super::start::Opened;
+use super::stdin::{Chunk, Fed, Feed, feed};
+use super::watchdog::{RunLimits, Step, Watchdog};
+use bytes::Bytes;
+use ground::error::{Error, ErrorCode};
+use ground::os::{Awake, Terminal, sleep_until};
+use ground::record::{Channel, Record};
+pub(crate) use ground::trace::{RUN, debug, trace};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
+
+/// Reads of one stream before the other events get their turn.
+const READS_A_TURN: usize = 4;
+/// What may be waiting in a pipe at the exit at most: larger pipes need a privilege.
+const PIPE_BYTES: u64 = 4 << 20;
+/// A tree that is killed after a fault of its own watcher is waited for so long.
+const KILLED_AFTER_FAULT_WITHIN: Duration = Duration::from_secs(12);
+
+pub(super) struct Runner {
+    number: u64,
+    spec: ProcessSpec,
+    pid: u32,
+    level: ContainmentLevel,
+    watchdog: Watchdog,
+    awake: Awake,
+    /// What `awake` said first, and last: how long this process was stopped.
+    lost: [Duration; 2],
+    outputs: Outputs,
+    outlet: Outlet,
+    feed: Option<Feed>,
+    /// Held to the end: without it the program's terminal would hang up.
+    terminal: Option<Arc<Terminal>>,
+    tree: Tree,
+    enrolled: Enrolled,
+    started: Instant,
+    exited: Option<Instant>,
+    pipes_held_open: bool,
+    end: Option<End>,
+}
+
+impl Runner {
+    pub(super) fn new(
+        number: u64,
+        mut spec: ProcessSpec,
+        written: Option<Receiver<Chunk>>,
+        launched: Launched,
+        opened: Opened,
+    ) -> Self {
+        let Opened { mark, mut record, .. } = opened;
+        if let Some(record) = &mut record {
+            record.begin(launched.spawned);
+            record.push(Channel::Note, format!("pid {}", launched.pid).as_bytes());
+        }
+        let enrolled = Enrolled::new(Entry::of(&spec, &mark, &launched, record.as_ref()));
+        let limits = RunLimits {
+            // Who prints to somebody else's screen is not heard here.
+            idle: spec.idle_timeout.filter(|_| spec.stdio != Stdio::Inherit),
+            total: spec.timeout,
+            kill_grace: spec.kill_grace,
+            drain: spec.drain,
+        };
+        let first = match std::mem::replace(&mut spec.input, Input::Null) {
+            Input::Bytes(bytes) => bytes,
+            Input::Null | Input::Pipe | Input::File(_) | Input::Inherit => Bytes::new(),
+        };
+        let Pipes { stdin, stdout, stderr, terminal } = launched.pipes;
+        let awake = Awake::new();
+        let lost = awake.lost();
+        Runner {
+            number,
+            awake,
+            lost: [lost, lost],
+            pid: launched.pid,
+            level: launched.level,
+            watchdog: Watchdog::new(limits, launched.spawned),
+            outputs: Outputs::new(stdout, stderr, spec.max_output_bytes),
+            outlet: Outlet::new(record),
+            feed: stdin.map(|stdin| Feed::new(stdin, first, written, terminal.clone())),
+            terminal,
+            tree: launched.tree,
+            enrolled,
+            started: launched.spawned,
+            exited: None,
+            pipes_held_open: false,
+            end: None,
+            spec,
+        }
+    }
+
+    pub(super) async fn run(&mut self, orders: &mut UnboundedReceiver<Order>) -> Outcome {
+        let mut has_handles = true;
+        while self.end.is_none() || self.outputs.are_open() {
+            let deadline =
+                self.watchdog.deadline().and_then(|deadline| deadline.checked_add(self.stopped_for()));
+            let may_read = Stream::BOTH.map(|stream| !self.outlet.holds(stream));
+            let is_paused = self.outlet.is_paused;
+            tokio::select! {
+                biased;
+                order = orders.recv(), if has_handles => {
+                    has_handles = order.is_some();
+                    self.on_order(order);
+                }
+                event = self.tree.next() => self.on_tree(event),
+                () = sleep_until(deadline) => self.on_time(),
+                () = self.outlet.room(), if is_paused => self.on_room(),
+                fed = feed(&mut self.feed) => self.on_fed(fed),
+                () = self.outputs.readable(may_read) => {
+                    self.pump(READS_A_TURN, Ask::Tokio);
+                    // A program that prints faster than it is read must not keep the thread from all others.
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+        self.outlet.finish();
+        self.outcome().await
+    }
+
+    /// Something in here, or a reader's sink, panicked: the tree is killed, and what is known is told.
+    pub(super) async fn after_panic(&mut self) -> Outcome {
+        self.outlet.abandon();
+        self.feed = None;
+        self.watchdog.on_lost();
+        self.tree.kill();
+        let gone = async {
+            while self.end.is_none() {
+                match stage_of(self.tree.next().await, true) {
+                    EndStage::Exited => self.tree.finish(Strays::Kill),
+                    EndStage::Dying => {}
+                    EndStage::Over { end, .. } => self.end = Some(end),
+                }
+            }
+        };
+        let _ = tokio::time::timeout(KILLED_AFTER_FAULT_WITHIN, gone).await;
+        self.give_up();
+        let mut outcome = self.outcome().await;
+        let message = format!(
+            "what watched {} failed: its processes were killed; this is a bug of the addon, or of a sink that panicked",
+            outcome.result.as_ref().map_or("the program", |result| &result.command)
+        );
+        outcome.error = Some(Error::new(ErrorCode::ProcessLost, message));
+        outcome
+    }
+
+    /// It is over: out of the list, and its record to be closed.
+    pub(super) fn leave(mut self) -> Option<Record> {
+        self.enrolled.end();
+        self.outlet.take_record()
+    }
+
+    /// How long this process was stopped since the start of the run, as far as it was told.
+    fn stopped_for(&self) -> Duration {
+        self.lost[1] - self.lost[0]
+    }
+
+    /// Now, on the clock that rests while this process is stopped.
+    fn now(&mut self) -> Instant {
+        let now = Instant::now();
+        let lost = self.awake.lost();
+        let before = std::mem::replace(&mut self.lost[1], lost);
+        if lost > before {
+            self.watchdog.on_stopped(lost - before);
+        }
+        now.checked_sub(self.stopped_for()).unwrap_or(now)
+    }
+
+    pub(super) fn on_order(&mut self, order: Option<Order>) {
+        match order {
+            Some(Order::Stop(WantedEnd { reason, signal })) => {
+                debug!(target: RUN, id = self.number, ?reason, ?signal, "is to be stopped");
+                let now = self.now();
+                let step = match signal {
+                    None => self.watchdog.on_stop(reason, now),
+                    Some(signal) => self.watchdog.on_signal(reason, signal, now),
+                };
+                self.take(step);
+            }
+            Some(Order::Resize(size)) => {
+                if let Some(terminal) = &self.terminal {
+                    // Of a terminal that was hung up.
+                    let _ = terminal.resize(size);
+                }
+            }
+            Some(Order::Subscribe(sink)) => self.on_subscribe(sink),
+            Some(Order::Detach) => {
+                self.outlet.finish();
+                self.on_room();
+            }
+            Some(Order::TreeUsage(reply)) => {
+                let root = self.tree.root();
+                tokio::spawn(async move {
+                    let _ = reply.send(tree_usage(root).await);
+                });
+            }
+            Some(Order::Newcomers { since, until, reply }) => {
+                let root = self.tree.root();
+                tokio::spawn(async move {
+                    let _ = reply.send(newcomers(root, since, until).await);
+                });
+            }
+            // The last handle is gone: nobody can want this run any more.
+            None => {
+                debug!(target: RUN, id = self.number, "has no handle any more");
+                self.stop(StopReason::HostClosing);
+            }
+        }
+    }
+
+    fn on_subscribe(&mut self, mut sink: Box<dyn Sink>) {
+        let too_long = self.outputs.catch_up(sink.as_mut());
+        self.outlet.attach(sink);
+        if let Some(stream) = too_long {
+            self.stop(StopReason::LineTooLong(stream));
+        }
+        self.check_room();
+    }
+
+    fn on_tree(&mut self, event: TreeEvent) {
+        match stage_of(event, self.exited.is_some()) {
+            EndStage::Exited => self.on_exit(),
+            EndStage::Dying => {
+                let now = self.now();
+                self.watchdog.on_dying(now);
+            }
+            EndStage::Over { end, is_lost, gives_up } => {
+                let End { strays_killed, strays_left, .. } = end;
+                if is_lost {
+                    debug!(target: RUN, id = self.number, strays_killed, strays_left, "lost its guard");
+                    self.watchdog.on_lost();
+                } else {
+                    let (code, signal) =
+                        end.status.map_or((None, None), |status| (status.code, status.signal));
+                    debug!(target: RUN, id = self.number, code, ?signal, strays_killed, strays_left, "heard that its tree is gone");
+                }
+                self.end = Some(end);
+                if gives_up {
+                    self.give_up();
+                }
+            }
+        }
+    }
+
+    fn on_exit(&mut self) {
+        self.exited = Some(Instant::now());
+        debug!(target: RUN, id = self.number, "heard that its command exited");
+        let now = self.now();
+        let step = self.watchdog.on_exit(now);
+        self.feed = None;
+        // What the program itself wrote is in the pipes by now: it is taken whatever the reader's pace, so that nothing is
+        // lost and nothing waits for a reader that never comes.
+        self.take_what_is_there();
+        self.take(step);
+        self.check_pipes();
+        self.check_room();
+    }
+
+    /// Nothing more is to be waited for.
+    fn give_up(&mut self) {
+        self.exited.get_or_insert_with(Instant::now);
+        self.take_what_is_there();
+        self.close_pipes();
+    }
+
+    /// All that the pipes hold at this moment, whatever the reader's pace: bounded by what a pipe may hold.
+    fn take_what_is_there(&mut self) {
+        self.on_room();
+        for stream in Stream::BOTH {
+            let until = self.outputs.total(stream) + PIPE_BYTES;
+            while self.read(stream, Ask::Pipe) && self.outputs.total(stream) < until {}
+        }
+        self.on_room();
+    }
+
+    fn on_time(&mut self) {
+        // Bytes that arrived while this task could not run are activity. tokio may not know of them yet: the pipes are asked.
+        self.pump(1, Ask::Pipe);
+        let now = self.now();
+        let step = self.watchdog.on_time(now);
+        self.take(step);
+    }
+
+    fn on_fed(&mut self, fed: Fed) {
+        match fed {
+            Fed::Wrote => {
+                let now = self.now();
+                self.watchdog.on_activity(now);
+            }
+            Fed::Reminded => {}
+            Fed::Closed => self.feed = None,
+        }
+    }
+
+    /// Reads what is there, at most so many reads of each stream.
+    fn pump(&mut self, reads: usize, ask: Ask) {
+        for stream in Stream::BOTH {
+            for _ in 0..reads {
+                if self.outlet.holds(stream) || !self.read(stream, ask) {
+                    break;
+                }
+            }
+        }
+        self.check_pipes();
+    }
+
+    /// One read; false when there is nothing to read now, or never again.
+    fn read(&mut self, stream: Stream, ask: Ask) -> bool {
+        let awake_now = self.now();
+        let Runner { number, outputs, outlet, enrolled, watchdog, .. } = self;
+        let is_first = outputs.first.is_none();
+        let read = outputs.read(stream, ask, |bytes, now| {
+            watchdog.on_activity(awake_now);
+            trace!(target: RUN, id = *number, ?stream, bytes = bytes.len(), "read");
+            if is_first {
+                debug!(target: RUN, id = *number, ?stream, "heard the first of its output");
+            }
+            enrolled.on_output(now);
+            outlet.push(stream, bytes)
+        });
+        match read {
+            Read::Nothing => return false,
+            Read::Ended => {
+                self.close(stream);
+                return false;
+            }
+            Read::Something(Err(_)) => self.stop(StopReason::LineTooLong(stream)),
+            Read::Something(Ok(())) | Read::Interrupted => {}
+        }
+        self.check_room();
+        true
+    }
+
+    fn close(&mut self, stream: Stream) {
+        if self.outputs.close(stream) && self.outlet.end(stream).is_err() {
+            self.stop(StopReason::LineTooLong(stream));
+        }
+    }
+
+    fn close_pipes(&mut self) {
+        Stream::BOTH.into_iter().for_each(|stream| self.close(stream));
+    }
+
+    fn check_pipes(&mut self) {
+        if !self.outputs.are_open() {
+            let step = self.watchdog.on_pipes_ended();
+            self.take(step);
+        }
+    }
+
+    fn check_room(&mut self) {
+        if self.outlet.is_full() && !self.outlet.is_paused {
+            debug!(target: RUN, id = self.number, "is not read: who takes its output is behind");
+            self.outlet.is_paused = true;
+            let now = self.now();
+            self.watchdog.on_pause(now);
+        }
+    }
+
+    fn on_room(&mut self) {
+        if std::mem::take(&mut self.outlet.is_paused) {
+            debug!(target: RUN, id = self.number, "is read again");
+        }
+        let now = self.now();
+        self.watchdog.on_resume(now);
+    }
+
+    fn stop(&mut self, reason: StopReason) {
+        let now = self.now();
+        let step = self.watchdog.on_stop(reason, now);
+        self.take(step);
+    }
+
+    fn take(&mut self, step: Step) {
+        self.tell_step(step);
+        match step {
+            Step::Nothing => {}
+            Step::Signal(signal) => self.tree.signal(signal),
+            Step::Kill => self.tree.kill(),
+            Step::LookAtGroup => {
+                let (alive, now) = (self.tree.has_group(), self.now());
+                let step = self.watchdog.on_group(alive, now);
+                self.take(step);
+            }
+            Step::LookAtPipes => {
+                let step = self.watchdog.on_held(self.outputs.wait());
+                self.take(step);
+            }
+            Step::Sweep => self.sweep(),
+            Step::EndDrain => {
+                self.take_what_is_there();
+                self.pipes_held_open = self.outputs.are_open();
+                self.close_pipes();
+                self.sweep();
+            }
+            Step::GiveUp => {
+                self.end.get_or_insert(End::UNKNOWN);
+                self.give_up();
+            }
+        }
+    }
+
+    fn tell_step(&self, step: Step) {
+        let (id, reason) = (self.number, self.watchdog.reason());
+        match step {
+            Step::Nothing => {}
+            // Asked for again and again, until it is gone.
+            Step::LookAtGroup => trace!(target: RUN, id, ?step, ?reason, "decided"),
+            _ => {
+                let silent_ms = self.outputs.last.unwrap_or(self.started).elapsed().as_secs_f64() * 1e3;
+                debug!(target: RUN, id, ?step, ?reason, silent_ms, "decided");
+            }
+        }
+    }
+
+    fn sweep(&mut self) {
+        // A run that was stopped leaves nothing behind, whatever is wanted of one that ended by itself.
+        let strays = if self.watchdog.kills_strays() { Strays::Kill } else { self.spec.strays };
+        self.tree.finish(strays);
+    }
+
+    async fn outcome(&mut self) -> Outcome {
+        let report = Report {
+            pid: self.pid,
+            level: self.level,
+            started: self.started,
+            exited: self.exited.unwrap_or_else(Instant::now),
+            first_output: self.outputs.first,
+            last_output: self.outputs.last,
+            kept: self.outputs.take_kept(),
+            pipes_held_open: self.pipes_held_open,
+            end: self.end.take().unwrap_or_default(),
+            reason: self.watchdog.reason(),
+            spec: &mut self.spec,
+        };
+        report.outcome().await
+    }
+}

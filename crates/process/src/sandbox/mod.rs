@@ -1,0 +1,380 @@
+//! What a program in a sandbox may do, and how the kernel is told. PURE.
+//!
+//! A [`Sandbox`] is what the user asks for; [`Plan::new`] makes of it, for the kernel at hand, the rules that the guard puts
+//! on the program's process just before it becomes the program (`crates/guard/src/sandbox.rs`): Landlock's, inherited by everything
+//! that the program starts, and a seccomp [`filter`] for the ways around them. Whatever a kernel can't hold is a refusal
+//! ([`Shortfall`]), never a weaker sandbox.
+//!
+//! | asked for | held by | from |
+//! | --- | --- | --- |
+//! | `write`, `read` | Landlock's file rights | Linux 5.13 (ABI 1) |
+//! | moves between two folders of `write` | `REFER`; before, every such move is refused | 5.19 (ABI 2) |
+//! | no truncation elsewhere | `TRUNCATE`; before, truncate(2) is refused everywhere | 6.2 (ABI 3) |
+//! | `network: "none"` | the filter: no sockets but Unix and netlink; Landlock's TCP rights too | 5.13 |
+//! | `network: { ports }` | Landlock's right to connect; the filter refuses MPTCP, SCTP, Fast Open, io_uring | 6.7 (ABI 4) |
+//! | no ioctl on devices elsewhere | `IOCTL_DEV` | 6.10 (ABI 5) |
+//! | no signals to, no abstract sockets of, processes outside | Landlock's scopes | 6.12 (ABI 6) |
+//! | nothing else is done to processes outside | Landlock (ptrace), the filter ([`calls`]) | 5.13 |
+//! | no privilege: a program of root has no capability | the guard drops them all | 5.13 |
+//!
+//! Facts: <https://docs.kernel.org/userspace-api/landlock.html>.
+
+mod calls;
+pub(crate) mod filter;
+pub(crate) mod report;
+
+use filter::Reach;
+use std::path::{Path, PathBuf};
+
+/// What a program and all it starts may do. Paths are relative to the run's working directory; they must exist.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sandbox {
+    /// What may be changed: files, or folders with all below.
+    pub write: Vec<PathBuf>,
+    /// What may be read and executed; `None`: everything. What may be written may be read.
+    pub read: Option<Vec<PathBuf>>,
+    pub network: Network,
+    /// The oldest version of Landlock that is enough.
+    pub require_landlock: Option<u32>,
+    pub protect: Protect,
+}
+
+/// What is done about files below `write` that run later, outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Protect {
+    /// Those of these names, at the top of each folder of `write`, that the run changed are told. `package.json scripts` is a part of a
+    /// file.
+    Report { names: Vec<String> },
+}
+
+impl Protect {
+    pub const NAMES: [&str; 11] = [
+        ".git/hooks",
+        ".git/config",
+        ".envrc",
+        ".mcp.json",
+        ".vscode",
+        ".claude",
+        ".codex",
+        ".gemini",
+        ".qwen",
+        "opencode.json",
+        "package.json scripts",
+    ];
+}
+
+impl Default for Protect {
+    fn default() -> Self {
+        Protect::Report { names: Protect::NAMES.map(str::to_owned).to_vec() }
+    }
+}
+
+impl Sandbox {
+    /// With paths below the working directory relative to it, where no link is followed (see [`Links`]).
+    pub(crate) fn within(&self, cwd: Option<&Path>) -> Sandbox {
+        let cwd = cwd.map_or_else(|| std::env::current_dir().ok(), |cwd| std::path::absolute(cwd).ok());
+        let within = |path: &PathBuf| match cwd.as_ref().and_then(|cwd| path.strip_prefix(cwd).ok()) {
+            Some(below) if cwd.as_deref() != Some(Path::new("/")) => Path::new(".").join(below),
+            _ => path.clone(),
+        };
+        Sandbox {
+            write: self.write.iter().map(within).collect(),
+            read: self.read.as_ref().map(|paths| paths.iter().map(within).collect()),
+            network: self.network.clone(),
+            require_landlock: self.require_landlock,
+            protect: self.protect.clone(),
+        }
+    }
+}
+
+/// Folders that a program in here, or in a sandbox before this one, can write: its working directory, and what is listed. A working
+/// directory that is the whole disk tells nothing.
+pub fn contained_folders(cwd: Option<&Path>, sandbox: Option<&Sandbox>) -> Vec<PathBuf> {
+    let cwd = cwd.unwrap_or(Path::new("."));
+    let cwd = std::path::absolute(cwd).unwrap_or_else(|_| cwd.to_owned());
+    let listed = sandbox.iter().flat_map(|sandbox| &sandbox.write).map(|path| cwd.join(path));
+    listed.chain((cwd != Path::new("/")).then(|| cwd.clone())).collect()
+}
+
+/// TCP. `None` leaves no network at all but Unix sockets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Network {
+    #[default]
+    All,
+    None,
+    /// Connecting to these ports; listening is free.
+    Ports(Vec<u16>),
+}
+
+const EXECUTE: u64 = 1;
+const WRITE_FILE: u64 = 1 << 1;
+const READ_FILE: u64 = 1 << 2;
+const READ_DIR: u64 = 1 << 3;
+const REMOVE_DIR: u64 = 1 << 4;
+const REMOVE_FILE: u64 = 1 << 5;
+const MAKE_CHAR: u64 = 1 << 6;
+const MAKE_DIR: u64 = 1 << 7;
+const MAKE_REG: u64 = 1 << 8;
+const MAKE_SOCK: u64 = 1 << 9;
+const MAKE_FIFO: u64 = 1 << 10;
+const MAKE_BLOCK: u64 = 1 << 11;
+const MAKE_SYM: u64 = 1 << 12;
+const REFER: u64 = 1 << 13;
+const TRUNCATE: u64 = 1 << 14;
+const IOCTL_DEV: u64 = 1 << 15;
+
+const READS: u64 = EXECUTE | READ_FILE | READ_DIR;
+/// Devices are made nowhere: one of them is a way around every rule.
+const DEVICES: u64 = MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV;
+const CHANGES: u64 = WRITE_FILE
+    | REMOVE_DIR
+    | REMOVE_FILE
+    | MAKE_DIR
+    | MAKE_REG
+    | MAKE_SOCK
+    | MAKE_FIFO
+    | MAKE_SYM
+    | REFER
+    | TRUNCATE;
+
+const BIND_AND_CONNECT_TCP: u64 = 3;
+const CONNECT_TCP: u64 = 2;
+/// Abstract Unix sockets, and signals.
+const SCOPES: u64 = 3;
+
+/// Always writable: programs throw away into it.
+const NULL_DEVICE: &str = "/dev/null";
+/// By this name each program has its own terminal, and no other.
+pub(crate) const OWN_TERMINAL: &str = "/dev/tty";
+
+/// Why this kernel can't hold the sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shortfall {
+    Landlock,
+    /// An older one than is required.
+    TooOld {
+        required: u32,
+        found: u32,
+    },
+    /// Of ports.
+    Network,
+    /// This processor's system calls are not known here.
+    Filter,
+}
+
+impl Shortfall {
+    pub(crate) fn reason(self) -> String {
+        match self {
+            Shortfall::Landlock => {
+                "this kernel has no Landlock (Linux 5.13 or newer, and not switched off by `lsm=`), or a container forbids it".to_owned()
+            }
+            Shortfall::TooOld { required, found } => format!(
+                "`sandbox.require` asks for version {required} of Landlock, and this kernel speaks version {found}: use a newer kernel, or require less"
+            ),
+            Shortfall::Network => {
+                "this kernel can't hold `network: { ports }` (Linux 6.7 or newer): use \"none\" or \"all\"".to_owned()
+            }
+            Shortfall::Filter => "there is no system-call filter for this kind of processor".to_owned(),
+        }
+    }
+}
+
+/// Which symbolic links may be on the way to a path that is granted. Others were perhaps made by a program in an earlier sandbox, and
+/// would give the next one whatever they lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// All: the path is the system's.
+    Free,
+    /// The path itself is none.
+    NotAtEnd,
+    /// None below the working directory.
+    Nowhere,
+}
+
+/// What the guard is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// Every right that is not granted below is refused.
+    pub handled_files: u64,
+    pub handled_network: u64,
+    pub scoped: u64,
+    pub paths: Vec<Grant>,
+    pub ports: Vec<u16>,
+    pub filter: Vec<filter::Instruction>,
+}
+
+/// Rights on a path and all below.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub path: PathBuf,
+    pub rights: u64,
+    pub links: Links,
+    /// The option that it comes from, `sandbox.write[0]`.
+    pub option: String,
+}
+
+impl Plan {
+    /// `abi`: the version of Landlock that the kernel speaks, 0 for none.
+    pub(crate) fn new(sandbox: &Sandbox, abi: u32) -> Result<Plan, Shortfall> {
+        if abi == 0 {
+            return Err(Shortfall::Landlock);
+        }
+        if let Some(required) = sandbox.require_landlock.filter(|required| *required > abi) {
+            return Err(Shortfall::TooOld { required, found: abi });
+        }
+        let known = rights_of(abi);
+        let reads = if sandbox.read.is_some() { READS } else { 0 };
+        let handled_files = (CHANGES | DEVICES | reads) & known;
+        let grant = |option: &str, index: usize, path: &Path, rights: u64, links: Links| Grant {
+            path: path.to_owned(),
+            rights: rights & handled_files,
+            links,
+            option: format!("{option}[{index}]"),
+        };
+        let null = WRITE_FILE | READ_FILE | TRUNCATE;
+        let mut paths: Vec<Grant> =
+            vec![grant("the null device", 0, Path::new(NULL_DEVICE), null, Links::Free)];
+        for (index, path) in sandbox.write.iter().enumerate() {
+            let links = if path.is_absolute() { Links::NotAtEnd } else { Links::Nowhere };
+            paths.push(grant("sandbox.write", index, path, CHANGES | READS, links));
+        }
+        for (index, path) in sandbox.read.iter().flatten().enumerate() {
+            // "/bin" and "/lib" are links on most systems.
+            let links = if path.is_absolute() { Links::Free } else { Links::Nowhere };
+            paths.push(grant("sandbox.read", index, path, READS, links));
+        }
+
+        let (handled_network, ports) = match &sandbox.network {
+            Network::All => (0, Vec::new()),
+            Network::None if abi >= 4 => (BIND_AND_CONNECT_TCP, Vec::new()),
+            Network::None => (0, Vec::new()),
+            Network::Ports(_) if abi < 4 => return Err(Shortfall::Network),
+            Network::Ports(ports) => (CONNECT_TCP, ports.clone()),
+        };
+        let reach = match sandbox.network {
+            Network::All => Reach::All,
+            Network::None => Reach::None,
+            Network::Ports(_) => Reach::Tcp,
+        };
+        let filter = filter::build(reach, abi < 3).ok_or(Shortfall::Filter)?;
+        let scoped = if abi >= 6 { SCOPES } else { 0 };
+        Ok(Plan { handled_files, handled_network, scoped, paths, ports, filter })
+    }
+
+    /// The program may use the terminal that it was given by its name too.
+    pub(crate) fn allow_own_terminal(&mut self) {
+        self.paths.push(Grant {
+            path: OWN_TERMINAL.into(),
+            rights: (WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV) & self.handled_files,
+            links: Links::Free,
+            option: "the terminal".into(),
+        });
+    }
+
+    /// Whether reading is held too.
+    pub(crate) fn holds_reads(&self) -> bool {
+        self.handled_files & READS != 0
+    }
+
+    /// The section of the request that `crates/guard/src/protocol.rs` describes; the paths follow elsewhere. `bits`: how it says which links
+    /// there may be.
+    pub(crate) fn encode(&self, bits: fn(Links) -> u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for number in [self.handled_files, self.handled_network, self.scoped] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        for count in [self.paths.len(), self.ports.len(), self.filter.len(), 0] {
+            bytes.extend_from_slice(&(count as u32).to_le_bytes());
+        }
+        for port in &self.ports {
+            bytes.extend_from_slice(&u64::from(*port).to_le_bytes());
+        }
+        for grant in &self.paths {
+            bytes.extend_from_slice(&(grant.rights | bits(grant.links)).to_le_bytes());
+        }
+        for instruction in &self.filter {
+            bytes.extend_from_slice(&instruction.bytes());
+        }
+        bytes
+    }
+}
+
+/// The rights over files that a version of Landlock knows.
+fn rights_of(abi: u32) -> u64 {
+    let mut rights = (MAKE_SYM << 1) - 1;
+    for (since, right) in [(2, REFER), (3, TRUNCATE), (5, IOCTL_DEV)] {
+        if abi >= since {
+            rights |= right;
+        }
+    }
+    rights
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workspace() -> Sandbox {
+        Sandbox { write: vec!["/work".into()], ..Sandbox::default() }
+    }
+
+    #[test]
+    fn what_a_kernel_does_not_know_is_not_asked_of_it() {
+        for (abi, handled) in [(1, 0x1ff2), (2, 0x3ff2), (3, 0x7ff2), (4, 0x7ff2), (5, 0xfff2), (9, 0xfff2)] {
+            let plan = Plan::new(&workspace(), abi).unwrap();
+            assert_eq!(plan.handled_files, handled, "abi {abi}");
+            assert!(plan.paths.iter().all(|grant| grant.rights & !handled == 0), "abi {abi}");
+            assert_eq!(plan.scoped, if abi >= 6 { 3 } else { 0 });
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_can_not_hold_it_is_a_refusal() {
+        assert_eq!(Plan::new(&workspace(), 0), Err(Shortfall::Landlock));
+        let ports = Sandbox { network: Network::Ports(vec![443]), ..workspace() };
+        assert_eq!(Plan::new(&ports, 3), Err(Shortfall::Network));
+        assert!(Plan::new(&ports, 4).is_ok());
+        let newer = Sandbox { require_landlock: Some(6), ..workspace() };
+        let refused = Plan::new(&newer, 5);
+        assert_eq!(refused, Err(Shortfall::TooOld { required: 6, found: 5 }));
+        assert!(Plan::new(&newer, 6).is_ok());
+        // The filter alone holds it.
+        assert!(Plan::new(&Sandbox { network: Network::None, ..workspace() }, 1).is_ok());
+    }
+
+    #[test]
+    fn nothing_is_writable_but_the_null_device_and_what_is_listed() {
+        let plan = Plan::new(&Sandbox::default(), 7).unwrap();
+        assert_eq!(
+            plan.paths.iter().map(|grant| grant.path.as_path()).collect::<Vec<_>>(),
+            [Path::new("/dev/null")]
+        );
+        let plan = Plan::new(&workspace(), 7).unwrap();
+        assert_eq!(plan.paths[1].option, "sandbox.write[0]");
+        // Devices are made nowhere.
+        assert_eq!(plan.paths[1].rights & DEVICES, 0);
+    }
+
+    #[test]
+    fn reading_is_free_until_it_is_listed() {
+        assert_eq!(Plan::new(&workspace(), 7).unwrap().handled_files & READS, 0);
+        let listed = Sandbox { read: Some(vec!["/usr".into()]), ..workspace() };
+        let plan = Plan::new(&listed, 7).unwrap();
+        assert_eq!(plan.handled_files & READS, READS);
+        assert_eq!(plan.paths[1].rights & READS, READS, "what may be written may be read");
+        assert_eq!((plan.paths[2].rights, plan.paths[2].option.as_str()), (READS, "sandbox.read[0]"));
+    }
+
+    #[test]
+    fn a_section_is_these_bytes() {
+        let sandbox = Sandbox { network: Network::Ports(vec![443]), ..Sandbox::default() };
+        let plan = Plan::new(&sandbox, 7).unwrap();
+        let bytes = plan.encode(|_| 0);
+        assert_eq!(bytes[..8], 0xfff2u64.to_le_bytes());
+        assert_eq!(bytes[8..24], [2u64.to_le_bytes(), 3u64.to_le_bytes()].concat());
+        let counts = [1u32, 1, plan.filter.len() as u32, 0].map(u32::to_le_bytes).concat();
+        assert_eq!(bytes[24..40], counts);
+        assert_eq!(bytes[40..48], 443u64.to_le_bytes());
+        assert_eq!(bytes.len(), 40 + 8 + 8 + plan.filter.len() * 8);
+    }
+}

@@ -1,0 +1,155 @@
+//! A run's output in files: written as it is read, by threads that may block, and never seen by JavaScript.
+
+use super::handle::Process;
+use super::sink::ChunkReader;
+use super::spec::Stream;
+use bytes::Bytes;
+use futures_util::FutureExt;
+use ground::error::{Error, ErrorCode, Result};
+use ground::os::{ContainedFolders, blocking, open_output};
+use std::fs::File;
+use std::future::Future;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Written at once.
+const BATCH_BYTES: usize = 1 << 20;
+/// A disk that has not taken the rest so long after the end of the run is given up; before it, the clocks of the run end the wait.
+const GIVE_UP: Duration = Duration::from_secs(10);
+
+/// Where a run's output is to be written. One path for both is one file, in the order in which it was read.
+#[derive(Clone, Debug, Default)]
+pub struct SavePlan {
+    pub stdout: Option<PathBuf>,
+    pub stderr: Option<PathBuf>,
+    /// After what the files hold; else they are emptied.
+    pub append: bool,
+}
+
+/// Bytes that were written of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Saved {
+    pub stdout_bytes: u64,
+    pub stderr_bytes: u64,
+}
+
+impl Process {
+    /// Takes the place of the run's reader, now; resolves when both streams have ended and all is written. A disk that is slower than
+    /// the program slows the program.
+    ///
+    /// # Errors
+    /// `PROCESS_OUTPUT_FAILED` when a file can't be opened or written. The run goes on; its output is drained and kept.
+    pub fn save(&self, plan: SavePlan) -> impl Future<Output = Result<Saved>> + Send + 'static + use<> {
+        let chunks = self.chunks();
+        let (process, contained) = (self.clone(), self.contained());
+        async move {
+            let disk_hangs = async {
+                process.outcome().await;
+                tokio::time::sleep(GIVE_UP).await;
+            };
+            tokio::select! {
+                saved = write_all(chunks, plan, contained) => saved,
+                () = disk_hangs => {
+                    let waited = GIVE_UP.as_secs();
+                    let message = format!("the disk had not taken the output {waited} s after the end of the run");
+                    Err(Error::new(ErrorCode::ProcessOutputFailed, message))
+                }
+            }
+        }
+    }
+}
+
+/// A file that a stream goes to.
+struct Target {
+    path: PathBuf,
+    file: File,
+}
+
+struct Targets {
+    stdout: Option<Target>,
+    stderr: Option<Target>,
+}
+
+impl Targets {
+    fn open(plan: SavePlan, contained: &[PathBuf]) -> Result<Targets> {
+        let contained = ContainedFolders::of(contained.iter().map(PathBuf::as_path));
+        let open = |path: PathBuf| {
+            let file = opened(&path, plan.append, &contained)
+                .map_err(|error| failed("could not be opened", &path, &error))?;
+            Ok(Target { path, file })
+        };
+        Ok(Targets { stdout: plan.stdout.map(open).transpose()?, stderr: plan.stderr.map(open).transpose()? })
+    }
+
+    /// Blocks.
+    fn write(&self, batch: &[(Stream, Bytes)]) -> Result<()> {
+        for (stream, bytes) in batch {
+            let target = match stream {
+                Stream::Stdout => &self.stdout,
+                Stream::Stderr => &self.stderr,
+            };
+            if let Some(Target { path, file }) = target {
+                let mut file = file;
+                file.write_all(bytes).map_err(|error| failed("could not be written", path, &error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn write_all(mut chunks: ChunkReader, plan: SavePlan, contained: Arc<[PathBuf]>) -> Result<Saved> {
+    let targets = Arc::new(blocked(blocking(move || Targets::open(plan, &contained)).await)?);
+    let mut saved = Saved::default();
+    while let Some(batch) = next_batch(&mut chunks).await {
+        for (stream, bytes) in &batch {
+            match stream {
+                Stream::Stdout if targets.stdout.is_some() => saved.stdout_bytes += bytes.len() as u64,
+                Stream::Stderr if targets.stderr.is_some() => saved.stderr_bytes += bytes.len() as u64,
+                Stream::Stdout | Stream::Stderr => {}
+            }
+        }
+        let targets = targets.clone();
+        blocked(blocking(move || targets.write(&batch)).await)?;
+    }
+    Ok(saved)
+}
+
+/// Each write goes to the end: two names may be one file, and neither takes anything from the other then.
+fn opened(path: &Path, keeps: bool, contained: &ContainedFolders) -> io::Result<File> {
+    let file = open_output(path, contained)?;
+    // What is no regular file has nothing to be emptied of.
+    if !keeps && file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+/// What is there, after waiting for the first of it.
+async fn next_batch(chunks: &mut ChunkReader) -> Option<Vec<(Stream, Bytes)>> {
+    let first = chunks.next().await?;
+    let mut size = first.1.len();
+    let mut batch = vec![first];
+    while size < BATCH_BYTES
+        && let Some(Some(chunk)) = chunks.next().now_or_never()
+    {
+        size += chunk.1.len();
+        batch.push(chunk);
+    }
+    Some(batch)
+}
+
+fn blocked<T>(done: io::Result<Result<T>>) -> Result<T> {
+    done.unwrap_or_else(|error| {
+        Err(Error::new(ErrorCode::ProcessOutputFailed, format!("no thread to write the output: {error}")))
+    })
+}
+
+fn failed(what: &str, path: &Path, error: &io::Error) -> Error {
+    let message =
+        format!("{} {what}: {error}: the run goes on, and `result` keeps its output", path.display());
+    Error::new(ErrorCode::ProcessOutputFailed, message)
+        .with("file", path.to_string_lossy().into_owned())
+        .with("errno", error.raw_os_error().unwrap_or(0))
+}

@@ -1,0 +1,312 @@
+//! What to run and how it is watched: the values that go in, and the ones that come out. Defaults live here, once.
+
+use super::sandbox::report::SandboxReport;
+use super::sandbox::{Sandbox, contained_folders};
+use bytes::Bytes;
+use ground::error::{Error, ErrorCode};
+use ground::os::TerminalSize;
+use ground::record::{RecordFacts, RecordSpec};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A program to run. `ProcessSpec::new` has the defaults that API users get.
+#[derive(Clone, Debug)]
+pub struct ProcessSpec {
+    pub command: String,
+    pub args: Vec<String>,
+    /// The host's own when `None`.
+    pub cwd: Option<PathBuf>,
+    pub environment: Environment,
+    pub input: Input,
+    pub stdio: Stdio,
+    /// Of what the result keeps.
+    pub encoding: Encoding,
+    /// No byte read from stdout or stderr, nor accepted by stdin, for so long: the tree is killed. `None`: off; zero: over
+    /// before anything is started.
+    pub idle_timeout: Option<Duration>,
+    /// Wall clock. `None`: off; zero: over before anything is started.
+    pub timeout: Option<Duration>,
+    /// Between SIGTERM to the group and SIGKILL to the tree, on timeout, abort and kill.
+    pub kill_grace: Duration,
+    /// How long pipes that others hold open are still read after the exit.
+    pub drain: Duration,
+    /// Kept of each stream, head and tail.
+    pub max_output_bytes: usize,
+    /// Longest line that an iterator is given.
+    pub max_line_bytes: usize,
+    pub strays: Strays,
+    pub containment: Containment,
+    /// Needs a writable cgroup.
+    pub memory_max_bytes: Option<u64>,
+    /// Needs a writable cgroup.
+    pub max_processes: Option<u64>,
+    /// Held by the kernel for the whole tree.
+    pub sandbox: Option<Sandbox>,
+    /// A folder that keeps what it prints and how it ends.
+    pub record: Option<RecordSpec>,
+    /// What people call it, in a record and in the list of trees.
+    pub name: Option<String>,
+    /// Room that the pipe of stdout has from the start, for programs that exit before it is drained; the system's when `None`. What
+    /// all pipes of a user may hold is bounded.
+    pub stdout_pipe_bytes: Option<usize>,
+}
+
+impl ProcessSpec {
+    pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+    pub const TIMEOUT: Duration = Duration::from_millis(1_800_000);
+    pub const KILL_GRACE: Duration = Duration::from_millis(2000);
+    pub const DRAIN: Duration = Duration::from_millis(250);
+    pub const MAX_OUTPUT_BYTES: usize = 16 << 20;
+    pub const MAX_LINE_BYTES: usize = 64 << 20;
+
+    pub fn new(command: impl Into<String>, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        ProcessSpec {
+            command: command.into(),
+            args: args.into_iter().map(Into::into).collect(),
+            cwd: None,
+            environment: Environment::default(),
+            input: Input::Null,
+            stdio: Stdio::Piped,
+            encoding: Encoding::Text,
+            idle_timeout: Some(Self::IDLE_TIMEOUT),
+            timeout: Some(Self::TIMEOUT),
+            kill_grace: Self::KILL_GRACE,
+            drain: Self::DRAIN,
+            max_output_bytes: Self::MAX_OUTPUT_BYTES,
+            max_line_bytes: Self::MAX_LINE_BYTES,
+            strays: Strays::Kill,
+            containment: Containment::Auto,
+            memory_max_bytes: None,
+            max_processes: None,
+            sandbox: None,
+            record: None,
+            name: None,
+            stdout_pipe_bytes: None,
+        }
+    }
+
+    /// Folders that the program, or a program in a sandbox before it, can write. What this process opens below them could have been
+    /// replaced (`os::HeldFolder`).
+    pub(crate) fn contained(&self) -> Vec<PathBuf> {
+        contained_folders(self.cwd.as_deref(), self.sandbox.as_ref())
+    }
+
+    /// The clock that has run out before the start.
+    pub(super) fn passed(&self) -> Option<StopReason> {
+        if self.timeout == Some(Duration::ZERO) {
+            return Some(StopReason::TimedOut);
+        }
+        (self.idle_timeout == Some(Duration::ZERO)).then_some(StopReason::Idle)
+    }
+}
+
+/// What the program's stdin is.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Immediate end of file.
+    Null,
+    /// Written, then closed. A program that does not read it all is no error.
+    Bytes(Bytes),
+    /// A pipe that the owner of the handle writes to (`Process::take_stdin`).
+    Pipe,
+    /// A file, opened before the start; relative to the program's working directory.
+    File(PathBuf),
+    /// The host's own.
+    Inherit,
+}
+
+/// What the program's three standard descriptors are wired to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stdio {
+    /// stdin is what the input says, stdout and stderr are read.
+    Piped,
+    /// The host's own three: nothing is read or kept, and silence means nothing.
+    Inherit,
+    /// A terminal of the program's own. What it shows is read as stdout; the input is typed.
+    Terminal(TerminalSize),
+}
+
+/// How the kept output is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// Invalid UTF-8 is replaced.
+    Text,
+    /// As it came: [`RunResult::raw`].
+    Bytes,
+}
+
+/// The program's environment: a base, then changes over it.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    pub base: EnvironmentBase,
+    /// In order; `None` removes the name.
+    pub changes: Vec<(String, Option<String>)>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub enum EnvironmentBase {
+    /// The host's environment at the time of the call.
+    #[default]
+    Inherit,
+    /// Nothing.
+    Empty,
+    /// These variables: a worker thread's own copy of the environment.
+    Variables(Vec<(OsString, OsString)>),
+}
+
+impl EnvironmentBase {
+    /// The host's environment as it is now, or of it only these names. Read where nothing can change it meanwhile: on the
+    /// main JavaScript thread.
+    pub fn snapshot(names: Option<&[String]>) -> Self {
+        let wanted =
+            |name: &OsString| names.is_none_or(|names| names.iter().any(|wanted| name == wanted.as_str()));
+        EnvironmentBase::Variables(std::env::vars_os().filter(|(name, _)| wanted(name)).collect())
+    }
+}
+
+/// What becomes of descendants that outlive the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strays {
+    Kill,
+    Keep,
+}
+
+/// How strongly the tree is held together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Containment {
+    /// The strongest that needs no privilege.
+    Auto,
+    /// Process group and marks only.
+    Group,
+    /// A PID namespace, or `CONTAINMENT_UNAVAILABLE`.
+    Strict,
+}
+
+/// What held the tree together in fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum ContainmentLevel {
+    #[serde(rename = "guard")]
+    Guard,
+    #[serde(rename = "guard+cgroup")]
+    GuardCgroup,
+    #[serde(rename = "pidns")]
+    PidNamespace,
+    #[serde(rename = "group")]
+    Group,
+}
+
+/// One of the two streams that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+impl Stream {
+    pub const BOTH: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
+}
+
+/// Why a run ended. The first reason wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// By itself.
+    Exited,
+    Idle,
+    TimedOut,
+    Aborted,
+    Killed,
+    LineTooLong(Stream),
+    /// What its input comes from has failed.
+    InputFailed,
+    /// Its guard was killed.
+    Lost,
+    /// The JavaScript environment that started it is being torn down.
+    HostClosing,
+}
+
+/// How a run ended, any way it ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was read and measured; `None` when nothing was started.
+    pub result: Option<RunResult>,
+    /// Set unless the program ran and ended by itself, with whatever exit status.
+    pub error: Option<Error>,
+}
+
+impl Outcome {
+    /// Why there is neither a result nor an error: it can't be, but a caller need not panic over it.
+    pub fn nothing_started() -> Error {
+        Error::new(ErrorCode::ProcessSpawnFailed, "nothing was started")
+    }
+
+    /// The result of a run that was not stopped, or why there is none.
+    pub fn into_result(self) -> Result<RunResult, Error> {
+        match (self.error, self.result) {
+            (None, Some(result)) => Ok(result),
+            (error, _) => Err(error.unwrap_or_else(Self::nothing_started)),
+        }
+    }
+}
+
+/// Facts of a run. Durations are milliseconds since the spawn, by a monotonic clock.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunResult {
+    pub command: String,
+    pub args: Vec<String>,
+    pub pid: u32,
+    pub exit_code: Option<i32>,
+    /// For example "SIGTERM".
+    pub signal: Option<String>,
+    /// Empty with [`Encoding::Bytes`], as `stderr`.
+    pub stdout: String,
+    pub stderr: String,
+    /// stdout and stderr as they came, where the texts are something else: with [`Encoding::Bytes`], and where UTF-8 is invalid.
+    #[serde(skip)]
+    pub raw: [Option<Vec<u8>>; 2],
+    pub stdout_bytes: u64,
+    pub stderr_bytes: u64,
+    /// Whether bytes were left out of `stdout` or `stderr`.
+    pub truncated: bool,
+    /// Until the exit.
+    pub duration_ms: f64,
+    pub first_output_ms: Option<f64>,
+    pub last_output_ms: Option<f64>,
+    /// Somebody else held stdout or stderr open past the drain.
+    pub pipes_held_open: bool,
+    pub strays_killed: u32,
+    /// Descendants that could not be killed: they run as another user.
+    pub strays_left: u32,
+    pub containment: ContainmentLevel,
+    pub usage: ProcessUsage,
+    /// Of a run that was to be kept on record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<RecordFacts>,
+    /// Of a run in a sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxReport>,
+}
+
+impl RunResult {
+    /// What is kept of a stream, as it came.
+    pub fn bytes_of(&self, stream: Stream) -> &[u8] {
+        let [stdout, stderr] = &self.raw;
+        let (raw, text) = match stream {
+            Stream::Stdout => (stdout, &self.stdout),
+            Stream::Stderr => (stderr, &self.stderr),
+        };
+        raw.as_deref().unwrap_or(text.as_bytes())
+    }
+}
+
+/// Of the command and the descendants it waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessUsage {
+    pub user_ms: f64,
+    pub system_ms: f64,
+    pub max_rss_bytes: u64,
+}

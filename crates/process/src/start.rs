@@ -1,0 +1,208 @@
+//! Everything before the program runs: its turn, its resolution, its launch, and the orders that arrive meanwhile.
+//!
+//! | when a stop comes | what is true |
+//! |---|---|
+//! | while it waits to be admitted | nothing was started, and nothing will be: told at once |
+//! | before the launch | nothing was started, and nothing will be: told at once |
+//! | during it | it may run by now: the launch is waited for, cut short when it takes long, and its truth is told |
+//!
+//! Nothing here is held by what hangs (a dead network folder): a turn is given back after a moment, the clock and the orders of the
+//! handles are heard at every step.
+
+use super::command::resolve;
+use super::launch::{Launched, NotLaunched, launch, no_thread, with_turn};
+use super::on_record;
+use super::order::{Order, WantedEnd};
+use super::protected::Protected;
+use super::spec::{ProcessSpec, StopReason};
+use super::stop::stopped_before_start;
+use ground::error::Error;
+use ground::os::{Host, blocking, sleep_until};
+use ground::random;
+use ground::record::Record;
+use std::pin::Pin;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+
+/// Programs being started at once: more would only fight over the cores, with the JavaScript thread too.
+static START_TURNS: OnceLock<Semaphore> = OnceLock::new();
+
+/// A launch that was told to stop may finish by itself for so long: mostly it has in a millisecond.
+const STOPPED_LAUNCH: Duration = Duration::from_millis(250);
+/// After that it is cut short; the guards tell what became of it within this, or nobody can.
+const CUT_SHORT_LAUNCH: Duration = Duration::from_secs(8);
+
+fn start_turns() -> Semaphore {
+    Semaphore::new(std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)))
+}
+
+async fn start_turn() -> Option<SemaphorePermit<'static>> {
+    START_TURNS.get_or_init(start_turns).acquire().await.ok()
+}
+
+/// What a run waits for before its start, and holds until its tree is gone: a slot among others.
+pub struct Admission(Pin<Box<dyn Future<Output = Held> + Send>>);
+
+pub(super) type Held = Box<dyn Send>;
+
+impl Admission {
+    /// What the future gives is held.
+    pub fn after<T: Send + 'static>(place: impl Future<Output = T> + Send + 'static) -> Self {
+        Admission(Box::pin(async move { Box::new(place.await) as Held }))
+    }
+
+    pub(super) fn free() -> Self {
+        Self::after(std::future::ready(()))
+    }
+}
+
+/// How a start ended.
+pub(super) enum Begun {
+    Launched(Box<Launched>),
+    /// No byte of the program ran.
+    Not(Error),
+    /// It was stopped while the system was starting it, and nobody can say whether it ran.
+    Unknown(StopReason),
+}
+
+/// What the handles say before the program runs. A stop is the reason; all else is kept in `early`.
+struct EarlyOrders<'a> {
+    orders: &'a mut UnboundedReceiver<Order>,
+    early: &'a mut Vec<Order>,
+    deadline: Option<Instant>,
+}
+
+impl EarlyOrders<'_> {
+    async fn stop(&mut self) -> WantedEnd {
+        loop {
+            tokio::select! {
+                biased;
+                order = self.orders.recv() => match order {
+                    Some(Order::Stop(stop)) => return stop,
+                    Some(other) => self.early.push(other),
+                    None => return WantedEnd::because(StopReason::HostClosing),
+                },
+                () = sleep_until(self.deadline) => return WantedEnd::because(StopReason::TimedOut),
+            }
+        }
+    }
+
+    /// What was said or has passed by now.
+    fn stop_now(&mut self) -> Option<StopReason> {
+        while let Ok(order) = self.orders.try_recv() {
+            match order {
+                Order::Stop(stop) => return Some(stop.reason),
+                other => self.early.push(other),
+            }
+        }
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline).then_some(StopReason::TimedOut)
+    }
+}
+
+/// What a run has before its program runs, and keeps whatever becomes of the start.
+#[derive(Default)]
+pub(super) struct Opened {
+    pub mark: String,
+    pub record: Option<Record>,
+    pub protected: Option<Protected>,
+}
+
+impl Opened {
+    /// What `sheepdog ps` calls it.
+    pub(super) fn short_mark(&self) -> &str {
+        self.mark.get(..8).unwrap_or_default()
+    }
+}
+
+/// Orders that arrive before the program runs are kept in `early`.
+/// With what is started comes what it was admitted by, to be held until its tree is gone.
+pub(super) async fn start(
+    spec: &ProcessSpec,
+    admission: Admission,
+    orders: &mut UnboundedReceiver<Order>,
+    early: &mut Vec<Order>,
+    opened: &mut Opened,
+) -> (Begun, Option<Held>) {
+    let mut early_orders = EarlyOrders { orders, early, deadline: None };
+    if let Some(reason) = spec.passed() {
+        return (Begun::Not(stopped_before_start(reason, spec)), None);
+    }
+    let held = tokio::select! {
+        held = admission.0 => held,
+        stop = early_orders.stop() => return (Begun::Not(stopped_before_start(stop.reason, spec)), None),
+    };
+    early_orders.deadline = spec.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    (begin(spec, early_orders, opened).await, Some(held))
+}
+
+async fn begin(spec: &ProcessSpec, mut early_orders: EarlyOrders<'_>, opened: &mut Opened) -> Begun {
+    let not = |reason| Begun::Not(stopped_before_start(reason, spec));
+    let resolving = async {
+        let (owned, mark) = (spec.clone(), new_mark());
+        let turn = start_turn().await;
+        let opening = blocking(move || {
+            let command = resolve(&owned, mark)?;
+            let record = on_record::open(&owned, &command)?;
+            Ok((command, record, Protected::before(&owned)))
+        });
+        with_turn(opening, turn).await
+    };
+    if let Some(reason) = early_orders.stop_now() {
+        return not(reason);
+    }
+    let (resolved, turn) = tokio::select! {
+        resolved = resolving => resolved,
+        stop = early_orders.stop() => return not(stop.reason),
+    };
+    let command = match resolved.map_err(no_thread) {
+        Ok(Ok((command, record, protected))) => {
+            *opened = Opened { mark: command.mark.clone(), record, protected };
+            command
+        }
+        Ok(Err(error)) | Err(error) => return Begun::Not(error),
+    };
+    let turn = match turn {
+        Some(turn) => Some(turn),
+        None => tokio::select! {
+            turn = start_turn() => turn,
+            stop = early_orders.stop() => return not(stop.reason),
+        },
+    };
+    if let Some(reason) = early_orders.stop_now() {
+        return not(reason);
+    }
+
+    let cut_short = Notify::new();
+    let mut launching = std::pin::pin!(launch(command, spec, turn, &cut_short));
+    let stop = tokio::select! {
+        launched = &mut launching => return match launched {
+            Ok(launched) => Begun::Launched(Box::new(launched)),
+            Err(NotLaunched::Failed(error)) => Begun::Not(error),
+            Err(NotLaunched::Unknown) => Begun::Unknown(StopReason::Lost),
+        },
+        stop = early_orders.stop() => stop,
+    };
+    let launched = match timeout(STOPPED_LAUNCH, &mut launching).await {
+        Ok(launched) => launched,
+        Err(_) => {
+            cut_short.notify_one();
+            timeout(CUT_SHORT_LAUNCH, &mut launching).await.unwrap_or(Err(NotLaunched::Unknown))
+        }
+    };
+    match launched {
+        Ok(launched) => {
+            early_orders.early.insert(0, Order::Stop(stop));
+            Begun::Launched(Box::new(launched))
+        }
+        Err(NotLaunched::Failed(_)) => not(stop.reason),
+        Err(NotLaunched::Unknown) => Begun::Unknown(stop.reason),
+    }
+}
+
+fn new_mark() -> String {
+    // Whoever finds it knows whose it is.
+    format!("{}-{}", random::name::<16>(), Host::own())
+}

@@ -1,0 +1,154 @@
+//! What the program's stdin is fed with. A program that closes it early is no error: EPIPE is data.
+
+use bytes::{Buf, Bytes};
+use ground::error::{Error, ErrorCode, Result};
+use ground::os::{PipeWriter, Terminal};
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+
+/// What a step of the feed did.
+pub(super) enum Fed {
+    /// The program took bytes.
+    Wrote,
+    /// A terminal was told once more that the input has ended.
+    Reminded,
+    /// Everything is written, or the program takes no more: the pipe is to be closed.
+    Closed,
+}
+
+/// Bytes on their way to the program, and who wants to know when it has them.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    bytes: Bytes,
+    /// Dropped without a word when they are never taken.
+    taken: Option<oneshot::Sender<()>>,
+}
+
+/// Writes to the pipe, then closes it.
+pub(super) struct Feed {
+    pipe: PipeWriter,
+    current: Chunk,
+    more: Option<mpsc::Receiver<Chunk>>,
+    terminal: Option<Typist>,
+}
+
+impl Feed {
+    /// Writes `first`, then what `more` gives until its senders are gone.
+    pub(super) fn new(
+        pipe: PipeWriter,
+        first: Bytes,
+        more: Option<mpsc::Receiver<Chunk>>,
+        terminal: Option<Arc<Terminal>>,
+    ) -> Self {
+        let current = Chunk { bytes: first, taken: None };
+        Feed { pipe, current, more, terminal: terminal.map(Typist::new) }
+    }
+
+    /// Cancel safe: bytes leave `current` only when the pipe took them.
+    pub(super) async fn step(&mut self) -> Fed {
+        while self.current.bytes.is_empty() {
+            if let Some(taken) = self.current.taken.take() {
+                let _ = taken.send(());
+            }
+            let next = match &mut self.more {
+                Some(more) => more.recv().await,
+                None => None,
+            };
+            match next {
+                Some(chunk) => self.current = chunk,
+                None => return self.end().await,
+            }
+        }
+        match self.pipe.write(&self.current.bytes).await {
+            Ok(written) => {
+                if let Some(typist) = &mut self.terminal {
+                    typist.is_mid_line = self.current.bytes.get(written.wrapping_sub(1)) != Some(&b'\n');
+                }
+                self.current.bytes.advance(written);
+                if self.current.bytes.is_empty()
+                    && let Some(taken) = self.current.taken.take()
+                {
+                    let _ = taken.send(());
+                }
+                Fed::Wrote
+            }
+            Err(_) => Fed::Closed,
+        }
+    }
+
+    async fn end(&mut self) -> Fed {
+        self.more = None;
+        let Some(typist) = &mut self.terminal else { return Fed::Closed };
+        sleep_until(typist.next).await;
+        // The first one of a line that was begun only gives that line to the program.
+        let count = 1 + usize::from(typist.is_mid_line);
+        if let Some(character) = typist.terminal.end_of_input()
+            && self.pipe.write(&[character; 2][..count]).await.is_err()
+        {
+            return Fed::Closed;
+        }
+        typist.is_mid_line = false;
+        typist.next = Instant::now() + typist.pause;
+        typist.pause = (typist.pause * 2).min(Typist::LONGEST_PAUSE);
+        Fed::Reminded
+    }
+}
+
+/// Says to a terminal that the input has ended: by a character that is typed, and that is good for one read alone. A program that
+/// throws away what was typed before it asked, reads anew, or has changed what its terminal understands, is told again.
+struct Typist {
+    terminal: Arc<Terminal>,
+    /// Something was typed since the last end of a line.
+    is_mid_line: bool,
+    next: Instant,
+    pause: Duration,
+}
+
+impl Typist {
+    const FIRST_PAUSE: Duration = Duration::from_millis(100);
+    const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+    fn new(terminal: Arc<Terminal>) -> Self {
+        Typist { terminal, is_mid_line: false, next: Instant::now(), pause: Self::FIRST_PAUSE }
+    }
+}
+
+/// Writes to a program's stdin while it runs (`Input::Pipe`). Dropping it closes the pipe once everything is written.
+#[derive(Clone, Debug)]
+pub struct StdinWriter {
+    sender: mpsc::Sender<Chunk>,
+}
+
+impl StdinWriter {
+    /// Chunks that wait for their turn.
+    const QUEUE: usize = 4;
+
+    pub(super) fn new() -> (StdinWriter, mpsc::Receiver<Chunk>) {
+        let (sender, receiver) = mpsc::channel(Self::QUEUE);
+        (StdinWriter { sender }, receiver)
+    }
+
+    /// Waits for room: a program that does not read slows its writer.
+    pub async fn write(&mut self, bytes: Bytes) -> Result<()> {
+        let closed = |_| Error::new(ErrorCode::ConnectionLost, "the program's stdin is closed");
+        self.sender.send(Chunk { bytes, taken: None }).await.map_err(closed)
+    }
+
+    /// Waits until the pipe has taken all of it; false when the program takes no more.
+    pub async fn deliver(&self, bytes: Bytes) -> bool {
+        let (taken, hears) = oneshot::channel();
+        let chunk = Chunk { bytes, taken: Some(taken) };
+        self.sender.send(chunk).await.is_ok() && hears.await.is_ok()
+    }
+}
+
+/// The next step of what is fed; none without a feed.
+pub(super) async fn feed(feed: &mut Option<Feed>) -> Fed {
+    match feed {
+        Some(feed) => feed.step().await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,242 @@
+//! A coding agent of this machine as the handler of prompts, through the harness.
+//!
+//! Each prompt is a turn. Its events are heard as they come: text goes out as assistant messages, and waiting for the client
+//! holds the agent back. When the request is to stop, the turn is aborted and its tree killed. What the client learns of a
+//! failure is its words, code and kind: the partial result and the process's facts are this machine's business.
+
+use super::handler::{
+    AgentAnswer, AgentData, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender, CancelSignal,
+};
+use super::onlooker::{OnTurn, Shown, show};
+use super::secrets::own_environment;
+use super::speech::Speech;
+use agents::harness::{ConcurrencyLimit, Mirror, Turn, TurnOutcome, TurnRequest, start};
+use agents::model::Schema;
+use ground::error::Error;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Asks an agent. Clones are the same agent, with the same limits.
+#[derive(Clone)]
+pub struct HarnessAgent {
+    on_turn: Option<OnTurn>,
+    defaults: TurnRequest,
+    limits: Vec<ConcurrencyLimit>,
+    stopped: watch::Sender<bool>,
+}
+
+impl HarnessAgent {
+    /// `defaults`: what the client does not say. Its prompt is not looked at.
+    pub fn new(defaults: TurnRequest, limits: Vec<ConcurrencyLimit>) -> HarnessAgent {
+        HarnessAgent { on_turn: None, defaults, limits, stopped: watch::Sender::new(false) }
+    }
+
+    pub fn showing(mut self, on_turn: OnTurn) -> HarnessAgent {
+        self.on_turn = Some(on_turn);
+        self
+    }
+
+    /// Aborts the turns under way, and each one that is asked for later.
+    pub fn stop(&self) {
+        self.stopped.send_replace(true);
+    }
+
+    fn request(&self, invocation: &AgentInvocation) -> Result<TurnRequest, Error> {
+        let mut request = self.defaults.clone();
+        request.prompt.clone_from(&invocation.user_prompt);
+        for (given, option) in [
+            (&invocation.system_prompt, &mut request.agent.system_prompt),
+            (&invocation.model, &mut request.agent.model),
+        ] {
+            if !given.is_empty() {
+                *option = Some(given.clone());
+            }
+        }
+        let environment = invocation.env.clone().unwrap_or_default();
+        request.agent.environment.changes.extend(own_environment(&environment));
+        if let Some(source) = invocation.output_format.clone().and_then(schema_in) {
+            request.schema = Some(Arc::new(Schema::compile(source, "output_format_json_schema_str")?));
+        }
+        request.agent.redact.extend(invocation.secrets.iter().cloned());
+        request.has_listener = true;
+        Ok(request)
+    }
+}
+
+/// The schema out of `{"type": "json_schema", "schema": {...}}`; a bare schema is taken as it is.
+pub(super) fn schema_in(mut output_format: Value) -> Option<Value> {
+    if output_format.is_null() {
+        return None;
+    }
+    let is_wrapped = output_format.get("type").and_then(Value::as_str) == Some("json_schema");
+    match output_format.get_mut("schema") {
+        Some(schema) if is_wrapped && schema.is_object() => Some(schema.take()),
+        _ => Some(output_format),
+    }
+}
+
+impl AgentHandler for HarnessAgent {
+    fn is_sandboxed(&self) -> bool {
+        self.defaults.agent.sandbox.is_some()
+    }
+
+    fn run(&self, mut invocation: AgentInvocation, sender: AgentSender) -> AgentFuture {
+        let request = self.request(&invocation);
+        let (limits, mut stopped) = (self.limits.clone(), self.stopped.subscribe());
+        let on_turn = self.on_turn.clone();
+        Box::pin(async move {
+            let mut request = request.map_err(|error| fault_of(&error))?;
+            let mut mirror = None;
+            if let Some(on_turn) = on_turn {
+                let agent = &request.agent;
+                let shown = Shown {
+                    provider: agent.provider.as_str(),
+                    prompt: &request.prompt,
+                    model: agent.model.as_deref(),
+                    cwd: agent.cwd.as_ref(),
+                    resume: agent.resume.as_deref(),
+                };
+                let (seen, variables) = show(&on_turn, shown, &agent.redact).await;
+                mirror = Some(seen);
+                // What anybody sets comes after it.
+                let variables = variables.into_iter().map(|(name, value)| (name, Some(value)));
+                request.agent.environment.changes.splice(0..0, variables);
+            }
+            let turn = start(request, limits);
+            let ended = Ended { cancel: &mut invocation.cancel, stopped: &mut stopped };
+            follow(&turn, &sender, mirror, ended).await
+        })
+    }
+}
+
+/// Where it is told that a turn is not wanted any more.
+pub(super) struct Ended<'a> {
+    pub cancel: &'a mut CancelSignal,
+    /// The server's own word, for all turns.
+    pub stopped: &'a mut watch::Receiver<bool>,
+}
+
+impl Ended<'_> {
+    pub(super) async fn wait(&mut self) {
+        let stop = async {
+            if self.stopped.wait_for(|stopped| *stopped).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            _ = self.cancel.cancelled() => {}
+            () = stop => {}
+        }
+    }
+}
+
+/// Tells the client of a turn as it goes, and ends it when it is not wanted any more.
+pub(super) async fn follow(
+    turn: &Turn,
+    sender: &AgentSender,
+    mut mirror: Option<Mirror>,
+    mut ended: Ended<'_>,
+) -> Result<AgentAnswer, AgentFault> {
+    let work = async {
+        tell(turn, sender, &mut mirror).await;
+        turn.outcome().await
+    };
+    let outcome = tokio::select! {
+        outcome = work => outcome,
+        () = ended.wait() => {
+            turn.leave();
+            turn.abort();
+            turn.outcome().await
+        }
+    };
+    if let Some(mirror) = mirror {
+        mirror.end(outcome.clone());
+    }
+    answer_of(&outcome)
+}
+
+/// Tells the client what the agent says, until the agent has said its last.
+async fn tell(turn: &Turn, sender: &AgentSender, mirror: &mut Option<Mirror>) {
+    let mut events = turn.events();
+    let mut speech = Speech::default();
+    while let Some(some) = events.next().await {
+        if let Some(mirror) = mirror {
+            mirror.hear(&some).await;
+        }
+        for event in &some {
+            for message in speech.hear(event) {
+                sender.assistant(vec![message]).await;
+            }
+        }
+    }
+    if let Some(message) = speech.end() {
+        sender.assistant(vec![message]).await;
+    }
+}
+
+fn answer_of(outcome: &TurnOutcome) -> Result<AgentAnswer, AgentFault> {
+    let result = match outcome {
+        TurnOutcome::Succeeded(result) => result,
+        TurnOutcome::Failed { error, .. } => return Err(fault_of(error)),
+    };
+    let facts = &result.facts;
+    let mut metadata = Map::new();
+    if let Some(session_id) = &facts.session_id {
+        metadata.insert("session_id".to_owned(), session_id.as_str().into());
+    }
+    if let Some(usage) = &facts.usage {
+        metadata.insert("usage".to_owned(), json!(usage));
+    }
+    metadata.insert("duration_ms".to_owned(), facts.duration_ms.into());
+    metadata.insert("attempts".to_owned(), facts.attempts.into());
+    let data = match &facts.structured {
+        Some(structured) => AgentData::Structured(structured.clone()),
+        None => AgentData::Text(result.text.clone()),
+    };
+    Ok(AgentAnswer { data, metadata })
+}
+
+pub(super) fn fault_of(error: &Error) -> AgentFault {
+    let mut metadata = Map::new();
+    metadata.insert("code".to_owned(), error.code().as_str().into());
+    if let Some(kind) = error.facts().get("kind") {
+        metadata.insert("kind".to_owned(), kind.clone());
+    }
+    AgentFault { error: without_own_folders(error.message()), metadata }
+}
+
+/// Where this process works and lives is no client's business.
+fn without_own_folders(text: &str) -> String {
+    let cwd = std::env::current_dir().ok().map(|path| path.to_string_lossy().into_owned());
+    [cwd, std::env::var("HOME").ok()]
+        .into_iter()
+        .flatten()
+        .filter(|folder| folder.len() > 1)
+        .fold(text.to_owned(), |text, folder| text.replace(&folder, "."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ground::error::ErrorCode;
+
+    #[test]
+    fn a_schema_comes_wrapped_or_bare() {
+        let schema = json!({"type": "object"});
+        assert_eq!(schema_in(json!({"type": "json_schema", "schema": schema})), Some(schema.clone()));
+        assert_eq!(schema_in(schema.clone()), Some(schema));
+        assert_eq!(schema_in(Value::Null), None);
+    }
+
+    #[test]
+    fn a_failure_tells_its_words_and_nothing_of_this_machine() {
+        let cwd = std::env::current_dir().unwrap();
+        let error = Error::new(ErrorCode::AgentFailed, format!("no key in {}/key", cwd.display()))
+            .with("kind", "auth")
+            .with("stderr", "private");
+        let fault = fault_of(&error);
+        assert_eq!(fault.error, "no key in ./key");
+        assert_eq!(Value::Object(fault.metadata), json!({"code": "AGENT_FAILED", "kind": "auth"}));
+    }
+}

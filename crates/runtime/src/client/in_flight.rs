@@ -1,0 +1,171 @@
+//! PURE state of the request that a client waits for: its clocks, and why it was stopped.
+//!
+//! | clock | then |
+//! |---|---|
+//! | `timeout` since it was sent, `idle_timeout` since the runtime was heard | [`Due::Stop`]: the runtime is told to cancel |
+//! | [`END_AFTER_STOP_WITHIN`] since it was stopped | [`Due::Tell`]: its caller waits no longer; the runtime still owes the end |
+
+use super::event::{ClientRequest, RequestMessage};
+use ground::error::{Error, ErrorCode};
+use std::time::{Duration, Instant};
+
+/// How long a stopped request may take to end, before its caller is told all the same.
+const END_AFTER_STOP_WITHIN: Duration = Duration::from_secs(10);
+
+/// What clocks ask for.
+#[derive(Clone, Debug)]
+pub(super) enum Due {
+    Stop(Error),
+    Tell(Error),
+    /// Nothing before then.
+    At(Option<Instant>),
+}
+
+pub(super) struct InFlight {
+    pub(super) number: u64,
+    pub(super) request_id: String,
+    /// A prompt; else commands.
+    pub(super) is_prompt: bool,
+    deadline: Option<Instant>,
+    idle_timeout: Option<Duration>,
+    last_heard: Instant,
+    stopped: Option<(Error, Instant)>,
+    told: bool,
+}
+
+impl InFlight {
+    pub(super) fn new(number: u64, request_id: String, request: &ClientRequest, now: Instant) -> InFlight {
+        InFlight {
+            number,
+            request_id,
+            is_prompt: matches!(request.message, RequestMessage::Invocation(_)),
+            deadline: request.timeout.and_then(|limit| now.checked_add(limit)),
+            idle_timeout: request.idle_timeout,
+            last_heard: now,
+            stopped: None,
+            told: false,
+        }
+    }
+
+    /// The runtime said something about it.
+    pub(super) fn heard(&mut self, now: Instant) {
+        self.last_heard = now;
+    }
+
+    /// It is to end with this error, whatever the runtime says. False when it was stopped before: the first reason stands.
+    pub(super) fn stop(&mut self, error: Error, now: Instant) -> bool {
+        let first = self.stopped.is_none();
+        if first {
+            self.stopped = Some((error, now));
+        }
+        first
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.is_some()
+    }
+
+    /// Its caller has the outcome; only the runtime's end of it is still awaited.
+    pub(super) fn is_told(&self) -> bool {
+        self.told
+    }
+
+    /// What its caller learns when it ends with this. `None`: was told before.
+    pub(super) fn outcome<T>(self, ended: Result<T, Error>) -> Option<Result<T, Error>> {
+        match (self.told, self.stopped) {
+            (true, _) => None,
+            (false, Some((error, _))) => Some(Err(error)),
+            (false, None) => Some(ended),
+        }
+    }
+
+    /// `listening`: nothing that the runtime said waits to be read.
+    pub(super) fn on_clock(&mut self, now: Instant, listening: bool) -> Due {
+        if let Some((error, since)) = &self.stopped {
+            let until = *since + END_AFTER_STOP_WITHIN;
+            if self.told {
+                return Due::At(None);
+            }
+            if now < until {
+                return Due::At(Some(until));
+            }
+            self.told = true;
+            return Due::Tell(error.clone());
+        }
+        if self.deadline.is_some_and(|deadline| now >= deadline) {
+            return Due::Stop(Error::new(ErrorCode::RuntimeTimedOut, "the request took too long"));
+        }
+        let mut wake = self.deadline;
+        if let Some(limit) = self.idle_timeout
+            && let Some(until) = self.last_heard.checked_add(limit)
+        {
+            // While we ourselves don't read, silence means nothing.
+            if now >= until && listening {
+                let error = Error::new(ErrorCode::RuntimeIdle, "the runtime was silent for too long")
+                    .with("idleTimeoutMs", limit.as_millis() as u64);
+                return Due::Stop(error);
+            }
+            let look = until.max(now + Duration::from_millis(10));
+            wake = Some(wake.map_or(look, |wake| wake.min(look)));
+        }
+        Due::At(wake)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(timeout: u64, idle_timeout: u64, now: Instant) -> InFlight {
+        let limit = |millis| (millis > 0).then(|| Duration::from_millis(millis));
+        let request = ClientRequest {
+            message: RequestMessage::Invocation(Box::default()),
+            timeout: limit(timeout),
+            idle_timeout: limit(idle_timeout),
+        };
+        InFlight::new(1, "id".into(), &request, now)
+    }
+
+    fn code(due: &Due) -> Option<ErrorCode> {
+        match due {
+            Due::Stop(error) | Due::Tell(error) => Some(error.code()),
+            Due::At(_) => None,
+        }
+    }
+
+    #[test]
+    fn the_whole_and_the_silence_have_clocks_of_their_own() {
+        let start = Instant::now();
+        let after = |millis| start + Duration::from_millis(millis);
+        let mut flight = request(1000, 100, start);
+        assert!(matches!(flight.on_clock(after(50), true), Due::At(Some(at)) if at == after(100)));
+        flight.heard(after(90));
+        assert_eq!(code(&flight.on_clock(after(180), true)), None);
+        assert_eq!(code(&flight.on_clock(after(200), false)), None, "we are the ones who do not read");
+        assert_eq!(code(&flight.on_clock(after(200), true)), Some(ErrorCode::RuntimeIdle));
+        assert_eq!(code(&flight.on_clock(after(1000), false)), Some(ErrorCode::RuntimeTimedOut));
+        assert!(matches!(request(0, 0, start).on_clock(after(1_000_000), true), Due::At(None)));
+    }
+
+    #[test]
+    fn the_first_reason_stands_and_is_told_once_however_late_the_runtime_is() {
+        let start = Instant::now();
+        let mut flight = request(0, 0, start);
+        assert!(flight.stop(Error::new(ErrorCode::RuntimeAborted, "a"), start));
+        assert!(!flight.stop(Error::new(ErrorCode::RuntimeTimedOut, "b"), start));
+        assert!(
+            matches!(flight.on_clock(start, true), Due::At(Some(at)) if at == start + END_AFTER_STOP_WITHIN)
+        );
+        assert_eq!(
+            code(&flight.on_clock(start + END_AFTER_STOP_WITHIN, true)),
+            Some(ErrorCode::RuntimeAborted)
+        );
+        assert!(
+            flight.is_told() && matches!(flight.on_clock(start + END_AFTER_STOP_WITHIN, true), Due::At(None))
+        );
+        assert!(flight.outcome(Ok(())).is_none());
+        let mut prompt = request(0, 0, start);
+        prompt.stop(Error::new(ErrorCode::RuntimeAborted, "a"), start);
+        assert_eq!(prompt.outcome(Ok(())).unwrap().unwrap_err().code(), ErrorCode::RuntimeAborted);
+    }
+}

@@ -1,0 +1,351 @@
+//! The client's socket: opening it, again when it broke, and moving frames between it and the queues.
+
+use super::reconnect::PAUSES;
+use crate::outbox::{Outbox, Outgoing};
+use crate::wire::capability::Capabilities;
+use crate::wire::client_message::{ClientMessage, Hello};
+use crate::wire::frame::{Body, RuntimeFrame, parse_runtime_frame};
+use crate::wire::reply;
+use crate::wire::runtime_message::{RuntimeHello, RuntimeMessage};
+use futures_util::{SinkExt, StreamExt};
+use ground::error::{Error, ErrorCode, Result};
+use ground::os::connect_to;
+use ground::random;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::client::{IntoClientRequest, uri_mode};
+use tokio_tungstenite::tungstenite::error::UrlError;
+use tokio_tungstenite::tungstenite::handshake::client::{Request, Response};
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
+use tokio_tungstenite::tungstenite::stream::Mode;
+use tokio_tungstenite::tungstenite::{Error as WsError, Message};
+use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, client_async_tls_with_config};
+
+/// Results of other runtimes may be this large.
+const MAX_INBOUND_BYTES: usize = 128 << 20;
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const SILENCE: Duration = Duration::from_secs(60);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a runtime that knows hello may take to answer it on a later socket.
+const HELLO_AGAIN_WITHIN: Duration = Duration::from_secs(5);
+/// Frames that a runtime may send before it answers hello.
+const MAX_EARLY_FRAMES: usize = 256;
+const MAX_EARLY_BYTES: usize = 4 << 20;
+/// Nobody listens any more: what had the session is gone, or comes back in a moment.
+const REFUSED_FOR: Duration = Duration::from_secs(5);
+/// The fact that says so.
+const REFUSED: &str = "refused";
+/// A runtime that knows our hello says so when it accepts the socket; a proxy may have taken that away.
+const KNOWN_HEADER: &str = "x-sheepdog-runtime";
+
+pub(super) type ClientStream = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// What a socket tells its owner.
+pub(super) enum SocketEvent {
+    Frame { socket: u64, frame: RuntimeFrame },
+    Closed { socket: u64, end: SocketEnd },
+}
+
+/// How a socket ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SocketEnd {
+    /// The runtime, or we, meant it: nothing is to be resumed.
+    pub deliberate: bool,
+    /// What the runtime said about it.
+    pub close: Option<(u16, String)>,
+    /// What broke, when nothing was said.
+    pub fault: Option<String>,
+}
+
+impl SocketEnd {
+    fn closed(frame: Option<CloseFrame>) -> SocketEnd {
+        let close = frame.map(|frame| {
+            let reason = frame.reason.chars().filter(|character| !character.is_control()).collect();
+            (u16::from(frame.code), reason)
+        });
+        let deliberate = close.as_ref().is_none_or(|(code, _)| *code != u16::from(CloseCode::Restart));
+        SocketEnd { deliberate, close, fault: None }
+    }
+
+    fn broken(fault: impl ToString) -> SocketEnd {
+        SocketEnd { fault: Some(fault.to_string()), ..SocketEnd::default() }
+    }
+
+    /// RUNTIME_CLOSED that says how it ended, with `closeCode` and `closeReason` where the runtime gave them.
+    pub(super) fn into_error(self, what: &str) -> Error {
+        match (self.close, self.fault) {
+            (Some((code, reason)), _) => {
+                let said = if reason.is_empty() { code.to_string() } else { format!("{code}: {reason}") };
+                Error::new(ErrorCode::RuntimeClosed, format!("{what} ({said})"))
+                    .with("closeCode", code)
+                    .with("closeReason", reason)
+            }
+            (None, Some(fault)) => Error::new(ErrorCode::RuntimeClosed, format!("{what} ({fault})")),
+            (None, None) => Error::new(ErrorCode::RuntimeClosed, what),
+        }
+    }
+}
+
+/// Where the runtime is and how to get in.
+#[derive(Clone, Debug)]
+pub(super) struct Address {
+    pub url: String,
+    pub token: Option<String>,
+}
+
+/// Opens a socket. True beside it when the runtime said that it knows hello.
+///
+/// # Errors
+/// `INVALID_OPTION` for an URL that is none, `RUNTIME_UNAUTHORIZED`, `RUNTIME_CLOSED` when nobody answers.
+pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
+    let mut request =
+        address.url.as_str().into_client_request().map_err(|error| {
+            Error::invalid_option("url", format!("expected a ws:// or wss:// URL: {error}"))
+        })?;
+    // What is no port would be passed over in favour of the scheme's own.
+    if let Some(authority) = request.uri().authority()
+        && authority.port_u16().is_none()
+        && authority.as_str().rsplit('@').next().is_some_and(|host| host.len() > authority.host().len())
+    {
+        return Err(Error::invalid_option("url", "expected a port between 1 and 65535"));
+    }
+    if let Some(token) = &address.token {
+        let value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
+            Error::invalid_option("token", "contains a character that an HTTP header cannot hold")
+        })?;
+        request.headers_mut().insert("authorization", value);
+    }
+    let connector = if address.url.starts_with("wss:") {
+        let mut config = wires::http::tls_config()
+            .map_err(|error| Error::new(ErrorCode::RuntimeClosed, error.to_string()))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Connector::Rustls(Arc::new(config))
+    } else {
+        Connector::Plain
+    };
+    let config = WebSocketConfig::default()
+        .read_buffer_size(256 << 10)
+        .max_message_size(Some(MAX_INBOUND_BYTES))
+        .max_frame_size(Some(MAX_INBOUND_BYTES));
+    match reach(request, config, connector).await {
+        Ok((stream, response)) => Ok((stream, response.headers().contains_key(KNOWN_HEADER))),
+        Err(WsError::Http(response)) => {
+            let status = response.status().as_u16();
+            let code = match status {
+                401 | 403 => ErrorCode::RuntimeUnauthorized,
+                _ => ErrorCode::RuntimeClosed,
+            };
+            let problem = match status {
+                401 if address.token.is_some() => {
+                    "the runtime refuses this token: give the one that it was started with".to_owned()
+                }
+                401 => {
+                    "the runtime wants a token: give `token` (the command: --token or SHEEPDOG_RUNTIME_TOKEN)"
+                        .to_owned()
+                }
+                403 => "the runtime refuses the origin".to_owned(),
+                _ => format!("the runtime answered with status {status}"),
+            };
+            Err(Error::new(code, problem).with("status", status))
+        }
+        Err(WsError::Url(error)) => {
+            Err(Error::invalid_option("url", format!("expected a ws:// or wss:// URL: {error}")))
+        }
+        Err(error) => {
+            let hint = match &error {
+                WsError::Io(fault)
+                    if address.url.starts_with("wss:") && fault.kind() == ErrorKind::InvalidData =>
+                {
+                    " (does the server use wss://, with a certificate that this machine trusts?)"
+                }
+                _ => "",
+            };
+            let problem = format!("no connection to the runtime: {error}{hint}");
+            let is_refused =
+                matches!(&error, WsError::Io(fault) if fault.kind() == ErrorKind::ConnectionRefused);
+            let error = Error::new(ErrorCode::RuntimeClosed, problem);
+            Err(if is_refused { error.with(REFUSED, true) } else { error })
+        }
+    }
+}
+
+/// Like tokio-tungstenite's own, whose look-up of the name panics when the system refuses a thread.
+async fn reach(
+    request: Request,
+    config: WebSocketConfig,
+    connector: Connector,
+) -> std::result::Result<(ClientStream, Response), WsError> {
+    let default_port = match uri_mode(request.uri())? {
+        Mode::Plain => 80,
+        Mode::Tls => 443,
+    };
+    let host = request.uri().host().ok_or(WsError::Url(UrlError::NoHostName))?;
+    let socket = connect_to(host, request.uri().port_u16().unwrap_or(default_port)).await?;
+    socket.set_nodelay(true)?;
+    client_async_tls_with_config(request, socket, Some(config), Some(connector)).await
+}
+
+/// What came of a hello.
+pub(super) struct Greeting {
+    /// `None`: the runtime has not answered in time.
+    pub answer: Option<RuntimeHello>,
+    /// What the wire brought before the answer.
+    pub early: Vec<RuntimeFrame>,
+}
+
+/// Says hello on a new socket and waits for the answer.
+///
+/// # Errors
+/// When the socket ends meanwhile, or the runtime says too much else.
+pub(super) async fn greet(
+    stream: &mut ClientStream,
+    session_id: &str,
+    received: u64,
+    within: Duration,
+) -> std::result::Result<Greeting, SocketEnd> {
+    let hello = Body::of(&ClientMessage::Hello(Hello {
+        version: 1,
+        capabilities: Capabilities::OURS,
+        session_id: Some(session_id.to_owned()),
+        received,
+    }));
+    stream.send(Message::text(hello.into_bare_frame())).await.map_err(SocketEnd::broken)?;
+    let mut early = Vec::new();
+    let mut early_bytes = 0;
+    let waiting = async {
+        loop {
+            let text = match stream.next().await {
+                Some(Ok(Message::Text(text))) => text,
+                Some(Ok(Message::Close(frame))) => return Err(SocketEnd::closed(frame)),
+                Some(Err(error)) => return Err(SocketEnd::broken(error)),
+                None => return Err(SocketEnd::default()),
+                Some(Ok(_)) => continue,
+            };
+            match parse_runtime_frame(&text) {
+                Some(RuntimeFrame { message: RuntimeMessage::Hello(hello), seq: None, .. }) => {
+                    return Ok(hello);
+                }
+                Some(frame) => {
+                    early_bytes += text.len();
+                    early.push(frame);
+                    if early.len() > MAX_EARLY_FRAMES || early_bytes > MAX_EARLY_BYTES {
+                        return Err(SocketEnd::broken("the runtime said too much before it answered hello"));
+                    }
+                }
+                None => {}
+            }
+        }
+    };
+    let answer = match tokio::time::timeout(within, waiting).await {
+        Ok(answer) => Some(answer?),
+        Err(_) => None,
+    };
+    Ok(Greeting { answer, early })
+}
+
+/// Opens a socket for a session that the runtime knows, after a pause, again and again for so long. `None`: there was none, or
+/// nobody has listened there for [`REFUSED_FOR`].
+pub(super) async fn open_again(
+    address: &Address,
+    session_id: &str,
+    received: u64,
+    pause: Duration,
+    within: Duration,
+) -> Option<(ClientStream, Greeting)> {
+    let attempts = async {
+        tokio::time::sleep(pause).await;
+        let mut failures = 0;
+        let mut refused_since = None;
+        loop {
+            match open(address).await {
+                Ok((mut stream, _)) => {
+                    refused_since = None;
+                    if let Ok(greeting) = greet(&mut stream, session_id, received, HELLO_AGAIN_WITHIN).await
+                        && greeting.answer.is_some()
+                    {
+                        return Some((stream, greeting));
+                    }
+                }
+                Err(error) if error.facts().contains_key(REFUSED) => {
+                    if refused_since.get_or_insert_with(Instant::now).elapsed() >= REFUSED_FOR {
+                        return None;
+                    }
+                }
+                Err(_) => refused_since = None,
+            }
+            failures += 1;
+            tokio::time::sleep(PAUSES.delay(failures, None, random::fraction())).await;
+        }
+    };
+    tokio::time::timeout(within, attempts).await.ok().flatten()
+}
+
+/// Moves frames until the socket ends, says so, and closes it.
+pub(super) async fn pump(
+    stream: ClientStream,
+    outbox: Arc<Outbox>,
+    socket: u64,
+    events: mpsc::Sender<SocketEvent>,
+) {
+    let (mut sink, mut source) = stream.split();
+    let reading = async {
+        loop {
+            let Ok(received) = tokio::time::timeout(SILENCE, source.next()).await else {
+                return SocketEnd::broken("the runtime was silent for too long");
+            };
+            let frame = match received {
+                Some(Ok(Message::Text(text))) => parse_runtime_frame(&text),
+                Some(Ok(Message::Binary(bytes))) => parse_runtime_frame(&String::from_utf8_lossy(&bytes)),
+                Some(Ok(Message::Close(frame))) => return SocketEnd::closed(frame),
+                Some(Ok(_)) => None,
+                Some(Err(error)) => return SocketEnd::broken(error),
+                None => return SocketEnd::default(),
+            };
+            if let Some(frame) = frame
+                && events.send(SocketEvent::Frame { socket, frame }).await.is_err()
+            {
+                return SocketEnd { deliberate: true, ..SocketEnd::default() };
+            }
+        }
+    };
+    let writing = async {
+        let mut ping = tokio::time::interval(PING_INTERVAL);
+        ping.reset();
+        loop {
+            let message = tokio::select! {
+                outgoing = outbox.next(socket) => match outgoing {
+                    Outgoing::Frame(frame) => Message::Text(frame),
+                    Outgoing::Acknowledge(received) => Message::text(reply::acknowledge(received).into_bare_frame()),
+                    Outgoing::Ended => return SocketEnd { deliberate: true, ..SocketEnd::default() },
+                    Outgoing::Moved => return SocketEnd::default(),
+                },
+                _ = ping.tick() => Message::Ping(Vec::new().into()),
+            };
+            if sink.send(message).await.is_err() {
+                // The reader knows better whether it was closed or broke.
+                return std::future::pending().await;
+            }
+        }
+    };
+    let end = tokio::select! {
+        end = reading => end,
+        end = writing => end,
+    };
+    let deliberate = end.deliberate;
+    // Fails when the owner is gone, and nobody has to know.
+    let _ = events.send(SocketEvent::Closed { socket, end }).await;
+    if !deliberate {
+        // A close frame would end the session; another socket is to go on with it.
+        return;
+    }
+    let goodbye = async {
+        let _ = sink.close().await;
+        while let Some(Ok(_)) = source.next().await {}
+    };
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, goodbye).await;
+}

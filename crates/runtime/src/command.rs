@@ -1,0 +1,118 @@
+//! Runs one command of a client: `/bin/sh -c`, its output streamed as it comes, its tree gone at the end.
+
+use super::handler::CancelSignal;
+use super::outbox::{Outbox, Ticket};
+use super::secrets::own_environment;
+use super::text_stream::TextStream;
+use super::wire::client_message::CommandSpec;
+use super::wire::reply;
+use super::wire::runtime_message::{CommandResult, OutputStream};
+use ground::error::Error;
+use ground::os::blocking;
+use ground::redaction::Redactor;
+use process::{Environment, EnvironmentBase, ProcessSpec, StopReason, Stream, spawn};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What the process itself keeps: we keep our own, redacted.
+const PROCESS_KEEPS: usize = 256 << 10;
+
+/// Where a command's output goes, and what stops it.
+#[derive(Clone)]
+pub struct CommandRunner {
+    pub outbox: Arc<Outbox>,
+    pub ticket: Ticket,
+    pub redactor: Redactor,
+    pub cancel: CancelSignal,
+}
+
+/// How a command went.
+pub enum CommandEnd {
+    Ran(CommandResult),
+    Cancelled,
+    /// It could not be started.
+    Failed(Error),
+}
+
+impl CommandRunner {
+    pub async fn run(&self, command: &CommandSpec) -> CommandEnd {
+        if self.cancel.reason().is_some() {
+            return CommandEnd::Cancelled;
+        }
+        let mut spec = ProcessSpec::new("/bin/sh", ["-c", command.command.as_str()]);
+        spec.environment =
+            Environment { base: EnvironmentBase::Inherit, changes: own_environment(&command.env) };
+        spec.idle_timeout = None;
+        spec.timeout = None;
+        spec.max_output_bytes = PROCESS_KEEPS;
+        if let Some(cwd) = &command.cwd {
+            // Made when missing. What can't be made is told by the start of the process.
+            let folder = cwd.clone();
+            let _ = blocking(move || std::fs::create_dir_all(folder)).await;
+            spec.cwd = Some(PathBuf::from(cwd));
+        }
+        let process = spawn(spec);
+        let mut chunks = process.chunks();
+        let mut stdout = TextStream::new(self.redactor.clone());
+        let mut stderr = TextStream::new(self.redactor.clone());
+        let shown = self.redactor.redact(&command.command);
+        let streaming = async {
+            while let Some((stream, bytes)) = chunks.next().await {
+                let text = match stream {
+                    Stream::Stdout => stdout.push(&bytes),
+                    Stream::Stderr => stderr.push(&bytes),
+                };
+                self.stream(stream, &shown, &text).await;
+            }
+            for (stream, text) in [(Stream::Stdout, stdout.end()), (Stream::Stderr, stderr.end())] {
+                self.stream(stream, &shown, &text).await;
+            }
+        };
+        let mut cancel = self.cancel.clone();
+        let cancelled = tokio::select! {
+            () = streaming => false,
+            _ = cancel.cancelled() => true,
+        };
+        if cancelled {
+            process.detach_output();
+            process.stop(StopReason::Aborted);
+            process.outcome().await;
+            return CommandEnd::Cancelled;
+        }
+        let mut cancel = self.cancel.clone();
+        let outcome = tokio::select! {
+            outcome = process.outcome() => outcome,
+            _ = cancel.cancelled() => {
+                process.stop(StopReason::Aborted);
+                process.outcome().await;
+                return CommandEnd::Cancelled;
+            }
+        };
+        match (&outcome.result, &outcome.error) {
+            (Some(result), None) => {
+                let (stdout, truncated) = stdout.into_kept();
+                CommandEnd::Ran(CommandResult {
+                    command: shown,
+                    exit_code: result.exit_code.unwrap_or(-1),
+                    signal: result.signal.clone(),
+                    stdout,
+                    truncated,
+                })
+            }
+            (_, Some(error)) => CommandEnd::Failed(error.clone()),
+            (None, None) => CommandEnd::Failed(process::Outcome::nothing_started()),
+        }
+    }
+
+    async fn stream(&self, stream: Stream, command: &str, text: &str) {
+        let stream = match stream {
+            Stream::Stdout => OutputStream::Stdout,
+            Stream::Stderr => OutputStream::Stderr,
+        };
+        for body in reply::command_output(stream, command, text) {
+            if !self.outbox.stream(&self.ticket, body).await {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! A coding agent of this machine as the handler of prompts, in one process for all the prompts of a client.
+//!
+//! The first invocation opens a session ([`agents::acp`]), the next ones prompt it, so that it knows what was said before. One that
+//! comes with another system prompt, model or environment, or after the agent was lost, opens it anew and goes on where it was. It is
+//! closed with the client's own session.
+
+use super::agent::{Ended, fault_of, follow, schema_in};
+use super::handler::{AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender};
+use super::kept_session::{Kept, KeptSession, Setup};
+use super::onlooker::{OnTurn, Shown, show};
+use super::secrets::own_environment;
+use agents::acp::{self, OpenRequest, PromptRequest, Session};
+use agents::harness::{ConcurrencyLimit, Mirror, TurnOutcome};
+use agents::model::Schema;
+use ground::error::{Error, ErrorCode};
+use std::sync::Arc;
+use tokio::sync::{mpsc, watch};
+
+/// Asks an agent that is kept. Clones are the same agent, with the same limits.
+#[derive(Clone)]
+pub struct KeptAgent {
+    on_turn: Option<OnTurn>,
+    defaults: OpenRequest,
+    limits: Vec<ConcurrencyLimit>,
+    stopped: watch::Sender<bool>,
+}
+
+impl KeptAgent {
+    /// `defaults`: what the client does not say.
+    pub fn new(defaults: OpenRequest, limits: Vec<ConcurrencyLimit>) -> KeptAgent {
+        KeptAgent { on_turn: None, defaults, limits, stopped: watch::Sender::new(false) }
+    }
+
+    /// Its process outlives a turn: what a turn's agent is to be told besides, it is not.
+    pub fn showing(mut self, on_turn: OnTurn) -> KeptAgent {
+        self.on_turn = Some(on_turn);
+        self
+    }
+
+    /// Shows a turn that is to begin in this session; in none, if it could not be opened.
+    async fn show(&self, invocation: &AgentInvocation, session: Option<&Session>) -> Option<Mirror> {
+        let agent = &self.defaults.agent;
+        let model = Some(invocation.model.as_str()).filter(|model| !model.is_empty());
+        let shown = Shown {
+            provider: agent.provider.as_str(),
+            prompt: &invocation.user_prompt,
+            model: model.or(agent.model.as_deref()),
+            cwd: agent.cwd.as_ref(),
+            resume: session.map(Session::id).or(agent.resume.as_deref()),
+        };
+        let secrets = [agent.redact.as_slice(), &invocation.secrets].concat();
+        let (mirror, _) = show(self.on_turn.as_ref()?, shown, &secrets).await;
+        Some(mirror)
+    }
+
+    /// Aborts the turns under way, and each one that is asked for later.
+    pub fn stop(&self) {
+        self.stopped.send_replace(true);
+    }
+
+    fn setup(&self, invocation: &AgentInvocation) -> Setup {
+        let environment = invocation.env.clone().unwrap_or_default();
+        Setup {
+            system_prompt: invocation.system_prompt.clone(),
+            model: invocation.model.clone(),
+            environment: own_environment(&environment),
+            secrets: if self.defaults.agent.record.is_some() {
+                invocation.secrets.clone()
+            } else {
+                Vec::new()
+            },
+        }
+    }
+
+    fn request(&self, setup: &Setup, resume: Option<String>) -> OpenRequest {
+        let mut request = self.defaults.clone();
+        for (given, option) in [
+            (&setup.system_prompt, &mut request.agent.system_prompt),
+            (&setup.model, &mut request.agent.model),
+        ] {
+            if !given.is_empty() {
+                *option = Some(given.clone());
+            }
+        }
+        request.agent.environment.changes.extend(setup.environment.iter().cloned());
+        request.agent.redact.extend(setup.secrets.iter().cloned());
+        if resume.is_some() {
+            request.agent.resume = resume;
+        }
+        request
+    }
+
+    /// The client's session with this setup.
+    async fn session(&self, slot: &KeptSession, setup: Setup, ended: Ended<'_>) -> Result<Session, Error> {
+        let mut kept = slot.0.lock().await;
+        let resume = match kept.take() {
+            Some(open) if open.setup == setup && !open.session.is_over() => {
+                return Ok(kept.insert(open).session.clone());
+            }
+            Some(open) => {
+                open.session.close().await;
+                Some(open.session.id().to_owned())
+            }
+            None => None,
+        };
+        // What the rules leave open is refused: nobody is asked here.
+        let (host, _) = mpsc::unbounded_channel();
+        let mut ended = ended;
+        let opening = acp::open(self.request(&setup, resume), self.limits.clone(), host, ended.wait());
+        let session = opening.await?;
+        Ok(kept.insert(Kept { session, setup }).session.clone())
+    }
+}
+
+fn prompt_of(invocation: &AgentInvocation) -> Result<PromptRequest, Error> {
+    let mut prompt = PromptRequest::new(&invocation.user_prompt);
+    if let Some(source) = invocation.output_format.clone().and_then(schema_in) {
+        prompt.schema = Some(Arc::new(Schema::compile(source, "output_format_json_schema_str")?));
+    }
+    prompt.has_listener = true;
+    Ok(prompt)
+}
+
+impl AgentHandler for KeptAgent {
+    fn is_sandboxed(&self) -> bool {
+        self.defaults.agent.sandbox.is_some()
+    }
+
+    fn run(&self, mut invocation: AgentInvocation, sender: AgentSender) -> AgentFuture {
+        let (agent, mut stopped) = (self.clone(), self.stopped.subscribe());
+        Box::pin(async move {
+            let told = |error: Error| -> AgentFault { fault_of(&error) };
+            let prompt = prompt_of(&invocation).map_err(told)?;
+            let setup = agent.setup(&invocation);
+            let slot = invocation.kept.clone();
+            let ended = Ended { cancel: &mut invocation.cancel, stopped: &mut stopped };
+            let opened = agent.session(&slot, setup, ended).await;
+            let mirror = agent.show(&invocation, opened.as_ref().ok()).await;
+            let session = match opened {
+                Ok(session) => session,
+                Err(error) => {
+                    if let Some(mirror) = mirror {
+                        mirror.end(Arc::new(TurnOutcome::refused(error.clone())));
+                    }
+                    return Err(told(error));
+                }
+            };
+            if *stopped.borrow() {
+                let error = Error::new(ErrorCode::AgentAborted, "the agent is not served any more");
+                if let Some(mirror) = mirror {
+                    mirror.end(Arc::new(TurnOutcome::refused(error.clone())));
+                }
+                return Err(told(error));
+            }
+            let turn = session.start(prompt);
+            let ended = Ended { cancel: &mut invocation.cancel, stopped: &mut stopped };
+            follow(&turn, &sender, mirror, ended).await
+        })
+    }
+}

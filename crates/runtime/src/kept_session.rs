@@ -1,0 +1,40 @@
+//! The session that an agent has with one client, from invocation to invocation.
+
+use agents::acp::Session;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+
+/// The agent's session of one client, if it has one. Clones share it.
+#[derive(Clone, Default)]
+pub struct KeptSession(pub(super) Arc<Mutex<Option<Kept>>>);
+
+impl std::fmt::Debug for KeptSession {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("KeptSession")
+    }
+}
+
+pub(super) struct Kept {
+    pub session: Session,
+    pub setup: Setup,
+}
+
+/// What can't be changed while a session is open.
+#[derive(Clone, PartialEq)]
+pub(super) struct Setup {
+    pub system_prompt: String,
+    pub model: String,
+    pub environment: Vec<(String, Option<String>)>,
+    /// Where a record is kept, secrets stay out of it.
+    pub secrets: Vec<String>,
+}
+
+impl KeptSession {
+    /// Ends it; resolves when nothing of its tree is left.
+    pub async fn close(&self) {
+        let kept = self.0.lock().await.take();
+        if let Some(kept) = kept {
+            kept.session.close().await;
+        }
+    }
+}

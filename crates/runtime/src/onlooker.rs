@@ -1,0 +1,42 @@
+//! Who is shown the turns that an agent runs behind a runtime, and may say what their agents are to be told besides.
+
+use agents::harness::{Mirror, Turn};
+use ground::redaction::{Redactor, Secret};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Variables for an agent's environment.
+pub type Variables = Vec<(String, String)>;
+
+/// Is shown each turn as it begins, with a handle that can't end it.
+pub type OnTurn = Arc<dyn Fn(Value, Turn) -> Pin<Box<dyn Future<Output = Variables> + Send>> + Send + Sync>;
+
+/// Of whoever looks: an agent does not wait longer for a word of theirs.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// What is told of a turn, without the secrets of the client.
+pub(super) struct Shown<'a> {
+    pub provider: &'static str,
+    pub prompt: &'a str,
+    pub model: Option<&'a str>,
+    pub cwd: Option<&'a PathBuf>,
+    pub resume: Option<&'a str>,
+}
+
+/// Shows a turn that is to begin. `secrets` appear in nothing that is told of it.
+pub(super) async fn show(on_turn: &OnTurn, shown: Shown<'_>, secrets: &[String]) -> (Mirror, Variables) {
+    let (mirror, seen) = Mirror::hiding(secrets);
+    let redactor = Redactor::new(secrets.iter().map(|secret| Secret::new(secret.as_str())));
+    let facts = json!({
+        "provider": shown.provider,
+        "prompt": redactor.redact(shown.prompt),
+        "model": shown.model,
+        "cwd": shown.cwd,
+        "resume": shown.resume,
+    });
+    let variables = tokio::time::timeout(LONGEST, on_turn(facts, seen)).await.unwrap_or_default();
+    (mirror, variables)
+}

@@ -1,0 +1,254 @@
+//! One request from its directories to its outcome: the stages in their order, each of which a cancel ends.
+
+use super::command::{CommandEnd, CommandRunner};
+use super::download::download;
+use super::handler::{
+    AgentData, AgentFault, AgentHandler, AgentInvocation, AgentSender, CancelReason, CancelSignal, Decided,
+};
+use super::kept_session::KeptSession;
+use super::outbox::{Outbox, Ticket};
+use super::wire::client_message::{CommandExecution, CommandSpec, Downloadable, Invocation};
+use super::wire::frame::Body;
+use super::wire::json::JsonText;
+use super::wire::runtime_message::{CommandResult, ResultData};
+use super::wire::{json, reply};
+use ground::error::Error;
+use ground::redaction::Redactor;
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use wires::http::HttpClient;
+use wires::watch::TreeWatch;
+
+/// The text that clients know a cancelled request by.
+pub const CANCELLED: &str = "Request cancelled";
+
+/// What all stages of a request need.
+pub struct RequestContext {
+    pub outbox: Arc<Outbox>,
+    pub ticket: Ticket,
+    pub cancel: CancelSignal,
+    pub redactor: Redactor,
+    pub http: HttpClient,
+    pub handler: Arc<dyn AgentHandler>,
+    pub decided: mpsc::Sender<Decided>,
+    pub kept: KeptSession,
+    /// Directories to register before anything runs: number, path, rules.
+    pub new_roots: Vec<NewRoot>,
+    pub watch: Option<TreeWatch>,
+}
+
+/// A directory that the session did not watch yet.
+pub struct NewRoot {
+    pub number: usize,
+    pub directory: String,
+    pub ignore: Option<String>,
+}
+
+pub enum RequestKind {
+    Invocation(Box<Invocation>),
+    CommandExecution(Box<CommandExecution>),
+}
+
+/// Why a request has no result.
+enum NoResult {
+    Cancelled,
+    Failed { error: String, metadata: Map<String, Value> },
+    NoRoot { number: usize, error: String },
+}
+
+impl From<String> for NoResult {
+    fn from(error: String) -> Self {
+        NoResult::Failed { error, metadata: Map::new() }
+    }
+}
+
+impl From<Error> for NoResult {
+    fn from(error: Error) -> Self {
+        let mut metadata = Map::new();
+        metadata.insert("code".to_owned(), error.code().as_str().into());
+        NoResult::Failed { error: error.message().to_owned(), metadata }
+    }
+}
+
+/// Runs the request; its outcome goes to the session, unless the handler reported one of its own before.
+pub async fn run_request(context: RequestContext, kind: RequestKind) {
+    let outcome = match kind {
+        RequestKind::Invocation(invocation) => context.invoke(*invocation).await,
+        RequestKind::CommandExecution(execution) => context.execute(*execution).await,
+    };
+    let mut failed_root = None;
+    let terminal = match outcome {
+        Ok(terminal) => terminal,
+        Err(NoResult::Cancelled) => context.cancelled(),
+        Err(NoResult::NoRoot { number, error }) => {
+            failed_root = Some(number);
+            reply::error(&context.redactor.redact(&error), Map::new())
+        }
+        Err(NoResult::Failed { error, mut metadata }) => {
+            context.redactor.redact_fields(&mut metadata);
+            reply::error(&context.redactor.redact(&error), metadata)
+        }
+    };
+    if context.outbox.decide(context.ticket.number) {
+        // Fails when the session is over, and nobody waits for the terminal.
+        let _ = context.decided.send(Decided { ticket: context.ticket, terminal, failed_root }).await;
+    }
+}
+
+impl RequestContext {
+    fn cancelled(&self) -> Body {
+        let mut metadata = Map::new();
+        match self.cancel.reason() {
+            Some(CancelReason::SessionEnded) => {
+                metadata.insert("reason".to_owned(), "the session was ended".into());
+            }
+            Some(CancelReason::ServerClosing) => {
+                metadata.insert("reason".to_owned(), "the server is closing".into());
+            }
+            _ => {}
+        }
+        reply::error(CANCELLED, metadata)
+    }
+
+    async fn execute(&self, execution: CommandExecution) -> Result<Body, NoResult> {
+        self.register_roots().await?;
+        self.download_all(&execution.downloads).await?;
+        let mut results: Vec<CommandResult> = Vec::new();
+        for command in &execution.commands {
+            let result = self.command(command).await?;
+            let failed = result.exit_code != 0;
+            results.push(result);
+            reply::bound(&mut results);
+            if failed {
+                break;
+            }
+        }
+        Ok(reply::command_results(&results))
+    }
+
+    async fn invoke(&self, invocation: Invocation) -> Result<Body, NoResult> {
+        self.register_roots().await?;
+        self.download_all(&invocation.downloads).await?;
+        self.commands("pre-agent", &invocation.pre_commands).await?;
+        let output_format = match &invocation.output_format {
+            None => None,
+            Some(text) => Some(
+                json::read::<Value>(text)
+                    .map_err(|error| format!("output_format_json_schema_str is not valid JSON: {error}"))?,
+            ),
+        };
+        let post_commands = invocation.post_commands.clone();
+        let answer = self.agent(invocation, output_format).await?;
+        self.commands("post-agent", &post_commands).await?;
+        Ok(answer)
+    }
+
+    async fn register_roots(&self) -> Result<(), NoResult> {
+        let Some(watch) = &self.watch else { return Ok(()) };
+        for root in &self.new_roots {
+            let adding = watch.add_root(root.number, PathBuf::from(&root.directory), root.ignore.clone());
+            let mut cancel = self.cancel.clone();
+            // A directory on a file system that hangs holds up nobody but itself.
+            let added = tokio::select! {
+                biased;
+                _ = cancel.cancelled() => return Err(NoResult::Cancelled),
+                added = adding => added,
+            };
+            added.map_err(|error| NoResult::NoRoot {
+                number: root.number,
+                error: format!("artifacts directory {:?}: {error}", root.directory),
+            })?;
+        }
+        Ok(())
+    }
+
+    async fn download_all(&self, downloads: &[Downloadable]) -> Result<(), NoResult> {
+        for wanted in downloads {
+            let mut cancel = self.cancel.clone();
+            tokio::select! {
+                biased;
+                _ = cancel.cancelled() => return Err(NoResult::Cancelled),
+                done = download(&self.http, wanted) => done?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn commands(&self, stage: &str, commands: &[CommandSpec]) -> Result<(), NoResult> {
+        for command in commands {
+            let result = self.command(command).await?;
+            if result.exit_code != 0 {
+                let mut metadata = Map::new();
+                metadata.insert("command".to_owned(), result.command.into());
+                metadata.insert("exit_code".to_owned(), result.exit_code.into());
+                let error = format!("{stage} command failed with exit code: {}", result.exit_code);
+                return Err(NoResult::Failed { error, metadata });
+            }
+        }
+        Ok(())
+    }
+
+    async fn command(&self, command: &CommandSpec) -> Result<CommandResult, NoResult> {
+        let runner = CommandRunner {
+            outbox: self.outbox.clone(),
+            ticket: self.ticket.clone(),
+            redactor: self.redactor.clone(),
+            cancel: self.cancel.clone(),
+        };
+        match runner.run(command).await {
+            CommandEnd::Ran(result) => Ok(result),
+            CommandEnd::Cancelled => Err(NoResult::Cancelled),
+            CommandEnd::Failed(error) => Err(error.into()),
+        }
+    }
+
+    async fn agent(&self, invocation: Invocation, output_format: Option<Value>) -> Result<Body, NoResult> {
+        let sender = AgentSender {
+            outbox: self.outbox.clone(),
+            ticket: self.ticket.clone(),
+            redactor: self.redactor.clone(),
+            decided: self.decided.clone(),
+        };
+        let asked = AgentInvocation {
+            request_id: self.ticket.request_id.clone(),
+            source_id: invocation.source_id,
+            system_prompt: invocation.system_prompt,
+            user_prompt: invocation.user_prompt,
+            model: invocation.model,
+            env: invocation.agent_env,
+            secrets: invocation.secrets,
+            output_format,
+            cancel: self.cancel.clone(),
+            kept: self.kept.clone(),
+        };
+        if self.cancel.reason().is_some() {
+            return Err(NoResult::Cancelled);
+        }
+        // A task of its own: a handler that takes its time to stop winds down without holding the session.
+        let running = tokio::spawn(self.handler.run(asked, sender));
+        let mut cancel = self.cancel.clone();
+        let answer = tokio::select! {
+            // An answer that came because of the cancel is none.
+            biased;
+            _ = cancel.cancelled() => return Err(NoResult::Cancelled),
+            answer = running => answer,
+        };
+        match answer {
+            Ok(Ok(mut answer)) => {
+                self.redactor.redact_fields(&mut answer.metadata);
+                let data = match answer.data {
+                    AgentData::Text(text) => ResultData::Text { text: self.redactor.redact(&text) },
+                    AgentData::Structured(mut value) => {
+                        self.redactor.redact_json(&mut value);
+                        ResultData::StructuredOutput { structured_output: JsonText::of(&value) }
+                    }
+                };
+                Ok(reply::result(data, answer.metadata))
+            }
+            Ok(Err(AgentFault { error, metadata })) => Err(NoResult::Failed { error, metadata }),
+            Err(_) => Err("the agent's handler ended without an answer".to_owned().into()),
+        }
+    }
+}

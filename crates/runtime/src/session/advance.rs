@@ -1,0 +1,156 @@
+//! What is due after each event: asking for files, terminals, the confirm. The decisions are `end_session`'s.
+
+use super::{CONFIRM_LINGER, LOOK_AGAIN, Presence, Session};
+use crate::end_session::{EndStep, Outstanding, hold_terminal, next_step};
+use crate::request::CANCELLED;
+use crate::wire::reply;
+use crate::wire::runtime_message::UploadRequest;
+use serde_json::Map;
+use tokio::time::Instant;
+
+impl Session {
+    /// Does what is due. True when the session is over.
+    pub(super) fn advance(&mut self) -> bool {
+        let now = Instant::now();
+        self.wake = None;
+        if let Presence::Away(since) = self.presence {
+            let until = since + self.service.grace;
+            if now >= until {
+                self.on_gone();
+            } else {
+                self.wake_at(until);
+            }
+        }
+        let gone = self.presence == Presence::Gone;
+        if !gone && !self.closing {
+            while let Some((id, artifact)) = self.artifacts.ask() {
+                self.outbox.push_tagged(reply::upload_request(UploadRequest {
+                    filename: artifact.filename,
+                    filepath: artifact.filepath,
+                    upload_id: Some(id),
+                    bytes: Some(artifact.stamp.bytes),
+                    warning: artifact.warning,
+                }));
+            }
+        }
+        self.advance_request(now, gone);
+        let idle = self.running.is_none() && self.uploads.is_empty();
+        if gone || self.closing {
+            return idle;
+        }
+        self.advance_ending(now);
+        self.ending.as_ref().is_some_and(|ending| ending.confirmed.is_some()) && self.is_said(now) && idle
+    }
+
+    pub(super) fn advance_request(&mut self, now: Instant, gone: bool) {
+        let unanswered = self.artifacts.unanswered();
+        let sweeps_done = self.sweeps_done;
+        // The drain waits for the files: the terminal need not.
+        let hurried = gone || self.closing || self.ending.is_some();
+        let Some(running) = &mut self.running else { return };
+        let mut wake = None;
+        if let Some(due) = running.next_heartbeat {
+            if now >= due {
+                let elapsed = u64::try_from((now - running.started).as_millis()).unwrap_or(u64::MAX);
+                self.outbox.push_for(&running.ticket, reply::heartbeat(elapsed));
+                running.next_heartbeat = self.service.heartbeat_interval.map(|interval| now + interval);
+            }
+            wake = running.next_heartbeat;
+        }
+        if let Some(deciding) = running.deciding.take() {
+            let pending =
+                Outstanding { looking: sweeps_done < deciding.sweep, unanswered, ..Outstanding::default() };
+            let hold = hold_terminal(now - deciding.since, now - deciding.last_progress, pending);
+            match hold.filter(|_| !hurried) {
+                Some(left) => {
+                    wake = Some(wake.map_or(now + left, |wake: Instant| wake.min(now + left)));
+                    running.deciding = Some(deciding);
+                }
+                None => {
+                    let ticket = running.ticket.clone();
+                    self.running = None;
+                    self.outbox.finish(&ticket, deciding.terminal);
+                    wake = None;
+                }
+            }
+        }
+        if let Some(wake) = wake {
+            self.wake_at(wake);
+        }
+    }
+
+    pub(super) fn advance_ending(&mut self, now: Instant) {
+        if self.running.is_none() && self.ending.as_ref().is_some_and(|ending| ending.sweep.is_none()) {
+            let sweep = self.look();
+            if let Some(ending) = &mut self.ending {
+                ending.sweep = Some(sweep);
+            }
+        }
+        let Some(ending) = &self.ending else { return };
+        if ending.confirmed.is_some() {
+            return;
+        }
+        let pending = Outstanding {
+            requests: usize::from(self.running.is_some()),
+            looking: ending.sweep.is_none_or(|sweep| self.sweeps_done < sweep),
+            written: self.written.len(),
+            unanswered: self.artifacts.unanswered(),
+            uploading: self.artifacts.uploading(),
+        };
+        let budget = self.service.drain_timeout;
+        match next_step(budget, now - ending.since, ending.taken_open_files, pending) {
+            EndStep::Wait(until) => {
+                let until = ending.since + until;
+                self.wake_at(until);
+                if !self.written.is_empty() {
+                    if now >= self.last_sweep + LOOK_AGAIN && self.sweeps_started == self.sweeps_done {
+                        self.look();
+                    }
+                    self.wake_at(self.last_sweep + LOOK_AGAIN);
+                }
+            }
+            EndStep::TakeOpenFiles => {
+                for file in std::mem::take(&mut self.written) {
+                    self.take(&file, Some("the file was still open for writing"));
+                }
+                if let Some(ending) = &mut self.ending {
+                    ending.taken_open_files = true;
+                }
+                // Asks for them, and decides anew.
+                self.wake_at(now);
+            }
+            EndStep::Confirm => {
+                if let Some(running) = self.running.take() {
+                    // It did not stop in time; its terminal still comes first.
+                    self.outbox.finish(&running.ticket, reply::error(CANCELLED, Map::new()));
+                }
+                let still_written: Vec<String> = self.written.iter().map(|file| self.path_of(file)).collect();
+                let undelivered = self.artifacts.undelivered(still_written);
+                self.outbox.push(reply::end_session_confirm(self.artifacts.delivered(), &undelivered));
+                if let Some(ending) = &mut self.ending {
+                    ending.confirmed = Some(now);
+                }
+            }
+        }
+    }
+
+    /// After the confirm: whether the client has it, as far as we can know. Closes the socket then.
+    pub(super) fn is_said(&mut self, now: Instant) -> bool {
+        let Some(confirmed) = self.ending.as_ref().and_then(|ending| ending.confirmed) else { return false };
+        let waits_for_client = self.id.is_some() && !self.outbox.is_empty();
+        let linger = match self.presence {
+            Presence::Connected(_) => confirmed + CONFIRM_LINGER,
+            _ => confirmed + self.service.grace,
+        };
+        if waits_for_client && now < linger {
+            self.wake_at(linger);
+            return false;
+        }
+        self.outbox.close();
+        true
+    }
+
+    pub(super) fn wake_at(&mut self, at: Instant) {
+        self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
+    }
+}

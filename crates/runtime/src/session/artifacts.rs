@@ -1,0 +1,94 @@
+//! The session's files: found, asked for, uploaded.
+
+use super::{Session, SessionEvent};
+use crate::artifact::{Artifact, UploadFailure, Uploaded};
+use crate::request::NewRoot;
+use crate::wire::capability::Capability;
+use crate::wire::client_message::ArtifactDirs;
+use crate::wire::reply;
+use std::path::Path;
+use tokio::time::Instant;
+use wires::watch::{FoundFile, Sweep, TreeWatch, WatchSpec};
+
+impl Session {
+    /// The directories that this session does not watch yet, with their numbers.
+    pub(super) fn new_roots(&mut self, dirs: ArtifactDirs) -> Vec<NewRoot> {
+        let mut new_roots = Vec::new();
+        for directory in dirs.dirs {
+            if !self.root_names.insert(directory.clone()) {
+                continue;
+            }
+            new_roots.push(NewRoot {
+                number: self.roots.len(),
+                directory: directory.clone(),
+                ignore: dirs.ignore.clone(),
+            });
+            self.roots.push(Some(directory));
+        }
+        if !new_roots.is_empty() && self.watch.is_none() {
+            self.watch = Some(TreeWatch::start(WatchSpec::default()));
+        }
+        new_roots
+    }
+
+    pub(super) fn on_found(&mut self, file: FoundFile) {
+        self.written.retain(|written| written.path != file.path);
+        self.take(&file, None);
+    }
+
+    pub(super) fn take(&mut self, file: &FoundFile, warning: Option<&str>) {
+        let Some(Some(root)) = self.roots.get(file.root) else { return };
+        let Some(filename) = file.relative.file_name() else { return };
+        self.artifacts.found(Artifact {
+            filename: filename.to_string_lossy().into_owned(),
+            filepath: Path::new(root).join(&file.relative).to_string_lossy().into_owned(),
+            path: file.path.clone(),
+            stamp: file.stamp,
+            warning: warning.map(str::to_owned),
+        });
+    }
+
+    /// Looks at all directories; the number of this look.
+    pub(super) fn look(&mut self) -> u64 {
+        let Some((watch, _)) = &self.watch else { return self.sweeps_done };
+        let (watch, events) = (watch.clone(), self.event_sender.clone());
+        self.sweeps_started += 1;
+        self.last_sweep = Instant::now();
+        tokio::spawn(async move {
+            // A watch that has ended has nothing to show.
+            let sweep = watch.sweep().await.unwrap_or_default();
+            let _ = events.send(SessionEvent::Swept(sweep)).await;
+        });
+        self.sweeps_started
+    }
+
+    pub(super) fn on_swept(&mut self, sweep: Sweep) {
+        self.sweeps_done += 1;
+        // What was found before the look is older than what the look says.
+        while let Some(file) = self.watch.as_mut().and_then(|(_, found)| found.try_recv().ok()) {
+            self.take(&file, None);
+        }
+        sweep.finished.iter().for_each(|file| self.take(file, None));
+        let taken = self.ending.as_ref().is_some_and(|ending| ending.taken_open_files);
+        self.written = if taken { Vec::new() } else { sweep.writing };
+    }
+
+    pub(super) fn note_progress(&mut self) {
+        if let Some(deciding) = self.running.as_mut().and_then(|running| running.deciding.as_mut()) {
+            deciding.last_progress = Instant::now();
+        }
+    }
+
+    pub(super) fn on_uploaded(&mut self, id: u64, outcome: Result<Uploaded, UploadFailure>) {
+        if let Some(result) = self.artifacts.uploaded(id, outcome)
+            && self.capabilities.has(Capability::ArtifactUploadResult)
+        {
+            self.outbox.push_tagged(reply::upload_result(result));
+        }
+    }
+
+    pub(super) fn path_of(&self, file: &FoundFile) -> String {
+        let root = self.roots.get(file.root).and_then(Option::as_deref).unwrap_or_default();
+        Path::new(root).join(&file.relative).to_string_lossy().into_owned()
+    }
+}

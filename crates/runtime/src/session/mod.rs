@@ -1,0 +1,459 @@
+//! One session: what a client asked for, its files, and its end. The owner task holds all state.
+//!
+//! It waits for the client's frames, outcomes of requests, files that were found, uploads that ended, and clocks. After each
+//! of them [`Session::advance`] asks the pure siblings what is due: `artifact` what to ask for, `end_session` whether a
+//! terminal or the confirm may go out.
+//!
+//! A session outlives its socket: a client that said hello may come back within the grace period, and uploads under way are
+//! finished for anybody.
+
+mod advance;
+mod artifacts;
+
+use crate::artifact::{ArtifactBook, UploadFailure, Uploaded};
+use crate::handler::{CancelReason, CancelSignal, Decided};
+use crate::kept_session::KeptSession;
+use crate::outbox::{Outbox, Ticket};
+use crate::request::{RequestContext, RequestKind, run_request};
+use crate::secrets::SessionSecrets;
+use crate::sequence::{Arrival, Sequence};
+use crate::service::{Closing, Service};
+use crate::upload::upload;
+use crate::wire::capability::Capabilities;
+use crate::wire::client_message::{ArtifactDirs, ClientMessage, Hello};
+use crate::wire::frame::{Body, ClientFrame, Malformed};
+use crate::wire::reply;
+use ground::os::sleep_until;
+use serde_json::Map;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use wires::watch::{FoundFile, Sweep, TreeWatch};
+
+/// Uploads of a session at a time.
+const PARALLEL_UPLOADS: usize = 8;
+/// Between two looks at files that somebody still writes.
+const LOOK_AGAIN: Duration = Duration::from_millis(300);
+/// How long a client that resumes may take to acknowledge the confirm.
+const CONFIRM_LINGER: Duration = Duration::from_secs(5);
+
+/// What happens to a session.
+pub enum SessionEvent {
+    /// A socket of a client that does not resume.
+    Open {
+        reply: oneshot::Sender<u64>,
+    },
+    /// A socket whose client said hello.
+    Attach {
+        hello: Hello,
+        reply: oneshot::Sender<Attached>,
+    },
+    Frame {
+        socket: u64,
+        frame: Result<ClientFrame, Malformed>,
+    },
+    /// A socket ended; on purpose when the client said so.
+    Closed {
+        socket: u64,
+        deliberate: bool,
+    },
+    Swept(Sweep),
+}
+
+/// The answer to a hello.
+pub struct Attached {
+    /// `None`: what the client misses is gone; it has to begin anew.
+    pub socket: Option<u64>,
+    pub hello: Body,
+}
+
+/// How others reach a session.
+#[derive(Clone)]
+pub struct SessionHandle {
+    pub events: mpsc::Sender<SessionEvent>,
+    pub outbox: Arc<Outbox>,
+}
+
+/// Where the client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Presence {
+    Connected(u64),
+    /// Its socket broke; it may come back.
+    Away(Instant),
+    /// It will not come back.
+    Gone,
+}
+
+struct Running {
+    ticket: Ticket,
+    cancel: watch::Sender<Option<CancelReason>>,
+    started: Instant,
+    next_heartbeat: Option<Instant>,
+    deciding: Option<Deciding>,
+}
+
+/// A request whose outcome waits for its files.
+struct Deciding {
+    terminal: Body,
+    since: Instant,
+    last_progress: Instant,
+    /// The look at the directories that has to be through.
+    sweep: u64,
+}
+
+struct Ending {
+    since: Instant,
+    /// The last look, once no request runs any more.
+    sweep: Option<u64>,
+    taken_open_files: bool,
+    confirmed: Option<Instant>,
+}
+
+pub struct Session {
+    service: Arc<Service>,
+    /// Of the last socket's hello: what the client knows beyond the protocol.
+    capabilities: Capabilities,
+    id: Option<String>,
+    outbox: Arc<Outbox>,
+    inbound: Sequence<Result<ClientMessage, Malformed>>,
+    presence: Presence,
+    /// The agent's, where one is kept.
+    kept: KeptSession,
+    /// A socket said hello before.
+    greeted: bool,
+    secrets: SessionSecrets,
+    running: Option<Running>,
+    requests_begun: u64,
+    roots: Vec<Option<String>>,
+    /// Those that are watched, by what the client calls them.
+    root_names: HashSet<String>,
+    watch: Option<(TreeWatch, mpsc::Receiver<FoundFile>)>,
+    artifacts: ArtifactBook,
+    /// Found open for writing at the last look.
+    written: Vec<FoundFile>,
+    sweeps_started: u64,
+    sweeps_done: u64,
+    last_sweep: Instant,
+    uploads: JoinSet<(u64, Result<Uploaded, UploadFailure>)>,
+    upload_slots: Arc<Semaphore>,
+    ending: Option<Ending>,
+    closing: bool,
+    events: mpsc::Receiver<SessionEvent>,
+    event_sender: mpsc::Sender<SessionEvent>,
+    decided: mpsc::Receiver<Decided>,
+    decided_sender: mpsc::Sender<Decided>,
+    wake: Option<Instant>,
+}
+
+impl Session {
+    /// A session to be run; `id` when its client may come back.
+    pub fn new(service: Arc<Service>, id: Option<String>) -> (Session, SessionHandle) {
+        let (event_sender, events) = mpsc::channel(64);
+        let (decided_sender, decided) = mpsc::channel(4);
+        let outbox = Arc::new(Outbox::default());
+        if id.is_some() {
+            outbox.make_resumable();
+        }
+        let handle = SessionHandle { events: event_sender.clone(), outbox: outbox.clone() };
+        let now = Instant::now();
+        let session = Session {
+            service,
+            capabilities: Capabilities::default(),
+            id,
+            outbox,
+            inbound: Sequence::default(),
+            presence: Presence::Away(now),
+            kept: KeptSession::default(),
+            greeted: false,
+            secrets: SessionSecrets::default(),
+            running: None,
+            requests_begun: 0,
+            roots: Vec::new(),
+            root_names: HashSet::new(),
+            watch: None,
+            artifacts: ArtifactBook::default(),
+            written: Vec::new(),
+            sweeps_started: 0,
+            sweeps_done: 0,
+            last_sweep: now,
+            uploads: JoinSet::new(),
+            upload_slots: Arc::new(Semaphore::new(PARALLEL_UPLOADS)),
+            ending: None,
+            closing: false,
+            events,
+            event_sender,
+            decided,
+            decided_sender,
+            wake: None,
+        };
+        (session, handle)
+    }
+
+    /// Until it is over.
+    pub async fn run(mut self) {
+        let mut closing = self.service.closing.subscribe();
+        let _live = self.service.live();
+        if *closing.borrow_and_update() != Closing::Open {
+            self.on_server_closing();
+        }
+        while !self.advance() {
+            tokio::select! {
+                event = self.events.recv() => match event {
+                    Some(event) => self.on_event(event),
+                    None => break,
+                },
+                Some(decided) = self.decided.recv() => self.on_decided(decided),
+                Some(file) = next_found(&mut self.watch) => self.on_found(file),
+                Some(Ok((id, outcome))) = self.uploads.join_next(), if !self.uploads.is_empty() => {
+                    self.on_uploaded(id, outcome);
+                }
+                Ok(()) = closing.changed() => {
+                    if *closing.borrow() == Closing::Now {
+                        break;
+                    }
+                    self.on_server_closing();
+                }
+                () = sleep_until(self.wake) => {}
+            }
+        }
+        self.cancel(CancelReason::Disconnected);
+        self.outbox.close();
+        // The server waits for it: nothing of an agent outlives its client.
+        self.kept.close().await;
+    }
+
+    fn on_event(&mut self, event: SessionEvent) {
+        match event {
+            SessionEvent::Open { reply } => {
+                if let Some(socket) = self.outbox.open_socket(0) {
+                    self.presence = Presence::Connected(socket);
+                    // The connection ended before it began: it says so with its next event.
+                    let _ = reply.send(socket);
+                }
+            }
+            SessionEvent::Attach { hello, reply } => self.on_hello(&hello, reply),
+            SessionEvent::Frame { socket, frame } => self.on_frame(socket, frame),
+            SessionEvent::Closed { socket, deliberate } => self.on_closed(socket, deliberate),
+            SessionEvent::Swept(sweep) => self.on_swept(sweep),
+        }
+    }
+
+    fn on_hello(&mut self, hello: &Hello, reply: oneshot::Sender<Attached>) {
+        let socket = self.outbox.open_socket(hello.received);
+        if let Some(socket) = socket {
+            self.presence = Presence::Connected(socket);
+        }
+        let id = self.id.clone().unwrap_or_default();
+        let resumed = socket.is_some() && self.greeted;
+        self.greeted = true;
+        self.capabilities = hello.capabilities;
+        let hello = self.hello(&id, resumed);
+        // The connection ended before it began: it says so with its next event.
+        let _ = reply.send(Attached { socket, hello });
+    }
+
+    fn hello(&self, id: &str, resumed: bool) -> Body {
+        let grace_ms = u64::try_from(self.service.grace.as_millis()).unwrap_or(u64::MAX);
+        reply::hello(id, resumed, self.inbound.received(), grace_ms)
+    }
+
+    fn on_frame(&mut self, socket: u64, frame: Result<ClientFrame, Malformed>) {
+        if self.presence != Presence::Connected(socket) {
+            return;
+        }
+        let (seq, message, bytes) = match frame {
+            Ok(frame) => {
+                if let Some(ack) = frame.ack {
+                    self.outbox.acknowledged(ack);
+                }
+                if let ClientMessage::Acknowledge(acknowledge) = frame.message {
+                    self.outbox.acknowledged(acknowledge.ack);
+                    return;
+                }
+                (frame.seq, Ok(frame.message), frame.bytes)
+            }
+            Err(malformed) => {
+                let (seq, bytes) = (malformed.seq, malformed.bytes);
+                (seq, Err(malformed), bytes)
+            }
+        };
+        // Without hello the numbers mean nothing to us.
+        let (Some(seq), Some(_)) = (seq, &self.id) else { return self.on_message(message) };
+        match self.inbound.arrive(seq, message, bytes) {
+            Arrival::Due(messages) => {
+                messages.into_iter().for_each(|message| self.on_message(message));
+                self.outbox.acknowledge(self.inbound.received());
+            }
+            Arrival::Duplicate => self.outbox.acknowledge(self.inbound.received()),
+            Arrival::Early => {}
+            // Only a new socket can bring what is missing.
+            Arrival::Lost => {
+                self.outbox.abandon_socket();
+                self.presence = Presence::Away(Instant::now());
+            }
+        }
+    }
+
+    fn on_message(&mut self, message: Result<ClientMessage, Malformed>) {
+        match message {
+            Err(malformed) => self.refuse(&malformed.problem, malformed.request_id),
+            Ok(ClientMessage::Invocation(mut invocation)) => {
+                let (id, dirs) = (invocation.request_id.clone(), invocation.take_artifacts());
+                self.on_request(id, dirs, RequestKind::Invocation(invocation));
+            }
+            Ok(ClientMessage::CommandExecution(mut execution)) => {
+                let (id, dirs) = (execution.request_id.clone(), execution.take_artifacts());
+                self.on_request(id, dirs, RequestKind::CommandExecution(execution));
+            }
+            Ok(ClientMessage::UploadResponse(response)) => {
+                self.note_progress();
+                if let Ok(due) = self.artifacts.answer(response) {
+                    let (http, slots) = (self.service.upload_http.clone(), self.upload_slots.clone());
+                    self.uploads.spawn(async move {
+                        // The semaphore is never closed.
+                        let _slot = slots.acquire().await;
+                        let outcome = upload(&http, &due).await;
+                        (due.id, outcome)
+                    });
+                }
+            }
+            Ok(ClientMessage::UploadDecline(decline)) => {
+                self.note_progress();
+                self.artifacts.decline(&decline);
+            }
+            Ok(ClientMessage::Cancel) => self.cancel(CancelReason::Cancelled),
+            Ok(ClientMessage::EndSession) => self.on_end_session(),
+            // Too late to resume by it; the peer learns what we are all the same. A doubled one is nothing.
+            Ok(ClientMessage::Hello(hello)) if self.id.is_none() => {
+                self.capabilities = hello.capabilities;
+                self.outbox.push(self.hello("", false));
+            }
+            Ok(ClientMessage::Hello(_)) => {}
+            Ok(ClientMessage::Acknowledge(_) | ClientMessage::Unknown) => {}
+        }
+    }
+
+    fn refuse(&mut self, problem: &str, request_id: Option<String>) {
+        let mut metadata = Map::new();
+        metadata.insert("error_name".to_owned(), "ProtocolError".into());
+        if let Some(id) = request_id {
+            metadata.insert("request_id".to_owned(), id.into());
+        }
+        self.outbox.push(reply::error(&self.secrets.redactor().redact(problem), metadata));
+    }
+
+    fn on_request(&mut self, request_id: Option<String>, dirs: ArtifactDirs, kind: RequestKind) {
+        if self.ending.is_some() || self.closing {
+            return self.refuse("The session is ending: no request is taken any more.", request_id);
+        }
+        self.requests_begun += 1;
+        let id: Arc<str> = match &request_id {
+            Some(id) => id.as_str().into(),
+            None => format!("request-{}", self.requests_begun).into(),
+        };
+        if self.running.is_some() {
+            return self.refuse("Received request while another is in flight!", request_id);
+        }
+        // Before anything is run, and only of what is run.
+        let learned = match &kind {
+            RequestKind::Invocation(invocation) => self.secrets.learn_invocation(invocation),
+            RequestKind::CommandExecution(execution) => self.secrets.learn_execution(execution),
+        };
+        if let Err(problem) = learned {
+            return self.refuse(&problem, request_id);
+        }
+        let Some(ticket) = self.outbox.begin(id) else {
+            return self.refuse("Received request while another is in flight!", request_id);
+        };
+        let new_roots = self.new_roots(dirs);
+        let (cancel, cancelled) = watch::channel(None);
+        let context = RequestContext {
+            outbox: self.outbox.clone(),
+            ticket: ticket.clone(),
+            cancel: CancelSignal(cancelled),
+            redactor: self.secrets.redactor(),
+            http: self.service.http.clone(),
+            handler: self.service.handler.clone(),
+            decided: self.decided_sender.clone(),
+            kept: self.kept.clone(),
+            new_roots,
+            watch: self.watch.as_ref().map(|(watch, _)| watch.clone()),
+        };
+        let now = Instant::now();
+        let next_heartbeat = self.service.heartbeat_interval.map(|interval| now + interval);
+        self.running = Some(Running { ticket, cancel, started: now, next_heartbeat, deciding: None });
+        tokio::spawn(run_request(context, kind));
+    }
+
+    fn cancel(&mut self, reason: CancelReason) {
+        if let Some(running) = &self.running {
+            running.cancel.send_if_modified(|current| {
+                let first = current.is_none();
+                if first {
+                    *current = Some(reason);
+                }
+                first
+            });
+        }
+    }
+
+    fn on_decided(&mut self, decided: Decided) {
+        let failed = decided.failed_root.and_then(|number| self.roots.get_mut(number));
+        if let Some(name) = failed.and_then(Option::take) {
+            self.root_names.remove(&name);
+        }
+        let is_current =
+            self.running.as_ref().is_some_and(|running| running.ticket.number == decided.ticket.number);
+        if !is_current {
+            return;
+        }
+        // A handler that reported its error is told to stop.
+        self.cancel(CancelReason::Answered);
+        let sweep = self.look();
+        let now = Instant::now();
+        if let Some(running) = &mut self.running {
+            running.deciding =
+                Some(Deciding { terminal: decided.terminal, since: now, last_progress: now, sweep });
+        }
+    }
+
+    fn on_end_session(&mut self) {
+        if self.ending.is_none() {
+            self.ending =
+                Some(Ending { since: Instant::now(), sweep: None, taken_open_files: false, confirmed: None });
+            self.cancel(CancelReason::SessionEnded);
+        }
+    }
+
+    fn on_closed(&mut self, socket: u64, deliberate: bool) {
+        if self.presence != Presence::Connected(socket) {
+            return;
+        }
+        if deliberate || self.id.is_none() {
+            self.on_gone();
+        } else {
+            self.presence = Presence::Away(Instant::now());
+        }
+    }
+
+    fn on_gone(&mut self) {
+        self.presence = Presence::Gone;
+        self.outbox.close();
+        self.cancel(CancelReason::Disconnected);
+    }
+
+    fn on_server_closing(&mut self) {
+        self.closing = true;
+        self.cancel(CancelReason::ServerClosing);
+    }
+}
+
+async fn next_found(watch: &mut Option<(TreeWatch, mpsc::Receiver<FoundFile>)>) -> Option<FoundFile> {
+    match watch {
+        Some((_, found)) => found.recv().await,
+        None => std::future::pending().await,
+    }
+}

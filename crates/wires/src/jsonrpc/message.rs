@@ -1,0 +1,246 @@
+//! What a frame says, PURE and borrowed: the parts of a message are slices of its bytes, no value is built.
+
+use ground::error::{Error, ErrorCode};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// One message, its parts still in their JSON text.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Message<'a> {
+    Notification {
+        method: Cow<'a, str>,
+        params: &'a str,
+    },
+    /// `id` is JSON text: a number or a string.
+    Request {
+        id: &'a str,
+        method: Cow<'a, str>,
+        params: &'a str,
+    },
+    Reply {
+        id: &'a str,
+        result: Result<&'a str, Refusal>,
+    },
+}
+
+/// The error of a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub code: i64,
+    pub message: String,
+    /// JSON text.
+    pub data: Option<String>,
+}
+
+impl Refusal {
+    /// `RPC_ERROR` with the facts.
+    pub(crate) fn into_error(self, method: &str) -> Error {
+        let error =
+            Error::new(ErrorCode::RpcError, self.message).with("rpcCode", self.code).with("method", method);
+        match self.data.and_then(|data| serde_json::from_str::<serde_json::Value>(&data).ok()) {
+            Some(data) => error.with("data", data),
+            None => error,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Cow<'a, str>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct ErrorBody<'a> {
+    #[serde(default)]
+    code: f64,
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    data: Option<&'a RawValue>,
+}
+
+/// Parses a frame; `None` when it is no JSON-RPC message.
+pub fn parse(frame: &[u8]) -> Option<Message<'_>> {
+    let head: Head<'_> = serde_json::from_slice(frame).ok()?;
+    let params = head.params.map_or("null", RawValue::get);
+    match (head.method.is_empty(), head.id) {
+        (false, None) => Some(Message::Notification { method: head.method, params }),
+        (false, Some(id)) => Some(Message::Request { id: id.get(), method: head.method, params }),
+        (true, Some(id)) => {
+            let result = match head.error {
+                Some(error) => Err(refusal(error)),
+                None => Ok(head.result.map_or("null", RawValue::get)),
+            };
+            Some(Message::Reply { id: id.get(), result })
+        }
+        (true, None) => None,
+    }
+}
+
+fn refusal(error: &RawValue) -> Refusal {
+    match serde_json::from_str::<ErrorBody<'_>>(error.get()) {
+        Ok(body) => Refusal {
+            code: body.code as i64,
+            message: body.message.map(|message| text_of(message.get())).unwrap_or_default(),
+            data: body.data.map(|data| data.get().to_owned()),
+        },
+        // Something is told, if not in the usual form.
+        Err(_) => Refusal { code: 0, message: error.get().to_owned(), data: None },
+    }
+}
+
+/// What a value says: a string without its quotes, all else as it stands.
+fn text_of(value: &str) -> String {
+    serde_json::from_str(value)
+        .or_else(|_| serde_json::from_str(&without_halves(value)))
+        .unwrap_or_else(|_| value.to_owned())
+}
+
+/// JSON text in which halves of pairs of surrogates are U+FFFD: JSON can spell them, text can't hold them, and whoever cuts a
+/// text by UTF-16 units sends such.
+pub fn without_halves(json: &str) -> String {
+    const ESCAPE: usize = "\\u0000".len();
+    let surrogate = |text: &str| {
+        let digits = text.strip_prefix("\\u")?.get(..4)?;
+        u16::from_str_radix(digits, 16).ok().filter(|unit| (0xd800..0xe000).contains(unit))
+    };
+    let mut whole = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        whole.push_str(before);
+        let length = match (surrogate(escape), escape.get(ESCAPE..).and_then(surrogate)) {
+            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => 2 * ESCAPE,
+            (Some(_), _) => {
+                whole.push('\u{fffd}');
+                rest = &escape[ESCAPE..];
+                continue;
+            }
+            _ => escape.char_indices().nth(2).map_or(escape.len(), |(end, _)| end),
+        };
+        let (escaped, after) = escape.split_at(length);
+        whole.push_str(escaped);
+        rest = after;
+    }
+    whole.push_str(rest);
+    whole
+}
+
+/// A JSON string literal.
+pub fn quote(text: &str) -> String {
+    // Serializing a str has no way to fail.
+    serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
+}
+
+pub fn request(id: u64, method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quote(method))
+}
+
+pub(crate) fn notification(method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":{},"params":{params}}}"#, quote(method))
+}
+
+/// `id` and `result` are JSON text.
+pub fn reply(id: &str, result: Result<&str, &Refusal>) -> String {
+    match result {
+        Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#),
+        Err(refusal) => {
+            let mut text = format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{},"message":{}"#,
+                refusal.code,
+                quote(&refusal.message)
+            );
+            if let Some(data) = &refusal.data {
+                let _ = write!(text, r#","data":{data}"#);
+            }
+            text.push_str("}}");
+            text
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_the_kinds_of_messages_apart() {
+        assert_eq!(
+            parse(br#"{"jsonrpc":"2.0","method":"a.b","params":{"x":[1]}}"#),
+            Some(Message::Notification { method: "a.b".into(), params: r#"{"x":[1]}"# })
+        );
+        assert_eq!(
+            parse(br#"{"id":"s","method":"m"}"#),
+            Some(Message::Request { id: "\"s\"", method: "m".into(), params: "null" })
+        );
+        assert_eq!(parse(br#"{"id":7,"result":null}"#), Some(Message::Reply { id: "7", result: Ok("null") }));
+        assert_eq!(parse(br#"{"id":7}"#), Some(Message::Reply { id: "7", result: Ok("null") }));
+        let refused = Refusal { code: -32603, message: "no".into(), data: Some("{\"k\":1}".into()) };
+        assert_eq!(
+            parse(br#"{"id":7,"error":{"code":-32603,"message":"no","data":{"k":1}}}"#),
+            Some(Message::Reply { id: "7", result: Err(refused) })
+        );
+    }
+
+    #[test]
+    fn an_error_of_an_unusual_form_still_fails_the_request() {
+        for error in [r#""boom""#, "{}", r#"{"code":1.5,"message":"x"}"#, "[]"] {
+            let frame = format!(r#"{{"id":1,"error":{error}}}"#);
+            assert!(
+                matches!(parse(frame.as_bytes()), Some(Message::Reply { result: Err(_), .. })),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn half_a_character_does_not_hide_the_rest_of_a_text() {
+        let half = r#"{"id":1,"error":{"code":-32603,"message":"cut \ud83d"}}"#;
+        let refused = Refusal { code: -32603, message: "cut \u{fffd}".into(), data: None };
+        assert_eq!(parse(half.as_bytes()), Some(Message::Reply { id: "1", result: Err(refused) }));
+        for (json, text) in [
+            (
+                r#"["\ude00\ud83d\ude00\ud83d x\\ud83d\n\ud83d\u0041"]"#,
+                "\u{fffd}\u{1f600}\u{fffd} x\\ud83d\n\u{fffd}A",
+            ),
+            (r#"["plain"]"#, "plain"),
+        ] {
+            assert_eq!(serde_json::from_str::<[String; 1]>(&without_halves(json)).unwrap(), [text]);
+        }
+        for broken in ["", "\\", r"\u", r"\ud8", r"\ud83d\", "\\\u{e4}", "\\u\u{e4}\u{e4}"] {
+            without_halves(broken);
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_none() {
+        for frame in ["", "nonsense", "[]", "{}", "\"text\"", "{\"id\":1", "{\"method\":1}", "null"] {
+            assert_eq!(parse(frame.as_bytes()), None, "{frame}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let text = request(3, "se\"nd", r#"{"a":"\u0000"}"#);
+        assert_eq!(
+            parse(text.as_bytes()),
+            Some(Message::Request { id: "3", method: "se\"nd".into(), params: r#"{"a":"\u0000"}"# })
+        );
+        let refused = Refusal { code: -32601, message: "line\nbreak".into(), data: None };
+        assert_eq!(
+            parse(reply("\"x\"", Err(&refused)).as_bytes()),
+            Some(Message::Reply { id: "\"x\"", result: Err(refused) })
+        );
+    }
+}

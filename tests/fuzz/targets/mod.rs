@@ -1,0 +1,37 @@
+//! What is fuzzed: each target takes any bytes, and asserts what must hold of whatever they mean.
+//!
+//! `npm run test:fuzz` feeds them with libFuzzer (`fuzz/`), guided by which code was reached; `cargo test` feeds the inputs that
+//! were kept (`fuzz/corpus`), each as it is and with pieces changed. A target that needs more than the bytes takes it from the
+//! first ones: see [`input::Input`].
+
+mod agent_output;
+mod input;
+mod text;
+mod wire_frames;
+
+use agents::acp::fuzz_transcript;
+use copilot::event_log::fuzz_event_log;
+use process::guard::fuzz_lifeline;
+use sheepdog::binding::delivery::fuzz_json_filter;
+
+/// A name, and what takes the bytes.
+pub(crate) type Target = (&'static str, fn(&[u8]));
+
+/// All targets, by name.
+pub(crate) const TARGETS: &[Target] = &[
+    ("lines", text::lines),
+    ("json_filter", fuzz_json_filter),
+    ("json_index", text::json_index),
+    ("redaction", text::redaction),
+    ("sse", text::sse),
+    ("framing", wire_frames::framing),
+    ("message", wire_frames::message),
+    ("client_frame", wire_frames::client_frame),
+    ("runtime_frame", wire_frames::runtime_frame),
+    ("lifeline", fuzz_lifeline),
+    ("provider_lines", agent_output::provider_lines),
+    ("resume", agent_output::resume),
+    ("transcript", fuzz_transcript),
+    ("session_event", agent_output::session_event),
+    ("event_log", fuzz_event_log),
+];
