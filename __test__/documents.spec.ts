@@ -49,8 +49,6 @@ const written = (...languages: string[]) => blocks.filter(({ language }) => lang
 
 /** Pages that are still to be translated into plain English: no page is to be added. */
 const untranslated = [
-  'docs/fleet.md',
-  'docs/fleet-scale.md',
   'docs/sandbox.md',
   'docs/security.md',
 ]
