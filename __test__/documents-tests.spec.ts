@@ -66,8 +66,8 @@ it.each([
 })
 
 it('enough of them', () => {
-  const text = ['security.md', 'internals/security.md', 'internals/runtime.md', 'internals/process.md'].map((page) =>
-    readFileSync(join(root, 'docs', page), 'utf8'),
+  const text = ['security.md', 'internals/security.md', 'internals/runtime.md', 'internals/process.md'].map(
+    (page) => readFileSync(join(root, 'docs', page), 'utf8'),
   )
   expect(text.join().match(/(`|::)[a-z0-9]+(_[a-z0-9]+){4,}(`| -->)/g)?.length).toBeGreaterThan(100)
 })

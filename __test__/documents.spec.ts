@@ -153,7 +153,8 @@ describe('the pages', () => {
     const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: object }
     const named = ['README.md', ...published].flatMap((page) => {
       const text = readFileSync(join(root, page), 'utf8').replace(/<!--[\s\S]*?-->/g, '')
-      const repositoryOnly = /(?<![\w./-])(?:__test__|tests|fixtures|scripts|src|fuzz|bench|guard|lib|internals)\/[\w./-]+|\bcargo (?:test|run|build)\b/g
+      const repositoryOnly =
+        /(?<![\w./-])(?:__test__|tests|fixtures|scripts|src|fuzz|bench|guard|lib|internals)\/[\w./-]+|\bcargo (?:test|run|build)\b/g
       const commands = [...text.matchAll(/\bnpm run ([\w:-]+)/g)].filter(([, name = '']) => name in scripts)
       return [...text.matchAll(repositoryOnly), ...commands].map(([name]) => `${page}: ${name}`)
     })
