@@ -94,7 +94,7 @@ export async function run(args: string[]): Promise<Ending> {
     if (error.code !== 'INVALID_OPTION') throw error
     if (error.message.startsWith('host:'))
       throw new UsageError(`--${error.message}: --token T, or the variable SHEEPDOG_RUNTIME_TOKEN`)
-    if (error.message.startsWith('token: is needed'))
+    if (error.message.startsWith('token: is required'))
       throw new UsageError(`${error.message}. Set the variable SHEEPDOG_RUNTIME_TOKEN`)
     throw error
   })

@@ -238,9 +238,9 @@ export interface ErrorFacts {
     url?: string
   }
   /** The limit of the fleet's store is reached. */
-  FLEET_FULL: None
+  FLEET_FULL: { stream?: string }
   /** The fleet's store failed. */
-  FLEET_STORAGE: None
+  FLEET_STORAGE: { stream?: string }
   /** No server of the fleet answers. */
   FLEET_UNREACHABLE: { servers?: string[] }
   /** The server refuses this client. */

@@ -74,7 +74,7 @@ export async function conforming<Answer extends { structured?: unknown }>(
   if ('value' in conformed) return { ...answer, structured: conformed.value }
   const { problems } = conformed
   throw refuse(
-    `the answer fits the JSON Schema, but not the schema that it was made of: ${problems[0]}`,
+    `the answer fits the JSON Schema, but not the original schema: ${problems[0]}`,
     problems,
   )
 }

@@ -63,7 +63,7 @@ export class InstallationQuestions {
         return { dispose: onAbort(signal, () => listener(undefined)) }
       },
     }
-    const takenBack = () => new Error('The installation question was taken back')
+    const takenBack = () => new Error('The installation question was withdrawn')
     try {
       const decided = (async () => this.#handler(request, cancellation))()
       const decision = await orAborted(decided, signal, takenBack)

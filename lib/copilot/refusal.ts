@@ -16,6 +16,6 @@ export function textOf(thrown: unknown): string {
   try {
     return thrown instanceof Error ? `${thrown.message}` : String(thrown)
   } catch {
-    return 'something that has no text was thrown'
+    return 'a value without a text was thrown'
   }
 }

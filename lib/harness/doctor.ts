@@ -61,7 +61,7 @@ export async function doctor(options: DoctorOptions = {}): Promise<Finding[]> {
   throwIfAborted(
     wanted,
     'AGENT_ABORTED',
-    'the examination was not begun: its abort signal was already aborted',
+    'the check of the agents was not started: its abort signal was already aborted',
   )
   const spec = agentSpec({ provider: 'codex', env: options.env, inheritEnv: options.inheritEnv })
   const examination = new native.AgentExamination()
