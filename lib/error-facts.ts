@@ -1,4 +1,4 @@
-// What each code's error carries as fields: types alone. The codes themselves are the core's list (src/error.rs); a code
+// Fields of each code's error: types alone. The codes themselves are the core's list (src/error.rs); a code
 // without a row here does not compile.
 import type { ErrorCode } from '../native/native'
 import type { AgentEvent } from './harness/event'

@@ -45,7 +45,11 @@ export class ConcurrencyLimit {
     check.function('work', work)
     checkOptions(options, { signal: check.signal, timeoutMs: check.timeout })
     const { signal, timeoutMs = 0 } = options ?? {}
-    throwIfAborted(signal, 'PROCESS_ABORTED', 'the work was not started: its abort signal was already aborted')
+    throwIfAborted(
+      signal,
+      'PROCESS_ABORTED',
+      'the work was not started: its abort signal was already aborted',
+    )
     if (timeoutMs < 0) throw noRoom(timeoutMs)
     const place = nativeLimit(this).takePlace()
     try {

@@ -1,4 +1,4 @@
-// What a runtime since 1.0.89 asks its program about extensions and installations.
+// Questions of runtimes since 1.0.89 to their program, about extensions and installations.
 import { onAbort, orAborted } from '../abort'
 
 import type {

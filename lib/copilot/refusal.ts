@@ -11,7 +11,7 @@ export class Refusal extends Error {
   }
 }
 
-/** What was thrown, as text; whatever it was. */
+/** Any thrown value, as text. */
 export function textOf(thrown: unknown): string {
   try {
     return thrown instanceof Error ? `${thrown.message}` : String(thrown)
